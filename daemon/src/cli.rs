@@ -1,7 +1,8 @@
-//! The command line: a client of the daemon that renders what it answers.
+//! The command line: a client of the daemon that renders its responses.
 //!
-//! **Invariant:** whatever comes from data reaches the terminal through `text::clean` (or, in JSON, through `Out::json`), so
-//! that no export can steer the terminal; the tests of each renderer hold it with hostile text.
+//! **Invariant:** text from stored data reaches the terminal only through `text::clean` (or, as JSON, through
+//! `Out::json`), so that no export can inject terminal control sequences. The tests of each renderer check this
+//! with hostile text.
 
 pub mod args;
 mod backup;
@@ -74,7 +75,7 @@ use self::{
     time::Calendar,
 };
 
-/// What `main` read from the environment.
+/// The parts of the environment that `main` reads.
 #[derive(Default)]
 pub struct Environment {
     /// `HOME`.
@@ -87,40 +88,42 @@ pub struct Environment {
     pub cache_home: Option<PathBuf>,
     /// `XDG_STATE_HOME`.
     pub state_home: Option<PathBuf>,
-    /// The folder for sockets of data directories with long paths, as [`satchel_server::serve::runtime_folder`] chooses it.
+    /// The folder for the sockets of data directories whose paths are too long, as
+    /// [`satchel_server::serve::runtime_folder`] chooses it.
     pub runtime_dir: PathBuf,
-    /// `NO_COLOR` is set to something, or `TERM` says that the terminal knows no colours.
+    /// True if `NO_COLOR` is set to a value, or if `TERM` names a terminal without colours.
     pub no_color: bool,
-    /// `PAGER`; empty: no pager.
+    /// `PAGER`; if empty, no pager is used.
     pub pager: Option<OsString>,
-    /// `LESS`, the options of that pager.
+    /// `LESS`, the options of `less`.
     pub less: Option<OsString>,
     /// `SATCHEL_DATA_PASSPHRASE`.
     pub data_passphrase: Option<Secret>,
-    /// `SATCHEL_PASSPHRASE`, of encrypted exports.
+    /// `SATCHEL_PASSPHRASE`, the passphrase of encrypted exports.
     pub passphrase: Option<String>,
     /// `SATCHEL_LOG`.
     pub log: Option<String>,
-    /// `JOURNAL_STREAM`, by which the service manager says that stderr is the journal.
+    /// `JOURNAL_STREAM`, with which the service manager marks stderr as connected to the journal.
     pub journal_stream: Option<String>,
-    /// `NOTIFY_SOCKET`, where the service manager wants to hear from us.
+    /// `NOTIFY_SOCKET`, the socket on which the service manager expects status messages.
     pub notify_socket: Option<OsString>,
-    /// How long it waits for a sign of life.
+    /// How long the service manager waits for a watchdog message.
     pub watchdog: Option<Duration>,
-    /// The socket that it opened for us.
+    /// The listening socket that the service manager passed to this process.
     pub inherited: Option<UnixListener>,
-    /// The program that runs.
+    /// Path of the running executable.
     pub executable: Option<PathBuf>,
 }
 
-/// How long work of a stopped daemon that nobody waits for, such as an export that was asked for, may hold the process.
+/// How long background work that no caller waits for, such as a requested export, may delay the exit of a stopped
+/// daemon.
 const LEFT_BEHIND: Duration = Duration::from_secs(1);
 
-/// How often a command begins anew because the daemon that it had joined left: each time another command ended that had
-/// it inside.
+/// Maximum number of times that a command is run. It is run again if the daemon that it had joined goes away, which
+/// happens whenever the command that hosted that daemon ends.
 const TRIES: usize = 5;
 
-/// What every command works with.
+/// The state that every command works with.
 struct Context {
     out: Out,
     calendar: Calendar,
@@ -128,12 +131,13 @@ struct Context {
     log: Log,
     /// `SATCHEL_PASSPHRASE`.
     passphrase: Option<String>,
-    /// Names the one change that a command makes, so that it is made once, however often it is asked for.
+    /// Identifies the one change that a command makes, so that the change is made once even if the request is
+    /// repeated.
     request_id: String,
 }
 
 impl Context {
-    /// Says that a list was cut.
+    /// Prints a note if a list was cut off.
     fn hint(&mut self, left: Left) {
         if let Some(hint) = left.hint() {
             self.out.note(&hint);
@@ -141,13 +145,14 @@ impl Context {
     }
 }
 
-/// Does what was typed.
+/// Runs the command that was typed.
 ///
 /// # Errors
-/// What went wrong, with what to do about it; results that are printed are no errors, whatever they say.
+/// Returns an error that says what went wrong and what to do about it. A printed result is not an error, whatever
+/// it says.
 pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     let mut out = Out::of_process(&cli.global, environment);
-    // These need neither a place nor a clock.
+    // These commands need neither a place nor a clock.
     match &cli.command {
         Command::Completions { shell } => return shell::completions(*shell, &mut out).map(|()| Exit::Done),
         Command::Man { output } => {
@@ -185,13 +190,14 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     exit
 }
 
-/// Refuses an output in the data directory, if there is one.
+/// Refuses an output path inside the data directory, if there is one.
 fn outside(output: Option<&Path>, global: &Global, environment: &Environment) -> Result<(), CliError> {
     let (Some(output), Ok(config)) = (output, defaults(global, environment)) else { return Ok(()) };
     data_dir::refuse_inside(&config.data_dir, output).map_err(CliError::DataDir)
 }
 
-/// Starts the log. Where it goes is for daemons to say: what a command logs is for whoever typed it.
+/// Starts the log. Only a daemon logs where its configuration says; the log of any other command goes to stderr,
+/// for the person who ran it.
 fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log, CliError> {
     let daemon = matches!(cli.command, Command::Serve(_));
     let color = match cli.global.color {
@@ -223,8 +229,9 @@ fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log,
     })
 }
 
-/// Whether a command begins a data directory where there is none: those that bring something, and the one that has to come before
-/// anything is brought if nothing is ever to lie there in plain.
+/// Returns whether a command creates the data directory if there is none. These are the commands that store
+/// something, and `keys encrypt`: it has to run before anything is stored if no plaintext is ever to reach the
+/// disk.
 fn begins(command: &Command) -> bool {
     matches!(
         command,
@@ -237,12 +244,13 @@ fn begins(command: &Command) -> bool {
     )
 }
 
-/// Refuses a folder that is another's or something else, and a command that would find nothing: a data directory that is mistyped
-/// must not look like an empty one.
+/// Refuses a folder that belongs to another user or is not a data directory, and refuses a command that would find
+/// nothing: a mistyped data directory must not look like an empty one.
 fn fit(place: &Place, command: &Command) -> Result<(), CliError> {
     let Place::Local(config) = place else { return Ok(()) };
     data_dir::look(&config.data_dir, config.allow_other_owner).map_err(CliError::DataDir)?;
-    // What is left of a damaged one is one too, and one that a service manager waits at.
+    // The remains of a damaged data directory count as one, and so does a folder in which a service manager
+    // listens.
     let left = ["db", "blobs"].iter().any(|name| config.data_dir.join(name).is_dir());
     let served = !matches!(satchel_server::serve::socket_path(&config.data_dir), Ok(None));
     if begins(command) || left || served || satchel_store::has_journal(&config.data_dir) {
@@ -251,7 +259,7 @@ fn fit(place: &Place, command: &Command) -> Result<(), CliError> {
     Err(CliError::NoData { dir: config.data_dir.clone() })
 }
 
-/// Does a command that is no daemon itself.
+/// Runs a command that is not a daemon itself.
 async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
     if let Command::Verify(args) = command {
         return verify::run(args, own_keys(&context.place), context);
@@ -286,19 +294,20 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
         }
         let closed = link.close(&place).await;
         match outcome {
-            // The daemon was in another command, which has ended: from now on it is in this one.
+            // The daemon was hosted by another command, which has ended. Connect again: this process then hosts the
+            // daemon, unless yet another command does.
             Err(error) if joined && error.daemon_left() && tries < TRIES => tries += 1,
             outcome => return outcome.and_then(|exit| closed.map(|()| exit)),
         }
     }
 }
 
-/// What a command asks a person for, before a daemon is there to be waited for.
+/// The secrets that a command asks a person for, before it connects to a daemon.
 #[derive(Default)]
 struct Typed {
-    /// Opens what is read.
+    /// Opens the input.
     unlock: Option<satchel_proto::v1::Unlock>,
-    /// Encrypts what is written.
+    /// Encrypts the output.
     passphrase: Option<String>,
 }
 
@@ -323,7 +332,7 @@ async fn through(
     typed: &Typed,
 ) -> Result<Exit, CliError> {
     match command {
-        // They stop their imports in order.
+        // These commands stop their imports themselves.
         Command::Import(args) => return import::run(context, link, args, typed.unlock.clone()).await,
         Command::Apply(args) => return import::run(context, link, args, typed.unlock.clone()).await,
         _ => {}
@@ -331,7 +340,7 @@ async fn through(
     tokio::select! {
         outcome = ask(context, link, command, typed) => outcome,
         _ = tokio::signal::ctrl_c() => {
-            // What was begun ends in order, unless a second one comes.
+            // Cancels the operation that was started and waits for its end, unless Ctrl-C is pressed a second time.
             tokio::select! {
                 stopped = link.cancel_started() => stopped?,
                 _ = tokio::signal::ctrl_c() => {}
@@ -370,7 +379,8 @@ async fn ask(context: &mut Context, link: &Link, command: &Command, typed: &Type
     }
 }
 
-/// Where the daemon is: flag, environment (which clap reads as the flag), file, default.
+/// Returns where the daemon is, in order of precedence: flag, environment (which clap reads as the flag), file,
+/// default.
 fn place(global: &Global, environment: &Environment) -> Result<Place, CliError> {
     if let Some(address) = &global.server {
         return Place::named(address);
@@ -385,7 +395,7 @@ fn place(global: &Global, environment: &Environment) -> Result<Place, CliError> 
     Ok(Place::Local(Box::new(config)))
 }
 
-/// The settings without those of the file.
+/// Returns the settings without those of the configuration file.
 fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliError> {
     let data_dir = match &global.data_dir {
         Some(dir) => dir.clone(),
@@ -400,7 +410,7 @@ fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliErr
     config.code_cache = code_cache(environment);
     config.unlock.passphrase.clone_from(&environment.data_passphrase);
     let file = global.data_passphrase_file.as_deref().map(absolute).transpose()?;
-    // A file that was named goes before the environment.
+    // A file given by name takes precedence over the environment.
     if file.is_some() {
         config.unlock.passphrase = None;
         config.unlock.passphrase_file = file;
@@ -409,7 +419,8 @@ fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliErr
     Ok(config)
 }
 
-/// Where compiled importers are kept for all data directories of the person, and apart from them the key that seals them.
+/// Returns where compiled importers are cached for all data directories of the user, and, in a different folder,
+/// the key that seals them.
 fn code_cache(environment: &Environment) -> Option<CodeCache> {
     let home = environment.home.as_deref().filter(|home| home.is_absolute());
     let cache = folder(environment.cache_home.as_deref(), home, ".cache")?;
@@ -417,7 +428,7 @@ fn code_cache(environment: &Environment) -> Option<CodeCache> {
     Some(CodeCache { folder: cache.join("importers"), key_file: state.join("code-cache.key") })
 }
 
-/// The file that is read if it is there; one that was named must be.
+/// Returns the configuration file. The default file is read only if it exists; a file that was named must exist.
 fn config_file(global: &Global, environment: &Environment) -> Option<PathBuf> {
     let usual = || folder_of_config(environment).map(|folder| folder.join("satchel/satchel.toml"));
     global.config.clone().or_else(usual)
@@ -431,19 +442,20 @@ fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     })
 }
 
-/// The folder of the person's configuration files.
+/// Returns the folder of the user's configuration files.
 fn folder_of_config(environment: &Environment) -> Option<PathBuf> {
     let named = environment.config_home.clone().filter(|path| path.is_absolute());
     named.or_else(|| environment.home.as_ref().map(|home| home.join(".config")))
 }
 
-/// Our folder in one of the person's; a relative path in the environment does not count.
+/// Returns our folder inside one of the user's base folders. A relative path in the environment is ignored.
 fn folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> Option<PathBuf> {
     let named = named.filter(|path| path.is_absolute()).map(Path::to_owned);
     named.or_else(|| home.map(|home| home.join(below_home))).map(|folder| folder.join("satchel"))
 }
 
-/// The keys that sign and signed in the data directory, so that its own bundles are held to their manifest.
+/// Returns the current and former signing keys of the data directory, so that a bundle made from it is required to
+/// match its manifest.
 fn own_keys(place: &Place) -> Vec<String> {
     match place {
         Place::Local(config) => satchel_core::export::signers_of(&config.data_dir),

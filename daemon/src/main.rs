@@ -1,4 +1,4 @@
-//! The program `satchel`: reads command line and environment, and leaves the rest to the library.
+//! The program `satchel`: reads the command line and the environment, and calls the library.
 
 use std::{env, ffi::OsString, io::Write, os::unix::net::UnixListener, path::PathBuf, process::ExitCode};
 
@@ -12,15 +12,16 @@ use satchel_daemon::cli::{
 };
 use satchel_server::{serve, supervisor};
 
-/// A daemon lives for weeks between imports of gigabytes, so that what is freed has to go back to the system. How soon, stands in
-/// `.cargo/config.toml`.
+/// A daemon runs for weeks between imports of gigabytes, so freed memory has to be returned to the system.
+/// `.cargo/config.toml` sets how soon.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     allow_open_files();
-    // Whatever this program writes, libraries' caches and temporary files too, is its user's alone.
+    // Everything that this program writes, including caches of libraries and temporary files, is accessible only to
+    // its user.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -39,8 +40,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Asks for as many open files as this user may have: a session gives 1,024 to whoever does not ask, for the sake of programs that
-/// number them in a table.
+/// Raises the limit on open files to the maximum for this user. By default a session allows 1,024, for the sake of
+/// programs that index a table by file descriptor.
 fn allow_open_files() {
     let limits = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits }) {
@@ -48,7 +49,7 @@ fn allow_open_files() {
     }
 }
 
-/// What was typed does not read, or asks for help.
+/// Handles a command line that cannot be parsed, or that asks for help.
 fn refused(error: &clap::Error) -> ExitCode {
     let json = env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
     if error.use_stderr() && json {
@@ -95,16 +96,16 @@ fn environment() -> Environment {
     }
 }
 
-/// A variable that is empty counts as absent.
+/// Returns a variable; an empty one counts as absent.
 fn set(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The socket that the service manager opened for this very process.
+/// Returns the socket that the service manager opened for this very process.
 fn inherited() -> Option<UnixListener> {
     let own = std::process::id().to_string();
     if env::var("LISTEN_PID").is_ok_and(|pid| pid == own) {
-        // What cannot be taken is told when the daemon finds the place of its own socket taken.
+        // An error here is reported when the daemon finds the address of its socket in use.
         return ListenFd::from_env().take_unix_listener(0).ok().flatten();
     }
     None

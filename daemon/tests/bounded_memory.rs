@@ -1,4 +1,5 @@
-//! How much memory documents take that are read outside of the sandbox: no more than a bound, whatever they are and however long.
+//! Tests the memory use for documents that are read outside of the sandbox: it stays below a bound, whatever they
+//! contain and however long they are.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -14,14 +15,14 @@ use std::{
 
 use home::{Home, code, stderr};
 
-/// Private memory that may be written, in KiB, beside the stacks of threads.
+/// Private writable memory, in KiB, not counting the stacks of threads.
 const BOUND: usize = 256 << 10;
-/// Of the stacks of the threads that there are for each processor, in KiB.
+/// Stacks of the threads per processor, in KiB.
 const STACKS: usize = 8 << 10;
-/// Entries of a hostile list: to hold them all takes more than the bound.
+/// Entries of a hostile list; holding all of them takes more than the bound.
 const ENTRIES: usize = 1_500_000;
 
-/// The program with so much memory and no more: what it asks for beyond is not there, and it ends.
+/// Runs the program with a memory limit. An allocation beyond it fails and ends the program.
 fn within(home: &Home, bound: usize, words: &[&str]) -> Output {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let program = home.command(words);
@@ -32,7 +33,7 @@ fn within(home: &Home, bound: usize, words: &[&str]) -> Output {
     shell.stdin(Stdio::null()).output().unwrap()
 }
 
-/// The program, and the most private memory in KiB that it was seen to use, looked at a hundred times a second.
+/// Runs the program, and returns the peak of its private memory in KiB, sampled a hundred times a second.
 fn watched(home: &Home, words: &[&str]) -> (Output, usize) {
     let mut command = home.command(words);
     let mut running =
@@ -58,7 +59,7 @@ fn store(list: &str, entries: &str) -> String {
     )
 }
 
-/// Verifies and imports a document of nothing but empty entries, which are the cheapest to write.
+/// Verifies and imports a document that consists of empty entries, which are the cheapest to write.
 fn nothing_but_braces(name: &str, text: impl Fn(&str) -> String) {
     let home = Home::new();
     let braces = vec!["{}"; ENTRIES].join(",");
@@ -114,7 +115,7 @@ fn a_conversation_of_empty_messages_takes_no_more_than_the_bound() {
     });
 }
 
-/// A conversation of so many messages that say `text`.
+/// Returns a conversation of `messages` messages that say `text`.
 fn conversation(messages: usize, text: &str) -> String {
     let message = |at| {
         format!(
@@ -129,7 +130,7 @@ fn conversation(messages: usize, text: &str) -> String {
     )
 }
 
-/// A store of so many memories, each with `metadata` beside a text of its own.
+/// Returns a store of `count` memories, each with a text of its own and `metadata`.
 fn memories(count: usize, metadata: &str) -> String {
     let memory = |at| {
         let content = format!("Memory number {at} of a long list");
@@ -144,7 +145,7 @@ fn memories(count: usize, metadata: &str) -> String {
     store("memories", &memories.join(","))
 }
 
-/// Runs `command` on a folder with one document, within the bound; what it answers.
+/// Runs `command` on a folder with one document, within the bound, and returns its output.
 fn bounded(command: &str, name: &str, text: String) -> Output {
     let home = Home::new();
     let path = home.file(&format!("export/{name}"), text);
@@ -188,9 +189,9 @@ fn long_memory_stores_stay_within_the_bound() {
     }
 }
 
-/// An archive whose directory names so many empty files, of which none is there.
+/// Returns an archive whose directory lists `files` empty files, none of which is there.
 fn archive_of_names(files: u32) -> Vec<u8> {
-    // The header of a file, by which an archive is known.
+    // The header of a file, by which an archive is recognised.
     let mut bytes = [b"PK\x03\x04".as_slice(), &[0; 22], &[8, 0, 0, 0], b"00000000"].concat();
     let begin = bytes.len() as u64;
     let mut put = |numbers: &[(u64, usize)]| {

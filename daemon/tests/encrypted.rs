@@ -1,4 +1,4 @@
-//! Encrypted exports as they are typed: what opens them, what does not, and what is said then.
+//! Tests encrypted exports as they are typed: what opens them, what does not, and the messages.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -12,7 +12,7 @@ use home::{Home, code, stderr};
 
 const PASSPHRASE: &str = "correct horse battery";
 
-/// A home with something in its store, an identity in `key.txt` and another in `other.txt`.
+/// Returns a home with some stored data, an identity in `key.txt` and another in `other.txt`.
 fn home() -> (Home, String) {
     let home = Home::new();
     home.file(
@@ -43,7 +43,7 @@ fn fails_like(output: &Output, other: &Output, told: &[&str]) {
     assert_ne!(code(output), Some(0));
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(output));
     for part in told {
-        // Lines may be broken anywhere between words.
+        // Lines may be broken between any two words.
         let flat: Vec<&str> = text.split_whitespace().collect();
         assert!(flat.join(" ").contains(part), "{part:?} is not in {text}");
     }
@@ -62,7 +62,7 @@ fn an_export_to_a_recipient_needs_the_identity() {
         fails_like(&home.run(&[command, &out]), &unreadable, &["out.zip.age", "--identity FILE"]);
         let wrong = home.run(&[command, &out, "--identity", &other]);
         fails_like(&wrong, &unreadable, &["out.zip.age", "none of the identities given opens it"]);
-        // A passphrase that lies about in the environment does not change what is said.
+        // An unrelated passphrase in the environment does not change the message.
         let wrong = with_passphrase(&home, &[command, &out, "--identity", &other], PASSPHRASE);
         fails_like(&wrong, &unreadable, &["none of the identities given opens it"]);
         let none = home.run(&[command, &out, "--identity", &at(&home, "chat/conversations.json")]);
@@ -99,10 +99,10 @@ fn what_cannot_be_encrypted_so_is_a_mistake_of_the_command_line() {
     let (home, recipient) = home();
     let [out, short] = [at(&home, "out.zip.age"), home.file("short.txt", "hunter2\n")];
     for words in [
-        // A passphrase is no argument.
+        // A passphrase is not an argument.
         &["--passphrase=hunter2hunter2"][..],
         &["--passphrase-file", &short],
-        // Nobody can be asked.
+        // There is no terminal to ask at.
         &["--passphrase"],
         &["--encrypt-to", "age1nobody"],
         &["--encrypt-to", &recipient, "--passphrase"],

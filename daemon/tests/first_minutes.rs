@@ -1,4 +1,4 @@
-//! What somebody meets who uses the program for the first time: mistyped words, empty lists, times that nobody knows, a pager.
+//! Tests what a new user of the program encounters: typos, empty lists, unknown times, a pager.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -32,7 +32,7 @@ fn sample() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export").to_str().unwrap().to_owned()
 }
 
-/// A ChatGPT export with one conversation that has no time, and one that has.
+/// Returns a ChatGPT export with one conversation without a time, and one with a time.
 fn untimed(home: &Home) -> String {
     let conversation = |title: &str, time: &str| {
         format!(
@@ -65,7 +65,7 @@ const REMEMBERED: &str = r#"[{"title": "Hives", "conversation_id": "c", "current
     "metadata": {}, "recipient": "assistant"}}
 }}]"#;
 
-/// A daemon on the home's data directory, that answers.
+/// Starts a daemon on the data directory of the home, and waits until it answers.
 fn daemon(home: &Home) -> Child {
     let mut child = home.command(&["serve"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
@@ -122,7 +122,7 @@ fn a_mistyped_data_directory_is_said_to_be_none_and_none_is_made() {
         assert!(told.contains("--data-dir") && told.contains("satchel import PATH"), "{words:?}: {told}");
         assert!(!dir.exists(), "{words:?} made one");
     }
-    // A folder of something else is none either, and becomes none.
+    // A folder with other content is not a data directory, and does not become one.
     fs::create_dir(&dir).unwrap();
     fs::write(dir.join("holiday.jpg"), "sun").unwrap();
     for words in [&["status"][..], &["memories", "add", "Keeps bees"]] {
@@ -179,7 +179,7 @@ fn a_memory_of_unknown_time_is_never_shown_as_of_1970() {
         all.push_str(&fs::read_to_string(path).unwrap());
     }
     assert!(!all.contains("1970"), "{all}");
-    // PAM requires one time, in `--json` as in an export, and it is said that nobody knows it.
+    // PAM requires a time, so `--json` and exports contain this one, and the metadata says that it is unknown.
     let bundle = home.path().join("bundle");
     ok(&home.run(&["export", "--output", bundle.to_str().unwrap()]));
     let store: Value = serde_json::from_slice(&fs::read(bundle.join("memory-store.json")).unwrap()).unwrap();
@@ -226,7 +226,7 @@ fn a_time_that_nobody_knows_is_never_shown_as_1970() {
     assert!(index.find("## 2025-05").unwrap() < index.find("## Time unknown").unwrap(), "{index}");
     all.push_str(&index);
     assert!(!all.contains("1970") && all.contains("undated-nowhen"), "{all}");
-    // PAM requires a time, and it is said where it comes from.
+    // PAM requires a time, so exports contain this one, and the metadata says where it comes from.
     let bundle = home.path().join("bundle");
     ok(&home.run(&["export", "--output", bundle.to_str().unwrap()]));
     let document = fs::read_to_string(bundle.join(format!("conversations/{id}.json"))).unwrap();
@@ -255,7 +255,7 @@ fn short_ids_and_ids_of_what_is_hidden_or_erased_are_found() {
     let erased = added["memory"]["id"].as_str().unwrap().to_owned();
     ok(&home.run(&["memories", "purge", &erased[..8], "--confirm", &erased]));
     assert!(ok(&home.run(&["memories", "show", &erased[..8]])).contains("you erased it for good"));
-    // A whole id may be as short as its program likes.
+    // A complete id may be as short as the program that wrote it likes.
     let text = "Keeps bees";
     let document = r#"{"schema": "portable-ai-memory", "schema_version": "1.0", "owner": {"id": "ana"}, "memories": [
         {"id": "m1", "type": "fact", "status": "active", "content": "Keeps bees", "content_hash": "sha256:0",

@@ -1,5 +1,5 @@
-//! A disk that somebody else fills under a running daemon, and one that takes nothing at all: what is stored is read and exported, and
-//! writing goes on by itself.
+//! A disk that another process fills while a daemon runs, and a disk that is read-only: stored data can be read and
+//! exported, and writing resumes by itself.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -16,11 +16,12 @@ use std::{
 
 use home::{Home, LONG, code, ended, stderr};
 
-/// A file system in memory; it is unmounted when this goes.
+/// A small file system in memory; it is unmounted on drop.
 struct Small(tempfile::TempDir);
 
 impl Small {
-    /// None where this process may not mount one, which is said past the capture of the test's output.
+    /// Returns `None` if this process may not mount one, and says so on stderr, bypassing the captured output of
+    /// the test.
     fn mount(megabytes: u64) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let size = format!("size={megabytes}m,mode=0700");
@@ -44,7 +45,7 @@ impl Small {
         self.0.path().join("ballast")
     }
 
-    /// Takes all that is left.
+    /// Fills the remaining space.
     fn fill(&self) {
         let mut file = fs::File::create(self.ballast()).unwrap();
         while file.write_all(&[1; 8 << 10]).is_ok() {}
@@ -107,7 +108,7 @@ impl Scene {
         child
     }
 
-    /// What every command that reads shows, without what a clock or a free byte changes.
+    /// Returns the output of every command that reads, without values that depend on the clock or on free space.
     fn shown(&self) -> Vec<String> {
         let conversations = self.done(&["conversations", "list", "--json", "--all"]);
         let list: serde_json::Value = serde_json::from_str(&conversations).unwrap();
@@ -132,7 +133,7 @@ impl Scene {
         [conversations, memories].into_iter().chain(rest.into_iter().map(|words| self.done(words))).collect()
     }
 
-    /// An export to another disk, whole and valid.
+    /// Makes an export on another disk, and checks that it is complete and valid.
     fn exported(&self, name: &str) -> String {
         let output = self.home.path().join(name);
         let made = self.run(&["export", "--output", output.to_str().unwrap()]);
@@ -157,7 +158,7 @@ fn a_disk_that_is_filled_under_a_daemon_is_read_exported_and_written_again() {
     let mut daemon = scene.serve();
     scene.done(&["import", &demo("chatgpt-export")]);
     scene.exported("before.zip");
-    // Before the database has written what the import brought.
+    // The disk is filled before the database has written what this import adds.
     scene.done(&["import", &demo("claude-export")]);
     scene.small.fill();
     let shown = scene.shown();
@@ -172,7 +173,7 @@ fn a_disk_that_is_filled_under_a_daemon_is_read_exported_and_written_again() {
     scene.exported("after.zip");
     let listed = scene.done(&["exports", "list", "--json"]);
     assert_eq!(listed.matches("\"export_id\"").count(), 2, "{listed}");
-    // A stop on a full disk is one in order.
+    // A stop on a full disk is an orderly one.
     let shown = scene.shown();
     scene.small.fill();
     rustix::process::kill_process(rustix::process::Pid::from_child(&daemon), rustix::process::Signal::TERM)

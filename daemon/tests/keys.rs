@@ -1,4 +1,5 @@
-//! An encrypted data directory, driven by the program: nothing of it is readable on the disk, whatever was done and wherever it was cut.
+//! An encrypted data directory, used through the program: none of it is readable on the disk, whatever was done and
+//! wherever it was interrupted.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -19,7 +20,7 @@ const PLANTED: &str = "planted-Quince-7731";
 const PASSPHRASE: &str = "correct horse battery";
 const ROUNDS: u32 = 10;
 
-/// An export of so many conversations, each with the planted words in title and texts.
+/// Returns an export of this many conversations, each with the planted words in its title and texts.
 fn planted_export(home: &Home, name: &str, conversations: usize) -> String {
     let node = |id: &str, parent: &str, child: &str, number: usize, role: &str| {
         let text = format!("{PLANTED} {number} {id} and {}", "honey ".repeat(60));
@@ -62,7 +63,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files below a folder in which the planted words stand.
+/// Returns the files below a folder that contain the planted words.
 fn readable(dir: &Path) -> Vec<PathBuf> {
     let holds = |path: &PathBuf| {
         let bytes = fs::read(path).unwrap();
@@ -96,7 +97,7 @@ fn list(home: &Home) -> Vec<String> {
     titles(&home.run(&["conversations", "list", "--json", "--limit", "500"]))
 }
 
-/// The program, given the passphrase.
+/// Returns the program, with the passphrase in its environment.
 fn knowing(home: &Home, words: &[&str]) -> Command {
     let mut command = home.command(words);
     command.env("SATCHEL_DATA_PASSPHRASE", PASSPHRASE);
@@ -137,7 +138,7 @@ fn nothing_is_readable_while_everything_works() {
     assert_eq!(list(&home).len(), 40);
     assert_eq!(readable(&data(&home)), none());
     assert!(!fs::read(&backup).unwrap().windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes()));
-    // The backup is put back, by whoever has the key only.
+    // Only somebody with the key can restore the backup.
     let restored = home.path().join("restored").to_str().unwrap().to_owned();
     ok(&home.run(&["restore", "--data-dir", &restored, &backup]));
     let there = home.run(&["conversations", "list", "--json", "--limit", "500", "--data-dir", &restored]);
@@ -158,7 +159,7 @@ fn an_import_that_is_killed_leaves_nothing_readable() {
     let mut child =
         home.command(&["import", &export]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
-    // In the middle: something is in the journal, and the import has not ended.
+    // In the middle: the journal has data, and the import has not ended.
     let journal = data(&home).join("journal/00000001.seg");
     while fs::metadata(&journal).map_or(0, |about| about.len()) < 20_000
         && child.try_wait().unwrap().is_none()
@@ -193,7 +194,7 @@ fn a_store_that_stands_is_encrypted_and_a_wrong_passphrase_changes_nothing() {
     assert_eq!(status["encrypted"], true);
     assert_eq!(status["opened_by"][0], "passphrase");
     let bytes = || -> Vec<(PathBuf, Vec<u8>)> {
-        // The lock file holds the process that tried.
+        // The lock file names the process that tried to open the store.
         let files = files(&data(&home)).into_iter().filter(|path| !path.ends_with("store.lock"));
         files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
     };
@@ -211,7 +212,7 @@ fn a_store_that_stands_is_encrypted_and_a_wrong_passphrase_changes_nothing() {
     assert!(now == sealed, "a wrong passphrase changed something: {changed:?}");
     let after = knowing(&home, &["conversations", "list", "--json", "--limit", "500"]).output().unwrap();
     assert_eq!(titles(&after), before);
-    // A file with the passphrase, and the phrase when it is lost.
+    // A file with the passphrase opens the data, and so does the phrase if the passphrase is lost.
     let file = home.file("passphrase", PASSPHRASE);
     let open = home.run(&["status", "--data-passphrase-file", &file]);
     assert!(stderr(&open).contains("others may read"), "{}", stderr(&open));
@@ -231,7 +232,7 @@ fn an_encryption_killed_at_any_moment_is_completed() {
     let key = home.path().join("data.key").to_str().unwrap().to_owned();
     let words = |dir: &str| ["keys", "encrypt", "--key-file", &key, "--data-dir", dir].map(str::to_owned);
     let run = |dir: &str| home.command(&words(dir).each_ref().map(String::as_str)).output().unwrap();
-    // How long one takes that nothing cuts off.
+    // The duration of an uninterrupted encryption.
     let whole = home.path().join("whole");
     copy(&data(&home), &whole);
     let begun = Instant::now();
@@ -248,7 +249,8 @@ fn an_encryption_killed_at_any_moment_is_completed() {
         child.kill().unwrap();
         child.wait().unwrap();
         halfway += u32::from(Path::new(dir).join("encrypting").exists());
-        // Whatever it is now, it shows all; where the plain files were on their way out, they are gone then.
+        // Whatever state the kill left, every conversation is listed. If the plain files were about to be removed,
+        // they are gone afterwards.
         let listed = home.run(&["conversations", "list", "--json", "--limit", "500", "--data-dir", dir]);
         assert_eq!(titles(&listed), before, "round {round}");
         let again = run(dir);
@@ -276,7 +278,7 @@ fn a_daemon_keeps_its_store_and_secrets_stay_out_of_its_log() {
         assert!(begun.elapsed() < home::LONG, "the daemon does not answer");
         std::thread::park_timeout(Duration::from_millis(20));
     }
-    // Who asks the daemon needs no key.
+    // A client of the daemon needs no key.
     ok(&home.run(&["import", &export]));
     assert_eq!(list(&home).len(), 20);
     let refused = knowing(&home, &["keys", "encrypt", "--passphrase"]).output().unwrap();

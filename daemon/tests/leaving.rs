@@ -1,4 +1,4 @@
-//! What leaves, as it is typed: selections, stripped exports, notes and signing keys.
+//! Tests data that leaves the store, as typed: selections, stripped exports, notes and signing keys.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -92,7 +92,7 @@ fn notes_are_written_with_files() {
     }
 }
 
-/// The names in a folder that are neither the test's nor the program's own.
+/// Returns the names in a folder that belong neither to the test nor to the program.
 fn written(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let own = [".local", ".config", "large"];
@@ -102,7 +102,8 @@ fn written(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// It is stopped as soon as its first bytes are on the disk, by itself and in a daemon, which goes on without it.
+/// Interrupts an export as soon as its first bytes are on the disk: once without a daemon, and once in a daemon,
+/// which must keep running.
 #[test]
 fn an_export_that_is_interrupted_leaves_nothing() {
     let home = Home::new();

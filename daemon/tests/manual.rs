@@ -1,4 +1,4 @@
-//! README and manual say what is so: their links lead somewhere, their command lines are taken, their configurations too.
+//! Checks README and manual: links lead somewhere, and command lines and configurations are accepted.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -18,7 +18,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The pages that people read, by their paths from the root.
+/// Returns the pages that people read, as paths relative to the root.
 fn pages() -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = fs::read_dir(root().join("daemon/docs"))
         .unwrap()
@@ -42,13 +42,13 @@ fn text(page: &Path) -> String {
     fs::read_to_string(root().join(page)).unwrap()
 }
 
-/// The bodies of the code blocks of a language.
+/// Returns the bodies of the code blocks in a language.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     text.split(&fence).skip(1).filter_map(|rest| Some(rest.split_once("\n```")?.0.to_owned())).collect()
 }
 
-/// The anchor of a heading, as hosts of Markdown make it.
+/// Returns the anchor of a heading, as Markdown hosts generate it.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
@@ -82,7 +82,7 @@ fn headings(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The words of a line, as a shell takes them apart; what stands behind `#` is a comment.
+/// Splits a line into words as a shell does; text after `#` is a comment.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in line.chars() {

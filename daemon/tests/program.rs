@@ -1,4 +1,5 @@
-//! The program as a shell starts it: how it ends, what it prints where, and what happens when nobody reads that.
+//! Tests the program as a shell starts it: its exit codes, what it prints where, and what happens if nobody reads
+//! the output.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -53,7 +54,8 @@ fn a_damaged_store_is_a_bundle_that_is_not_valid() {
     }
 }
 
-/// The threads of sled log too, and one that panics over a closed stderr leaves whoever waits for its write waiting.
+/// The threads of sled log too. If one panicked because stderr is closed, whoever waits for its write would wait
+/// for ever.
 #[test]
 fn an_import_goes_on_when_nobody_reads_its_log() {
     let home = Home::new();
@@ -109,7 +111,7 @@ fn a_command_that_joined_another_ones_daemon_is_not_cut_off_when_that_one_ends()
     assert!(status.contains("\"total\": 4002"), "{status}");
 }
 
-/// Every file and folder below `folder` that others may read, write or enter.
+/// Returns every file and folder below `folder` that other users may read, write or enter.
 fn open_to_others(folder: &Path) -> Vec<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -161,7 +163,7 @@ fn an_export_in_memus_shapes_is_asked_for_by_name() {
 fn only_commands_that_need_importers_load_them() {
     let home = Home::new();
     let (caches, cache) = (home.path().join("caches"), home.path().join("caches/satchel/importers"));
-    // Not the one that all tests share.
+    // Not the cache that all tests share.
     let run = |words: &[&str]| home.command(words).env("XDG_CACHE_HOME", &caches).output().unwrap();
     let out = home.path().join("out.zip");
     for words in [

@@ -1,4 +1,4 @@
-//! `memories purge` and `conversations purge`, driven by the program.
+//! Tests `memories purge` and `conversations purge` through the program.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -26,7 +26,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_str(&ok(output)).unwrap()
 }
 
-/// The files of the data directory in which the planted words stand.
+/// Returns the files of the data directory that contain the planted words.
 fn readable(home: &Home) -> Vec<PathBuf> {
     let mut folders = vec![home.path().join(".local/share/satchel")];
     let mut found = Vec::new();
@@ -48,7 +48,7 @@ fn holds(path: &Path) -> bool {
     bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes())
 }
 
-/// A home with a memory that says the planted words; its id.
+/// Returns a home with a memory that contains the planted words, and the id of that memory.
 fn planted() -> (Home, String) {
     let home = Home::new();
     ok(&home.run(&["memories", "add", &format!("The door opens with {PLANTED}")]));
@@ -140,7 +140,7 @@ fn what_stands_in_the_way_is_told_before_anything_is_erased() {
 fn a_rebuild_goes_on_with_an_erasure_that_has_the_only_journal() {
     let (home, id) = planted();
     let data = home.path().join(".local/share/satchel");
-    // As a kill leaves it between the removal of the old journal and the new one's taking its place.
+    // The state after a kill between the removal of the old journal and the move of the new one into its place.
     fs::create_dir(data.join("purging")).unwrap();
     fs::rename(data.join("journal"), data.join("purging/journal")).unwrap();
     ok(&home.run(&["rebuild"]));

@@ -1,4 +1,5 @@
-//! What is private stays out of logs, errors and receipts: a whole run at the most talkative level, searched for what was planted.
+//! Private data stays out of logs, errors and receipts: the output of a whole run at the most verbose level is
+//! searched for planted strings.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -16,9 +17,10 @@ use age::{secrecy::ExposeSecret as _, x25519::Identity};
 use home::{Home, LONG, ended};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Everything that anything logs, but for the compiler of the importers: it writes gigabytes, and is done before a file is read.
+/// Everything that any component logs, except for the compiler of the importers: it writes gigabytes, and is done
+/// before a file is read.
 const MOST: &str = "trace,cranelift=info,regalloc2=info,wasmtime=info,pulley=info";
-/// What stands in the person's files and must stand in nothing that is told: texts, who somebody is, and what opens accounts.
+/// Strings in the person's files that must not appear in any output: texts, identities, and credentials.
 const PLANTED: [&str; 10] = [
     "canary-message-text-1",
     "canary-memory-text-2",
@@ -33,7 +35,7 @@ const PLANTED: [&str; 10] = [
 ];
 const PASSPHRASE: &str = "canary passphrase 10";
 
-/// A ChatGPT export that holds them all, with what providers put beside conversations.
+/// Returns a ChatGPT export that contains them all, including the files that providers add to conversations.
 fn export(home: &Home, name: &str) -> String {
     let message = |id: &str, role: &str, text: &str| {
         format!(
@@ -63,7 +65,7 @@ fn export(home: &Home, name: &str) -> String {
     home.path().join(name).to_str().unwrap().to_owned()
 }
 
-/// Files that nobody can read whole: what is wrong with them is told, what is in them is not.
+/// Returns damaged files: the output says what is wrong with them, but not what they contain.
 fn broken(home: &Home) -> Vec<String> {
     vec![
         home.file(
@@ -89,7 +91,7 @@ struct Run<'h> {
 }
 
 impl Run<'_> {
-    /// Runs a command as talkative as it can be, and keeps what it told.
+    /// Runs a command at the highest verbosity, and keeps its output.
     fn does(&mut self, words: &[&str]) {
         let mut command = self.home.command(&[&["-vv"], words].concat());
         let output = command.env("SATCHEL_LOG", MOST).output().unwrap();
@@ -97,7 +99,7 @@ impl Run<'_> {
         self.told.push((format!("stderr of {words:?}"), output.stderr));
     }
 
-    /// Whether none of what was told holds any of `secrets`.
+    /// Checks that none of the output contains any of `secrets`.
     fn check(&self, secrets: &[String]) {
         let lengths: usize = self.told.iter().map(|(_, bytes)| bytes.len()).sum();
         assert!(lengths > 10_000, "so little was told that nothing is proven: {lengths} bytes");
@@ -114,7 +116,7 @@ impl Run<'_> {
     }
 }
 
-/// The seed of the signing key, as its file has it.
+/// Returns the seed of the signing key, as its file contains it.
 fn seeds(data: &Path) -> Vec<String> {
     let text = fs::read_to_string(data.join("keys/signing.json")).unwrap();
     let file: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -164,7 +166,7 @@ fn everything(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
     run.does(&["no-such-command", "--passphrase"]);
 }
 
-/// Exports that are encrypted, opened with what fits and what does not.
+/// Makes encrypted exports, and opens them with the right and the wrong keys.
 fn encrypted(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
     let home = run.home;
     let out = |file: &str| home.path().join(format!("{name}-{file}")).to_str().unwrap().to_owned();
@@ -185,7 +187,7 @@ fn encrypted(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
         run.does(&[command, &by, "--passphrase-file", &spoken]);
         run.does(&[command, &by, "--passphrase-file", &wrong]);
     }
-    // What is mixed up: an identity for a recipient.
+    // A mix-up: an identity in place of a recipient.
     let secret = fs::read_to_string(&key).unwrap();
     run.does(&["export", "--output", &out("mixed.zip.age"), "--encrypt-to", &secret]);
 }
@@ -231,7 +233,7 @@ fn wait(there: impl Fn() -> bool) {
     }
 }
 
-/// A daemon that does not outlive its test.
+/// A daemon that ends with its test.
 struct Daemon(Child);
 
 impl Daemon {
@@ -246,7 +248,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It has ended, or the test has failed already.
+        // Either it has ended, or the test has failed already.
         drop(self.0.kill());
         drop(self.0.wait());
     }

@@ -1,4 +1,5 @@
-//! The daemon as a service manager runs it: what it is told, the socket that it makes, signals, and an orderly stop.
+//! Tests the daemon as a service manager runs it: notifications, the inherited socket, signals, and an orderly
+//! stop.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -21,7 +22,7 @@ use satchel_proto::v1::{
 };
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
-/// A service manager that hears what the daemon tells.
+/// A service manager that receives the notifications of the daemon.
 struct Manager {
     home: Home,
     hears: Receiver<String>,
@@ -32,7 +33,7 @@ impl Manager {
         let home = Home::new();
         let socket = UnixDatagram::bind(home.path().join("notify")).unwrap();
         let (tell, hears) = mpsc::channel();
-        // Reads all the time, as a manager does; it ends with the test.
+        // Reads continuously, as a service manager does; the thread ends with the test.
         std::thread::spawn(move || {
             let mut buffer = [0; 4_096];
             while let Ok(length) = socket.recv(&mut buffer) {
@@ -60,7 +61,7 @@ impl Manager {
         self.home.file(".config/satchel/satchel.toml", text);
     }
 
-    /// `serve`, with a watchdog of a fifth of a second.
+    /// Returns `serve`, with a watchdog interval of a fifth of a second.
     fn command(&self) -> Command {
         let mut command = self.home.command(&["serve", "--log-file", self.log().to_str().unwrap()]);
         command.env("NOTIFY_SOCKET", self.home.path().join("notify")).env("WATCHDOG_USEC", "200000");
@@ -68,14 +69,14 @@ impl Manager {
         command
     }
 
-    /// A daemon that answers.
+    /// Starts a daemon and waits until it answers.
     fn start(&self) -> Daemon {
         let daemon = Daemon::spawn(self.command());
         self.hear("READY=1");
         daemon
     }
 
-    /// Waits for a message with this line, and answers it whole.
+    /// Waits for a message with this line, and returns the whole message.
     fn hear(&self, line: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -86,7 +87,7 @@ impl Manager {
         }
     }
 
-    /// Reads the log until it tells this.
+    /// Reads the log until it contains this text.
     fn wait_for_log(&self, text: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -106,7 +107,7 @@ impl Manager {
     }
 }
 
-/// A daemon that does not outlive its test, however that ends.
+/// A daemon that ends with its test, however the test ends.
 struct Daemon(Child);
 
 impl Daemon {
@@ -118,7 +119,7 @@ impl Daemon {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
 
-    /// Asks it to stop, and waits until it has in order.
+    /// Sends SIGTERM, and waits for an orderly stop.
     fn stop(mut self) {
         self.send(Signal::TERM);
         assert_eq!(ended(&mut self.0).code(), Some(0));
@@ -127,7 +128,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It has ended, or the test has failed already.
+        // Either it has ended, or the test has failed already.
         drop(self.0.kill());
         drop(self.0.wait());
     }
@@ -139,7 +140,7 @@ fn the_service_manager_is_told_of_every_turn() {
     let mut daemon = Daemon::spawn(manager.command());
     let ready = manager.hear("READY=1");
     assert!(ready.contains("STATUS=serving "), "{ready}");
-    // Not before it answers: the first try connects.
+    // READY=1 is not sent before the daemon answers: the first attempt to connect succeeds.
     std::os::unix::net::UnixStream::connect(manager.socket()).unwrap();
     manager.hear("WATCHDOG=1");
     manager.hear("WATCHDOG=1");
@@ -153,7 +154,8 @@ fn the_service_manager_is_told_of_every_turn() {
     assert!(!manager.socket().exists());
 }
 
-/// A client may come before the daemon: the manager holds its call until the daemon has started.
+/// A client may connect before the daemon runs: the service manager holds the connection until the daemon has
+/// started.
 #[test]
 fn a_socket_that_the_service_manager_made_is_served_and_left() {
     let manager = Manager::new();
@@ -162,7 +164,7 @@ fn a_socket_that_the_service_manager_made_is_served_and_left() {
     let early = manager.home.command(&["status", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let serve = manager.command();
     let mut shell = Command::new("/bin/sh");
-    // The process that the variable names is the daemon itself: exec keeps its number.
+    // The process that the variable names is the daemon itself: exec keeps the process id.
     let take = "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
     shell.args(["-c", take, "sh"]).arg(serve.get_program()).args(serve.get_args());
     shell.env_clear().envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -175,7 +177,7 @@ fn a_socket_that_the_service_manager_made_is_served_and_left() {
     assert_eq!(told["pid"], daemon.0.id(), "{told}");
     daemon.stop();
     assert!(manager.socket().exists(), "the service manager still listens there");
-    // Nobody takes the place from it either.
+    // Another daemon does not take over the address either.
     let refused = manager.home.run(&["serve"]);
     assert_eq!(code(&refused), Some(4));
     assert!(stderr(&refused).contains("the service manager listens on"), "{}", stderr(&refused));
@@ -198,14 +200,14 @@ fn the_configuration_is_read_again_and_a_broken_one_changes_nothing() {
     again("[import]\nmax-fils = 1\n");
     let log = manager.wait_for_log("the one before stays");
     assert!(log.contains("did you mean \\\"max-files\\\"?"), "{log}");
-    // A client of the socket has no configuration to read.
+    // A client of the socket does not read a configuration.
     let server = format!("unix:{}", manager.socket().display());
     let status = |words: &[&str]| manager.home.run(&[words, &["--server", &server]].concat()).status.code();
     assert_eq!(status(&["import", &export]), Some(0), "the limit of before");
     again("[import]\nmax-files = 1\n[store]\ncache-mib = 8\n");
     let log = manager.wait_for_log("apply at the next start");
     assert!(log.contains("[store] cache-mib") && log.contains("changed=[\"[import]\"]"), "{log}");
-    // The rooms hear of it in their own time.
+    // The parts of the daemon apply the new settings asynchronously.
     let begun = Instant::now();
     while status(&["import", "--again", &export]) != Some(4) {
         assert!(begun.elapsed() < LONG, "the new limit does not hold");
@@ -247,7 +249,7 @@ async fn a_stop_in_the_middle_of_an_import_keeps_whole_records_and_the_next_one_
     assert!(log.contains("stopping") && !log.contains("honey"), "the log tells what is in the export");
 }
 
-/// A stream that its client never ends holds an orderly stop for its grace; the second signal ends that.
+/// A stream that its client never closes delays an orderly stop for the grace period; a second signal ends that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_does_not_wait_for_clients() {
     let manager = Manager::new();

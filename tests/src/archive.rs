@@ -1,4 +1,4 @@
-//! A data directory under test, driven through the same rooms as the daemon's.
+//! A data directory under test, driven through the same library calls as in the daemon.
 
 use std::{
     collections::BTreeMap,
@@ -21,43 +21,43 @@ use satchel_source::{Limits, envelope::Keys};
 use satchel_store::{Durability, Ledger, LedgerWrite, OpenOptions, Store};
 use serde_json::Value;
 
-/// No import takes that long to stop.
+/// Time limit to stop an import.
 const STOP: Duration = Duration::from_mins(2);
 
 /// An opened data directory.
 pub struct Archive {
     /// The store.
     pub store: Store,
-    /// Imports into it.
+    /// Runs imports into the store.
     pub imports: Imports,
-    /// Exports of it.
+    /// Runs exports of the store.
     pub exports: Exports,
 }
 
 impl Archive {
-    /// Opens, or makes, the data directory `dir`.
+    /// Opens the data directory `dir`, or creates it.
     ///
     /// # Errors
-    /// When the store does not open.
+    /// If the store cannot be opened.
     pub fn open(dir: &Path) -> Result<Self> {
         Self::with_limits(dir, Limits::default())
     }
 
-    /// Opens `dir` with limits of its own.
+    /// Opens `dir` with custom limits.
     ///
     /// # Errors
-    /// When the store does not open.
+    /// If the store cannot be opened.
     pub fn with_limits(dir: &Path, limits: Limits) -> Result<Self> {
         Self::with(dir, limits, Arc::new(SystemClock))
     }
 
-    /// Opens `dir` with limits and a clock of its own.
+    /// Opens `dir` with custom limits and a custom clock.
     ///
     /// # Errors
-    /// When the store does not open.
+    /// If the store cannot be opened.
     pub fn with(dir: &Path, limits: Limits, clock: Arc<dyn Clock>) -> Result<Self> {
         let store = Store::open(dir, OpenOptions::default(), &mut |_| {})?;
-        // One cache for all tests: compiling the importers anew for each would take most of their time.
+        // All tests share one cache: compiling the importers again for each test would take most of its time.
         let plugins = Arc::new(Plugins::built_in(Some(cache())));
         let imports = Imports::new(
             store.clone(),
@@ -72,10 +72,10 @@ impl Archive {
         Ok(Self { store, imports, exports })
     }
 
-    /// Imports `path` and waits for the end.
+    /// Imports `path` and waits until the import has ended.
     ///
     /// # Errors
-    /// When the job cannot be started.
+    /// If the job cannot be started.
     pub fn import(&self, path: &Path) -> Result<Vec<ImportRecord>> {
         self.run(ImportRequest {
             path: path.to_owned(),
@@ -89,7 +89,7 @@ impl Archive {
     /// Imports `path` even if it was imported before.
     ///
     /// # Errors
-    /// When the job cannot be started.
+    /// If the job cannot be started.
     pub fn import_again(&self, path: &Path) -> Result<Vec<ImportRecord>> {
         self.run(ImportRequest {
             path: path.to_owned(),
@@ -100,18 +100,18 @@ impl Archive {
         })
     }
 
-    /// Merges a PAM document and waits for the end, as a person who lets nothing pass.
+    /// Merges a PAM document under the default rules, which override no check, and waits until the merge has ended.
     ///
     /// # Errors
-    /// When the job cannot be started.
+    /// If the job cannot be started.
     pub fn apply(&self, path: &Path) -> Result<ImportRecord> {
         self.apply_by(path, false, Apply::default())
     }
 
-    /// Merges a PAM document by rules of one's own; whose the store is, it knows.
+    /// Merges a PAM document under the given rules. The owner is always taken from the store.
     ///
     /// # Errors
-    /// When the job cannot be started, or several documents are found.
+    /// If the job cannot be started or several documents are found.
     pub fn apply_by(&self, path: &Path, dry_run: bool, rules: Apply) -> Result<ImportRecord> {
         let apply = Some(Apply { owner: self.exports.owner()?, ..rules });
         only(self.run(ImportRequest {
@@ -123,18 +123,18 @@ impl Archive {
         })?)
     }
 
-    /// Runs any import.
+    /// Runs an import.
     ///
     /// # Errors
-    /// When the job cannot be started.
+    /// If the job cannot be started.
     pub fn run(&self, request: ImportRequest) -> Result<Vec<ImportRecord>> {
         self.run_with(request, None)
     }
 
-    /// Runs any import of a source that `keys` open.
+    /// Runs an import of a source that `keys` can decrypt.
     ///
     /// # Errors
-    /// When the job cannot be started.
+    /// If the job cannot be started.
     pub fn run_with(&self, request: ImportRequest, keys: Option<Keys>) -> Result<Vec<ImportRecord>> {
         let job = self.imports.start_with(request, keys)?;
         let mut view = self.imports.subscribe(job).context("the job is gone")?;
@@ -143,10 +143,10 @@ impl Archive {
         Ok(ended.imports)
     }
 
-    /// Trusts whoever signs with this key.
+    /// Adds this key to the trusted signers.
     ///
     /// # Errors
-    /// When it is no key, or the store does not take it.
+    /// If the text is not a key or the store rejects it.
     pub fn trust(&self, key: &str) -> Result<()> {
         trust::add(&self.store, &PublicKey::parse(key)?, 0)?;
         Ok(())
@@ -155,23 +155,23 @@ impl Archive {
     /// Writes a full bundle to `output`.
     ///
     /// # Errors
-    /// When the export fails.
+    /// If the export fails.
     pub fn export(&self, output: &Path) -> Result<ExportRecord> {
         self.export_as(Format::Pam, output)
     }
 
-    /// Writes a full export in another program's shapes.
+    /// Writes a full export in the given format.
     ///
     /// # Errors
-    /// When the export fails.
+    /// If the export fails.
     pub fn export_as(&self, format: Format, output: &Path) -> Result<ExportRecord> {
         self.export_extent(format, Extent::Full, output)
     }
 
-    /// Writes the changes since the latest full export, or one that is named.
+    /// Writes the changes since the latest full export, or since the one named by `base`.
     ///
     /// # Errors
-    /// When the export fails.
+    /// If the export fails.
     pub fn export_changes(&self, base: Option<&str>, output: &Path) -> Result<ExportRecord> {
         let base = base.map(str::to_owned);
         self.export_extent(Format::Pam, Extent::Incremental { base }, output)
@@ -182,19 +182,19 @@ impl Archive {
         self.export_by(&ExportRequest { extent, format, ..whole(output) })
     }
 
-    /// Writes any export.
+    /// Runs an export.
     ///
     /// # Errors
-    /// When the export fails.
+    /// If the export fails.
     pub fn export_by(&self, request: &ExportRequest) -> Result<ExportRecord> {
         Ok(self.exports.create(request)?)
     }
 
-    /// All that the store shows, as documents without what differs by time and place: memories and relations as they
-    /// stand, conversations without `import_metadata`.
+    /// Returns everything that the store shows, as documents without the parts that depend on time and place: memories
+    /// and relations unchanged, conversations without `import_metadata`.
     ///
     /// # Errors
-    /// When the export fails.
+    /// If the export fails.
     pub fn state(&self) -> Result<State> {
         let dir = tempfile::tempdir()?;
         let bundle = dir.path().join("bundle");
@@ -202,19 +202,19 @@ impl Archive {
         State::of(&bundle)
     }
 
-    /// Notes, as the ledger does when one ends, that an export of so many bytes was imported: another of that size is hashed before
-    /// it is read.
+    /// Records that an export of this size was imported, as the ledger does when an import ends. Another export of the
+    /// same size is then hashed before it is read.
     ///
     /// # Errors
-    /// When the store does not take it.
+    /// If the store rejects the write.
     pub fn note_size(&self, bytes: u64) -> Result<()> {
         self.note(["sizes".to_owned(), format!("bytes:{bytes}")], b"1")
     }
 
-    /// Takes all notes on sizes away, as if a program that made none had imported these.
+    /// Removes all records of sizes, as if the exports had been imported by a version that did not write them.
     ///
     /// # Errors
-    /// When the store does not take it.
+    /// If the store rejects the write.
     pub fn forget_sizes(&self, bytes: &[u64]) -> Result<()> {
         let sizes = bytes.iter().map(|bytes| format!("bytes:{bytes}"));
         self.note(sizes.chain(["sizes".to_owned()]), b"")
@@ -229,40 +229,40 @@ impl Archive {
         Ok(())
     }
 
-    /// Closes the store in order.
+    /// Closes the store cleanly.
     ///
     /// # Errors
-    /// When the last bytes cannot be written.
+    /// If the last bytes cannot be written.
     pub fn close(self) -> Result<()> {
         Ok(self.into_store()?.close()?)
     }
 
-    /// The store, which nothing else holds any more.
+    /// Returns the store once no import uses it any more.
     ///
     /// # Errors
-    /// When an import does not stop.
+    /// If an import does not stop.
     pub fn into_store(self) -> Result<Store> {
         ensure!(self.imports.stop(STOP), "an import does not stop");
         Ok(self.store)
     }
 }
 
-/// What a bundle holds, comparable between data directories.
+/// The content of a bundle, comparable between data directories.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
-    /// The text of `memories`.
+    /// The `memories` of the bundle.
     pub memories: Vec<Value>,
-    /// The relations.
+    /// The `relations` of the bundle.
     pub relations: Vec<Value>,
-    /// By file name.
+    /// The conversations by file name.
     pub conversations: BTreeMap<String, Value>,
 }
 
 impl State {
-    /// Reads it off a bundle.
+    /// Reads the state from a bundle.
     ///
     /// # Errors
-    /// When the bundle is not whole.
+    /// If the bundle is incomplete.
     pub fn of(bundle: &Path) -> Result<Self> {
         let store: Value = serde_json::from_slice(&std::fs::read(bundle.join("memory-store.json"))?)?;
         let list = |key: &str| store[key].as_array().cloned().unwrap_or_default();
@@ -283,7 +283,7 @@ impl State {
     }
 }
 
-/// A full export of everything to `output`, in PAM.
+/// Returns the request for a full export of everything to `output`, in PAM.
 #[must_use]
 pub fn whole(output: PathBuf) -> ExportRequest {
     ExportRequest {
@@ -297,10 +297,10 @@ pub fn whole(output: PathBuf) -> ExportRequest {
     }
 }
 
-/// The only import of a job.
+/// Returns the only import of a job.
 ///
 /// # Errors
-/// When there are none or several.
+/// If there are none or several.
 pub fn only(imports: Vec<ImportRecord>) -> Result<ImportRecord> {
     match <[ImportRecord; 1]>::try_from(imports) {
         Ok([import]) => Ok(import),
@@ -308,18 +308,18 @@ pub fn only(imports: Vec<ImportRecord>) -> Result<ImportRecord> {
     }
 }
 
-/// The folder of sample exports that stands beside the repository where it is developed.
+/// Returns the folder of sample exports beside the repository, which exists only on development machines.
 pub fn samples() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/fixtures");
     folder.is_dir().then_some(folder)
 }
 
-/// The sample exports that the program carries for its demonstration.
+/// Returns the folder of sample exports that ships with the program for its demonstration.
 pub fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../daemon/demo")
 }
 
-/// Compiled importers, shared by all tests of a user.
+/// Returns the cache of compiled importers, which all tests of a user share.
 #[must_use]
 pub fn cache() -> CodeCache {
     let own = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());

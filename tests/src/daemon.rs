@@ -1,4 +1,4 @@
-//! A daemon for one test: its own data directory, served in this process, asked over its socket.
+//! A daemon for one test: it runs in this process on its own data directory and is called over its socket.
 
 use std::{
     fs,
@@ -15,43 +15,43 @@ use tonic::transport::Channel;
 
 use crate::{archive, operation};
 
-/// Largest answer that the harness takes, in bytes: what a client takes by default.
+/// Largest answer that the harness accepts, in bytes: the default limit of a client.
 pub const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 /// A running daemon.
 pub struct Daemon {
-    /// Its folder; the data directory is in it, beside what a test puts there.
+    /// The folder of the daemon; it contains the data directory and the files of the test.
     pub folder: TempDir,
-    /// A connection to it.
+    /// A connection to the daemon.
     pub channel: Channel,
     stop: oneshot::Sender<()>,
     running: JoinHandle<Result<(), RunError>>,
 }
 
 impl Daemon {
-    /// Starts one on an empty data directory.
+    /// Starts a daemon on an empty data directory.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If the daemon does not start.
     pub async fn start() -> Result<Self> {
         Self::start_in(tempfile::tempdir()?).await
     }
 
-    /// Starts one on the data directory in `folder`.
+    /// Starts a daemon on the data directory in `folder`.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If the daemon does not start.
     pub async fn start_in(folder: TempDir) -> Result<Self> {
         Self::start_with(folder, |_| {}).await
     }
 
-    /// Starts one on the data directory in `folder`, with settings as `set` leaves them.
+    /// Starts a daemon on the data directory in `folder`, with the configuration changed by `set`.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If the daemon does not start.
     pub async fn start_with(folder: TempDir, set: impl FnOnce(&mut Config)) -> Result<Self> {
         let mut config = Config::new(data_dir(&folder), folder.path().to_owned());
-        // Compiling the importers anew for each test would take most of its time.
+        // Compiling the importers again for each test would take most of its time.
         config.code_cache = Some(archive::cache());
         set(&mut config);
         let (stop, stopped) = oneshot::channel::<()>();
@@ -70,37 +70,37 @@ impl Daemon {
         Ok(Self { folder, channel, stop, running })
     }
 
-    /// Stops it in order; its folder stays.
+    /// Stops the daemon cleanly; its folder remains.
     ///
     /// # Errors
-    /// When it does not end well.
+    /// If the daemon ends with an error.
     pub async fn stop(self) -> Result<TempDir> {
         drop(self.channel);
         if self.stop.send(()).is_err() {
-            // It has ended before; how, says the next line.
+            // The daemon has already ended; the next line returns its outcome.
         }
         self.running.await??;
         Ok(self.folder)
     }
 
-    /// The data directory.
+    /// Returns the data directory.
     #[must_use]
     pub fn data_dir(&self) -> PathBuf {
         data_dir(&self.folder)
     }
 
-    /// Imports `path` and follows the operation to its end.
+    /// Imports `path` and follows the operation until it has ended.
     ///
     /// # Errors
-    /// When a call fails.
+    /// If a call fails.
     pub async fn import(&self, path: &Path) -> Result<v1::Operation> {
         self.import_by(path, None).await
     }
 
-    /// As [`Daemon::import`]; with `apply` the bundle at `path` is merged.
+    /// Like [`Daemon::import`]; if `apply` is set, the bundle at `path` is merged.
     ///
     /// # Errors
-    /// When a call fails.
+    /// If a call fails.
     pub async fn import_by(&self, path: &Path, apply: Option<v1::ApplyRules>) -> Result<v1::Operation> {
         let mut client = ImportServiceClient::new(self.channel.clone());
         let path = path.to_str().context("the path is UTF-8")?.to_owned();
@@ -114,11 +114,11 @@ fn data_dir(folder: &TempDir) -> PathBuf {
     folder.path().join("data")
 }
 
-/// Writes a ChatGPT export of `conversations` conversations into `folder`: each a question, two answers to it of which the
-/// second was kept, and a question below that. The texts tell conversation and message apart.
+/// Writes a ChatGPT export with `conversations` conversations into `folder`. Each has a question, two answers to it of
+/// which the second was kept, and a question below that one. The texts identify conversation and message.
 ///
 /// # Errors
-/// When the file system refuses.
+/// If the files cannot be written.
 pub fn chatgpt_export(folder: &Path, conversations: usize) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let all: Vec<Value> = (0..conversations).map(chatgpt_conversation).collect();
@@ -151,7 +151,7 @@ fn chatgpt_conversation(number: usize) -> Value {
     })
 }
 
-/// The input of a fixture of the ChatGPT importer.
+/// Returns the input of a fixture of the ChatGPT importer.
 #[must_use]
 pub fn chatgpt_fixture(behaviour: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/chatgpt/fixtures").join(behaviour).join("input")

@@ -1,4 +1,4 @@
-//! Small exports of every provider: the inputs of the importers' own fixtures, as folders or packed as people download them.
+//! Small exports of every provider: the inputs of the importers' fixtures, as folders or packed as they are downloaded.
 
 use std::{
     fs::{self, File},
@@ -10,21 +10,21 @@ use std::{
 use anyhow::{Context as _, Result};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-/// An export, and whose it is.
+/// An export and its provider.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
-    /// The importer.
+    /// The name of the importer.
     pub provider: &'static str,
-    /// What its fixture is about.
+    /// The name of the fixture, which says what it tests.
     pub behaviour: String,
-    /// The folder with its files.
+    /// The folder with the files of the export.
     pub input: PathBuf,
 }
 
-/// The samples of all importers.
+/// Returns the samples of all importers.
 ///
 /// # Errors
-/// When an importer has none.
+/// If an importer has no samples.
 pub fn samples() -> Result<Vec<Sample>> {
     let mut all = Vec::new();
     for built_in in satchel_plugins::BUILT_IN {
@@ -36,7 +36,7 @@ pub fn samples() -> Result<Vec<Sample>> {
     Ok(all)
 }
 
-/// The input of one fixture.
+/// Returns the input of one fixture.
 #[must_use]
 pub fn sample(provider: &str, behaviour: &str) -> PathBuf {
     fixtures(provider).join(behaviour).join("input")
@@ -46,10 +46,11 @@ fn fixtures(provider: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins").join(provider).join("fixtures")
 }
 
-/// Packs what is in `folder` into the archive `zip`; a folder named as an archive becomes one inside it.
+/// Packs the content of `folder` into the archive `zip`. A folder whose name is that of an archive becomes an archive
+/// inside it.
 ///
 /// # Errors
-/// When the file system refuses.
+/// If a file cannot be read or written.
 pub fn pack(folder: &Path, zip: &Path) -> Result<()> {
     let mut writer = ZipWriter::new(File::create(zip)?);
     add(folder, "", &mut writer)?;
@@ -57,10 +58,11 @@ pub fn pack(folder: &Path, zip: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies what is in `folder` into the folder `to`; a folder named as an archive becomes one there.
+/// Copies the content of `folder` into the folder `to`. A folder whose name is that of an archive becomes an archive
+/// there.
 ///
 /// # Errors
-/// When the file system refuses.
+/// If a file cannot be read or written.
 pub fn copy(folder: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for child in children(folder)? {
@@ -76,10 +78,11 @@ pub fn copy(folder: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes all files below `folder` an hour old: what was written a moment ago and has no end may still be on its way.
+/// Makes all files below `folder` an hour old. A file that was written recently and is incomplete could be a running
+/// download.
 ///
 /// # Errors
-/// When the file system refuses.
+/// If a file cannot be changed.
 pub fn age(folder: &Path) -> Result<()> {
     let then = SystemTime::now().checked_sub(Duration::from_hours(1)).context("an hour ago")?;
     for child in children(folder)? {

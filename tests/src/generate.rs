@@ -1,7 +1,7 @@
 //! Invented exports of any size: the same provider, size and seed give the same bytes on every machine.
 //!
-//! The mix follows what holders of real exports report: some branches, thoughts, tool traffic, images, citations and custom
-//! instructions; texts of log-normal length in three scripts, with code, emoji and escapes.
+//! The mix follows reports from owners of real exports: some branches, thoughts, tool calls, images, citations and
+//! custom instructions; texts of log-normal length in three scripts, with code, emoji and escapes.
 
 mod chatgpt;
 mod claude;
@@ -33,19 +33,19 @@ use std::{
 
 use serde_json::Value;
 
-/// What a generated export holds, counted while it was written.
+/// The content of a generated export, counted while it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Conversations.
+    /// Number of conversations.
     pub conversations: u64,
-    /// Nodes with a message, or entries of `chat_messages`.
+    /// Number of nodes with a message, or of entries in `chat_messages`.
     pub messages: u64,
 }
 
-/// Writes an export of about this many bytes into a folder, from a seed.
+/// A function that writes an export of about this many bytes into a folder, from a seed.
 pub type Generator = fn(&Path, u64, u64) -> io::Result<Counts>;
 
-/// Every provider's export, by the name of its importer; Gemini's as a list and as a page.
+/// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
 pub const ALL: [(&str, Generator); 10] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
@@ -59,19 +59,19 @@ pub const ALL: [(&str, Generator); 10] = [
     ("perplexity", perplexity),
 ];
 
-/// A question of usual length.
+/// Returns a question of usual length.
 fn question(dice: &mut Dice) -> String {
     let length = dice.log_normal(130.0, 1.0, 5, 4_000);
     dice.text(length)
 }
 
-/// An answer of usual length.
+/// Returns an answer of usual length.
 fn answer(dice: &mut Dice) -> String {
     let length = dice.log_normal(1_000.0, 0.9, 20, 20_000);
     dice.text(length)
 }
 
-/// Writes a list of about `bytes`.
+/// Writes a JSON array of about `bytes` bytes.
 fn array(
     path: &Path,
     bytes: u64,
@@ -81,7 +81,7 @@ fn array(
     list(path, ["[", "]"], bytes, dice, one)
 }
 
-/// Writes a list of about `bytes` between `ends`.
+/// Writes a list of about `bytes` bytes between the two texts of `ends`.
 fn list(
     path: &Path,
     ends: [&str; 2],
@@ -92,7 +92,7 @@ fn list(
     list_while(path, ends, dice, |dice, counts, written| (written < bytes).then(|| one(dice, counts)))
 }
 
-/// Writes a list until `one`, which hears how many bytes are written, gives no more.
+/// Writes a list until `one` returns none; `one` receives the number of bytes written so far.
 fn list_while(
     path: &Path,
     ends: [&str; 2],
@@ -105,7 +105,7 @@ fn list_while(
     out.write_all(ends[0].as_bytes())?;
     while let Some(value) = one(dice, &mut counts, written) {
         let text = value.to_string();
-        // Python's `json.dumps`, with which the providers write, escapes all but ASCII.
+        // The providers write with Python's `json.dumps`, which escapes everything but ASCII.
         let text = ascii(&text);
         if counts.conversations > 0 {
             out.write_all(b", ")?;
@@ -132,7 +132,7 @@ fn ascii(text: &str) -> String {
     plain
 }
 
-/// RFC 3339 of a second since the epoch.
+/// Formats a second since the Unix epoch as RFC 3339.
 fn iso(second: u64) -> String {
     let second = i64::try_from(second).unwrap_or(0);
     satchel_pam::time::Timestamp::saturating(second * 1_000_000).to_string().replace('Z', ".000000Z")

@@ -1,4 +1,4 @@
-//! Hostile guests: WebAssembly text in `guests/`, made into components without any tool but this.
+//! Hostile guests: WebAssembly text from `guests/`, turned into components without any external tool.
 
 use std::{fs, path::Path};
 
@@ -8,17 +8,17 @@ use wit_parser::Resolve;
 
 const FRAME: &str = include_str!("../guests/frame.wat");
 const CONTRACT: &str = include_str!("../../sdk/wit/importer.wit");
-/// Pages of 64 KiB: 6 MiB, of which all but the amplifier use the first.
+/// Memory of a guest in pages of 64 KiB: 6 MiB, of which all guests but the amplifier use only the first.
 const PAGES: u32 = 96;
 
-/// The component of `guests/<name>.wat`.
+/// Returns the component of `guests/<name>.wat`.
 pub fn component(name: &str) -> Result<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests").join(name).with_extension("wat");
     let text = fs::read_to_string(&path).with_context(|| format!("no guest {name}"))?;
     from_text(&text, PAGES).with_context(|| format!("guest {name}"))
 }
 
-/// The component of a guest's own text, with a memory of so many pages.
+/// Returns the component of a guest with this text and a memory of this many pages.
 pub fn from_text(text: &str, pages: u32) -> Result<Vec<u8>> {
     let detect =
         if text.contains("(func $detect") { "" } else { "(func $detect (result i32) (i32.const 192))" };
@@ -34,7 +34,7 @@ pub fn from_text(text: &str, pages: u32) -> Result<Vec<u8>> {
     ComponentEncoder::default().validate(true).module(&core)?.encode()
 }
 
-/// An empty component that imports an instance of this name.
+/// Returns an empty component that imports an instance with this name.
 pub fn importing(import: &str) -> Result<Vec<u8>> {
     Ok(wat::parse_str(format!("(component (import \"{import}\" (instance)))"))?)
 }

@@ -1,5 +1,5 @@
-//! Random histories of a data directory: everything that a person can do with it, strangers' documents full of references that lead
-//! nowhere, and exports of every kind in between.
+//! Random histories of a data directory: everything that a person can do with it, documents from strangers full of
+//! dangling references, and exports of every kind in between.
 
 mod bundles;
 mod by_hand;
@@ -21,21 +21,21 @@ use crate::{
     generate::{Dice, chatgpt_short},
 };
 
-/// An export that was written on the way.
+/// An export that was written during a history.
 pub struct Made {
     /// A folder, a ZIP, or an encrypted file.
     pub path: PathBuf,
-    /// The folder or ZIP: `path`, or what was encrypted.
+    /// The unencrypted folder or ZIP: `path` itself, or its content if `path` is encrypted.
     pub plain: PathBuf,
-    /// What opens `path`, if it is encrypted.
+    /// The keys that decrypt `path`, if it is encrypted.
     pub keys: Option<Keys>,
-    /// The full export that it adds to.
+    /// The full export on which an incremental export builds.
     pub base: Option<PathBuf>,
-    /// What happened before it, and how it was asked for.
+    /// The steps before the export and the request for it, for error messages.
     pub told: String,
 }
 
-/// A data directory with a past, and another that it exchanges bundles with.
+/// A data directory with a history, and a second one with which it exchanges bundles.
 pub struct History {
     folder: PathBuf,
     here: Archive,
@@ -46,17 +46,17 @@ pub struct History {
     bases: Vec<(String, PathBuf)>,
     imports: Vec<String>,
     backups: Vec<PathBuf>,
-    /// To whom exports are encrypted.
+    /// The recipient of encrypted exports.
     identity: age::x25519::Identity,
     told: Vec<String>,
     count: usize,
 }
 
 impl History {
-    /// An empty data directory in `folder`.
+    /// Creates an empty data directory in `folder`.
     ///
     /// # Errors
-    /// When a store does not open.
+    /// If a store cannot be opened.
     pub fn new(folder: &Path, seed: u64) -> Result<Self> {
         Ok(Self {
             folder: folder.to_owned(),
@@ -73,10 +73,10 @@ impl History {
         })
     }
 
-    /// Lets `steps` things happen, each followed by an export; answers the exports.
+    /// Runs `steps` random steps, each followed by an export; returns the exports.
     ///
     /// # Errors
-    /// When something fails that a person may do.
+    /// If an action fails that a person is allowed to do.
     pub fn run(mut self, steps: usize) -> Result<Vec<Made>> {
         for _ in 0..steps {
             self.step().with_context(|| self.told.join("; "))?;
@@ -133,7 +133,7 @@ impl History {
         Ok(())
     }
 
-    /// Any memory, of any status.
+    /// Returns a random memory of any status.
     fn memory(&mut self) -> Result<Option<String>> {
         let at = self.here.store.revision();
         let rows = self.here.store.memories(&MemoryQuery::default(), None, 500, at)?.items;

@@ -1,4 +1,5 @@
-//! Tests about what may not be read mean nothing to the superuser; such a one runs them again as a user without rights.
+//! Reruns tests about unreadable files as an unprivileged user: under the superuser, who may read everything, they
+//! prove nothing.
 
 use std::{
     fs::Permissions,
@@ -8,20 +9,20 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// The user to whom nothing belongs, on every Linux.
+/// The id of the user `nobody` on every Linux.
 const NOBODY: u32 = 65_534;
 
-/// Whether everything is open to this process.
+/// Returns whether this process runs as the superuser.
 #[must_use]
 pub fn superuser() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs one test of the calling program as a user without rights, in a process of its own, and fails if it fails. The test must
-/// read nothing of this repository, which may lie where that user does not come.
+/// Runs one test of the calling program as an unprivileged user in a separate process, and fails if the test fails. The
+/// test must not read files of this repository, because it may be in a folder that this user cannot access.
 ///
 /// # Errors
-/// When it fails, or that user may not run a program in the folder for temporary files.
+/// If the test fails, or the user may not run a program from the temporary folder.
 pub fn runs(test: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;

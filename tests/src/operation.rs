@@ -1,4 +1,4 @@
-//! Long work of a daemon, started and followed to its end.
+//! Long-running operations of a daemon, started and followed until they end.
 
 use satchel_proto::v1::{
     self, Operation, WatchOperationRequest, admin_service_client::AdminServiceClient,
@@ -9,18 +9,18 @@ use tonic::{Status, transport::Channel};
 
 type Outcome<T> = Result<T, Status>;
 
-/// Follows an operation to its end and returns its last state.
+/// Follows an operation until it has ended and returns its last state.
 ///
 /// # Errors
-/// When the daemon refuses or goes away.
+/// If the daemon refuses the call or becomes unavailable.
 pub async fn ended(channel: &Channel, id: &str) -> Outcome<Operation> {
     states(channel, id).await?.pop().ok_or_else(|| Status::unavailable("no state was sent"))
 }
 
-/// Follows an operation to its end and returns every state that was sent.
+/// Follows an operation until it has ended and returns every state that was sent.
 ///
 /// # Errors
-/// When the daemon refuses or goes away.
+/// If the daemon refuses the call or becomes unavailable.
 pub async fn states(channel: &Channel, id: &str) -> Outcome<Vec<Operation>> {
     let request = WatchOperationRequest { id: id.to_owned(), min_interval: None };
     let mut answers =
@@ -44,7 +44,7 @@ fn other<T>() -> Outcome<T> {
 /// Makes an export.
 ///
 /// # Errors
-/// As the call or the operation fails.
+/// If the call or the operation fails.
 pub async fn export(channel: &Channel, request: v1::CreateExportRequest) -> Outcome<v1::Export> {
     let started = ExportServiceClient::new(channel.clone()).create_export(request).await?.into_inner();
     match result(channel, started.operation).await? {
@@ -56,7 +56,7 @@ pub async fn export(channel: &Channel, request: v1::CreateExportRequest) -> Outc
 /// Verifies a bundle.
 ///
 /// # Errors
-/// As the call or the operation fails.
+/// If the call or the operation fails.
 pub async fn verify(channel: &Channel, request: v1::VerifyExportRequest) -> Outcome<v1::BundleVerification> {
     let started = ExportServiceClient::new(channel.clone()).verify_export(request).await?.into_inner();
     match result(channel, started.operation).await? {
@@ -68,7 +68,7 @@ pub async fn verify(channel: &Channel, request: v1::VerifyExportRequest) -> Outc
 /// Undoes an import.
 ///
 /// # Errors
-/// As the call or the operation fails.
+/// If the call or the operation fails.
 pub async fn undo(channel: &Channel, request: v1::UndoImportRequest) -> Outcome<v1::ImportReversal> {
     let started = ImportServiceClient::new(channel.clone()).undo_import(request).await?.into_inner();
     reversal(result(channel, started.operation).await?)
@@ -77,7 +77,7 @@ pub async fn undo(channel: &Channel, request: v1::UndoImportRequest) -> Outcome<
 /// Redoes an import.
 ///
 /// # Errors
-/// As the call or the operation fails.
+/// If the call or the operation fails.
 pub async fn redo(channel: &Channel, request: v1::RedoImportRequest) -> Outcome<v1::ImportReversal> {
     let started = ImportServiceClient::new(channel.clone()).redo_import(request).await?.into_inner();
     reversal(result(channel, started.operation).await?)
@@ -93,7 +93,7 @@ fn reversal(reached: Reached) -> Outcome<v1::ImportReversal> {
 /// Writes a backup.
 ///
 /// # Errors
-/// As the call or the operation fails.
+/// If the call or the operation fails.
 pub async fn backup(channel: &Channel, request: v1::CreateBackupRequest) -> Outcome<v1::Backup> {
     let started = AdminServiceClient::new(channel.clone()).create_backup(request).await?.into_inner();
     match result(channel, started.operation).await? {
@@ -102,10 +102,10 @@ pub async fn backup(channel: &Channel, request: v1::CreateBackupRequest) -> Outc
     }
 }
 
-/// Checks the store.
+/// Verifies the store.
 ///
 /// # Errors
-/// As the call or the operation fails.
+/// If the call or the operation fails.
 pub async fn verify_store(channel: &Channel) -> Outcome<v1::StoreCheck> {
     let request = v1::VerifyStoreRequest {};
     let started = AdminServiceClient::new(channel.clone()).verify_store(request).await?.into_inner();

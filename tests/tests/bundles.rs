@@ -1,4 +1,4 @@
-//! A bundle proves itself: whole, unchanged, ours; and says what is wrong with it otherwise.
+//! A bundle proves that it is complete, unchanged and ours; if it is not, verification says what is wrong.
 
 use std::{
     fs,
@@ -102,7 +102,7 @@ fn a_store_without_manifest_stands_by_its_own_signature_unless_it_says_that_it_i
         changed[at] ^= 1 << dice.below(8);
         fs::write(&store, &changed)?;
         let valid = verify::path(&store, &Options::default()).is_ok_and(|report| report.valid);
-        // PAM's signature covers memories, id, date and owner; the rest is the manifest's.
+        // PAM's signature covers memories, id, date and owner; everything else is covered by the manifest.
         let covered = |document: &Value| {
             let part = |key: &str| times(&document[key]);
             (part("memories"), part("export_id"), part("export_date"), times(&document["owner"]["id"]))
@@ -114,8 +114,8 @@ fn a_store_without_manifest_stands_by_its_own_signature_unless_it_says_that_it_i
     Ok(())
 }
 
-/// The same value with its times as PAM writes them: `z` and `Z` say the same, and the official SDK's checksum is over the
-/// one form.
+/// Returns the value with its times in PAM's notation: `z` and `Z` mean the same, and the checksum of the official SDK
+/// covers this one form.
 fn times(value: &Value) -> Value {
     match value {
         Value::String(text) => {

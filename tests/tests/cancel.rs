@@ -1,4 +1,5 @@
-//! An import that is stopped in any phase ends, leaves whole records behind, and is completed by importing again.
+//! An import can be cancelled in any phase: it ends, leaves complete records behind, and a repeated import completes
+//! it.
 
 use std::{
     fs,
@@ -22,10 +23,10 @@ use satchel_tests::{
     generate,
 };
 
-/// Jobs that are begun before it counts as impossible to meet one in its phase.
+/// Number of jobs to start before a test gives up on seeing one in its phase.
 const TRIES: usize = 40;
 
-/// Exports that take a while in every phase: many files to look at, many bytes to hash, many memories to derive.
+/// Returns exports that take a while in every phase: many files to detect, many bytes to hash, many memories to derive.
 fn exports(folder: &Path) -> Result<Vec<(PathBuf, Vec<Phase>)>> {
     let (many, memories) = (folder.join("many"), folder.join("memories"));
     for number in 0..150 {
@@ -44,9 +45,9 @@ fn exports(folder: &Path) -> Result<Vec<(PathBuf, Vec<Phase>)>> {
     ])
 }
 
-/// Imports `path` and asks the job to stop once it is seen in `phase`; none if it was never seen there.
+/// Imports `path` and cancels the job once it is seen in `phase`; returns none if it was never seen there.
 fn stopped(archive: &Archive, path: &Path, phase: Phase) -> Result<Option<Vec<ImportRecord>>> {
-    // Only what may be known is hashed before it is read.
+    // A source is hashed before it is read only if it may be a known one.
     let again = phase != Phase::Hashing;
     if !again {
         archive.note_size(fs::metadata(path)?.len())?;
@@ -59,12 +60,12 @@ fn stopped(archive: &Archive, path: &Path, phase: Phase) -> Result<Option<Vec<Im
     let seen = runtime.block_on(view.wait_for(met))?.phase == phase;
     let asked = seen && archive.imports.cancel(&job.to_string());
     let ended = runtime.block_on(view.wait_for(|view| view.phase == Phase::Ended))?.clone();
-    // One that was through an earlier time is known as soon as it is hashed: the cancel came too late.
+    // A source that an earlier try imported completely is recognised after hashing; then the cancel came too late.
     let late = ended.imports.iter().any(|import| import.status == ImportStatus::Unchanged);
     Ok((asked && !late).then_some(ended.imports))
 }
 
-/// Everything that `part` has is in `whole`, just so.
+/// Checks that every record in `part` is identical in `whole`.
 fn whole_records(part: &State, whole: &State) {
     for (name, conversation) in &part.conversations {
         assert_eq!(Some(conversation), whole.conversations.get(name), "{name}");
@@ -94,7 +95,7 @@ fn an_import_stopped_in_any_phase_leaves_whole_records_and_is_completed_by_the_n
                     break imports;
                 }
             };
-            // What is asked for when all is read may come too late.
+            // A cancel that arrives after everything was read may come too late.
             let fits = |import: &ImportRecord| match import.status {
                 ImportStatus::Cancelled => true,
                 ImportStatus::Completed | ImportStatus::CompletedWithSkips => phase == Phase::Settling,
@@ -132,15 +133,16 @@ fn a_source_that_is_stopped_is_read_no_further() -> Result<()> {
     Ok(())
 }
 
-/// A clock that stands still for whoever asks it on another thread than the test's, as a read from a dead share does.
+/// A clock that blocks every caller on a thread other than the test's, like a read from a network share that does not
+/// answer.
 #[derive(Default)]
 struct Hanging {
-    /// Who never hangs; none: nobody hangs yet.
+    /// The thread that never blocks; if it is none, no thread blocks yet.
     own: Mutex<Option<ThreadId>>,
-    /// Guards whether those that hang may go on.
+    /// Whether the blocked callers may continue.
     free: Mutex<bool>,
     freed: Condvar,
-    /// Told when somebody hangs.
+    /// Dropped when a caller blocks, which disconnects the receiver of the test.
     hangs: Mutex<Option<mpsc::Sender<()>>>,
 }
 
@@ -159,7 +161,7 @@ impl Clock for Hanging {
     fn now_micros(&self) -> i64 {
         let own = *Self::locked(&self.own);
         if own.is_some_and(|own| own != thread::current().id()) {
-            // Whoever waits for it hears that nobody will tell any more.
+            // Disconnects the receiver, so that the test no longer waits for a message.
             drop(Self::locked(&self.hangs).take());
             let held = self.freed.wait_while(Self::locked(&self.free), |free| !*free);
             drop(held.unwrap_or_else(PoisonError::into_inner));
@@ -183,7 +185,7 @@ fn a_job_that_hangs_does_not_hold_the_stop() -> Result<()> {
     let mut view = archive.imports.subscribe(job).context("the job")?;
     assert!(told.recv().is_err(), "nothing is ever sent");
     assert!(!archive.imports.stop(Duration::from_millis(10)), "it hangs, and was waited for");
-    // The store closes under it, and what hangs writes nothing when it goes on.
+    // The store is closed while the job hangs; the job writes nothing when it continues.
     archive.store.close()?;
     clock.free();
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -196,7 +198,8 @@ fn a_job_that_hangs_does_not_hold_the_stop() -> Result<()> {
     archive.close()
 }
 
-/// A file whose import a person stopped is left alone; what the end of the daemon stopped is due at its next start.
+/// A watched file is left alone if a person cancelled its import. If the daemon's shutdown stopped it, it is due at the
+/// next start.
 #[test]
 fn a_watched_folder_does_not_hear_of_what_the_daemons_end_stopped() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -1,4 +1,5 @@
-//! Compiled importers that are kept between starts: whatever lies in the cache, only what this user's key sealed is run.
+//! Compiled importers cached between starts: whatever is in the cache, only entries sealed with this user's key are
+//! run.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
@@ -14,13 +15,13 @@ use satchel_host::{CacheUse, CodeCache, Host, HostOptions};
 use satchel_tests::{guests, nobody};
 use tempfile::TempDir;
 
-/// The user to whom nothing belongs, on every Linux.
+/// The id of the user `nobody` on every Linux.
 const NOBODY: u32 = 65_534;
 /// A component that reads nothing.
 const PLAIN: &str = "(func $run (result i32) (global.get $ok))";
-/// Its name.
+/// The name of this component.
 const NAME: &str = "hostile";
-/// Entries are damaged at so many places, spread over all their bytes.
+/// Number of positions at which entries are damaged, spread over all their bytes.
 const FLIPS: usize = 24;
 
 struct Play {
@@ -37,7 +38,7 @@ impl Play {
         Ok(Self { cache, folder, wasm: guests::from_text(PLAIN, 1)? })
     }
 
-    /// Loads the component in a process's place, and says what became of the cache.
+    /// Loads the component as a newly started process would; returns how the cache was used.
     fn load(&self) -> Result<CacheUse> {
         let host = Host::new(HostOptions { cache: Some(self.cache.clone()), ..HostOptions::default() })?;
         let plugin = host.load(&self.wasm)?;
@@ -81,7 +82,7 @@ fn a_damaged_or_forged_entry_is_compiled_anew() -> Result<()> {
         fs::write(&entry, &whole[..length])?;
         ensure!(play.rejected()? == 1, "{length} bytes are taken");
     }
-    // An entry that is whole, but of another user's key.
+    // An intact entry that was sealed with another user's key.
     let other = Play { cache: play.cache.clone(), ..Play::new()? };
     fs::write(&play.cache.key_file, [7; 32])?;
     ensure!(other.rejected()? == 1);
@@ -201,7 +202,7 @@ fn processes_that_begin_at_once_agree_on_one_key() -> Result<()> {
         })
     })?;
     ensure!(play.rejected()? == 0);
-    // What a killed process left goes with the next start; no process has the highest number.
+    // The next start removes leftovers of a killed process; no running process has the highest process id.
     fs::create_dir_all(play.cache.folder.join(".process-4194303-x/modules"))?;
     play.load()?;
     ensure!(!play.cache.folder.join(".process-4194303-x").exists());

@@ -1,5 +1,5 @@
-//! The WIT package is frozen: importers that were built for it before go on to run. A world is compared with the copy that was kept
-//! when it was released, in structure, not in words.
+//! The WIT package is frozen: importers built for an earlier release continue to run. The current world is compared
+//! with the copy kept at the release, by structure and not by wording.
 
 use anyhow::{Context as _, Result};
 use wit_parser::{Resolve, WorldId};
@@ -8,10 +8,10 @@ const RELEASED: &str = include_str!("../contract/importer-1.0.0.wit");
 const CURRENT: &str = include_str!("../../sdk/wit/importer.wit");
 const NAME: &str = "package satchel:importer@1.0.0;";
 
-/// Whether components that were built for the released package run with `current`; why not.
+/// Checks that components built for the released package run with `current`; the error says why not.
 fn upgrade(current: &str) -> Result<()> {
     let mut resolve = Resolve::default();
-    // Two packages of one name and version cannot be in memory at once; versions are not compared.
+    // Two packages with the same name and version cannot be loaded together; versions are not compared.
     let released = world(&mut resolve, &RELEASED.replace(NAME, "package satchel:importer@0.0.0;"))?;
     let current = world(&mut resolve, current)?;
     wit_component::semver_check(resolve, released, current)

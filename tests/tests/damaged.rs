@@ -1,4 +1,5 @@
-//! What is damaged, on its way or packed twice: each fails, waits or is read by itself, and nothing beside it suffers.
+//! Damaged files, incomplete downloads and nested archives: each fails, waits or is read by itself without effect on
+//! its neighbours.
 
 use std::{
     fs,
@@ -15,7 +16,7 @@ use satchel_tests::{
 };
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-/// Conversations of one generated export.
+/// Number of conversations in one generated export.
 const MANY: usize = 40;
 
 struct Bench {
@@ -52,7 +53,7 @@ impl Bench {
         Ok(imports)
     }
 
-    /// Conversations that the store shows.
+    /// Returns the number of conversations that the store shows.
     fn shown(&self) -> Result<usize> {
         Ok(self.archive.state()?.conversations.len())
     }
@@ -71,7 +72,7 @@ fn zip(entries: &[(&str, &[u8])]) -> Result<Vec<u8>> {
     packed(entries, CompressionMethod::Deflated)
 }
 
-/// A ChatGPT export with `MANY` conversations of its own.
+/// Returns a ChatGPT export with `MANY` conversations of its own.
 fn export() -> Result<Vec<u8>> {
     let folder = tempfile::tempdir()?;
     chatgpt_export(folder.path(), MANY)?;
@@ -82,7 +83,7 @@ fn sample(provider: &str) -> Result<Vec<u8>> {
     Ok(fs::read(demo().join(provider).join("conversations.json"))?)
 }
 
-/// Changes the packed bytes of the first entry, from `part` of it on.
+/// Damages the compressed bytes of the first entry, starting at the fraction `part` of its length.
 fn corrupt(bytes: &mut [u8], part: f64) -> Result<()> {
     let length = u32::from_le_bytes(bytes[18..22].try_into()?);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a small file")]
@@ -100,7 +101,7 @@ fn named<'a>(imports: &'a [ImportRecord], source: &str) -> Result<&'a ImportReco
     found.with_context(|| format!("{source} has no receipt: {imports:?}"))
 }
 
-/// It was imported. The sample of one provider has a conversation that nobody can read.
+/// Returns whether the export was imported. The sample of one provider contains a conversation that cannot be read.
 fn came(import: &ImportRecord) -> bool {
     matches!(import.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips)
 }
@@ -109,7 +110,7 @@ fn reason(import: &ImportRecord) -> &str {
     import.reason.as_deref().unwrap_or_default()
 }
 
-/// One sentence with its file, and nothing of a library's chain.
+/// Checks that the message is one sentence that names the file and contains no text from a library's error chain.
 fn is_one_sentence(told: &str, name: &str) -> Result<()> {
     ensure!(told.starts_with(&format!("{name} is damaged (")), "{told}");
     ensure!(told.ends_with("): download it again"), "{told}");
@@ -131,7 +132,7 @@ fn one_damaged_archive_fails_alone_and_is_one_sentence() -> Result<()> {
         let mut bytes = if kind == "checksum" { stored.clone() } else { whole.clone() };
         match kind {
             "stream" => corrupt(&mut bytes, 0.01)?,
-            // The heads that importers look at are whole.
+            // The beginning that importers use for detection is intact.
             "late stream" => corrupt(&mut bytes, 0.9)?,
             "checksum" => {
                 let at =
@@ -159,7 +160,7 @@ fn one_damaged_archive_fails_alone_and_is_one_sentence() -> Result<()> {
         both.put("good.zip", &zip(&[("conversations.json", &sample("chatgpt-export")?)])?)?;
         both.import("")?;
         ensure!(bench.shown()? >= both.shown()?, "{kind}: what stood beside it is missing: {imports:?}");
-        // The same file alone says the same.
+        // The same file alone gives the same message.
         let alone = Bench::new()?;
         alone.put("bad.zip", &bytes)?;
         let imports = alone.import("bad.zip")?;
@@ -178,7 +179,7 @@ fn entries_that_cannot_be_read_by_their_method_or_lock_are_named_and_others_are_
     (locked[6], locked[at + 8]) = (locked[6] | 1, locked[at + 8] | 1);
     bench.put("locked.zip", &locked)?;
     let mut strange = zip(&[("conversations.json", &export()?)])?;
-    // Method 12, as some packers have it.
+    // Compression method 12, which some packers use.
     (strange[8], strange[at + 10]) = (12, 12);
     bench.put("strange.zip", &strange)?;
     let imports = bench.import("")?;
@@ -197,7 +198,8 @@ fn entries_that_cannot_be_read_by_their_method_or_lock_are_named_and_others_are_
     Ok(())
 }
 
-/// Four archives of one export, as a provider cuts a large one: all that is whole comes, and the damaged part is named.
+/// An export in four archives, as providers split large ones: everything intact is imported, and the damaged part is
+/// named.
 #[test]
 fn of_an_export_in_several_archives_what_is_whole_is_imported() -> Result<()> {
     for part in [0.01, 0.9] {
@@ -259,7 +261,7 @@ fn a_zip_of_zips_gives_what_its_files_give() -> Result<()> {
     ensure!(imports.len() == 2, "{imports:?}");
     ensure!(imports.iter().all(came), "{imports:?}");
     assert_eq!(bench.archive.state()?, apart.archive.state()?);
-    // What nobody knows is named, and an archive of such as the file that people know.
+    // Unknown files are named; an archive of unknown files is named as the one file that people see.
     let told = format!("{:?}", imports[0].warnings);
     ensure!(told.contains("deeper.ZIP/photos.zip") && !told.contains("a.jpg"), "{told}");
     ensure!(told.contains("read me.txt"), "{told}");
@@ -326,10 +328,10 @@ fn downloads_on_their_way_wait_and_nothing_failed() -> Result<()> {
     }
     fs::create_dir(bench.at("d.zip.download"))?;
     bench.put("d.zip.download/d.zip", &whole[..9])?;
-    // Of an export, not of a download.
+    // This file belongs to an export; it is not a download.
     fs::create_dir(bench.at("more"))?;
     bench.put("more/notes.part", b"Part one")?;
-    // Last: only what was written a moment ago is taken to be growing.
+    // These come last: only a file that was written a moment ago is considered to be growing.
     bench.put("growing.zip", &whole[..whole.len() / 2])?;
     bench.put("growing.json", b"[{\"mapping\": {")?;
     let imports = bench.import("")?;
@@ -352,7 +354,7 @@ fn downloads_on_their_way_wait_and_nothing_failed() -> Result<()> {
     assert_eq!(waits, expected, "{imports:?}");
     let others: Vec<_> = imports.iter().filter(|one| one.status != ImportStatus::Waiting).collect();
     ensure!(others.len() == 1 && came(others[0]), "{imports:?}");
-    // They are in no history, and come when they have arrived.
+    // Waiting files are not in the history and are imported once they are complete.
     let listed = bench.archive.imports.list(None, 100)?.items;
     assert_eq!(listed.len(), 1, "{listed:?}");
     arrive(&bench.at("b.zip.part"), &bench.at("b.zip"), &zip(&[("conversations.json", &export()?)])?)?;

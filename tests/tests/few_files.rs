@@ -1,5 +1,5 @@
-//! All of it with no more than 256 open files; and what goes wrong when there are none at all is not remembered. One process, as the
-//! limit is of the process.
+//! All work succeeds with a limit of 256 open files, and errors caused by a lack of free files are not remembered. It
+//! is one process, because the limit applies to the process.
 
 use std::{
     fs::{self, File},
@@ -24,10 +24,10 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 
 const FILES: u64 = 256;
 const ZIPS: usize = 600;
-/// How long a watched folder may take.
+/// Upper limit for the imports of a watched folder.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// An export of one conversation, packed.
+/// Returns an export of one conversation as a ZIP.
 fn packed(number: usize) -> Result<Vec<u8>> {
     let json = format!(
         r#"[{{"title": "{number}", "create_time": 1746180000, "conversation_id": "{number}", "current_node": "q", "mapping": {{
@@ -59,7 +59,7 @@ fn zip_of_zips(path: &Path, from: usize) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// How many conversations an import found and brought, of all its exports; nothing of it failed.
+/// Returns how many new conversations an import brought, over all its exports; fails if one of them did not complete.
 fn brought(job: &v1::Operation) -> Result<u64> {
     let mut conversations = 0;
     for import in job.imports() {
@@ -86,7 +86,7 @@ async fn export(daemon: &Daemon, name: &str) -> Result<v1::Export> {
     Ok(operation::export(&daemon.channel, request).await?)
 }
 
-/// Checks, downloads and applies an export, undoes that, and makes a backup.
+/// Verifies, downloads and applies an export, undoes that import, and makes a backup.
 async fn everything_else(daemon: &Daemon, made: &v1::Export) -> Result<()> {
     let mut exports = ExportServiceClient::new(daemon.channel.clone());
     let bundle = Some(v1::verify_export_request::Bundle::Id(made.id.clone()));
@@ -128,7 +128,7 @@ async fn reads_conversations(daemon: &Daemon) -> Result<u64> {
     Ok(unsigned(client.get_stats(v1::GetStatsRequest {}).await?.into_inner().conversations))
 }
 
-/// Takes all files that may still be open.
+/// Opens files until no more can be opened.
 fn take_the_rest() -> Vec<File> {
     let mut all = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
@@ -148,10 +148,10 @@ async fn everything_works_with_few_files_and_comes_back_when_there_were_none() -
         folder_of_zips(&ground.path().join("watched"), 3 * ZIPS)?,
     );
     let daemon = Daemon::start_with(TempDir::new()?, |config| config.watching.active = true).await?;
-    // The daemon has taken the connection: it has a file of its own.
+    // The daemon has accepted the connection, which uses one file.
     reads(&daemon).await?;
 
-    // Before any importer was loaded: all that an import does for the first time fails.
+    // No importer is loaded yet, so every first step of an import fails.
     let held = take_the_rest();
     ensure!(held.len() > 100, "files were left");
     let job = daemon.import(&late).await;
@@ -172,7 +172,7 @@ async fn everything_works_with_few_files_and_comes_back_when_there_were_none() -
     everything_else(&daemon, &made).await?;
     watch(&daemon, &watched).await?;
 
-    // Once more with everything in use.
+    // Once more after everything has been in use.
     let revision = reads(&daemon).await?;
     let held = take_the_rest();
     ensure!(reads(&daemon).await? == revision);

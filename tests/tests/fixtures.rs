@@ -1,4 +1,4 @@
-//! Every fixture of the importers gives the same in the sandbox as natively.
+//! Every fixture of the importers gives the same result in the sandbox as natively.
 
 use std::{
     fs,
@@ -51,7 +51,8 @@ fn produce(plugin: &Plugin, input: &Path) -> Result<Vec<Value>> {
     Ok(exports)
 }
 
-/// The host hands a conversation over when it is whole, so what is said beside it may come first.
+/// Returns the lines in a fixed order: the host emits a conversation once it is complete, so messages about it may come
+/// first.
 fn sorted(mut lines: Vec<Value>) -> Vec<Value> {
     lines.sort_by_key(Value::to_string);
     lines

@@ -1,4 +1,4 @@
-//! The gRPC face from a client's side: pages, trees, receipts, downloads, refusals.
+//! The gRPC interface from a client's side: pages, trees, receipts, downloads, refusals.
 
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt};
 
@@ -115,7 +115,7 @@ async fn an_ended_job_is_told_in_one_message() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_of_an_earlier_run_is_told_with_all_its_receipts() -> Result<()> {
     let daemon = Daemon::start().await?;
-    // Exports of two providers in one folder are two imports of one job; of one of them something is left out.
+    // The exports of two providers in one folder become two imports of one job; one of them skips something.
     let both = daemon.folder.path().join("both");
     generate::claude(&both.join("one"), 2_000, 1)?;
     let conversations = chatgpt_export(&both.join("two"), 3)?.join("conversations.json");
@@ -141,7 +141,7 @@ async fn a_job_of_an_earlier_run_is_told_with_all_its_receipts() -> Result<()> {
     Ok(())
 }
 
-/// More than any machine imports while a test makes two calls.
+/// More conversations than any machine imports while a test makes two calls.
 const LONG: usize = 20_000;
 
 async fn long_job(daemon: &Daemon) -> Result<v1::Operation> {
@@ -197,7 +197,7 @@ async fn a_watcher_is_told_that_the_daemon_stops() -> Result<()> {
     });
     let folder = daemon.stop().await?;
     assert_eq!(refused(watcher.await?)?, (Code::Unavailable, "SHUTTING_DOWN".to_owned()));
-    // The ledger does not leave it running, and the next daemon goes on.
+    // The ledger does not list the import as running, and the next daemon accepts work.
     let daemon = Daemon::start_in(folder).await?;
     let running =
         v1::ListImportsRequest { statuses: vec![v1::ImportStatus::Running.into()], ..Default::default() };
@@ -256,7 +256,7 @@ async fn a_page_token_fits_only_its_own_list_and_outlives_a_restart() -> Result<
 
     let daemon = Daemon::start_in(daemon.stop().await?).await?;
     let mut client = ConversationServiceClient::new(daemon.channel.clone());
-    // The size of a page may change on the way.
+    // The page size may change between pages.
     let rest = v1::ListConversationsRequest { page_size: 100, page_token, filter: None };
     assert_eq!(client.list_conversations(rest).await?.into_inner().conversations.len(), 3);
     daemon.stop().await?;
@@ -371,7 +371,7 @@ async fn a_request_over_the_limit_is_refused() -> Result<()> {
     let mut client = MemoryServiceClient::new(daemon.channel.clone());
     let outcome = client.get_memory(v1::GetMemoryRequest { id: "x".repeat(5 << 20), view: 0 }).await;
     assert_eq!(outcome.err().map(|status| status.code()), Some(Code::OutOfRange));
-    // The connection lives on.
+    // The connection still works.
     AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
     daemon.stop().await?;
     Ok(())
@@ -538,7 +538,7 @@ async fn health_and_reflection_know_every_service() -> Result<()> {
     let ours: Vec<&String> = services.iter().filter(|name| name.starts_with("satchel.v1.")).collect();
     assert_eq!(ours.len(), 7, "{services:?}");
 
-    // What clients ask that are older than v1.
+    // The request of clients that use the version before v1.
     let ask = v1alpha::ServerReflectionRequest {
         host: String::new(),
         message_request: Some(OldRequest::FileContainingSymbol(

@@ -1,4 +1,5 @@
-//! Components that do everything an importer must not: each is contained, and says why it ended.
+//! Hostile components that do everything an importer must not do: each is contained, and the error says why it was
+//! stopped.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -17,7 +18,7 @@ use satchel_pam::record::{RecordKind, Skip};
 use satchel_source::{CancelToken, Entry, Files};
 use satchel_tests::guests;
 
-/// One host for all tests: what one guest does must not touch the others.
+/// One host for all tests: the actions of one guest must not affect the others.
 static HOST: LazyLock<Host> = LazyLock::new(|| Host::new(HostOptions::default()).unwrap());
 
 const EXPORT_BYTES: u64 = 12;
@@ -42,7 +43,7 @@ fn load(guest: &str) -> Plugin {
     HOST.load(&guests::component(guest).unwrap()).unwrap_or_else(|error| panic!("{guest}: {error}"))
 }
 
-/// Runs a guest to its end.
+/// Runs a guest until it ends.
 fn run_within(guest: &str, limits: &Limits) -> (Result<Summary, RunError>, Vec<Emitted>) {
     let mut emitted = Vec::new();
     let ended = load(guest).run(files(), "hostile", limits, &CancelToken::new(), &mut |one| {
@@ -81,10 +82,10 @@ fn warnings(emitted: &[Emitted]) -> Vec<String> {
     emitted.iter().filter_map(text).collect()
 }
 
-/// The id of a conversation; id and parent of each of its messages.
+/// The id of a conversation, and the id and parent of each of its messages.
 type Tree<'a> = (&'a str, Vec<(&'a str, Option<&'a str>)>);
 
-/// The conversations that came out.
+/// Returns the conversations among the emitted records.
 fn trees(emitted: &[Emitted]) -> Vec<Tree<'_>> {
     let mut trees = Vec::new();
     for one in emitted {

@@ -1,4 +1,4 @@
-//! What people rely on when they import: receipts that add up, nothing twice, nothing lost, whatever the order.
+//! The guarantees of an import: receipts add up, nothing is stored twice and nothing is lost, whatever the order.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
@@ -15,7 +15,7 @@ use satchel_core::{
 use satchel_tests::archive::{Archive, cache, demo, only, samples};
 use serde_json::Value;
 
-/// What people choose by is known without compiling an importer; see `Plugins::knows`.
+/// The names of platforms are known without compiling an importer; see `Plugins::knows`.
 #[test]
 fn every_importer_that_came_with_the_program_is_named_after_its_platform() -> Result<()> {
     let plugins = Plugins::built_in(Some(cache()));
@@ -40,7 +40,7 @@ fn balanced(import: &ImportRecord) -> Result<()> {
     Ok(())
 }
 
-/// Conversations and messages of a ChatGPT file, counted without any of our code.
+/// Counts the conversations and messages of a ChatGPT file without using our code.
 fn count_chatgpt(file: &Path) -> Result<(u64, u64)> {
     let all: Value = serde_json::from_slice(&fs::read(file)?)?;
     let all = all.as_array().context("an array")?;
@@ -49,7 +49,7 @@ fn count_chatgpt(file: &Path) -> Result<(u64, u64)> {
     Ok((all.len() as u64, messages as u64))
 }
 
-/// Conversations and messages of a Claude file; each thought is a message of its own.
+/// Counts the conversations and messages of a Claude file; each thought counts as a message.
 fn count_claude(file: &Path) -> Result<(u64, u64)> {
     let all: Value = serde_json::from_slice(&fs::read(file)?)?;
     let all = all.as_array().context("an array")?;
@@ -61,7 +61,8 @@ fn count_claude(file: &Path) -> Result<(u64, u64)> {
     Ok((all.len() as u64, messages))
 }
 
-/// A file that looks like an export, and then goes on for so long that hashing it takes a while; it takes no disk.
+/// Writes a file that looks like an export and is then extended so far that hashing it takes a while; it uses no disk
+/// space.
 fn endless(folder: &Path) -> Result<std::path::PathBuf> {
     let path = folder.join("conversations.json");
     fs::copy(demo().join("chatgpt-export/conversations.json"), &path)?;
@@ -80,7 +81,7 @@ async fn a_long_file_shows_how_much_of_it_is_hashed_and_can_be_cancelled_meanwhi
     let mut view = archive.imports.subscribe(job).context("a job")?;
     view.wait_for(|view| view.phase == Phase::Hashing).await?;
     let mut shown = Vec::new();
-    // Each is told of by itself: whoever follows the job asks for nothing.
+    // Each step is published without a request from the subscriber.
     while shown.len() < 3 {
         view.changed().await?;
         let now = view.borrow_and_update().clone();
@@ -129,7 +130,8 @@ fn generated_exports_of_every_provider_are_read_whole() -> Result<()> {
         ensure!(import.warnings.is_empty(), "{provider}: {:?}", import.warnings);
         let new = (import.conversations.new, import.messages.new);
         if !["chatgpt", "claude"].contains(&provider) {
-            // Of those two thoughts and roots are counted otherwise; `receipts_balance` has them.
+            // In the exports of those two, thoughts and roots are counted differently;
+            // `receipts_balance_and_agree_with_an_independent_count` covers them.
             assert_eq!(new, (counts.conversations, counts.messages), "{provider}");
         }
     }

@@ -1,4 +1,5 @@
-//! Hostile and broken sources: each is refused or skipped with its reason, costs nothing else, and writes nothing by name.
+//! Hostile and broken sources: each is refused or skipped with a reason, affects nothing else, and writes no file by
+//! its entry names.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
@@ -125,7 +126,7 @@ fn a_changed_byte_in_an_archive_is_found_by_its_checksum() -> Result<()> {
     Ok(())
 }
 
-/// Readers that hold a file whole ask for its size first: it has to be true.
+/// The size that an archive names must be true, because readers that hold a whole file ask for it first.
 #[test]
 fn an_entry_that_is_longer_than_its_archive_says_ends_there() -> Result<()> {
     let bench = Bench::new()?;
@@ -158,7 +159,7 @@ fn two_entries_of_one_name_are_refused() -> Result<()> {
     let json = sample()?;
     zip(&bench.path("twins.zip"), &[("conversations.json", &json), ("Conversations.json", &json)])?;
     says(&bench.import("twins.zip")?, ImportStatus::Failed, &["twins.zip", "refused"])?;
-    // The library that writes archives refuses equal names, so the second is renamed in the bytes.
+    // The library that writes archives refuses duplicate names, so the second entry is renamed in the bytes.
     zip(&bench.path("same.zip"), &[("conversations.json", &json), ("conversationz.json", &json)])?;
     let mut bytes = fs::read(bench.path("same.zip"))?;
     while let Some(at) = bytes.windows(18).position(|window| window == b"conversationz.json") {
@@ -198,7 +199,7 @@ fn an_encrypted_entry_is_listed_with_the_remedy() -> Result<()> {
     let bench = Bench::new()?;
     zip(&bench.path("locked.zip"), &[("conversations.json", &sample()?)])?;
     let mut bytes = fs::read(bench.path("locked.zip"))?;
-    // The encryption bit, in the local header and in the directory.
+    // Sets the encryption bit in the local header and in the central directory.
     let directory = bytes.windows(4).position(|window| window == b"PK\x01\x02").context("the directory")?;
     bytes[6] |= 1;
     bytes[directory + 8] |= 1;
@@ -245,7 +246,7 @@ fn several_exports_in_one_folder_are_told_apart() -> Result<()> {
     }
     fs::write(downloads.join("holiday.jpg"), [0xff, 0xd8, 0xff])?;
     fs::write(downloads.join("broken.zip"), b"PK\x03\x04 and nothing more")?;
-    // One that was written to a moment ago may still come.
+    // A file that was written a moment ago may still be incomplete.
     let long_ago = fs::FileTimes::new().set_modified(std::time::SystemTime::UNIX_EPOCH);
     fs::File::options().write(true).open(downloads.join("broken.zip"))?.set_times(long_ago)?;
     let imports = bench.archive.import(&downloads)?;

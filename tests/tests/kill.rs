@@ -1,4 +1,4 @@
-//! A process killed in the middle of an import loses nothing that it had confirmed, and importing again completes it.
+//! A process killed during an import loses nothing that it had confirmed, and a repeated import completes the work.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,12 +13,12 @@ use satchel_tests::{
     generate::{self, Dice},
 };
 
-/// Set in the child: the data directory, and what to import into it.
+/// Set in the child: the data directory, and the export to import into it.
 const DATA: &str = "SATCHEL_TEST_KILL_DATA";
 const EXPORT: &str = "SATCHEL_TEST_KILL_EXPORT";
 const ROUNDS: u64 = 20;
 
-/// Not a test of its own: what the child process of the test below runs.
+/// Not a separate test: it runs in the child process of the test below.
 #[test]
 fn child_that_imports() -> Result<()> {
     if let (Some(data), Some(export)) = (std::env::var_os(DATA), std::env::var_os(EXPORT)) {
@@ -36,7 +36,7 @@ fn child(data: &Path, export: &Path) -> Result<std::process::Child> {
 
 fn uninterrupted(folder: &Path, export: &Path) -> Result<(State, Duration)> {
     let data = folder.join("whole");
-    // Once for the cache of compiled importers, then for the time that an import takes.
+    // The first run fills the cache of compiled importers, the second measures the time of an import.
     ensure!(child(&data, export)?.wait()?.success(), "the child cannot import at all");
     let start = Instant::now();
     ensure!(child(&folder.join("timed"), export)?.wait()?.success(), "the child cannot import at all");
@@ -54,7 +54,7 @@ fn an_import_killed_at_any_moment_is_completed_by_importing_again() -> Result<()
     for round in 0..ROUNDS {
         let data = folder.path().join(format!("killed-{round}"));
         let mut victim = child(&data, &export)?;
-        // The moment is what the test is about: anywhere from the start to the end of a usual run.
+        // The random moment is the point of the test: anywhere between the start and the end of a usual run.
         let moment = usual.mul_f64(f64::from(u32::try_from(dice.below(1_000))?) / 1_000.0);
         std::thread::park_timeout(moment);
         victim.kill()?;

@@ -1,5 +1,6 @@
-//! A conversation of 100,000 messages: it is laid out once for all of its pages, and every way to read it gives every message once.
-//! How long that takes is no matter of tests; that it does not take the square of it is.
+//! A conversation of 100,000 messages: its layout is computed once for all pages, and every way to read it returns each
+//! message once. The tests do not limit the time that this takes, but the time must not grow with the square of the
+//! length.
 
 use std::{
     collections::BTreeSet,
@@ -18,11 +19,12 @@ use satchel_server::grpc::recent::laid_out;
 use satchel_tests::{daemon::Daemon, operation};
 
 const MESSAGES: usize = 100_000;
-/// After so many messages the last one was asked for again: a fork, and a branch of one.
+/// After this many messages the last one was requested again, which makes a fork with a branch of one message.
 const FORK_EVERY: usize = 1_000;
 const PAGE: i32 = 1_000;
 
-/// A ChatGPT export of one conversation. Each message answers the one before; the first of each two answers to one question was left.
+/// Writes a ChatGPT export of one conversation. Each message answers the previous one; of two answers to a question,
+/// the first was abandoned.
 fn export(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let mut out = BufWriter::new(File::create(folder.join("conversations.json"))?);
@@ -51,7 +53,7 @@ fn export(folder: &Path) -> Result<()> {
             if number == 0 { "" } else { "," },
             1_746_180_000 + number
         )?;
-        // What was left has nothing below it: its sibling comes next.
+        // The abandoned message has no children: its sibling comes next.
         if !aside {
             above = Some(number);
         }

@@ -1,4 +1,4 @@
-//! Data of MemU makes the round trip: what `export --format memu` writes is what was imported, field by field.
+//! MemU data survives the round trip: `export --format memu` writes what was imported, field by field.
 
 use std::{
     collections::BTreeMap,
@@ -17,10 +17,10 @@ use satchel_tests::{
 use serde_json::{Value, json};
 use tonic_types::StatusExt as _;
 
-/// Length of the vectors that MemU keeps.
+/// Dimensions of the vectors in MemU.
 const DIMENSIONS: u32 = 1536;
 
-/// What two agents know of one person, as the tables and the API give it.
+/// Returns the data of two agents about one person, in the form of the tables and the API.
 fn given() -> BTreeMap<&'static str, Value> {
     let vector = |seed: u32| -> Value {
         (0..DIMENSIONS).map(|at| json!(f64::from((at * 31 + seed) % 997) / 1021.0 - 0.5)).collect()
@@ -101,7 +101,7 @@ fn write(folder: &Path, files: &BTreeMap<&str, Value>) -> Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-/// The objects of a file by their own id.
+/// Returns the objects of a file by their own id.
 fn by_id(value: &Value) -> Result<BTreeMap<String, Value>> {
     let id = |object: &Value| {
         let keys = ["content_id", "conversation_id", "memory_id"];
@@ -132,7 +132,7 @@ fn every_field_of_every_file_comes_out_as_it_went_in() -> Result<()> {
         assert_eq!(written.keys().collect::<Vec<_>>(), given.keys().collect::<Vec<_>>(), "{name}");
         for (id, object) in &given {
             for (field, value) in object.as_object().context("an object")? {
-                // A column that is null and one that is absent are one.
+                // A null column and an absent one are equal.
                 assert_eq!(written[id].get(field).unwrap_or(&Value::Null), value, "{name}: {field} of {id}");
             }
             let more: Vec<_> = written[id].as_object().context("an object")?.keys().collect();

@@ -1,4 +1,4 @@
-//! A folder as people have it: exports of several providers, two of one, and photos and bills between them.
+//! A folder as users have it: exports of several providers, two of the same one, and photos and bills between them.
 
 use std::{
     cmp::Reverse,
@@ -22,19 +22,19 @@ use satchel_tests::{
 };
 use serde_json::Value;
 
-/// Where an export lies in the folder.
+/// The form and location of an export in the folder.
 enum Lies {
-    /// In an archive of this name, as it was downloaded.
+    /// In an archive with this name, as it was downloaded.
     Packed(&'static str),
-    /// In a folder of this name, unpacked.
+    /// Unpacked in a folder with this name.
     Unpacked(&'static str),
-    /// Between everything else.
+    /// Directly among all other files.
     Loose,
 }
 
 use Lies::{Loose, Packed, Unpacked};
 
-/// Exports of all providers. What a sample itself holds beside them belongs to the rest.
+/// Exports of all providers. Other files inside a sample count as other files here too.
 const EXPORTS: [(&str, &str, Lies); 14] = [
     ("chatgpt", "shards-with-manifest", Packed("chatgpt-2026-05-01.zip")),
     ("chatgpt", "slim-nodes", Unpacked("new chatgpt export")),
@@ -52,7 +52,7 @@ const EXPORTS: [(&str, &str, Lies); 14] = [
     ("perplexity", "turns", Unpacked("perplexity")),
 ];
 
-/// What nobody exported from an assistant, by name.
+/// Files that are not exports from an assistant, by name.
 const OTHERS: [(&str, &[u8]); 9] = [
     ("beach.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"),
     ("photos/sea.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01"),
@@ -89,7 +89,7 @@ fn downloads(folder: &Path) -> Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-/// The exports by provider and format, and how often each.
+/// Counts the exports by provider and format.
 fn kinds(imports: &[ImportRecord]) -> BTreeMap<(String, String), usize> {
     let mut kinds = BTreeMap::new();
     for import in imports {
@@ -108,7 +108,8 @@ fn a_folder_of_downloads_is_taken_apart() -> Result<()> {
         imports.into_iter().partition(|import| import.status == ImportStatus::Failed);
     ensure!(failed.len() == 1 && failed[0].source.contains("broken.zip"), "{failed:#?}");
 
-    // Each alone gives as many exports of the same formats, and all together the same conversations and memories.
+    // Each one imported alone gives the same number of exports per format; all of them together give the same
+    // conversations and memories.
     let apart = Archive::open(&dir.path().join("apart"))?;
     let mut alone = Vec::new();
     for (at, export) in EXPORTS.iter().enumerate() {
@@ -185,7 +186,8 @@ fn a_folder_without_any_export_says_what_is_in_it() -> Result<()> {
     Ok(())
 }
 
-/// Who gets which format when every importer is asked about all files: the surer one, then the first by name.
+/// Returns which importer gets which format if every importer is asked about all files: the one with the higher
+/// confidence, then the first by name.
 fn by_all(plugins: &[Plugin], folder: &Path) -> Result<Vec<(String, String, u64)>> {
     let bundle = Source::at(folder)?.open(&Limits::default())?;
     let mut claims = Vec::new();
@@ -207,7 +209,7 @@ fn by_all(plugins: &[Plugin], folder: &Path) -> Result<Vec<(String, String, u64)
     Ok(all)
 }
 
-/// In each sample, and in two of different providers side by side.
+/// Each sample, and two samples of different providers side by side.
 #[test]
 fn who_is_asked_first_takes_nothing_from_others() -> Result<()> {
     let host = Host::new(HostOptions { cache: Some(cache()), ..HostOptions::default() })?;

@@ -1,5 +1,5 @@
-//! A newer export costs what is new in it: pieces that an earlier import read are not read again, and nobody can tell from
-//! the outcome.
+//! A newer export costs only as much as its new parts: pieces that an earlier import read are not read again, and the
+//! outcome is the same as if they were.
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -23,7 +23,8 @@ fn counts(record: &ImportRecord) -> [Counts; 3] {
     [record.conversations, record.messages, record.memories]
 }
 
-/// Imports both into two data directories, recalling pieces in one and reading all in the other, and compares.
+/// Imports both exports into two data directories, one of which recalls known pieces while the other reads everything,
+/// and compares the outcomes.
 fn the_same_either_way(older: &Path, newer: &Path) -> Result<ImportRecord> {
     let dir = tempfile::tempdir()?;
     let (recalling, reading) =
@@ -74,7 +75,8 @@ fn it_is_so_for_claude_too() -> Result<()> {
     Ok(())
 }
 
-/// What one import read and another recalled is said by both: it stays when either is undone, and goes with the second.
+/// A piece that one import read and another recalled belongs to both: it remains if either is undone and disappears
+/// with the second.
 #[test]
 fn a_recalled_piece_is_said_by_both_imports() -> Result<()> {
     let dir = tempfile::tempdir()?;
@@ -105,7 +107,7 @@ fn a_recalled_piece_is_said_by_both_imports() -> Result<()> {
     Ok(())
 }
 
-/// The same records in other files are known by their bytes, wherever they stand; what is odd in them is told again.
+/// The same records in other files are recognised by their bytes, wherever they are; their warnings are repeated.
 #[test]
 fn every_sample_gives_the_same_beside_another_file() -> Result<()> {
     let dir = tempfile::tempdir()?;
@@ -134,7 +136,7 @@ fn facts(records: &[ImportRecord]) -> Vec<([Counts; 3], ImportStatus, Vec<Skip>)
     records.iter().map(|record| (counts(record), record.status, record.skipped.clone())).collect()
 }
 
-/// Undoes an import, or takes that back.
+/// Undoes or redoes an import.
 fn turn(archive: &Archive, id: &str, turn: Turn) -> Result<()> {
     let request = TurnRequest { id, turn, dry_run: false, expected: None };
     archive.imports.turn(request, &CancelToken::new())?.context("there is no such import")?;
@@ -151,7 +153,7 @@ fn request(path: &Path, again: bool) -> satchel_core::ingest::ImportRequest {
     }
 }
 
-/// Bytes that all files below `folder` take; sled's are larger than what is written of them.
+/// Returns the disk space of all files below `folder`; sled's files have a larger size than the space that they use.
 fn bytes(folder: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder)? {
@@ -162,12 +164,12 @@ fn bytes(folder: &Path) -> Result<u64> {
     Ok(sum)
 }
 
-/// What the first import takes of the disk: the journal, and all of the data directory.
+/// Compares the disk space with that of the first import: for the journal, and for the whole data directory.
 #[test]
 fn ten_monthly_versions_of_an_export_take_less_than_twice_the_room_of_the_first() -> Result<()> {
     const MONTHS: u64 = 10;
-    /// sled grows by pieces of this size, whatever is in them: for a large export a part of a hundredth, for this one more than
-    /// the journal.
+    /// The step in which sled's files grow, whatever they contain. For a large export this is less than a hundredth;
+    /// for this one it is more than the journal.
     const PIECE: u64 = 8 << 20;
     let folder = tempfile::tempdir()?;
     let (export, data) = (folder.path().join("export"), folder.path().join("data"));
@@ -176,7 +178,7 @@ fn ten_monthly_versions_of_an_export_take_less_than_twice_the_room_of_the_first(
         chatgpt_later(&export, 6_000_000, 8, month)?;
         let archive = Archive::open(&data)?;
         let import = only(archive.import(&export)?)?;
-        // Each is another file, and has something new: else nothing would be shown.
+        // Each version is a different file with something new in it; otherwise the test would show nothing.
         ensure!(
             month == 0 || import.conversations.updated > 0 && import.conversations.unchanged > 0,
             "{import:?}"

@@ -1,4 +1,5 @@
-//! Long work from a client's side: it is listed, followed and cancelled in one way, and does not depend on a connection.
+//! Long-running operations from a client's side: all are listed, followed and cancelled in the same way, and none
+//! depends on a connection.
 
 use std::{cell::Cell, path::Path};
 
@@ -51,7 +52,7 @@ async fn work_goes_on_when_its_caller_goes_away() -> Result<()> {
     let caller = connect(&daemon.data_dir()).await?;
     let call = request(daemon.folder.path(), "bundle.zip");
     let started = ExportServiceClient::new(caller).create_export(call).await?.into_inner();
-    // The connection of the caller is closed by now.
+    // The caller's connection is closed by now.
     let id = started.operation.context("an operation")?.id;
     let ended = operation::ended(&daemon.channel, &id).await?;
     let Reached::Export(export) = ended.into_result()? else { anyhow::bail!("no export") };

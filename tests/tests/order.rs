@@ -1,4 +1,4 @@
-//! The end state is a function of what was imported, not of the order in which it arrived.
+//! The final state depends on what was imported, not on the order of the imports.
 
 use std::{fs, path::PathBuf};
 
@@ -12,10 +12,10 @@ use satchel_tests::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Shuffles that are tried beside the given order and its reverse.
+/// Number of shuffled orders to try in addition to the given one and its reverse.
 const SHUFFLES: u64 = 2;
 
-/// Every small export that there is: all providers, full and slim, older and newer, whole and broken.
+/// Returns every small export: all providers, full and slim, older and newer, intact and broken.
 fn all(made: &TempDir) -> Result<Vec<PathBuf>> {
     let mut exports: Vec<PathBuf> = samples()?.into_iter().map(|sample| sample.input).collect();
     exports.extend([demo().join("chatgpt-export"), demo().join("claude-export")]);
@@ -23,7 +23,7 @@ fn all(made: &TempDir) -> Result<Vec<PathBuf>> {
     Ok(exports)
 }
 
-/// Three exports, of three platforms, in which a person is said to keep bees.
+/// Writes three exports of three platforms, all of which state that a person keeps bees.
 fn statements(made: &TempDir) -> Result<[PathBuf; 3]> {
     let file = |name: &str, value: Value| -> Result<PathBuf> {
         let folder = made.path().join(name);
@@ -66,7 +66,7 @@ fn statements(made: &TempDir) -> Result<[PathBuf; 3]> {
     Ok([file("chatgpt-bees", chatgpt)?, file("claude-bees", claude)?, file("memu-bees", memu)?])
 }
 
-/// What a new data directory holds after these exports, in this order; the memories as their bytes too.
+/// Imports these exports in this order into a new data directory; returns the bytes of its memories, and its state.
 fn arrive(exports: &[PathBuf]) -> Result<(String, State)> {
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;
@@ -156,7 +156,8 @@ fn a_statement_on_three_platforms_is_one_memory_with_all_its_sources() -> Result
     Ok(())
 }
 
-/// A dump of saved memories, a newer one of which one memory was changed, a conversation that lists one of them, and a project of Grok.
+/// Writes a dump of saved memories, a newer one in which one memory was changed, a conversation that lists one of them,
+/// and a Grok project.
 fn dated(made: &TempDir) -> Result<[PathBuf; 4]> {
     let file = |name: &str, file: &str, value: Value| -> Result<PathBuf> {
         let folder = made.path().join(name);
@@ -179,7 +180,7 @@ fn dated(made: &TempDir) -> Result<[PathBuf; 4]> {
             "responses": [{"response": {"_id": "r-1", "message": "Hi", "sender": "human", "create_time": "2026-08-26T20:23:32Z"}}]}],
         "projects": [{"workspace_id": "w-1", "custom_personality": "Answer in knots.", "create_time": "2026-01-01T00:00:00Z"}],
         "tasks": [], "media_posts": []});
-    // A list of memories is read beside conversations.
+    // A list of memories is read if it is beside conversations.
     for dump in ["dump-older", "dump-newer"] {
         file(dump, "conversations.json", listed.clone())?;
     }

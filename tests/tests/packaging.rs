@@ -1,4 +1,5 @@
-//! The files of one export give the same store however they are packed: in one folder, in one archive, or one by one in any order.
+//! The files of one export give the same store however they are packed: in one folder, in one archive, or one by one in
+//! any order.
 
 use std::{
     fs,
@@ -15,11 +16,12 @@ use satchel_tests::{
 };
 use serde_json::{Value, json};
 
-/// Orders in which files arrive one by one, beside that of their names and its reverse.
+/// Number of shuffled orders of single files, in addition to the order of their names and its reverse.
 const SHUFFLES: u64 = 1;
 
-/// Files that say nothing alone, by importer, parts of their path and parts that theirs has not, and why: whoever takes one away from the
-/// others takes away what it says of them. Each comes alone too, and beside each of the others. The importers' READMEs say the same.
+/// Files that have no meaning alone, by importer, with parts of their path, parts that their path must not contain, and
+/// the reason. Without such a file, the others lose what it says about them. Each is imported alone too, and beside
+/// each of the others. The importers' READMEs list the same files.
 const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
     (
         "chatgpt",
@@ -53,18 +55,19 @@ const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
     ("mistral", &["-files/"], &[], "bytes of attachments"),
 ];
 
-/// Exports with files of memories that hold no time, by importer and name: the files beside them say when the memories were seen.
+/// Exports with files of memories that contain no time, by importer and name: only the files beside them say when the
+/// memories were seen.
 const UNDATED: [(&str, &str); 4] = [
     ("claude", "batched-archives"),
     ("claude", "flat-linear"),
     ("claude", "memories-in-prompts"),
     ("gemini", "memory-gems"),
 ];
-/// What of a memory follows from when it was seen.
+/// The fields of a memory that depend on when it was seen.
 const SEEN: [&str; 6] =
     ["evidence", "temporal", "confidence", "last_seen", "provenance", "created_at_source"];
 
-/// Exports that are compared packed as a whole only, and why.
+/// Exports that are compared only when packed as a whole, and why.
 const WHOLE: [(&str, &str, &str); 6] = [
     ("gemini", "activity-in-both-forms", "page and list of the same rows name their attachments differently"),
     ("gemini", "takeout-in-parts", "the bytes of an attachment lie in the other archive"),
@@ -78,7 +81,7 @@ const ROWS: &str = "rows of one database that lean on rows in its other files";
 fn companion(sample: &Sample, piece: &Path) -> bool {
     let path = piece.to_string_lossy();
     let any = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
-    // Where there is nothing else, the page is the export.
+    // If the page is the only file, it is the export.
     let only = path == "chat.html" && sample.behaviour == "chat-html-alone";
     !only
         && COMPANIONS
@@ -86,7 +89,7 @@ fn companion(sample: &Sample, piece: &Path) -> bool {
             .any(|(provider, is, not, _)| *provider == sample.provider && any(is) && !any(not))
 }
 
-/// Files below a folder that are downloaded as one: archives, and everything else by itself.
+/// Returns the parts below a folder that are downloaded separately: each archive, and each other file.
 fn pieces(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -104,7 +107,7 @@ fn pieces(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Imports each of `sources` into a new data directory, and answers what it shows.
+/// Imports each of `sources` into a new data directory and returns its state.
 fn store_of(sources: &[PathBuf]) -> Result<State> {
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;
@@ -114,7 +117,7 @@ fn store_of(sources: &[PathBuf]) -> Result<State> {
     archive.state()
 }
 
-/// A folder for each piece, with it at its place and its companions at theirs.
+/// Creates a folder for each piece, with the piece and its companions at their places.
 fn apart(sample: &Sample, pieces: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for (number, piece) in pieces.iter().enumerate() {
@@ -142,7 +145,7 @@ fn shuffled(folders: &[PathBuf], seed: u64) -> Vec<PathBuf> {
     order
 }
 
-/// What a store shows, without what follows from when memories were seen if nothing in their file tells that.
+/// Returns what a store shows, without the fields that depend on when memories were seen if their file does not say so.
 fn shown(state: &State, sample: &Sample) -> Value {
     let mut memories = json!(state.memories);
     if UNDATED.contains(&(sample.provider, sample.behaviour.as_str())) {
@@ -162,7 +165,7 @@ fn remove(value: &mut Value, field: &str) {
     }
 }
 
-/// Holds one export against itself in other packages; the first difference, if there is one.
+/// Compares one export with the same export in other packages; returns the first difference, if there is one.
 fn check(sample: &Sample, pieces: &[PathBuf]) -> Result<Option<String>> {
     let dir = tempfile::tempdir()?;
     let (folder, zip) = (dir.path().join("export"), dir.path().join("export.zip"));
@@ -190,7 +193,7 @@ fn check(sample: &Sample, pieces: &[PathBuf]) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Checks all exports of a provider that have several files; there are at least `least`.
+/// Checks all exports of a provider that have several files; fails if there are fewer than `least`.
 fn same_in_every_package(provider: &str, least: usize) -> Result<()> {
     let (mut faults, mut checked) = (Vec::new(), 0);
     for sample in samples()?.iter().filter(|sample| sample.provider == provider) {

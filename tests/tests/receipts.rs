@@ -1,4 +1,4 @@
-//! What a receipt counts, and where it is found again.
+//! The counts in a receipt, and how the counted records are found again.
 
 use std::{
     fs,
@@ -74,7 +74,7 @@ fn a_memory_that_an_import_replaces_counts_as_updated() -> Result<()> {
     Ok(())
 }
 
-/// A ChatGPT export of one conversation that shows the person's custom instructions.
+/// Returns a ChatGPT export of one conversation that shows the person's custom instructions.
 fn instructions(id: &str, at: i64, about: &str) -> serde_json::Value {
     let node = |id: &str, parent: Option<&str>, children: &[&str], message: serde_json::Value| json!({"id": id, "parent": parent, "children": children, "message": message});
     let context = json!({
@@ -168,7 +168,7 @@ fn a_dry_run_is_known_as_long_as_its_job_is() -> Result<()> {
     Ok(())
 }
 
-/// Tells the time, but for once on another thread than the test's.
+/// A clock that panics once when it is read on a thread other than the test's.
 struct Breaking(AtomicBool, ThreadId);
 
 impl Clock for Breaking {

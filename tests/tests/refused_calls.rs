@@ -1,4 +1,5 @@
-//! Calls whose bytes are no request, and times that cannot be stored: refused in words, and nothing is stored.
+//! Calls whose bytes are not a valid request, and times that cannot be stored: both are refused with a reason, and
+//! nothing is stored.
 
 use std::sync::{
     Arc,
@@ -23,7 +24,7 @@ use tonic::{
 };
 use tonic_types::StatusExt as _;
 
-/// Sends bytes as they are.
+/// A codec that sends bytes unchanged.
 #[derive(Clone, Default)]
 struct Raw;
 
@@ -77,7 +78,7 @@ async fn bytes_that_are_no_request_are_the_callers_mistake() -> Result<()> {
         "/satchel.v1.ImportService/CreateImport",
         "/satchel.v1.AdminService/CreateBackup",
     ] {
-        // No such wire type, a length behind the end, a number without an end.
+        // An invalid wire type, a length beyond the end, a number without an end.
         for bytes in [&[0x0f][..], &[0x0a, 0xff, 0x01], &[0xff; 11]] {
             let status = send(&daemon, path, bytes).await?;
             ensure!(status.code() == Code::InvalidArgument, "{path} {bytes:?}: {status:?}");

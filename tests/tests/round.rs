@@ -1,5 +1,6 @@
-//! Round trip through the daemon: each importer's exports go into a store, and the bundle that the store writes tells what their files
-//! told: ids, titles, tree, order, times, roles and text. The readers of the files are those of the importers' own tests.
+//! Round trip through the daemon: the exports of each importer are stored, and the bundle that the store writes
+//! contains the same as their files: ids, titles, tree, order, times, roles and text. The files are read with the
+//! readers from the importers' own tests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,7 +47,7 @@ const READERS: [Round; 9] = [
     perplexity::ROUND,
 ];
 
-/// What the files of one fixture tell that its importer claims.
+/// Returns what the files of one fixture contain, limited to the files that its importer claims.
 fn told(round: &Round, behaviour: &str, input: &Path) -> Result<Vec<Chat>> {
     let expected = input.parent().context("a folder")?.join("expected.json");
     let exports: Vec<Value> = serde_json::from_slice(&fs::read(expected)?)?;
@@ -65,7 +66,7 @@ fn told(round: &Round, behaviour: &str, input: &Path) -> Result<Vec<Chat>> {
     Ok(told)
 }
 
-/// What the store holds of one platform, by the bundle that it writes.
+/// Returns what the store holds of one platform, read from the bundle that it writes.
 fn rebuilt(round: &Round, state: &State) -> Result<Vec<Chat>> {
     let ours = state.conversations.values().filter(|document| document["provider"]["name"] == round.platform);
     let stored = ours.map(|document| Stored::of_document(document).context("a conversation"));
@@ -73,7 +74,8 @@ fn rebuilt(round: &Round, state: &State) -> Result<Vec<Chat>> {
     Ok(stored.iter().flat_map(|stored| (round.rebuilt)(stored)).collect())
 }
 
-/// What several files, or several places of one, tell of one conversation becomes one; how, other tests hold.
+/// Keeps only conversations that occur once. One that occurs in several files or places is merged; other tests check
+/// how.
 fn told_once(told: Vec<Chat>, rebuilt: Vec<Chat>) -> (Vec<Chat>, Vec<Chat>) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     told.iter().for_each(|chat| *counts.entry(chat.key.clone()).or_default() += 1);
@@ -81,11 +83,13 @@ fn told_once(told: Vec<Chat>, rebuilt: Vec<Chat>) -> (Vec<Chat>, Vec<Chat>) {
     (told.into_iter().filter(once).collect(), rebuilt.into_iter().filter(once).collect())
 }
 
-/// A sample, its reader, and what its files tell.
+/// A sample with its reader and the content of its files.
 type Told = (&'static Round, Sample, Vec<Chat>);
 
-/// The samples of which files tell a conversation, in sets of one for each provider: opening a store takes longer than importing so little.
-/// Conversations of one provider bear the same ids in many samples, and some samples hold another's beside: these stand alone.
+/// Returns the samples whose files contain a conversation, in sets with at most one sample of each provider, because
+/// opening a store takes longer than importing so little. Many samples of one provider contain conversations with the
+/// same ids, so they are in different sets. Samples that also contain another provider's conversations are in a set of
+/// their own.
 fn sets() -> Result<Vec<Vec<Told>>> {
     let (mut sets, mut alone, mut seen) = (BTreeMap::<usize, Vec<_>>::new(), Vec::new(), BTreeMap::new());
     for sample in samples()? {
@@ -127,7 +131,8 @@ fn the_bundle_tells_what_each_export_told() -> Result<()> {
     Ok(())
 }
 
-/// A PAM document as anybody reads it; times as they are, whatever their digits. Siblings of one time have no order (PAM lists messages by time): they stand by id.
+/// Reads a PAM document as any program can, with times compared by value and not by their digits. Siblings with the
+/// same time have no order, because PAM lists messages by time; they are sorted by id.
 fn document(document: &Value) -> Chat {
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let turn = |message: &Value| {
@@ -165,7 +170,8 @@ fn document(document: &Value) -> Chat {
     }
 }
 
-/// A document of another producer: branches whose later one comes first in the list, times to the microsecond, every role.
+/// Returns a document from another producer: branches listed with the later one first, times to the microsecond, every
+/// role.
 fn foreign() -> Value {
     let message = |id: &str, parent: Option<&str>, role: &str, time: &str, text: &str| {
         json!({
@@ -230,7 +236,7 @@ fn a_store_tells_what_the_pam_documents_told_that_it_read() -> Result<()> {
     ensure!(told.len() >= 12, "only {} documents were told", told.len());
     let picture = |documents: &BTreeMap<String, Value>| documents.values().map(document).collect::<Vec<_>>();
     let mut told = picture(&told);
-    // The producer does not say which path was seen; Satchel takes the newest leaf, and says so.
+    // The producer does not say which path was visible; Satchel chooses the newest leaf and reports that.
     told.iter_mut()
         .filter(|chat| chat.key == "\"Theirs/1\"")
         .for_each(|chat| chat.current = Some("\"g\"".to_owned()));

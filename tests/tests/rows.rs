@@ -1,4 +1,5 @@
-//! Exports without conversations' ids: whatever part of the rows each of them holds, together they end in the same state.
+//! Exports without conversation ids: whichever part of the rows each of them contains, together they give the same
+//! state.
 
 use std::{
     fmt::Write as _,
@@ -23,11 +24,11 @@ use satchel_tests::{
 };
 use serde_json::{Value, json};
 
-/// Streams of rows that are tried, of each provider.
+/// Number of streams of rows that are tried for each provider.
 const STREAMS: u64 = 5;
-/// Turns of a stream: a question and its answer, or an event.
+/// Number of turns in a stream; each is a question with its answer, or an event.
 const TURNS: u64 = 60;
-/// Exports that hold a part of a stream.
+/// Approximate number of exports that each hold a part of a stream.
 const EXPORTS: usize = 5;
 const START: i64 = 1_770_000_000_000_000;
 const MINUTE: i64 = 60_000_000;
@@ -39,7 +40,7 @@ struct Moment {
     event: bool,
 }
 
-/// Writes the moments of one export into a folder.
+/// A function that writes the moments of one export into a folder.
 type Write = fn(&Path, &[Moment], Range<usize>) -> Result<()>;
 
 fn stream(seed: u64) -> Result<Vec<Moment>> {
@@ -57,7 +58,8 @@ fn stream(seed: u64) -> Result<Vec<Moment>> {
     Ok(moments)
 }
 
-/// Parts of the stream that cover it; each begins with something said that the one before has, too.
+/// Splits the stream into overlapping parts that cover it; each begins with a message that the previous part also
+/// contains.
 fn parts(moments: &[Moment], dice: &mut Dice) -> Result<Vec<Range<usize>>> {
     let mut parts = Vec::new();
     let (mut begin, size) = (0, moments.len() / (EXPORTS - 1));
@@ -96,7 +98,7 @@ fn copilot(folder: &Path, moments: &[Moment], part: Range<usize>) -> Result<()> 
     for at in part.rev() {
         let Moment { at: time, chat, .. } = moments[at];
         let time = Timestamp::saturating(time);
-        // The same words come again and again: only their time tells them apart.
+        // The same words occur again and again: only their times differ.
         let (question, answer) = (format!("Question {}", at % 3), format!("Answer {}", at % 3));
         writeln!(table, "{chat},{time},AI,{answer}\n{chat},{time},Human,{question}")?;
     }
@@ -124,7 +126,7 @@ fn arrive(exports: &[PathBuf]) -> Result<State> {
     archive.state()
 }
 
-/// Imports `exports`, undoes one of them on the way, and brings it back; all against what new stores hold.
+/// Imports `exports`, undoing and redoing one of them on the way, and compares each state with that of a new store.
 fn any_order(exports: &[PathBuf], whole: &State, dice: &mut Dice, when: &str) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let data = dir.path().join("data");
@@ -210,7 +212,7 @@ fn overlapping_tables_of_copilot_end_as_one_table_of_all() -> Result<()> {
     streams("copilot", copilot)
 }
 
-/// Two parts of one chat with a row in common.
+/// Writes two parts of one chat with one row in common.
 fn overlapping(folder: &Path) -> Result<[PathBuf; 2]> {
     let moment = |at: i64| Moment { at: START + at * MINUTE, chat: "Bees", event: false };
     let moments: Vec<Moment> = (0..6).map(moment).collect();
@@ -239,11 +241,11 @@ fn a_base_and_its_changes_bring_a_conversation_that_joined_another() -> Result<(
     warnings.extend(changes.warnings);
     ensure!(warnings.is_empty(), "{warnings:?}");
     same(&there.state()?, &joined, "where the changes were applied")?;
-    // One that has seen nothing but its own part of the chat takes the rest from the bundle.
+    // A store with only one part of the chat takes the rest from the bundle.
     let other = Archive::open(&folder.path().join("other"))?;
     only(other.import(&older)?)?;
     let before = other.state()?;
-    // What its state is, an export tells, and that makes an owner.
+    // Reading the state makes an export, and the first export creates an owner.
     let any = || Apply { any_owner: true, ..Apply::default() };
     let held_back = other.apply_by(&full, false, any())?;
     ensure!(held_back.would_change.conversations > 0, "{held_back:?}");
@@ -278,7 +280,7 @@ fn a_conversation_that_joined_another_says_where_its_messages_are() -> Result<()
     Ok(())
 }
 
-/// The id of the only conversation that is shown.
+/// Returns the id of the only conversation that is shown.
 fn shown(archive: &Archive) -> Result<String> {
     let query = ConversationQuery::default();
     let page = archive.store.conversations(&query, None, 2, archive.store.revision())?;

@@ -1,4 +1,5 @@
-//! Readers that do not read: how many downloads there are at once is bounded, and all others are served meanwhile.
+//! Clients that do not read their downloads: the number of simultaneous downloads is limited, and all other calls are
+//! served meanwhile.
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{
@@ -10,7 +11,7 @@ use satchel_tests::{
 };
 use tonic::Code;
 
-/// As `proto/README.md` has it.
+/// The limit documented in `proto/README.md`.
 const DOWNLOADS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,7 +21,7 @@ async fn slow_downloads_are_bounded_in_all_and_hold_up_nobody() -> Result<()> {
     daemon.import(&folder).await?;
     let mut client = ExportServiceClient::new(daemon.channel.clone());
     let output = daemon.folder.path().join("bundle.zip");
-    // Larger than all that waits on the way, so that a download which nobody reads does not end.
+    // Larger than all buffers on the way, so that a download that nobody reads does not end.
     let request = v1::CreateExportRequest {
         output: output.to_str().context("UTF-8")?.to_owned(),
         ..v1::CreateExportRequest::default()
@@ -30,12 +31,12 @@ async fn slow_downloads_are_bounded_in_all_and_hold_up_nobody() -> Result<()> {
     file.set_len(64 << 20)?;
     let download = v1::DownloadExportRequest { id: export.id.clone(), offset: 0 };
 
-    // The readers of one connection share its room, so the one that reads has a connection of its own.
+    // The downloads of one connection share its buffers, so the client that reads has its own connection.
     let channel = satchel_server::connect::connect(&daemon.data_dir()).await?;
     let mut one = ExportServiceClient::new(channel).download_export(download.clone()).await?.into_inner();
     let (mut open, mut refused) = (Vec::new(), 0);
     for _ in 0..3 {
-        // A connection has room for so many calls, and no more.
+        // One connection allows only a limited number of calls.
         let channel = satchel_server::connect::connect(&daemon.data_dir()).await?;
         let mut client = ExportServiceClient::new(channel);
         for _ in 0..DOWNLOADS {
@@ -52,7 +53,7 @@ async fn slow_downloads_are_bounded_in_all_and_hold_up_nobody() -> Result<()> {
     ensure!((open.len(), refused) == (DOWNLOADS - 1, 2 * DOWNLOADS + 1), "{} are open", open.len());
     AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
 
-    // One that is read goes to its end, and its place is free then.
+    // A download that is read runs to its end and then frees its slot.
     let mut bytes = 0;
     while let Some(answer) = one.message().await? {
         bytes += answer.chunk.context("a chunk")?.data.len();
@@ -60,7 +61,7 @@ async fn slow_downloads_are_bounded_in_all_and_hold_up_nobody() -> Result<()> {
     ensure!(bytes == 64 << 20, "{bytes}");
     drop(open);
     let mut again = loop {
-        // The places of those that were given up are free as soon as the daemon hears of it.
+        // The slots of abandoned downloads are free once the daemon notices.
         match client.download_export(download.clone()).await {
             Ok(answer) => break answer.into_inner(),
             Err(status) => ensure!(status.code() == Code::ResourceExhausted, "{status:?}"),

@@ -1,4 +1,4 @@
-//! A daemon that is killed again and again among waiting exports imports all of them, and none of their records twice.
+//! A daemon that is killed repeatedly while exports wait imports all of them, and stores none of their records twice.
 
 use std::{
     fs,
@@ -23,11 +23,11 @@ use satchel_tests::{
 };
 use satchel_watch::WatchSpec;
 
-/// Set in the child: the folder with data directory and downloads.
+/// Set in the child: the folder with the data directory and the downloads.
 const FOLDER: &str = "SATCHEL_TEST_WATCH_KILL";
 const EXPORTS: usize = 20;
 const ROUNDS: u64 = 6;
-/// Longest time that anything may take on a machine that does other things too.
+/// Upper limit for any wait, even on a machine that does other work.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 fn watching(config: &mut Config, folder: &Path) {
@@ -36,7 +36,7 @@ fn watching(config: &mut Config, folder: &Path) {
     config.watching.folders = vec![WatchSpec::of(folder.join("downloads"))];
 }
 
-/// Not a test of its own: what the child process of the test below runs, until it is killed.
+/// Not a separate test: it runs in the child process of the test below until it is killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_that_watches() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER) else { return Ok(()) };
@@ -60,7 +60,7 @@ async fn a_daemon_killed_among_twenty_exports_imports_each() -> Result<()> {
     for place in ["data", "downloads"] {
         fs::create_dir(path.join(place))?;
     }
-    // Each holds all that the one before holds, so that a record that came twice would show.
+    // Each export contains everything in the previous one, so that a record stored twice would be noticed.
     for number in 0..EXPORTS {
         let export = chatgpt_export(&path.join("made"), 10 * (number + 1))?;
         let name = path.join(format!("downloads/conversations-{number:03}.json"));
@@ -69,7 +69,7 @@ async fn a_daemon_killed_among_twenty_exports_imports_each() -> Result<()> {
     let mut dice = Dice::new(7);
     for _ in 0..ROUNDS {
         let mut victim = child(&path)?;
-        // The moment is what the test is about: before, among and after the imports.
+        // The random moment is the point of the test: before, during and after the imports.
         std::thread::park_timeout(Duration::from_millis(dice.below(600)));
         victim.kill()?;
         victim.wait()?;

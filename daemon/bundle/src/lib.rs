@@ -1,6 +1,7 @@
-//! What a bundle is: the manifest that lists its files, the keys that sign it and follow each other, and how it is verified.
+//! The bundle format: the manifest that lists its files, the keys that sign it and succeed each other, and the
+//! verification.
 //!
-//! **Invariant:** nothing here needs a data directory, a sandbox or a network: anybody can verify a bundle of anybody.
+//! **Invariant:** nothing here needs a data directory, a sandbox or a network. Anybody can verify anybody's bundle.
 
 pub mod manifest;
 pub mod rotation;

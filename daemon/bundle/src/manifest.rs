@@ -1,4 +1,5 @@
-//! `satchel-manifest.json`: what PAM's own signature leaves out — every file, the base, the revisions, the filter.
+//! `satchel-manifest.json`: covers what PAM's own signature leaves out — every file, the base, the revisions, the
+//! filter.
 
 use satchel_pam::{
     hash::Sha256Digest,
@@ -11,20 +12,22 @@ pub use satchel_source::pam::{MANIFEST, SIGNATURE};
 
 use crate::rotation::Rotation;
 
-/// Longest manifest that is read, in bytes: it is held in memory, with a line of some 160 bytes for each file of a bundle.
+/// The longest manifest that is read, in bytes. It is held in memory, with a line of about 160 bytes for each file of a
+/// bundle.
 pub const LONGEST_MANIFEST: u64 = 64 << 20;
-/// The name in `exported_by` of every other bundle of ours.
+/// The program name in `exported_by` of every other bundle of ours.
 pub const OURS: &str = "satchel";
-/// The name in `exported_by` of what is no copy of a store, so that a document without its manifest says it too.
+/// The program name in `exported_by` of an export that is not a copy of a store, so that a document without its
+/// manifest says so too.
 pub const SELECTION: &str = "satchel-selection";
 /// The only version so far.
 pub const VERSION: u32 = 1;
 
-/// The manifest; its file holds the RFC 8785 form.
+/// The manifest; its file contains the RFC 8785 form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// [`VERSION`].
+    /// Always [`VERSION`].
     pub version: u32,
     /// PAM `export_id`.
     pub export_id: String,
@@ -33,32 +36,32 @@ pub struct Manifest {
     /// The full export that an incremental one builds on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_export_id: Option<String>,
-    /// PAM `since`, as it stands in the memory store, which no signature of PAM covers.
+    /// PAM `since`, as in the memory store, where no PAM signature covers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// First revision that it may differ in from its base; 0 in a full export.
+    /// The first revision that may differ from the base; 0 in a full export.
     pub from_revision: u64,
-    /// The revision that it shows.
+    /// The revision that the export shows.
     pub to_revision: u64,
-    /// Relations that were withdrawn since the base, by id: PAM has no way to say it.
+    /// Ids of relations that were withdrawn since the base. PAM cannot express this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withdrawn_relations: Vec<String>,
-    /// Conversations that were taken back since the base, by id: likewise.
+    /// Ids of conversations that were undone since the base. PAM cannot express this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone_conversations: Vec<String>,
-    /// Vectors that were withdrawn since the base: likewise.
+    /// Vectors that were withdrawn since the base. PAM cannot express this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withdrawn_embeddings: Vec<VectorName>,
     /// What was left out.
     pub filter: Filter,
-    /// How the signing key came to follow others, the first rotation first.
+    /// The chain of rotations that led to the signing key, the first rotation first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rotations: Vec<Rotation>,
-    /// Every other file of the bundle but the signature, by path.
+    /// Every file of the bundle except this manifest and its signature, by path.
     pub files: Vec<ManifestFile>,
 }
 
-/// What names a vector: there is one for each memory and model.
+/// The identity of a vector: there is one for each memory and model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VectorName {
@@ -72,40 +75,43 @@ pub struct VectorName {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filter {
-    /// Whether conversations are in it.
+    /// Whether the bundle contains conversations.
     pub conversations: bool,
-    /// Whether the bytes of attachments are in it.
+    /// Whether the bundle contains the bytes of attachments.
     pub attachments: bool,
-    /// Set if it is no copy of the store, but a part of it, or without what says who somebody is: nothing can be built on it.
+    /// Set if the bundle is not a copy of the store, but a part of it or without identifiers. No incremental export can
+    /// build on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<Selected>,
 }
 
-/// How an export was selected. The values that were asked for are not told: a tag may be as private as what it is on.
+/// How an export was selected. The values of the selection are not recorded: a tag may be as private as the memory that
+/// has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selected {
-    /// What was chosen by: `type`, `status`, `platform`, `account`, `tag`, `time`.
+    /// The criteria of the selection: `type`, `status`, `platform`, `account`, `tag`, `time`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,
-    /// Whether accounts, addresses and providers' fields were taken out.
+    /// Whether accounts, addresses and the providers' own fields were removed.
     pub stripped: bool,
 }
 
 impl Selected {
-    /// What a document says of itself, in its manifest or, where that is missing, by the name of its writer.
+    /// Returns the selection of a document: from its manifest or, if that is missing, from the program name in
+    /// `exported_by`.
     #[must_use]
     pub fn of(header: &StoreHeader, manifest: Option<&Manifest>) -> Option<Self> {
         let own = manifest.filter(|manifest| header.export_id.as_ref() == Some(&manifest.export_id));
         let named = header.exported_by.as_deref().and_then(|name| name.split_once('/'));
         let partial = named.is_some_and(|(name, _)| name == SELECTION);
-        // Never empty: on the wire that would be no selection.
+        // Never empty, because an empty selection on the wire would mean that there is none.
         let unnamed =
             || Self { by: vec!["something that only its manifest says".to_owned()], stripped: false };
         own.and_then(|manifest| manifest.filter.selection.clone()).or_else(|| partial.then(unnamed))
     }
 
-    /// What is missing, for people.
+    /// Describes for the user what is missing.
     #[must_use]
     pub fn words(&self) -> String {
         let by = (!self.by.is_empty()).then(|| format!("a selection by {}", self.by.join(", ")));
@@ -118,23 +124,23 @@ impl Selected {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManifestFile {
-    /// Its path in the bundle, `/` between folders.
+    /// Its path in the bundle, with `/` between folders.
     pub path: String,
     /// `sha256:…`
     pub sha256: Sha256Digest,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
 impl Manifest {
-    /// Reads a manifest's file.
+    /// Parses a manifest file.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// A description, for the user, of what is wrong with it.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let value: serde_json::Value =
             serde_json::from_slice(bytes).map_err(|error| format!("is not JSON: {error}"))?;
-        // One text for one content, so that nothing can hide in how it is written.
+        // The same content has only one valid text, so that nothing can be hidden in the formatting.
         if jcs::to_vec(&value).ok().as_deref() != Some(bytes) {
             return Err("is not in the canonical form of RFC 8785".into());
         }
@@ -146,17 +152,18 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The bytes that are signed.
+    /// Returns the bytes that are signed.
     ///
     /// # Errors
-    /// When a number is beyond what RFC 8785 can write.
+    /// If a number is outside the range that RFC 8785 can represent.
     pub fn to_bytes(&mut self) -> Result<Vec<u8>, JcsError> {
-        // File by file: the tree of them all would take ten times the room of its text.
+        // Files are written one by one: a tree of all of them would take ten times the memory of their text.
         let files = std::mem::take(&mut self.files);
         let bare = jcs::write(self);
         self.files = files;
         let mut bytes = bare?;
-        // No string holds a quotation mark without a backslash before it, and nothing else in a manifest has this name.
+        // Within a string a quotation mark always has a backslash before it, and nothing else in a manifest has this
+        // name.
         let Some(at) = bytes.windows(NO_FILES.len()).position(|window| window == NO_FILES) else {
             return jcs::write(self);
         };
@@ -172,7 +179,7 @@ impl Manifest {
     }
 }
 
-/// What a manifest without files says of them.
+/// The empty file list in the text of a manifest without files.
 const NO_FILES: &[u8] = b"\"files\":[]";
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! That one signing key took the place of another: said by both keys, so that whoever trusts the old one can trust the new one.
+//! Rotation of signing keys: a record signed by both keys that one replaced the other, so that anybody who trusts the
+//! old key can trust the new one.
 //!
-//! A record names no person: it ties key to key, and may stand in exports from which everything else was taken.
+//! A record names no person: it only links two keys, and may be part of exports from which all identifiers were
+//! removed.
 
 use ed25519_dalek::SigningKey;
 use satchel_pam::{
@@ -10,28 +12,28 @@ use satchel_pam::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What a record is for, so that its signatures serve for nothing else.
+/// The purpose of a record. It is part of the signed bytes, so that the signatures cannot be used for anything else.
 const PURPOSE: &str = "satchel signing key rotation";
-/// Most keys that follow each other; each stands in every manifest from then on.
+/// The maximum number of rotations in a chain; each of them is part of every later manifest.
 pub const MOST: usize = 100;
 
-/// One key after another.
+/// The replacement of one key by another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rotation {
     /// The old public key, multibase.
     pub from: String,
-    /// The new one.
+    /// The new public key, multibase.
     pub to: String,
-    /// When.
+    /// The time of the rotation.
     pub at: Timestamp,
-    /// base64url of the old key's signature: it names its successor.
+    /// base64url of the old key's signature, which names the successor.
     pub from_signature: String,
-    /// Of the new key's: it is held by whoever was named.
+    /// base64url of the new key's signature, which proves that the named successor holds its key.
     pub to_signature: String,
 }
 
-/// What both sign.
+/// The statement that both keys sign.
 #[derive(Serialize)]
 struct Statement<'a> {
     at: String,
@@ -41,7 +43,7 @@ struct Statement<'a> {
 }
 
 impl Rotation {
-    /// Says that `new` follows `old`.
+    /// Creates a record that `new` replaces `old`.
     #[must_use]
     pub fn make(old: &SigningKey, new: &SigningKey, at: Timestamp) -> Option<Self> {
         let (from, to) = (PublicKey::of(old).multibase(), PublicKey::of(new).multibase());
@@ -50,7 +52,7 @@ impl Rotation {
         Some(Self { from, to, at, from_signature, to_signature })
     }
 
-    /// The two keys, if both say so.
+    /// Returns the two keys if both signatures are valid.
     fn checked(&self) -> Option<(PublicKey, PublicKey)> {
         let bytes = statement(&self.from, &self.to, self.at)?;
         let (from, to) = (PublicKey::parse(&self.from).ok()?, PublicKey::parse(&self.to).ok()?);
@@ -64,12 +66,13 @@ fn statement(from: &str, to: &str, at: Timestamp) -> Option<Vec<u8>> {
     jcs::write(&Statement { at: at.to_string(), from, purpose: PURPOSE, to }).ok()
 }
 
-/// The keys that led to `key`, the newest first, as far as the records prove it. Records that do not hold prove nothing.
+/// Returns the predecessors of `key`, the newest first, as far as the records prove them. Invalid records prove
+/// nothing.
 #[must_use]
 pub fn predecessors(rotations: &[Rotation], key: &PublicKey) -> Vec<PublicKey> {
     let mut proven = Vec::new();
     let mut newest = key.clone();
-    // Each record is used once, and the last of them comes first: a ring ends too.
+    // Each record is used at most once, starting with the last, so a ring of rotations terminates too.
     for rotation in rotations.iter().rev().take(MOST) {
         if let Some((from, to)) = rotation.checked()
             && to == newest

@@ -1,4 +1,4 @@
-//! Checks a PAM bundle of anybody: rules, checksum, signature, manifest. Works without a data directory.
+//! Verifies any PAM bundle: rules, checksum, signature, manifest. Needs no data directory.
 
 mod chain;
 mod covered;
@@ -34,44 +34,44 @@ use verdict::{conclude, judged, part};
 
 /// The file that every bundle has.
 const STORE: &str = "memory-store.json";
-/// Unreadable files that a refusal names.
+/// The maximum number of unreadable files that an error names.
 const MAX_UNREAD: usize = 8;
-/// Issues that are reported one by one.
+/// The maximum number of issues that are reported individually.
 const MAX_ISSUES: usize = 10_000;
 
-/// How strict to be.
+/// The options of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The only keys that may have signed, themselves or by a key that is proven to follow one of them: multibase, `did:key` or
-    /// base58. None: any.
+    /// The only keys that may have signed, either directly or by a key that is proven to succeed one of them:
+    /// multibase, `did:key` or base58. If empty, any key may have signed.
     pub signers: Vec<String>,
-    /// The bundle that this one, an incremental export, builds on. It is checked as well, by the same rules.
+    /// The bundle that this one, an incremental export, builds on. It is checked too, by the same rules.
     pub base: Option<PathBuf>,
-    /// The keys of the data directory; a bundle that one of them signed must have a manifest.
+    /// The keys of the data directory. A bundle that was signed by one of them must have a manifest.
     pub own_keys: Vec<String>,
-    /// Refuse what is only warned of: no signature, an unknown algorithm, warnings.
+    /// Rejects bundles that otherwise cause only a warning: no signature, an unknown algorithm, warnings.
     pub strict: bool,
-    /// What opens the bundle and its base, if they are encrypted.
+    /// The keys that open the bundle and its base, if they are encrypted.
     pub keys: Option<Keys>,
-    /// Ends the verification.
+    /// Cancels the verification.
     pub cancel: CancelToken,
 }
 
-/// What came of checking a signature.
+/// The result of checking a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signed {
-    /// It is of this key over this content.
+    /// The signature is by this key over this content.
     Valid,
-    /// It is not.
+    /// The signature is invalid.
     Invalid,
-    /// There is none.
+    /// There is no signature.
     Absent,
-    /// We cannot tell.
+    /// The signature cannot be checked.
     Unsupported,
 }
 
 impl Signed {
-    /// Of several: the worst.
+    /// Returns the worst of several results.
     fn of_all(all: impl Iterator<Item = Self>) -> Self {
         let badness = |one: &Self| match one {
             Self::Valid => 0,
@@ -83,56 +83,56 @@ impl Signed {
     }
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Whether it alone makes the bundle invalid.
     pub severity: Severity,
     /// The rule or check.
     pub check: String,
-    /// The file, and where in it.
+    /// The file, and the position in it.
     pub path: String,
-    /// For people.
+    /// A message for the user.
     pub message: String,
 }
 
-/// What came of checking a bundle.
+/// The result of verifying a bundle.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Whether all of it holds.
+    /// Whether all checks passed.
     pub valid: bool,
-    /// PAM's signature.
+    /// The result for PAM's signature.
     pub signature: Signed,
-    /// The manifest's.
+    /// The result for the manifest's signature.
     pub manifest: Signed,
-    /// Who signed, multibase; set if PAM's signature is valid.
+    /// The key that signed, multibase; set if PAM's signature is valid, and by the same key in all bundles.
     pub signer: Option<String>,
-    /// Keys that the signer's is proven to follow, the newest first, multibase.
+    /// Keys that the signing key is proven to succeed, the newest first, multibase. Empty if there are several bundles.
     pub predecessors: Vec<String>,
-    /// What is wrong, errors first.
+    /// The problems found, errors first.
     pub issues: Vec<Finding>,
-    /// How many issues there are, those past the first 10,000 too.
+    /// The total number of issues, including those beyond the first 10,000.
     pub issues_found: usize,
     /// Memories of the store.
     pub memories: u64,
     /// Conversation files that were read.
     pub conversations: u64,
-    /// What base and bundle make; none without a base, or if they do not fit.
+    /// The result of merging base and bundle; `None` without a base, or if they do not fit together.
     pub merged: Option<Merged>,
-    /// Set if it says that it is no copy of a store, but a part of one, or without identifiers.
+    /// Set if the bundle says that it is not a copy of a store, but a part of one or without identifiers.
     pub selection: Option<Selected>,
     /// Which parts of it a signature covers.
     pub covered: Covered,
-    /// Each bundle, and what lies there without one; one, in almost all cases.
+    /// The result for each bundle, and for documents outside of any bundle. Almost always there is one.
     pub bundles: Vec<Part>,
 }
 
-/// What came of checking one of the bundles at a path.
+/// The result of verifying one of the bundles at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where it lies there; empty: it is all of it.
+    /// Its path in the source; empty if it is the whole source.
     pub path: String,
-    /// As of a [`Report`], all of these.
+    /// This and all following fields have the same meaning as in [`Report`].
     pub valid: bool,
     pub signature: Signed,
     pub manifest: Signed,
@@ -143,43 +143,43 @@ pub struct Part {
     pub conversations: u64,
 }
 
-/// Why nothing could be checked.
+/// Why nothing could be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The path.
+    /// The path cannot be opened.
     #[error(transparent)]
     Intake(#[from] IntakeError),
-    /// Something else.
+    /// The path contains something else.
     #[error("{path:?} is not a PAM bundle: {seen}")]
     NoBundle { path: PathBuf, seen: String },
-    /// More than can be compared with a base.
+    /// More than one bundle, which cannot be compared with a base.
     #[error("{path:?} holds more than one bundle, or documents beside it: {}; name one of them", listed(&refs(places)))]
     Several { path: PathBuf, places: Vec<String> },
-    /// A file of the bundle.
+    /// A file of the bundle cannot be read.
     #[error("cannot read {name:?} of the bundle")]
     Read { name: String, source: io::Error },
-    /// A file larger than any real one.
+    /// A file is larger than any real one.
     #[error("{name:?} has more than {limit} bytes")]
     TooLarge { name: String, limit: u64 },
-    /// The disk.
+    /// The temporary file cannot be used.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[from] PackedError),
-    /// Whoever asked for it stopped it.
+    /// The caller cancelled the verification.
     #[error("the verification was cancelled")]
     Cancelled,
-    /// The key that was asked for.
+    /// A given public key is invalid.
     #[error("{text:?} is not a public key; give the z6Mk… that `satchel verify` shows, or a did:key")]
     BadSigner { text: String },
 }
 
-/// Checks what lies at `path`: a folder, a ZIP, or a single PAM document. Where there are several bundles, or documents beside them, each
-/// is checked.
+/// Verifies the bundle at `path`: a folder, a ZIP, or a single PAM document. If there are several bundles, or documents
+/// beside them, each is verified.
 ///
 /// # Errors
-/// When it cannot be read, or is no PAM bundle at all.
+/// If it cannot be read, or is not a PAM bundle at all.
 pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
     let report = checked(path, options);
-    // Its readers stop where the cancellation finds them, which looks like damage.
+    // A cancelled reader stops anywhere, and the result looks like damage.
     if options.cancel.cancelled() { Err(VerifyError::Cancelled) } else { report }
 }
 
@@ -209,7 +209,7 @@ fn checked(path: &Path, options: &Options) -> Result<Report, VerifyError> {
     Ok(conclude(parts, findings, merged, options.strict))
 }
 
-/// The memory store at `path`, which holds no other bundle.
+/// Returns the memory store at `path`, which must contain no other bundle.
 fn content(path: &Path, options: &Options) -> Result<Content, VerifyError> {
     let (bundle, sets) = open(path, options)?;
     let store = sets.into_iter().find_map(|files| files.store);
@@ -224,7 +224,8 @@ fn only(path: &Path, checked: Vec<Judged>) -> Result<Judged, VerifyError> {
     }
 }
 
-/// What lies at `path`, with archives inside archives opened as an import opens them, and the documents that belong together in it.
+/// Opens `path`, with archives inside archives opened as in an import, and returns it with the sets of documents that
+/// belong together.
 fn open(path: &Path, options: &Options) -> Result<(Bundle, Vec<PamFiles>), VerifyError> {
     let source = Source::at(path)?.with_keys(options.keys.clone());
     let mut bundle = source.open_until(&Limits::default(), &options.cancel)?;
@@ -257,7 +258,7 @@ fn check(path: &Path, options: &Options) -> Result<Vec<Judged>, VerifyError> {
     Ok(all)
 }
 
-/// A file that could not be taken in may be anything.
+/// Reports a file that could not be opened as an error, because it may contain anything.
 fn unchecked(unread: &Unread) -> Issue {
     Issue::error("files", unread.name.clone(), format!("cannot be checked: {}", unread.reason))
 }
@@ -270,7 +271,7 @@ fn is_store(name: &str) -> bool {
     name == STORE || name.ends_with("/memory-store.json")
 }
 
-/// What stands there instead of a bundle.
+/// Describes what `path` contains instead of a bundle.
 fn seen(bundle: &Bundle) -> String {
     let names: Vec<&str> = bundle.list().iter().map(|entry| entry.path.as_str()).collect();
     let mut seen = match names.as_slice() {
@@ -284,7 +285,7 @@ fn seen(bundle: &Bundle) -> String {
     seen.join("; ")
 }
 
-/// Reads a conversation, of which the document is held in memory.
+/// Opens a conversation for reading, unless it is too long: its document is held in memory.
 fn within(bundle: &Bundle, name: &str) -> Result<Box<dyn Read + Send>, VerifyError> {
     if bundle.size_of(name) > LONGEST_CONVERSATION {
         return Err(VerifyError::TooLarge { name: name.to_owned(), limit: LONGEST_CONVERSATION });
@@ -310,7 +311,7 @@ fn refs(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
 }
 
-/// Every file of the bundle, by its name in it.
+/// Returns every file of the bundle, by its name in the bundle.
 fn names<'a>(bundle: &'a Bundle, root: &str) -> BTreeSet<&'a str> {
     bundle.list().iter().filter_map(|entry| entry.path.strip_prefix(root)).collect()
 }

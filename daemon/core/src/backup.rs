@@ -1,8 +1,9 @@
-//! Backups: one file with all that a data directory needs, taken while the store is in use, and put back after every byte of it
-//! was checked.
+//! Backups: one file that contains everything a data directory needs. A backup is made while the store is in use, and
+//! restored only after every byte of it was checked.
 //!
-//! The file is a ZIP without compression (the journal is packed already): `journal/`, `blobs/`, `keys/`, `plugins/`, and at its end
-//! `satchel-backup.json` with the SHA-256 of each. `daemon/store/FORMAT.md` describes it.
+//! The file is a ZIP without compression (the journal is compressed already): `journal/`, `blobs/`, `keys/`,
+//! `plugins/`, and at its end `satchel-backup.json` with the SHA-256 of each file. `daemon/store/FORMAT.md` describes
+//! it.
 
 pub mod create;
 mod manifest;
@@ -11,17 +12,17 @@ pub mod restore;
 #[cfg(test)]
 mod tests;
 
-/// How far a backup or restore is.
+/// The progress of a backup or restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes that are done.
+    /// Bytes processed so far.
     pub done: u64,
-    /// Bytes in all, of all passes.
+    /// Total number of bytes, over all passes.
     pub total: u64,
 }
 
-/// Hears how far it is; false ends the work.
+/// A callback that receives the progress. Returning false cancels the work.
 pub type Report<'a> = &'a mut dyn FnMut(Progress) -> bool;
 
-/// Bytes copied at once, and between two reports.
+/// Bytes per copy step, and between two progress reports.
 const COPY_BYTES: usize = 1 << 20;

@@ -1,17 +1,17 @@
-//! The one place that asks what time it is.
+//! The only module that reads the current time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The last microsecond of the year 9999, after which no format that we write has times.
+/// The last microsecond of the year 9999, the end of the range of every format that we write.
 const LAST: i64 = 253_402_300_799_999_999;
 
-/// A clock; tests set their own.
+/// A clock. Tests use their own.
 pub trait Clock: Send + Sync {
-    /// Microseconds since the Unix epoch.
+    /// Returns microseconds since the Unix epoch.
     fn now_micros(&self) -> i64;
 }
 
-/// The machine's clock.
+/// The system clock.
 pub struct SystemClock;
 
 impl Clock for SystemClock {
@@ -24,17 +24,17 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock shows a time that cannot be stored.
+/// The clock shows a time that cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the clock of this machine is {}; set it, nothing was changed", if *before { "before the year 1970" } else { "after the year 9999" })]
 pub struct ClockError {
     before: bool,
 }
 
-/// Refuses a time that neither PAM nor our own formats can say.
+/// Refuses a time that PAM or our own formats cannot represent.
 ///
 /// # Errors
-/// A time before 1970 or after 9999.
+/// The time is before 1970 or after 9999.
 pub fn check(now_micros: i64) -> Result<i64, ClockError> {
     match now_micros {
         0..=LAST => Ok(now_micros),

@@ -1,4 +1,4 @@
-//! Between a planned conversation and what the store keeps of it, both ways; and from the store's record to PAM.
+//! Converts between a planned conversation and its record in the store, and from the record to PAM.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ use satchel_store::{ConversationRecord, ConversationWrite, MessageHead, MessageW
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What the store keeps with a conversation for the next union.
+/// Additional data that the store keeps with a conversation for the next merge.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Memo {
     #[serde(default)]
@@ -27,7 +27,7 @@ struct Memo {
     created_at: Option<i64>,
 }
 
-/// What the store keeps with a head; nothing if the node has its own time and was always seen below the same parent.
+/// Additional data that the store keeps with a head. Empty if the node has its own time and always had the same parent.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct HeadMemo {
     #[serde(default, rename = "t", skip_serializing_if = "Option::is_none")]
@@ -39,16 +39,16 @@ struct HeadMemo {
 const SOURCES: [TimeSource; 4] =
     [TimeSource::Own, TimeSource::Parent, TimeSource::Child, TimeSource::Conversation];
 
-/// What a write needs beside the plan.
+/// The data that a write needs besides the plan.
 pub struct Labels<'a> {
     pub id: &'a str,
     pub platform: &'a str,
-    /// Where a conversation without any time is put, microseconds.
+    /// The creation time of a conversation without any time, in microseconds.
     pub fallback: i64,
     pub import: ImportMetadata,
 }
 
-/// The write that makes the store hold `planned`.
+/// Returns the write that makes the store hold `planned`.
 pub fn to_write(planned: Planned, labels: Labels<'_>) -> ConversationWrite {
     let Planned { report, stamps, nodes, .. } = planned;
     let memo = Memo { stamps, created_at: report.created_at };
@@ -139,7 +139,7 @@ fn read_head(head: &MessageHead) -> (TimeSource, Vec<String>) {
     (source, memo.parents.unwrap_or_else(|| head.parent.iter().cloned().collect()))
 }
 
-/// What the store holds, as a plan wants it.
+/// Returns the contents of a stored record in the form that planning needs.
 pub fn known(record: &ConversationRecord) -> Known {
     let memo: Memo = serde_json::from_slice(&record.opaque).unwrap_or_default();
     let mut report = report_of(&record.header, record.current.as_deref());
@@ -163,7 +163,8 @@ pub fn known(record: &ConversationRecord) -> Known {
     Known { report, stamps: memo.stamps, nodes }
 }
 
-/// The header as PAM shows it: with the leaf that the person last saw, and where a time that no export had comes from.
+/// Returns the header as PAM shows it, with the leaf that the user last saw, and with the origin of times that no
+/// export contained.
 pub fn shown_header(record: &ConversationRecord) -> ConversationHeader {
     let memo: Memo = serde_json::from_slice(&record.opaque).unwrap_or_default();
     let mut header = record.header.clone();
@@ -174,14 +175,14 @@ pub fn shown_header(record: &ConversationRecord) -> ConversationHeader {
     }
     if let Some(updated) = header.temporal.updated_at.filter(|updated| *updated < header.temporal.created_at)
     {
-        // Readers of PAM refuse such a pair; the provider's word stays beside it.
+        // PAM readers refuse such a pair of times; the provider's value is kept in the notes.
         note("updated_at_source", &updated.to_string());
         header.temporal.updated_at = None;
     }
     if let Some(leaf) = leaf(record) {
         note("current_message", leaf);
         if record.current.as_deref() != Some(leaf) {
-            // No export named it; whoever reads the bundle has to know, for a newer message takes its place.
+            // No export named this leaf. Readers of the bundle have to know that, because a newer message replaces it.
             note("current_message_source", "newest");
         }
     }
@@ -189,7 +190,8 @@ pub fn shown_header(record: &ConversationRecord) -> ConversationHeader {
     header
 }
 
-/// Whether a conversation came as a line whose messages name no parents, and still is one: PAM has it so (§25.3).
+/// Returns whether a conversation was imported as a line of messages without parents, and still is one, as PAM allows
+/// (§25.3).
 #[must_use]
 pub fn is_line(record: &ConversationRecord) -> bool {
     let before = std::iter::once(None).chain(record.heads.iter().map(|head| Some(head.id.as_str())));
@@ -197,7 +199,7 @@ pub fn is_line(record: &ConversationRecord) -> bool {
         && record.heads.iter().zip(before).all(|(head, before)| head.parent.as_deref() == before)
 }
 
-/// The leaf of the branch that the person last saw: the one the provider named, else the newest.
+/// Returns the leaf of the branch that the user last saw: the one named by the provider, or else the newest.
 pub fn leaf(record: &ConversationRecord) -> Option<&str> {
     let ids: Vec<&str> = record.heads.iter().map(|head| head.id.as_str()).collect();
     if let Some(current) = record.current.as_deref().filter(|current| ids.contains(current)) {
@@ -218,7 +220,7 @@ pub fn leaf(record: &ConversationRecord) -> Option<&str> {
     newest_leaf(&placed, &ids).map(|at| ids[at])
 }
 
-/// The messages from the root down to `leaf`.
+/// Returns the messages from the root down to `leaf`.
 pub fn branch<'a>(record: &'a ConversationRecord, leaf: &str) -> Vec<&'a str> {
     let heads: HashMap<&str, &MessageHead> =
         record.heads.iter().map(|head| (head.id.as_str(), head)).collect();
@@ -233,17 +235,18 @@ pub fn branch<'a>(record: &'a ConversationRecord, leaf: &str) -> Vec<&'a str> {
     path
 }
 
-/// Where each message of a conversation stands; computed once, asked for each by its place in the record.
+/// The position of each message in the tree of a conversation. Computed once; queried by the message's index in the
+/// record.
 pub struct Places {
-    /// The places of all messages that have a parent, by parent.
+    /// The indices of all messages that have a parent, grouped by parent.
     children: Vec<usize>,
-    /// Where the children of each message begin among these; one more than there are messages.
+    /// Where the children of each message begin in `children`; has one more element than there are messages.
     begins: Vec<usize>,
     active: Vec<bool>,
 }
 
 impl Places {
-    /// Of all messages.
+    /// Computes the positions of all messages.
     pub fn of(record: &ConversationRecord) -> Self {
         let heads = &record.heads;
         let index: HashMap<&str, usize> =
@@ -267,15 +270,15 @@ impl Places {
         Self { children, begins, active }
     }
 
-    /// Whether the message is on the branch that the person last saw.
+    /// Returns whether the message is on the branch that the user last saw.
     pub fn active(&self, at: usize) -> bool {
         self.active.get(at).copied().unwrap_or(false)
     }
 
-    /// The PAM message at a place of `record`, whose stored body is `body`.
+    /// Returns the PAM message at an index of `record`, given its stored `body`.
     ///
     /// # Errors
-    /// When the bytes are not a body.
+    /// The bytes are not a body.
     pub fn message(
         &self,
         record: &ConversationRecord,
@@ -297,13 +300,13 @@ impl Places {
     }
 }
 
-/// Whether the store knows no more of a conversation than an index says.
+/// Returns whether the store knows a conversation only from an index.
 #[must_use]
 pub fn is_stub(record: &ConversationRecord) -> bool {
     index_facts(record).is_some()
 }
 
-/// What an index says of a conversation that the store knows by it alone.
+/// Returns what an index says about a conversation that the store knows only from that index.
 #[must_use]
 pub fn index_facts(record: &ConversationRecord) -> Option<stub::Facts> {
     stub::read(record.header.raw_metadata.as_ref().filter(|_| record.heads.is_empty())?)

@@ -1,7 +1,7 @@
-//! Whose a folder is, and whether it is a data directory: looked at before anything in it is read, made or changed.
+//! Checks whose a folder is and whether it is a data directory, before anything in it is read, created or changed.
 //!
-//! **Invariant:** a folder that is no data directory, or another user's, is left as it is, its mode too;
-//! `daemon/tests/disk/folders.rs` holds it.
+//! **Invariant:** a folder that is not a data directory, or that belongs to another user, is left unchanged, including
+//! its mode; `daemon/tests/disk/folders.rs` holds it.
 
 use std::{
     fs::{self, DirBuilder},
@@ -10,7 +10,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// What lies in data directories, by name.
+/// Names that occur in data directories.
 const NAMES: [&str; 16] = [
     "blobs",
     "cache",
@@ -29,33 +29,33 @@ const NAMES: [&str; 16] = [
     "satchel.sock.path",
     "store.lock",
 ];
-/// How the names of the rest begin.
+/// Prefixes of the other names.
 const BEGINNINGS: [&str; 3] = ["db.broken-", "db.kept-", "satchel.sock."];
-/// What the first start makes before anything else, and what a service manager makes before the first start.
+/// What the first start creates before anything else, and what a service manager creates before the first start.
 const LOCK: &str = "store.lock";
 const SOCKET: &str = "satchel.sock";
-/// What the root of a file system holds without anybody's doing.
+/// A folder that exists in the root of a file system by default.
 const LOST_AND_FOUND: &str = "lost+found";
-/// Links that are followed one after the other, as the system does.
+/// Maximum number of links that are followed, as in the operating system.
 const MAX_LINKS: usize = 40;
 
-/// Why a folder is not taken for a data directory.
+/// The reason why a folder is not accepted as a data directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// Another's.
+    /// The folder belongs to another user.
     #[error(
         "the data directory {path:?} belongs to the user with the id {owner}, and this command runs as {user}; run it as its owner, or add --allow-other-owner if you mean it"
     )]
     OtherOwner { path: PathBuf, owner: u32, user: u32 },
-    /// Something else.
+    /// The folder contains other files.
     #[error(
         "{path:?} is not a data directory of satchel: it holds {found:?}; name an empty folder, or one that is not there, with --data-dir"
     )]
     Foreign { path: PathBuf, found: String },
-    /// A file.
+    /// The path is not a folder.
     #[error("{path:?} is not a folder; name another with --data-dir")]
     NoFolder { path: PathBuf },
-    /// An output among the data.
+    /// An output path is inside the data directory.
     #[error(
         "{path:?} lies in the data directory {data_dir:?}, which is for Satchel's own files; name a place outside of it"
     )]
@@ -65,21 +65,21 @@ pub enum DataDirError {
     Look { path: PathBuf, source: io::Error },
 }
 
-/// What stands in the place of a data directory.
+/// What exists at the path of a data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Nothing.
     Absent,
-    /// A folder with nothing in it.
+    /// An empty folder.
     Empty,
     /// A data directory.
     Data,
 }
 
-/// Looks at `path` and changes nothing.
+/// Examines `path` without changing anything.
 ///
 /// # Errors
-/// A folder of somebody else, unless `any_owner`, and one that holds something else.
+/// The folder belongs to another user, unless `any_owner` is set, or it contains other files.
 pub fn look(path: &Path, any_owner: bool) -> Result<Found, DataDirError> {
     let failed = |source| DataDirError::Look { path: path.to_owned(), source };
     let about = match fs::metadata(path) {
@@ -96,7 +96,7 @@ pub fn look(path: &Path, any_owner: bool) -> Result<Found, DataDirError> {
     contents(path).map_err(failed)?.map_err(|found| DataDirError::Foreign { path: path.to_owned(), found })
 }
 
-/// What a folder holds, or the first name in it that is not ours.
+/// Returns what a folder contains, or the first name in it that is not part of a data directory.
 fn contents(path: &Path) -> io::Result<Result<Found, String>> {
     let (mut found, mut foreign, mut begun) = (Found::Empty, None, false);
     let least =
@@ -115,8 +115,8 @@ fn contents(path: &Path) -> io::Result<Result<Found, String>> {
             ours = least(ours, name);
         }
     }
-    // Somebody's notes beside the store do not make it another's. Before it has one, a data directory has a lock or a socket: others
-    // have folders called `db` or `cache` too.
+    // A user's own files next to the store do not make the folder foreign. Before a data directory has a store, it must
+    // have a lock or a socket, because other folders may also contain `db` or `cache`.
     let strange = if begun { foreign } else { foreign.or(ours) };
     Ok(match strange {
         Some(name) if !has_store(path) => Err(name),
@@ -124,7 +124,7 @@ fn contents(path: &Path) -> io::Result<Result<Found, String>> {
     })
 }
 
-/// Whether a folder has what only a store has.
+/// Returns whether a folder contains files that only a store has.
 fn has_store(path: &Path) -> bool {
     let segment = |name: &str| name.strip_suffix(".seg").is_some_and(|stem| stem.parse::<u64>().is_ok());
     let segments = ["journal", "journal.new", "purging/journal"].iter().any(|folder| {
@@ -136,10 +136,10 @@ fn has_store(path: &Path) -> bool {
     segments || files.iter().any(|file| path.join(file).is_file())
 }
 
-/// Makes the folder this user's alone, or finds it so.
+/// Creates the folder, or makes an existing one accessible to this user only.
 ///
 /// # Errors
-/// As [`look`], and what the file system refuses.
+/// As [`look`], and if the file system refuses.
 pub fn take(path: &Path, any_owner: bool) -> Result<(), DataDirError> {
     let failed = |source| DataDirError::Look { path: path.to_owned(), source };
     if look(path, any_owner)? == Found::Absent {
@@ -148,7 +148,7 @@ pub fn take(path: &Path, any_owner: bool) -> Result<(), DataDirError> {
     let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
     if mode & 0o077 != 0 {
         match fs::set_permissions(path, fs::Permissions::from_mode(0o700)) {
-            // It can still be read.
+            // The directory can still be read.
             Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
             closed => closed.map_err(failed)?,
         }
@@ -156,7 +156,7 @@ pub fn take(path: &Path, any_owner: bool) -> Result<(), DataDirError> {
     Ok(())
 }
 
-/// Refuses an output that would lie in the data directory, by whatever name.
+/// Refuses an output path inside the data directory, whatever name it is reached by.
 ///
 /// # Errors
 /// [`DataDirError::OutputInside`].
@@ -168,19 +168,19 @@ pub fn refuse_inside(data_dir: &Path, output: &Path) -> Result<(), DataDirError>
     Ok(())
 }
 
-/// Whether `path` is the data directory or lies in it; it need not be there, nor the folders above it.
+/// Returns whether `path` is the data directory or inside it. Neither the path nor the folders above it need to exist.
 #[must_use]
 pub fn inside(data_dir: &Path, path: &Path) -> bool {
     let place = resolve(path);
     let identity = |path: &Path| fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
     match identity(data_dir) {
-        // By what the folders are, not by their names: one folder may have several.
+        // Compare the folders themselves, not their names, because one folder may have several names.
         Some(data) => place.ancestors().any(|above| identity(above) == Some(data)),
         None => place.starts_with(resolve(data_dir)),
     }
 }
 
-/// Where a path leads: links are followed as far as they are there, even to what is not there yet.
+/// Returns where a path leads. Links are followed as far as they exist, even to a target that does not exist yet.
 fn resolve(path: &Path) -> PathBuf {
     let mut links = MAX_LINKS;
     follow(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), &mut links)
@@ -197,7 +197,7 @@ fn follow(path: &Path, links: &mut usize) -> PathBuf {
                 place = match fs::read_link(&next) {
                     Ok(target) if *links > 0 => {
                         *links -= 1;
-                        // An absolute target replaces what stands before it.
+                        // An absolute target replaces the path before it.
                         follow(&place.join(target), links)
                     }
                     _ => next,
@@ -231,7 +231,7 @@ mod tests {
             (&[], Some(Found::Empty)),
             (&["lost+found/x"], Some(Found::Empty)),
             (&["journal/00000001.seg", "db/db", "store.lock"], Some(Found::Data)),
-            // What a first start that was cut off leaves, and what a service manager waits at.
+            // Left by an interrupted first start, or created by a service manager for socket activation.
             (&["store.lock"], Some(Found::Data)),
             (&["satchel.sock"], Some(Found::Data)),
             (&["journal/00000001.seg", "notes.txt", ".DS_Store"], Some(Found::Data)),

@@ -1,4 +1,4 @@
-//! Does a store hold what it should? Every frame, record and attachment is looked at, while others read and write.
+//! Checks whether a store is intact. Reads every frame, record and attachment, while other tasks read and write.
 
 mod orphans;
 
@@ -8,48 +8,49 @@ use satchel_merge::body::attachment_hashes;
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::{CheckProgress, CheckReport, ConversationQuery, Store, StoreError};
 
-/// Conversations that are fetched at once.
+/// Conversations per page.
 const PAGE: usize = 100;
-/// Missing attachments that are named one by one; the rest is counted.
+/// Maximum number of missing attachments that are reported individually; the others are only counted.
 const MAX_NAMED: usize = 100;
 
-/// What was looked at, and what is wrong.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
-    /// Frames of the journal that were read.
+    /// Number of journal frames that were read.
     pub frames: u64,
-    /// Records of the database that were compared with them.
+    /// Number of database records that were compared with the journal.
     pub records: u64,
-    /// Files of attachments that were hashed.
+    /// Number of attachment files that were hashed.
     pub files: u64,
-    /// What is wrong; empty when all is well.
+    /// The problems that were found. Empty if the store is intact.
     pub findings: Vec<Finding>,
-    /// Files of attachments that no message ever referred to. They harm nobody, and take room.
+    /// Attachment files that no message ever referred to. They are harmless, but take space.
     pub orphans: Vec<[u8; 32]>,
 }
 
-/// Something that is wrong.
+/// A problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// `UPPER_SNAKE_CASE`, stable.
+    /// A stable identifier in `UPPER_SNAKE_CASE`.
     pub reason: &'static str,
-    /// What.
+    /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// What to do about it.
     pub fix: &'static str,
 }
 
-/// What brings the bytes of an attachment back: the same bytes of the export alone would count as imported.
+/// How to restore the bytes of an attachment. The option is needed because the same export would otherwise count as
+/// imported already.
 const IMPORT_AGAIN: &str = "import the export again that the file came with, with --again";
-/// The journal lost bytes.
+/// The journal has lost data.
 pub const JOURNAL_DAMAGED: &str = "JOURNAL_DAMAGED";
 /// The database differs from the journal.
 pub const DATABASE_DIFFERS: &str = "DATABASE_DIFFERS";
 
-/// Looks at everything; nobody imports meanwhile.
+/// Checks everything. No import may run at the same time.
 ///
 /// # Errors
-/// What the file system or the database refuse; what is found damaged is in the result.
+/// The file system or the database refuses. Damage is reported in the result.
 pub fn examine(store: &Store, progress: &mut dyn FnMut(CheckProgress)) -> Result<Examined, StoreError> {
     let mut progress = |reached| {
         progress(reached);
@@ -58,11 +59,11 @@ pub fn examine(store: &Store, progress: &mut dyn FnMut(CheckProgress)) -> Result
     examine_while(store, &|| true, &mut progress)
 }
 
-/// Looks at everything. While an import runs, as `idle` denies, nobody knows which attachments it is going to refer to. It ends where
-/// `progress` returns an error.
+/// Checks everything. While an import runs (`idle` returns false), orphaned attachments are not reported, because it is
+/// not known which attachments the import will refer to. The check ends if `progress` returns an error.
 ///
 /// # Errors
-/// As [`examine`], and what `progress` returns.
+/// As [`examine`], and the errors of `progress`.
 pub fn examine_while(
     store: &Store,
     idle: &dyn Fn() -> bool,
@@ -74,7 +75,7 @@ pub fn examine_while(
     let named = report.blob_problems.is_empty();
     let mut examined = examined(report);
     if whole {
-        // Which attachments there should be is known only where all messages can be read.
+        // The set of expected attachments is known only if all messages can be read.
         missing_attachments(store, &mut examined.findings)?;
         examined.orphans = if named { orphans.end() } else { Vec::new() };
     }
@@ -102,7 +103,7 @@ fn examined(report: CheckReport) -> Examined {
     Examined { frames, records, files: blobs, findings, orphans: Vec::new() }
 }
 
-/// Names the attachments that messages refer to and whose files are gone.
+/// Reports the attachments that messages refer to and whose files are missing.
 fn missing_attachments(store: &Store, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
     let (revision, query) = (store.revision(), ConversationQuery::default());
     let there: BTreeSet<[u8; 32]> = store.blobs()?.into_iter().collect();

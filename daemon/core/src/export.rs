@@ -1,4 +1,5 @@
-//! Exports of what the store holds at one revision, as signed PAM bundles or in another program's shapes, and their ledger.
+//! Exports the store at one revision, as a signed PAM bundle or in another program's format, and lists the exports made
+//! so far.
 
 mod base;
 mod bundle;
@@ -47,128 +48,128 @@ use crate::{
 };
 use satchel_source::envelope::{EnvelopeError, Lock};
 
-/// What to export.
+/// The parameters of an export.
 #[derive(Clone, Debug)]
 pub struct ExportRequest {
-    /// A path that ends in `.zip`, or a folder that is absent or empty.
+    /// A path that ends in `.zip`, or a folder that does not exist or is empty.
     pub output: PathBuf,
-    /// In whose shapes.
+    /// The output format.
     pub format: Format,
-    /// With conversations.
+    /// Whether to include conversations.
     pub conversations: bool,
-    /// With the bytes of attachments; of PAM only.
+    /// Whether to include the bytes of attachments. Applies to PAM only.
     pub attachments: bool,
-    /// All or what changed.
+    /// Everything, or only the changes since a base.
     pub extent: Extent,
-    /// What of the store.
+    /// Which part of the store to export.
     pub selection: Selection,
-    /// To whom; none: to whoever has the file.
+    /// Whom to encrypt for. `None` leaves the export unencrypted.
     pub lock: Option<Lock>,
 }
 
-/// How much is exported.
+/// How much of the store is exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// All.
+    /// The whole store.
     #[default]
     Full,
-    /// What changed since a full export: the one named, or the latest.
+    /// The changes since a full export: the named one, or the latest.
     Incremental {
-        /// Its `export_id`. Without one, a full export is made where one is due.
+        /// The `export_id` of the base. If absent, a full export is made when one is due.
         base: Option<String>,
     },
 }
 
-/// How far an export is.
+/// The progress of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Memories that are written.
+    /// Memories written so far.
     pub memories: u64,
-    /// Of how many, as far as that is known beforehand.
+    /// Total number of memories, as far as it is known in advance.
     pub memories_total: u64,
-    /// Conversations that are written; they come first.
+    /// Conversations written so far. Conversations are written before memories.
     pub conversations: u64,
-    /// Of how many.
+    /// Total number of conversations.
     pub conversations_total: u64,
 }
 
-/// Why there is no export.
+/// The reason why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The ledger.
+    /// The ledger of exports failed.
     #[error(transparent)]
     Ledger(#[from] ExportedError),
-    /// Among the data.
+    /// The output lies inside the data directory.
     #[error(transparent)]
     Place(#[from] DataDirError),
-    /// The clock of the machine.
+    /// The system clock is not usable.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// Something is there.
+    /// The output path is already in use.
     #[error("{path:?} exists already; name a file or folder that does not, or an empty folder")]
     Occupied { path: PathBuf },
-    /// No file name.
+    /// The output path has no file name.
     #[error("{path:?} names no file or folder to write")]
     BadOutput { path: PathBuf },
-    /// The file system refused.
+    /// The file system refused the write.
     #[error("cannot write the export to {path:?}")]
     Write { path: PathBuf, source: io::Error },
-    /// The key file.
+    /// The signing key file cannot be used.
     #[error("the signing key {path:?} cannot be used: {problem}")]
     Key { path: PathBuf, problem: String },
-    /// There is no need for another.
+    /// The current signing key works, so there is no need for a new identity.
     #[error(
         "the signing key can be used, so a new identity is not begun; `satchel keys rotate` lets another key follow it"
     )]
     KeyWorks,
-    /// The bundle of the ledger is no longer where it was written.
+    /// The bundle is no longer at the path that the ledger recorded.
     #[error("the export is no longer at {path:?}")]
     Gone { path: PathBuf, source: io::Error },
-    /// It was read here, not written.
+    /// The export was read by this program, not written by it.
     #[error("the export {id:?} was made elsewhere and applied here; only what was made here can be fetched")]
     NotOurs { id: String },
-    /// The base that was named.
+    /// The named base is unknown.
     #[error("no export {id:?} is known here; `satchel exports list` shows those that are")]
     UnknownBase { id: String },
-    /// The base that was named.
+    /// The named base is known, but cannot be built on.
     #[error("nothing can be built on the export {id:?}: it {problem}")]
     UnfitBase { id: String, problem: &'static str },
-    /// Another format.
+    /// Incremental exports exist only in the PAM format.
     #[error("only PAM knows incremental exports; leave --incremental out, or the other format")]
     NoIncrement,
-    /// A name that says otherwise than what was asked for.
+    /// An encrypted export was requested, but the file name does not end in `.zip.age`.
     #[error(
         "{path:?} names no encrypted export; an encrypted export is one file with a name that ends in .zip.age"
     )]
     NotSealed { path: PathBuf },
-    /// Likewise.
+    /// The file name is that of an encrypted export, but no recipient or passphrase was given.
     #[error(
         "{path:?} names an encrypted export; add --encrypt-to RECIPIENT or --passphrase, or name another file"
     )]
     NoLock { path: PathBuf },
-    /// Nobody could open it.
+    /// The encryption parameters were rejected.
     #[error("the export cannot be encrypted: {0}")]
     Lock(#[from] EnvelopeError),
-    /// A part of a part.
+    /// A selection cannot be exported incrementally.
     #[error(
         "an incremental export is of the whole store; leave --incremental out, or the filters and --strip-identifiers"
     )]
     PartialIncrement,
-    /// Shapes that are made of who somebody is.
+    /// MemU's format is built around users and their lists, so it can be neither filtered nor stripped of identifiers.
     #[error(
         "MemU's shapes can be neither filtered nor stripped, as they are made of users and their lists; use --format pam or markdown"
     )]
     WholeOnly,
-    /// The disk.
+    /// The temporary file failed.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[source] io::Error),
-    /// Whoever asked for it stopped it.
+    /// The caller cancelled the export.
     #[error("the export was cancelled")]
     Cancelled,
-    /// A bug.
+    /// A bug in this program.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
 }
@@ -190,24 +191,25 @@ impl ExportError {
     }
 }
 
-/// The public keys that the data directory signs and signed with, multibase, found without opening its store; none before its
-/// first export.
+/// Returns the current and former public signing keys of the data directory (multibase), without opening its store. The
+/// list is empty before the first export.
 #[must_use]
 pub fn signers_of(data_dir: &Path) -> Vec<String> {
     keys::known(&data_dir.join("keys"))
 }
 
-/// Whether a key signs for `store`, whose folder is `data_dir`; its file is held against what the store knows of it.
+/// Returns whether a key signs for `store`, whose data directory is `data_dir`. Checks the key file against the key
+/// that the store has recorded.
 ///
 /// # Errors
-/// A file that is damaged or gone, or holds another key.
+/// The key file is damaged, missing, or holds a different key.
 pub fn check_signer(store: &Store, data_dir: &Path) -> Result<bool, ExportError> {
     let keys = data_dir.join("keys");
     let known = exported::signer(store)?;
     Ok(keys::expect(&keys, keys::load(&keys)?, known.as_deref())?.is_some())
 }
 
-/// All exports of a store. Clones share one.
+/// The exports of a store. Clones share the same state.
 #[derive(Clone)]
 pub struct Exports(Arc<Inner>);
 
@@ -216,50 +218,51 @@ struct Inner {
     clock: Arc<dyn Clock>,
     keys: PathBuf,
     settings: Settings,
-    /// Held while a key is made or replaced: each has one successor.
+    /// Held while a key is created or rotated, so that each key has exactly one successor.
     rotating: Mutex<()>,
 }
 
-/// What a person may set.
+/// The user's settings for exports.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// When a full export is due.
     pub renewal: Renewal,
-    /// PAM `owner.did`; none: that of the signing key.
+    /// PAM `owner.did`. `None` means the DID of the signing key.
     pub did: Option<String>,
-    /// PAM `type_registry`: where the types of the person's own are written down.
+    /// PAM `type_registry`: where the user's own types are documented.
     pub type_registry: Option<String>,
 }
 
 impl Exports {
-    /// Exports `store`; the signing key lies in the folder `keys`.
+    /// Creates the exports of `store`. The signing key is in the folder `keys`.
     pub fn new(store: Store, clock: Arc<dyn Clock>, keys: PathBuf) -> Self {
         Self::renewing(store, clock, keys, Renewal::default())
     }
 
-    /// Exports `store`, with a rule of its own for when a full export is due.
+    /// Creates the exports of `store` with a custom rule for when a full export is due.
     pub fn renewing(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, renewal: Renewal) -> Self {
         Self::configured(store, clock, keys, Settings { renewal, ..Settings::default() })
     }
 
-    /// Exports `store` as a person set it.
+    /// Creates the exports of `store` with the user's settings.
     pub fn configured(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, settings: Settings) -> Self {
         Self(Arc::new(Inner { store, clock, keys, settings, rotating: Mutex::new(()) }))
     }
 
-    /// Writes an export of the store as it is now. It is whole and durable when this returns, or not there.
+    /// Writes an export of the current state of the store. When this returns, the export is complete and durable. An
+    /// incomplete export is never left at the output path.
     ///
     /// # Errors
-    /// When the output is taken, the file system refuses, the store cannot be read, or the base does not fit.
+    /// The output path is in use, the file system refuses, the store cannot be read, or the base does not fit.
     pub fn create(&self, request: &ExportRequest) -> Result<ExportRecord, ExportError> {
         self.create_telling(request, &|_| true)
     }
 
-    /// As [`Exports::create`]; `tell` hears how far it is, record by record, and ends it by returning false. Nothing is left of it
-    /// then.
+    /// Writes an export like [`Exports::create`] and reports progress to `tell` after every record. If `tell` returns
+    /// false, the export is cancelled and nothing of it is left.
     ///
     /// # Errors
-    /// As [`Exports::create`]; [`ExportError::Cancelled`].
+    /// As [`Exports::create`], and [`ExportError::Cancelled`].
     pub fn create_telling(
         &self,
         request: &ExportRequest,
@@ -318,7 +321,7 @@ impl Exports {
         };
         match exported::put(&self.0.store, &record) {
             Ok(()) => {}
-            // The disk of the export is another one, and all of it is there.
+            // The export may be on another disk than the store, and it is complete.
             Err(ExportedError::Store(error)) if error.unwritable() => record.warnings.push(format!(
                 "this export is whole, but is not listed here, and nothing can be built on it: {error}"
             )),
@@ -328,30 +331,30 @@ impl Exports {
         Ok(record)
     }
 
-    /// One export.
+    /// Returns one export.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
+    /// The ledger cannot be read.
     pub fn get(&self, id: &str) -> Result<Option<ExportRecord>, ExportError> {
         Ok(exported::find(&self.0.store, id)?)
     }
 
-    /// Exports, newest first.
+    /// Returns a page of exports, newest first.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
+    /// The ledger cannot be read.
     pub fn list(&self, after: Option<&Cursor>, limit: usize) -> Result<Page<ExportRecord>, ExportError> {
         Ok(exported::list(&self.0.store, after, limit)?)
     }
 
-    /// The bundle as one ZIP file: the file itself, or a temporary one made of the folder.
+    /// Opens the bundle as one ZIP file: the file itself, or a temporary ZIP made from the folder.
     ///
     /// # Errors
-    /// When it was not made here, is gone or cannot be read.
+    /// The export was not made here, is missing, or cannot be read.
     pub fn open(&self, record: &ExportRecord) -> Result<File, ExportError> {
         let path = PathBuf::from(&record.path);
         if record.applied {
-            // What stands there is whatever was imported, which may be a folder with much else in it.
+            // The path is that of the imported source, which may be a folder that contains unrelated files.
             return Err(ExportError::NotOurs { id: record.export_id.clone() });
         }
         let gone = |source| ExportError::Gone { path: path.clone(), source };
@@ -364,10 +367,11 @@ impl Exports {
         Ok(file)
     }
 
-    /// Whose memories these are: the owner that exports name, or that of the first export that was applied here.
+    /// Returns the owner of the memories: the owner that exports name, or the owner named by the first export that was
+    /// applied here.
     ///
     /// # Errors
-    /// When the ledger or the key file cannot be used: whose they are is not known then.
+    /// The ledger or the key file cannot be used, so the owner is unknown.
     pub fn owner(&self) -> Result<Option<String>, ExportError> {
         Ok(match keys::load(&self.0.keys)? {
             Some(signer) => Some(signer.owner),
@@ -375,27 +379,29 @@ impl Exports {
         })
     }
 
-    /// The public keys of this data directory, multibase, that which signs first; none before the first export.
+    /// Returns the public keys of this data directory (multibase), the current one first. The list is empty before the
+    /// first export.
     pub fn signers(&self) -> Vec<String> {
         keys::known(&self.0.keys)
     }
 
-    /// The keys that sign and signed; none before the first export.
+    /// Returns the current and former signing keys, or `None` before the first export.
     ///
     /// # Errors
-    /// When the key file cannot be used.
+    /// The key file cannot be used.
     pub fn signing_keys(&self) -> Result<Option<SigningKeys>, ExportError> {
         let known = exported::signer(&self.0.store)?;
         let signer = keys::expect(&self.0.keys, keys::load(&self.0.keys)?, known.as_deref())?;
         Ok(signer.map(|signer| signer.shown(self.0.settings.did.as_deref())))
     }
 
-    /// Lets a new key sign from now on; the old one says so. Durable when this returns.
+    /// Replaces the signing key with a new one; the old key signs the rotation. Durable when this returns.
     ///
     /// # Errors
-    /// When the key file cannot be used or written.
+    /// The key file cannot be used or written.
     pub fn rotate_key(&self) -> Result<SigningKeys, ExportError> {
-        // A thread that broke off while it held this left the file whole, old or new.
+        // A poisoned lock is safe to ignore: a thread that panicked while holding it left a complete key file, old or
+        // new.
         let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.0.clock.now_micros();
         let old = self.signer(now)?;
@@ -404,11 +410,11 @@ impl Exports {
         Ok(new.shown(self.0.settings.did.as_deref()))
     }
 
-    /// Begins a new identity where the key that signed is damaged or gone: nothing ties it to the one before. What is left of that
-    /// one's file is set aside. Durable when this returns.
+    /// Starts a new identity if the signing key is damaged or missing. Nothing links it to the previous identity. The
+    /// remains of the old key file are set aside. Durable when this returns.
     ///
     /// # Errors
-    /// When the key that signs can be used, and what the file system refuses.
+    /// The current signing key works, or the file system refuses.
     pub fn begin_identity(&self) -> Result<SigningKeys, ExportError> {
         let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.0.clock.now_micros();
@@ -425,7 +431,7 @@ impl Exports {
         Ok(new.shown(self.0.settings.did.as_deref()))
     }
 
-    /// The key that signs; made if there never was one. Whoever calls it holds `rotating`.
+    /// Returns the signing key, creating it if the store never had one. The caller must hold `rotating`.
     fn signer(&self, now: i64) -> Result<Signer, ExportError> {
         let known = exported::signer(&self.0.store)?;
         let signer =
@@ -434,7 +440,7 @@ impl Exports {
         Ok(signer)
     }
 
-    /// Lets the store know which key signs for it, so that another in its place is not taken for it.
+    /// Records in the store which key signs for it, so that a different key in its place is detected.
     fn note_signer(&self, signer: &Signer, now: i64) -> Result<(), ExportError> {
         let public = signer.current();
         if exported::signer(&self.0.store)?.as_deref() != Some(public.as_str()) {
@@ -444,7 +450,7 @@ impl Exports {
     }
 }
 
-/// What is to be written.
+/// Returns the totals of an export that is about to start.
 fn total(store: &Store, request: &ExportRequest, delta: Option<&Delta>) -> Result<Progress, ExportError> {
     let (memories_total, conversations_total) = if let Some(delta) = delta {
         (delta.memories.len() as u64, delta.conversations.len() as u64)
@@ -456,10 +462,10 @@ fn total(store: &Store, request: &ExportRequest, delta: Option<&Delta>) -> Resul
     Ok(Progress { memories_total, conversations_total, ..Progress::default() })
 }
 
-/// Rows that are read at once.
+/// Rows per page.
 const PAGE: usize = 500;
 
-/// Reads page after page and shows every row.
+/// Reads page after page and passes each row to `see`.
 fn pages<T>(
     mut next: impl FnMut(Option<&Cursor>) -> Result<Page<T>, ExportError>,
     mut see: impl FnMut(T) -> Result<(), ExportError>,

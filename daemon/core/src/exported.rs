@@ -1,29 +1,29 @@
-//! What the ledger keeps of exports: those that were made here, and those that were made elsewhere and applied here.
+//! The ledger of exports: those that were made here, and those that were made elsewhere and applied here.
 
 use satchel_bundle::manifest::Selected;
 use satchel_pam::store::{Owner, StoreHeader};
 use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-/// [`ExportRecord::export_type`] of a whole.
+/// [`ExportRecord::export_type`] of a full export.
 pub const FULL: &str = "full";
-/// [`ExportRecord::export_type`] of changes since a base.
+/// [`ExportRecord::export_type`] of an incremental export.
 pub const INCREMENTAL: &str = "incremental";
-/// Records of the ledger that are read at once.
+/// Ledger records per page.
 const LEDGER_PAGE: usize = 100;
-/// The setting that names the owner of a store that has applied an export and made none.
+/// The setting that names the owner of a store that has applied an export but made none.
 const OWNER: &str = "owner";
 
-/// The setting that names the public key which signs.
+/// The setting that names the public key that signs.
 const SIGNER: &str = "signing key";
 
-/// The settings that keep what documents say of an owner; the owner's id follows.
+/// Prefix of the settings that hold what documents say about an owner; the owner's id follows.
 const ABOUT: &str = "documents of ";
 
-/// What a PAM document says beside its records: whose they are, and where it is written down what they mean.
+/// What a PAM document says besides its records: its owner, and where its types and format are documented.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// Whose memories it holds.
+    /// The owner of the memories.
     pub owner: Owner,
     /// PAM `spec_uri`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,21 +31,21 @@ pub struct About {
     /// PAM `type_registry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub type_registry: Option<String>,
-    /// Whether the person said that it is theirs, by applying it.
+    /// Whether the user declared the document their own by applying it.
     #[serde(default)]
     pub applied: bool,
 }
 
 impl About {
-    /// What a document says.
+    /// Returns what a document's header says.
     #[must_use]
     pub fn of(header: &StoreHeader) -> Self {
         let (spec_uri, type_registry) = (header.spec_uri.clone(), header.type_registry.clone());
         Self { owner: header.owner.clone(), spec_uri, type_registry, applied: false }
     }
 
-    /// What both say: of each the `later`, but for the owner's beginning, which is the earliest. What was only imported says nothing
-    /// against what was applied.
+    /// Merges two of them. Values of the `later` one win, except for the owner's creation time, of which the earliest
+    /// wins. Data that was only imported never overrides data that was applied.
     fn united(self, later: Self) -> Self {
         if self.applied && !later.applied {
             return self;
@@ -63,7 +63,7 @@ impl About {
     }
 }
 
-/// In whose shapes an export is written.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
@@ -72,11 +72,11 @@ pub enum Format {
     Pam,
     /// The lists and conversations of MemU.
     Memu,
-    /// Files for people, and for programs that read notes.
+    /// Files for people and for note-taking programs.
     Markdown,
 }
 
-/// What the ledger keeps of an export.
+/// The ledger's record of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of a record, each with a name of its own")]
 pub struct ExportRecord {
@@ -84,7 +84,7 @@ pub struct ExportRecord {
     pub export_id: String,
     /// `full` or `incremental`.
     pub export_type: String,
-    /// Exports that were made before there was a choice are PAM.
+    /// Exports that were made before other formats existed are PAM.
     #[serde(default)]
     pub format: Format,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,51 +98,53 @@ pub struct ExportRecord {
     pub memories: u64,
     pub relations: u64,
     pub conversations: u64,
-    /// Memories that may not leave, and so did not.
+    /// Memories that must not be exported and were left out.
     pub withheld: u64,
-    /// PAM `integrity.checksum`; empty in other formats, as the next two.
+    /// PAM `integrity.checksum`. Empty in other formats, as are the next two fields.
     pub checksum: String,
     /// The SHA-256 of the manifest.
     pub manifest_sha256: String,
     /// The public key, multibase.
     pub signer: String,
-    /// The revision that it shows.
+    /// The revision that was exported.
     pub revision: u64,
-    /// Where it was written.
+    /// The path that it was written to.
     pub path: String,
-    /// Bytes of its files.
+    /// Total size of its files in bytes.
     pub bytes: u64,
-    /// Whether it holds conversations; exports that were made before it was noted mostly do.
+    /// Whether it contains conversations. Most exports made before this was recorded do.
     #[serde(default = "yes")]
     pub with_conversations: bool,
-    /// Whether it holds the bytes of attachments.
+    /// Whether it contains the bytes of attachments.
     #[serde(default)]
     pub with_attachments: bool,
     /// The revision of its base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_revision: Option<u64>,
-    /// Why it is full although changes were asked for.
+    /// Why it is a full export although an incremental one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What its changes cannot say.
+    /// Warnings about changes that an incremental export cannot express.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Whether only a full export says all, so that the next one is.
+    /// Whether some changes can be expressed only by a full export, so that the next one will be full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub full_next: bool,
-    /// Whether it was made elsewhere and merged into this store; `revision` is the one that it led to then.
+    /// Whether it was made elsewhere and merged into this store; `revision` is then the revision that the merge
+    /// produced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub applied: bool,
     /// Whether the daemon made it by its schedule.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scheduled: bool,
-    /// Set if it is a selection of the store, or stripped: nothing is built on it.
+    /// Set if it is a selection of the store, or stripped of identifiers. Nothing is built on such an export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<Selected>,
     /// Whether it was written encrypted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub encrypted: bool,
-    /// A digest of the recipients to whom it was; none of one by a passphrase, and of those that were made before it was noted.
+    /// A digest of the recipients that it was encrypted for. `None` if it was encrypted with a passphrase, or made
+    /// before this was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipients: Option<String>,
 }
@@ -151,29 +153,29 @@ fn yes() -> bool {
     true
 }
 
-/// Why the ledger cannot be used.
+/// The reason why the ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportedError {
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A bug.
+    /// A bug in this program.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
 }
 
-/// One export.
+/// Returns one export.
 ///
 /// # Errors
-/// When the ledger cannot be read.
+/// The ledger cannot be read.
 pub fn find(store: &Store, id: &str) -> Result<Option<ExportRecord>, ExportedError> {
     store.ledger_get(Ledger::Export, id)?.map(|entry| parse(&entry.value)).transpose()
 }
 
-/// Exports, newest first.
+/// Returns a page of exports, newest first.
 ///
 /// # Errors
-/// When the ledger cannot be read.
+/// The ledger cannot be read.
 pub fn list(
     store: &Store,
     after: Option<&Cursor>,
@@ -184,10 +186,10 @@ pub fn list(
     Ok(Page { items, next: page.next })
 }
 
-/// Shows exports, newest first, as long as `more` says so.
+/// Passes exports to `more`, newest first, until it returns false.
 ///
 /// # Errors
-/// When the ledger cannot be read.
+/// The ledger cannot be read.
 pub fn each(store: &Store, mut more: impl FnMut(ExportRecord) -> bool) -> Result<(), ExportedError> {
     let mut after = None;
     loop {
@@ -202,45 +204,45 @@ pub fn each(store: &Store, mut more: impl FnMut(ExportRecord) -> bool) -> Result
     }
 }
 
-/// Remembers an export.
+/// Records an export.
 ///
 /// # Errors
-/// When the ledger cannot be written.
+/// The ledger cannot be written.
 pub fn put(store: &Store, record: &ExportRecord) -> Result<(), ExportedError> {
     let value =
         serde_json::to_vec(record).map_err(|_| ExportedError::Unencodable { what: "an export's record" })?;
     write(store, Ledger::Export, &record.export_id, record.at_micros, value)
 }
 
-/// The owner of the first export that was applied here, if the person said whose the store is in no other way.
+/// Returns the owner of the first export that was applied here, if the owner of the store was not known in another way.
 ///
 /// # Errors
-/// When the ledger cannot be read.
+/// The ledger cannot be read.
 pub fn owner(store: &Store) -> Result<Option<String>, ExportedError> {
     let entry = store.ledger_get(Ledger::Setting, OWNER)?;
     let text = entry.map(|entry| String::from_utf8(entry.value));
     text.transpose().map_err(|_| ExportedError::Unencodable { what: "the owner" })
 }
 
-/// Remembers whose export was the first to be applied here.
+/// Records the owner of the first export that was applied here.
 ///
 /// # Errors
-/// When the ledger cannot be written.
+/// The ledger cannot be written.
 pub fn put_owner(store: &Store, owner: &str, now: i64) -> Result<(), ExportedError> {
     write(store, Ledger::Setting, OWNER, now, owner.as_bytes().to_vec())
 }
 
-/// The key that signs for this store, multibase: the one that was noted, else that of the newest export that was signed here. None:
-/// nothing was ever signed.
+/// Returns the key that signs for this store (multibase): the recorded one, or else the key of the newest export that
+/// was signed here. Returns `None` if nothing was ever signed.
 ///
 /// # Errors
-/// When the ledger cannot be read.
+/// The ledger cannot be read.
 pub fn signer(store: &Store) -> Result<Option<String>, ExportedError> {
     if let Some(entry) = store.ledger_get(Ledger::Setting, SIGNER)? {
         let text = String::from_utf8(entry.value);
         return text.map(Some).map_err(|_| ExportedError::Unencodable { what: "the signing key's name" });
     }
-    // A store that an older program signed for.
+    // An older program signed for this store without recording the key.
     let mut found = None;
     each(store, |record| {
         found = (!record.applied && !record.signer.is_empty()).then_some(record.signer);
@@ -249,18 +251,18 @@ pub fn signer(store: &Store) -> Result<Option<String>, ExportedError> {
     Ok(found)
 }
 
-/// Remembers the key that signs from now on.
+/// Records the key that signs from now on.
 ///
 /// # Errors
-/// When the ledger cannot be written.
+/// The ledger cannot be written.
 pub fn put_signer(store: &Store, public: &str, now: i64) -> Result<(), ExportedError> {
     write(store, Ledger::Setting, SIGNER, now, public.as_bytes().to_vec())
 }
 
-/// What documents of an owner said that were imported or applied here.
+/// Returns what imported or applied documents say about an owner.
 ///
 /// # Errors
-/// When the ledger cannot be read.
+/// The ledger cannot be read.
 pub fn about(store: &Store, owner: &str) -> Result<Option<About>, ExportedError> {
     let entry = store.ledger_get(Ledger::Setting, &format!("{ABOUT}{owner}"))?;
     let read =
@@ -268,10 +270,10 @@ pub fn about(store: &Store, owner: &str) -> Result<Option<About>, ExportedError>
     entry.map(|entry| read(&entry.value)).transpose()
 }
 
-/// Remembers what a document says of its owner; `applied`: the person said that it is theirs.
+/// Records what a document says about its owner. `applied` is true if the user declared the document their own.
 ///
 /// # Errors
-/// When the ledger cannot be read or written.
+/// The ledger cannot be read or written.
 pub fn put_about(store: &Store, about: &About, applied: bool, now: i64) -> Result<(), ExportedError> {
     let id = format!("{ABOUT}{}", about.owner.id);
     let came = About { applied, ..about.clone() };

@@ -1,6 +1,7 @@
-//! Imports: jobs that read what a person points at, and the ledger of what came of it.
+//! Imports: jobs that read a path which the user names, and the ledger of their results.
 //!
-//! A job looks at one path and makes one import for each export that it finds there. Two run at a time; more wait.
+//! A job reads one path and makes one import for each export that it finds there. Two jobs run at a time; further jobs
+//! are queued.
 
 mod attach;
 mod background;
@@ -59,89 +60,91 @@ use crate::{
     trust,
 };
 
-/// The reason that stands in the history of what an import wrote.
+/// The reason recorded in the history of records that an import wrote.
 pub(crate) const REASON: &str = "import";
-/// The reason that stands in the history of what an undo, or its taking back, wrote.
+/// The reason recorded in the history of records that an undo or a redo of an import wrote.
 pub(crate) const UNDONE: &str = "undo of an import";
-/// Imports that run at once: one parses while the other writes.
+/// Jobs that run at the same time: one parses while the other writes.
 const AT_ONCE: usize = 2;
 
-/// What to import.
+/// A request to import one path.
 #[derive(Clone, Debug)]
 pub struct ImportRequest {
     /// A file or a folder.
     pub path: PathBuf,
-    /// Only this platform's importers.
+    /// Use only the importers of this platform.
     pub provider: Option<String>,
-    /// Even if the same bytes were imported before.
+    /// Import even if the same bytes were imported before.
     pub again: bool,
-    /// Say what would happen, store nothing.
+    /// Report what would happen, but store nothing.
     pub dry_run: bool,
-    /// Merge PAM documents by the specification's rules on whose they are and what they build on; nothing else is read then.
+    /// Merge PAM documents by the rules of the specification on owner and base export. Only PAM documents are read
+    /// then.
     pub apply: Option<Apply>,
 }
 
-/// What a person lets pass when they apply a PAM document.
+/// The checks that the user waives when they apply a PAM document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Apply {
-    /// Whose the store is; none: nobody's yet.
+    /// The owner of the store; `None` if the store has no owner yet.
     pub owner: Option<String>,
-    /// Take it although it is somebody else's.
+    /// Accept the document even if it belongs to another owner.
     pub any_owner: bool,
-    /// Merge it although its base is not known, something of it does not hold, or nobody whom they trust signed it.
+    /// Merge the document even if its base is unknown, if part of it fails verification, or if no trusted key signed
+    /// it.
     pub force: bool,
     /// Trust this key from now on; the document must be signed by it.
     pub trust: Option<PublicKey>,
 }
 
-/// What a watched folder brings.
+/// A file or folder that a watched folder submits for import.
 #[derive(Clone, Debug)]
 pub struct WatchedImport {
-    /// The folder; nothing outside of it is read.
+    /// The watched folder; nothing outside of it is read.
     pub root: PathBuf,
-    /// The file or folder in it.
+    /// The name of the file or folder in it.
     pub name: OsString,
-    /// Only these platforms' importers; empty: any.
+    /// Use only the importers of these platforms; if empty, use all.
     pub providers: Vec<String>,
 }
 
-/// What a job is doing.
+/// The phase that a job is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Others come first.
+    /// The job is queued behind others.
     Waiting,
-    /// The source is opened and its importer chosen.
+    /// The source is being opened, and its importer chosen.
     Looking,
-    /// Its bytes are hashed.
+    /// The bytes of the source are being hashed.
     Hashing,
-    /// Records arrive and are stored.
+    /// Records are being read and stored.
     Reading,
-    /// Memories are derived.
+    /// Memories are being derived.
     Settling,
-    /// It is over.
+    /// The job has ended.
     Ended,
 }
 
-/// A job as it stands.
+/// A snapshot of the state of a job.
 #[derive(Clone, Debug)]
 pub struct JobView {
     pub id: Uuid,
     pub path: PathBuf,
     pub phase: Phase,
-    /// When it was asked for, in microseconds since the Unix epoch.
+    /// When the job was requested, in microseconds since the Unix epoch.
     pub created_at: i64,
-    /// When it ended.
+    /// When the job ended, in microseconds since the Unix epoch.
     pub finished_at: Option<i64>,
-    /// Bytes of this phase.
+    /// Bytes processed in this phase.
     pub done: u64,
-    /// Of how many.
+    /// Total bytes of this phase.
     pub total: u64,
-    /// One for each export found so far; the last may still run.
+    /// One record for each export found so far; the last import may still be running.
     pub imports: Vec<ImportRecord>,
 }
 
 impl JobView {
-    /// A job that has just been asked for.
+    /// Returns the view of a job that has just been requested.
     fn waiting(id: Uuid, path: PathBuf, created_at: i64) -> Self {
         let imports = Vec::new();
         Self { id, path, phase: Phase::Waiting, created_at, finished_at: None, done: 0, total: 0, imports }
@@ -153,49 +156,49 @@ impl JobView {
     }
 }
 
-/// Why an import could not be made, or broke off.
+/// The reason why an import could not be made, or stopped before its end.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
-    /// What an import must not be asked for as it stands.
+    /// The request is not allowed in the current state.
     #[error("{0}")]
     Refused(String),
-    /// The importers.
+    /// An importer failed to load.
     #[error(transparent)]
     Plugins(#[from] PluginsError),
-    /// The source.
+    /// The source cannot be read.
     #[error(transparent)]
     Intake(#[from] IntakeError),
-    /// The store.
+    /// The store returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The ledger of exports.
+    /// The ledger of exports cannot be read or written.
     #[error(transparent)]
     Exported(#[from] crate::exported::ExportedError),
-    /// No importer of that name.
+    /// There is no importer of this name.
     #[error("no importer reads exports of {provider:?}; known are {known}")]
     UnknownProvider { provider: String, known: String },
-    /// The clock of the machine.
+    /// The clock of the machine is unusable.
     #[error(transparent)]
     Clock(#[from] crate::clock::ClockError),
-    /// Too many at once.
+    /// Too many imports are waiting.
     #[error("{WAITING} imports are waiting already; try again when some have ended")]
     Busy,
-    /// The daemon stops.
+    /// The daemon is stopping.
     #[error("the daemon is stopping")]
     Stopping,
-    /// Somebody stopped it.
+    /// The import was cancelled.
     #[error("it was cancelled")]
     Cancelled,
-    /// Records that this import counted as stored are shown no more.
+    /// Records that this import counted as stored are no longer shown.
     #[error("an earlier import of the same records was undone meanwhile; import it again")]
     UndoneMeanwhile,
-    /// The disk.
+    /// A temporary file could not be read or written.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[source] std::io::Error),
-    /// A bug.
+    /// A bug in Satchel.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
-    /// A bug.
+    /// A bug in Satchel.
     #[error("the import broke off by an internal error; please report this")]
     Panicked,
 }
@@ -225,7 +228,7 @@ impl From<LineageError> for IngestError {
     }
 }
 
-/// All imports of a store. Clones share one.
+/// All imports of a store. Clones share the same state.
 #[derive(Clone)]
 pub struct Imports(Arc<Inner>);
 
@@ -233,26 +236,26 @@ pub(crate) struct Inner {
     store: Store,
     plugins: Arc<Plugins>,
     clock: Arc<dyn Clock>,
-    /// Guards what the next import may unpack; it can change while the daemon runs.
+    /// Guards the limits on what the next import may unpack; they can change while the daemon runs.
     limits: Mutex<Limits>,
     plugin_limits: PluginLimits,
-    /// Guards the way from a look-up to its commit.
+    /// The commit lock: held from a look-up until its result is committed.
     pen: Pen,
-    /// Guards that one import is undone at a time.
+    /// Guards undos, so that only one import is undone at a time.
     undoing: Mutex<()>,
-    /// Guards who runs and who waits.
+    /// Guards the running and waiting jobs.
     jobs: Mutex<Jobs>,
-    /// Told when a job ends.
+    /// Notified when a job ends.
     idle: Condvar,
-    /// Milliseconds that a source may be silent.
+    /// Milliseconds for which a source may fail to answer.
     patience: AtomicU64,
-    /// Answers the keys that sign and signed here.
+    /// Returns the keys that this data directory signs with now, and those it signed with earlier.
     signers: OnceLock<Box<dyn Fn() -> Vec<String> + Send + Sync>>,
 }
 
 impl Imports {
-    /// Serves imports into `store`; those that an earlier run left behind are closed, and undos that it left behind are
-    /// completed.
+    /// Creates the import service for `store`. Imports that an earlier run of the program left unfinished are closed as
+    /// failed, and undos that it left unfinished are completed.
     ///
     /// # Errors
     /// When the ledger cannot be read or written.
@@ -287,15 +290,15 @@ impl Imports {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Says which keys sign and signed here: the documents of their holder are merged as the person's own. Until it is said, none
-    /// are.
+    /// Sets the function that returns the keys which this data directory signs with now, and those it signed with
+    /// earlier. Documents signed by these keys are merged as the user's own. Until this is set, no document is.
     pub fn know_signers(&self, signers: impl Fn() -> Vec<String> + Send + Sync + 'static) {
         if self.0.signers.set(Box::new(signers)).is_err() {
             tracing::debug!("which keys sign here is known already");
         }
     }
 
-    /// The importers, in the order in which they are asked.
+    /// Returns the importers, in the order in which they are asked.
     ///
     /// # Errors
     /// When one of them does not load.
@@ -303,27 +306,27 @@ impl Imports {
         self.0.plugins.all()
     }
 
-    /// Queues an import and answers its job.
+    /// Queues an import and returns the id of its job.
     ///
     /// # Errors
-    /// When the provider is unknown or too many wait.
+    /// When the provider is unknown or too many jobs are waiting.
     pub fn start(&self, request: ImportRequest) -> Result<Uuid, IngestError> {
         self.start_with(request, None)
     }
 
-    /// As [`Imports::start`]; `keys` open a source that is encrypted.
+    /// Works as [`Imports::start`]; `keys` decrypt an encrypted source.
     ///
     /// # Errors
-    /// As [`Imports::start`].
+    /// As for [`Imports::start`].
     pub fn start_with(&self, request: ImportRequest, keys: Option<Keys>) -> Result<Uuid, IngestError> {
         Inner::check(request.provider.as_slice())?;
         self.add(request, keys, None, None)
     }
 
-    /// Queues what a watched folder brings and answers its job; `on_end` hears how it ended.
+    /// Queues an import for a watched folder and returns the id of its job; `on_end` is called with the result.
     ///
     /// # Errors
-    /// When a provider is unknown or too many wait.
+    /// When a provider is unknown or too many jobs are waiting.
     pub fn start_watched(&self, watched: WatchedImport, on_end: OnEnd) -> Result<Uuid, IngestError> {
         Inner::check(&watched.providers)?;
         let path = watched.root.join(&watched.name);
@@ -355,27 +358,28 @@ impl Imports {
         Ok(id)
     }
 
-    /// Which importers there are, and of which make: another text, and what was not recognised is worth another look.
+    /// Returns a fingerprint of the set of importers and their versions. When it changes, files that were not
+    /// recognised are worth another attempt.
     pub fn importers(&self) -> &str {
         self.0.plugins.fingerprint()
     }
 
-    /// Follows a job; none if it is unknown or long over.
+    /// Subscribes to the state of a job; `None` if the job is unknown or was forgotten long after its end.
     pub fn subscribe(&self, job: Uuid) -> Option<watch::Receiver<JobView>> {
         self.0.jobs().all.get(&job).map(|job| job.view.subscribe())
     }
 
-    /// The jobs that run or wait.
+    /// Returns the jobs that are running or waiting.
     pub fn active(&self) -> Vec<JobView> {
         self.jobs().into_iter().filter(|view| view.phase != Phase::Ended).collect()
     }
 
-    /// All jobs that are remembered.
+    /// Returns all jobs that are still in memory.
     pub fn jobs(&self) -> Vec<JobView> {
         self.0.jobs().all.values().map(|job| job.view.borrow().clone()).collect()
     }
 
-    /// Asks a job, or the job of an import, to stop; false if none such runs.
+    /// Requests that a job, or the job of an import, stops; returns false if there is no such active job.
     pub fn cancel(&self, id: &str) -> bool {
         let jobs = self.0.jobs();
         let found = jobs.all.iter().find(|(job, entry)| {
@@ -389,7 +393,8 @@ impl Imports {
         })
     }
 
-    /// One import, as its job or the ledger has it. The ledger has no dry runs: they are known as long as their job is.
+    /// Returns one import, as its job or the ledger has it. Dry runs are not in the ledger: they are known only as long
+    /// as their job is.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -402,15 +407,15 @@ impl Imports {
             .find_map(|job| job.view.borrow().imports.iter().find(|import| import.id == id).cloned());
         match known {
             Some(import) if !import.ended() => Ok(Some(import)),
-            // What became of it since then, the ledger knows.
+            // The import may have been undone since its job ended; only the ledger has that.
             known => Ok(ledger::get(&self.0.store, id)?.or(known)),
         }
     }
 
-    /// Undoes an import, or takes that back; none if there is no such import. Durable when this returns.
+    /// Undoes an import, or redoes one that was undone; `None` if there is no such import. Durable when this returns.
     ///
     /// # Errors
-    /// [`IngestError::Refused`], which says what to do; what the store refuses.
+    /// [`IngestError::Refused`], whose message says what to do, or an error of the store.
     pub fn turn(
         &self,
         request: TurnRequest<'_>,
@@ -419,7 +424,7 @@ impl Imports {
         self.0.turn(request, cancel)
     }
 
-    /// Imports, newest first.
+    /// Returns a page of imports, newest first.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -427,7 +432,7 @@ impl Imports {
         ledger::list(&self.0.store, after, limit)
     }
 
-    /// The skips of an import from the `from`th on, at most `limit`.
+    /// Returns at most `limit` skips of an import, starting at index `from`.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -452,17 +457,17 @@ impl Imports {
         Ok(issues)
     }
 
-    /// What imports may unpack.
+    /// Returns the limits on what imports may unpack.
     pub fn limits(&self) -> Limits {
         self.0.limits()
     }
 
-    /// What imports that begin from now on may unpack.
+    /// Sets the limits on what an import may unpack, for imports that begin from now on.
     pub fn set_limits(&self, limits: Limits) {
         *self.0.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    /// Begins nothing new and asks all jobs to stop; each does so at its next whole record.
+    /// Stops accepting new jobs and requests all jobs to stop; each stops after the record that it is processing.
     pub fn refuse(&self) {
         let mut jobs = self.0.jobs();
         jobs.stopping = true;
@@ -470,7 +475,8 @@ impl Imports {
         jobs.all.values().for_each(|job| job.cancel.cancel());
     }
 
-    /// Asks all jobs to stop and waits until none runs, at most for `patience`. False if one still does.
+    /// Requests all jobs to stop and waits until none runs, for at most `patience`. Returns false if one is still
+    /// running.
     pub fn stop(&self, patience: Duration) -> bool {
         self.refuse();
         let waited = self.0.idle.wait_timeout_while(self.0.jobs(), patience, |jobs| jobs.running > 0);
@@ -504,7 +510,7 @@ impl Imports {
             thread::spawn(move || {
                 let place = place;
                 background::stand_back();
-                // Whoever follows the job waits for its end, so it has to have one.
+                // Subscribers of the job wait for its end, so a job that panicked must be ended as well.
                 if panic::catch_unwind(AssertUnwindSafe(|| task.go())).is_err() {
                     task.broke_off();
                 }
@@ -515,11 +521,11 @@ impl Imports {
     }
 }
 
-/// One of the [`AT_ONCE`] places; freed for the next job however this one ends.
+/// One of the [`AT_ONCE`] slots for running jobs. Dropping it frees the slot for the next job, however this one ended.
 struct Place {
     imports: Imports,
     id: Uuid,
-    /// Whether others have it already.
+    /// Whether the slot was already given to another job.
     lent: Arc<AtomicBool>,
 }
 
@@ -543,7 +549,7 @@ impl Inner {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose documents are merged.
+    /// Returns the keys whose documents are merged.
     fn known_keys(&self) -> Result<KnownKeys, IngestError> {
         let own = self.signers.get().map(|signers| signers()).unwrap_or_default();
         let trusted = trust::list(&self.store)?.into_iter().map(|key| key.public_key).collect();
@@ -555,7 +561,8 @@ impl Inner {
     }
 
     fn check(providers: &[String]) -> Result<(), IngestError> {
-        // The caller waits, and to compile importers may take longer than a call does: none is compiled for this.
+        // The caller waits for the answer, and compiling importers may take longer than a call should: none is
+        // compiled for this check.
         match providers.iter().find(|provider| !Plugins::knows(provider)) {
             None => Ok(()),
             Some(provider) => Err(IngestError::UnknownProvider {

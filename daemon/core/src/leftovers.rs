@@ -1,4 +1,4 @@
-//! What work that was cut off left in a data directory or beside it, and nobody needs any more.
+//! Finds the remains of interrupted work in a data directory or next to it.
 
 use std::{
     fs, io,
@@ -7,66 +7,67 @@ use std::{
 
 use crate::vault;
 
-/// A file or folder that could go.
+/// A file or folder that may be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// Where it lies.
+    /// The path of the file or folder.
     pub path: PathBuf,
-    /// What it is.
+    /// A description for the user.
     pub what: &'static str,
-    /// Bytes that it takes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// What becomes of it.
+    /// How it can be removed.
     pub way: Way,
 }
 
-/// How something goes.
+/// How a leftover can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It may be removed while we alone have the data directory.
+    /// It may be removed while this process holds the data directory.
     Remove,
-    /// Only its owner knows whether somebody works with it.
+    /// Only the user knows whether it is still in use.
     Owner,
-    /// The next time that the store is opened it is completed or removed; nobody else may touch it.
+    /// The next opening of the store completes or removes it; nothing else may touch it.
     Open,
 }
 
 /// A database that was set aside.
 const SET_ASIDE: &str = "a database that was set aside; another was built from the journal in its place";
-/// The same where the journal is damaged.
+/// A database that was set aside while the journal is damaged.
 const MAY_HOLD: &str =
     "a database that was set aside; the journal is damaged, and it may hold what the journal has lost";
-/// A database that shows what a damaged journal has lost.
+/// A database that contains data that a damaged journal has lost.
 const KEPT: &str =
     "a database that shows what the damaged journal has lost; `satchel rebuild --put-back` puts it back";
 /// A whole data directory that a restore set aside.
 const REPLACED: &str = "the data directory that a restore set aside, with all that was in it";
 /// The folder in which an encrypted store is built.
 const UNENCRYPTED: &str = "a try to encrypt that was cut off; the store is as it was before";
-/// A file that was to take the place of another.
+/// A file that was to replace another one.
 const UNFINISHED: &str = "a file that was not finished; the one before it counts";
-/// The folder in which the store is written without what is erased.
+/// The folder in which the store is rewritten without the erased data.
 const ERASING: &str = "an erasure that was cut off; nothing has been erased yet";
-/// The same when it is whole: parts of it may be the only copy.
+/// The same folder after it is complete: parts of it may be the only copy.
 const ERASED: &str = "an erasure that was cut off while it replaced the old files";
-/// Compiled importers of a program that kept them for each data directory.
+/// Compiled importers of a program version that kept them in each data directory.
 const OLD_CACHE: &str = "compiled importers of an older version of satchel, which are used no more";
-/// A store that is built from a backup.
+/// A store that is being built from a backup.
 const RESTORING: &str = "a restore that runs, or was cut off: then remove the folder, the backup has it all";
 
-/// Names everything of that kind in and beside `data_dir`, by path.
+/// Returns all leftovers in `data_dir` and next to it, ordered by path.
 ///
 /// # Errors
-/// What the file system refuses.
+/// The file system refuses.
 pub fn find(data_dir: &Path) -> io::Result<Vec<Leftover>> {
     let mut found = Vec::new();
-    // While an encryption is on its way the folder holds the only copy of what has been sealed: the next start goes on with it.
+    // While an encryption is in progress, the folder holds the only copy of what is already encrypted, and the next
+    // start continues with it.
     let plain = matches!(vault::status(data_dir), Ok(None));
     let damaged = data_dir.join("journal.damaged").exists();
     for (path, name) in entries(data_dir)? {
         let (what, way) = match name.as_str() {
             "encrypting" if plain => (UNENCRYPTED, Way::Remove),
-            // Until now compiled importers were kept here; nothing reads them any more.
+            // Earlier versions kept compiled importers here; nothing reads them any more.
             "cache" => (OLD_CACHE, Way::Remove),
             "purging.new" => (ERASING, Way::Open),
             "purging" => (ERASED, Way::Open),
@@ -77,7 +78,7 @@ pub fn find(data_dir: &Path) -> io::Result<Vec<Leftover>> {
                 continue;
             }
             name if name.starts_with("db.kept-") && damaged => (KEPT, Way::Owner),
-            // The journal is whole again, and has it all.
+            // The journal is intact again and contains everything.
             name if name.starts_with("db.kept-") => (SET_ASIDE, Way::Remove),
             _ => continue,
         };
@@ -98,11 +99,11 @@ pub fn find(data_dir: &Path) -> io::Result<Vec<Leftover>> {
     Ok(found)
 }
 
-/// The data directories that restores set aside beside `data_dir`, and what an unfinished restore left there: what is erased or
-/// encrypted in `data_dir` stays in them as it was.
+/// Returns the data directories that restores set aside next to `data_dir`, and the remains of unfinished restores.
+/// Data that is erased or encrypted in `data_dir` stays unchanged in them.
 ///
 /// # Errors
-/// What the file system refuses.
+/// The file system refuses.
 pub fn beside(data_dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = replaced(data_dir)?;
     found.extend(beginning(data_dir, |own| format!(".{own}.restoring-"))?);
@@ -114,9 +115,9 @@ fn replaced(data_dir: &Path) -> io::Result<Vec<PathBuf>> {
     beginning(data_dir, |own| format!("{own}.replaced-"))
 }
 
-/// What lies beside the data directory under names that begin so.
+/// Returns the entries next to the data directory whose names begin with a prefix.
 fn beginning(data_dir: &Path, begin: impl Fn(&str) -> String) -> io::Result<Vec<PathBuf>> {
-    // The folder may be a link to a larger disk, where a restore works too.
+    // The folder may be a link to a larger disk; a restore works there too.
     let data_dir = &fs::canonicalize(data_dir).unwrap_or_else(|_| data_dir.to_owned());
     let (Some(above), Some(own)) = (data_dir.parent(), data_dir.file_name()) else { return Ok(Vec::new()) };
     let begin = begin(&own.to_string_lossy());
@@ -124,10 +125,10 @@ fn beginning(data_dir: &Path, begin: impl Fn(&str) -> String) -> io::Result<Vec<
     Ok(fitting.map(|(path, _)| path).collect())
 }
 
-/// Removes one. Whoever calls this holds the data directory.
+/// Removes a leftover. The caller must hold the data directory.
 ///
 /// # Errors
-/// What the file system refuses.
+/// The file system refuses.
 pub fn remove(leftover: &Leftover) -> io::Result<()> {
     let path = &leftover.path;
     if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
@@ -142,7 +143,7 @@ fn entries(folder: &Path) -> io::Result<Vec<(PathBuf, String)>> {
     list.map(|entry| entry.map(named)).collect()
 }
 
-/// Bytes of a file, or of all files of a folder; no link is followed.
+/// Returns the size in bytes of a file, or of all files in a folder. Links are not followed.
 fn size(path: &Path) -> io::Result<u64> {
     let about = fs::symlink_metadata(path)?;
     if !about.is_dir() {
@@ -234,7 +235,7 @@ mod tests {
         for folder in ["encrypting", "keys"] {
             fs::create_dir(home.path().join(folder)).unwrap();
         }
-        // Whatever stands in it: it is not known that the store is plain.
+        // Whatever this file contains, its presence means that the store may be encrypted.
         fs::write(home.path().join("keys/data-key.json"), "{}").unwrap();
         assert_eq!(find(home.path()).unwrap(), []);
     }

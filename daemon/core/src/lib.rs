@@ -1,6 +1,6 @@
-//! What Satchel does with its store: imports and what becomes of them, memories, edits, exports, backups.
+//! The operations on Satchel's store: imports and their undo, memories, edits, exports, backups.
 //!
-//! Nothing here knows of gRPC, the command line or watched folders.
+//! Nothing in this crate depends on gRPC, the command line or watched folders.
 
 pub mod backup;
 pub mod clock;
@@ -20,7 +20,7 @@ pub mod schedule;
 pub mod trust;
 pub mod vault;
 
-/// Makes the folder that a file is to lie in, and those above it, closed to others. What is there stays as it is.
+/// Creates the parent folders of a file, accessible to this user only. Existing folders are not changed.
 pub fn make_parents(file: &std::path::Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     match file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -29,9 +29,9 @@ pub fn make_parents(file: &std::path::Path) -> std::io::Result<()> {
     }
 }
 
-/// Returns the known word of which `word` is likely a mistyped form.
+/// Returns the known word that `word` is likely a misspelling of.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    /// One edit in so many characters still makes the same word.
+    /// One edit per this many characters is still considered the same word.
     const NEAR: usize = 3;
     let distance = |known: &str| strsim::damerau_levenshtein(word, known);
     let nearest = known.iter().copied().min_by_key(|known| distance(known))?;

@@ -1,9 +1,11 @@
-//! Which import said what: what is shown is a function of all that was said by imports that were not undone.
+//! Records which import reported what. The visible state is a function of everything reported by imports that were not
+//! undone.
 //!
-//! The store keeps what is shown. Beside it, in the ledger, stands for each conversation everything that was said of it (a
-//! [`Part`], one for all imports that said the same), and for each import the keys of the parts and of the evidence that it
-//! brought. So an import can be taken back, and come again, whatever was imported before and after it; and one that says what
-//! another has said costs sixteen bytes for each conversation.
+//! The store holds the visible state. In addition, the ledger holds, for each conversation, everything that was
+//! reported about it (as [`Part`]s, one for all imports that reported the same), and for each import the keys of the
+//! parts and of the evidence that it brought. This makes it possible to undo an import, and to redo it, regardless of
+//! what was imported before and after it. An import that repeats the report of another one costs sixteen bytes for each
+//! conversation.
 
 mod digests;
 mod evidence;
@@ -38,23 +40,24 @@ pub use said::{Kept, Said, shown};
 pub use satchel_seal::Packed;
 pub use sift::{Sifted, Sifter, Slice};
 
-/// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.
+/// Position of the conversation entries in the ledger: before all others, so that iterating over them reads nothing
+/// else.
 const FIRST: i64 = 1;
-/// Where the rest stands.
+/// Position of all other entries.
 const REST: i64 = 0;
-/// Rows that are read at once.
+/// Rows per page.
 const PAGE: usize = 500;
 
-/// Why the lineage of something is not known.
+/// The reason why lineage cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LineageError {
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A bug.
+    /// A bug in this program.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unreadable { what: &'static str },
-    /// The disk.
+    /// The temporary file failed.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[from] std::io::Error),
 }
@@ -71,47 +74,51 @@ impl From<PackedError> for LineageError {
 /// The imports that are undone.
 pub type Undone = BTreeSet<Uuid>;
 
-/// Everything that imports said of one conversation.
+/// Everything that imports reported about one conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
     #[serde(default, rename = "p")]
     pub parts: Vec<Part>,
-    /// Of rows without a conversation's id: every conversation that they ever came to.
+    /// For rows without a conversation id: every conversation that they were ever shown in.
     #[serde(default, rename = "s", skip_serializing_if = "BTreeSet::is_empty")]
     pub shown: BTreeSet<String>,
-    /// Whose title the only conversation of rows has; none: it came to several, or all that was said has to be looked at.
+    /// The source of the title, if the rows are shown in exactly one conversation. `None` if there are several, or if
+    /// all reports have to be considered.
     #[serde(default, rename = "t", skip_serializing_if = "Option::is_none")]
     pub titled: Option<Titled>,
-    /// The family of which it has become part.
+    /// The family that this one was merged into.
     #[serde(default, rename = "m", skip_serializing_if = "Option::is_none")]
     pub moved: Option<String>,
 }
 
-/// What one or more imports said of a conversation, word for word the same.
+/// The report of one or more imports about a conversation, identical word for word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Of all that was said, 32 hex digits; none: it was not imported, and always counts.
+    /// Digest of the whole report, 32 hex digits. Empty if the conversation was not imported; such a part always
+    /// counts.
     #[serde(rename = "d")]
     pub digest: String,
-    /// The version of the conversation that is this and nothing else; none: it is kept apart, see [`Kept`].
+    /// The version of the conversation that consists of exactly this report. `None` if the report is stored separately,
+    /// see [`Kept`].
     #[serde(default, rename = "v", skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// The conversation whose versions are meant, where that is not the one whose lineage this is.
+    /// The conversation that `version` refers to, if it is not the one that this lineage belongs to.
     #[serde(default, rename = "h", skip_serializing_if = "Option::is_none")]
     pub home: Option<String>,
-    /// The stranger whose document said it: a key, or that nobody signed. None: the person's own, or of somebody whom they trust.
+    /// The stranger whose document reported it: a key, or the marker for an unsigned document. `None` if it comes from
+    /// the user, or from somebody whom the user trusts.
     #[serde(default, rename = "f", skip_serializing_if = "Option::is_none")]
     pub stranger: Option<String>,
 }
 
 impl Part {
-    /// The key under which imports bring it.
+    /// Returns the key under which imports list this part.
     #[must_use]
     pub fn key(&self) -> Option<Key> {
         said::key(&self.digest)
     }
 
-    /// Whether it is part of what is shown when the parts in `left_out` do not count.
+    /// Returns whether the part contributes to the visible state when the parts in `left_out` do not count.
     #[must_use]
     pub fn counts(&self, left_out: &BTreeSet<Key>) -> bool {
         self.key().is_none_or(|key| !left_out.contains(&key))
@@ -119,10 +126,10 @@ impl Part {
 }
 
 impl Family {
-    /// What is known of the conversation `id`. One that stands without lineage was not imported.
+    /// Returns what is known about the conversation `id`. A stored conversation without lineage was not imported.
     ///
     /// # Errors
-    /// When the ledger does not read.
+    /// The ledger cannot be read.
     pub fn of(store: &Store, id: &str, stored: Option<&ConversationRecord>) -> Result<Self, LineageError> {
         match store.ledger_get(Ledger::Lineage, id)? {
             Some(entry) => Self::decode(&entry.value),
@@ -135,50 +142,51 @@ impl Family {
         Self { parts: vec![part], ..Self::default() }
     }
 
-    /// Whether anything that was said does not count.
+    /// Returns whether some report does not count.
     #[must_use]
     pub fn has_left_out(&self, left_out: &BTreeSet<Key>) -> bool {
         self.parts.iter().any(|part| !part.counts(left_out))
     }
 
-    /// The parts that the shown conversation is built from, without those in `left_out`; `own`: a report that is no stranger's is
-    /// being added. A stranger's part counts only where there is no other, whoever came first.
+    /// Returns the parts that the visible conversation is built from, without those in `left_out`. `own` is true if a
+    /// report that does not come from a stranger is being added. A stranger's part counts only if there is no other
+    /// part, regardless of their order.
     pub fn counting<'a>(&'a self, left_out: &'a BTreeSet<Key>, own: bool) -> impl Iterator<Item = &'a Part> {
         let counts = |part: &&Part| part.counts(left_out);
         let own = own || self.parts.iter().filter(counts).any(|part| part.stranger.is_none());
         self.parts.iter().filter(counts).filter(move |part| !own || part.stranger.is_none())
     }
 
-    /// Whether a word that is no stranger's takes the place of what is shown, which is.
+    /// Returns whether a report that does not come from a stranger replaces the visible state, which comes from one.
     #[must_use]
     pub fn is_outdone_by(&self, stranger: Option<&str>, left_out: &BTreeSet<Key>) -> bool {
         stranger.is_none() && self.counting(left_out, false).any(|part| part.stranger.is_some())
     }
 
-    /// Whether what is shown is another's word too than that of `stranger`.
+    /// Returns whether the visible state includes a report by somebody other than `stranger`.
     #[must_use]
     pub fn is_of_another(&self, left_out: &BTreeSet<Key>, stranger: Option<&str>) -> bool {
         self.parts.iter().any(|part| part.counts(left_out) && part.stranger.as_deref() != stranger)
     }
 
-    /// Whether one of `keys` is of what was said.
+    /// Returns whether one of `keys` belongs to a report of this family.
     #[must_use]
     pub fn has_one_of(&self, keys: &BTreeSet<Key>) -> bool {
         self.parts.iter().any(|part| part.key().is_some_and(|key| keys.contains(&key)))
     }
 
-    /// The entries of the ledger in which what was said of it is kept apart.
+    /// Returns the names of the ledger entries that hold the separately stored reports.
     pub fn kept(&self) -> impl Iterator<Item = String> {
         self.parts.iter().filter(|part| part.version.is_none()).map(|part| said::name(&part.digest))
     }
 
-    /// As [`Family::kept`], of one as it lies in the ledger.
+    /// Returns the same as [`Family::kept`], for the encoded form of a ledger entry.
     #[must_use]
     pub fn kept_in(bytes: &[u8]) -> Vec<String> {
         Self::decode(bytes).map(|family| family.kept().collect()).unwrap_or_default()
     }
 
-    /// What stores it as the lineage of the conversation `id`.
+    /// Returns the change that stores this as the lineage of the conversation `id`.
     ///
     /// # Errors
     /// None in practice.
@@ -187,10 +195,10 @@ impl Family {
         Ok(put(id.to_owned(), FIRST, value))
     }
 
-    /// A page of the ids of all conversations with a lineage, and that.
+    /// Returns a page of all conversations that have a lineage, with their ids.
     ///
     /// # Errors
-    /// When the ledger does not read.
+    /// The ledger cannot be read.
     pub fn page(store: &Store, after: Option<&Cursor>) -> Result<Page<(String, Self)>, LineageError> {
         let page = store.ledger_list(Ledger::Lineage, after, PAGE)?;
         let rest = page.items.iter().position(|entry| entry.at_micros != FIRST);
@@ -206,18 +214,18 @@ impl Family {
     }
 }
 
-/// What became of an import after it ended.
+/// The record of an undo or redo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoRecord {
     /// The import.
     pub import: Uuid,
-    /// Whether what it said counts no more. The first thing that an undo writes, so that a run that dies is known.
+    /// Whether the import's reports no longer count. An undo writes this first, so that an interrupted run is detected.
     pub undone: bool,
-    /// Whether what is shown follows.
+    /// Whether the visible state has been updated accordingly.
     pub done: bool,
     /// Microseconds since the Unix epoch.
     pub at: i64,
-    /// When a later start of the program completed it, because the one that began it stopped in between.
+    /// When a later start of the program completed it, because the run that began it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<i64>,
     /// First and last revision that it wrote.
@@ -226,19 +234,19 @@ pub struct UndoRecord {
 }
 
 impl UndoRecord {
-    /// That of `import`, if it ever was undone.
+    /// Returns the record of `import`, if it was ever undone.
     ///
     /// # Errors
-    /// When the ledger does not read.
+    /// The ledger cannot be read.
     pub fn of(store: &Store, import: Uuid) -> Result<Option<Self>, LineageError> {
         let entry = store.ledger_get(Ledger::Undo, &import.to_string())?;
         entry.map(|entry| decode(&entry.value, "the record of an undo")).transpose()
     }
 
-    /// Writes it. Durable when this returns.
+    /// Writes the record. Durable when this returns.
     ///
     /// # Errors
-    /// When the store refuses.
+    /// The store refuses the write.
     pub fn put(&self, store: &Store) -> Result<(), LineageError> {
         let value = encode(self, "the record of an undo")?;
         let (ledger, id, at_micros) = (Ledger::Undo, self.import.to_string(), self.at);
@@ -246,20 +254,20 @@ impl UndoRecord {
     }
 }
 
-/// Undos, and ways back, that were begun and have not ended.
+/// Returns the undos and redos that were started but not completed.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// The ledger cannot be read.
 pub fn unfinished(store: &Store) -> Result<Vec<UndoRecord>, LineageError> {
     let mut unfinished = Vec::new();
     each_undo(store, |record| unfinished.extend((!record.done).then_some(record)))?;
     Ok(unfinished)
 }
 
-/// All imports that are undone, or about to be.
+/// Returns all imports that are undone, or are being undone.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// The ledger cannot be read.
 pub fn undone(store: &Store) -> Result<Undone, LineageError> {
     let mut undone = Undone::new();
     each_undo(store, |record| undone.extend(record.undone.then_some(record.import)))?;

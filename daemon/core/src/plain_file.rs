@@ -1,24 +1,24 @@
-//! Opens files that keys and settings are read from, without ever waiting for somebody to write into a pipe.
+//! Opens files that keys and settings are read from, without ever blocking on a pipe.
 
 use std::{fs::File, io, path::Path};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Where the shell puts what it gives a command to read, as with `<(…)`.
+/// Where the shell places the input of a command, as with `<(…)`.
 const OPEN_ALREADY: [&str; 3] = ["/dev/fd", "/dev/stdin", "/proc"];
 
-/// Opens a plain file to read.
+/// Opens a regular file for reading.
 ///
 /// # Errors
-/// A folder, a pipe, a socket or a device; and what the file system refuses.
+/// The path is a folder, a pipe, a socket or a device, or the file system refuses.
 pub fn open(path: &Path) -> io::Result<File> {
-    // A pipe without this is waited for before it can be seen what it is.
+    // Without `NONBLOCK`, opening a pipe would block before its type can be checked.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a plain file")) }
 }
 
-/// As [`open`], or a pipe that the shell opened for this command.
+/// Opens a file like [`open`], or a pipe that the shell opened for this command.
 ///
 /// # Errors
 /// As [`open`].

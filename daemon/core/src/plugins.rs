@@ -1,4 +1,4 @@
-//! The importers that came with the program, each compiled when it is needed.
+//! The importers that come with the program, each compiled when it is needed.
 //!
 //! **Invariant:** a command that needs no importer loads none; `only_commands_that_need_importers_load_them` holds it.
 
@@ -15,18 +15,19 @@ use std::{
 use satchel_host::{CacheUse, CodeCache, Host, HostError, HostOptions, Pace, Plugin};
 use satchel_plugins::BUILT_IN;
 
-/// Importers that are loaded at once. Compiling one takes memory, and uses all processors by itself.
+/// Importers that are loaded at once. Compiling one needs memory, and uses all processors already.
 const AT_ONCE: usize = 2;
-/// Between two looks whether they are still waited for: a part of the second within which a cancel takes effect.
+/// Interval between two checks whether the caller still waits: a fraction of the second within which a cancellation
+/// must take effect.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
-/// What stands for PAM documents, which no importer is needed for, among the names of platforms.
+/// The platform name of PAM documents, which need no importer.
 const PAM: &str = "pam";
 
-/// Importers, in the order in which they are asked.
+/// The importers, in the order in which they are asked.
 ///
-/// **Invariant:** what loaded is kept, what did not is tried again: files, memory or room may be missing at one moment and there at
-/// the next (`what_did_not_load_is_tried_again`).
+/// **Invariant:** an importer that was loaded is kept, and one that failed to load is tried again: files, memory or
+/// disk space may be missing at one moment and available at the next (`what_did_not_load_is_tried_again`).
 pub struct Plugins {
     cache: Option<CodeCache>,
     pace: Pace,
@@ -36,7 +37,7 @@ pub struct Plugins {
     fingerprint: OnceLock<String>,
 }
 
-/// Made by the first who needs it, while others wait.
+/// A value that is created by the first caller that needs it, while other callers wait.
 struct Once<T> {
     value: OnceLock<T>,
     making: Mutex<()>,
@@ -53,7 +54,7 @@ impl<T> Once<T> {
         self.value.get()
     }
 
-    /// A failure is told to who asked, and to nobody after.
+    /// Returns the value, creating it if needed. A failure is returned to this caller and is not remembered.
     fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.value.get() {
             return Ok(value);
@@ -67,7 +68,7 @@ impl<T> Once<T> {
     }
 }
 
-/// Why the importers cannot run.
+/// The reason why an importer cannot run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the importer {name:?} that came with this program cannot be loaded: {problem}; {remedy}")]
 pub struct PluginsError {
@@ -79,7 +80,7 @@ pub struct PluginsError {
 impl PluginsError {
     fn of(name: &str, error: &HostError) -> Self {
         let remedy = match error {
-            // The machine, not the program, is in want of something.
+            // A resource of the machine is exhausted; the program itself is fine.
             HostError::Engine { .. } | HostError::Describe(_) => "try again",
             _ => "try again, and if it says so again, install the program again",
         };
@@ -88,7 +89,7 @@ impl PluginsError {
 }
 
 impl Plugins {
-    /// The importers of this program; `cache` keeps their compiled code between starts.
+    /// Creates the set of built-in importers. `cache` keeps their compiled code between starts.
     pub fn built_in(cache: Option<CodeCache>) -> Self {
         Self {
             cache,
@@ -99,36 +100,36 @@ impl Plugins {
         }
     }
 
-    /// The platforms whose exports can be read: those of the importers that came with this program, and PAM's own documents.
+    /// Returns the platforms whose exports can be read: those of the built-in importers, and PAM documents.
     pub fn platforms() -> Vec<&'static str> {
         BUILT_IN.iter().map(|built_in| built_in.name).chain([PAM]).collect()
     }
 
-    /// Whether exports of `platform` can be read.
+    /// Returns whether exports of `platform` can be read.
     pub fn knows(platform: &str) -> bool {
         Self::platforms().contains(&platform)
     }
 
-    /// Whether any has been compiled, or read from the cache.
+    /// Returns whether any importer has been compiled, or read from the cache.
     #[cfg(test)]
     pub(crate) fn compiled(&self) -> bool {
         self.loaded.iter().any(|loaded| loaded.get().is_some())
     }
 
-    /// All of them, compiled or read from the cache at the first call.
+    /// Returns all importers, compiling them or reading them from the cache at the first call.
     ///
     /// # Errors
-    /// When one of them does not load.
+    /// One of them cannot be loaded.
     pub fn all(&self) -> Result<Vec<Plugin>, PluginsError> {
         self.some(&(0..BUILT_IN.len()).collect::<Vec<_>>())
     }
 
-    /// Those at these places of [`BUILT_IN`].
+    /// Returns the importers at these indices of [`BUILT_IN`].
     fn some(&self, places: &[usize]) -> Result<Vec<Plugin>, PluginsError> {
         let next = AtomicUsize::new(0);
         let work = || {
             while let Some(at) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                // The loop below loads again what failed here, and returns the error.
+                // The iteration below retries what failed here, and returns the error.
                 drop(self.loaded[*at].get_or_make(|| self.load(*at)));
             }
         };
@@ -153,21 +154,21 @@ impl Plugins {
         host.map_err(|error| PluginsError::of("host", &error))
     }
 
-    /// What became of the cache of compiled code, as far as importers were loaded.
+    /// Returns how the cache of compiled code was used for the importers loaded so far.
     pub fn cache(&self) -> CacheUse {
         self.host.get().map_or(CacheUse::Off, Host::cache)
     }
 
-    /// What makes room for questions while they run.
+    /// Returns the pace, which makes the threads of importers pause while requests are served.
     pub fn pace(&self) -> &Pace {
         &self.pace
     }
 
-    /// Those at these places of [`BUILT_IN`], compiled or read from the cache at the first call; none once `stop` says so. To
-    /// compile one of them takes longer than a cancel may.
+    /// Returns the importers at these indices of [`BUILT_IN`], compiling them or reading them from the cache at the
+    /// first call. Returns `None` if `stop` returns true; compiling an importer takes longer than a cancellation may.
     ///
     /// # Errors
-    /// When one of them does not load.
+    /// One of them cannot be loaded.
     pub fn some_until(
         self: &Arc<Self>,
         places: &[usize],
@@ -183,7 +184,7 @@ impl Plugins {
         self.some(places).map(Some)
     }
 
-    /// Tells this set of importers from any other, without compiling them.
+    /// Returns a value that identifies this set of importers, without compiling them.
     pub fn fingerprint(&self) -> &str {
         self.fingerprint.get_or_init(|| {
             let mut all = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
@@ -196,7 +197,8 @@ impl Plugins {
     }
 }
 
-/// What `work` gives; none if `stop` says so before, or it breaks off. It goes on then, and nobody hears of it.
+/// Returns the result of `work`, or `None` if `stop` returns true first or `work` panics. After `stop`, `work`
+/// continues in the background and its result is discarded.
 fn until<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static, stop: &dyn Fn() -> bool) -> Option<T> {
     let (sender, receiver) = mpsc::sync_channel(1);
     thread::spawn(move || drop(sender.send(work())));

@@ -1,11 +1,12 @@
-//! Opens a store, or, where its disk takes nothing, at least for reading.
+//! Opens a store, falling back to read-only access if its disk cannot be written.
 
 use std::path::Path;
 
 use satchel_source::chain;
 use satchel_store::{OpenEvent, OpenOptions, Store, StoreError};
 
-/// Opens the store in `data_dir`; one whose disk is full or read-only is built in memory, and then why is answered too.
+/// Opens the store in `data_dir`. If its disk is full or read-only, the database is built in memory, and the reason is
+/// returned too.
 ///
 /// # Errors
 /// As [`Store::open`] and [`Store::open_to_read`].

@@ -1,37 +1,38 @@
-//! When exports are due that the daemon makes by itself, and when a full one is.
+//! Decides when scheduled exports are due, and when a full export is due.
 //!
-//! Pure: the caller has the clock. Times are of UTC, so that a day is a day whatever the clocks of summer do.
+//! Pure: the caller provides the time. All times are UTC, so that daylight saving time does not affect the length of a
+//! day.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-/// Microseconds of a minute.
+/// Microseconds in a minute.
 const MINUTE: i64 = 60_000_000;
-/// Microseconds of an hour.
+/// Microseconds in an hour.
 const HOUR: i64 = 60 * MINUTE;
-/// Microseconds of a day.
+/// Microseconds in a day.
 const DAY: i64 = 24 * HOUR;
-/// Days from a Monday to the epoch, which was a Thursday.
+/// Days from Monday to Thursday, the weekday of the epoch.
 const THURSDAY: i64 = 3;
 
-/// What the daemon exports by itself.
+/// The exports that the daemon makes by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regular {
-    /// When.
+    /// When exports are made.
     pub schedule: Schedule,
-    /// Where to; the folder is made if it is not there.
+    /// The output folder; it is created if it does not exist.
     pub folder: PathBuf,
-    /// How many full exports stay, each with its newest increment.
+    /// Number of full exports to keep, each with its newest incremental export.
     pub keep: usize,
-    /// The age recipients that they are encrypted to; none: they are plain.
+    /// The age recipients to encrypt for. If empty, the exports are not encrypted.
     pub recipients: Vec<String>,
 }
 
-/// When an incremental export that names no base becomes a full one.
+/// When an incremental export without a named base becomes a full one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewal {
     /// Days after which a base is too old.
     pub days: u32,
-    /// Share of the base, in percent of its memories and conversations, past which a delta is too large.
+    /// Share of the base, in percent of its memories and conversations, above which a delta is too large.
     pub percent: u32,
 }
 
@@ -44,15 +45,15 @@ impl Default for Renewal {
 /// When exports are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// After so many hours.
+    /// Every given number of hours.
     Every { hours: u32 },
-    /// Each day at so many minutes after midnight, UTC.
+    /// Every day, this many minutes after midnight UTC.
     Daily { minute: u32 },
-    /// Each Monday at so many minutes after midnight, UTC.
+    /// Every Monday, this many minutes after midnight UTC.
     Weekly { minute: u32 },
 }
 
-/// A text that is no schedule.
+/// A text that is not a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no schedule; write \"daily\", \"daily 03:00\", \"weekly\", \"weekly 03:00\" or \"every 6h\"; times are of UTC"
@@ -97,8 +98,8 @@ fn minute_of_day(text: &str) -> Option<u32> {
 }
 
 impl Schedule {
-    /// Whether one is due at `now`, if the last was made at `last`: one that was missed, as the machine slept, is made late, and
-    /// once.
+    /// Returns whether an export is due at `now`, given the time `last` of the last one. An export that was missed, for
+    /// example because the machine was asleep, is made late, and only once.
     #[must_use]
     pub fn due(self, last: Option<i64>, now: i64) -> bool {
         let Some(last) = last else { return true };

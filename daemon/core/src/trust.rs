@@ -1,5 +1,5 @@
-//! The keys of other people whose documents the person merges like their own. They stand among the settings of the ledger, so
-//! that a backup has them.
+//! The keys of other people whose documents the user merges like their own. They are stored as settings in the ledger,
+//! so that a backup contains them.
 
 use satchel_pam::{hash::Sha256Digest, sign::PublicKey};
 use satchel_store::{Durability, Ledger, LedgerWrite, Store};
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::exported::ExportedError;
 
-/// How the ids of the entries begin; the digest of the key follows, as some keys are long.
+/// Prefix of the ids of the entries. It is followed by a digest of the key, because some keys are long.
 const KIND: &str = "trusted key ";
-/// Entries of the ledger that are read at once.
+/// Ledger entries per page.
 const PAGE: usize = 100;
 
-/// A key that the person trusts.
+/// A key that the user trusts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedKey {
-    /// Multibase.
+    /// The public key, multibase.
     pub public_key: String,
-    /// When the person said so, in microseconds since the Unix epoch.
+    /// When the user began to trust it, in microseconds since the Unix epoch.
     pub since: i64,
 }
 
-/// All of them, the newest first.
+/// Returns all trusted keys, newest first.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// The ledger cannot be read.
 pub fn list(store: &Store) -> Result<Vec<TrustedKey>, ExportedError> {
     let (mut keys, mut after) = (Vec::new(), None);
     loop {
@@ -40,10 +40,10 @@ pub fn list(store: &Store) -> Result<Vec<TrustedKey>, ExportedError> {
     }
 }
 
-/// Trusts `key` from now on; false if it was trusted already. Durable when this returns.
+/// Trusts `key` from now on. Returns false if it was already trusted. Durable when this returns.
 ///
 /// # Errors
-/// When the ledger cannot be read or written.
+/// The ledger cannot be read or written.
 pub fn add(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportedError> {
     let public_key = key.multibase();
     if find(store, &public_key)?.is_some() {
@@ -55,10 +55,11 @@ pub fn add(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportedErr
     Ok(true)
 }
 
-/// Trusts `key` no more; false if it was not trusted. What its documents changed stays. Durable when this returns.
+/// Stops trusting `key`. Returns false if it was not trusted. What its documents changed stays. Durable when this
+/// returns.
 ///
 /// # Errors
-/// When the ledger cannot be read or written.
+/// The ledger cannot be read or written.
 pub fn remove(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportedError> {
     let public_key = key.multibase();
     let known = find(store, &public_key)?.is_some();
@@ -68,7 +69,7 @@ pub fn remove(store: &Store, key: &PublicKey, now: i64) -> Result<bool, Exported
     Ok(known)
 }
 
-/// What an unreadable entry is called.
+/// The name of an unreadable entry in error messages.
 const WHAT: &str = "a trusted key";
 
 fn find(store: &Store, public_key: &str) -> Result<Option<TrustedKey>, ExportedError> {
@@ -76,7 +77,7 @@ fn find(store: &Store, public_key: &str) -> Result<Option<TrustedKey>, ExportedE
     entry.map_or(Ok(None), |entry| read(&entry.value))
 }
 
-/// None: it was taken back.
+/// Returns `None` if the trust was revoked.
 fn read(value: &[u8]) -> Result<Option<TrustedKey>, ExportedError> {
     if value.is_empty() {
         return Ok(None);

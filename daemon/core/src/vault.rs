@@ -1,8 +1,8 @@
-//! What opens an encrypted data directory: the data key, wrapped in `keys/data-key.json` by a key file, a passphrase or the key store
-//! of the system, and by a recovery phrase.
+//! Opens an encrypted data directory. The data key is stored in `keys/data-key.json`, wrapped by a key file, a
+//! passphrase or the system's key store, and by a recovery phrase.
 //!
-//! **Invariant:** nothing of the store is touched before the data key is open; a wrong key changes nothing. Held by the tests of
-//! this module and of `satchel-store`.
+//! **Invariant:** the store is not touched before the data key is open, and a wrong key changes nothing. The tests of
+//! this module and of `satchel-store` hold it.
 
 mod error;
 mod key_file;
@@ -36,20 +36,20 @@ use self::{
     ring::{Bytes, Found, Lock, Ring, State},
 };
 
-/// Where the secrets of a person come from.
+/// The sources of the user's secrets.
 #[derive(Clone, Debug)]
 pub struct Unlock {
-    /// The key file, where it is not where it was when encryption was switched on.
+    /// The key file, if it is no longer at the path where it was when encryption was switched on.
     pub key_file: Option<PathBuf>,
-    /// A file with the passphrase, closed to others.
+    /// A file that contains the passphrase, readable only by its owner.
     pub passphrase_file: Option<PathBuf>,
     /// The passphrase itself, from the environment.
     pub passphrase: Option<Secret>,
-    /// The recovery phrase, where what opens the data directory otherwise is lost.
+    /// The recovery phrase, used if the regular key is lost.
     pub phrase: Option<Secret>,
-    /// Whether somebody can be asked.
+    /// Whether the user can be prompted.
     pub terminal: bool,
-    /// The key store of the system.
+    /// The system's key store.
     pub key_store: Arc<dyn KeyStore>,
 }
 
@@ -67,13 +67,13 @@ impl Default for Unlock {
 }
 
 impl Unlock {
-    /// Whether a person sits at the terminal.
+    /// Returns whether a person uses the terminal.
     #[must_use]
     pub fn somebody() -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 
-    /// The passphrase that stands.
+    /// Returns the current passphrase.
     fn passphrase(&self) -> Result<Secret, VaultError> {
         if let Some(passphrase) = &self.passphrase {
             return Ok(passphrase.clone());
@@ -84,7 +84,7 @@ impl Unlock {
         if self.terminal { ask("passphrase of the data directory: ") } else { Err(VaultError::NoPassphrase) }
     }
 
-    /// A passphrase that is chosen now.
+    /// Returns a new passphrase.
     fn chosen(&self) -> Result<Secret, VaultError> {
         let typed = self.passphrase.is_none() && self.passphrase_file.is_none();
         let passphrase = self.passphrase()?;
@@ -95,52 +95,53 @@ impl Unlock {
     }
 }
 
-/// Asks at the terminal without showing what is typed.
+/// Prompts at the terminal without echoing the input.
 pub fn ask(prompt: &str) -> Result<Secret, VaultError> {
     rpassword::prompt_password(prompt).map(Secret::new).map_err(|source| VaultError::Terminal { source })
 }
 
-/// What is to open a data directory.
+/// The kind of key that is to open a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opener {
-    /// A file, which is made if it is not there.
+    /// A key file, which is created if it does not exist.
     KeyFile(PathBuf),
     /// The passphrase of [`Unlock`].
     Passphrase,
-    /// The key store of the system.
+    /// The system's key store.
     KeyStore,
 }
 
-/// How a data directory is encrypted.
+/// The encryption status of a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Whether all is sealed; false while a replacement is not done.
+    /// Whether everything is encrypted; false until an interrupted encryption is completed.
     pub complete: bool,
-    /// What opens it, in words.
+    /// The kinds of keys that open it, in words.
     pub opened_by: Vec<String>,
     /// Whether there is a recovery phrase.
     pub recovery: bool,
 }
 
-/// How a store is opened that these settings name.
+/// Returns the options that open the store of `data_dir` with these settings.
 ///
 /// # Errors
-/// What does not open an encrypted one.
+/// The data directory is encrypted and cannot be opened.
 pub fn open_options(data_dir: &Path, keys: &Unlock, cache_bytes: u64) -> Result<OpenOptions, VaultError> {
     let seal = unlock(data_dir, keys)?;
     Ok(OpenOptions { cache_bytes, seal, ..OpenOptions::default() })
 }
 
-/// Opens the data key of a data directory; `None` if it is not encrypted. A replacement that was cut off is done first.
+/// Opens the data key of a data directory. Returns `None` if it is not encrypted. An interrupted encryption is
+/// completed first.
 ///
 /// # Errors
-/// A key that is missing or wrong; a replacement that cannot go on.
+/// The key is missing or wrong, or the interrupted encryption cannot be completed.
 pub fn unlock(data_dir: &Path, unlock: &Unlock) -> Result<Option<Seal>, VaultError> {
     let Some(mut ring) = Ring::read(data_dir)? else { return Ok(None) };
     let key = open(&ring, unlock)?;
     if ring.state == State::Replacing {
         satchel_store::finish(data_dir)?;
-        // What opens it may have been changed while this one asked for a passphrase.
+        // Another command may have changed the keys while this one prompted for a passphrase.
         ring = Ring::read(data_dir)?.unwrap_or(ring);
         ring.state = State::On;
         ring.write(data_dir)?;
@@ -150,20 +151,21 @@ pub fn unlock(data_dir: &Path, unlock: &Unlock) -> Result<Option<Seal>, VaultErr
     Ok(Some(Seal::new(&key)))
 }
 
-/// Keeps the wrapped data key twice, now that it has opened the store of `data_dir`.
+/// Makes sure that both copies of the wrapped data key are intact. Call it after the key has opened the store of
+/// `data_dir`.
 pub fn confirm(data_dir: &Path) {
     mend(data_dir, true);
 }
 
 fn mend(data_dir: &Path, proven: bool) {
     if let Err(error) = Ring::mend(data_dir, proven) {
-        // The one that opened the data key is there.
+        // Not an error: the copy that opened the data key exists.
         tracing::warn!(error = satchel_source::chain(&error), "the wrapped data key is not kept twice");
     }
 }
 
-/// What is wrong with the two files that hold the wrapped data key, in words; nothing if they are whole or there are none. Changes
-/// nothing.
+/// Returns the problems of the two files that hold the wrapped data key, in words. The list is empty if both are intact
+/// or neither exists. Changes nothing.
 #[must_use]
 pub fn key_files(data_dir: &Path) -> Vec<String> {
     let both = Ring::both(data_dir);
@@ -185,10 +187,10 @@ pub fn key_files(data_dir: &Path) -> Vec<String> {
     problems
 }
 
-/// How a data directory is encrypted; `None` if it is not. Opens nothing.
+/// Returns how a data directory is encrypted, or `None` if it is not. Opens nothing.
 ///
 /// # Errors
-/// A file that does not read.
+/// The file with the wrapped key cannot be read.
 pub fn status(data_dir: &Path) -> Result<Option<Status>, VaultError> {
     let Some(ring) = Ring::read(data_dir)? else { return Ok(None) };
     let words = |lock: &Lock| match lock {
@@ -204,13 +206,14 @@ pub fn status(data_dir: &Path) -> Result<Option<Status>, VaultError> {
     }))
 }
 
-/// Encrypts a data directory, empty or not, which no process has open. Returns the recovery phrase, which stands nowhere else. It is
-/// given to `told` before anything plain is erased.
+/// Encrypts a data directory, empty or not, that no process has open. The recovery phrase is passed to `told` before
+/// any unencrypted data is erased; it is not stored anywhere else.
 ///
-/// The write of `keys/data-key.json` is the commit point: before it nothing is changed, after it every start goes on.
+/// The write of `keys/data-key.json` is the commit point: before it nothing is changed, after it every start continues
+/// the encryption.
 ///
 /// # Errors
-/// A store that is in use or damaged, no room, and what the file system refuses.
+/// The store is in use or damaged, there is not enough space, or the file system refuses.
 pub fn encrypt(
     data_dir: &Path,
     opener: &Opener,
@@ -227,7 +230,7 @@ pub fn encrypt(
     let phrase = words::create().map_err(random)?;
     let begun = || !matches!(Ring::read(data_dir), Ok(None));
     let staged = satchel_store::stage(data_dir, &Seal::new(&key), &begun, progress)?;
-    // Another command encrypted it while this one asked for a passphrase.
+    // Another command encrypted it while this one prompted for a passphrase.
     let staged = staged.ok_or(VaultError::Encrypted)?;
     let mut ring = Ring::new(State::Replacing, vec![usual, recovery(&key, &phrase)?]);
     ring.write(data_dir)?;
@@ -237,11 +240,11 @@ pub fn encrypt(
     ring.write(data_dir)
 }
 
-/// Changes what opens a data directory. What is stored stays as it is: only the data key is wrapped anew. `phrase` opens it when
-/// what opened it until now is lost.
+/// Changes which key opens a data directory. The stored data stays as it is; only the data key is wrapped again.
+/// `phrase` opens the directory if its current key is lost.
 ///
 /// # Errors
-/// What does not open it.
+/// The data directory cannot be opened.
 pub fn change(
     data_dir: &Path,
     opener: &Opener,
@@ -260,10 +263,10 @@ pub fn change(
     ring.write(data_dir)
 }
 
-/// Makes another recovery phrase in the place of the one that stands.
+/// Replaces the recovery phrase with a new one.
 ///
 /// # Errors
-/// What does not open the data directory.
+/// The data directory cannot be opened.
 pub fn renew_phrase(data_dir: &Path, unlock: &Unlock) -> Result<Secret, VaultError> {
     let mut ring = Ring::read(data_dir)?.ok_or(VaultError::Plain)?;
     let key = open(&ring, unlock)?;
@@ -274,7 +277,7 @@ pub fn renew_phrase(data_dir: &Path, unlock: &Unlock) -> Result<Secret, VaultErr
     Ok(phrase)
 }
 
-/// What a wrapped key is bound to.
+/// The contexts that wrapped keys are bound to.
 const BY_KEY_FILE: &[u8] = b"satchel data key v1 by key file";
 const BY_PASSPHRASE: &[u8] = b"satchel data key v1 by passphrase";
 const BY_KEY_STORE: &[u8] = b"satchel data key v1 by key store";
@@ -330,7 +333,7 @@ fn lock(key: &DataKey, opener: &Opener, data_dir: &Path, chosen: &Unlock) -> Res
             let secret = Secret::new(URL_SAFE_NO_PAD.encode(random.as_bytes()));
             let store = &chosen.key_store;
             store.put(&account, &secret).map_err(|source| VaultError::KeyStore { source })?;
-            // What it does not give back would be lost with the data.
+            // Read the secret back: if the key store does not return it, the data would be lost.
             let found = store.find(&account).map_err(|source| VaultError::KeyStore { source })?;
             if found.as_ref() != Some(&secret) {
                 return Err(VaultError::NotInKeyStore { account });

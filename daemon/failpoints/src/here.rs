@@ -1,4 +1,4 @@
-//! Lets a unit test hear of the places that its own thread comes to, whatever other tests of the process do.
+//! Lets a unit test observe the failpoints that its own thread reaches, independent of other tests in the process.
 
 use std::cell::RefCell;
 
@@ -8,9 +8,10 @@ thread_local! {
     static LISTENER: RefCell<Option<Listener>> = const { RefCell::new(None) };
 }
 
-/// Tells `listener` of every place that this thread comes to from now on; of those that it comes to itself it does not hear.
+/// Calls `listener` at every failpoint that this thread reaches from now on, except those that the listener itself
+/// reaches.
 pub fn listen_here(listener: impl FnMut(&'static str) + 'static) {
-    // The first listener of this process stays, and serves all tests of it.
+    // The first listener of the process stays installed and serves all its tests.
     super::listen(pass);
     LISTENER.set(Some(Box::new(listener)));
 }

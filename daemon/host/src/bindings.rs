@@ -1,4 +1,4 @@
-//! The bindings that wasmtime generates from `sdk/wit`; only this crate's edge (`convert`, `imports`) names them.
+//! Bindings that wasmtime generates from `sdk/wit`. Only the edge of this crate (`convert`, `imports`) names them.
 
 wasmtime::component::bindgen!({
     world: "importer",

@@ -1,11 +1,12 @@
-//! Compiled code that is kept between starts, and used again only if this user's key says that this program wrote it.
+//! A cache of compiled plugins that persists between starts; an entry is used only if this user's key authenticates it.
 //!
-//! wasmtime runs what its own cache holds as native code, without a check. So its cache is a private folder of this process,
-//! empty at first, and only entries whose MAC holds are put there. The entries themselves lie in a folder that all processes of a
-//! user share. The key lies elsewhere: whoever can write entries, as with a copied or restored folder, cannot seal them.
+//! wasmtime runs the contents of its own cache as native code, without a check. wasmtime's cache is therefore a private
+//! folder of this process. It starts empty, and only entries with a valid MAC are copied into it. The entries
+//! themselves are in a folder that all processes of a user share. The key is stored elsewhere: whoever can write
+//! entries, for example by a copied or restored folder, cannot seal them.
 //!
-//! **Invariant:** bytes that no process of this user compiled are never given to wasmtime;
-//! `a_damaged_or_forged_entry_is_compiled_anew` holds it.
+//! **Invariant:** wasmtime never receives bytes that were not compiled by a process of this user. The test
+//! `a_damaged_or_forged_entry_is_compiled_anew` checks this.
 
 mod entry;
 mod key;
@@ -24,47 +25,48 @@ pub(crate) use self::{
 };
 use self::{key::MacKey, private::own_folder};
 
-/// Entries that are kept: the importers of several versions of the program. The oldest go.
+/// Number of entries to keep, enough for the importers of several versions of the program. The oldest are removed
+/// first.
 const MAX_ENTRIES: usize = 64;
-/// Longest entry that is read, in bytes; a compiled importer is smaller than a hundredth.
+/// Largest entry that is read, in bytes. A compiled importer has less than a hundredth of this size.
 const MAX_ENTRY_BYTES: u64 = 128 << 20;
-/// How the names of unfinished entries begin.
+/// File name prefix of unfinished entries.
 const UNFINISHED: &str = ".new-";
-/// After which an unfinished entry is one that a killed process left.
+/// Age at which an unfinished entry is regarded as left behind by a killed process.
 const STALE: Duration = Duration::from_hours(24);
-/// How the names of entries end.
+/// File name suffix of entries.
 const SUFFIX: &str = ".code";
 
-/// Where compiled code and the key that seals it are kept.
+/// Location of the compiled code and of the key that seals it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeCache {
-    /// A folder of this user, for entries only; it is made if it is not there. Not in a data directory, which may come from
-    /// elsewhere.
+    /// A folder of this user that holds entries only; created if missing. It must not be inside a data directory, which
+    /// may come from another machine.
     pub folder: PathBuf,
-    /// The key, in another folder of this user; it is made if it is not there.
+    /// The key file, in another folder of this user; created if missing.
     pub key_file: PathBuf,
 }
 
-/// What a host made of its cache.
+/// Whether the host uses its code cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheUse {
-    /// None was named.
+    /// No cache was configured.
     Off,
-    /// It cannot be used, so everything is compiled at each start.
+    /// The cache cannot be used, so every plugin is compiled at each start.
     Unusable {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It is used.
+    /// The cache is in use.
     On {
-        /// Where it lies.
+        /// The cache folder.
         folder: PathBuf,
-        /// Entries that were damaged or that another key sealed, and were compiled anew.
+        /// Number of entries that were damaged or sealed by another key, and were therefore compiled again.
         rejected: usize,
     },
 }
 
-/// A cache whose folder and key were checked.
+/// A code cache whose folder and key were checked.
 pub(crate) struct OpenCache {
     folder: PathBuf,
     key: MacKey,
@@ -73,7 +75,7 @@ pub(crate) struct OpenCache {
 }
 
 impl OpenCache {
-    /// Opens the cache; an error means that it must not be used.
+    /// Opens the cache. An error means that the cache must not be used.
     pub(crate) fn open(options: &CodeCache) -> io::Result<Self> {
         own_folder(&options.folder)?;
         let key = key::load_or_create(&options.key_file)?;
@@ -82,7 +84,7 @@ impl OpenCache {
         Ok(Self { folder, key, scratch, rejected })
     }
 
-    /// What wasmtime takes for its cache.
+    /// Returns the folder that wasmtime uses as its cache.
     pub(crate) fn scratch(&self) -> &Scratch {
         &self.scratch
     }
@@ -91,7 +93,7 @@ impl OpenCache {
         CacheUse::On { folder: self.folder.clone(), rejected: self.rejected.load(Ordering::Relaxed) }
     }
 
-    /// The code of `identity`, if an entry is there and its MAC holds.
+    /// Returns the code of `identity` if there is an entry with a valid MAC.
     pub(crate) fn get(&self, identity: &Identity) -> Option<Code> {
         let path = self.path(identity);
         let sealed = match read(&path) {
@@ -111,7 +113,8 @@ impl OpenCache {
         None
     }
 
-    /// Keeps `code`. Without room or permission nothing is kept, and the next start compiles again.
+    /// Stores `code`. If the disk is full or permission is missing, nothing is stored and the next start compiles
+    /// again.
     pub(crate) fn put(&self, identity: &Identity, code: &Code) {
         let kept = write(&self.folder, &self.path(identity), &entry::seal(&self.key, identity, code));
         if let Err(error) = kept.and_then(|()| self.trim()) {
@@ -123,7 +126,7 @@ impl OpenCache {
         self.folder.join(format!("{}{SUFFIX}", identity.to_hex()))
     }
 
-    /// Removes the oldest entries beyond [`MAX_ENTRIES`], and what killed processes left unfinished.
+    /// Removes the oldest entries beyond [`MAX_ENTRIES`] and unfinished entries of killed processes.
     fn trim(&self) -> io::Result<()> {
         let mut entries = Vec::new();
         for found in fs::read_dir(&self.folder)? {
@@ -156,7 +159,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Puts an entry in its place in one step. It need not be durable: half an entry has no valid MAC.
+/// Writes an entry and renames it into place. It need not be durable: a partly written entry has no valid MAC.
 fn write(folder: &Path, path: &Path, sealed: &[u8]) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
     io::Write::write_all(&mut file, sealed)?;

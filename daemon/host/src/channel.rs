@@ -1,6 +1,6 @@
-//! A channel bounded by bytes: its sender waits while more than the bound lies in the queue.
+//! A channel bounded by bytes: the sender waits while the queue holds more than the bound.
 //!
-//! A bound in items would let a thousand long conversations take the memory that a thousand short ones do not need.
+//! A bound in items would not limit memory: a thousand long conversations take far more than a thousand short ones.
 
 use std::{
     collections::VecDeque,
@@ -8,36 +8,37 @@ use std::{
     time::Duration,
 };
 
-/// How much memory an item takes, roughly.
+/// An estimate of the memory that an item takes.
 pub trait Weight {
-    /// Bytes on the heap and in itself.
+    /// Returns the size in bytes, on the heap and of the value itself.
     fn weight(&self) -> usize;
 }
 
-/// The sending end. The channel ends when it is dropped.
+/// The sending half. Dropping it ends the channel.
 #[derive(Debug)]
 pub struct Sender<T>(Arc<Shared<T>>);
 
-/// The receiving end. Once it is dropped, sending fails.
+/// The receiving half. Once it is dropped, sending fails.
 #[derive(Debug)]
 pub struct Receiver<T>(Arc<Shared<T>>);
 
-/// What a receiver that does not wait for ever gets.
+/// The result of a receive with a timeout.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next<T> {
     /// The next item.
     Item(T),
-    /// Nothing came in time.
+    /// Nothing arrived before the timeout.
     Idle,
-    /// The sender is gone and the queue is empty.
+    /// The sender was dropped and the queue is empty.
     End,
 }
 
-/// The receiver is gone; the item comes back.
+/// The receiver was dropped; the item is returned to the caller.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
 
-/// A channel whose queue holds about `bytes`. One item alone may be larger: it is let in when the queue is empty.
+/// Creates a channel whose queue holds about `bytes`. A single item may be larger: it is accepted when the queue is
+/// empty.
 pub fn bounded<T>(bytes: usize) -> (Sender<T>, Receiver<T>) {
     let items = VecDeque::new();
     let queue = Queue { items, weight: 0, waiting: false, sender_gone: false, receiver_gone: false };
@@ -47,7 +48,7 @@ pub fn bounded<T>(bytes: usize) -> (Sender<T>, Receiver<T>) {
 
 #[derive(Debug)]
 struct Shared<T> {
-    /// Guards the items and the word of either end that it is gone.
+    /// Guards the items and the flags that say whether either half was dropped.
     queue: Mutex<Queue<T>>,
     changed: Condvar,
     bytes: usize,
@@ -57,21 +58,22 @@ struct Shared<T> {
 struct Queue<T> {
     items: VecDeque<(usize, T)>,
     weight: usize,
-    /// Whether the other end sleeps. Both never do: one waits for room, the other for an item.
+    /// Whether the other half sleeps. Both halves never sleep at once: one waits for space, the other for an item.
     waiting: bool,
     sender_gone: bool,
     receiver_gone: bool,
 }
 
 impl<T> Queue<T> {
-    /// Whether nothing is there, and something may come.
+    /// Returns whether the queue is empty and an item may still arrive.
     fn idle(&self) -> bool {
         self.items.is_empty() && !self.sender_gone
     }
 }
 
 impl<T> Shared<T> {
-    /// A panic of the other end leaves the queue whole, as every change of it is a few moves.
+    /// Locks the queue. A panic of the other half leaves the queue consistent, because every change to it is only a few
+    /// moves.
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,7 +83,7 @@ impl<T> Shared<T> {
         self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the queue go, and wakes the other end if it sleeps: to wake nobody costs a system call too.
+    /// Unlocks the queue and wakes the other half if it sleeps. A wake-up costs a system call even if no thread waits.
     fn wake(&self, mut queue: MutexGuard<'_, Queue<T>>) {
         let waiting = std::mem::take(&mut queue.waiting);
         drop(queue);
@@ -92,7 +94,7 @@ impl<T> Shared<T> {
 }
 
 impl<T: Weight> Sender<T> {
-    /// Queues `item`, waiting for room first.
+    /// Queues `item`, after waiting for space.
     pub fn send(&self, item: T) -> Result<(), Closed<T>> {
         let weight = item.weight();
         self.send_weighed(item, weight)
@@ -100,7 +102,7 @@ impl<T: Weight> Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// The same for an item whose weight is known already.
+    /// Does the same for an item whose weight is already known.
     pub fn send_weighed(&self, item: T, weight: usize) -> Result<(), Closed<T>> {
         let mut queue = self.0.lock();
         while !queue.receiver_gone
@@ -127,7 +129,7 @@ impl<T> Drop for Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The next item, waiting for it; none once the sender is gone and the queue is empty.
+    /// Waits for the next item. Returns `None` once the sender was dropped and the queue is empty.
     pub fn recv(&self) -> Option<T> {
         let mut queue = self.0.lock();
         while queue.idle() {
@@ -136,7 +138,7 @@ impl<T> Receiver<T> {
         self.take(queue)
     }
 
-    /// The same, waiting for it so long at most.
+    /// Does the same, but waits at most for `most`.
     pub fn recv_within(&self, most: Duration) -> Next<T> {
         let queue = self.0.lock();
         let idle = |queue: &mut Queue<T>| {
@@ -152,7 +154,7 @@ impl<T> Receiver<T> {
     fn take(&self, mut queue: MutexGuard<'_, Queue<T>>) -> Option<T> {
         let (weight, item) = queue.items.pop_front()?;
         queue.weight = queue.weight.saturating_sub(weight);
-        // A sender that waits is woken for a good deal of room, not for each item.
+        // Wake a waiting sender only when half of the queue is free, not for each item.
         if queue.weight <= self.0.bytes / 2 {
             self.0.wake(queue);
         }

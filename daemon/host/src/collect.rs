@@ -1,4 +1,4 @@
-//! Takes what a plugin emits: checks it, counts it, bounds it, and passes whole conversations on.
+//! Receives the records that a plugin emits: checks, counts and limits them, and passes complete conversations on.
 
 mod check;
 mod lines;
@@ -26,7 +26,8 @@ use crate::{
     text,
 };
 
-/// Bytes read between two reports of progress: some hundred reports a second at full speed would only cost time.
+/// Bytes read between two progress reports. Without it, a run at full speed would report hundreds of times a second for
+/// no benefit.
 const PROGRESS_STEP: u64 = 4 * MIB as u64;
 
 /// The receiving side of one run's sink.
@@ -43,15 +44,17 @@ pub(crate) struct Collector<'a> {
     skips: u64,
     reported: Option<u64>,
     lines: u64,
-    /// The count as the piece at hand began.
+    /// The counts when the current piece began.
     piece: Option<Count>,
 }
 
-/// What may not change in a piece that is to be remembered.
+/// The counts that must not change within a piece that is to be remembered: skips by kind; relations, embeddings and
+/// warnings.
 type Count = (BTreeMap<RecordKind, u64>, [u64; 3]);
 
 impl<'a> Collector<'a> {
-    /// Delivers to `out` until that asks to stop, which sets `stop`.
+    /// Creates a collector that delivers to `out`. When `out` asks to stop, `stop` is set and nothing more is
+    /// delivered.
     pub(crate) fn new(
         out: &'a mut dyn FnMut(Emitted) -> Verdict,
         stop: &'a StopFlag,
@@ -76,7 +79,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Begins a conversation, which ends the one before. Its messages follow by `message`.
+    /// Begins a conversation and completes the previous one. The messages follow by calls of `message`.
     pub(crate) fn conversation(&mut self, mut record: ConversationRecord, mut notes: Notes, weight: usize) {
         self.complete();
         let checked = check::conversation(&mut record, &mut notes);
@@ -87,7 +90,7 @@ impl<'a> Collector<'a> {
         });
     }
 
-    /// Adds to the conversation that was begun last.
+    /// Adds a message to the conversation that was begun last.
     pub(crate) fn message(&mut self, mut record: MessageRecord, mut notes: Notes, weight: usize) {
         let Some(pending) = &mut self.pending else {
             let reason = "this message came before any conversation".to_owned();
@@ -109,13 +112,13 @@ impl<'a> Collector<'a> {
         self.warn_all(notes, || locator.clone());
     }
 
-    /// Passes the pending conversation on, its structure made sound.
+    /// Repairs the structure of the pending conversation and delivers it.
     fn complete(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let mut record = match pending.finish() {
             Ok(whole) => whole,
             Err(refused) => {
-                // Counted here, named once for the whole conversation.
+                // The messages are counted here, but reported once for the whole conversation.
                 *self.summary.skipped.entry(RecordKind::Message).or_default() += refused.messages;
                 return self.skip(refused.skip);
             }
@@ -153,7 +156,8 @@ impl<'a> Collector<'a> {
         self.deliver_all(sound, Emitted::Embeddings);
     }
 
-    /// Takes whose export it is. It is no record that is counted, and a piece that says it is not remembered.
+    /// Takes the account that the export belongs to. An account does not count as a record, and a piece that emits one
+    /// is not remembered.
     pub(crate) fn account(&mut self, mut account: AccountRecord) {
         self.piece = None;
         let mut notes = Notes::default();
@@ -167,7 +171,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Those of `records` that pass `check`; the others are skipped with their reason.
+    /// Returns those `records` that pass `check`; the others are skipped with a reason.
     fn sound<T>(
         &mut self,
         records: impl Iterator<Item = (T, Notes)>,
@@ -221,14 +225,15 @@ impl<'a> Collector<'a> {
         self.deliver(Emitted::Piece);
     }
 
-    /// Ends a piece that was not read.
+    /// Ends a piece that was not read again.
     pub(crate) fn again(&mut self, account: Vec<u8>) {
         self.complete();
         self.piece = None;
         self.deliver(Emitted::Again(account));
     }
 
-    /// Ends a piece that may be remembered, if all of it was sound: what is odd has to be told each time.
+    /// Ends a piece. It may be remembered only if nothing in it was skipped or warned about: problems must be reported
+    /// on every run.
     pub(crate) fn noted(&mut self, digest: [u8; 32], note: Vec<u8>) {
         self.complete();
         if self.piece.take() == Some(self.count()) {
@@ -241,7 +246,7 @@ impl<'a> Collector<'a> {
         (skipped.clone(), [*relations, *embeddings, *warnings])
     }
 
-    /// Reports the host's own count; `total` is the scale, if it can be true.
+    /// Reports progress by the host's own count. `total` is used as the scale if it is plausible.
     pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) {
         if self.reported.is_some_and(|reported| done < reported.saturating_add(PROGRESS_STEP)) {
             return;
@@ -252,7 +257,7 @@ impl<'a> Collector<'a> {
         self.deliver(Emitted::Progress { done: done.min(total), total });
     }
 
-    /// The last conversation and the count, after a run that ended well.
+    /// Delivers the last conversation and returns the counts, after a run that succeeded.
     pub(crate) fn finish(mut self) -> Summary {
         self.complete();
         self.summary

@@ -1,4 +1,4 @@
-//! WIT records to the records of `satchel-pam`: every field named, every text moved.
+//! Conversion of WIT records to the records of `satchel-pam`. Every field is named and every text is moved, not copied.
 
 mod conversation;
 mod memory;
@@ -32,7 +32,7 @@ pub(crate) fn account(account: accounts::Account) -> AccountRecord {
     AccountRecord { id, name, locator }
 }
 
-/// The text of a JSON object; what is none is left out with a note.
+/// Parses the text of a JSON object. Text that is not a JSON object is left out with a note.
 fn raw_object(field: &str, text: Option<String>, notes: &mut Notes) -> Option<RawObject> {
     match RawObject::parse_noting(text?) {
         Ok((object, repairs)) => {

@@ -1,4 +1,4 @@
-//! One call of a plugin's sink, on its way from the plugin's thread to the one that checks it.
+//! One call of a plugin's sink, sent from the plugin's thread to the thread that checks it.
 
 use satchel_pam::record::{AccountRecord, Skip, Warning};
 
@@ -9,10 +9,10 @@ use crate::{
     error::RunError,
 };
 
-/// What a call that carries nothing of weight is charged, in bytes: a flood of empty calls must end too.
+/// Bytes charged for a call in addition to its content, so that an endless series of empty calls ends too.
 const CALL_COST: usize = 64;
 
-/// What the plugin handed over, as it stands.
+/// A call as the plugin made it, not yet checked.
 pub(crate) enum Delivery {
     Conversation(Box<wit::Conversation>, Vec<wit::Message>),
     Messages(Vec<wit::Message>),
@@ -26,14 +26,14 @@ pub(crate) enum Delivery {
     Warning(Warning),
     /// A piece of the source begins.
     Piece,
-    /// The piece is as it was, with the caller's account of it.
+    /// The piece is unchanged; the value is the account that the caller gave for it.
     Again(Vec<u8>),
-    /// What was emitted since the piece began follows from it and the note.
+    /// The records emitted since the piece began follow from its content and the note.
     Noted {
         digest: [u8; 32],
         note: Vec<u8>,
     },
-    /// Bytes read by the host's count, and in all by the plugin's.
+    /// Progress in bytes: `done` by the host's count, `total` as the plugin states it.
     Progress {
         done: u64,
         total: Option<u64>,
@@ -41,7 +41,7 @@ pub(crate) enum Delivery {
 }
 
 impl Delivery {
-    /// Bytes that it takes, never none.
+    /// Returns the size in bytes, never zero.
     pub(crate) fn weight(&self) -> usize {
         CALL_COST
             + match self {
@@ -63,7 +63,7 @@ impl Delivery {
             }
     }
 
-    /// Turns it into checked records.
+    /// Converts the call into checked records.
     pub(crate) fn collect(self, collector: &mut Collector<'_>) {
         match self {
             Self::Conversation(record, messages) => {
@@ -103,7 +103,7 @@ fn collect_messages(messages: Vec<wit::Message>, collector: &mut Collector<'_>) 
     }
 }
 
-/// Bounds the bytes that one run hands over.
+/// A limit on the bytes that one run emits.
 pub(crate) struct Meter {
     spent: u64,
     budget: u64,

@@ -1,4 +1,4 @@
-//! What a run delivers, and how large it is.
+//! The deliveries of a run, and its summary.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,39 @@ use satchel_pam::record::{
 /// One delivery of a run, already checked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Emitted {
-    /// A whole conversation: ids unique, parents without cycles.
+    /// A complete conversation: ids are unique and there are no cycles of parents.
     Conversation(Box<ConversationRecord>),
-    /// What the export says about memories.
+    /// Statements of the export about memories.
     Evidence(Vec<Evidence>),
     /// Edges between items.
     Relations(Vec<RelationRecord>),
     /// Vectors of items.
     Embeddings(Vec<EmbeddingRecord>),
-    /// An account whose export it is.
+    /// An account that the export belongs to.
     Account(AccountRecord),
-    /// A record that was found and left out, by the plugin or by the host's checks.
+    /// A record that was left out, by the plugin or by the checks of the host.
     Skip(Skip),
-    /// Something read otherwise than it stood.
+    /// A value that was changed while it was read.
     Warning(Warning),
-    /// A piece of the source begins: what follows came of it, up to [`Emitted::Again`], [`Emitted::Noted`] or the next piece.
+    /// A piece of the source begins. The following deliveries come from it, up to [`Emitted::Again`],
+    /// [`Emitted::Noted`] or the next piece.
     Piece,
-    /// The piece was not read, as it gives what it gave before; the account that [`crate::Memo`] gave.
+    /// The piece was not read, because it gives the same records as before. The value is the account that
+    /// [`crate::Memo`] returned.
     Again(Vec<u8>),
     /// The piece was read without a skip or a warning, and may be remembered.
     Noted {
-        /// What it is known by.
+        /// The key of the piece.
         digest: [u8; 32],
-        /// The plugin's note, to be given back.
+        /// The plugin's note, to be returned to the plugin on a later run.
         note: Vec<u8>,
     },
-    /// Bytes read so far, by the host's count, and bytes that the files state; `done` never passes `total`.
+    /// Progress: bytes read so far by the host's count, and the size stated for the files. `done` never exceeds
+    /// `total`.
     Progress {
-        /// Read.
+        /// Bytes read.
         done: u64,
-        /// To read; attachments that no record needs may stay unread.
+        /// Bytes to read. Attachments that no record refers to may stay unread.
         total: u64,
     },
 }
@@ -46,20 +49,20 @@ pub enum Emitted {
 /// The sink's answer to a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Go on.
+    /// Continue the run.
     Proceed,
-    /// End the run.
+    /// Stop the run.
     Stop,
 }
 
-/// The host's own count of a run that ended well; what the plugin claims is not looked at.
+/// The host's own counts for a run that succeeded. Counts reported by the plugin are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Bytes that the plugin read.
+    /// Bytes read by the plugin.
     pub bytes_read: u64,
-    /// Whole conversations delivered.
+    /// Complete conversations delivered.
     pub conversations: u64,
-    /// Messages in them.
+    /// Messages in those conversations.
     pub messages: u64,
     /// Pieces of evidence delivered.
     pub evidence: u64,
@@ -67,9 +70,9 @@ pub struct Summary {
     pub relations: u64,
     /// Embeddings delivered.
     pub embeddings: u64,
-    /// Records left out by kind, those past [`crate::Limits::skips`] too. The messages of a conversation that is
-    /// left out are counted, though they are not named one by one.
+    /// Records left out, by kind, including those beyond [`crate::Limits::skips`]. The messages of a conversation that
+    /// is left out are counted, although they are not reported one by one.
     pub skipped: BTreeMap<RecordKind, u64>,
-    /// Warnings, those past [`crate::Limits::warnings`] too.
+    /// Number of warnings, including those beyond [`crate::Limits::warnings`].
     pub warnings: u64,
 }

@@ -1,85 +1,85 @@
-//! Why a component was refused, and why a run ended, in words for people.
+//! Errors of loading a component and of running it, worded for users.
 
 use std::{fmt, time::Duration};
 
 use crate::limits::MIB;
 
-/// Why a host or a plugin could not be set up.
+/// An error while setting up a host or a plugin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// The compiler or the machine does not allow the engine that is needed.
+    /// The engine cannot be created with the compiler or on the machine.
     #[error("the plugin engine cannot start: {reason}")]
     Engine {
-        /// In the engine's words.
+        /// The engine's message.
         reason: String,
     },
-    /// The file is too large to be compiled.
+    /// The file is too large to compile.
     #[error("the plugin has {bytes} bytes, more than the {limit} that a plugin may have")]
     TooLarge {
-        /// Of the file.
+        /// Size of the file.
         bytes: usize,
-        /// Allowed.
+        /// Largest size allowed.
         limit: usize,
     },
-    /// The bytes are no WebAssembly component.
+    /// The bytes are not a WebAssembly component.
     #[error("the plugin is not a valid WebAssembly component: {reason}")]
     Invalid {
-        /// In the validator's words.
+        /// The validator's message.
         reason: String,
     },
-    /// A core module where a component is needed.
+    /// The file is a core module instead of a component.
     #[error("the plugin is a core WebAssembly module, not a component; build it with the plugin template")]
     NotAComponent,
-    /// It asks for the operating system.
+    /// The plugin imports a WASI interface.
     #[error(
         "the plugin imports \"{import}\", a WASI interface; an importer gets no clock, disk, network or \
          environment: build it without WASI"
     )]
     WasiImport {
-        /// Its name.
+        /// Name of the import.
         import: String,
     },
-    /// It asks for something else that no importer gets.
+    /// The plugin imports something else that importers do not get.
     #[error(
         "the plugin imports \"{import}\", which is not part of satchel:importer; an importer gets nothing else"
     )]
     UnknownImport {
-        /// Its name.
+        /// Name of the import.
         import: String,
     },
-    /// It was built against another version of the contract.
+    /// The plugin was built against another version of the interface.
     #[error("the plugin was built for satchel:importer {found}, this program offers {offered}; {remedy}")]
     ApiVersion {
-        /// The plugin's.
+        /// The plugin's version.
         found: String,
-        /// Ours.
+        /// The version of this host.
         offered: String,
-        /// Which of the two must be renewed.
+        /// Which of the two must be upgraded.
         remedy: &'static str,
     },
-    /// It does not export what an importer exports.
+    /// The plugin does not export the importer interface.
     #[error("the plugin exports no interface satchel:importer/plugin, so it is no importer")]
     NoPluginExport,
-    /// The names fit, the types do not.
+    /// The names match, but the types do not.
     #[error("the plugin does not fit satchel:importer {offered}: {reason}")]
     Mismatch {
-        /// Our version.
+        /// The version of this host.
         offered: String,
         /// The difference.
         reason: String,
     },
-    /// What it says of itself is not allowed.
+    /// The plugin's description of itself is not valid.
     #[error("the plugin describes itself wrongly: {field} is {value:?}, but must be {rule}")]
     BadInfo {
-        /// Which field of `plugin-info`.
+        /// The field of `plugin-info`.
         field: &'static str,
-        /// What it says, cut to a readable length.
+        /// The value, cut to a readable length.
         value: String,
-        /// What is allowed.
+        /// The rule that the value must follow.
         rule: &'static str,
     },
-    /// It failed while it was asked to describe itself.
+    /// The plugin failed while describing itself.
     #[error("the plugin cannot describe itself")]
     Describe(#[source] RunError),
 }
@@ -89,17 +89,17 @@ pub enum HostError {
 pub enum ErrorKind {
     /// The files are not of the format.
     NotThisFormat,
-    /// The format is known, its version is not.
+    /// The format is known, but not its version.
     UnsupportedVersion,
-    /// The files cannot be read as the format.
+    /// The files cannot be parsed as the format.
     Malformed,
-    /// A limit was met.
+    /// A limit was reached.
     Limit,
     /// A file could not be read.
     Io,
-    /// It stopped when asked to.
+    /// The plugin stopped because it was asked to.
     Cancelled,
-    /// It met a case that it holds impossible.
+    /// The plugin reached a state that it regards as impossible.
     Internal,
 }
 
@@ -117,54 +117,54 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Why a run ended early. What it delivered before stays delivered, whole records only.
+/// The reason why a run ended early. Records delivered before that stay delivered; only complete records are delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// It worked on and on without a result.
+    /// The plugin worked for too long without a result.
     #[error("the plugin made no progress for {} of work", seconds(*.0))]
     NoProgress(Duration),
-    /// It worked longer than a run may.
+    /// The plugin worked for longer than one run may.
     #[error("the plugin worked for more than {}", seconds(*.0))]
     TooLong(Duration),
-    /// Its calls nest without end.
+    /// The calls of the plugin nest too deeply.
     #[error("the plugin overflowed its stack; it calls itself without end, or too deeply for this input")]
     StackOverflow,
-    /// It used an address that it does not have.
+    /// The plugin accessed an address outside its memory.
     #[error("the plugin reached outside its memory")]
     OutOfBounds,
-    /// It wanted more memory than it may have.
+    /// The plugin needed more memory than it may have.
     #[error("the plugin needs more than {} of memory", mebibytes(*.0))]
     Memory(usize),
-    /// It gave up on a case that its author did not think of.
+    /// The plugin panicked, on a case that its author did not expect.
     #[error("the plugin panicked: {0}")]
     Panic(String),
-    /// It stopped in another way, without a word.
+    /// The plugin crashed in another way, without a message.
     #[error("the plugin crashed: {0}")]
     Trap(String),
-    /// One call handed over too much.
+    /// One call passed too many bytes to the host.
     #[error("the plugin handed over more than {} in one call", mebibytes(*.0))]
     TooMuchAtOnce(usize),
-    /// It emitted more than an export of this size can hold.
+    /// The plugin emitted more than an export of this size can hold.
     #[error("the plugin emitted more than {0} bytes, too much for an export of this size")]
     TooMuchEmitted(u64),
-    /// Somebody stopped it.
+    /// The run was cancelled.
     #[error("the import was cancelled")]
     Cancelled,
-    /// It was asked for a format that it does not read.
+    /// The requested format is not one that the plugin reads.
     #[error("the plugin does not read the format {0:?}")]
     UnknownFormat(String),
-    /// It reports an error itself.
+    /// The plugin reported an error itself.
     #[error("{message}{} ({kind})", at(.locator.as_deref()))]
     Reported {
-        /// Which kind.
+        /// The kind of error.
         kind: ErrorKind,
-        /// In the plugin's words, cleaned.
+        /// The plugin's message, with unsafe characters removed.
         message: String,
-        /// Where in the export.
+        /// The location in the export.
         locator: Option<String>,
     },
-    /// The fault is in the host or the machine.
+    /// The host or the machine caused the error.
     #[error("the plugin could not be run: {0}")]
     Host(String),
 }

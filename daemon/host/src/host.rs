@@ -1,4 +1,4 @@
-//! Checks, compiles and loads plugins.
+//! The host: checks, compiles and loads plugins.
 
 use std::{num::NonZeroUsize, path::Path, sync::Arc};
 
@@ -21,19 +21,19 @@ use crate::{
 
 /// Native stack that a plugin may use, in bytes.
 const MAX_WASM_STACK: usize = 1 << 20;
-/// Frames named in a trap; endless recursion would name hundreds.
+/// Frames listed in a trap; an endless recursion would list hundreds.
 const MAX_FRAMES: usize = 16;
 
-/// How a host is set up.
+/// Options of a host.
 #[derive(Clone, Debug, Default)]
 pub struct HostOptions {
-    /// Where compiled plugins are kept; none, or one that cannot be trusted: each load compiles.
+    /// Location of the code cache. Without one, or if it cannot be trusted, each load compiles.
     pub cache: Option<CodeCache>,
-    /// What makes room for questions while plugins run.
+    /// The pace that lets requests run while plugins work.
     pub pace: Pace,
 }
 
-/// Loads plugins. One for a process; plugins that it loaded stay usable after it is dropped.
+/// A loader of plugins, one per process. Loaded plugins stay usable after the host is dropped.
 pub struct Host {
     runtime: Arc<Runtime>,
     cache: Result<OpenCache, CacheUse>,
@@ -41,7 +41,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Starts the engine and its clock.
+    /// Creates the engine and starts its ticker.
     pub fn new(options: HostOptions) -> Result<Self, HostError> {
         let HostOptions { cache, pace } = options;
         let cache = open_cache(cache.as_ref());
@@ -56,8 +56,8 @@ impl Host {
         Ok(Self { runtime, cache, linker })
     }
 
-    /// Checks and compiles a component, and lets it describe itself. The first time takes up to a second for each
-    /// MiB, with a cache later ones take a millisecond.
+    /// Checks and compiles a component, and asks it to describe itself. The first load takes up to a second for each
+    /// MiB; with a cache, later loads take a millisecond.
     pub fn load(&self, wasm: &[u8]) -> Result<Plugin, HostError> {
         let imports = inspect::inspect(wasm)?;
         if let Ok(cache) = &self.cache {
@@ -71,7 +71,7 @@ impl Host {
         Ok(Plugin::new(Arc::clone(&self.runtime), pre, info::from_wit(described)?, imports, wasm))
     }
 
-    /// What became of the cache that was named.
+    /// Returns whether the configured cache is in use.
     pub fn cache(&self) -> CacheUse {
         match &self.cache {
             Ok(cache) => cache.state(),
@@ -79,8 +79,8 @@ impl Host {
         }
     }
 
-    /// Lets wasmtime find the code of a component: that of the cache, or what is compiled now. Where the disk refuses, wasmtime
-    /// finds nothing and compiles by itself.
+    /// Puts the code of a component where wasmtime finds it: code from the cache, or newly compiled code. If the disk
+    /// refuses, wasmtime finds nothing and compiles by itself.
     fn prepare(&self, cache: &OpenCache, wasm: &[u8]) -> Result<(), HostError> {
         let identity = Identity::of(&self.runtime.engine, wasm);
         let code = match cache.get(&identity) {
@@ -94,7 +94,8 @@ impl Host {
     }
 }
 
-/// Compiles a component aside. An engine keeps the memory of its compiler, some 25 MiB, as long as it lives; this one ends here.
+/// Compiles a component in a separate engine. An engine keeps the memory of its compiler, about 25 MiB, as long as it
+/// exists; this engine is dropped here.
 fn compile(cache: &OpenCache, wasm: &[u8]) -> Result<Option<Code>, HostError> {
     let kept = |error: &std::io::Error| tracing::debug!(%error, "compiled code cannot be kept");
     let folder = match cache.scratch().within() {
@@ -115,17 +116,17 @@ fn config(cache: Option<Cache>) -> Config {
         .epoch_interruption(true)
         .max_wasm_stack(MAX_WASM_STACK)
         .wasm_backtrace_max_frames(NonZeroUsize::new(MAX_FRAMES))
-        // Off what no importer needs: less compiler to trust.
+        // Disable features that no importer needs, so that less of the compiler must be trusted.
         .wasm_memory64(false)
         .wasm_multi_memory(false)
-        // The same result on every processor.
+        // These settings give the same result on every processor.
         .wasm_relaxed_simd(false)
         .cranelift_nan_canonicalization(true)
         .cache(cache);
     config
 }
 
-/// Opens the cache, or says why none is used.
+/// Opens the cache, or returns the reason for not using one.
 fn open_cache(options: Option<&CodeCache>) -> Result<OpenCache, CacheUse> {
     let options = options.ok_or(CacheUse::Off)?;
     OpenCache::open(options).map_err(|error| {
@@ -135,7 +136,8 @@ fn open_cache(options: Option<&CodeCache>) -> Result<OpenCache, CacheUse> {
     })
 }
 
-/// An engine whose cache is `folder`, which this process made for itself alone: what lies there is run as native code.
+/// Creates an engine whose cache is `folder`. This process must have created the folder for itself alone, because
+/// wasmtime runs its content as native code.
 fn engine(folder: Option<&Path>) -> Result<Engine, HostError> {
     let cache = folder.map(|folder| {
         let mut config = CacheConfig::new();

@@ -1,4 +1,5 @@
-//! What a plugin may call: the files of its export, its sink, the accounts it found, what is known of earlier runs, its log.
+//! The functions that a plugin may call: the files of its export, its sink, accounts it found, results of earlier runs,
+//! its log.
 
 mod accounts;
 mod ahead;

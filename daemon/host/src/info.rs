@@ -1,10 +1,10 @@
-//! What a plugin says of itself, checked.
+//! A plugin's description of itself, checked.
 
 use crate::{bindings::exports::satchel::importer::plugin as wit, error::HostError, text};
 
-/// Formats that one plugin may name.
+/// Largest number of formats of one plugin.
 const MAX_FORMATS: usize = 64;
-/// Bytes of a format's name and of `importer-version`: they stand in tables and file headers.
+/// Longest format name and `importer-version`, in bytes; they appear in tables and file headers.
 const MAX_NAME_BYTES: usize = 64;
 
 /// A plugin's checked `plugin-info`.
@@ -16,7 +16,7 @@ pub struct PluginInfo {
     pub version: String,
     /// PAM `provenance.platform`: `[a-z0-9_-]{2,32}`.
     pub platform: String,
-    /// The newest format it reads, such as `chatgpt-importer/2026.07`.
+    /// The newest format that it reads, such as `chatgpt-importer/2026.07`.
     pub importer_version: String,
     /// Every format that it may detect.
     pub formats: Vec<String>,

@@ -1,10 +1,10 @@
-//! What is asked of component bytes before they reach the compiler: size, validity, imports, exports.
+//! Checks of a component before it is compiled: size, validity, imports, exports.
 
 use wasmparser::{Encoding, Parser, Payload, Validator};
 
 use crate::{error::HostError, limits::MIB};
 
-/// Bytes of a component. The largest toolchain measured (Python) makes 18.5 MB.
+/// Largest component, in bytes. The largest toolchain that was measured (Python) produces 18.5 MB.
 pub const MAX_COMPONENT_BYTES: usize = 32 * MIB;
 
 /// The version of `satchel:importer` that this host implements.
@@ -15,7 +15,7 @@ const PACKAGE: &str = "satchel:importer/";
 const INTERFACES: [&str; 6] = ["types", "files", "sink", "accounts", "memo", "log"];
 const EXPORT: &str = "plugin";
 
-/// Checks `wasm` and returns the names that it imports.
+/// Checks `wasm` and returns the names of its imports.
 pub(crate) fn inspect(wasm: &[u8]) -> Result<Vec<String>, HostError> {
     if wasm.len() > MAX_COMPONENT_BYTES {
         return Err(HostError::TooLarge { bytes: wasm.len(), limit: MAX_COMPONENT_BYTES });
@@ -23,7 +23,7 @@ pub(crate) fn inspect(wasm: &[u8]) -> Result<Vec<String>, HostError> {
     if !Parser::is_component(wasm) && Parser::is_core_wasm(wasm) {
         return Err(HostError::NotAComponent);
     }
-    // The compiler reads only what a second, independent reader holds valid.
+    // The compiler receives only bytes that a second, independent parser accepts as valid.
     Validator::new().validate_all(wasm).map_err(|error| invalid(&error))?;
     let outside = outside(wasm)?;
     for import in &outside.imports {
@@ -39,7 +39,7 @@ struct Outside {
     exports: Vec<String>,
 }
 
-/// The imports and exports of the outermost component; those of nested ones are wired inside it.
+/// Returns the imports and exports of the outermost component; those of nested components are connected inside it.
 fn outside(wasm: &[u8]) -> Result<Outside, HostError> {
     let mut found = Outside::default();
     let mut depth = 0_usize;
@@ -96,13 +96,13 @@ fn exports_plugin(exports: &[String]) -> Result<(), HostError> {
     if found { Ok(()) } else { Err(HostError::NoPluginExport) }
 }
 
-/// Interface and version of a name in our package; no version is version 0.
+/// Returns the interface and version of a name in our package. A missing version means version 0.
 fn ours(name: &str) -> Option<(&str, &str)> {
     let rest = name.strip_prefix(PACKAGE)?;
     Some(rest.split_once('@').unwrap_or((rest, "0")))
 }
 
-/// Whether `version` is newer than ours within the same major version; another major one is refused.
+/// Returns whether `version` is newer than ours within the same major version. Another major version is refused.
 fn check_version(version: &str) -> Result<bool, HostError> {
     let mut numbers = version.split('.').map(|part| part.parse::<u64>().ok());
     let major = numbers.next().flatten().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Runs importer components in a sandbox: bytes of one export in, checked records out.
+//! Runs importer components in a sandbox: files of one export in, checked records out.
 //!
 //! [`Host`] holds the engine, [`Host::load`] turns component bytes into a [`Plugin`], and [`Plugin::run`] reads one
-//! export with a store of its own. A plugin sees the files that it was given and its sink, nothing else.
+//! export with a wasmtime store of its own. A plugin can access the files that it was given and its sink, nothing else.
 //!
-//! **Invariant:** nothing that a component does (loop, trap, flood, lie) harms more than its own run; held by
-//! `tests/tests/hostile.rs`. **Invariant:** wasmtime and the generated bindings are known to this crate alone.
+//! **Invariant:** a component (one that loops, traps, floods or lies) can harm only its own run; checked by
+//! `tests/tests/hostile.rs`. **Invariant:** only this crate uses wasmtime and the generated bindings.
 
 mod bindings;
 mod cache;

@@ -1,4 +1,4 @@
-//! What one run may take.
+//! Limits of one run.
 
 use std::time::Duration;
 
@@ -6,44 +6,46 @@ use std::time::Duration;
 pub(crate) const KIB: usize = 1 << 10;
 pub(crate) const MIB: usize = 1 << 20;
 
-/// Memory of all linear memories together. Importers stream; the first-party ones pass 1 GB exports in 64 MiB.
+/// Default of all linear memories together. Importers stream; the first-party ones read exports of 1 GB in 64 MiB.
 const MEMORY_BYTES: usize = 128 * MIB;
-/// Work without anything emitted. The slowest guest measured (JavaScript, 9 MB/s) reads 270 MB in it.
+/// Default processor time without output. The slowest guest that was measured (JavaScript, 9 MB/s) reads 270 MB in this
+/// time.
 const IDLE: Duration = Duration::from_secs(30);
-/// Work of a whole run: 36 GB at 10 MB/s, more than any export known.
+/// Default processor time of a whole run: 36 GB at 10 MB/s, more than any known export.
 const TOTAL: Duration = Duration::from_hours(1);
-/// One conversation while it is gathered; it is held whole in memory.
+/// Default size of one conversation while it is collected; it is held in memory as a whole.
 const CONVERSATION_BYTES: usize = 256 * MIB;
-/// Records that wait for the consumer. Enough for a few long conversations, little beside the rest of the process.
+/// Default size of the records that wait for the consumer: enough for a few long conversations, and little compared
+/// with the rest of the process.
 const QUEUE_BYTES: usize = 4 * MIB;
-/// Skips that are delivered one by one; all of them are counted.
+/// Default number of skips that are delivered one by one; all of them are counted.
 const SKIPS: u64 = 100_000;
-/// Warnings that are delivered one by one; all of them are counted.
+/// Default number of warnings that are delivered one by one; all of them are counted.
 const WARNINGS: u64 = 1_000;
-/// Emitted bytes that any export may give, however small it is.
+/// Bytes that may be emitted for any export, however small.
 const EMITTED_FLOOR: u64 = 64 * MIB as u64;
-/// Emitted bytes for each byte of the export. Typed records take up to four times their JSON; an archive's entries
-/// are counted unpacked.
+/// Bytes that may be emitted for each byte of the export. Typed records take up to four times the size of their JSON;
+/// entries of an archive count with their unpacked size.
 const EMITTED_RATIO: u64 = 16;
 
-/// What one run may take. Times are processor time of the plugin: waiting for the consumer or for a disk is free.
+/// Limits of one run. Times are processor time of the plugin: waiting for the consumer or for a disk does not count.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of all its memories together.
+    /// Bytes of all linear memories together.
     pub memory_bytes: usize,
-    /// Work between two records, skips or reports of progress.
+    /// Processor time between two records, skips or progress reports.
     pub idle: Duration,
-    /// Work of the whole run.
+    /// Processor time of the whole run.
     pub total: Duration,
-    /// Bytes of all records; none: the larger of 64 MiB and 16 times the size of the files.
+    /// Bytes of all records; `None` means the larger of 64 MiB and 16 times the size of the files.
     pub emitted_bytes: Option<u64>,
     /// Bytes of one conversation; a larger one is skipped.
     pub conversation_bytes: usize,
-    /// Bytes that wait for the consumer before the plugin does.
+    /// Bytes that may wait for the consumer before the plugin has to wait.
     pub queue_bytes: usize,
-    /// Skips delivered one by one; further ones are only counted.
+    /// Number of skips delivered one by one; further ones are only counted.
     pub skips: u64,
-    /// Warnings delivered one by one; further ones are only counted.
+    /// Number of warnings delivered one by one; further ones are only counted.
     pub warnings: u64,
 }
 
@@ -63,7 +65,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Bytes that a run over `export_bytes` may emit.
+    /// Returns the bytes that a run over `export_bytes` may emit.
     pub(crate) fn emitted_budget(&self, export_bytes: u64) -> u64 {
         self.emitted_bytes.unwrap_or_else(|| EMITTED_FLOOR.max(export_bytes.saturating_mul(EMITTED_RATIO)))
     }

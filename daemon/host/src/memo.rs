@@ -1,23 +1,23 @@
-//! What earlier runs made of the same bytes.
+//! Results of earlier runs over the same bytes.
 
 use std::sync::Arc;
 
-/// What the caller of a run remembers of earlier ones. Asked on the plugin's thread.
+/// The caller's record of earlier runs. It is called on the plugin's thread.
 pub trait Memo: Send + Sync {
-    /// What is remembered of a piece whose records are all stored; none: the plugin reads it.
+    /// Returns the entry of a piece whose records are all stored. With `None` the plugin reads the piece.
     fn recall(&self, digest: &[u8; 32]) -> Option<Remembered>;
 }
 
 /// A piece that an earlier run read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
-    /// The plugin's own note, which it gets back.
+    /// The plugin's own note, which is returned to the plugin.
     pub note: Vec<u8>,
-    /// The caller's account of what came of it, which it gets back with [`crate::Emitted::Again`].
+    /// The caller's account of the results, which is returned to the caller with [`crate::Emitted::Again`].
     pub account: Vec<u8>,
 }
 
-/// The memo of one run, and the piece that is at hand.
+/// The memo of one run, and the current piece.
 pub(crate) struct Recalling {
     memo: Arc<dyn Memo>,
     key: [u8; 32],
@@ -25,7 +25,7 @@ pub(crate) struct Recalling {
 }
 
 impl Recalling {
-    /// For a plugin and a format: another version of either reads a piece anew.
+    /// Creates the memo for a plugin and a format. Another version of either reads each piece again.
     pub(crate) fn new(memo: Arc<dyn Memo>, software: &str, format: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in [software, format] {
@@ -35,13 +35,13 @@ impl Recalling {
         Self { memo, key: hasher.finalize().into(), piece: None }
     }
 
-    /// What a piece is known by. Nothing stands before its bytes: they would no longer lie at the bounds at which many blocks
-    /// are hashed at once.
+    /// Returns the key of a piece. It hashes the bytes without a prefix, because a prefix would shift them off the
+    /// boundaries at which many blocks are hashed at once.
     fn digest_of(&self, piece: &[u8]) -> [u8; 32] {
         blake3::keyed_hash(&self.key, piece).into()
     }
 
-    /// Begins a piece, and answers the note that the plugin left on it.
+    /// Begins a piece, and returns the note that the plugin left on it.
     pub(crate) fn begin(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let digest = self.digest_of(bytes);
         let (note, account) = self.memo.recall(&digest).map(|known| (known.note, known.account)).unzip();
@@ -50,10 +50,10 @@ impl Recalling {
     }
 }
 
-/// A piece on its way through the plugin.
+/// The piece that the plugin is reading.
 pub(crate) struct Piece {
     pub(crate) digest: [u8; 32],
-    /// What came of it before, if the plugin was told.
+    /// The earlier result, if the piece was recalled.
     pub(crate) account: Option<Vec<u8>>,
 }
 

@@ -1,16 +1,16 @@
-//! The memory of one run, summed over all its memories.
+//! A limit on the memory of one run, summed over all its linear memories.
 
 use wasmtime::ResourceLimiter;
 
-/// Python components need 21 instances; the rest is room.
+/// Python components need 21 instances; the rest is reserve.
 const MAX_INSTANCES: usize = 200;
 const MAX_TABLES: usize = 200;
 const MAX_MEMORIES: usize = 50;
-/// Elements of all tables together; a pointer each.
+/// Elements of all tables together; each is a pointer.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
 
-/// Refuses growth past a sum, and remembers that it did: a guest's allocator answers a refusal with `unreachable`,
-/// from which nobody could tell the reason.
+/// A limiter that refuses growth beyond a sum and remembers the refusal. After a refusal, a guest's allocator traps
+/// with `unreachable`, which does not show the reason.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     max_bytes: usize,
@@ -24,12 +24,12 @@ impl MemoryLimiter {
         Self { max_bytes, bytes: 0, table_elements: 0, denied: false }
     }
 
-    /// Whether growth was refused since the last `forgive`.
+    /// Returns whether growth was refused since the last `forgive`.
     pub(crate) fn denied(&self) -> bool {
         self.denied
     }
 
-    /// The guest could still act after a refusal, so what comes later has another reason.
+    /// Forgets the refusal. The guest continued after it, so a later trap has another reason.
     pub(crate) fn forgive(&mut self) {
         self.denied = false;
     }
@@ -47,7 +47,7 @@ impl ResourceLimiter for MemoryLimiter {
             self.denied = true;
             return Ok(false);
         }
-        // Past its own maximum the growth fails without us being told.
+        // Growth beyond the memory's own maximum fails without a further call to the limiter.
         if maximum.is_none_or(|maximum| desired <= maximum) {
             self.bytes = sum;
         }

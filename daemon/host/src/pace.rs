@@ -1,7 +1,8 @@
-//! Runs leave room for questions: whoever asks waits for an answer, a run is waited for by nobody.
+//! Pauses that let API requests run during imports: a caller waits for each request, but no caller waits for an import
+//! run.
 //!
-//! A lower priority alone does not do it: a scheduler lets a thread that works go on for some milliseconds before it looks who
-//! waits, and a question crosses several threads.
+//! A lower thread priority is not enough: a scheduler lets a running thread continue for some milliseconds before it
+//! switches to a waiting one, and a request crosses several threads.
 
 use std::{
     sync::{
@@ -12,21 +13,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a thread works at a stretch while questions come.
+/// How long a thread works without a pause while requests arrive.
 const WORK: Duration = Duration::from_micros(500);
-/// How long it rests then. It never rests longer than it works, so questions at most double the time of a run.
+/// Length of a pause. It is never longer than the work before it, so requests at most double the time of a run.
 const REST: Duration = Duration::from_micros(400);
-/// For how long a question makes room for the next: that of somebody who turns pages by a program.
+/// How long threads continue to pause after a request, so that they also pause for the next one when a program reads
+/// page after page.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// When somebody asked last. Clones share it.
+/// The time of the last request. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Pace(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     start: Instant,
-    /// Microseconds from `start` until which threads rest now and then.
+    /// Threads take pauses until this time, in microseconds since `start`.
     until: AtomicU64,
 }
 
@@ -37,18 +39,18 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Somebody asks something.
+    /// Records that a request arrived.
     pub fn asked(&self) {
         let until = self.0.start.elapsed() + LINGER;
         self.0.until.store(u64::try_from(until.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The pace of one thread, which has not worked yet.
+    /// Returns the stride of one thread that has not worked yet.
     pub fn stride(&self) -> Stride {
         Stride { pace: self.clone(), since: Instant::now() }
     }
 
-    /// Whether somebody asked a moment ago.
+    /// Returns whether a request arrived a moment ago.
     pub fn asked_lately(&self) -> bool {
         self.rests_at(Instant::now())
     }
@@ -59,7 +61,7 @@ impl Pace {
     }
 }
 
-/// How long a thread has worked at a stretch.
+/// How long a thread has worked without a pause.
 #[derive(Debug)]
 pub struct Stride {
     pace: Pace,
@@ -67,7 +69,7 @@ pub struct Stride {
 }
 
 impl Stride {
-    /// Rests if it is due. To be called between small pieces of work.
+    /// Pauses if a pause is due. Call it between small pieces of work.
     pub fn step(&mut self) {
         let now = Instant::now();
         if now.duration_since(self.since) < WORK {

@@ -1,4 +1,4 @@
-//! A compiled importer, ready to look at files and to read an export.
+//! A compiled importer, ready to detect exports and to read one.
 
 use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
     text,
 };
 
-/// A compiled importer. Clones share the code; each run has memory of its own, so runs may overlap.
+/// A compiled importer. Clones share the code. Each run has its own memory, so runs may overlap.
 #[derive(Clone)]
 pub struct Plugin(Arc<Loaded>);
 
@@ -29,16 +29,16 @@ struct Loaded {
     sha256: [u8; 32],
 }
 
-/// One export that a plugin found among files.
+/// One export that a plugin found among the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detection {
     /// One of the plugin's formats.
     pub format: String,
-    /// 0 to 100; where two plugins claim a file, the higher wins.
+    /// 0 to 100. If two plugins claim a file, the higher value wins.
     pub confidence: u8,
-    /// The files that belong to it; each is one that the plugin was shown, none comes twice.
+    /// The files that belong to the export. Each is one of the files the plugin was given, and none is repeated.
     pub files: Vec<String>,
-    /// Whose export it is, if the files say.
+    /// The account that the export belongs to, if the files say so.
     pub account: Option<String>,
 }
 
@@ -54,17 +54,17 @@ impl Plugin {
         Self(Arc::new(Loaded { host, pre, info, imports, sha256 }))
     }
 
-    /// What it says of itself, checked.
+    /// Returns the plugin's checked description of itself.
     pub fn info(&self) -> &PluginInfo {
         &self.0.info
     }
 
-    /// SHA-256 of the component.
+    /// Returns the SHA-256 of the component.
     pub fn sha256(&self) -> [u8; 32] {
         self.0.sha256
     }
 
-    /// The same as 64 lower-case hex digits.
+    /// Returns the SHA-256 as 64 lower-case hex digits.
     pub fn sha256_hex(&self) -> String {
         self.0.sha256.iter().fold(String::with_capacity(64), |mut hex, byte| {
             // Writing to a String cannot fail.
@@ -73,13 +73,13 @@ impl Plugin {
         })
     }
 
-    /// The interfaces that it imports, such as `satchel:importer/files@1.0.0`.
+    /// Returns the interfaces that it imports, such as `satchel:importer/files@1.0.0`.
     pub fn imports(&self) -> &[String] {
         &self.0.imports
     }
 
-    /// Lets it look for its exports among `files`: 1 s of work, 16 MiB of each file. What it claims wrongly (a
-    /// format or a file that is not there) is left out and logged.
+    /// Lets the plugin look for its exports among `files`. It may use 1 s of processor time and read 16 MiB of each
+    /// file. Wrong claims (a format or a file that does not exist) are left out and logged.
     pub fn detect(&self, files: Arc<dyn Files>) -> Result<Vec<Detection>, RunError> {
         let known: BTreeSet<String> = files.list().iter().map(|entry| entry.path.clone()).collect();
         let found = run::detect(&self.0.host, &self.0.pre, files)?;
@@ -88,10 +88,10 @@ impl Plugin {
 
     /// Reads the export in `files`, which should be the files of one detection only (see [`satchel_source::Subset`]).
     ///
-    /// The plugin runs on a thread of its own and waits while [`Limits::queue_bytes`] of records wait for `sink`,
-    /// which is called on this thread. A conversation is delivered whole, when the next one begins or the run ends
-    /// well. After the sink said [`Verdict::Stop`] or `cancel` was raised nothing more is delivered, and the run ends
-    /// within a second as [`RunError::Cancelled`].
+    /// The plugin runs on its own thread and waits while [`Limits::queue_bytes`] of records wait for `sink`. `sink` is
+    /// called on the calling thread. A conversation is delivered as a whole, when the next one begins or the run
+    /// succeeds. After `sink` returns [`Verdict::Stop`] or `cancel` is set, nothing more is delivered, and the run ends
+    /// within a second with [`RunError::Cancelled`].
     pub fn run(
         &self,
         files: Arc<dyn Files>,
@@ -103,7 +103,8 @@ impl Plugin {
         self.run_knowing(files, format, limits, cancel, None, sink)
     }
 
-    /// As [`Plugin::run`], with what is known of earlier runs: a piece that `memo` knows need not be read again.
+    /// Does the same as [`Plugin::run`], with the results of earlier runs: a piece that `memo` knows need not be read
+    /// again.
     pub fn run_knowing(
         &self,
         files: Arc<dyn Files>,

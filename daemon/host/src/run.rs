@@ -1,4 +1,4 @@
-//! One call of a plugin: a fresh store, a thread of its own, and a reason if it ends early.
+//! One call of a plugin: a new store, a separate thread, and the reason if it ends early.
 
 mod clock;
 mod ended;
@@ -30,26 +30,26 @@ use crate::{
     stop::StopFlag,
 };
 
-/// Bytes that one call may hand from the plugin to the host. A longer conversation comes in several calls.
+/// Bytes that one call may pass from the plugin to the host. A longer conversation is sent in several calls.
 pub(crate) const HOSTCALL_BYTES: usize = 64 * MIB;
 /// Readers and other handles that a plugin may hold.
 const MAX_HANDLES: usize = 10_000;
-/// Ticks between two looks at a running plugin; 20 ms.
+/// Ticks between two checks of a running plugin; 20 ms.
 const LOOK_TICKS: u64 = 2;
-/// Native stack of the plugin's thread: wasm's 1 MiB and room for the host's own calls.
+/// Native stack of the plugin's thread: 1 MiB for wasm, and the rest for the host's own calls.
 const THREAD_STACK: usize = 8 * MIB;
-/// Work that `describe` and `detect` may do.
+/// Processor time that `describe` and `detect` may use.
 const GLANCE: Duration = Duration::from_secs(1);
-/// Bytes that `detect` may read of each file: its head.
+/// Bytes that `detect` may read from the start of each file.
 const DETECT_FILE_BYTES: u64 = 16 * MIB as u64;
 
-/// What to read, and within which bounds.
+/// The export to read, and the limits of the run.
 pub(crate) struct Job<'a> {
     pub(crate) files: Arc<dyn Files>,
     pub(crate) format: &'a str,
     pub(crate) limits: &'a Limits,
     pub(crate) cancel: &'a CancelToken,
-    /// Earlier runs, and the name that this plugin has among them.
+    /// The results of earlier runs, and the name of this plugin in them.
     pub(crate) memo: Option<(Arc<dyn Memo>, String)>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn detect(
     })
 }
 
-/// Runs the plugin on a thread of its own; checks what it emits and hands it to `sink` on this one.
+/// Runs the plugin on its own thread. Checks the emitted records and passes them to `sink` on the calling thread.
 pub(crate) fn run(
     host: &Runtime,
     pre: &ImporterPre<State>,
@@ -85,7 +85,8 @@ pub(crate) fn run(
     let library = Library::new(Arc::clone(&job.files), u64::MAX);
     let collector = Collector::new(sink, &stop, job.limits, library.paths(), library.size());
     thread::scope(|scope| {
-        // Owned in here, so that a panicking sink drops it and thereby frees a plugin that waits for room.
+        // The closure owns the receiver, so that a panicking sink drops it and thereby wakes a plugin that waits for
+        // space.
         let receiver = receiver;
         let guest = spawn(scope, || read_export(host, pre, job, library, sender, stop.clone()))?;
         let collector = collect(&receiver, collector, &stop);
@@ -109,7 +110,7 @@ fn collect<'a>(
     collector
 }
 
-/// Answers how many bytes the plugin read. Its own summary is a claim; the collector counts.
+/// Returns the number of bytes that the plugin read. The plugin's own summary is not trusted; the collector counts.
 fn read_export(
     host: &Runtime,
     pre: &ImporterPre<State>,
@@ -134,17 +135,17 @@ fn read_export(
     Ok(call.store.data().library.bytes_read())
 }
 
-/// A state without a sink, bounded for a short look.
+/// Creates a state without a sink, with limits for a short call.
 fn glance(files: Arc<dyn Files>) -> State {
     let library = Library::new(files, DETECT_FILE_BYTES);
     State::new(library, Clock::start(GLANCE, GLANCE), Limits::default().memory_bytes, Share::Files)
 }
 
-/// An instance in a store of its own.
+/// An instance in its own store.
 struct Call {
     store: Store<State>,
     importer: Importer,
-    /// Keeps the epoch moving.
+    /// Keeps the epoch advancing.
     _ticking: crate::ticker::Running,
 }
 
@@ -171,7 +172,7 @@ impl Call {
     }
 }
 
-/// Does `work` on a thread with a stack that is known to be large enough.
+/// Runs `work` on a thread whose stack is known to be large enough.
 fn alone<T: Send>(work: impl FnOnce() -> Result<T, RunError> + Send) -> Result<T, RunError> {
     thread::scope(|scope| join(spawn(scope, work)?))
 }

@@ -1,4 +1,4 @@
-//! What every run of a plugin needs of the host that loaded it.
+//! The parts of the host that every run of a plugin needs.
 
 use wasmtime::Engine;
 

@@ -1,4 +1,4 @@
-//! How a run ends before its end.
+//! The flag that stops a run early.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use satchel_source::CancelToken;
 
-/// Whether somebody asked the run to end: its caller by the token, or the sink by its verdict.
+/// Whether the run was asked to stop: by its caller with the token, or by the sink with its verdict.
 #[derive(Clone, Debug)]
 pub(crate) struct StopFlag {
     cancel: CancelToken,

@@ -1,9 +1,10 @@
-//! Text that a plugin wrote for people: one line, short, nothing that steers a terminal.
+//! Sanitizing of text that a plugin wrote for users: one line, short, without terminal control characters.
 
-/// Bytes of one locator, reason, warning or error. Longer ones are cut: they go to terminals, logs and ledgers.
+/// Longest locator, reason, warning or error, in bytes. Longer ones are cut, because they go to terminals, logs and
+/// ledgers.
 const MAX_TEXT_BYTES: usize = 4 * 1024;
 
-/// `text` without control and direction characters, at most 4 KiB.
+/// Returns `text` without control and direction characters, at most 4 KiB long.
 pub(crate) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(MAX_TEXT_BYTES));
     for c in text.chars() {
@@ -20,12 +21,12 @@ pub(crate) fn clean(text: &str) -> String {
     out
 }
 
-/// Characters that show a line in another order than it is written, or break it.
+/// Returns whether `c` changes the display order of a line, or breaks it.
 fn steers(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// As `clean`, when the text may already be fit to show: then it is not copied.
+/// Does the same as `clean`, but does not copy a text that is already clean.
 pub(crate) fn cleaned(text: String) -> String {
     let fit = text.len() < MAX_TEXT_BYTES && text.bytes().all(|byte| matches!(byte, 0x20..0x7f));
     if fit { text } else { clean(&text) }

@@ -1,4 +1,4 @@
-//! The clock hand of running plugins: raises the engine's epoch every 10 ms while a run is on.
+//! The epoch ticker of running plugins: increments the engine's epoch every 10 ms while a plugin runs.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -8,17 +8,18 @@ use std::{
 
 use wasmtime::Engine;
 
-/// How often a running plugin is looked at; one atomic add each.
+/// The interval of the ticks; each costs one atomic add.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
-/// Owns the thread, which sleeps while nothing runs: an idle daemon must not wake the machine.
+/// The owner of the ticker thread. The thread sleeps while nothing runs, so that an idle daemon does not wake the
+/// machine.
 pub(crate) struct Ticker(Arc<Shared>);
 
-/// Keeps the hand moving until it is dropped.
+/// A guard that keeps the epoch advancing until it is dropped.
 pub(crate) struct Running(Arc<Shared>);
 
 struct Shared {
-    /// Guards how many runs are on, and whether the host is gone.
+    /// Guards the number of current runs, and whether the host was dropped.
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -69,7 +70,7 @@ fn tick(shared: &Shared, engine: &Engine) {
             .changed
             .wait_while(shared.lock(), |state| state.runs == 0 && !state.closed)
             .unwrap_or_else(PoisonError::into_inner);
-        // A run may outlive the host that started it; the hand moves until the last one ends.
+        // A run may outlive the host that started it, so the thread ticks until the last run ends.
         if state.closed && state.runs == 0 {
             return;
         }

@@ -1,4 +1,5 @@
-//! What an export says of one message, whoever its neighbours are; and the union of two such reports.
+//! The content of one message as an export reports it, independent of its neighbours, and the union of two such
+//! reports.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -13,15 +14,15 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{notes, tree::TimeSource};
 
-/// A message without its place in the tree. This is what the store keeps once, as compact JSON.
+/// A message without its place in the tree. The store keeps each body once, as compact JSON.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Body {
     /// The provider's id, verbatim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_message_id: Option<String>,
-    /// Who speaks.
+    /// The role of the author.
     pub role: Role,
-    /// What is said.
+    /// The content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
     /// Microseconds, if the export has a time.
@@ -30,67 +31,69 @@ pub struct Body {
     /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Reasoning, not an answer.
+    /// Whether it is reasoning rather than an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_thought: bool,
-    /// Tokens.
+    /// Number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_count: Option<u64>,
-    /// Files.
+    /// Attached files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// Sources.
+    /// Cited sources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Citation>,
-    /// Calls, with their output.
+    /// Tool calls with their output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// What has no place above. The last field: [`Body::encode`] writes it.
+    /// Everything that has no field above. It must be the last field, because [`Body::encode`] writes it by hand.
     #[serde(default, skip_serializing)]
     pub raw_metadata: Option<RawObject>,
 }
 
-/// Tells whether two bodies are the same without reading them: the first half of their SHA-256.
+/// The first half of a SHA-256, which tells whether two bodies are the same without reading them.
 pub type Digest16 = [u8; 16];
 
 impl Body {
-    /// The bytes to store, and their digest.
+    /// Returns the bytes to store and their digest.
     ///
     /// # Errors
-    /// None in practice: every field is text, a number or a list of such.
+    /// None in practice: every field is text, a number or a list of these.
     pub fn encode(&self) -> serde_json::Result<(Vec<u8>, Digest16)> {
         let mut bytes = Vec::with_capacity(512);
         serde_json::to_writer(&mut bytes, self)?;
         if let Some(raw) = &self.raw_metadata {
-            // Already JSON text, so it is copied: it is most of a message, and a serializer would read it again.
+            // It is already JSON text, so it is copied: it makes up most of a message, and a serializer would parse it
+            // again.
             bytes.pop();
             bytes.extend_from_slice(b",\"raw_metadata\":");
             bytes.extend_from_slice(raw.as_str().as_bytes());
             bytes.push(b'}');
         }
-        // A conversation of 200,000 messages is held whole until it is stored.
+        // A conversation of 200,000 messages is held in memory as a whole until it is stored.
         bytes.shrink_to_fit();
         let digest = digest(&bytes);
         Ok((bytes, digest))
     }
 
-    /// Reads stored bytes back.
+    /// Decodes stored bytes.
     ///
     /// # Errors
-    /// When the bytes are not a body.
+    /// If the bytes are not a body.
     pub fn decode(bytes: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(bytes)
     }
 
-    /// Whether the provider hid it from the person.
+    /// Returns whether the provider hid the message from the user.
     pub fn hidden(&self) -> bool {
         self.raw_metadata.as_ref().is_some_and(|raw| {
-            // The key stands in few messages; looking for its text first spares the parse in all others.
+            // Few messages have this key. Searching for its text first avoids parsing all the others.
             raw.as_str().contains("\"hidden\"") && raw.to_map().get("hidden") == Some(&Value::Bool(true))
         })
     }
 
-    /// The union of two reports of one message: in each field the richer value, never an empty one over a full one.
+    /// Returns the union of two reports of one message. Each field takes the richer value; an empty value never
+    /// replaces a full one.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self {
@@ -108,7 +111,7 @@ impl Body {
         }
     }
 
-    /// The PAM message at its place in the tree.
+    /// Converts the body to a PAM message at its place in the tree.
     pub fn into_message(self, place: Place) -> Message {
         let mut own = Map::from_iter([("active_path".to_owned(), Value::Bool(place.active))]);
         if place.source != TimeSource::Own {
@@ -133,27 +136,27 @@ impl Body {
     }
 }
 
-/// Where a message stands.
+/// The place of a message in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Satchel's id.
+    /// Satchel's id of the message.
     pub id: String,
     /// Satchel's id of the parent.
     pub parent: Option<String>,
-    /// Those of the children.
+    /// Satchel's ids of the children.
     pub children: Vec<String>,
-    /// Its time.
+    /// The time of the message.
     pub time: Timestamp,
     /// Where the time comes from.
     pub source: TimeSource,
-    /// Whether it is on the branch that the person last saw.
+    /// Whether the message is on the branch that the user last saw.
     pub active: bool,
 }
 
-/// The digest of stored bytes.
+/// Returns the digest of stored bytes.
 pub fn digest(bytes: &[u8]) -> Digest16 {
     let mut half = [0; 16];
-    // In assembly: every body is digested once.
+    // `ring` hashes in assembly, which matters because every body is hashed once.
     half.copy_from_slice(&ring::digest::digest(&ring::digest::SHA256, bytes).as_ref()[..16]);
     half
 }
@@ -167,7 +170,8 @@ fn source_name(source: TimeSource) -> &'static str {
     }
 }
 
-/// JSON text without the white space between its tokens, which says nothing: documents are indented by whoever writes them.
+/// Returns JSON text without the white space between its tokens. That white space has no meaning, and every producer
+/// indents documents differently.
 fn compact(text: &str) -> Cow<'_, str> {
     let (mut quoted, mut escaped) = (false, false);
     let mut spare = |c: char| {
@@ -179,14 +183,15 @@ fn compact(text: &str) -> Cow<'_, str> {
     match text.find(&mut spare) {
         None => Cow::Borrowed(text),
         Some(at) => {
-            // What was found is outside of any string.
+            // The match is outside of any string.
             let rest = text[at..].chars().filter(|c| !spare(*c));
             Cow::Owned(text[..at].chars().chain(rest).collect())
         }
     }
 }
 
-/// The value with more in it; among equals the greater text, so that either order gives the same.
+/// Returns the value with more content. If the lengths are equal, the greater text wins, so that the order of the
+/// arguments does not matter.
 pub(super) fn richer<T: Serialize + Clone + PartialEq>(one: &T, other: &T) -> T {
     if one == other {
         return one.clone();
@@ -213,7 +218,7 @@ pub(super) fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     }
 }
 
-/// Files of both, one for each provider id or name.
+/// Returns the attachments of both, one for each provider id or name.
 fn union_of_attachments(one: &[Attachment], other: &[Attachment]) -> Vec<Attachment> {
     if one == other || other.is_empty() {
         return one.to_vec();
@@ -253,7 +258,7 @@ fn join(one: &Attachment, other: &Attachment) -> Attachment {
     }
 }
 
-/// All keys of both, in each the richer value.
+/// Returns an object with all keys of both, each with the richer value.
 pub(super) fn union_of_raw(one: Option<&RawObject>, other: Option<&RawObject>) -> Option<RawObject> {
     let (one, other) = match (one, other) {
         (Some(one), Some(other)) if !same_json(one.as_str(), other.as_str()) => (one, other),
@@ -292,7 +297,7 @@ fn rank(text: &str) -> (bool, usize, &str) {
     (!matches!(text, "null" | "[]" | "\"\"" | "{}" | "false"), text.len(), text)
 }
 
-/// The files of attachments that a stored message refers to.
+/// Returns the hashes of the attachments that a stored message refers to.
 pub fn attachment_hashes(body: &[u8]) -> Vec<Sha256Digest> {
     let Ok(body) = Body::decode(body) else { return Vec::new() };
     let refs = body.attachments.into_iter().filter_map(|file| file.reference);

@@ -1,7 +1,7 @@
-//! The union of what a store holds of a conversation and what an export says of it.
+//! Unites the stored state of a conversation with the report of an export.
 //!
-//! Nodes unite by id and never vanish. Of the fields that people change (title, archived, the leaf they look at) the value of
-//! the newest export wins that has one; all other fields keep the richer value.
+//! Nodes unite by id and are never deleted. For the fields that people change (title, archived, the leaf they look at),
+//! the newest export that has a value wins. Every other field keeps the richer value.
 
 mod union;
 
@@ -35,7 +35,7 @@ pub struct Stamps {
 /// The fields of a conversation as one export reports them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// See `record::ConversationRecord` for all of these.
+    /// See `record::ConversationRecord` for all of these fields.
     pub provider_conversation_id: Option<String>,
     pub account: Option<String>,
     pub format: Option<String>,
@@ -52,38 +52,39 @@ pub struct Report {
     pub raw_metadata: Option<RawObject>,
 }
 
-/// One node as an export reports it. What is said is held encoded only: a conversation may take most of the memory that there is.
+/// One node as an export reports it. The body is held only in encoded form, because a single conversation can take up
+/// most of the available memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportedNode {
     /// Message id.
     pub id: String,
     /// Message id of the parent.
     pub parent: Option<String>,
-    /// Its own time, if the export has one, in microseconds.
+    /// The node's own time in microseconds, if the export has one.
     pub time: Option<i64>,
     pub role: Role,
     pub hidden: bool,
     pub thought: bool,
-    /// What is said, a [`Body`] encoded.
+    /// The message body, an encoded [`Body`].
     pub bytes: Vec<u8>,
     /// The digest of `bytes`.
     pub digest: Digest16,
 }
 
 impl ReportedNode {
-    /// A node that says `body`.
+    /// Creates a node with `body`.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// If the body cannot be written as JSON.
     pub fn of(id: String, parent: Option<String>, body: &Body) -> serde_json::Result<Self> {
         let (bytes, digest) = body.encode()?;
         Ok(Self::encoded(id, parent, body, (bytes, digest)))
     }
 
-    /// A node of which `bytes` say what it says.
+    /// Creates a node from `bytes`, an encoded body.
     ///
     /// # Errors
-    /// When they are not a body.
+    /// If `bytes` are not a body.
     pub fn read(id: String, parent: Option<String>, bytes: Vec<u8>) -> serde_json::Result<Self> {
         let (body, digest) = (Body::decode(&bytes)?, body::digest(&bytes));
         Ok(Self::encoded(id, parent, &body, (bytes, digest)))
@@ -100,7 +101,7 @@ impl ReportedNode {
     }
 }
 
-/// What the store holds of a conversation.
+/// The stored state of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     pub report: Report,
@@ -108,13 +109,13 @@ pub struct Known {
     pub nodes: Vec<KnownNode>,
 }
 
-/// What the store holds of a node, without its body.
+/// The stored state of a node, without its body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownNode {
     pub id: String,
     /// Every parent under which any export showed it.
     pub parents: Vec<String>,
-    /// Its own time, if any export had one.
+    /// The node's own time, if any export had one.
     pub time: Option<i64>,
     pub role: Role,
     pub hidden: bool,
@@ -122,36 +123,36 @@ pub struct KnownNode {
     pub digest: Digest16,
 }
 
-/// A node at its place.
+/// A node placed in the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedNode {
     pub known: KnownNode,
-    /// The parent chosen from those seen.
+    /// The parent, chosen from all that exports showed.
     pub parent: Option<String>,
     /// Microseconds.
     pub time: i64,
     pub source: TimeSource,
-    /// The new body; none: the stored one stays.
+    /// The new body; `None` if the stored one stays.
     pub body: Option<Vec<u8>>,
 }
 
-/// What becomes of the conversation.
+/// The planned new state of the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     pub report: Report,
     pub stamps: Stamps,
-    /// In the order of the tree.
+    /// In tree order.
     pub nodes: Vec<PlannedNode>,
     pub messages: Tally,
-    /// Whether anything differs from what the store holds.
+    /// Whether anything differs from the stored state.
     pub changed: bool,
-    /// Whether it is what the report says, with nothing from elsewhere.
+    /// Whether the result is exactly what the report says, with nothing from other reports.
     pub sole: bool,
-    /// Bodies of the report that the union has otherwise, by message.
+    /// Bodies of the report that differ from those in the union, by message.
     pub spare: Vec<(String, Vec<u8>)>,
 }
 
-/// Messages of the report: each is in exactly one of these.
+/// How many messages of the report are new, updated or unchanged. Each message is counted in exactly one field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub new: u64,
@@ -160,7 +161,7 @@ pub struct Tally {
 }
 
 impl Planned {
-    /// What a store that holds it knows.
+    /// Returns the stored state after this plan was applied.
     #[must_use]
     pub fn known(&self) -> Known {
         Known {
@@ -172,7 +173,7 @@ impl Planned {
 }
 
 impl Known {
-    /// Whether both show the same, in whatever order their nodes stand.
+    /// Returns whether both have the same content, regardless of the order of their nodes.
     #[must_use]
     pub fn shows(&self, other: &Self) -> bool {
         let nodes = |known: &Self| -> BTreeMap<String, KnownNode> {
@@ -181,7 +182,7 @@ impl Known {
         self.report == other.report && self.stamps == other.stamps && nodes(self) == nodes(other)
     }
 
-    /// Whether a person reads nothing in it that the report of an export and its `nodes` do not say.
+    /// Returns whether a reader sees nothing in it that is not in the report of an export and its `nodes`.
     #[must_use]
     pub fn reads_as(&self, report: &Report, nodes: &[ReportedNode]) -> bool {
         let said = |report: &Report| {
@@ -196,7 +197,7 @@ impl Known {
 }
 
 impl Stamps {
-    /// All of them reported at `stamp`.
+    /// Returns stamps in which every field was reported at `stamp`.
     pub(super) fn all(stamp: i64) -> Self {
         Self {
             title: stamp,
@@ -244,7 +245,8 @@ fn unite_reports(old: Report, stamps: Stamps, new: Report, stamp: i64) -> (Repor
     (report, stamps)
 }
 
-/// The value reported last; of two reported at once the richer. An absent value never wins.
+/// Returns the value that was reported last, or the richer one if both were reported at the same time. An absent value
+/// never wins.
 fn newest<T: Serialize + Clone + PartialEq>(
     old: (Option<T>, i64),
     new: (Option<T>, i64),
@@ -279,7 +281,7 @@ fn union_of_participants(old: Vec<Participant>, new: Vec<Participant>) -> Vec<Pa
     all.into_values().collect()
 }
 
-/// The report that a stored header stands for.
+/// Returns the report that a stored header corresponds to.
 pub fn report_of(header: &ConversationHeader, current: Option<&str>) -> Report {
     Report {
         provider_conversation_id: header.provider.conversation_id.clone(),

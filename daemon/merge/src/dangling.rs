@@ -1,18 +1,19 @@
-//! References of a memory that lead nowhere: PAM's validators refuse them, and nothing that was imported is to be lost.
+//! References of a memory to records that do not exist. PAM's validators reject them, but nothing that was imported may
+//! be lost.
 //!
-//! An export keeps them beside the memory, in `metadata`; whoever reads it puts them back.
+//! An export keeps them beside the memory, in `metadata`, and the importer restores them.
 
 use satchel_pam::memory::Memory;
 use serde_json::{Map, Value};
 
-/// Where `metadata` keeps what is Satchel's.
+/// The key of `metadata` for Satchel's own entries.
 const OWN: &str = "satchel";
-/// In it: the references, by the names of their fields.
+/// The key, inside it, of the references, by field name.
 const KEY: &str = "dangling";
 const SUPERSEDED_BY: &str = "superseded_by";
 const EMBEDDING_REF: &str = "embedding_ref";
 
-/// References that cannot stand where they belong.
+/// References that cannot be written to their own fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dangling {
     /// `temporal.superseded_by`.
@@ -22,7 +23,7 @@ pub struct Dangling {
 }
 
 impl Dangling {
-    /// Keeps them in the memory's metadata.
+    /// Stores the references in the memory's metadata.
     pub fn put(self, memory: &mut Memory) {
         let Self { superseded_by, embedding_ref } = self;
         let named = [(SUPERSEDED_BY, superseded_by), (EMBEDDING_REF, embedding_ref)];
@@ -32,13 +33,14 @@ impl Dangling {
             return;
         }
         let own = memory.metadata.entry(OWN).or_insert_with(|| Value::Object(Map::new()));
-        // Somebody else's value under this name stays, and the references are lost to it.
+        // If another producer has a value that is not an object under this key, that value stays and the references are
+        // lost.
         if let Value::Object(own) = own {
             own.insert(KEY.to_owned(), Value::Object(kept));
         }
     }
 
-    /// Puts what the metadata keeps where it belongs, if nothing else stands there by now.
+    /// Moves the references from the metadata back to their fields, unless a field has another value by now.
     pub fn restore(memory: &mut Memory) {
         let Some(Value::Object(own)) = memory.metadata.get_mut(OWN) else { return };
         let Some(Value::Object(kept)) = own.remove(KEY) else { return };

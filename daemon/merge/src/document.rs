@@ -1,8 +1,8 @@
-//! From PAM documents of any producer to what the store keeps; pure.
+//! Converts PAM documents of any producer to the form that the store keeps; pure.
 //!
-//! Ids stay as they are. What our own exports add for readers (`active_path`, `current_message`, the sources of times that no
-//! export had; all of it under [`super::notes::OWN`]) is taken off again, so that a bundle that comes home unites with what it was
-//! made of, to the byte.
+//! Ids stay as they are. Our own exports add notes for readers: `active_path`, `current_message` and the sources of
+//! times that no export had, all of them under [`super::notes::OWN`]. These notes are removed again here, so that a
+//! bundle that is imported back unites byte for byte with the data it was made from.
 
 mod links;
 pub mod mend;
@@ -25,12 +25,12 @@ use super::{
 /// Satchel's own note on a conversation whose messages named no parents.
 pub const LINE: &str = "linear";
 
-/// What our exports add to a message.
+/// The notes that our exports add to a message.
 const MESSAGE_NOTES: &[Check] = &[
     ("active_path", Value::is_boolean),
     ("created_at_source", |value| matches!(value.as_str(), Some("parent" | "child" | "conversation"))),
 ];
-/// What our exports add to a conversation.
+/// The notes that our exports add to a conversation.
 const HEADER_NOTES: &[Check] = &[
     ("created_at_source", |value| value.as_str() == Some("messages")),
     ("updated_at_source", |value| time(value).is_some()),
@@ -38,27 +38,27 @@ const HEADER_NOTES: &[Check] = &[
     ("current_message", Value::is_string),
 ];
 
-/// A conversation document in the terms of a union.
+/// A conversation document, converted to the input of a union.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapped {
     /// As in the document.
     pub id: String,
     /// `provider.name`.
     pub platform: String,
-    /// How it was read in the first place, if the document says.
+    /// How it was originally imported, if the document says so.
     pub import: Option<ImportMetadata>,
     /// The header.
     pub report: Report,
-    /// The messages, in the order of the document. A parent need not be there.
+    /// The messages, in the order of the document. A parent may be missing.
     pub nodes: Vec<ReportedNode>,
-    /// What was read otherwise than it stands, for people.
+    /// Notes for the user about everything that was not read literally.
     pub notes: Vec<String>,
 }
 
-/// Maps a document; no two of its messages have the same id.
+/// Converts a document. No two of its messages may have the same id.
 ///
 /// # Errors
-/// When a message cannot be written as JSON.
+/// If a message cannot be written as JSON.
 pub fn conversation(document: Conversation) -> serde_json::Result<Mapped> {
     let Conversation { schema_version: _, header, messages, unknown } = document;
     let line = notes::get(header.raw_metadata.as_ref(), LINE) == Some(Value::Bool(true));
@@ -71,7 +71,8 @@ pub fn conversation(document: Conversation) -> serde_json::Result<Mapped> {
         }
         Ok(node)
     });
-    // `collect` writes the nodes where the messages stood: the two lists are never in memory at once.
+    // `collect` reuses the allocation of the messages for the nodes: the two lists are never in memory at the same
+    // time.
     let nodes: Vec<ReportedNode> = nodes.collect::<serde_json::Result<_>>()?;
     let ConversationHeader {
         id,
@@ -112,7 +113,7 @@ pub fn conversation(document: Conversation) -> serde_json::Result<Mapped> {
     Ok(Mapped { id, platform: provider.name, import: import_metadata, report, nodes, notes: told })
 }
 
-/// The node, and whether its document says that the person last saw its branch.
+/// Returns the node, and whether its document says that it is on the branch that the user last saw.
 fn node(message: Message, parent: Option<String>) -> serde_json::Result<(ReportedNode, bool)> {
     let Message {
         id,
@@ -149,17 +150,17 @@ fn node(message: Message, parent: Option<String>) -> serde_json::Result<(Reporte
     Ok((ReportedNode::of(id, parent, &body)?, own.get("active_path") == Some(&Value::Bool(true))))
 }
 
-/// What an export of ours adds to the header.
+/// The notes that our exports add to the header.
 struct HeaderNotes {
-    /// The creation time was taken from the messages.
+    /// Whether the creation time was taken from the messages.
     created_by_us: bool,
-    /// A time of the provider that PAM's readers refuse, in microseconds.
+    /// A time of the provider that PAM readers reject, in microseconds.
     updated: Option<i64>,
-    /// The leaf.
+    /// The current leaf.
     current: Option<String>,
-    /// No export had named one.
+    /// Whether no export had named a current leaf.
     unnamed: bool,
-    /// All else.
+    /// The rest of the metadata.
     rest: Option<RawObject>,
 }
 

@@ -1,8 +1,9 @@
-//! Derives memories from everything that all exports say about them, whatever the order in which they arrived.
+//! Derives memories from everything that all exports report about them, regardless of the order in which they arrived.
 //!
-//! A memory is one per (content hash, type, scope). What stands is decided per stream: a statement stands by itself, the
-//! newest snapshot of a one-line list replaces the older ones, a log of edits is replayed. A memory is active if any stream
-//! holds it; absence from a newer snapshot of a longer list proves nothing, as providers cut those lists.
+//! There is one memory per (content hash, type, scope). Its state is decided per stream: a statement counts by itself,
+//! the newest snapshot of a one-line list replaces the older ones, and a log of edits is replayed. A memory is active
+//! if it is present in any stream. Absence from a newer snapshot of a longer list proves nothing, because providers
+//! truncate those lists.
 
 mod document;
 mod edge;
@@ -34,14 +35,14 @@ pub use streams::{Fated, Streams};
 pub use vector::{Named, Vector};
 pub use word::{Deed, Field, Setting, Spoken, Word, counts, impress, marks, memories_of_act, stamp};
 
-/// A piece of evidence as the store keeps it: keys resolved, times filled in.
+/// A piece of evidence as the store keeps it, with keys resolved and times filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Witness {
-    /// UUIDv5 of platform, account, the provider's id and what it speaks of.
+    /// UUIDv5 of the platform, the account, the provider's id and the subject.
     pub id: String,
     /// PAM platform.
     pub platform: String,
-    /// Whose export it was.
+    /// The account that was exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// Microseconds.
@@ -52,57 +53,58 @@ pub struct Witness {
     /// PAM id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Of a conversation that was grouped from rows: the message that it goes with, as other exports may move it to another.
+    /// For a conversation that was grouped from rows: the message that the evidence belongs to, because other exports
+    /// may move it to another conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
-    /// How the memory came about.
+    /// How the memory was extracted.
     pub method: ExtractionMethod,
     /// The importer, `name/x.y.z`.
     pub extractor: String,
-    /// What it says.
+    /// The claim.
     pub claim: Claim,
 }
 
-/// Everything that follows from the evidence.
+/// Everything that is derived from the evidence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Derived {
     /// By id.
     pub memories: BTreeMap<String, Memory>,
     /// By id.
     pub relations: BTreeMap<String, Relation>,
-    /// Of the memories that only strangers' documents speak of: which stranger's.
+    /// For each memory that only strangers' documents contain: the stranger.
     pub foreign: BTreeMap<String, String>,
-    /// Memories whose status the person gave.
+    /// Memories whose status the user set.
     ruled: BTreeSet<String>,
-    /// Relations that the person took back.
+    /// Relations that the user withdrew.
     withdrawn: BTreeSet<String>,
-    /// Relations that follow from a status that the person gave.
+    /// Relations that are derived from a status that the user set.
     followed: BTreeSet<String>,
 }
 
 impl Witness {
-    /// The key of its stored form, one for each report, and the bytes to store.
+    /// Returns the key of the stored form, which is unique for each report, and the bytes to store.
     ///
     /// # Errors
-    /// None in practice: every field is text, a number or a list of such.
+    /// None in practice: every field is text, a number or a list of these.
     pub fn encode(&self) -> serde_json::Result<(Digest16, Vec<u8>)> {
         let bytes = serde_json::to_vec(self)?;
         Ok((digest(&bytes), bytes))
     }
 }
 
-/// The id of the memory that `item` speaks of.
+/// Returns the id of the memory that `item` describes.
 pub fn memory_id(item: &Item) -> String {
     memory_uuid(item).to_string()
 }
 
-/// As [`memory_id`].
+/// Like [`memory_id`], but returns a UUID.
 pub fn memory_uuid(item: &Item) -> Uuid {
     let hash = ContentHash::of(&item.content);
     ids::memory_id(&hash, item.memory_type, item.custom_type.as_deref(), item.scope.as_deref())
 }
 
-/// Every item that `claim` names; one whose content was erased names nothing.
+/// Returns every item that `claim` contains. An item whose content was erased is left out.
 pub fn items_of(claim: &Claim) -> Vec<&Item> {
     let mut items: Vec<&Item> = match claim {
         Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
@@ -115,8 +117,9 @@ pub fn items_of(claim: &Claim) -> Vec<&Item> {
     items
 }
 
-/// A run names the successor of an item by that item's key; here it becomes the memory of it, as the whole run knows them.
-/// A key that the run does not hold names nothing.
+/// Resolves successors: the records of an import name the successor of an item by that item's key; this replaces the
+/// key by the id of the memory, which is known only once the whole import was read. A key that the import does not
+/// contain is removed.
 pub fn name_successors(witness: &mut Witness, keys: &BTreeMap<String, String>) {
     let items: &mut [Item] = match &mut witness.claim {
         Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
@@ -130,18 +133,18 @@ pub fn name_successors(witness: &mut Witness, keys: &BTreeMap<String, String>) {
     }
 }
 
-/// Every memory that `claim` speaks of.
+/// Returns the id of every memory in `claim`.
 pub fn memories_of(claim: &Claim) -> Vec<String> {
     items_of(claim).into_iter().map(memory_id).collect()
 }
 
-/// The memories that took the place of those which `claim` speaks of.
+/// Returns the memories that superseded those in `claim`.
 pub fn successors(claim: &Claim) -> Vec<String> {
     items_of(claim).into_iter().filter_map(|item| item.superseded_by.clone()).collect()
 }
 
-/// What `claim` is about: its list, and the memories that it speaks of. Two exports may tell of one place differently, as when
-/// a conversation was moved into a project in between; both stand then, whichever came first.
+/// Returns the subject of `claim`: its list and its memories. Two exports may report the same evidence differently, for
+/// example if a conversation was moved into a project in between. Both reports then count, whichever came first.
 pub fn subject(claim: &Claim) -> String {
     let stream = match claim {
         Claim::Statement(_) => "statement".to_owned(),
@@ -158,8 +161,8 @@ pub fn subject(claim: &Claim) -> String {
     std::iter::once(stream).chain(memories).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether `one` counts before `other`, which has the same id, whichever came first: the report of the newer importer, then
-/// the later one, then the one that says more.
+/// Returns whether `one` takes precedence over `other`, which has the same id, regardless of which came first. The
+/// report of the newer importer wins, then the later report, then the longer one.
 pub fn outranks(one: &Witness, other: &Witness) -> bool {
     let rank = |witness: &Witness| {
         let said = serde_json::to_string(witness).unwrap_or_default();
@@ -168,14 +171,14 @@ pub fn outranks(one: &Witness, other: &Witness) -> bool {
     one != other && rank(one) > rank(other)
 }
 
-/// The numbers of `name/x.y.z`.
+/// Returns the numbers of `name/x.y.z`.
 fn version(extractor: &str) -> Vec<u64> {
     let numbers = extractor.rsplit('/').next().unwrap_or_default();
     numbers.split('.').map(|number| number.parse().unwrap_or(0)).collect()
 }
 
-/// Replays all evidence: what exports say, the memories that PAM documents brought, and what the person says themselves; none if
-/// `stop`, which is asked for every memory, says so on the way.
+/// Derives everything from all evidence: the exports, the memories in PAM documents, and the user's own edits. Returns
+/// `None` if `stop` returns true on the way; it is called for every memory.
 pub fn derive_until<'a, 'd>(
     all: impl IntoIterator<Item = &'a Witness>,
     documents: impl IntoIterator<Item = &'d Document>,
@@ -187,7 +190,7 @@ pub fn derive_until<'a, 'd>(
     if stop() { None } else { Some(united(derived, documents, spoken)) }
 }
 
-/// What follows from exports, with what documents and the person say.
+/// Combines what is derived from exports with documents and the user's edits.
 fn united<'d>(
     mut derived: Derived,
     documents: impl IntoIterator<Item = &'d Document>,
@@ -198,7 +201,7 @@ fn united<'d>(
     derived
 }
 
-/// As [`derive_until`], to its end.
+/// Like [`derive_until`], without a way to stop.
 #[cfg(test)]
 pub fn derive_with<'a, 'd>(
     all: impl IntoIterator<Item = &'a Witness>,
@@ -208,7 +211,7 @@ pub fn derive_with<'a, 'd>(
     derive_until(all, documents, spoken, &|| false).unwrap_or_default()
 }
 
-/// Replays what exports say.
+/// Derives everything from exports alone.
 pub fn derive<'a>(all: impl IntoIterator<Item = &'a Witness>) -> Derived {
     said(all, &|| false).unwrap_or_default()
 }
@@ -233,7 +236,7 @@ fn said<'a>(all: impl IntoIterator<Item = &'a Witness>, stop: &dyn Fn() -> bool)
     memory::combine(says, &|memory| known.contains(memory), stop)
 }
 
-/// What one piece of evidence says of one memory, and what became of it in its list.
+/// What one piece of evidence says about one memory, and the state of the memory in its list.
 #[derive(Clone, Copy)]
 struct Said<'a> {
     memory: Uuid,
@@ -245,25 +248,25 @@ struct Said<'a> {
 /// The state of a memory in one list, or by itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
-    /// It counts.
+    /// The memory counts.
     Stands,
     /// The provider gives it this status.
     Stated(Status),
-    /// Another took its place.
+    /// Another memory replaced it.
     Replaced {
-        /// Which.
+        /// The replacement, if known.
         by: Option<Uuid>,
         /// Microseconds.
         at: i64,
     },
-    /// It was taken out.
+    /// The memory was removed.
     Removed {
         /// Microseconds.
         at: i64,
     },
 }
 
-/// What an item says of itself.
+/// Returns the state that an item gives for itself.
 pub fn stated(item: &Item) -> Fate {
     match item.status {
         None | Some(Status::Active) => Fate::Stands,
@@ -275,7 +278,7 @@ pub fn stated(item: &Item) -> Fate {
     }
 }
 
-/// The item of `claim` at `place`; none: there is none, or its content was erased.
+/// Returns the item of `claim` at `place`, or `None` if there is none or its content was erased.
 pub fn nth(claim: &Claim, place: usize) -> Option<&Item> {
     let item = match claim {
         Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {

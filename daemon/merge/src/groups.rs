@@ -1,7 +1,9 @@
-//! Conversations that an importer made of rows without ids: those that share a row are one.
+//! Conversations that an importer grouped from rows without conversation ids. Parts that share a row are one
+//! conversation.
 //!
-//! An export that begins or ends in the middle of a conversation shows a part of it. What is shown is a function of all
-//! parts, whatever the order in which they came: parts with a message in common unite, and the oldest message names them.
+//! An export that begins or ends in the middle of a conversation contains only a part of it. The conversation that is
+//! shown is a function of all parts, regardless of the order in which they arrived: parts that have a message in common
+//! unite, and the oldest message determines the id.
 
 mod grown;
 mod joined;
@@ -19,11 +21,11 @@ pub use grown::{Titled, grown};
 use joined::{Joined, joined};
 pub use joined::{Outline, Row};
 
-/// The key of `raw_metadata` by which an importer says that it grouped the rows itself; its value says by what.
+/// The key of `raw_metadata` by which an importer states that it grouped the rows itself; the value states by what.
 const MARK: &str = "grouped_by";
-/// The key of `raw_metadata` by which a conversation that is shown no more names the one that has its messages.
+/// The key of `raw_metadata` by which a conversation that is no longer shown names the one that now has its messages.
 pub const CONTINUED: &str = "continued_in";
-/// What one export says of a conversation.
+/// What one export reports about a conversation.
 pub type Part = (Report, Vec<ReportedNode>);
 
 /// Parts that belong together.
@@ -33,22 +35,22 @@ pub struct Component {
     pub id: String,
     /// The parts, in the order in which they were given.
     pub parts: Vec<Place>,
-    /// What they come to.
+    /// The union of the parts.
     pub planned: Planned,
-    /// Whose title it has.
+    /// The part that the title comes from.
     pub titled: Titled,
 }
 
-/// What one part was to those before it.
+/// How one part relates to the parts before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its place among all parts that were given.
+    /// Its index among all parts that were given.
     pub at: usize,
-    /// Of how many conversations it made one with itself.
+    /// The number of earlier conversations that it joined into one with itself.
     pub joins: usize,
-    /// Its messages.
+    /// Counts of its messages.
     pub messages: Tally,
-    /// Whether the conversation differs by it.
+    /// Whether the part changed the conversation.
     pub changed: bool,
 }
 
@@ -58,23 +60,23 @@ impl Place {
     }
 }
 
-/// Whether the importer put the conversation together, for want of a provider's id.
+/// Returns whether the importer grouped the conversation itself because the provider has no id for it.
 #[must_use]
 pub fn grouped(provider_conversation_id: Option<&str>, raw_metadata: Option<&RawObject>) -> bool {
     provider_conversation_id.is_none()
         && raw_metadata.is_some_and(|raw| {
-            // The key stands in few conversations; looking for its text first spares the parse in all others.
+            // Few conversations have this key. Searching for its text first avoids parsing all the others.
             raw.as_str().contains(MARK) && raw.to_map().get(MARK).is_some_and(serde_json::Value::is_string)
         })
 }
 
-/// The id of a conversation that consists of `nodes`.
+/// Returns the id of a conversation that consists of `nodes`.
 #[must_use]
 pub fn id_of(platform: &str, account: Option<&str>, nodes: &[ReportedNode]) -> String {
     named(platform, account, first(nodes))
 }
 
-/// The message that names a conversation of `nodes`: the oldest that is no event.
+/// Returns the message that determines the id of a conversation of `nodes`: the oldest one that is not an event.
 #[must_use]
 pub fn first(nodes: &[ReportedNode]) -> &str {
     let view: Vec<Node<'_>> = nodes
@@ -90,11 +92,12 @@ fn named(platform: &str, account: Option<&str>, first: &str) -> String {
     ids::conversation_id(platform, account, first).to_string()
 }
 
-/// What parts come to of which these are the `outlines`, oldest conversation first; `part` reads one of them, and is asked
-/// once for each.
+/// Unites the parts with these `outlines` into conversations, oldest first. `part` reads one of them and is called once
+/// for each.
 ///
-/// An event, which is a hidden message, joins nothing: exports put it to the conversation that goes on around it as far as
-/// they show it. One that stands in several conversations stays in the oldest, which went on before it.
+/// An event is a hidden message, and it does not join parts: exports attach an event to the conversation that surrounds
+/// it, as far as they contain that conversation. An event that occurs in several conversations stays in the oldest,
+/// which was already running before it.
 ///
 /// # Errors
 /// Those of `part`.
@@ -127,7 +130,7 @@ fn name_of(platform: &str, planned: &Planned) -> String {
     named(platform, planned.report.account.as_deref(), first.map_or("", |node| &node.known.id))
 }
 
-/// Unites the parts of a set without the `events` of older conversations, and notes their own.
+/// Unites the parts of a set, leaving out the `events` of older conversations, and adds the events of this set to them.
 fn united<E>(
     set: &[usize],
     part: &mut dyn FnMut(usize) -> Result<Part, E>,
@@ -147,14 +150,15 @@ fn united<E>(
     Ok((union.planned(), places))
 }
 
-/// With its title, and the times of its messages.
+/// Sets the title of the conversation and the times of its messages.
 fn entitled(mut planned: Planned, titled: &Titled) -> Planned {
     let report = Report { title: titled.title.clone(), ..dated(&planned) };
     planned.report = report;
     planned
 }
 
-/// The report with the times of the messages: those of the parts count events that may be elsewhere.
+/// Returns the report with the times of the messages. The times in the parts also count events that may belong to
+/// another conversation.
 fn dated(planned: &Planned) -> Report {
     let times = || planned.nodes.iter().filter_map(|node| node.known.time);
     let Report { created_at, updated_at, .. } = planned.report;

@@ -1,7 +1,7 @@
 //! Decides what an import, a merge or a sync changes: facts in, changes out. Pure.
 //!
-//! Everything here is a join: commutative, associative and idempotent, so that the order in which exports arrive does not
-//! matter (`the_order_of_arrival_never_matters` in `conversation`).
+//! Every operation here is a join: commutative, associative and idempotent. The order in which exports arrive therefore
+//! does not matter (`the_order_of_arrival_never_matters` in `conversation`).
 
 pub mod body;
 pub mod conversation;

@@ -1,4 +1,5 @@
-//! What Satchel itself adds to a provider's `raw_metadata`: all of it under one key, so that it is never taken for the provider's.
+//! The notes that Satchel itself adds to a provider's `raw_metadata`, all under one key, so that they are never
+//! mistaken for the provider's own data.
 
 use satchel_pam::raw::RawObject;
 use serde_json::{Map, Value};
@@ -6,24 +7,24 @@ use serde_json::{Map, Value};
 /// The key.
 pub const OWN: &str = "satchel";
 
-/// A note by its name, and whether a value can be one of ours.
+/// The name of a note, and a check whether a value can be one of ours.
 pub type Check = (&'static str, fn(&Value) -> bool);
 
-/// Satchel's own notes in an object.
+/// Returns Satchel's own notes in an object.
 #[must_use]
 pub fn own(raw: &Map<String, Value>) -> Option<&Map<String, Value>> {
     raw.get(OWN).and_then(Value::as_object)
 }
 
-/// One of Satchel's own notes in an object.
+/// Returns one of Satchel's own notes in an object.
 #[must_use]
 pub fn get(raw: Option<&RawObject>, key: &str) -> Option<Value> {
-    // Looking for the text first spares the parse of most.
+    // Searching for the text first avoids parsing most objects.
     let raw = raw.filter(|raw| raw.as_str().contains(OWN) && raw.as_str().contains(key))?;
     own(&raw.to_map())?.get(key).cloned()
 }
 
-/// `raw` with more notes of Satchel's own.
+/// Returns `raw` with further notes of Satchel's own.
 #[must_use]
 pub fn with(raw: Option<RawObject>, notes: Map<String, Value>) -> Option<RawObject> {
     if notes.is_empty() {
@@ -36,13 +37,14 @@ pub fn with(raw: Option<RawObject>, notes: Map<String, Value>) -> Option<RawObje
     Some(raw.with(OWN, &Value::Object(all)))
 }
 
-/// As [`with`], of one note.
+/// Like [`with`], for one note.
 #[must_use]
 pub fn with_one(raw: Option<RawObject>, key: &str, value: Value) -> Option<RawObject> {
     with(raw, [(key.to_owned(), value)].into_iter().collect())
 }
 
-/// Takes notes off again. Exports that were made before they had a key of their own have them among the provider's fields.
+/// Removes notes and returns them. Exports from before the notes had a key of their own have them among the provider's
+/// fields.
 #[must_use]
 pub fn take(raw: &mut Option<RawObject>, checks: &[Check]) -> Map<String, Value> {
     let mut taken = Map::new();

@@ -1,23 +1,23 @@
-//! Things that belong together, directly or by others between them.
+//! Disjoint sets: groups items that belong together, directly or through other items.
 
-/// Of so many things, which belong together; each to itself at first.
+/// A partition of a fixed number of items into sets. At first each item is a set of its own.
 pub struct Sets(Vec<usize>);
 
 impl Sets {
-    /// Of the things from nought up to `things`.
+    /// Creates sets of the items from zero up to, but not including, `things`.
     #[must_use]
     pub fn new(things: usize) -> Self {
         Self((0..things).collect())
     }
 
-    /// Lets two of them belong together. True: they did not before.
+    /// Merges the sets of two items. Returns true if the items were in different sets before.
     pub fn join(&mut self, one: usize, other: usize) -> bool {
         let (one, other) = (self.first(one), self.first(other));
         self.0[one.max(other)] = one.min(other);
         one != other
     }
 
-    /// The first of those to which `at` belongs.
+    /// Returns the first item of the set that contains `at`.
     pub fn first(&mut self, mut at: usize) -> usize {
         while self.0[at] != at {
             self.0[at] = self.0[self.0[at]];

@@ -1,7 +1,8 @@
-//! Conversations that are known by the index of a memory store alone: their file never came. The store holds them as conversations
-//! without messages; what only the index says stands in `raw_metadata`, under Satchel's own key.
+//! Conversations that are known only from the index of a memory store, because their file was never imported. The store
+//! holds them as conversations without messages. Facts that only the index has are kept in `raw_metadata`, under
+//! Satchel's own key.
 //!
-//! As soon as the conversation itself comes, it alone counts, whichever came first.
+//! As soon as the conversation itself is imported, it alone counts, whichever came first.
 
 use satchel_pam::{
     raw::RawObject,
@@ -11,31 +12,31 @@ use serde::{Deserialize, Serialize};
 
 use super::{conversation::Report, notes};
 
-/// In Satchel's own notes: the facts of an index.
+/// The name of the note, among Satchel's own notes, that holds the facts of an index.
 const KEY: &str = "index";
 
-/// What an index says of a conversation that has no place in its header.
+/// The facts in an index entry that have no field in the header of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// How many messages it has.
+    /// The number of messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_count: Option<u64>,
-    /// Memories that were made of it; sorted.
+    /// Ids of memories that were derived from the conversation; sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub derived_memories: Vec<String>,
-    /// Where it lies, if not in a file.
+    /// The storage location of the conversation, if it is not in a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageReference>,
 }
 
-/// What an index says, as it stands in `raw_metadata`.
+/// Reads the facts of an index from `raw_metadata`.
 #[must_use]
 pub fn read(raw: &RawObject) -> Option<Facts> {
     serde_json::from_value(notes::get(Some(raw), KEY)?).ok()
 }
 
-/// The report of an entry, as if it was a conversation; `tags` and `raw` as they can stand in one. A file is no place where it lies:
-/// it did not come.
+/// Converts an index entry to the report of a conversation. `tags` and `raw` must be valid for a conversation. A file
+/// does not count as a storage location, because it was not imported.
 #[must_use]
 pub fn report(entry: IndexEntry, tags: Vec<String>, raw: Option<RawObject>) -> Report {
     let IndexEntry { id: _, platform: _, title, message_count, temporal, tags: _, derived_memories, storage } =
@@ -53,19 +54,19 @@ pub fn report(entry: IndexEntry, tags: Vec<String>, raw: Option<RawObject>) -> R
     }
 }
 
-/// `raw` with what an index says.
+/// Returns `raw` with the facts of an index.
 #[must_use]
 pub fn noted(raw: Option<RawObject>, facts: &Facts) -> RawObject {
     notes::with_one(raw, KEY, serde_json::to_value(facts).unwrap_or_default()).unwrap_or_default()
 }
 
-/// What a report without messages says as an index.
+/// Returns the index facts in a report without messages.
 #[must_use]
 pub fn told(report: &Report) -> Option<Facts> {
     report.raw_metadata.as_ref().and_then(read)
 }
 
-/// What two indexes say of one conversation: the greater count, the memories of both.
+/// Unites the facts of two indexes about one conversation: the greater count, and the memories of both.
 #[must_use]
 pub fn united(one: Facts, other: Facts) -> Facts {
     let mut derived_memories: Vec<String> =

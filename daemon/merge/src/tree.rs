@@ -1,11 +1,11 @@
-//! Who follows whom in a conversation, and when: a function of all nodes that any export has shown.
+//! Determines the parent and the time of every node of a conversation, from all nodes that any export has shown.
 //!
-//! Exports differ in what they leave out, so one node may have been seen below several parents. Of those that exist, the
-//! deepest is the real one: the others are its ancestors, seen by an export that had dropped the nodes between.
+//! Exports differ in what they leave out, so a node may have been seen below several parents. Of those that exist, the
+//! deepest is the real one: the others are its ancestors, reported by an export that had dropped the nodes between.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// One node as all exports together show it.
+/// One node, as all exports together show it.
 #[derive(Clone, Debug)]
 pub struct Node<'a> {
     /// Message id.
@@ -32,9 +32,9 @@ pub enum TimeSource {
 /// The place of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// Index into the nodes that were given.
+    /// Index into the given nodes.
     pub node: usize,
-    /// Index of the parent; none: a root.
+    /// Index of the parent; `None` for a root.
     pub parent: Option<usize>,
     /// Microseconds.
     pub time: i64,
@@ -42,7 +42,7 @@ pub struct Placed {
     pub source: TimeSource,
 }
 
-/// Places all nodes, each after its parent, siblings by time, then by id.
+/// Places all nodes, each after its parent; siblings are sorted by time, then by id.
 ///
 /// `fallback` is the time of a conversation that has no dated node.
 pub fn place(nodes: &[Node<'_>], fallback: i64) -> Vec<Placed> {
@@ -63,7 +63,7 @@ pub fn place(nodes: &[Node<'_>], fallback: i64) -> Vec<Placed> {
     placed
 }
 
-/// The newest leaf, which is where a conversation stands when the export does not say.
+/// Returns the newest leaf, which is the current message of a conversation if the export names none.
 pub fn newest_leaf(placed: &[Placed], ids: &[&str]) -> Option<usize> {
     let inner: BTreeSet<usize> = placed.iter().filter_map(|place| place.parent).collect();
     placed
@@ -73,10 +73,10 @@ pub fn newest_leaf(placed: &[Placed], ids: &[&str]) -> Option<usize> {
         .map(|place| place.node)
 }
 
-/// One parent for each node, and an order in which parents come first.
+/// Returns one parent for each node, and an order in which parents come first.
 ///
-/// A node is settled once all its known parents are. What remains then is a loop, which two exports together can make
-/// even if neither has one: its smallest id becomes a node without those parents.
+/// A node is settled once all its known parents are. What remains then is a loop, which two exports together can create
+/// even if neither contains one: the unsettled node with the smallest id is then placed without those parents.
 fn settle_parents(nodes: &[Node<'_>]) -> (Vec<usize>, Vec<Option<usize>>) {
     let index: HashMap<&str, usize> = nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
     let candidates: Vec<Vec<usize>> = nodes
@@ -144,12 +144,12 @@ fn sorted(mut siblings: Vec<usize>, nodes: &[Node<'_>], times: &[(i64, TimeSourc
     siblings
 }
 
-/// The earliest own time of each node and all that follow it.
+/// Returns the earliest own time of each node and all its descendants.
 fn earliest_below(nodes: &[Node<'_>], order: &[usize], parents: &[Option<usize>]) -> Vec<Option<i64>> {
     let mut below: Vec<Option<i64>> = nodes.iter().map(|node| node.time).collect();
     for &node in order.iter().rev() {
         if let (Some(parent), Some(time)) = (parents[node], below[node]) {
-            // A parent with a time of its own passes that on, not its children's.
+            // A parent with its own time passes that time on instead of its children's.
             if nodes[parent].time.is_none() {
                 below[parent] = Some(below[parent].map_or(time, |known| known.min(time)));
             }

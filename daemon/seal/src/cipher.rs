@@ -1,7 +1,8 @@
-//! XChaCha20-Poly1305 with random nonces of 24 bytes, so that no counter has to outlive a power loss.
+//! XChaCha20-Poly1305 with random nonces of 24 bytes, so that no counter has to survive a power loss.
 //!
-//! XChaCha20-Poly1305 is ChaCha20-Poly1305 under a key that `HChaCha20` makes of the key and the first 16 bytes of the nonce.
-//! Most of what an import seals and opens has some hundred bytes: there what comes before the first byte costs more than the bytes.
+//! XChaCha20-Poly1305 is ChaCha20-Poly1305 under a key that `HChaCha20` derives from the key and the first 16 bytes of
+//! the nonce. Most values that an import seals and opens have a few hundred bytes; for these the setup before the first
+//! byte costs more than the bytes themselves.
 
 use std::{cell::RefCell, io};
 
@@ -11,15 +12,16 @@ use zeroize::Zeroizing;
 
 /// Bytes of the nonce before the ciphertext.
 pub const NONCE: usize = 24;
-/// Bytes of the tag after it.
+/// Bytes of the tag after the ciphertext.
 const TAG: usize = 16;
-/// What sealing adds.
+/// Bytes that sealing adds.
 pub const OVERHEAD: usize = NONCE + TAG;
-/// Bytes of the nonce that go into the key.
+/// Bytes of the nonce that go into the key derivation.
 const INTO_KEY: usize = 16;
 
-/// One key and how it is used: nonce 24, ciphertext, tag 16. It wipes itself. What the libraries make of it on the stack for one nonce
-/// is overwritten by what comes after, not wiped.
+/// A key with a fixed layout of the sealed bytes: nonce 24, ciphertext, tag 16. The key is zeroized on drop. The values
+/// that the libraries derive from it on the stack for one nonce are overwritten by later use of the stack, but not
+/// zeroized.
 pub struct Cipher(Zeroizing<[u8; 32]>);
 
 impl Cipher {
@@ -27,7 +29,7 @@ impl Cipher {
         Self(Zeroizing::new(*key))
     }
 
-    /// Seals the bytes of `buffer` after `at` and the room of a nonce there; the tag is appended.
+    /// Seals the bytes of `buffer` from `at` on, in place. They must begin with room for a nonce; the tag is appended.
     pub fn seal_tail(&self, place: &[u8], buffer: &mut Vec<u8>, at: usize) -> io::Result<()> {
         let no_nonce = || io::Error::other("a nonce has 24 bytes");
         let (nonce, plain) = buffer[at..].split_first_chunk_mut::<NONCE>().ok_or_else(no_nonce)?;
@@ -48,7 +50,8 @@ impl Cipher {
         Ok(sealed)
     }
 
-    /// Opens what was sealed for `place` in the same room; `None` if it was not, or is not what was sealed.
+    /// Opens bytes that were sealed for `place`, reusing their buffer. Returns `None` if they were not sealed for it or
+    /// were changed.
     pub fn open(&self, place: &[u8], mut sealed: Vec<u8>) -> Option<Vec<u8>> {
         let length = self.open_in_place(place, &mut sealed)?.len();
         sealed.truncate(NONCE + length);
@@ -56,7 +59,7 @@ impl Cipher {
         Some(sealed)
     }
 
-    /// As [`Cipher::open`], where the bytes lie.
+    /// Like [`Cipher::open`], but in place.
     pub fn open_in_place<'a>(&self, place: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let (nonce, rest) = sealed.split_first_chunk_mut::<NONCE>()?;
         let (key, nonce) = self.of_nonce(nonce)?;
@@ -74,11 +77,12 @@ impl Cipher {
     }
 }
 
-/// Nonces that are fetched at once: a call to the system for each of an import's many small values costs as much as sealing them.
+/// Number of nonces that are fetched at once: one system call for each of an import's many small values would cost as
+/// much as sealing them.
 const NONCES_AHEAD: usize = 128;
 
 thread_local! {
-    /// Random bytes that no nonce was made of yet.
+    /// Random bytes that were not used for a nonce yet.
     static RANDOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -86,7 +90,7 @@ fn fill_nonce(nonce: &mut [u8; NONCE]) -> io::Result<()> {
     RANDOM.with_borrow_mut(|random| {
         if random.is_empty() {
             random.resize(NONCE * NONCES_AHEAD, 0);
-            // What is not filled must not be used.
+            // A partially filled buffer must not be used.
             if let Err(error) = getrandom::fill(random) {
                 random.clear();
                 return Err(error.into());
@@ -108,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// Seals in the same form with the independent cipher.
+    /// Seals in the same layout with the independent implementation.
     fn theirs(key: &[u8; 32], nonce: [u8; NONCE], place: &[u8], plain: &[u8]) -> Vec<u8> {
         let mut sealed = plain.to_vec();
         let cipher = XChaCha20Poly1305::new(key.into());

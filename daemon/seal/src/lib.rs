@@ -1,6 +1,7 @@
-//! The cipher of an encrypted store: what it seals opens only with the data key, and only in the place that it was sealed for.
+//! The cipher of an encrypted store. Sealed data can be opened only with the data key and only in the place that it was
+//! sealed for.
 //!
-//! Each use has a key of its own, derived from the data key, so that a value cannot pass for a frame.
+//! Each use has its own key, derived from the data key, so that a value cannot be passed off as a frame.
 
 mod cipher;
 mod packed;
@@ -16,10 +17,11 @@ use zeroize::Zeroizing;
 
 use sha2::{Digest as _, Sha256};
 
-/// The number of the data key in headers and envelopes; 0 is none.
+/// The number of the data key in headers and envelopes; 0 means no key.
 pub const KEY_ID: u16 = 1;
 
-/// Returns what stands in a key for a name that must not be read there when values are sealed. `key` is empty while they are plain.
+/// Returns the bytes that replace a name in a database key, so that the name cannot be read there when values are
+/// sealed. `key` is empty while values are stored in plain.
 #[must_use]
 pub fn blind(key: &[u8], name: &str) -> [u8; 16] {
     let hasher = Sha256::new().chain_update(b"satchel blind\0").chain_update(key).chain_update(b"\0");
@@ -28,65 +30,65 @@ pub fn blind(key: &[u8], name: &str) -> [u8; 16] {
     first
 }
 
-/// The key under which all of a store is sealed.
+/// The key under which an entire store is sealed.
 #[derive(Clone)]
 pub struct DataKey(Zeroizing<[u8; DataKey::BYTES]>);
 
 impl DataKey {
-    /// Its length.
+    /// The length in bytes.
     pub const BYTES: usize = 32;
 
-    /// Makes a new one.
+    /// Creates a random key.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system provides no randomness.
     pub fn random() -> io::Result<Self> {
         let mut key = Zeroizing::new([0; Self::BYTES]);
         getrandom::fill(key.as_mut_slice())?;
         Ok(Self(key))
     }
 
-    /// Takes the bytes of one.
+    /// Creates a key from its bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
         Self(Zeroizing::new(*bytes))
     }
 
-    /// Returns the bytes, to be wrapped.
+    /// Returns the bytes of the key, for wrapping.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
     }
 
-    /// Seals the key itself with another key; `place` says what for.
+    /// Seals this key with another key; `place` states the purpose.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system provides no randomness.
     pub fn wrap(&self, with: &[u8; Self::BYTES], place: &[u8]) -> io::Result<Vec<u8>> {
         Cipher::new(with).seal(place, self.0.as_slice())
     }
 
-    /// Opens a wrapped key; `None` if it was wrapped with another key, or for something else.
+    /// Opens a wrapped key. Returns `None` if it was wrapped with another key or for another purpose.
     #[must_use]
     pub fn unwrap(wrapped: &[u8], with: &[u8; Self::BYTES], place: &[u8]) -> Option<Self> {
         let bytes = Zeroizing::new(Cipher::new(with).open(place, wrapped.to_vec())?);
         Some(Self::from_bytes(bytes.as_slice().try_into().ok()?))
     }
 
-    /// Returns a key of one use.
+    /// Returns the key for one use.
     fn subkey(&self, context: &str) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(blake3::derive_key(context, self.0.as_slice()))
     }
 }
 
-/// No byte of it.
+/// Shows no byte of the key.
 impl fmt::Debug for DataKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DataKey(…)")
     }
 }
 
-/// What a store seals with. Clones share it.
+/// The ciphers and keys that a store seals with. Clones share them.
 #[derive(Clone)]
 pub struct Seal(Arc<Ciphers>);
 
@@ -99,7 +101,7 @@ struct Ciphers {
 }
 
 impl Seal {
-    /// Seals with keys derived from `key`.
+    /// Derives all keys from `key`.
     #[must_use]
     pub fn new(key: &DataKey) -> Self {
         Self(Arc::new(Ciphers {
@@ -123,18 +125,18 @@ impl Seal {
         &self.0.blobs
     }
 
-    /// Returns what stands in a key of the database for a name.
+    /// Returns the bytes that replace a name in a key of the database.
     pub fn blind(&self, name: &str) -> [u8; 16] {
         blind(self.0.names.as_slice(), name)
     }
 
-    /// Returns the name of the file of an attachment: its hash would tell who has the same file.
+    /// Returns the file name of an attachment. The plain hash would reveal who has the same file.
     pub fn blob_name(&self, sha256: &[u8; 32]) -> [u8; 32] {
         *blake3::keyed_hash(&self.0.blob_names, sha256).as_bytes()
     }
 }
 
-/// No byte of it.
+/// Shows no byte of the keys.
 impl fmt::Debug for Seal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seal(…)")

@@ -1,5 +1,5 @@
-//! What an import has to hold until its end: packed, as an export brings tens of thousands of pieces that look alike, and in a temporary
-//! file beyond what memory is meant for.
+//! Data that an import has to hold until its end. It is compressed, because an export contains tens of thousands of
+//! similar pieces, and goes to a temporary file once the memory budget is used up.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -8,34 +8,34 @@ use super::Scratch;
 /// The key of a piece.
 pub type Key = [u8; 16];
 
-/// Why pieces cannot be taken, or do not come back.
+/// Why pieces cannot be stored or read back.
 #[derive(Debug, thiserror::Error)]
 pub enum PackedError {
-    /// A bug.
+    /// A bug in Satchel.
     #[error("what was put aside cannot be packed or read back; please report this")]
     Unreadable,
-    /// The disk.
+    /// The temporary file cannot be used.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[from] std::io::Error),
 }
 
-/// Bytes that are packed together; they are unpacked for each piece of them that is read out of order.
+/// Bytes that are compressed as one block. Reading a piece out of order decompresses its whole block.
 const BLOCK: usize = 16 << 10;
-/// How hard: it is done while an export is read.
+/// zstd compression level. It is low because compression runs while an export is read.
 const LEVEL: i32 = 1;
-/// Packed bytes that stay in memory.
+/// Compressed bytes that stay in memory.
 const IN_MEMORY: usize = 32 << 20;
 
-/// Pieces of bytes, by their keys.
+/// Byte strings by key, compressed.
 #[derive(Default)]
 pub struct Packed {
     places: BTreeMap<Key, Place>,
     blocks: Vec<Block>,
     open: Vec<u8>,
-    /// Packed bytes that are in memory.
+    /// Compressed bytes that are in memory.
     held: usize,
     scratch: Option<Scratch>,
-    /// The block that was unpacked last.
+    /// The block that was decompressed last.
     last: RefCell<Option<(u32, Vec<u8>)>>,
 }
 
@@ -48,7 +48,7 @@ struct Place {
 
 struct Block {
     packed: Bytes,
-    /// Bytes that it unpacks to.
+    /// The uncompressed length in bytes.
     length: u32,
 }
 
@@ -58,10 +58,10 @@ enum Bytes {
 }
 
 impl Packed {
-    /// Takes a piece; of two under one key the later stays.
+    /// Stores a piece. If the key is already in use, the new piece replaces the old one.
     ///
     /// # Errors
-    /// When the temporary file cannot be written, or the piece is longer than 4 GiB.
+    /// If the temporary file cannot be written, or the piece is longer than 4 GiB.
     pub fn insert(&mut self, key: Key, json: &[u8]) -> Result<(), PackedError> {
         let place = Place {
             block: short(self.blocks.len())?,
@@ -76,7 +76,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Forgets the piece under `key`.
+    /// Removes the piece under `key`.
     pub fn remove(&mut self, key: &Key) {
         self.places.remove(key);
     }
@@ -99,38 +99,38 @@ impl Packed {
         Ok(())
     }
 
-    /// The piece under `key`, if there is one.
+    /// Returns the piece under `key`, if there is one.
     ///
     /// # Errors
-    /// When the temporary file cannot be read.
+    /// If the temporary file cannot be read.
     pub fn get(&self, key: &Key) -> Result<Option<Vec<u8>>, PackedError> {
         self.places.get(key).map(|place| self.read(*place, <[u8]>::to_vec)).transpose()
     }
 
-    /// Whether there is a piece under `key`.
+    /// Returns whether there is a piece under `key`.
     pub fn holds(&self, key: &Key) -> bool {
         self.places.contains_key(key)
     }
 
-    /// All keys, in order.
+    /// Returns all keys, in order.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         self.places.keys()
     }
 
-    /// How many pieces there are.
+    /// Returns the number of pieces.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no pieces.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// All pieces, in the order of their keys; a block is unpacked for each of them.
+    /// Calls `each` for all pieces in key order. This decompresses a block for each piece.
     ///
     /// # Errors
-    /// As [`Packed::get`], and those of `each`.
+    /// Those of [`Packed::get`] and of `each`.
     pub fn each_by_key<E: From<PackedError>>(
         &self,
         mut each: impl FnMut(Key, &[u8]) -> Result<(), E>,
@@ -138,10 +138,10 @@ impl Packed {
         self.places.iter().try_for_each(|(key, place)| self.read(*place, |json| each(*key, json))?)
     }
 
-    /// All pieces, in the order in which they lie.
+    /// Calls `each` for all pieces in the order in which they are stored.
     ///
     /// # Errors
-    /// As [`Packed::get`], and those of `each`.
+    /// Those of [`Packed::get`] and of `each`.
     pub fn each<E: From<PackedError>>(
         &self,
         mut each: impl FnMut(Key, &[u8]) -> Result<(), E>,
@@ -233,7 +233,7 @@ mod tests {
         let mut pieces = Packed::default();
         let mut state = 1_u64;
         let mut random = |_| {
-            // Not to be packed.
+            // Incompressible bytes.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 56) as u8
         };

@@ -1,11 +1,11 @@
-//! A temporary file for what does not fit into memory.
+//! A temporary file for data that does not fit into memory.
 
 use std::{fs::File, io, os::unix::fs::FileExt as _};
 
 use super::{Cipher, DataKey, cipher::OVERHEAD};
 
-/// An unnamed file in the system's temporary directory. Its contents are encrypted with a key that exists only in this process, so
-/// that nothing readable is left on the disk, however the process ends.
+/// An unnamed file in the system's temporary directory. Its contents are encrypted with a key that exists only in this
+/// process, so that no readable data is left on the disk, however the process ends.
 pub struct Scratch {
     file: File,
     cipher: Cipher,
@@ -13,19 +13,19 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Creates an empty one.
+    /// Creates an empty temporary file.
     ///
     /// # Errors
-    /// When the file cannot be created, or the system gives no randomness.
+    /// If the file cannot be created, or the system provides no randomness.
     pub fn new() -> io::Result<Self> {
         let key = DataKey::random()?;
         Ok(Self { file: tempfile::tempfile()?, cipher: Cipher::new(key.as_bytes()), end: 0 })
     }
 
-    /// Appends a block and returns where it starts.
+    /// Appends a block and returns its start.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn append(&mut self, block: &[u8]) -> io::Result<u64> {
         let start = self.end;
         let sealed = self.cipher.seal(&start.to_le_bytes(), block)?;
@@ -37,7 +37,7 @@ impl Scratch {
     /// Reads the block of `length` bytes that was appended at `start`.
     ///
     /// # Errors
-    /// When the file cannot be read, or does not hold what was written.
+    /// If the file cannot be read, or does not contain what was written.
     pub fn read(&self, start: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut sealed = vec![0; length + OVERHEAD];
         self.file.read_exact_at(&mut sealed, start)?;

@@ -1,4 +1,4 @@
-//! Settings: what was typed in `satchel.toml`, and what the program runs on.
+//! Settings: the content of `satchel.toml`, and the checked configuration that the program runs on.
 
 mod confidence;
 mod typed;
@@ -32,66 +32,66 @@ use satchel_source::{
 };
 use satchel_watch::{SpecError, WatchSpec, Watching};
 
-/// MiB that the engine may keep in memory.
+/// Default memory limit of the storage engine, in MiB.
 const CACHE_MIB: u64 = 32;
-/// MiB at which a log file is set aside.
+/// Default size at which a log file is rotated, in MiB.
 const LOG_MIB: u64 = 10;
-/// Log files set aside that are kept.
+/// Default number of rotated log files to keep.
 const LOG_FILES: u32 = 5;
-/// Most log files that may be kept; each costs a rename when one more is set aside.
+/// Largest number of rotated log files; each costs a rename at every rotation.
 const MAX_LOG_FILES: u32 = 100;
-/// Full exports of a schedule that stay.
+/// Default number of full exports of a schedule to keep.
 const KEEP: usize = 3;
 
-/// What the program runs on; every value is there and checked.
+/// The configuration that the program runs on; every value is present and checked.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where everything is kept.
+    /// The data directory.
     pub data_dir: PathBuf,
-    /// Where the socket goes when the data directory's path is too long for one.
+    /// The folder for the socket if the path of the data directory is too long for a socket address.
     pub runtime_dir: PathBuf,
-    /// What an import may unpack.
+    /// Limits on the data that an import may unpack.
     pub intake: Limits,
-    /// Bytes that the engine may keep in memory.
+    /// Bytes that the storage engine may keep in memory.
     pub cache_bytes: u64,
     /// Where a daemon logs, and how much.
     pub log: LogConfig,
-    /// Which folders are watched; nothing is before `active` is set.
+    /// The folders to watch; none is watched unless `active` is set.
     pub watching: Watching,
-    /// What `~` means in a path of the file.
+    /// The home folder that `~` stands for in paths of the file.
     pub home: Option<PathBuf>,
-    /// Who exports say that their owner is; none: the signing key.
+    /// The DID of the owner in exports; `None` means that of the signing key.
     pub owner_did: Option<String>,
     /// When an incremental export becomes a full one.
     pub renewal: Renewal,
-    /// What the daemon exports by itself; none: nothing.
+    /// The scheduled exports of the daemon, if any.
     pub regular: Option<Regular>,
-    /// Where the types of your own are written down; stands in exports.
+    /// The address where the user's custom types are documented; it is written into exports.
     pub type_registry: Option<String>,
-    /// How confidence fades on reads.
+    /// How confidence decays on reads.
     pub fading: Fading,
-    /// What opens the data directory if it is encrypted.
+    /// The key or passphrase that unlocks an encrypted data directory.
     pub unlock: Unlock,
-    /// Where compiled importers are kept; none: they are compiled at each start.
+    /// The cache of compiled importers; without one they are compiled at each start.
     pub code_cache: Option<CodeCache>,
-    /// Whether a data directory of another user is opened.
+    /// Whether to open a data directory that another user owns.
     pub allow_other_owner: bool,
 }
 
 /// Where a daemon logs, and how much.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
-    /// None: what the command line says.
+    /// The level; `None` means the level of the command line.
     pub level: Option<LogLevel>,
-    /// None: stderr.
+    /// The log file; `None` means stderr.
     pub file: Option<PathBuf>,
-    /// Bytes at which the file is set aside and a new one begun.
+    /// Bytes at which the file is rotated.
     pub max_bytes: u64,
-    /// How many set aside are kept.
+    /// Number of rotated files to keep.
     pub keep: u32,
 }
 
-/// How much is logged.
+/// The log level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
@@ -101,62 +101,62 @@ pub enum LogLevel {
     Debug,
 }
 
-/// What other settings do to a daemon that runs, by the names of their keys.
+/// The effect of changed settings on a running daemon, by the names of their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// These apply at once.
+    /// Keys that apply at once.
     pub now: Vec<&'static str>,
-    /// These apply at the next start.
+    /// Keys that apply at the next start.
     pub later: Vec<&'static str>,
 }
 
-/// Why the settings cannot be used.
+/// The reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration {path:?}")]
     Read { path: PathBuf, source: std::io::Error },
-    /// The file is not TOML, or has a key that is not known.
+    /// The file is not TOML, or has an unknown key.
     #[error("the configuration {path:?} is not valid: {problem}")]
     Syntax { path: PathBuf, problem: String },
-    /// A key that there is not.
+    /// The file has an unknown key.
     #[error("the configuration {path:?} has the unknown key {key:?} in line {line}; {advice}")]
     UnknownKey { path: PathBuf, key: String, line: usize, advice: String },
-    /// A path that would mean another file in every folder.
+    /// A path is relative, so that it would mean another file in every folder.
     #[error("{key} in the configuration must be an absolute path, not {found:?}")]
     Relative { key: &'static str, found: PathBuf },
-    /// An output among the data.
+    /// An output is inside the data directory.
     #[error("{key} in the configuration cannot be used: {problem}")]
     Inside { key: &'static str, problem: DataDirError },
-    /// A value makes no sense.
+    /// A value is out of range.
     #[error("{key} in the configuration must be 1 to {most}, not {found}")]
     Value { key: &'static str, most: u64, found: u64 },
-    /// A folder cannot be watched as it stands there.
+    /// A folder cannot be watched as specified.
     #[error("[[watch]] in the configuration: {0}")]
     Watch(#[source] SpecError),
-    /// A platform that no importer reads.
+    /// No importer reads this platform.
     #[error("[[watch]] providers in the configuration names {found:?}, which no importer reads; {advice}")]
     Provider { found: String, advice: String },
-    /// A text that is no DID, or one that names another key.
+    /// The text is not a DID, or it names another key.
     #[error(
         "[owner] did in the configuration is no DID that can stand for you: {found:?}; write one such as did:web:example.org, or leave it out for that of the signing key"
     )]
     Did { found: String },
-    /// A text that is no schedule.
+    /// The text is not a schedule.
     #[error("[export] schedule in the configuration: {0}")]
     Schedule(#[from] NoSchedule),
-    /// A schedule without a place, or a place that is not one.
+    /// A schedule has no folder, or its folder is not an absolute path.
     #[error("[export] schedule in the configuration needs a folder with an absolute path: folder = \"/…\"")]
     Folder,
-    /// What only a schedule makes use of.
+    /// A key has an effect only with a schedule.
     #[error(
         "[export] {key} in the configuration does nothing without a schedule: add schedule = \"daily 03:00\", or leave it out"
     )]
     NoSchedule { key: &'static str },
-    /// A text that is no recipient.
+    /// The text is not a recipient.
     #[error("[export] encrypt-to in the configuration: {0}")]
     EncryptTo(#[from] EnvelopeError),
-    /// A registry of types that is nowhere.
+    /// The type registry is not a web address.
     #[error(
         "[export] type-registry in the configuration must be an address such as https://example.org/types, not {found:?}"
     )]
@@ -164,7 +164,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// The defaults for a data directory.
+    /// Returns the defaults for a data directory.
     pub fn new(data_dir: PathBuf, runtime_dir: PathBuf) -> Self {
         let log = LogConfig { level: None, file: None, max_bytes: LOG_MIB << 20, keep: LOG_FILES };
         Self {
@@ -186,11 +186,11 @@ impl Config {
         }
     }
 
-    /// What changes in a daemon that runs on these settings when it gets `new` ones.
+    /// Returns the settings that change in a running daemon when it gets the configuration `new`.
     #[must_use]
     pub fn changes(&self, new: &Self) -> Changes {
-        // Every field is named, so that a new one fails to compile until someone decides. Where the data lies is not in
-        // the file.
+        // Every field is named, so that a new one fails to compile until someone decides. The location of the data is
+        // not set in the file.
         let Self {
             data_dir: _,
             runtime_dir: _,
@@ -234,7 +234,7 @@ impl Config {
         Changes { now: named(&now), later: named(&later) }
     }
 
-    /// The settings as they are typed; what is not set has no default that could be typed.
+    /// Returns the settings in the form of the file. Settings that are not set and have no default stay empty.
     pub fn typed(&self) -> impl Serialize {
         Typed {
             import: Import {
@@ -260,10 +260,10 @@ impl Config {
         }
     }
 
-    /// Takes what `path` sets. A file that was not `named` by the person may be absent.
+    /// Applies the settings of the file at `path`. A file that the user did not name (`named` is false) may be missing.
     ///
     /// # Errors
-    /// When the file cannot be read or used.
+    /// If the file cannot be read or used.
     pub fn with_file(self, path: &Path, named: bool) -> Result<Self, ConfigError> {
         let read = plain_file::open_given(path).and_then(|file| {
             let mut text = String::new();
@@ -311,7 +311,7 @@ impl Config {
         Ok(self)
     }
 
-    /// What stands already was said with a flag, which goes before the file.
+    /// Applies the security settings. Values that are already set come from flags, which take precedence over the file.
     fn security(&mut self, typed: SecuritySection) -> Result<(), ConfigError> {
         let SecuritySection { key_file, passphrase_file } = typed;
         let absolute = |key: &'static str, path: Option<PathBuf>| match path.map(|path| self.at_home(path)) {
@@ -353,7 +353,7 @@ impl Config {
         let recipients = encrypt_to.unwrap_or_default();
         Lock::parse(&recipients, None)?;
         let Some(schedule) = schedule else {
-            // Whoever names a place waits for files in it.
+            // A user who sets one of these keys expects exports.
             let said = [
                 ("folder", folder.is_some()),
                 ("keep", keep.is_some()),
@@ -370,13 +370,13 @@ impl Config {
         Ok(())
     }
 
-    /// Refuses an output that would lie among the data.
+    /// Refuses an output path inside the data directory.
     fn outside(&self, key: &'static str, path: &Path) -> Result<(), ConfigError> {
         let inside = data_dir::refuse_inside(&self.data_dir, path);
         inside.map_err(|problem| ConfigError::Inside { key, problem })
     }
 
-    /// The path that is meant, where `~` stands for the person's home.
+    /// Replaces a leading `~` by the user's home folder.
     fn at_home(&self, path: PathBuf) -> PathBuf {
         match (path.strip_prefix("~"), &self.home) {
             (Ok(rest), Some(home)) => home.join(rest),
@@ -403,13 +403,13 @@ impl Config {
     }
 }
 
-/// A DID as PAM's schema has them.
+/// Checks that the text is a DID as in PAM's schema.
 fn checked_did(did: String) -> Result<String, ConfigError> {
     let parts = did.strip_prefix("did:").and_then(|rest| rest.split_once(':'));
     let named = |method: &str| {
         !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
-    // The key's own DID is the default, and another key's would never fit the signature.
+    // The key's own DID is the default, and the DID of another key would never match the signature.
     let fits = parts.is_some_and(|(method, id)| named(method) && method != "key" && !id.is_empty());
     let plain = !did.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#');
     if fits && plain { Ok(did) } else { Err(ConfigError::Did { found: did }) }

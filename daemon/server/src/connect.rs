@@ -1,4 +1,4 @@
-//! How a client reaches the daemon of a data directory.
+//! Connections of a client to the daemon of a data directory.
 
 use std::{
     error::Error,
@@ -17,38 +17,38 @@ use crate::serve::{self, SocketError};
 /// A local socket answers at once or not at all.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a client has no daemon.
+/// The reason why a client cannot connect to a daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nothing listens on the socket of the data directory.
+    /// No process listens on the socket of the data directory.
     #[error("no daemon runs on {dir:?}; start one by `satchel serve`")]
     NotRunning { dir: PathBuf },
     /// The process at the other end belongs to another user.
     #[error("{path:?} is served by user {uid}, not by you; remove it if you do not know it")]
     Foreign { path: PathBuf, uid: u32 },
-    /// Where the socket is cannot be read.
+    /// The location of the socket cannot be read.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// Somebody listens, but no connection comes about.
+    /// A process listens, but the connection fails.
     #[error("cannot connect to {path:?}")]
     Failed { path: PathBuf, source: Box<dyn Error + Send + Sync> },
 }
 
-/// The way to a daemon inside this process that has no socket, as its disk takes none.
+/// A connector to a daemon inside this process. Such a daemon has no socket because its disk cannot hold one.
 #[derive(Clone, Debug)]
 pub struct Inside(mpsc::Sender<UnixStream>);
 
 impl Inside {
-    /// The way, and where its connections arrive.
+    /// Returns the connector, and the receiver of its connections.
     pub(crate) fn new() -> (Self, mpsc::Receiver<UnixStream>) {
         let (sender, receiver) = mpsc::channel(1);
         (Self(sender), receiver)
     }
 
-    /// Connects.
+    /// Connects to the daemon.
     ///
     /// # Errors
-    /// When the daemon has ended.
+    /// If the daemon has ended.
     pub async fn connect(self) -> Result<Channel, ConnectError> {
         let connector = service_fn(move |_: Uri| {
             let arrivals = self.0.clone();
@@ -70,7 +70,7 @@ impl Inside {
 /// Connects to the daemon of `data_dir`.
 ///
 /// # Errors
-/// [`ConnectError::NotRunning`] when nothing listens: no socket, or one that a killed daemon left.
+/// [`ConnectError::NotRunning`] if no process listens: there is no socket, or a killed daemon left it behind.
 pub async fn connect(data_dir: &Path) -> Result<Channel, ConnectError> {
     let not_running = || ConnectError::NotRunning { dir: data_dir.to_owned() };
     let path = serve::socket_path(data_dir)?.ok_or_else(not_running)?;
@@ -83,10 +83,10 @@ pub async fn connect(data_dir: &Path) -> Result<Channel, ConnectError> {
 /// Connects to the daemon that listens on the socket `path`, wherever its data directory is.
 ///
 /// # Errors
-/// When nothing listens there, or somebody else does.
+/// If no process listens there, or a process of another user does.
 pub async fn connect_socket(path: &Path) -> Result<Channel, ConnectError> {
     let path = path.to_owned();
-    // The first stream is opened here, so that its error keeps its kind.
+    // Open the first stream here, so that its error keeps its kind.
     drop(open(&path).await?);
     let target = path.clone();
     let connector = service_fn(move |_: Uri| {

@@ -1,6 +1,6 @@
-//! The daemon's gRPC face: services over store, imports and exports.
+//! The gRPC interface of the daemon: services over store, imports and exports.
 //!
-//! **Invariant:** generated types stay in `grpc::wire` and the service files; other modules see the daemon's own.
+//! **Invariant:** generated types stay in `grpc::wire` and the service files; other modules use the daemon's own types.
 
 mod accept;
 mod admin;
@@ -59,12 +59,12 @@ use crate::{
     serve::{Listener, Place},
 };
 
-/// How long open calls may go on after the stop; a client that reads slowly must not hold the daemon.
+/// How long open calls may continue after a stop, so that a client that reads slowly does not delay the daemon.
 const GRACE: Duration = Duration::from_secs(5);
-/// Between two marks on the socket that it is in use; cleaners of temporary files count in days.
+/// Time between two updates of the socket's modification time. Cleaners of temporary files count in days.
 const TOUCH_EVERY: Duration = Duration::from_hours(1);
 
-/// The names that health is asked for; the empty one stands for the whole daemon.
+/// The service names for the health service; the empty one stands for the whole daemon.
 const SERVICES: [&str; 8] = [
     "",
     memory_service_server::SERVICE_NAME,
@@ -76,50 +76,50 @@ const SERVICES: [&str; 8] = [
     admin_service_server::SERVICE_NAME,
 ];
 
-/// What the services serve. Clones share one.
+/// The state that the services share. Clones share one.
 #[derive(Clone)]
 pub struct Core {
     pub store: Store,
     pub plugins: Arc<Plugins>,
     pub imports: Imports,
-    /// Long work other than imports.
+    /// Long-running operations other than imports.
     pub operations: Operations,
     pub watch: Watch,
     pub exports: Exports,
     pub clock: Arc<dyn Clock>,
-    /// Seals page tokens; the same for the life of the data directory.
+    /// Seals page tokens; it stays the same as long as the data directory exists.
     pub page_key: PageKey,
     pub data_dir: PathBuf,
     /// Microseconds since the Unix epoch.
     pub started_at: i64,
-    /// How confidence fades on reads.
+    /// How confidence decays on reads.
     pub fading: Fading,
-    /// Long conversations that are being read.
+    /// Long conversations that were read recently.
     pub recent: Recent,
 }
 
-/// Why serving ended other than by the stop.
+/// The reason why serving ended other than by a stop.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The transport failed.
     #[error("the socket can no longer be served")]
     Transport(#[source] tonic::transport::Error),
-    /// A bug: the contract's descriptors do not read.
+    /// A bug: the descriptors of the gRPC contract cannot be read.
     #[error("the descriptors of the gRPC contract cannot be read; please report this")]
     Descriptors(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Serves `core` on `listener` until `stop`; open calls then have a few seconds to end, or until `hurry`.
+/// Serves `core` on `listener` until `stop`. Open calls then have a few seconds to finish, or until `hurry`.
 ///
 /// # Errors
-/// When the transport fails.
+/// If the transport fails.
 pub async fn serve(
     core: Core,
     listener: Listener,
     stop: impl Future<Output = ()> + Send,
     hurry: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    // The place goes, and with it the socket's file, when serving has ended.
+    // When serving has ended, the place is dropped, which removes the socket's file.
     let (socket, place) = listener.into_parts();
     let incoming = accept::incoming(socket, accept::most());
     tokio::select! {
@@ -128,10 +128,10 @@ pub async fn serve(
     }
 }
 
-/// As [`serve`], for this process alone: what it sends are the other ends of its connections.
+/// Does the same as [`serve`] for clients in this process, which send the other ends of their connections.
 ///
 /// # Errors
-/// As [`serve`].
+/// As for [`serve`].
 pub async fn serve_inside(
     core: Core,
     streams: mpsc::Receiver<UnixStream>,
@@ -155,7 +155,7 @@ where
     let (health, router) = router(core, stopped.clone()).await?;
     let mut ended = stopped;
     let ended = async move {
-        // A sender that is gone is a stop too.
+        // A dropped sender counts as a stop too.
         drop(ended.wait_for(|stopping| *stopping).await);
     };
     let serving = router.serve_with_incoming_shutdown(incoming, ended);
@@ -174,7 +174,7 @@ where
     }
 }
 
-/// Never ends.
+/// Keeps marking the socket as in use; never returns.
 async fn keep_in_use(place: &Place) {
     loop {
         tokio::time::sleep(TOUCH_EVERY).await;
@@ -184,7 +184,7 @@ async fn keep_in_use(place: &Place) {
     }
 }
 
-/// Puts limits on a generated server; they are methods of each server type, not of a trait.
+/// Applies the size limits to a generated server. They are methods of each server type, not of a trait.
 macro_rules! limited {
     ($server:ident, $service:expr) => {
         $server::new($service)
@@ -207,7 +207,7 @@ async fn router(
     };
     let unreadable = |error: tonic_reflection::server::Error| ServeError::Descriptors(error.into());
     let reflection = descriptors().build_v1().map_err(unreadable)?;
-    // Clients older than v1, such as grpcurl 1.8.6, ask for nothing else.
+    // Older clients, such as grpcurl 1.8.6, know only v1alpha.
     let old_reflection = descriptors().build_v1alpha().map_err(unreadable)?;
     set_health(&health, ServingStatus::Serving).await;
     let owner = rustix::process::geteuid().as_raw();

@@ -1,5 +1,5 @@
-//! Where this process logs: to stderr as a terminal shows it, to stderr as the system journal takes it, or to a file of
-//! bounded size.
+//! The log of this process: to stderr in the form for terminals, to stderr in the form for the system journal, or to a
+//! file of limited size.
 
 mod journal;
 mod rotated;
@@ -17,31 +17,31 @@ use tracing_subscriber::{
 use self::{journal::Journal, rotated::Rotated};
 use crate::config::{LogConfig, LogLevel};
 
-/// Where events go.
+/// The destination of log events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTarget {
-    /// For a person's eyes.
+    /// Stderr, for people to read.
     Stderr { color: bool },
-    /// Stderr is the system journal, which knows the time itself and reads the level from the line.
+    /// Stderr is the system journal, which adds the time itself and reads the level from the line.
     Journal,
-    /// A file that is set aside when it is full.
+    /// A file that is rotated when it is full.
     File { path: PathBuf, max_bytes: u64, keep: u32 },
 }
 
-/// How much is logged, as flags and environment say it; what they leave open is the configuration's.
+/// The log level from flags and environment. If they set none, the configuration decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verbosity {
-    /// `SATCHEL_LOG`, which goes before all else.
+    /// `SATCHEL_LOG`, which takes precedence over everything else.
     pub directives: Option<String>,
     /// How often `-v` was given.
     pub verbose: u8,
     /// `-q`.
     pub quiet: bool,
-    /// A daemon tells more than a command.
+    /// Whether this is a daemon, which logs more than a command.
     pub daemon: bool,
 }
 
-/// The running log. Without one, nothing is logged.
+/// The running log. The default value logs nothing.
 #[derive(Default)]
 pub struct Log {
     verbosity: Verbosity,
@@ -49,7 +49,8 @@ pub struct Log {
 }
 
 impl LogTarget {
-    /// Chooses for a daemon that logs as `config` says. `journal` is the variable in which systemd names the journal's stream.
+    /// Returns the target of a daemon with the log settings `config`. `journal` is the variable in which systemd names
+    /// the journal's stream.
     pub fn of(config: &LogConfig, journal: Option<&str>, color: bool) -> Self {
         match &config.file {
             Some(path) => Self::File { path: path.clone(), max_bytes: config.max_bytes, keep: config.keep },
@@ -60,7 +61,7 @@ impl LogTarget {
 }
 
 impl Verbosity {
-    /// What the filter is made of.
+    /// Returns the directives for the filter.
     fn directives(&self, configured: Option<LogLevel>) -> String {
         if let Some(directives) = &self.directives {
             return directives.clone();
@@ -77,19 +78,19 @@ impl Verbosity {
             LogLevel::Info => "info",
             LogLevel::Debug => "debug",
         };
-        // wasmtime's cache logs errors about files that went with the cache folder of this process.
+        // wasmtime's cache logs errors about files that were removed with the cache folder of this process.
         format!("warn,wasmtime_internal_cache=off,satchel={word}")
     }
 
-    /// Checks what the environment says.
+    /// Checks the directives from the environment.
     ///
     /// # Errors
-    /// What is wrong with it: a level that there is not, or a filter that does not read.
+    /// The problem: an unknown level, or a filter that cannot be parsed.
     pub fn check(&self) -> Result<(), String> {
         let Some(directives) = &self.directives else { return Ok(()) };
         for part in directives.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let level = part.rsplit_once('=').map_or(part, |(_, level)| level).trim();
-            // The filter takes any other single word for the name of a part of the program, and would log nothing of ours.
+            // The filter takes any other single word for the name of a module, and would log nothing of ours.
             let part_of_ours = part == level && (part.starts_with("satchel") || part.contains(['[', ':']));
             if !part_of_ours && level.parse::<LevelFilter>().is_err() {
                 return Err(format!(
@@ -110,12 +111,12 @@ impl Log {
     /// Starts the log of this process.
     ///
     /// # Errors
-    /// When the log file cannot be made.
+    /// If the log file cannot be created.
     pub fn start(target: LogTarget, verbosity: Verbosity, configured: Option<LogLevel>) -> io::Result<Self> {
         let (filter, handle) = reload::Layer::new(verbosity.filter(configured));
         let registry = tracing_subscriber::registry().with(filter);
-        // An event that cannot be written is let go. To tell of it on the same closed stderr would panic in whatever thread
-        // the event comes from, and sled waits for ever for one of its own that dies so.
+        // An event that cannot be written is dropped. To report it on the same closed stderr would panic in the thread
+        // of the event, and sled waits for ever for one of its own threads that dies this way.
         let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
         let layer = match target {
             LogTarget::Stderr { color } => layer.with_ansi(color).with_writer(io::stderr).boxed(),
@@ -127,13 +128,13 @@ impl Log {
             }
         };
         if registry.with(layer).try_init().is_err() {
-            // Somebody else's process has a log already.
+            // The process already has a log.
             return Ok(Self::default());
         }
         Ok(Self { verbosity, filter: Some(handle) })
     }
 
-    /// Takes the level of other settings, where neither flags nor environment name one.
+    /// Applies the level of new settings, unless flags or environment set one.
     pub fn set_level(&self, configured: Option<LogLevel>) {
         let Some(filter) = &self.filter else { return };
         if let Err(error) = filter.reload(self.verbosity.filter(configured)) {
@@ -142,7 +143,7 @@ impl Log {
     }
 }
 
-/// Whether stderr is the stream that systemd names `device:inode`.
+/// Returns whether stderr is the stream that systemd names `device:inode`.
 fn stderr_is(stream: &str) -> bool {
     let Some((device, inode)) = stream.split_once(':') else { return false };
     rustix::fs::fstat(io::stderr().as_fd())

@@ -1,4 +1,4 @@
-//! Wires the rooms together and serves until told to stop; what `main` and every test call.
+//! Starts all parts of the daemon and serves until it is stopped; called by `main` and every test.
 
 use std::{
     future::{self, Future},
@@ -34,69 +34,72 @@ use crate::{
     supervisor::{self, Supervisor},
 };
 
-/// How long running imports may take to reach their next whole record when a process ends with its daemon; after that the
-/// store is closed under them. A record takes milliseconds; a fsync on a busy disk, or compiling the importers, takes seconds.
+/// How long running imports may take to reach their next complete record when a process ends with its daemon. After
+/// that the store is closed. A record takes milliseconds; an fsync on a busy disk, or compiling the importers, takes
+/// seconds.
 pub const DRAIN: Duration = Duration::from_secs(10);
-/// As good as for ever: whoever goes on after its daemon needs the data directory to be free.
+/// Practically no limit: a process that continues after its daemon needs the data directory to be free.
 const UNTIL_IT_ENDS: Duration = Duration::from_hours(24);
-/// How often it is looked whether an export of the schedule is due; short commands that serve by themselves end before.
+/// How often to check whether a scheduled export is due. Short commands that serve by themselves end before the first
+/// check.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// Told once the daemon answers.
+/// The details that are reported once the daemon answers.
 #[derive(Clone, Debug)]
 pub struct Ready {
-    /// Where it listens.
+    /// The path of its socket.
     pub socket: PathBuf,
-    /// What is worth knowing about the opening of the store.
+    /// Notices about the opening of the store.
     pub notices: Vec<String>,
-    /// The only way to it, if the disk takes no socket.
+    /// The only connector to the daemon, if the disk cannot hold a socket.
     pub inside: Option<Inside>,
 }
 
-/// What a daemon has to do with the process that it runs in.
+/// The connections of a daemon to the process that it runs in.
 pub struct Outside {
-    /// The settings. Whatever is sent later, equal or not, is a reload: the rooms take what may change while they run, and look
-    /// again at what they watch.
+    /// The settings. Every value that is sent later, changed or not, causes a reload: settings that may change at run
+    /// time are applied, and the watched folders are scanned again.
     pub settings: watch::Receiver<Config>,
-    /// The socket that the service manager made.
+    /// The socket that the service manager created.
     pub inherited: Option<UnixListener>,
-    /// Who is told that the daemon lives.
+    /// The service manager, which is told that the daemon is alive.
     pub supervisor: Supervisor,
-    /// How long that one waits for a sign of life.
+    /// How long the service manager waits for a sign of life.
     pub watchdog: Option<Duration>,
     /// How long a stop waits for running imports.
     pub drain: Duration,
-    /// Turns true when the stop must not take its time any more.
+    /// Becomes true when the stop must not wait any longer.
     pub hurry: watch::Receiver<bool>,
-    /// Whether to read what is there where nothing can be written. A daemon had better end, and be started again when it can.
+    /// Whether to serve read-only if nothing can be written. A daemon should end instead, and be started again when
+    /// writing is possible.
     pub reading: bool,
 }
 
-/// Why the daemon does not run.
+/// The reason why the daemon does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The data directory cannot be made or must not be used.
+    /// The data directory cannot be created or must not be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// The clock of the machine.
+    /// The clock of the machine is wrong.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What opens the store.
+    /// The store cannot be unlocked.
     #[error(transparent)]
     Vault(VaultError),
-    /// The ledger of imports.
+    /// The ledger of imports failed.
     #[error(transparent)]
     Ingest(#[from] IngestError),
-    /// The watched folders.
+    /// The watched folders failed.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// The socket.
+    /// The socket failed.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// The serving.
+    /// Serving failed.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// A bug.
@@ -105,7 +108,8 @@ pub enum RunError {
 }
 
 impl From<VaultError> for RunError {
-    /// A store that is in use is one, whoever finds it so.
+    /// Converts the error. An error of the store stays a store error, for example that the store is in use, whichever
+    /// module finds it.
     fn from(error: VaultError) -> Self {
         match error {
             VaultError::Store(error) => Self::Store(error),
@@ -114,11 +118,11 @@ impl From<VaultError> for RunError {
     }
 }
 
-/// Opens the data directory, serves it on its socket and stops in order when `stop` ends: first no new calls, then
-/// imports, then the store.
+/// Opens the data directory, serves it on its socket, and stops in order when `stop` completes: first it refuses new
+/// calls, then it ends imports, then it closes the store.
 ///
 /// # Errors
-/// When the directory is another's or in use, the store does not open, or the socket cannot be served.
+/// If the directory belongs to another user or is in use, the store cannot be opened, or the socket cannot be served.
 pub async fn run(
     config: Config,
     notice: impl FnMut(&OpenEvent) + Send + 'static,
@@ -134,10 +138,10 @@ pub async fn run(
     run_under(outside, notice, ready, stop).await
 }
 
-/// As [`run`], for a daemon that a service manager or a terminal steers.
+/// Does the same as [`run`], for a daemon that a service manager or a terminal controls.
 ///
 /// # Errors
-/// As [`run`].
+/// As for [`run`].
 pub async fn run_under(
     outside: Outside,
     notice: impl FnMut(&OpenEvent) + Send + 'static,
@@ -166,7 +170,7 @@ pub async fn run_under(
     }
     let stop = async {
         stop.await;
-        // While open calls end, so does the work.
+        // End the work while open calls finish.
         imports.refuse();
         operations.cancel_all();
     };
@@ -174,7 +178,7 @@ pub async fn run_under(
         served = door.serve(core, stop, hurried(hurry.clone())) => served,
         () = follow(&mut settings, &imports, &watch) => Ok(()),
         () = tell_alive(&supervisor, watchdog, &store) => Ok(()),
-        // An export that is being written ends by itself; the store is closed after it.
+        // An export that is being written finishes by itself; the store is closed after it.
         () = export_regularly(exports, regular) => Ok(()),
     };
     let work = (watch.clone(), imports.clone(), operations.clone());
@@ -182,10 +186,10 @@ pub async fn run_under(
     Ok(served?)
 }
 
-/// Where clients come in.
+/// The entry for clients.
 enum Door {
     Socket(Listener),
-    /// Only this process does: nothing can be written where the socket would be.
+    /// Only for clients in this process, because the socket's folder cannot be written.
     Inside(Inside, mpsc::Receiver<UnixStream>),
 }
 
@@ -222,8 +226,8 @@ impl Door {
     }
 }
 
-/// Lets running imports come to their next whole record and other work to its end, unless it has to go fast, and closes the
-/// store.
+/// Waits until running imports reach their next complete record and other work ends, unless `hurry` is set, and closes
+/// the store.
 async fn close(
     (watch, imports, operations): (Watch, Imports, Operations),
     store: Store,
@@ -247,7 +251,7 @@ async fn close(
     Ok(tokio::task::spawn_blocking(move || store.close()).await.map_err(|_| RunError::Panicked)??)
 }
 
-/// Gives the rooms what may change while they run, at each reload. Never ends.
+/// Applies the settings that may change at run time, at each reload. Never returns.
 async fn follow(settings: &mut watch::Receiver<Config>, imports: &Imports, watch: &Watch) {
     while settings.changed().await.is_ok() {
         let config = settings.borrow_and_update().clone();
@@ -260,12 +264,12 @@ async fn follow(settings: &mut watch::Receiver<Config>, imports: &Imports, watch
     future::pending::<()>().await;
 }
 
-/// Tells the service manager that the runtime answers and the store's writer is not stuck. Never ends.
+/// Tells the service manager that the runtime responds and the store's writer is not stuck. Never returns.
 async fn tell_alive(supervisor: &Supervisor, watchdog: Option<Duration>, store: &Store) {
     let Some(limit) = watchdog else { return future::pending().await };
     let probe = || async {
         let store = store.clone();
-        // The digest is read where the writer writes, so it waits for a commit that does not end.
+        // The digest is read under the same lock as writes, so it waits for a commit that hangs.
         if tokio::task::spawn_blocking(move || store.state_digest()).await.is_err() {
             tracing::error!("the store cannot be asked whether it is well");
             future::pending::<()>().await;
@@ -276,12 +280,12 @@ async fn tell_alive(supervisor: &Supervisor, watchdog: Option<Duration>, store: 
 
 async fn hurried(mut hurry: watch::Receiver<bool>) {
     if hurry.wait_for(|hurry| *hurry).await.is_err() {
-        // Nobody is left who could hurry us.
+        // The sender was dropped, so `hurry` can no longer be set.
         future::pending::<()>().await;
     }
 }
 
-/// Makes the exports of a schedule, if there is one; one that fails is told in the log and tried again. Never ends.
+/// Creates the scheduled exports, if there is a schedule. A failed export is logged and tried again. Never returns.
 async fn export_regularly(exports: Exports, plan: Option<Regular>) {
     let Some(plan) = plan else { return future::pending().await };
     loop {
@@ -361,7 +365,7 @@ fn open(
     ))
 }
 
-/// What a person should know of how the store opened.
+/// Returns a notice for the user about the opening of the store.
 fn told(event: &OpenEvent) -> Option<String> {
     match event {
         OpenEvent::Rebuilding { reason } => {

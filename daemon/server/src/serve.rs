@@ -1,8 +1,8 @@
-//! Where a daemon and its clients meet: the Unix socket of a data directory.
+//! The Unix socket of a data directory, where a daemon and its clients meet.
 //!
-//! The socket is `satchel.sock` in the data directory. Where that path is too long for a socket address, it lies in the
-//! runtime folder ([`runtime_folder`]), and `satchel.sock.path` in the data directory holds its path, so that clients find it
-//! whatever their environment says of runtime folders.
+//! The socket is `satchel.sock` in the data directory. If that path is too long for a socket address, the socket is in
+//! the runtime folder ([`runtime_folder`]), and `satchel.sock.path` in the data directory contains its path, so that
+//! clients find it whatever runtime folder their environment names.
 
 use std::{
     ffi::OsStr,
@@ -22,45 +22,45 @@ use tokio::net::UnixListener;
 
 const SOCKET: &str = "satchel.sock";
 const POINTER: &str = "satchel.sock.path";
-/// Longest socket path, in bytes: an address holds 107, and the socket is made under a longer name first.
+/// Longest socket path, in bytes: an address holds 107, and the socket is first created under a longer name.
 const MAX_PATH_BYTES: usize = 100;
-/// Longest pointer file that is read, in bytes; as long as a path may be.
+/// Longest pointer file that is read, in bytes: the longest possible path.
 const MAX_POINTER_BYTES: u64 = 4_096;
 
-/// Why there is no socket.
+/// The reason why there is no socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// The data directory's path is too long, and no runtime folder takes its place.
+    /// The path of the data directory is too long, and so is that of the runtime folder.
     #[error(
         "the path of {dir:?} is too long for a socket, and so is that of the runtime folder; use a shorter data directory"
     )]
     TooLong { dir: PathBuf },
-    /// Somebody else could put a socket in our place.
+    /// Another user could replace our socket.
     #[error(
         "{dir:?} must be closed to other users, and has mode {mode:03o}; run `chmod 700` on it, or remove it"
     )]
     OpenToOthers { dir: PathBuf, mode: u32 },
-    /// The runtime folder's name is taken by another user, a link or a file.
+    /// The name of the runtime folder is taken by another user, a link or a file.
     #[error(
         "{dir:?}, the folder for the socket, {problem}; use a shorter data directory, or set XDG_RUNTIME_DIR to a folder of your own with mode 0700"
     )]
     NotOurs { dir: PathBuf, problem: String },
-    /// The socket's place is taken by one that we have not made.
+    /// Another process listens at the place of the socket.
     #[error(
         "the service manager listens on {path:?}; start the daemon through it, by `satchel service install --now`, or take the service away by `satchel service uninstall`"
     )]
     Taken { path: PathBuf },
-    /// Clients would not find the socket that the service manager made.
+    /// Clients would not find the socket that the service manager created.
     #[error(
         "the service manager listens on {found:?}, but clients look for {expected:?}; run `satchel service install --now` again"
     )]
     Elsewhere { found: PathBuf, expected: PathBuf },
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("cannot {action} {path:?}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// A bound socket; it is removed when this is dropped, unless the service manager made it.
+/// A bound socket. It is removed when this is dropped, unless the service manager created it.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
@@ -72,23 +72,25 @@ pub struct Listener {
 pub(crate) struct Place {
     path: PathBuf,
     pointer: Option<PathBuf>,
-    /// The service manager made it, goes on listening when we end, and removes it itself.
+    /// Whether the service manager created the socket. It then keeps listening after we end, and removes the socket
+    /// itself.
     inherited: bool,
 }
 
 impl Listener {
-    /// Binds the socket of `data_dir`, mode 0600. A socket that a killed process left behind is replaced.
+    /// Binds the socket of `data_dir`, with mode 0600. A socket that a killed process left behind is replaced.
     ///
-    /// The caller holds the lock of the data directory (an open store), so that no living daemon loses its socket.
-    /// `runtime_dir` takes the socket when the path in `data_dir` is over 100 bytes; it must be ours and closed to others.
+    /// The caller holds the lock of the data directory (an open store), so that no running daemon loses its socket. The
+    /// socket is in `runtime_dir` if the path in `data_dir` is over 100 bytes; that folder must be ours and closed to
+    /// others.
     ///
     /// # Errors
-    /// Both paths too long, a runtime folder that others may write, a service manager that listens there already, or a file
-    /// system that refuses.
+    /// If both paths are too long, other users may write to the runtime folder, a service manager already listens
+    /// there, or the file system returns an error.
     pub fn bind(data_dir: &Path, runtime_dir: &Path) -> Result<Self, SocketError> {
         let place = place(data_dir, runtime_dir)?;
-        // No other daemon serves this directory: whoever listens there, or where a daemon with another runtime folder was to listen,
-        // holds the place for one.
+        // No other daemon serves this directory. A process that listens here, or where a daemon with another runtime
+        // folder would listen, reserves the place for a daemon.
         for path in socket_path(data_dir)?.into_iter().chain([place.path.clone()]) {
             if UnixStream::connect(&path).is_ok() {
                 return Err(SocketError::Taken { path });
@@ -99,10 +101,10 @@ impl Listener {
         Ok(Self { socket, place })
     }
 
-    /// Takes the socket that the service manager made for `data_dir`.
+    /// Takes over the socket that the service manager created for `data_dir`.
     ///
     /// # Errors
-    /// When it does not lie where clients of `data_dir` look, or the file system refuses.
+    /// If it is not where clients of `data_dir` look for it, or the file system returns an error.
     pub fn inherit(socket: StdListener, data_dir: &Path, runtime_dir: &Path) -> Result<Self, SocketError> {
         let mut place = place(data_dir, runtime_dir)?;
         place.inherited = true;
@@ -118,7 +120,7 @@ impl Listener {
         Ok(Self { socket, place })
     }
 
-    /// Returns where the socket is.
+    /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.place.path
@@ -130,7 +132,7 @@ impl Listener {
 }
 
 impl Place {
-    /// Lets clients find a socket that does not lie in the data directory.
+    /// Writes the pointer file if the socket is not in the data directory, and removes it otherwise.
     fn point(&self, data_dir: &Path) -> Result<(), SocketError> {
         match &self.pointer {
             Some(pointer) => write_pointer(pointer, &self.path),
@@ -138,7 +140,7 @@ impl Place {
         }
     }
 
-    /// Marks a socket in a runtime folder as used, for cleaners of temporary files go by the time.
+    /// Updates the times of a socket in a runtime folder, because cleaners of temporary files remove old ones.
     pub(crate) fn touch(&self) -> io::Result<()> {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let times = Timestamps { last_access: now, last_modification: now };
@@ -160,7 +162,7 @@ impl Drop for Place {
     }
 }
 
-/// Returns where clients of `data_dir` connect, or `None` when nothing listens there.
+/// Returns the path to which clients of `data_dir` connect, or `None` if there is no socket.
 ///
 /// # Errors
 /// A pointer file that cannot be read.
@@ -183,10 +185,11 @@ pub fn socket_path(data_dir: &Path) -> Result<Option<PathBuf>, SocketError> {
     }
 }
 
-/// Returns the folder for sockets whose paths in their data directories are too long: `satchel` in the user's own runtime folder
-/// `own`, or, where that is not set, is another's or is open to others, one with the user's id in its name among the temporary files.
+/// Returns the folder for sockets whose paths in their data directories are too long. This is `satchel` in the user's
+/// own runtime folder `own`. If `own` is not set, belongs to another user or is open to others, it is a folder with the
+/// user's id in its name, in the folder for temporary files.
 ///
-/// It is made, and looked at again, when a daemon binds its socket there.
+/// The folder is created, and checked again, when a daemon binds its socket there.
 #[must_use]
 pub fn runtime_folder(own: Option<&Path>, temporary: &Path) -> PathBuf {
     let closed = |dir: &&Path| {
@@ -196,15 +199,15 @@ pub fn runtime_folder(own: Option<&Path>, temporary: &Path) -> PathBuf {
     };
     match own.filter(closed) {
         Some(own) => own.join("satchel"),
-        // A name that all users share could be occupied by another.
+        // Another user could occupy a name that is the same for all users.
         None => temporary.join(format!("satchel-{}", rustix::process::geteuid().as_raw())),
     }
 }
 
-/// Returns where the daemon of `data_dir` listens, whether or not one runs.
+/// Returns the path where the daemon of `data_dir` listens, whether or not one runs.
 ///
 /// # Errors
-/// When both paths are too long for a socket.
+/// If both paths are too long for a socket.
 pub fn listening_path(data_dir: &Path, runtime_dir: &Path) -> Result<PathBuf, SocketError> {
     let own = data_dir.join(SOCKET);
     if own.as_os_str().len() <= MAX_PATH_BYTES {
@@ -228,28 +231,28 @@ fn place(data_dir: &Path, runtime_dir: &Path) -> Result<Place, SocketError> {
     Ok(Place { path, pointer, inherited: false })
 }
 
-/// Whether two paths lead to one file; equal ones do so even when nothing is there.
+/// Returns whether two paths lead to the same file; equal paths do so even if there is no file.
 fn same_file(one: &Path, other: &Path) -> bool {
     let identity = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
     one == other || matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// One name for each data directory.
+/// Returns a name that is unique for each data directory.
 fn runtime_name(data_dir: &Path) -> String {
     let mut hex = Sha256Digest::of(data_dir.as_os_str().as_bytes()).to_hex();
-    // 64 bits tell one person's directories apart, and leave room in the address.
+    // 64 bits distinguish the directories of one user and leave space in the address.
     hex.truncate(16);
     format!("{hex}.sock")
 }
 
-/// Makes `dir` if it is absent, and makes sure that it is ours alone.
+/// Creates `dir` if it does not exist, and checks that only we can access it.
 fn make_private(dir: &Path) -> Result<(), SocketError> {
     let io = |action| move |source| SocketError::Io { action, path: dir.to_owned(), source };
     match fs::DirBuilder::new().mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(io("make")(error)),
         _ => {}
     }
-    // Not through a link, which somebody else may have laid.
+    // Do not follow a link, which another user may have created.
     let found = fs::symlink_metadata(dir).map_err(io("look at"))?;
     let problem = if found.is_symlink() {
         "is a symbolic link".to_owned()
@@ -275,8 +278,8 @@ fn mode(found: &fs::Metadata) -> u32 {
 
 fn bind_at(path: &Path) -> Result<UnixListener, SocketError> {
     let io = |action| move |source| SocketError::Io { action, path: path.to_owned(), source };
-    // Bound under another name and renamed when its mode is right: no moment in which others could connect, and a
-    // socket left behind is replaced in one step.
+    // Bind under another name and rename when the mode is right. So there is no moment in which other users could
+    // connect, and a socket that was left behind is replaced in one step.
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
     let fresh = PathBuf::from(fresh);
@@ -363,7 +366,7 @@ mod tests {
         assert!(matches!(refused, Err(SocketError::OpenToOthers { mode: 0o777, .. })));
     }
 
-    /// A data directory whose path is too long for a socket.
+    /// Creates a data directory whose path is too long for a socket.
     fn long(base: &Path) -> PathBuf {
         let data = base.join("d".repeat(120));
         fs::create_dir(&data).unwrap();
@@ -396,7 +399,7 @@ mod tests {
         let data = long(base.path());
         let folder = runtime_folder(None, temporary.path());
         let refusal = || Listener::bind(&data, &folder).unwrap_err().to_string();
-        // A link that somebody laid, even one to a folder of ours.
+        // A link that another user created is refused, even if it leads to a folder of ours.
         std::os::unix::fs::symlink(base.path(), &folder).unwrap();
         assert!(refusal().contains("is a symbolic link; use a shorter data directory"), "{}", refusal());
         fs::remove_file(&folder).unwrap();
@@ -419,7 +422,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let data = long(base.path());
-        // The first one is killed, and leaves its socket and its pointer behind.
+        // The first daemon is killed, and leaves its socket and its pointer file behind.
         let (socket, place) = Listener::bind(&data, &one.path().join("run")).unwrap().into_parts();
         std::mem::forget(place);
         drop(socket);
@@ -437,7 +440,7 @@ mod tests {
         let run = one.path().join("run");
         make_private(&run).unwrap();
         let managed = StdListener::bind(listening_path(&data, &run).unwrap()).unwrap();
-        // A daemon served it once, and told clients where it is.
+        // A daemon served it before, and wrote the pointer file for clients.
         drop(Listener::inherit(managed.try_clone().unwrap(), &data, &run).unwrap());
         let refused = Listener::bind(&data, &other.path().join("run"));
         assert!(matches!(refused, Err(SocketError::Taken { .. })), "{refused:?}");

@@ -1,4 +1,4 @@
-//! What the service manager is told: systemd's notification protocol, as `sd_notify(3)` describes it.
+//! Notifications to the service manager: systemd's protocol, as described in `sd_notify(3)`.
 
 use std::{
     ffi::OsStr,
@@ -18,10 +18,11 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long a manager that does not read may hold the daemon. One that is only busy must not miss that we stop.
+/// How long a service manager that does not read may block the daemon. It must not be too short, because a busy manager
+/// should still learn that we stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The way to the service manager; where there is none, what is told is let go. Clones share one.
+/// The connection to the service manager. Without one, notifications are dropped. Clones share one.
 #[derive(Clone, Debug, Default)]
 pub struct Supervisor(Option<Arc<Way>>);
 
@@ -29,12 +30,13 @@ pub struct Supervisor(Option<Arc<Way>>);
 struct Way {
     socket: UnixDatagram,
     address: SocketAddr,
-    /// A reload that comes before the daemon answers must not report it as ready.
+    /// Whether the daemon is ready. A reload before that must not report it as ready.
     ready: AtomicBool,
 }
 
 impl Supervisor {
-    /// Takes the address that the manager gave in its variable: a path, or a name in the abstract name space after an `@`.
+    /// Creates the connection from the address in the manager's variable: a path, or `@` and a name in the abstract
+    /// namespace.
     ///
     /// # Errors
     /// An address of another kind, or no socket to send from.
@@ -45,7 +47,7 @@ impl Supervisor {
         Ok(Self(Some(Arc::new(Way { socket, address, ready: AtomicBool::new(false) }))))
     }
 
-    /// The daemon answers.
+    /// Reports that the daemon answers.
     pub fn ready(&self, status: &str) {
         if let Some(way) = &self.0 {
             way.ready.store(true, Ordering::Relaxed);
@@ -53,7 +55,7 @@ impl Supervisor {
         self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
     }
 
-    /// The configuration is read again.
+    /// Reports that the configuration is being reloaded.
     pub fn reloading(&self) {
         if self.was_ready() {
             let now = clock_gettime(ClockId::Monotonic);
@@ -62,19 +64,19 @@ impl Supervisor {
         }
     }
 
-    /// It has been read.
+    /// Reports that the reload is complete.
     pub fn reloaded(&self) {
         if self.was_ready() {
             self.send("READY=1");
         }
     }
 
-    /// What the daemon is about, in words for `systemctl status`.
+    /// Reports what the daemon is doing, in words for `systemctl status`.
     pub fn status(&self, status: &str) {
         self.send(&format!("STATUS={}", one_line(status)));
     }
 
-    /// The daemon stops.
+    /// Reports that the daemon stops.
     pub fn stopping(&self) {
         self.send("STOPPING=1\nSTATUS=stopping");
     }
@@ -90,14 +92,14 @@ impl Supervisor {
     fn send(&self, message: &str) {
         let Some(way) = &self.0 else { return };
         if let Err(error) = way.socket.send_to_addr(message.as_bytes(), &way.address) {
-            // The daemon works without; a manager that misses its watchdog restarts it.
+            // The daemon can run without it; a manager that misses its watchdog notification restarts the daemon.
             tracing::warn!(%error, "the service manager cannot be told");
         }
     }
 }
 
-/// Tells the manager twice in each `limit` that the daemon lives, for as long as `probe` ends: one that hangs tells nothing,
-/// and the manager restarts the daemon.
+/// Tells the manager twice in each `limit` that the daemon is alive, as long as `probe` completes. While it hangs
+/// nothing is sent, and the manager restarts the daemon.
 pub async fn keep_alive<P: Future<Output = ()>>(
     supervisor: &Supervisor,
     limit: Duration,
@@ -115,9 +117,9 @@ pub async fn keep_alive<P: Future<Output = ()>>(
     }
 }
 
-/// How long the manager waits for a sign of life before it restarts process `own`; none if it does not.
+/// Returns how long the manager waits for a sign of life before it restarts process `own`; `None` if it does not wait.
 pub fn watchdog(micros: Option<&str>, pid: Option<&str>, own: u32) -> Option<Duration> {
-    // Variables that a parent was given name the parent.
+    // Variables that were inherited from a parent contain the parent's process id.
     let meant = pid.is_none_or(|pid| pid.parse() == Ok(own));
     let micros = micros?.parse().ok().filter(|micros| *micros > 0 && meant)?;
     Some(Duration::from_micros(micros))
@@ -133,7 +135,7 @@ fn address_of(address: &OsStr) -> io::Result<SocketAddr> {
     }
 }
 
-/// A line's end would begin another assignment.
+/// Replaces control characters, because a line break would begin another assignment.
 fn one_line(status: &str) -> String {
     status.replace(char::is_control, " ")
 }
@@ -147,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// Short, so that the tests are; they wait for what happens, not for this to pass.
+    /// A short limit keeps the tests short. They wait for events, not for this time to pass.
     const LIMIT: Duration = Duration::from_millis(20);
 
     fn told(socket: &UnixDatagram) -> Vec<String> {

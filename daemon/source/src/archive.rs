@@ -1,4 +1,4 @@
-//! Reads the directory of a ZIP and refuses archives that are damaged or made to mislead.
+//! Reads the directory of a ZIP and rejects archives that are damaged or misleading.
 
 use std::{
     fs::File,
@@ -14,24 +14,24 @@ use zip::{CompressionMethod, result::ZipError};
 use super::{IntakeError, Limits, handles::Reopened, tree::litter};
 use crate::{envelope::OpenError, names::BACKUP_MANIFEST as BACKUP, zip_directory};
 
-/// An opened file, or a part of one, that many readers share, each with its own position.
+/// An opened file, or a part of one, that is shared by many readers, each with its own position.
 #[derive(Clone)]
 pub(super) struct SharedFile {
     bytes: Bytes,
-    /// Where the part begins.
+    /// The start of the part in the file.
     base: u64,
     position: u64,
     length: u64,
 }
 
-/// Where the bytes come from.
+/// The source of the bytes.
 #[derive(Clone)]
 enum Bytes {
     Plain(Arc<File>),
-    /// A folder may hold more of them than may be open.
+    /// Opened on demand, because a folder may contain more files than may be open at once.
     Reopened(Reopened),
-    /// Decrypted as they are read; the lock guards the one position that the stream has. None: it broke, and where it stands is
-    /// unknown.
+    /// Decrypted while they are read. The lock guards the stream, which has only one position. `None` after an error,
+    /// because the position of the stream is then unknown.
     Sealed(Arc<Mutex<Option<StreamReader<File>>>>),
 }
 
@@ -41,18 +41,18 @@ impl SharedFile {
         Ok(Self::part(Arc::new(file), 0, length))
     }
 
-    /// The `length` bytes from `base` on.
+    /// Creates a part of `length` bytes that starts at `base`.
     pub(super) fn part(file: Arc<File>, base: u64, length: u64) -> Self {
         Self { bytes: Bytes::Plain(file), base, position: 0, length }
     }
 
-    /// A file of a folder, which is opened whenever it is read and is not open.
+    /// Creates a file of a folder, which is opened whenever it is read and not open.
     pub(super) fn reopened(file: Reopened) -> Self {
         let length = file.length();
         Self { bytes: Bytes::Reopened(file), base: 0, position: 0, length }
     }
 
-    /// The file of a folder, which is opened anew for each read; none for one that stays open.
+    /// Returns the file of a folder, which is reopened for each read, or `None` for a file that stays open.
     pub(super) fn of_folder(&self) -> Option<&Reopened> {
         match &self.bytes {
             Bytes::Reopened(file) => Some(file),
@@ -60,13 +60,13 @@ impl SharedFile {
         }
     }
 
-    /// What an encrypted file holds.
+    /// Creates the decrypted content of an encrypted file.
     pub(super) fn sealed(mut stream: StreamReader<File>) -> io::Result<Self> {
         let length = stream.seek(SeekFrom::End(0))?;
         Ok(Self { bytes: Bytes::Sealed(Arc::new(Mutex::new(Some(stream)))), base: 0, position: 0, length })
     }
 
-    /// Whether nothing of it may come onto a disk in plain.
+    /// Returns whether none of its bytes may be written to a disk unencrypted.
     pub(super) fn is_sealed(&self) -> bool {
         matches!(self.bytes, Bytes::Sealed(_))
     }
@@ -77,7 +77,7 @@ impl SharedFile {
 }
 
 impl SharedFile {
-    /// Bytes from here on, none behind the end of the part.
+    /// Reads bytes from the current position, and none past the end of the part.
     fn read_of(&self, file: &File, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(self.position)).unwrap_or(usize::MAX);
         let room = buffer.len().min(left);
@@ -93,7 +93,7 @@ impl Read for SharedFile {
                 let file = file.get()?;
                 self.read_of(&file, buffer)?
             }
-            // Such a stream cannot stand behind its end.
+            // Such a stream cannot be positioned past its end.
             Bytes::Sealed(_) if self.position >= self.length => 0,
             Bytes::Sealed(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,8 @@ fn broken() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, OpenError::Damaged.to_string())
 }
 
-/// What a stream says of bytes that nobody with the key wrote is not for people.
+/// Replaces the library's error for bytes that were not encrypted with the key, because its text does not help the
+/// user.
 fn told(error: io::Error) -> io::Error {
     let damaged = matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof);
     if damaged { broken() } else { error }
@@ -131,7 +132,7 @@ impl Seek for SharedFile {
     }
 }
 
-/// Where the bytes of one entry are.
+/// The location of the bytes of one entry.
 #[derive(Clone)]
 pub(super) struct Packed {
     pub(super) file: SharedFile,
@@ -146,11 +147,11 @@ pub(super) struct Packed {
 pub(super) enum Listed {
     /// A file that can be read.
     File { name: String, packed: Packed },
-    /// One that cannot, and why.
+    /// A file that cannot be read, and why.
     Unread { name: String, reason: &'static str },
 }
 
-/// Lists the archive in `file`, whose directory `reader` reads; `path` names it in errors.
+/// Lists the archive in `file`, whose directory is read through `reader`. Errors name it as `path`.
 pub(super) fn list(
     file: SharedFile,
     reader: impl Read + Seek,
@@ -194,10 +195,10 @@ pub(super) fn list(
     Ok(listed)
 }
 
-/// Why a directory cannot be listed, in words for people.
+/// Returns why a directory cannot be listed, in words for the user.
 fn unlisted(path: &Path, error: ZipError) -> IntakeError {
     let problem = match error {
-        // The end is searched for; what it then leads to may be missing.
+        // The library searches for the end of the directory; the data that it points to may be missing.
         ZipError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
             return IntakeError::Read { path: path.to_owned(), source: error };
         }
@@ -207,7 +208,7 @@ fn unlisted(path: &Path, error: ZipError) -> IntakeError {
     IntakeError::DamagedArchive { name: name_of(path), problem }
 }
 
-/// The name of a file, for people.
+/// Returns the name of a file, for messages.
 pub(super) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
@@ -250,7 +251,8 @@ fn line(entry: &zip::read::ZipFile<'_, impl Read>, file: &SharedFile) -> Result<
     Ok(Some(Listed::File { name, packed }))
 }
 
-/// A name that could serve as a relative path. It never does; one that could not has no honest reason to be there.
+/// Returns whether a name could serve as a relative path. It is never used as one, but any other name has no honest
+/// purpose.
 fn harmless(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('/')
@@ -259,7 +261,8 @@ fn harmless(name: &str) -> bool {
         && name.split('/').all(|part| part != ".." && part != ".")
 }
 
-/// Two names that a file system may take for one would let an archive show different files to different readers.
+/// Rejects two names that a file system may treat as one: with these, an archive could show different files to
+/// different readers.
 fn refuse_twins(listed: &[Listed]) -> Result<(), String> {
     let mut seen = std::collections::BTreeSet::new();
     for line in listed {
@@ -282,10 +285,10 @@ mod tests {
     use super::*;
     use crate::envelope::Keys;
 
-    /// As `age` cuts what it encrypts.
+    /// The chunk size of `age`.
     const CHUNK: usize = 64 << 10;
 
-    /// `bytes` in a file that was encrypted, with the byte at `flipped` changed.
+    /// Returns `bytes` in a file that was encrypted, with the byte at `flipped` changed.
     fn sealed(bytes: &[u8], flipped: Option<usize>) -> io::Result<SharedFile> {
         let identity = x25519::Identity::generate();
         let recipient = identity.to_public();

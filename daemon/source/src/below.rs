@@ -1,4 +1,5 @@
-//! Opens files below a folder without ever leaving it: no link on the way is followed, and nothing but plain files is opened.
+//! Opens files below a folder without ever leaving it: no link on the way is followed, and only regular files are
+//! opened.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -13,7 +14,7 @@ use rustix::{
     fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat},
 };
 
-/// Looks at `path`, which lies below `base` or is `base`; only `base` itself may be a link.
+/// Returns the metadata of `path`, which is `base` or lies below it; only `base` itself may be a link.
 pub(super) fn stat(base: &Path, path: &Path) -> io::Result<Stat> {
     match way(base, path)? {
         None => Ok(rustix::fs::stat(path)?),
@@ -21,9 +22,10 @@ pub(super) fn stat(base: &Path, path: &Path) -> io::Result<Stat> {
     }
 }
 
-/// Opens a plain file below `base`, or `base` itself, for reading.
+/// Opens a regular file below `base`, or `base` itself, for reading.
 pub(super) fn file(base: &Path, path: &Path) -> io::Result<File> {
-    // Opening a pipe or a device must neither wait nor do anything: such are refused before, and a late swap is caught after.
+    // Opening a pipe or a device must neither block nor have any effect. They are rejected before the file is opened,
+    // and a later replacement is detected afterwards.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = match way(base, path)? {
         None => {
@@ -39,7 +41,7 @@ pub(super) fn file(base: &Path, path: &Path) -> io::Result<File> {
     Ok(File::from(opened))
 }
 
-/// The names in a folder below `base`, or in `base` itself, with what each is, sorted.
+/// Returns the names in a folder below `base`, or in `base` itself, with their file types, sorted.
 pub(super) fn names(base: &Path, path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
     let folder = match way(base, path)? {
         None => rustix::fs::open(path, FOLDER, Mode::empty())?,
@@ -67,7 +69,8 @@ pub(super) fn names(base: &Path, path: &Path) -> io::Result<Vec<(OsString, FileT
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens the folder that `path` lies in, one step after the other from `base` on; none if `path` is `base`.
+/// Opens the folder that contains `path`, one component after the other starting at `base`. Returns `None` if `path` is
+/// `base`.
 fn way<'a>(base: &Path, path: &'a Path) -> io::Result<Option<(OwnedFd, &'a OsStr)>> {
     let Ok(rest) = path.strip_prefix(base) else { return Err(outside()) };
     let Some(name) = rest.file_name() else { return Ok(None) };

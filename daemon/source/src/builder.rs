@@ -1,4 +1,4 @@
-//! Gathers the files of a source: those of a folder, those of an archive, and those of archives inside either.
+//! Collects the files of a source: those of a folder, those of an archive, and those of archives inside either.
 
 use std::{
     collections::BTreeMap,
@@ -21,52 +21,53 @@ use crate::{CancelToken, Entry, chain, names::shown, pam::MANIFEST};
 
 /// The first bytes of a ZIP with entries, and of an empty one.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-/// Bytes of a file that show what it is.
+/// Bytes at the start of a file that show its type.
 const HEAD: u64 = 64;
-/// Where the name of the first entry stands in a ZIP.
+/// The offset of the first entry's name in a ZIP.
 const FIRST_NAME: usize = 30;
-/// How the name of the first entry begins in Office Open XML, and in open documents and EPUB, which want it there.
+/// The start of the first entry's name in Office Open XML, and in open document formats and EPUB, which require it
+/// there.
 const DOCUMENTS: [&[u8]; 2] = [b"[Content_Types].xml", b"mimetype"];
 /// The folder of a PAM bundle's attachments.
 const ATTACHMENTS: &str = "attachments";
-/// Its memory store.
+/// The memory store of a PAM bundle.
 const STORE: &str = "memory-store.json";
-/// ZIPs inside a ZIP that providers make: one for each category of data.
+/// Names of ZIPs that providers put inside a ZIP: one for each category of data.
 const NESTED: [&str; 7] =
     ["conversations", "projects", "memories", "light_metadata", "design_chats", "frames", "feedback"];
 
-/// A file that could not be taken in, and why.
+/// A file that could not be read, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
     /// Its name in the source.
     pub name: String,
-    /// Why, for people.
+    /// The reason, for the user.
     pub reason: String,
-    /// What to make of it.
+    /// The kind of reason.
     pub why: Why,
 }
 
-/// What a file is that could not be taken in.
+/// The kind of reason why a file could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// A file that is left out; the others are read without it.
+    /// The file is left out; the others are read without it.
     LeftOut,
-    /// An archive that does not open: what it held is unknown.
+    /// An archive that cannot be opened: its contents are unknown.
     Damaged,
     /// A backup of a data directory.
     Backup,
-    /// A download that has not ended.
+    /// An unfinished download.
     Waiting,
 }
 
-/// A bundle in the making.
+/// A bundle under construction.
 pub(super) struct Builder {
     pub(super) base: PathBuf,
     pub(super) places: BTreeMap<String, (u64, Place)>,
     pub(super) unread: Vec<Unread>,
-    /// Those that are told by themselves by now.
+    /// Unread files that were already reported separately.
     told: Vec<Unread>,
-    /// Whether downloads that have not ended are left alone.
+    /// Whether unfinished downloads are skipped.
     pub(super) waits: bool,
     spill: Spill,
     handles: Handles,
@@ -91,7 +92,7 @@ impl Builder {
         }
     }
 
-    /// Goes on with a bundle that was finished.
+    /// Continues with a bundle that was finished.
     pub(super) fn again(bundle: &Bundle) -> Self {
         let places = bundle.entries.iter().filter_map(|entry| {
             let place = bundle.places.get(&entry.path)?.clone();
@@ -111,7 +112,7 @@ impl Builder {
         }
     }
 
-    /// Fails once nobody wants the bundle any more.
+    /// Fails if the operation was cancelled.
     pub(super) fn go_on(&self, path: &Path) -> Result<(), IntakeError> {
         self.pulse.beats();
         if self.cancel.cancelled() {
@@ -133,7 +134,7 @@ impl Builder {
         self.unread.push(Unread { name, reason: chain(error), why });
     }
 
-    /// Adds a file of the machine under `name`; a ZIP is opened and its files stand under `name/`.
+    /// Adds a file of the machine under `name`. If it is a ZIP, it is opened and its files are added under `name/`.
     pub(super) fn file(&mut self, name: String, path: PathBuf, limits: &Limits) -> Result<(), IntakeError> {
         let opened = below::file(&self.base, &path).and_then(|mut file| {
             let mut head = Vec::new();
@@ -143,7 +144,7 @@ impl Builder {
         });
         let (zipped, stamp) = match opened {
             Ok(opened) => opened,
-            // The file may be as good as any: the same import gives it when others have closed theirs.
+            // The file may be fine: the same import will read it once other programs have closed some files.
             Err(source) if exhausted(&source) => return Err(IntakeError::Read { path, source }),
             Err(error) => {
                 self.unread(name, format!("it cannot be read: {error}"));
@@ -168,8 +169,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Whether a file lies among the attachments of a PAM bundle: what it is made of is nobody's business, and a document of an office
-    /// program is a ZIP.
+    /// Returns whether a file is among the attachments of a PAM bundle. Attachments are never opened: they are
+    /// arbitrary files, and an office document is a ZIP too.
     fn is_attachment(&self, path: &Path) -> bool {
         let beside = |root: &Path, name: &str| below::stat(&self.base, &root.join(name)).is_ok();
         let of_bundle = |root: &Path| beside(root, STORE) || beside(root, MANIFEST);
@@ -177,7 +178,7 @@ impl Builder {
         folders.any(|folder| folder.parent().is_some_and(of_bundle))
     }
 
-    /// Adds the files of the archive `unit` under `prefix`, and those of archives in it that a provider makes.
+    /// Adds the files of the archive `unit` under `prefix`, and those of the archives in it that providers create.
     pub(super) fn archive(
         &mut self,
         prefix: &str,
@@ -186,7 +187,7 @@ impl Builder {
         limits: &Limits,
         unit: &Arc<Unit>,
     ) -> Result<(), IntakeError> {
-        // Archives inside an encrypted one stay closed: they would have to be unpacked to the disk.
+        // Archives inside an encrypted one stay closed, because they would have to be unpacked to the disk.
         let opens = unit.nesting == 1 && !file.is_sealed();
         let (cancel, pulse) = (self.cancel.clone(), self.pulse.clone());
         let reader = Stoppable { bytes: file.clone(), cancel, pulse };
@@ -206,7 +207,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Opens the archive `name`, which was added as a file of another archive: its files take its place.
+    /// Opens the archive `name`, which was added as a file of another archive; its files replace it.
     pub(super) fn inner(&mut self, name: &str, limits: &Limits) -> Result<(), IntakeError> {
         let Some((_, Place::Packed(packed, outer))) = self.places.get(name).cloned() else { return Ok(()) };
         self.places.remove(name);
@@ -257,7 +258,7 @@ impl Builder {
     }
 }
 
-/// Why an inner archive could not be unpacked.
+/// Returns the error for an inner archive that could not be unpacked.
 fn unspilled(name: &str, error: &io::Error) -> IntakeError {
     let sentence = fault::sentence(name, Some(name), error);
     IntakeError::Inner {
@@ -265,17 +266,17 @@ fn unspilled(name: &str, error: &io::Error) -> IntakeError {
     }
 }
 
-/// Whether these are the first bytes of a ZIP.
+/// Returns whether these are the first bytes of a ZIP.
 pub(super) fn zipped(head: &[u8]) -> bool {
     ZIP_MAGIC.contains(&head)
 }
 
-/// Whether these are the first bytes of a document that is packed as a ZIP: those of office programs, and books.
+/// Returns whether these are the first bytes of a document that is stored as a ZIP: an office document or an e-book.
 fn is_document(head: &[u8]) -> bool {
     head.get(FIRST_NAME..).is_some_and(|name| DOCUMENTS.iter().any(|first| name.starts_with(first)))
 }
 
-/// Whether a ZIP inside a ZIP is one that a provider makes: `conversations-000.zip`, `Conversations__1.zip`.
+/// Returns whether a ZIP inside a ZIP is one that providers create: `conversations-000.zip`, `Conversations__1.zip`.
 fn category(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
     file.strip_suffix(".zip").is_some_and(|stem| {

@@ -1,4 +1,4 @@
-//! One source as a flat list of named files, whatever it lies in: folder, ZIP, or ZIPs inside either.
+//! A source as a flat list of named files, whether it is a folder, a ZIP, or has ZIPs inside either.
 
 use std::{
     collections::BTreeMap,
@@ -26,30 +26,30 @@ use crate::{
     envelope::{MAGIC, OpenError},
 };
 
-/// Where a file lies.
+/// The location of a file.
 #[derive(Clone)]
 pub(super) enum Place {
-    /// A file of the machine, as it was when it was looked at.
+    /// A file of the machine, with its state when it was examined.
     Plain(PathBuf, SourceStamp),
     Packed(Packed, Arc<Unit>),
 }
 
-/// An archive that files lie in.
+/// An archive that contains files.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unit {
     /// Its name in the source.
     pub(super) name: Arc<str>,
-    /// How many archives it lies in, itself included.
+    /// The number of archives around its files, including itself.
     pub(super) nesting: usize,
 }
 
-/// Named files, read where they lie.
+/// Named files, read from where they are.
 #[derive(Clone)]
 pub struct Bundle {
     pub(super) entries: Vec<Entry>,
     pub(super) places: Arc<BTreeMap<String, Place>>,
     pub(super) unread: Vec<Unread>,
-    /// Those that were told by themselves.
+    /// Unread files that were already reported separately.
     pub(super) told: Vec<Unread>,
     /// The folder that no link may lead out of.
     pub(super) base: Arc<PathBuf>,
@@ -87,7 +87,7 @@ impl Bundle {
         Ok(builder.finish(limits))
     }
 
-    /// Only the files named.
+    /// Returns a bundle with only the named files.
     #[must_use]
     pub fn subset(&self, names: &[String]) -> Self {
         let wanted: std::collections::BTreeSet<&str> = names.iter().map(String::as_str).collect();
@@ -97,40 +97,42 @@ impl Bundle {
         Self { entries, unpacked: Unpacked::default(), unread: Vec::new(), told, ..self.clone() }
     }
 
-    /// Whether nobody wants it any more.
+    /// Returns whether the operation was cancelled.
     pub fn stopped(&self) -> bool {
         self.cancel.cancelled()
     }
 
-    /// What could not be taken in.
+    /// Returns the files that could not be read.
     pub fn unread(&self) -> &[Unread] {
         &self.unread
     }
 
-    /// What could not be taken in, whether or not it was told by itself.
+    /// Returns all files that could not be read, including those that were already reported separately.
     pub fn never_read(&self) -> impl Iterator<Item = &Unread> {
         self.told.iter().chain(&self.unread)
     }
 
-    /// The files that did not read to their ends since this was last asked.
+    /// Returns and removes the files that could not be read to their end since the last call.
     pub fn take_faults(&self) -> Vec<Fault> {
         self.faults.take()
     }
 
-    /// The same without the files that `gone` says of, by their names and those of the archives that they lie in.
+    /// Returns a bundle without the files for which `gone` is true; it gets the name of the file and that of the
+    /// archive that contains it.
     #[must_use]
     pub fn without(&self, gone: impl Fn(&str, Option<&str>) -> bool) -> Self {
         let kept = |entry: &&Entry| !gone(&entry.path, self.archive_of(&entry.path));
         Self { entries: self.entries.iter().filter(kept).cloned().collect(), ..self.clone() }
     }
 
-    /// The size that a file is said to have, in bytes; an archive may say anything, and more than it says is not read.
+    /// Returns the stated size of a file in bytes. An archive may state anything, but no more than the stated size is
+    /// read.
     pub fn size_of(&self, path: &str) -> u64 {
         let at = self.entries.binary_search_by(|entry| entry.path.as_str().cmp(path));
         at.map_or(0, |at| self.entries[at].size)
     }
 
-    /// The archive that a file lies in, if it lies in one.
+    /// Returns the archive that contains a file, if any.
     pub fn archive_of(&self, path: &str) -> Option<&str> {
         match self.places.get(path) {
             Some(Place::Packed(_, unit)) => Some(&unit.name),
@@ -138,7 +140,8 @@ impl Bundle {
         }
     }
 
-    /// What was told of by itself is not told again; a file that could not be read is told with the others.
+    /// Marks the unread files for which `told` is true as reported, so that they are not reported again, and adds
+    /// `more` unread files.
     #[must_use]
     pub fn having_told(mut self, told: impl Fn(&Unread) -> bool, more: Vec<Unread>) -> Self {
         self.told.extend(self.unread.extract_if(.., |unread| told(unread)));
@@ -146,12 +149,12 @@ impl Bundle {
         self
     }
 
-    /// Bytes of all files, as their containers state them.
+    /// Returns the number of bytes of all files, as their containers state them.
     pub fn bytes(&self) -> u64 {
         self.entries.iter().map(|entry| entry.size).fold(0, u64::saturating_add)
     }
 
-    /// Fails if a file of a folder, an archive too, may hold other bytes than when it was looked at.
+    /// Fails if a file or an archive of a folder may have changed since it was examined.
     pub fn unchanged(&self) -> Result<(), IntakeError> {
         let _asked = self.pulse.call();
         let mut last = None;
@@ -161,7 +164,7 @@ impl Bundle {
                     let now = below::stat(&self.base, path).map_err(IntakeError::read(path))?;
                     (SourceStamp::of(&now) != *stamp).then_some(path.as_path())
                 }
-                // The files of one archive follow each other.
+                // The files of one archive are adjacent.
                 Some(Place::Packed(packed, unit)) if last.replace(unit) != Some(unit) => {
                     let file = packed.file.of_folder();
                     let unchanged =
@@ -179,8 +182,8 @@ impl Bundle {
         Ok(())
     }
 
-    /// The SHA-256 over the names and hashes of all files, in the order of their names; none if `progress`, which is
-    /// told of bytes, answers false.
+    /// Returns the SHA-256 over the names and hashes of all files, in the order of their names. Returns `None` if
+    /// `progress`, which is called with numbers of bytes, returns false.
     pub fn checksum(
         &self,
         mut progress: impl FnMut(u64) -> bool,
@@ -192,7 +195,8 @@ impl Bundle {
                 Ok(Some(hash)) => list.push_str(&format!("{hash} {}\n", entry.path)),
                 Ok(None) => return Ok(None),
                 Err(error) if self.stopped() => return Err(IntakeError::read(Path::new(&entry.path))(error)),
-                // Whether it is needed is for the importer to say. The same file, mended, is another source.
+                // The importer decides whether the file is needed. The repaired file has another hash, and so is
+                // another source.
                 Err(_) => list.push_str(&format!("unread {}\n", entry.path)),
             }
         }
@@ -237,7 +241,7 @@ fn is_zip(file: &mut File) -> io::Result<bool> {
     Ok(zipped(&head))
 }
 
-/// Whether it is encrypted; its first byte comes next then.
+/// Returns whether the file is encrypted, and rewinds it to its first byte.
 fn is_sealed(file: &mut File) -> io::Result<bool> {
     let mut head = Vec::new();
     file.rewind()?;

@@ -1,4 +1,4 @@
-//! How a run is asked to stop from another thread.
+//! A token by which another thread asks a run to stop.
 
 use std::sync::{
     Arc,
@@ -10,17 +10,17 @@ use std::sync::{
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// A token that nobody has cancelled.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks for the end; cannot be taken back.
+    /// Requests cancellation; this cannot be reversed.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether the end was asked for.
+    /// Returns whether cancellation was requested.
     pub fn cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }

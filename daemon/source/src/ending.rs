@@ -1,17 +1,17 @@
-//! Whether the end of a file is there: the directory of a ZIP, the last bracket of a JSON file, and no zeros of room that was
-//! only set aside.
+//! Checks whether a file has its end: the directory of a ZIP, the last bracket of a JSON file, and no trailing zeros of
+//! space that was only preallocated.
 
 use std::{ffi::OsStr, fs::File, io, os::unix::fs::FileExt};
 
 use crate::{Limits, zip_directory};
 
-/// Bytes at either end that are looked at.
+/// Bytes at either end that are examined.
 const END: usize = 4_096;
 
-/// What is missing at the end of a file that is called `name`; none: nothing is.
+/// Returns what is missing at the end of a file with this `name`, or `None` if nothing is.
 ///
 /// # Errors
-/// What the file system refuses.
+/// If the file cannot be read.
 pub fn missing(file: File, name: &OsStr) -> io::Result<Option<String>> {
     let length = file.metadata()?.len();
     let (head, tail) = (read_at(&file, 0)?, read_at(&file, length.saturating_sub(END as u64))?);
@@ -23,7 +23,7 @@ pub fn missing(file: File, name: &OsStr) -> io::Result<Option<String>> {
     if zipped {
         return Ok(match zip_directory::open(io::BufReader::new(file), Limits::default().entries) {
             Ok(_) => None,
-            // It is there, and the import refuses it.
+            // The directory is complete, but the import will reject it as too long.
             Err(error) if zip_directory::too_long(&error) => None,
             Err(zip::result::ZipError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 return Err(error);
@@ -40,12 +40,12 @@ pub fn missing(file: File, name: &OsStr) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Whether JSON that begins with a bracket ends with its partner.
+/// Returns whether JSON that begins with a bracket ends with the matching one.
 fn closed(head: &[u8], tail: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     match (head.first(), tail.trim_ascii_end().last()) {
         (Some(b'{'), Some(last)) => *last == b'}',
-        // Lines of objects may have the wrong ending too.
+        // A file with one object per line may have the wrong extension, too.
         (Some(b'['), Some(last)) => matches!(last, b']' | b'}'),
         _ => true,
     }

@@ -1,4 +1,4 @@
-//! Readers of single files, packed or plain, that count real bytes and check what the container claims.
+//! Readers of single files, compressed or plain, that count the actual bytes and check what the container claims.
 
 use std::{
     fs::File,
@@ -19,11 +19,11 @@ use crate::CancelToken;
 const LOCAL_HEADER: usize = 30;
 const SKIP_CHUNK: usize = 64 << 10;
 
-/// The bytes that one run has unpacked so far.
+/// The number of bytes that one run has unpacked so far.
 #[derive(Clone, Default)]
 pub(super) struct Unpacked(Arc<AtomicU64>);
 
-/// A reader that fails once nobody wants its bytes any more: a file may be large, and its disk slow.
+/// A reader that fails once the run was cancelled: a file may be large, and its disk slow.
 pub(super) struct Stoppable<R> {
     pub(super) bytes: R,
     pub(super) cancel: CancelToken,
@@ -46,24 +46,24 @@ impl<R: Seek> Seek for Stoppable<R> {
     }
 }
 
-/// Reads a file of a folder from `offset` on.
+/// Opens a file of a folder for reading from `offset` on.
 pub(super) fn plain(mut file: File, offset: u64) -> io::Result<Box<dyn Read + Send>> {
     file.seek(SeekFrom::Start(offset))?;
     Ok(Box::new(file))
 }
 
-/// What kind of trouble a packed file makes.
+/// The kind of problem with a packed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// Its bytes are not those that were packed.
+    /// Its bytes are not the ones that were packed.
     Damaged,
-    /// It unpacks to more than a file may.
+    /// It unpacks to more than a single file may.
     Bomb,
-    /// Together with those read before it, it unpacks to more than all may.
+    /// Together with the files read before it, it unpacks to more than all files together may.
     Budget,
 }
 
-/// Why a packed file does not read.
+/// Why a packed file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the packed file {text}")]
 pub(super) struct EntryError {
@@ -99,7 +99,8 @@ pub(super) fn packed(entry: &Packed, limits: &Limits, sum: &Unpacked) -> io::Res
     }))
 }
 
-/// Reads the bytes before an offset: what is packed has no other way there, and gigabytes may lie before it.
+/// Reads and discards the bytes before an offset. Compressed data has no other way to seek. It works in chunks because
+/// there may be gigabytes before the offset.
 pub(super) fn skip(reader: &mut dyn Read, mut bytes: u64) -> io::Result<()> {
     let mut chunk = vec![0; SKIP_CHUNK];
     while bytes > 0 {
@@ -144,7 +145,7 @@ impl Read for Checked {
 
 impl Checked {
     fn within_limits(&self, sum: u64) -> io::Result<()> {
-        // Who reads it may have asked for its size.
+        // A reader may have relied on the size that the archive states.
         if self.read > self.unpacked {
             let text = format!("holds more than the {} bytes that the archive says", self.unpacked);
             return Err(EntryError::of(Problem::Damaged, text));
@@ -177,10 +178,10 @@ impl Checked {
     }
 }
 
-/// Tells bytes that do not unpack from a disk that does not read.
+/// Distinguishes bytes that cannot be unpacked from a disk that cannot be read.
 fn unpacked(error: io::Error) -> io::Error {
     match error.kind() {
-        // As the unpacker says it of bytes that no packer wrote, or of too few.
+        // The error kinds of the decompressor for bytes that no compressor wrote, and for too few bytes.
         io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
             EntryError::of(Problem::Damaged, "does not unpack")
         }

@@ -1,7 +1,7 @@
-//! Encrypted exports: one ZIP inside an `age` file, for recipients or for whoever knows a passphrase.
+//! Encrypted exports: one ZIP inside an `age` file, for recipients or for anybody who knows a passphrase.
 //!
-//! Written and read as a stream: no plain byte of such an export is ever on a disk. Neither keys nor passphrases are shown by
-//! anything here: not in errors, and not by `Debug`.
+//! They are written and read as a stream, so no plain byte of such an export is ever on a disk. Neither keys nor
+//! passphrases are shown by anything here: not in errors, and not by `Debug`.
 
 mod ssh;
 
@@ -21,40 +21,40 @@ use age::{
 use satchel_pam::hash::Sha256Digest;
 use sha2::{Digest as _, Sha256};
 
-/// How every such file begins.
+/// The start of every such file.
 pub const MAGIC: &[u8] = b"age-encryption.org/v1\n";
-/// What the names of encrypted exports end in.
+/// The file extension of encrypted exports.
 pub const EXTENSION: &str = "age";
-/// Most recipients of one export.
+/// The maximum number of recipients of one export.
 pub const MOST_RECIPIENTS: usize = 100;
-/// Most identities that are tried.
+/// The maximum number of identities that are tried.
 pub const MOST_IDENTITIES: usize = 100;
-/// Shortest passphrase, in characters. It has to stand against machines that guess; a good one is far longer.
+/// The shortest passphrase, in characters. It has to withstand guessing by machines; a good one is far longer.
 pub const SHORTEST_PASSPHRASE: usize = 8;
 
-/// The work of a passphrase as a power of two, as `age` itself writes it: about a second, and 256 MiB while it lasts. A fixed one,
-/// for what is measured on a busy machine comes out too low.
+/// The scrypt work factor of a passphrase as a power of two, the same as `age` itself uses: about a second, and 256 MiB
+/// during that time. It is fixed, because a measurement on a busy machine would result in too low a value.
 const WORK: u8 = 18;
-/// Most work that a file may ask for: a gigabyte.
+/// The maximum work factor that a file may require: one GiB of memory.
 const MOST_WORK: u8 = 20;
-/// Longest list of recipients at the start of a file, in bytes.
+/// The longest list of recipients at the start of a file, in bytes.
 const LONGEST_HEADER: u64 = 64 << 10;
-/// What its last line begins with.
+/// The start of the last line of that list.
 const HEADER_END: &[u8] = b"\n--- ";
 
-/// To whom an export is written.
+/// Who can open an export.
 #[derive(Clone)]
 pub enum Lock {
-    /// Whoever holds an identity of one of these.
+    /// Anybody who holds an identity of one of these recipients.
     Recipients(Vec<Reader>),
-    /// Whoever knows it.
+    /// Anybody who knows the passphrase.
     Passphrase(SecretString),
 }
 
-/// To whom.
+/// A recipient.
 #[derive(Clone)]
 pub enum Reader {
-    /// A key of age.
+    /// An age key.
     Age(x25519::Recipient),
     /// An `ssh-ed25519` key.
     Ssh(Box<age::ssh::Recipient>),
@@ -94,55 +94,55 @@ impl Opener {
     }
 }
 
-/// What opens an encrypted export.
+/// The keys that open an encrypted export.
 #[derive(Clone, Default)]
 pub struct Keys {
     identities: Vec<Opener>,
     passphrase: Option<SecretString>,
 }
 
-/// Why there is no lock, or no key.
+/// Why a lock or keys cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
-    /// A text that is no recipient; it may be shown, as recipients are public, unless it is an identity.
+    /// A text that is not a recipient. It may be shown because recipients are public, unless it is an identity.
     #[error(
         "{0} is no age recipient; give the age1… that `age-keygen` printed as the public key, or an ssh-ed25519 key"
     )]
     Recipient(String),
-    /// A public key of `ssh` of another kind.
+    /// An `ssh` public key of another type.
     #[error(
         "{0} is no whole ssh key of the kind ssh-ed25519, the only one that is taken; give one, or an age1…"
     )]
     SshRecipient(String),
-    /// A private key of `ssh`.
+    /// An unusable `ssh` private key.
     #[error("{0}")]
     Ssh(&'static str),
-    /// A line of a file of identities.
+    /// An invalid line in a file of identities.
     #[error(
         "line {0} of the identities is no age identity; give a file that `age-keygen` wrote, with AGE-SECRET-KEY-1…, or an ssh key"
     )]
     Identity(usize),
-    /// A file of identities without any.
+    /// A file of identities without any identity.
     #[error("there is no age identity in the file; give one that `age-keygen` wrote")]
     NoIdentity,
-    /// More than anyone has.
+    /// More than anybody has.
     #[error("more than {0} age {1} are too many")]
     TooMany(usize, &'static str),
-    /// age knows one or the other.
+    /// age supports one or the other.
     #[error("an export is encrypted to recipients or by a passphrase, not by both")]
     Both,
-    /// It would be guessed.
+    /// The passphrase could be guessed.
     #[error("the passphrase is shorter than {SHORTEST_PASSPHRASE} characters; take several words")]
     ShortPassphrase,
 }
 
-/// Why an encrypted file does not open.
+/// Why an encrypted file cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// None of the keys fits.
     #[error("{0}")]
     Locked(&'static str),
-    /// It is cut or changed.
+    /// The file is truncated or was changed.
     #[error("it is damaged or cut; copy it again")]
     Damaged,
     /// The file system refused.
@@ -151,10 +151,10 @@ pub enum OpenError {
 }
 
 impl Lock {
-    /// The lock of these recipients or this passphrase; none of both: none.
+    /// Creates a lock for these recipients or this passphrase; `None` if neither is given.
     ///
     /// # Errors
-    /// A text that is no recipient, a passphrase that is too short, and both at once.
+    /// If a text is not a recipient, if the passphrase is too short, or if both are given.
     pub fn parse(recipients: &[String], passphrase: Option<String>) -> Result<Option<Self>, EnvelopeError> {
         match (recipients, passphrase) {
             ([], None) => Ok(None),
@@ -173,7 +173,8 @@ impl Lock {
         }
     }
 
-    /// By which the recipients are told from others, whatever their order; a passphrase is not told.
+    /// Returns a digest that identifies the set of recipients, regardless of their order. There is none for a
+    /// passphrase.
     #[must_use]
     pub fn digest(&self) -> Option<String> {
         let Self::Recipients(recipients) = self else { return None };
@@ -186,7 +187,7 @@ impl Lock {
         Some(Sha256Digest::from_bytes(hasher.finalize().into()).to_hex())
     }
 
-    /// Begins an encrypted file in `out`; it is whole once the writer is finished.
+    /// Starts an encrypted file in `out`; it is complete once the writer was finished.
     pub fn wrap<W: Write>(&self, out: W) -> io::Result<stream::StreamWriter<W>> {
         let encryptor = match self {
             Self::Passphrase(passphrase) => {
@@ -205,9 +206,9 @@ impl Lock {
 fn recipient(text: &str) -> Result<Reader, EnvelopeError> {
     let text = text.trim();
     let shown = || {
-        // People mix the two up; a secret must not end in a log for it.
+        // Users confuse the two, and a secret must not end up in a log because of that.
         let secret = text.to_ascii_uppercase().contains("SECRET") || ssh::is_private(text);
-        // What begins as a key of ssh and is none may be anything, an API key for instance.
+        // A text that only begins like an ssh key may be anything, for example an API key.
         let other = ssh::is_public(text) && text.split_whitespace().count() < 2;
         match (secret, other) {
             (true, _) => "this identity, which is secret,".to_owned(),
@@ -223,11 +224,11 @@ fn recipient(text: &str) -> Result<Reader, EnvelopeError> {
 }
 
 impl Keys {
-    /// The keys of these texts, each as `age-keygen` or `ssh-keygen` writes a file, and of a passphrase, which opens a locked one of
-    /// the latter too.
+    /// Parses keys from these texts, each in the format of a file from `age-keygen` or `ssh-keygen`, and a passphrase,
+    /// which also unlocks locked `ssh` keys.
     ///
     /// # Errors
-    /// A line that is no identity, and a text without one; a key of `ssh` of another kind, or one that stays locked.
+    /// If a line is not an identity, if a text contains none, or if an `ssh` key has another type or stays locked.
     pub fn parse(files: &[String], passphrase: Option<String>) -> Result<Self, EnvelopeError> {
         let passphrase = passphrase.map(SecretString::from);
         let mut identities = Vec::new();
@@ -257,7 +258,7 @@ impl Keys {
         Ok(Self { identities, passphrase })
     }
 
-    /// Opens an encrypted file; what it holds can be read from any place, and is decrypted as it is read.
+    /// Opens an encrypted file. Its content can be read from any position, and is decrypted while it is read.
     pub(crate) fn open(&self, mut file: File) -> Result<stream::StreamReader<File>, OpenError> {
         if !header_ends(&mut file).map_err(OpenError::Read)? {
             return Err(OpenError::Damaged);
@@ -286,7 +287,8 @@ const OTHER_PASSPHRASE: &str =
 const MUCH_WORK: &str = "its passphrase asks for more work than is reasonable; open it with `age -d`";
 const NEWER: &str = "it is of a newer version of age; open it with `age -d`";
 
-/// Whether the list of recipients ends where one may end: `age` would read on in memory.
+/// Returns whether the list of recipients ends within the limit. Without this check `age` would read any amount of it
+/// into memory.
 fn header_ends(file: &mut File) -> io::Result<bool> {
     let mut head = Vec::new();
     (&mut *file).take(LONGEST_HEADER).read_to_end(&mut head)?;
@@ -294,7 +296,7 @@ fn header_ends(file: &mut File) -> io::Result<bool> {
     Ok(head.windows(HEADER_END.len()).any(|window| window == HEADER_END))
 }
 
-/// What is told of `error`; `other`: if the key is another one.
+/// Converts `error` to the error for the user; `other` is the message for a key that does not fit.
 fn unopened(error: DecryptError, other: &'static str) -> OpenError {
     match error {
         DecryptError::Io(source) => match source.kind() {
@@ -310,7 +312,7 @@ fn unopened(error: DecryptError, other: &'static str) -> OpenError {
     }
 }
 
-/// Whether an export to this path is an encrypted one, by its name.
+/// Returns whether an export to this path is an encrypted one, judging by its name.
 #[must_use]
 pub fn named(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION))
@@ -366,7 +368,7 @@ mod tests {
         assert_eq!(Keys::parse(&["# empty\n".into()], None).unwrap_err(), EnvelopeError::NoIdentity);
     }
 
-    /// A file that begins with `bytes`.
+    /// Creates a file that begins with `bytes`.
     fn file(bytes: &[u8]) -> File {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
@@ -383,7 +385,7 @@ mod tests {
         let mut bytes = Vec::new();
         encryptor.wrap_output(&mut bytes).unwrap().finish().unwrap();
         assert!(keys.open(file(&bytes)).is_ok());
-        // The work stands after the salt, at the end of the second line.
+        // The work factor follows the salt, at the end of the second line.
         let end = bytes[MAGIC.len()..].iter().position(|byte| *byte == b'\n').unwrap() + MAGIC.len();
         bytes.splice(end - 1..end, *b"30");
         let error = keys.open(file(&bytes)).err().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! What was found damaged while files were read: which file, which archive it lies in, and one sentence for people.
+//! Damage that was found while files were read: the file, the archive that contains it, and one sentence for the user.
 
 use std::{
     io::{self, Read},
@@ -10,33 +10,33 @@ use rustix::io::Errno;
 use super::entry::{EntryError, Problem};
 use crate::names::shown;
 
-/// Faults that are kept; a folder may hold a hundred thousand files of a disk that fails.
+/// The maximum number of faults that are kept; a folder may contain a hundred thousand files on a failing disk.
 const KEPT: usize = 1_000;
 
-/// A file that did not read to its end.
+/// A file that could not be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Its name in the source.
     pub file: String,
-    /// The name of the archive that it lies in; none: it is a file of a folder.
+    /// The name of the archive that contains it; `None` for a file of a folder.
     pub archive: Option<String>,
     /// What is wrong, and what to do.
     pub sentence: String,
-    /// What whoever read it was told.
+    /// The text of the error that the reader of the file got.
     pub told: String,
 }
 
-/// The faults that were met since they were last asked for; clones share them.
+/// The faults that occurred since the last call of `take`; clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults(Arc<Mutex<Vec<Fault>>>);
 
 impl Faults {
-    /// Answers them, and forgets them.
+    /// Returns the faults and removes them.
     pub(super) fn take(&self) -> Vec<Fault> {
         std::mem::take(&mut *self.list())
     }
 
-    /// Notes why a file did not read.
+    /// Records why a file could not be read.
     pub(super) fn note(&self, file: &str, archive: Option<&str>, error: &io::Error) {
         let Some(sentence) = sentence(file, archive, error) else { return };
         let (file, archive, told) = (file.to_owned(), archive.map(str::to_owned), error.to_string());
@@ -52,14 +52,14 @@ impl Faults {
     }
 }
 
-/// Whether the machine lacks something at this moment, which says nothing of the file.
+/// Returns whether the machine currently lacks a resource, which says nothing about the file.
 pub(super) fn exhausted(error: &io::Error) -> bool {
     let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|error| lacking.contains(&error))
 }
 
-/// What is wrong, in one sentence; none: the export as a whole met a limit, or the machine one of its own, and no file of it is to
-/// blame.
+/// Returns one sentence about what is wrong, or `None` if no file is at fault: the export as a whole exceeded a limit,
+/// or the machine ran out of a resource.
 pub(super) fn sentence(file: &str, archive: Option<&str>, error: &io::Error) -> Option<String> {
     if exhausted(error) {
         return None;
@@ -81,12 +81,12 @@ pub(super) fn sentence(file: &str, archive: Option<&str>, error: &io::Error) -> 
     }
 }
 
-/// The sentence of a damaged ZIP whose directory does not read.
+/// Returns the sentence for a damaged ZIP whose directory cannot be read.
 pub(super) fn damaged(name: &str, problem: &str) -> String {
     format!("{} is damaged ({problem}): download it again", shown(name.as_ref()))
 }
 
-/// A reader that notes the first error that it meets.
+/// A reader that records errors as faults.
 pub(super) struct Noting<R> {
     pub(super) bytes: R,
     pub(super) faults: Faults,

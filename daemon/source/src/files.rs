@@ -11,21 +11,21 @@ use std::{
 pub struct Entry {
     /// The name inside the export, with `/` between folders; never a path of the machine.
     pub path: String,
-    /// Bytes, as the container states it; may be a lie.
+    /// The size in bytes as the container states it, which may be false.
     pub size: u64,
 }
 
-/// A set of named files, read only. The caller opens archives and bounds what comes out of them.
+/// A set of named files, read-only. The caller opens archives and limits what is unpacked from them.
 pub trait Files: Send + Sync {
-    /// All files, in a stable order, no path twice.
+    /// Returns all files in a stable order, without duplicate paths.
     fn list(&self) -> &[Entry];
 
-    /// The bytes of `path` from `offset` on; none past the end. The plugin sees the text of an error, so it must not
-    /// name a place on the machine.
+    /// Opens `path` for reading from `offset` on; past the end there are no bytes. The plugin sees the text of an
+    /// error, so it must not contain a path of the machine.
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>>;
 }
 
-/// Some of the files of another set: what a detection claimed.
+/// A subset of another set of files: those that a detection claimed.
 pub struct Subset {
     whole: Arc<dyn Files>,
     entries: Vec<Entry>,
@@ -33,7 +33,7 @@ pub struct Subset {
 }
 
 impl Subset {
-    /// Those of `paths` that `whole` has, in its order.
+    /// Creates the subset of those `paths` that `whole` contains, in the order of `whole`.
     pub fn new(whole: Arc<dyn Files>, paths: &[String]) -> Self {
         let wanted: HashSet<&str> = paths.iter().map(String::as_str).collect();
         let kept = whole.list().iter().filter(|entry| wanted.contains(entry.path.as_str()));

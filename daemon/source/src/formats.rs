@@ -1,15 +1,15 @@
-//! Names the formats of known programs that no importer reads, so that a person knows what a file is and need not wonder.
+//! Names the formats of known programs that no importer reads, so that the user learns what a file is.
 //!
-//! Each is told by its structure in the first bytes of a file. A format is added as a row of [`BY_KEYS`], or a test of its own where
-//! it is no JSON.
+//! Each format is recognised by its structure in the first bytes of a file. To add a format, add a row to [`BY_KEYS`],
+//! or a test of its own if it is not JSON.
 
-/// A format that is told by the keys of its first object.
+/// A format that is recognised by the keys of its first object.
 struct Keyed {
-    /// What the file is, as the end of "seems to be …".
+    /// The name of the format, as the end of "seems to be …".
     what: &'static str,
-    /// Keys that the first object has, as far as the head reaches.
+    /// Keys of the first object, as far as the head contains it.
     keys: &'static [&'static str],
-    /// A text that stands somewhere in the head; empty: any.
+    /// A text that must occur somewhere in the head; empty if there is none.
     text: &'static str,
 }
 
@@ -17,7 +17,7 @@ const fn keyed(what: &'static str, keys: &'static [&'static str], text: &'static
     Keyed { what, keys, text }
 }
 
-/// The first that fits counts.
+/// The first match counts.
 const BY_KEYS: &[Keyed] = &[
     keyed("a session of Claude Code", &["type", "sessionId"], "\"sessionId\""),
     keyed("a session of Claude Code", &["type", "summary", "leafUuid"], ""),
@@ -32,10 +32,10 @@ const BY_KEYS: &[Keyed] = &[
     keyed("bookmarks of a browser", &["checksum", "roots", "version"], ""),
 ];
 
-/// How bookmarks begin that a browser exports, in small letters.
+/// The start of bookmarks that a browser exported, in lower case.
 const BOOKMARKS: &str = "<!doctype netscape-bookmark-file-1";
 
-/// Returns what a text is; `keys` are those of its first object, if it is JSON.
+/// Returns the format of a text; `keys` are those of its first object, if it is JSON.
 pub(super) fn of(text: &str, keys: &[String]) -> Option<&'static str> {
     let has = |wanted: &&str| keys.iter().any(|key| key == *wanted);
     let fits = |format: &&Keyed| format.keys.iter().all(&has) && text.contains(format.text);
@@ -49,7 +49,7 @@ pub(super) fn of(text: &str, keys: &[String]) -> Option<&'static str> {
     text.lines().next().is_some_and(message).then_some("a chat of WhatsApp")
 }
 
-/// Whether a line is one of a chat: `[14/08/2023, 09:15:32] Ana: …`, or `14/08/2023, 09:15 - Ana: …`.
+/// Returns whether a line is from a chat: `[14/08/2023, 09:15:32] Ana: …`, or `14/08/2023, 09:15 - Ana: …`.
 fn message(line: &str) -> bool {
     let line = line.trim_start_matches(['\u{feff}', '\u{200e}']);
     let parts = match line.strip_prefix('[') {
@@ -57,11 +57,11 @@ fn message(line: &str) -> bool {
         None => line.split_once(" - "),
     };
     let Some((stamp, rest)) = parts else { return false };
-    // Dates differ by country; all have a day, a month and a year, and then hours and minutes.
+    // Date formats differ by country, but all have a day, a month and a year, followed by hours and minutes.
     let numbers = stamp.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty());
     let told = numbers.clone().count() >= 5 && numbers.clone().all(|number| number.len() <= 4);
     let words = stamp.chars().filter(|c| c.is_alphabetic()).count();
-    // Lines of a log have a date and a time too, but nothing between them.
+    // Lines of a log also have a date and a time, but no separator between them.
     let apart = stamp.contains(", ") || stamp.contains(" klo ");
     told && apart
         && words <= "klo AM".len()

@@ -1,41 +1,41 @@
-//! What a file seems to be, by its first bytes, for people who wonder why nothing reads it.
+//! Recognises what a file seems to be by its first bytes, to tell the user why nothing reads it.
 
 use std::fmt;
 
 use super::formats;
 
-/// Bytes of a head that are looked at.
+/// The number of bytes at the start of a file that are examined.
 pub const HEAD_BYTES: usize = 4 << 10;
-/// Keys or columns that are named.
+/// The maximum number of keys or columns that are named.
 const NAMED: usize = 8;
-/// Characters of one of them.
+/// The maximum number of characters that are shown of a name.
 const NAME_CHARACTERS: usize = 40;
-/// How deep the first object may lie in lists.
+/// The maximum number of lists around the first object.
 const LISTS: usize = 1;
 
-/// What was seen. Files that show alike are equal.
+/// The apparent content of a file. Files that are displayed alike are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Glimpse {
-    /// Nothing.
+    /// No bytes.
     Empty,
     /// A format of a known program that no importer reads.
     Format(&'static str),
-    /// JSON: the keys of the first object, as far as the head reaches.
+    /// JSON: the keys of the first object, as far as the head contains them.
     Json(Vec<String>),
-    /// Lines of cells under a head.
+    /// Lines of cells below a header line.
     Table(Vec<String>),
-    /// A page.
+    /// An HTML page.
     Html,
     /// Other text.
     Text,
-    /// By its type, such as `image/jpeg`.
+    /// A known media type, such as `image/jpeg`.
     Known(&'static str),
     /// Anything else.
     Binary,
 }
 
 impl Glimpse {
-    /// Looks at the first bytes of a file.
+    /// Examines the first bytes of a file.
     #[must_use]
     pub fn of(head: &[u8]) -> Self {
         if head.is_empty() {
@@ -53,7 +53,7 @@ impl Glimpse {
         if let Some(what) = formats::of(text, &keys) {
             return Self::Format(what);
         }
-        // A line of a chat may begin as a list does.
+        // A line of a chat may begin like a JSON list.
         if json {
             return Self::Json(keys.iter().take(NAMED).map(|key| shown(key)).collect());
         }
@@ -80,7 +80,7 @@ impl fmt::Display for Glimpse {
     }
 }
 
-/// The head as text, if it is; the last character may be cut.
+/// Returns the head as text, if it is text; the last character may be cut off.
 fn text(head: &[u8]) -> Option<&str> {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
@@ -92,7 +92,7 @@ fn text(head: &[u8]) -> Option<&str> {
     (!text.contains('\0')).then_some(text)
 }
 
-/// The keys of the first object that lies at the root or in a list there.
+/// Returns the keys of the first object at the root or in a list there.
 fn keys(text: &str) -> Vec<String> {
     let mut keys = Vec::new();
     let (mut lists, mut objects) = (0_usize, 0_usize);
@@ -120,7 +120,7 @@ fn keys(text: &str) -> Vec<String> {
     keys
 }
 
-/// Where the string that `rest` begins in ends.
+/// Returns where the string ends that starts at the beginning of `rest`.
 fn closing(rest: &str) -> Option<usize> {
     let mut escaped = false;
     rest.bytes().position(|byte| {
@@ -130,7 +130,7 @@ fn closing(rest: &str) -> Option<usize> {
     })
 }
 
-/// The cells of the first line, where the line after it has as many.
+/// Returns the cells of the first line, if the second line has at least as many.
 fn columns(text: &str) -> Option<Vec<String>> {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let (head, row) = (lines.next()?, lines.next()?);

@@ -1,7 +1,7 @@
-//! Files of a folder that are open at the moment: a few of them, whatever the folder holds.
+//! The currently open files of a folder: only a few of them, however many the folder contains.
 //!
-//! **Invariant:** who reads a file reads the one that was looked at: it is opened by its path again, and its identity, length and
-//! time are compared (`a_file_that_was_replaced_is_not_read` below).
+//! **Invariant:** a reader always reads the file that was examined. The file is reopened by its path, and its identity,
+//! length and time are compared (`a_file_that_was_replaced_is_not_read` below).
 
 use std::{
     collections::VecDeque,
@@ -13,17 +13,18 @@ use std::{
 
 use super::{SourceStamp, below};
 
-/// Files that are open at once, of one source. An importer reads one archive after the other; a second one may be hashed meanwhile.
+/// The maximum number of open files of one source. An importer reads one archive after the other; a second one may be
+/// hashed at the same time.
 const OPEN: usize = 8;
 
 /// The open files of one source; clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Handles(Arc<Mutex<Held>>);
 
-/// The one that was read last comes first.
+/// The most recently used file comes first.
 type Held = VecDeque<(Arc<Named>, Arc<File>)>;
 
-/// A file as it was when it was looked at.
+/// A file, with its state when it was examined.
 struct Named {
     /// The folder that no link may lead out of.
     base: PathBuf,
@@ -31,7 +32,7 @@ struct Named {
     stamp: SourceStamp,
 }
 
-/// A file of a folder, open only while bytes of it are wanted.
+/// A file of a folder that is open only while its bytes are needed.
 #[derive(Clone)]
 pub(super) struct Reopened {
     handles: Handles,
@@ -39,7 +40,7 @@ pub(super) struct Reopened {
 }
 
 impl Handles {
-    /// The file at `path` below `base`, which `stamp` was taken of.
+    /// Returns the file at `path` below `base`, with the `stamp` that was taken of it.
     pub(super) fn file(&self, base: &Path, path: &Path, stamp: SourceStamp) -> Reopened {
         let named = Named { base: base.to_owned(), path: path.to_owned(), stamp };
         Reopened { handles: self.clone(), named: Arc::new(named) }
@@ -64,10 +65,11 @@ impl Reopened {
         &self.named.path
     }
 
-    /// The open file. Nothing is locked while it is opened: a dead share must not hold those who read elsewhere.
+    /// Returns the open file. No lock is held while it is opened, so that an unresponsive network share does not block
+    /// readers of other files.
     ///
     /// # Errors
-    /// When another file lies there now, or the file system refuses.
+    /// If there is another file at the path by now, or the file system refuses.
     pub(super) fn get(&self) -> io::Result<Arc<File>> {
         if let Some(file) = self.held() {
             return Ok(file);
@@ -87,7 +89,7 @@ impl Reopened {
         Ok(file)
     }
 
-    /// Whether the same file still lies there.
+    /// Returns whether the same file is still at the path.
     pub(super) fn unchanged(&self) -> io::Result<bool> {
         let Named { base, path, stamp } = self.named.as_ref();
         Ok(SourceStamp::of(&below::stat(base, path)?) == *stamp)

@@ -1,4 +1,5 @@
-//! Archives inside archives: unpacked to the disk, for their directories stand at their ends, within one budget for all of a source.
+//! Archives inside archives. They are unpacked to the disk because their directory is at the end, within one limit for
+//! the whole source.
 
 use std::{
     collections::BTreeSet,
@@ -17,17 +18,17 @@ use super::{
 };
 use crate::{CancelToken, Entry, Files as _};
 
-/// Inner archives of one source, in one file without a name; clones share it.
+/// The inner archives of one source, in one unnamed file; clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Spill {
-    /// Made when it is first needed. The lock also guards that one is written at a time.
+    /// Created on first use. The lock also ensures that only one archive is written at a time.
     file: Arc<Mutex<Option<Arc<File>>>>,
-    /// What all of them unpacked to.
+    /// The number of bytes that all of them unpacked to.
     bytes: Unpacked,
 }
 
 impl Spill {
-    /// Unpacks an inner archive behind those before it.
+    /// Unpacks an inner archive and appends it to those before it.
     pub(super) fn take_in(
         &self,
         packed: &Packed,
@@ -47,7 +48,7 @@ impl Spill {
         match copied {
             Ok(length) => Ok(SharedFile::part(file, base, length)),
             Err(error) => {
-                // What was unpacked of it is of no use to anybody.
+                // A partially unpacked archive is useless.
                 file.set_len(base)?;
                 Err(error)
             }
@@ -56,16 +57,18 @@ impl Spill {
 }
 
 impl Bundle {
-    /// The ZIPs inside archives that `claimed` leaves, which are whatever somebody packed; only those that may be opened.
+    /// Returns the ZIPs inside archives that are not `claimed`, and so may contain anything; only those that may be
+    /// opened.
     fn inner_archives(&self, claimed: impl Fn(&str) -> bool) -> Vec<String> {
         let names = self.entries.iter().map(|entry| &entry.path);
         names.filter(|name| !claimed(name) && self.opens(name)).cloned().collect()
     }
 
-    /// The same with the archives `names` opened: their files take their places. What is wrong with one is told as of any other.
+    /// Opens the archives `names`: their files take their places. Faults in them are reported like those of any other
+    /// archive.
     ///
     /// # Errors
-    /// When nobody wants the bundle any more.
+    /// If the operation was cancelled.
     pub fn opening(&self, names: &[String]) -> Result<Self, IntakeError> {
         let mut builder = Builder::again(self);
         for name in names {
@@ -75,7 +78,7 @@ impl Bundle {
         Ok(Self { unpacked: self.unpacked.clone(), ..opened })
     }
 
-    /// The same with the archives `names` closed again, as they were `before`: nobody knows what they hold.
+    /// Closes the archives `names` again, as they were `before`: their contents are then unknown.
     fn closing(&self, before: &Self, names: &[String]) -> Self {
         let inside = |path: &str| names.iter().any(|name| lies_in(path, name));
         let mut entries: Vec<Entry> =
@@ -88,7 +91,7 @@ impl Bundle {
         Self { entries, places: Arc::new(places), ..self.clone() }
     }
 
-    /// The ZIPs that `claimed` leaves and that lie in too many archives to be opened.
+    /// Returns the ZIPs that are not `claimed` and that are nested too deep to be opened.
     pub fn too_deep(&self, claimed: impl Fn(&str) -> bool) -> Vec<Unread> {
         let deep = |name: &str| match self.places.get(name) {
             Some(Place::Packed(_, unit)) => unit.nesting >= self.limits.nesting && zip_named(name),
@@ -107,7 +110,8 @@ impl Bundle {
             && self.begins_as_zip(name)
     }
 
-    /// One that does not read is damaged, which is told when it is opened.
+    /// Returns whether the file starts like a ZIP. One that cannot be read counts as well: it is damaged, which is
+    /// reported when it is opened.
     fn begins_as_zip(&self, name: &str) -> bool {
         let mut head = Vec::new();
         let read = self.open(name, 0).and_then(|bytes| bytes.take(4).read_to_end(&mut head));
@@ -115,23 +119,23 @@ impl Bundle {
     }
 }
 
-/// Archives inside archives that were opened to see what they hold, and the bundle as it was before each round.
+/// Inner archives that were opened to see what they contain, and the bundle as it was before each round.
 #[derive(Default)]
 pub struct Opened(Vec<(Bundle, Vec<String>)>);
 
 impl Opened {
-    /// The archives of `bundle` that nobody claims and that were not opened yet.
+    /// Returns the archives of `bundle` that are not claimed and were not opened yet.
     pub fn left(&self, bundle: &Bundle, claimed: &BTreeSet<&str>) -> Vec<String> {
         let known = |name: &str| self.0.iter().any(|(_, names)| names.iter().any(|other| other == name));
         bundle.inner_archives(|name| claimed.contains(name) || known(name))
     }
 
-    /// Notes that `names` were opened in the bundle `before`.
+    /// Records that `names` were opened in the bundle `before`.
     pub fn add(&mut self, before: Bundle, names: Vec<String>) {
         self.0.push((before, names));
     }
 
-    /// Closes those in which nothing is claimed: people know them as files.
+    /// Closes the archives in which nothing is claimed, because the user knows them as single files.
     #[must_use]
     pub fn without_barren(&self, mut bundle: Bundle, claimed: &BTreeSet<&str>) -> Bundle {
         for (before, names) in self.0.iter().rev() {
@@ -147,7 +151,7 @@ fn zip_named(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("zip"))
 }
 
-/// Whether a file lies in the opened archive `name`.
+/// Returns whether a file is inside the opened archive `name`.
 fn lies_in(path: &str, name: &str) -> bool {
     path.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
 }

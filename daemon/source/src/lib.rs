@@ -1,4 +1,4 @@
-//! Opens what a person points at (a file, a folder, a ZIP) as named, bounded, read-only files.
+//! Opens a path that the user names (a file, a folder, a ZIP) as named, size-limited, read-only files.
 //!
 //! **Invariant:** a name from an archive is only ever a lookup key, never a path of the machine
 //! (`names_from_an_archive_never_become_paths` in `tests/`).
@@ -41,25 +41,26 @@ use std::{io, path::PathBuf};
 
 use crate::envelope::OpenError;
 
-/// What may be unpacked, in real bytes and counted entries. Configurable downwards.
+/// Limits for what is unpacked, in actual bytes and counted entries. They can be configured to lower values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Entries of one archive and files of one folder.
+    /// Entries of one archive, and files of one source in total.
     pub entries: usize,
     /// Bytes that one entry may unpack to.
     pub entry_bytes: u64,
-    /// Bytes that all entries together may unpack to in one run; and those that archives inside archives may take on the disk.
+    /// Bytes that all entries together may unpack to in one run; also the bytes that archives inside archives may take
+    /// up on the disk.
     pub total_bytes: u64,
-    /// Unpacked bytes for each packed byte, checked once an entry has given `RATIO_AFTER` bytes.
+    /// Unpacked bytes for each packed byte, checked once more than `RATIO_AFTER` bytes of an entry were unpacked.
     pub ratio: u64,
     /// Levels of folders below the one that was named.
     pub depth: usize,
-    /// Archives within each other: a ZIP in a ZIP is two.
+    /// Levels of archives inside each other: a ZIP in a ZIP is two.
     pub nesting: usize,
 }
 
 impl Default for Limits {
-    /// The largest exports known are a few GiB; these leave room for ten times that.
+    /// The largest known exports are a few GiB; these limits leave room for ten times that.
     fn default() -> Self {
         Self {
             entries: 100_000,
@@ -72,43 +73,43 @@ impl Default for Limits {
     }
 }
 
-/// Small entries of spaces compress beyond any ratio and hurt nobody.
+/// Small entries, for example of spaces, compress beyond any ratio and do no harm.
 const RATIO_AFTER: u64 = 10 << 20;
 
 /// Why a source could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("{path:?} does not exist; check the spelling, or whether the download has finished")]
     Missing { path: PathBuf },
-    /// A device, a socket or the like.
+    /// The path is a device, a socket or the like.
     #[error("{path:?} is neither a file nor a folder")]
     Special { path: PathBuf },
     /// The file system refused.
     #[error("cannot read {path:?}")]
     Read { path: PathBuf, source: io::Error },
-    /// Somebody wrote to it between the two looks at it.
+    /// The file was changed between two reads.
     #[error("{path:?} changed while it was read; wait until the download has finished and import it again")]
     Changed { path: PathBuf },
-    /// Not a whole ZIP.
+    /// The ZIP is incomplete or damaged.
     #[error("{}", fault::damaged(name, problem))]
     DamagedArchive { name: String, problem: &'static str },
-    /// An encrypted export whose key was not given, or does not fit.
+    /// The export is encrypted, and its key is missing or wrong.
     #[error("{path:?} cannot be opened")]
     Sealed { path: PathBuf, source: OpenError },
-    /// An archive inside another that does not unpack.
+    /// An archive inside another one cannot be unpacked.
     #[error("{sentence}")]
     Inner { sentence: String },
-    /// Made to mislead a reader.
+    /// The archive is built to mislead a reader.
     #[error("{path:?} is refused: {problem}")]
     HostileArchive { path: PathBuf, problem: String },
-    /// Not an export, but a whole data directory.
+    /// Not an export, but a backup of a whole data directory.
     #[error("{path:?} is a backup of Satchel, not an export; `satchel restore {path:?}` puts it back")]
     Backup { path: PathBuf },
-    /// Whoever wanted it does so no more.
+    /// The caller cancelled the operation.
     #[error("reading {path:?} was stopped")]
     Stopped { path: PathBuf },
-    /// More files than anyone exports.
+    /// More files than any export has.
     #[error("{path:?} holds more than {limit} files; import the folder of the export itself")]
     TooManyFiles { path: PathBuf, limit: usize },
 }
@@ -122,7 +123,7 @@ impl IntakeError {
     }
 }
 
-/// An error and its causes in one line.
+/// Formats an error and its causes in one line.
 #[must_use]
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -135,7 +136,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Names in a sentence: the first few, and how many more there are.
+/// Formats names for a sentence: the first few, and how many more there are.
 #[must_use]
 pub fn listed(names: &[&str]) -> String {
     const NAMED: usize = 8;

@@ -1,4 +1,4 @@
-//! What a file's name says: an export perhaps, a download on its way, or nothing of ours.
+//! Classifies files by their names: a possible export, an unfinished download, or neither.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -7,39 +7,39 @@ use std::{
 
 /// The file that every backup of a data directory has.
 pub const BACKUP_MANIFEST: &str = "satchel-backup.json";
-/// Endings of what the importers read.
+/// Extensions of the files that the importers read.
 const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "html", "htm", "txt"];
-/// Endings that browsers and other programs give to a file until it is whole.
+/// Extensions that browsers and other programs use until a file is complete.
 const UNFINISHED: [&str; 9] =
     ["crdownload", "part", "tmp", "download", "partial", "opdownload", "filepart", "aria2", "!ut"];
-/// Characters that turn the direction of writing, so that a name looks like another.
+/// Characters that change the writing direction and can make one name look like another.
 const TURNING: [std::ops::RangeInclusive<char>; 3] =
     ['\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
-/// Names that systems leave behind.
+/// Names that operating systems leave behind.
 const LITTER: [&str; 4] = ["Thumbs.db", "desktop.ini", "__MACOSX", "lost+found"];
 
-/// Whether nobody means this name for an export: hidden, or left behind by a system.
+/// Returns whether this cannot be the name of an export because it is hidden or was left behind by an operating system.
 pub fn hidden(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     bytes.starts_with(b".") || bytes.ends_with(b"~") || LITTER.iter().any(|litter| bytes == litter.as_bytes())
 }
 
-/// Whether an importer might read a file of this name.
+/// Returns whether an importer might read a file with this name.
 pub fn exported(name: &OsStr) -> bool {
     ends_in_one(name, &EXPORTS).is_some()
 }
 
-/// Whether it has the name of a download that is on its way.
+/// Returns whether this is the name of an unfinished download.
 pub fn unfinished(name: &OsStr) -> bool {
     ends_in_one(name, &UNFINISHED).is_some()
 }
 
-/// The name without the ending of a download on its way.
+/// Returns the name without the extension of an unfinished download.
 pub fn finished(name: &OsStr) -> Option<&OsStr> {
     ends_in_one(name, &UNFINISHED).map(OsStr::from_bytes)
 }
 
-/// The names beside `name` that say that it is on its way.
+/// Returns the names that, if they exist beside `name`, show that it is still being downloaded.
 pub fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
     UNFINISHED.iter().map(move |ending| {
         let mut bytes = name.as_bytes().to_vec();
@@ -49,8 +49,8 @@ pub fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
     })
 }
 
-/// A name for people: what is no text is shown as `\x` and its two digits, and what steers a terminal or turns the direction of
-/// writing as `\u` and its number.
+/// Returns a name for display. Bytes that are not valid UTF-8 are shown as `\x` and two digits, and characters that
+/// control a terminal or change the writing direction as `\u` and their number.
 pub fn shown(name: &OsStr) -> String {
     let mut out = String::new();
     for c in text(name).chars() {
@@ -63,7 +63,7 @@ pub fn shown(name: &OsStr) -> String {
     out
 }
 
-/// A name as text: what is none becomes `\x` and its two digits.
+/// Returns a name as text; bytes that are not valid UTF-8 become `\x` and two digits.
 pub fn text(name: &OsStr) -> String {
     let mut text = String::new();
     for chunk in name.as_bytes().utf8_chunks() {
@@ -73,7 +73,7 @@ pub fn text(name: &OsStr) -> String {
     text
 }
 
-/// The stem, if the ending is one of `endings` in any case.
+/// Returns the stem, if the extension is one of `endings`, ignoring case.
 fn ends_in_one<'a>(name: &'a OsStr, endings: &[&str]) -> Option<&'a [u8]> {
     let bytes = name.as_bytes();
     let dot = bytes.iter().rposition(|byte| *byte == b'.')?;

@@ -1,4 +1,4 @@
-//! Finds PAM documents among the files of a source, by what they say they are, not by their names.
+//! Finds PAM documents among the files of a source, by the schema that they declare and not by their names.
 
 use std::{collections::HashMap, io::Read};
 
@@ -7,18 +7,19 @@ use satchel_pam::{conversation, embedding, parse, store};
 use super::Bundle;
 use crate::{Entry, Files as _};
 
-/// The file of a bundle that Satchel wrote which lists all others.
+/// The file of a Satchel bundle that lists all others.
 pub const MANIFEST: &str = "satchel-manifest.json";
-/// The signature over it.
+/// The signature of the manifest.
 pub const SIGNATURE: &str = "satchel-manifest.sig";
 
-/// The name that every bundle's store has.
+/// The name of the memory store in every bundle.
 const STORE: &str = "memory-store.json";
-/// Bytes at the start of a file in which writers put `schema`; almost all do.
+/// Bytes at the start of a file that are searched for `schema`; almost all writers put it there.
 const HEAD: u64 = 4 << 10;
-/// Longest file, in bytes, that is searched to its end for it; one with a PAM name always is.
+/// The longest file, in bytes, that is searched to its end for `schema`; a file with a PAM name always is.
 const SEARCHED: u64 = 16 << 20;
-/// Longest conversation document, in bytes: it is held in memory, and none of its messages is longer than the store takes.
+/// The longest conversation document, in bytes: it is held in memory, and none of its messages exceeds the limit of the
+/// store.
 pub const LONGEST_CONVERSATION: u64 = 120 << 20;
 
 /// The documents that belong together.
@@ -26,7 +27,7 @@ pub const LONGEST_CONVERSATION: u64 = 120 << 20;
 pub struct PamFiles {
     /// The folder of the store in the source, with a final `/`, or empty.
     pub root: String,
-    /// None: the documents came without one.
+    /// `None` if the documents came without a store.
     pub store: Option<String>,
     pub conversations: Vec<String>,
     pub embeddings: Vec<String>,
@@ -42,7 +43,7 @@ enum Kind {
 }
 
 impl PamFiles {
-    /// All files, in the order of their names.
+    /// Returns all files, sorted by name.
     pub fn files(&self) -> Vec<String> {
         let Self { root: _, store, conversations, embeddings, beside } = self;
         let mut files: Vec<String> =
@@ -60,7 +61,8 @@ impl PamFiles {
     }
 }
 
-/// The PAM documents of `bundle`: each store with what lies in or below its folder, and what is left, together.
+/// Returns the PAM documents of `bundle`: each store with the documents in or below its folder, and all others as one
+/// set.
 pub fn find(bundle: &Bundle) -> Vec<PamFiles> {
     let lone = bundle.list().len() == 1;
     let mut documents: Vec<(Kind, String)> = bundle
@@ -69,7 +71,7 @@ pub fn find(bundle: &Bundle) -> Vec<PamFiles> {
         .filter(|entry| lone || has_json_extension(&entry.path))
         .filter_map(|entry| Some((kind_of(bundle, entry)?, entry.path.clone())))
         .collect();
-    // Of two stores in one folder, the one with the usual name is the bundle's.
+    // Of two stores in one folder, the one with the usual name belongs to the bundle.
     documents
         .sort_by_key(|(kind, name)| (*kind != Kind::Store, folder_of(name).to_owned(), !named(name, STORE)));
     let mut found: Vec<PamFiles> = Vec::new();
@@ -96,7 +98,7 @@ pub fn find(bundle: &Bundle) -> Vec<PamFiles> {
     found
 }
 
-/// What lies around a store that does not say that it is one.
+/// Returns the files around a store that does not declare its schema.
 pub fn around(bundle: &Bundle, store: &str) -> PamFiles {
     let root = folder_of(store).to_owned();
     let mut files = PamFiles { store: Some(store.to_owned()), root, ..PamFiles::default() };
@@ -113,7 +115,7 @@ pub fn around(bundle: &Bundle, store: &str) -> PamFiles {
     files
 }
 
-/// The store in the nearest folder above a file.
+/// Returns the store in the nearest folder above a file.
 fn home(roots: &HashMap<String, usize>, name: &str) -> Option<usize> {
     let mut folder = folder_of(name);
     loop {
@@ -141,7 +143,7 @@ fn kind_of(bundle: &Bundle, entry: &Entry) -> Option<Kind> {
     let usual = named(&entry.path, STORE)
         || named(&entry.path, "embeddings.json")
         || folder_of(&entry.path).ends_with("conversations/");
-    // Writers that sort their keys put it near the end.
+    // Writers that sort their keys put `schema` near the end.
     if (head.len() as u64) < HEAD || !usual && entry.size > SEARCHED {
         return None;
     }
@@ -158,14 +160,15 @@ fn kind(schema: &str) -> Option<Kind> {
     }
 }
 
-/// The first bytes of a file; none if it cannot be read, which whoever reads it next will say.
+/// Returns the first bytes of a file, or `None` if it cannot be read; the next reader of the file will report the
+/// error.
 fn read(bundle: &Bundle, name: &str, limit: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     bundle.open(name, 0).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
-/// The folder of a file in its source, with a final `/`, or empty.
+/// Returns the folder of a file in its source, with a final `/`, or an empty string.
 pub fn folder_of(name: &str) -> &str {
     name.rfind('/').map_or("", |end| &name[..=end])
 }

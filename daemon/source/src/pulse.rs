@@ -1,4 +1,5 @@
-//! Since when a source does not answer: a read from a dead share, or a look at it, may never return.
+//! Measures for how long a source has not responded: a read or a stat on an unresponsive network share may never
+//! return.
 
 use std::{
     collections::BTreeMap,
@@ -6,18 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The calls to a source that have not returned; clones share one.
+/// The calls to a source that have not returned; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Pulse(Arc<Mutex<Calls>>);
 
 #[derive(Debug, Default)]
 struct Calls {
     next: u64,
-    /// When each began.
+    /// When each call began.
     open: BTreeMap<u64, Instant>,
 }
 
-/// A call; it returns when this is dropped.
+/// A call to the source, which counts as returned when this is dropped.
 #[derive(Debug)]
 pub struct Call<'a> {
     pulse: &'a Pulse,
@@ -25,7 +26,7 @@ pub struct Call<'a> {
 }
 
 impl Pulse {
-    /// A call to the source begins.
+    /// Records the start of a call to the source.
     pub fn call(&self) -> Call<'_> {
         let mut calls = self.calls();
         let number = calls.next;
@@ -36,13 +37,13 @@ impl Pulse {
         Call { pulse: self, number }
     }
 
-    /// A long call got some way: it does not hang.
+    /// Records progress of a long call, so that it does not count as hanging.
     pub fn beats(&self) {
         let now = Instant::now();
         self.calls().open.values_mut().for_each(|began| *began = now);
     }
 
-    /// How long the source has not answered; none: it is not asked for anything.
+    /// Returns how long the source has not responded, or `None` if no call is in progress.
     pub fn silent_for(&self) -> Option<Duration> {
         self.calls().open.values().min().map(Instant::elapsed)
     }

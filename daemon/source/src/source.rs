@@ -1,4 +1,4 @@
-//! Who a source is: the SHA-256 of its bytes, and a stamp that tells whether it changed meanwhile.
+//! The identity of a source: the SHA-256 of its bytes, and a stamp that tells whether it changed in the meantime.
 
 use std::{
     ffi::OsStr,
@@ -14,28 +14,28 @@ use satchel_pam::hash::Sha256Digest;
 use super::{Bundle, IntakeError, Limits, Pulse, below, bundle::Unit};
 use crate::{CancelToken, envelope::Keys};
 
-/// Reads of this size keep the disk busy and the cache warm.
+/// The size of a single read; large enough for sequential disk throughput, small enough for the CPU cache.
 const CHUNK: usize = 256 << 10;
 
-/// A file or folder as it was when it was looked at.
+/// A file or folder, with its state when it was examined.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Where it lies.
+    /// Where it is.
     pub path: PathBuf,
-    /// The last part of the path, for people.
+    /// The last component of the path, for messages.
     pub name: String,
-    /// The folder that no link may lead out of; the path itself, if the person named it.
+    /// The folder that no link may lead out of; the path itself if the user named it.
     pub(super) base: PathBuf,
-    /// What opens it, if it is encrypted.
+    /// The keys that open it if it is encrypted.
     pub(super) keys: Option<Keys>,
     stamp: SourceStamp,
-    /// Whether downloads in it that have not ended are left alone.
+    /// Whether unfinished downloads in it are skipped.
     pub(super) waits: bool,
-    /// Told of every call to where it lies.
+    /// Records every call to the file system that holds the source.
     pub(super) pulse: Pulse,
 }
 
-/// Length, time and identity of a file: if all stay, its bytes did.
+/// Length, time and identity of a file. If none of them changed, its bytes did not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceStamp {
     folder: bool,
@@ -64,7 +64,7 @@ impl SourceStamp {
 }
 
 impl Source {
-    /// Looks at `path`, following a symbolic link that the person named.
+    /// Examines `path`, following a symbolic link that the user named.
     pub fn at(path: &Path) -> Result<Self, IntakeError> {
         let name = path
             .canonicalize()
@@ -74,7 +74,8 @@ impl Source {
         Self::look(path, path, name)
     }
 
-    /// Looks at `name` in the folder `root`; whatever is swapped for a link meanwhile, nothing outside of `root` is read.
+    /// Examines `name` in the folder `root`. Nothing outside of `root` is read, even if something is replaced by a link
+    /// in the meantime.
     pub fn below(root: &Path, name: &OsStr) -> Result<Self, IntakeError> {
         Self::look(root, &root.join(name), name.to_string_lossy().into_owned())
     }
@@ -97,35 +98,35 @@ impl Source {
         })
     }
 
-    /// The same, to be opened with `keys` if it is encrypted.
+    /// Sets the `keys` that open the source if it is encrypted.
     #[must_use]
     pub fn with_keys(self, keys: Option<Keys>) -> Self {
         Self { keys, ..self }
     }
 
-    /// Tells `pulse` of every call to where it lies.
+    /// Records every call to the file system in `pulse`.
     #[must_use]
     pub fn telling(self, pulse: Pulse) -> Self {
         Self { pulse, ..self }
     }
 
-    /// Bytes of a file; none of a folder.
+    /// Returns the number of bytes of a file; 0 for a folder.
     pub fn length(&self) -> u64 {
         self.stamp.length
     }
 
-    /// The same; downloads in a folder that have not ended are left alone, and named.
+    /// Skips unfinished downloads in a folder and lists them as unread.
     #[must_use]
     pub fn leaving_downloads(self) -> Self {
         Self { waits: true, ..self }
     }
 
-    /// The archive that it is, if it is one.
+    /// Returns the unit that this source is, if it is an archive.
     pub(super) fn unit(&self) -> Arc<Unit> {
         Arc::new(Unit { name: self.name.as_str().into(), nesting: 1 })
     }
 
-    /// Whether it is a folder.
+    /// Returns whether it is a folder.
     pub fn folder(&self) -> bool {
         self.stamp.folder
     }
@@ -135,12 +136,12 @@ impl Source {
         self.open_until(limits, &CancelToken::new())
     }
 
-    /// Opens it as a bundle of files, whose readers fail at their next bytes once `cancel` was raised; so does the opening.
+    /// Opens it as a bundle of files. Once `cancel` was raised, opening and reading fail at the next bytes.
     pub fn open_until(&self, limits: &Limits, cancel: &CancelToken) -> Result<Bundle, IntakeError> {
         Bundle::open(self, limits, cancel)
     }
 
-    /// Fails if the bytes may differ from those that were there when it was looked at.
+    /// Fails if the bytes may differ from those at the time when the source was examined.
     pub fn unchanged(&self) -> Result<(), IntakeError> {
         let _asked = self.pulse.call();
         let now = below::stat(&self.base, &self.path).map_err(IntakeError::read(&self.path))?;
@@ -169,12 +170,12 @@ impl Source {
     }
 }
 
-/// The SHA-256 of everything that `reader` gives.
+/// Returns the SHA-256 of all bytes of `reader`.
 pub(super) fn hash(
     reader: &mut dyn Read,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> std::io::Result<Option<Sha256Digest>> {
-    // In assembly: every byte of an export is hashed.
+    // `ring` hashes in assembly, which matters because every byte of an export is hashed.
     let mut hasher = Context::new(&SHA256);
     let mut chunk = vec![0; CHUNK];
     loop {

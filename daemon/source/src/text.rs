@@ -12,16 +12,16 @@ use satchel_pam::parse::Text;
 use super::{Bundle, below, bundle::Place};
 use crate::Files as _;
 
-/// A file of a source as a text that may be too long to hold.
+/// A file of a source as a text that may be too long for memory.
 pub struct Document<'b> {
     bundle: &'b Bundle,
     name: &'b str,
-    /// The file, if it lies in a folder as it is.
+    /// The open file, if it is an uncompressed file of a folder.
     file: RefCell<Option<File>>,
 }
 
 impl<'b> Document<'b> {
-    /// The file `name` of `bundle`.
+    /// Creates the document for the file `name` of `bundle`.
     #[must_use]
     pub fn new(bundle: &'b Bundle, name: &'b str) -> Self {
         Self { bundle, name, file: RefCell::new(None) }

@@ -1,4 +1,4 @@
-//! Walks a folder without ever leaving it: symbolic links, devices and sockets are listed, not followed.
+//! Walks a folder without ever leaving it: symbolic links, devices and sockets are listed, but not followed.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rustix::fs::FileType;
 
 use super::{IntakeError, Limits, below, builder::Builder, waits};
 
-/// Names that operating systems leave behind.
+/// Returns whether this is a name that operating systems leave behind.
 pub(super) fn litter(name: &str) -> bool {
     name == ".DS_Store"
         || name == "Thumbs.db"

@@ -1,5 +1,5 @@
-//! Downloads in a folder that have not ended: told as watching tells them, by their names, by what stands beside them, and by
-//! an end that is missing while somebody writes.
+//! Detects unfinished downloads in a folder by the same signs as watching does: by their names, by partial files beside
+//! them, and by an incomplete end while the file is being written.
 
 use std::{
     ffi::OsStr,
@@ -12,22 +12,22 @@ use rustix::fs::{FileType, Stat};
 use super::below;
 use crate::names;
 
-/// A file whose end is missing is believed to grow if it was written to so short a while ago.
+/// A file with an incomplete end counts as growing if it was last written less than this time ago.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long the part of a download that stands beside a file is believed: a browser that died leaves it for ever.
+/// How long the partial file of a download counts as a sign of one: a browser that crashed never removes it.
 const BELIEVED: Duration = Duration::from_mins(10);
 
-/// What becomes of a download that has not ended.
+/// The reason why an unfinished download is skipped.
 const DOWNLOADING: &str = "its download has not ended; import it when it has";
-/// What becomes of a file that grows.
+/// The reason why a growing file is skipped.
 const GROWING: &str = "it is still being written; import it when that has ended";
 
-/// A folder that is walked through.
+/// A folder that is being walked.
 pub(super) struct Folder<'a> {
     base: &'a Path,
     path: &'a Path,
     names: Vec<&'a OsStr>,
-    /// Whether a download is under way in it.
+    /// Whether a download is in progress in it.
     downloading: bool,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Folder<'a> {
         Self { base, path, names, downloading }
     }
 
-    /// Why `name` waits; none: it has arrived.
+    /// Returns why `name` is skipped for now, or `None` if it is complete.
     pub(super) fn waits(&self, name: &OsStr, kind: FileType) -> Option<&'static str> {
         if on_its_way(name) {
             return Some(DOWNLOADING);
@@ -52,7 +52,7 @@ impl<'a> Folder<'a> {
         }
         let fresh = age(&stat).is_some_and(|age| age < QUIET);
         if stat.st_size == 0 {
-            // The place of a download is often held by an empty file of its name.
+            // Browsers often reserve the name of a download with an empty file.
             return (self.downloading || fresh).then_some(DOWNLOADING);
         }
         (fresh && self.ends_early(name)).then_some(GROWING)
@@ -75,13 +75,13 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// Whether a name is that of a download of something that an importer might read.
+/// Returns whether a name is that of an unfinished download that an importer might read.
 fn on_its_way(name: &OsStr) -> bool {
     let browser = name.as_encoded_bytes().to_ascii_lowercase().ends_with(b".crdownload");
     names::finished(name).is_some_and(|stem| browser || names::exported(stem))
 }
 
-/// How long ago it was last written to; none: in the future.
+/// Returns how long ago the file was last written, or `None` if that is in the future.
 fn age(stat: &Stat) -> Option<Duration> {
     let written = Duration::new(u64::try_from(stat.st_mtime).ok()?, u32::try_from(stat.st_mtime_nsec).ok()?);
     SystemTime::now().duration_since(UNIX_EPOCH + written).ok()

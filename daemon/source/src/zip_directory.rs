@@ -1,4 +1,5 @@
-//! Opens a ZIP without reading more of the directory at its end than that of any export: each entry of it takes memory.
+//! Opens a ZIP while limiting how much of its directory is read, because each entry takes memory. The limit leaves room
+//! for the directory of any real export.
 
 use std::{
     io::{self, Read, Seek, SeekFrom},
@@ -10,25 +11,26 @@ use std::{
 
 use zip::{ZipArchive, read::Config, result::ZipError, unstable::read::ZipIterable};
 
-/// Bytes for each file: 46, its name, and what programs add.
+/// Bytes per file: 46 for the header, the name, and what programs add.
 const EACH: u64 = 256;
 /// Bytes that are read to find the directory.
 const SEARCH: u64 = 1 << 20;
 
-/// A reader that may give so many bytes and no more, until the directory is read.
+/// A reader with a limit on the number of bytes, which applies until the directory was read.
 pub struct Bounded<R> {
     inner: R,
     left: Arc<AtomicU64>,
 }
 
-/// Opens an archive of at most so many files.
+/// Opens an archive with at most `files` files.
 ///
 /// # Errors
-/// [`too_long`] of a directory that is longer than theirs; what is wrong with it otherwise.
+/// An error for which [`too_long`] is true if the directory is longer than that of so many files; otherwise what is
+/// wrong with it.
 pub fn open<R: Read + Seek>(reader: R, files: usize) -> Result<ZipArchive<Bounded<R>>, ZipError> {
     let left = Arc::new(AtomicU64::new((files as u64).saturating_mul(EACH).saturating_add(SEARCH)));
     let mut reader = Bounded { inner: reader, left: Arc::clone(&left) };
-    // Room for so many as it says there are is set aside before any is read.
+    // The library allocates memory for the stated number of entries before it reads any.
     if ZipIterable::try_new(&mut reader, Config::default())?.len() > files {
         return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
     }
@@ -37,7 +39,7 @@ pub fn open<R: Read + Seek>(reader: R, files: usize) -> Result<ZipArchive<Bounde
     Ok(archive)
 }
 
-/// Whether the directory is longer than that of so many files.
+/// Returns whether the error means that the directory is longer than allowed.
 pub fn too_long(error: &ZipError) -> bool {
     matches!(error, ZipError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge)
 }

@@ -54,7 +54,7 @@ struct PutBack<'a> {
 /// Writes a backup.
 ///
 /// # Errors
-/// As the daemon refuses.
+/// Returns the error of the daemon.
 pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs) -> Result<Exit, CliError> {
     let absolute = std::path::absolute(&args.file);
     let output =
@@ -89,7 +89,7 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
     Ok(Exit::Done)
 }
 
-/// What has to be kept beside a backup of an encrypted data directory.
+/// Returns a note on what has to be kept in addition to a backup of an encrypted data directory.
 fn key_advice(place: &Place) -> Option<String> {
     let Place::Local(config) = place else { return None };
     let status = vault::status(&config.data_dir).ok().flatten()?;
@@ -121,10 +121,10 @@ fn written(backup: &Backup, look: Look) -> String {
     out
 }
 
-/// Puts a backup back.
+/// Restores a backup.
 ///
 /// # Errors
-/// What is wrong with it, and a data directory that is in use or not empty.
+/// Fails if the backup is not valid, or if the data directory is in use or not empty.
 pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit, CliError> {
     let Place::Local(config) = context.place.clone() else {
         return Err(CliError::Usage("restore works here; leave --server and SATCHEL_SERVER out".to_owned()));
@@ -132,7 +132,7 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
     let (file, data_dir, replace) = (args.file.clone(), config.data_dir.clone(), args.replace);
     let mut unlock = config.unlock.clone();
     if args.recovery {
-        // Before anybody looks for the paper on which it stands.
+        // Check this before the person looks for the paper with the phrase.
         if !restore::encrypted(&file).map_err(refused)? {
             return Err(CliError::Usage(format!(
                 "{file:?} is of a data directory that is not encrypted, so no phrase opens it; leave --recovery out"
@@ -141,7 +141,7 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
         unlock.phrase = Some(super::keys::phrase(&unlock)?);
     }
     let (tell, mut told) = tokio::sync::watch::channel(Progress::default());
-    // Ctrl-C ends the wait; the work hears of it when it next tells how far it is.
+    // Ctrl-C stops the waiting here; the work notices it at its next progress report.
     let mut work = tokio::task::spawn_blocking(move || {
         restore::restore(&file, &data_dir, replace, &unlock, &mut |progress| tell.send(progress).is_ok())
     });
@@ -156,7 +156,7 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
             }
             _ = tokio::signal::ctrl_c(), if !cancelled => {
                 cancelled = true;
-                // Without a listener the work ends, and takes away what it began.
+                // Without a receiver the work stops and removes what it has written so far.
                 told = tokio::sync::watch::channel(Progress::default()).1;
             }
         }

@@ -1,4 +1,4 @@
-//! `config`: whether the configuration file can be used, and what is used.
+//! `config`: checks the configuration file, and shows the settings in effect.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use super::{
 #[derive(Debug, Serialize)]
 struct Checked {
     valid: bool,
-    /// Null where there is none, so that the defaults are used.
+    /// Null if there is no file, so that the defaults apply.
     file: Option<PathBuf>,
     problem: Option<String>,
 }
@@ -28,14 +28,14 @@ struct Checked {
 /// Runs the command.
 ///
 /// # Errors
-/// A configuration that cannot be used, except where that is what was asked.
+/// Fails if the configuration cannot be used, except if the command was to check exactly that.
 pub(super) fn run(
     command: ConfigCommand,
     global: &Global,
     environment: &Environment,
     out: &mut Out,
 ) -> Result<Exit, CliError> {
-    // A daemon elsewhere has a configuration of its own.
+    // A daemon on another machine has its own configuration.
     let global = &Global { server: None, ..global.clone() };
     match command {
         ConfigCommand::Check => check(global, environment, out),

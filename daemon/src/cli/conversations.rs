@@ -25,15 +25,15 @@ use super::{
     page::{self, Page},
 };
 
-/// Messages that are fetched at once while they are read.
+/// Messages fetched per request while a conversation is shown.
 const PAGE: i32 = 500;
-/// Messages that are laid out before the first of them is shown.
+/// Messages laid out before the first of them is shown.
 const SHOWN_AT_ONCE: usize = 500;
 
 /// Runs one of the commands.
 ///
 /// # Errors
-/// As the daemon refuses, and for ids that fit none or several.
+/// Returns the errors of the daemon, and fails for an id that matches no conversation or several.
 pub(crate) async fn run(
     context: &mut Context,
     link: &Link,
@@ -42,7 +42,7 @@ pub(crate) async fn run(
     match command {
         Conversations::List { select, paging } => list(context, link, select, *paging).await,
         Conversations::Show(args) => show(context, link, args).await,
-        // It works on the files themselves.
+        // This command works on the files directly.
         Conversations::Purge { .. } => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
     }
 }
@@ -101,10 +101,10 @@ async fn fetch(
     Ok((page, answer.header.unwrap_or_default()))
 }
 
-/// The id that `given` means, also of a conversation that is in no list any more.
+/// Returns the full id for `given`, including the ids of conversations that are no longer listed.
 ///
 /// # Errors
-/// When it fits none or several.
+/// Fails if it matches none or several.
 pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
     page::resolve("conversation", given, async |page_size, page_token| {
         let request = ListConversationIdsRequest { prefix: given.to_owned(), page_size, page_token };
@@ -114,10 +114,10 @@ pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError
     .await
 }
 
-/// The id that `given` means; none: that of the conversation that changed last.
+/// Returns the full id for `given`; without it, the id of the conversation that changed last.
 ///
 /// # Errors
-/// As [`resolve`], and when there is none.
+/// As [`resolve`], and if there are no conversations.
 pub(super) async fn named(link: &Link, given: Option<&str>) -> Result<String, CliError> {
     let Some(given) = given else {
         let (page, _) = fetch(link, &ConversationFilter::default(), 1, String::new()).await?;
@@ -156,12 +156,13 @@ async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Re
     Ok(Exit::Done)
 }
 
-/// Whether the branch that was seen last is all that there is.
+/// Returns whether the branch that was seen last is the only one.
 fn straight(conversation: &Conversation) -> bool {
     conversation.active_message_count == Some(conversation.message_count)
 }
 
-/// Shows a conversation that does not fork while its messages come, as long as somebody reads; answers how many of them are hidden.
+/// Shows a conversation without forks while its messages arrive, until the reader quits. Returns the number of
+/// hidden messages.
 async fn show_line(
     context: &mut Context,
     link: &Link,
@@ -185,7 +186,7 @@ async fn show_line(
     Ok(hidden)
 }
 
-/// Shows messages that are all there.
+/// Shows messages that have all been fetched.
 fn show_all(
     context: &mut Context,
     conversation: &Conversation,
@@ -209,7 +210,7 @@ fn show_all(
     screen.end()
 }
 
-/// The messages to show, and the forks to mark between them.
+/// Returns the messages to show, and the forks to mark between them.
 async fn selected(
     link: &Link,
     conversation: &Conversation,
@@ -217,12 +218,12 @@ async fn selected(
     raw: bool,
 ) -> Result<(Vec<Message>, Branches), CliError> {
     let id = &conversation.id;
-    // Without other branches there is nothing to mark, and JSON has no marks.
+    // Without other branches there are no forks to mark, and JSON output has no marks.
     if !args.tree && args.branch.is_none() && (raw || straight(conversation)) {
         let seen = messages(link, id, MessageSelection::ActiveBranch, raw).await?;
         return Ok((seen, Branches::default()));
     }
-    // Only the whole tree says what the other branches are.
+    // Only the whole tree has the other branches.
     let tree = messages(link, id, MessageSelection::Tree, raw).await?;
     let branches = Branches::new(&tree);
     if args.tree {

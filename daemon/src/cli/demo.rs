@@ -1,4 +1,4 @@
-//! `demo`: the whole way of a memory, on invented exports in a throw-away folder.
+//! `demo`: walks through all steps, from import to export, on invented exports in a temporary folder.
 
 use std::{fs, path::Path};
 
@@ -44,10 +44,10 @@ The folder of this demo is gone again. With your own exports, as you downloaded 
   satchel help
 ";
 
-/// Plays all steps, each as the command that a person would type.
+/// Runs all steps, each as a command that a person could type.
 ///
 /// # Errors
-/// When a step fails.
+/// Fails if a step fails.
 pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
     let folder = tempfile::Builder::new().prefix("satchel-demo-").tempdir();
     let folder = folder.map_err(|source| CliError::File {
@@ -61,7 +61,7 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
         config.code_cache.clone_from(&own.code_cache);
     }
     let place = Place::Local(Box::new(config));
-    // One daemon for all steps, as on a person's machine; the commands find it by its socket.
+    // All steps share one daemon, as on a person's machine; the commands find it by its socket.
     let daemon = Link::open(&place, &mut context.out).await?;
     let (kept, json) =
         (std::mem::replace(&mut context.place, place.clone()), std::mem::take(&mut context.out.json));
@@ -128,7 +128,7 @@ async fn play(context: &mut Context, daemon: &Link, folder: &Path) -> Result<Exi
     changes(context, daemon, &stage).await
 }
 
-/// One memory is changed, and what changed is exported.
+/// Edits one memory and exports the change.
 async fn changes(context: &mut Context, daemon: &Link, stage: &Stage<'_>) -> Result<Exit, CliError> {
     if let Some(id) = newest(daemon).await? {
         let id = text::short_id(&id);
@@ -169,7 +169,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Shows what would be typed, and does it.
+    /// Prints the command line of a step and runs it.
     async fn step(&self, context: &mut Context, why: &str, words: &[&str]) -> Result<Exit, CliError> {
         let typed: Vec<String> = words.iter().map(|word| text::quoted(word)).collect();
         let look = context.out.look;
@@ -196,7 +196,7 @@ impl Stage<'_> {
         }
     }
 
-    /// A name of a file of the demo as its path.
+    /// Returns the full path for the name of a file of the demo; any other word is returned unchanged.
     fn whole(&self, word: &str) -> String {
         let named = word.ends_with("-export")
             || Path::new(word).extension().is_some_and(|extension| extension == "zip");

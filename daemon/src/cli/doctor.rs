@@ -1,4 +1,4 @@
-//! `doctor`: does the data directory hold what it should?
+//! `doctor`: checks whether the data directory holds what it should.
 
 mod left;
 mod refused;
@@ -42,11 +42,11 @@ use super::{
     text,
 };
 
-/// What was looked at, and what is wrong.
+/// What was checked, and what is wrong.
 #[derive(Debug, Default)]
 struct Findings {
     looked_at: Vec<String>,
-    /// What was mended.
+    /// What was repaired.
     repaired: Vec<String>,
     problems: Vec<Problem>,
     left: Vec<Left>,
@@ -62,10 +62,10 @@ struct Diagnosis<'a> {
     leftovers: &'a [Left],
 }
 
-/// Checks everything that can be checked; a running daemon is asked, and keeps its store.
+/// Runs all possible checks. If a daemon is running, the daemon checks its store and keeps it open.
 ///
 /// # Errors
-/// When the check itself cannot be done.
+/// Fails if the check itself cannot be run.
 pub(crate) async fn run(context: &mut Context, args: DoctorArgs) -> Result<Exit, CliError> {
     let mut findings = Findings::default();
     match context.place.clone() {
@@ -129,7 +129,7 @@ async fn local(
     Ok(())
 }
 
-/// Lets the daemon check its store while it goes on.
+/// Lets the daemon check its store while it continues to serve.
 async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings) -> Result<(), CliError> {
     if args.repair {
         return Err(CliError::Declined(
@@ -150,7 +150,7 @@ async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings
     let StoreCheck { frames, records, files, problems, orphans } = check;
     findings.counted(unsigned(frames), unsigned(records), unsigned(files));
     findings.orphaned(unsigned(orphans), Path::new(&data_dir));
-    // Damage that the daemon knows of since its start is found again.
+    // The check finds damage again that the daemon has known of since its start.
     findings.problems.retain(|known| known.reason != "STORE_CORRUPT" || problems.is_empty());
     findings.problems.extend(problems);
     if let Err(status) = link.exports().get_signing_keys(GetSigningKeysRequest {}).await {
@@ -190,7 +190,7 @@ impl Findings {
 
     fn store(&mut self, config: &Config, repair: bool) -> Result<(), CliError> {
         self.unfinished(&config.data_dir);
-        // A database that is set aside from here on is there for a look at what went wrong.
+        // A database that is set aside after this point is kept, so that the fault can be examined.
         let old = if repair { leftovers::find(&config.data_dir).unwrap_or_default() } else { Vec::new() };
         let damaged = vault::key_files(&config.data_dir);
         let options = match vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes) {
@@ -229,7 +229,8 @@ impl Findings {
         self.signing_key(&store, &config.data_dir);
         let mut examined = examine::examine(&store, &mut |_| {}).map_err(failed)?;
         let found = |reason: &str| examined.findings.iter().any(|finding| finding.reason == reason);
-        // What is built from a damaged journal may be poorer than what is there; `satchel rebuild` says what it would lack.
+        // A database built from a damaged journal may hold less than the current one; `satchel rebuild` reports
+        // what would be missing.
         let damaged = found(JOURNAL_DAMAGED);
         if repair && !damaged && found(DATABASE_DIFFERS) {
             store.close().map_err(failed)?;
@@ -248,18 +249,18 @@ impl Findings {
         let orphans = std::mem::take(&mut examined.orphans);
         self.examined(examined);
         if repair && !orphans.is_empty() {
-            // In the open in which they were found: once it is closed, another process may refer to them.
+            // Remove them before the store is closed: after that, another process may refer to them.
             self.remove_orphans(&store, &orphans).map_err(failed)?;
         } else {
             self.orphaned(orphans.len() as u64, &config.data_dir);
         }
         store.close().map_err(failed)?;
-        // Of a damaged journal, what was set aside may hold the rest.
+        // If the journal is damaged, a database that was set aside may hold the missing data, so none is removed.
         self.leftovers(&config.data_dir, if damaged { &[] } else { &old });
         Ok(())
     }
 
-    /// Unfinished attachments go when the store is opened.
+    /// Reports unfinished attachments; they are removed when the store is opened.
     fn unfinished(&mut self, dir: &Path) {
         let unfinished = fs::read_dir(dir.join("blobs/tmp")).map_or(0, Iterator::count) as u64;
         if unfinished > 0 {
@@ -282,7 +283,7 @@ impl Findings {
                 let bytes = text::bytes(*bytes);
                 self.repaired.push(format!("the journal's end: {bytes} that were never confirmed were cut"));
             }
-            // What is damaged, the check finds again; what goes well needs no line.
+            // The check reports damage again; successful steps need no line.
             _ => {}
         }
     }
@@ -327,7 +328,7 @@ impl Findings {
         }
     }
 
-    /// The file without which an encrypted data directory cannot be opened.
+    /// Checks the key file, without which an encrypted data directory cannot be opened.
     fn data_key(&mut self, damaged: &[String], data_dir: &Path) {
         let left = vault::key_files(data_dir);
         self.repaired.extend(
@@ -346,7 +347,7 @@ impl Findings {
         }
     }
 
-    /// The key that signs exports.
+    /// Checks the key that signs exports.
     fn signing_key(&mut self, store: &Store, data_dir: &Path) {
         match satchel_core::export::check_signer(store, data_dir) {
             Ok(true) => self.looked_at.push("keys/signing.json, which signs exports: whole".to_owned()),
@@ -452,7 +453,7 @@ pub(super) mod tests {
         let mended = looked(&config, true);
         assert!(mended.problems.is_empty() && mended.repaired.len() == 1, "{mended:?}");
         assert!(mended.repaired[0].contains("differed from the journal"), "{mended:?}");
-        // What was wrong can be looked at, until the next repair.
+        // The faulty database is kept for examination until the next repair.
         assert!(mended.left.len() == 1 && mended.left[0].path.contains("db.broken-"), "{mended:?}");
         let well = looked(&config, true);
         assert!(well.problems.is_empty() && well.left.is_empty(), "{well:?}");

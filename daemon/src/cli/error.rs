@@ -1,4 +1,4 @@
-//! What can go wrong in a command, with what to do about it and how the program ends.
+//! The errors of commands, what to do about them, and how they determine the exit code.
 
 mod fields;
 
@@ -16,55 +16,55 @@ use super::{exit::Exit, text};
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// What was typed cannot be done.
+    /// The command line asks for something that cannot be done.
     #[error("{0}")]
     Usage(String),
-    /// What was typed is well, but cannot be done as things stand.
+    /// The command line is valid, but cannot be executed in the current state.
     #[error("{0}")]
     Declined(String),
-    /// There is no data directory, and the command makes none.
+    /// There is no data directory, and the command does not create one.
     #[error("there is no data directory in {dir:?}")]
     NoData { dir: PathBuf },
     /// No record has this id.
     #[error("no {kind} has an id that starts with {given:?}")]
     NoSuch { kind: &'static str, given: String },
-    /// There is no newest one.
+    /// There are no records of this kind, so there is no newest one.
     #[error("there is no {kind} yet")]
     None { kind: &'static str },
-    /// Several records have ids that start so.
+    /// The ids of several records start this way.
     #[error("{given:?} fits more than one {kind}: {}", list(fitting))]
     Ambiguous { kind: &'static str, given: String, fitting: Vec<String> },
-    /// The daemon refused.
+    /// The daemon refused the request.
     #[error("{}", .0.message())]
     Refused(#[source] Box<Refusal>),
-    /// The daemon of `--server` does not answer.
+    /// The daemon named with `--server` does not answer.
     #[error("cannot reach the daemon at {address:?}")]
     Unreachable { address: String, source: Box<dyn Error + Send + Sync> },
     /// The store of the data directory cannot be served here.
     #[error("cannot open the data directory {dir:?}")]
     Store { dir: PathBuf, source: Box<dyn Error + Send + Sync> },
-    /// The folder is no data directory, or must not be used as one; or an output would lie in it.
+    /// The folder is not a data directory or must not be used as one, or an output path lies inside it.
     #[error(transparent)]
     DataDir(DataDirError),
-    /// The configuration does not read.
+    /// The configuration cannot be read.
     #[error("the configuration cannot be used")]
     Config(#[source] Box<dyn Error + Send + Sync>),
     /// The file system refused.
     #[error("cannot {action} {path:?}")]
     File { action: &'static str, path: PathBuf, source: io::Error },
-    /// What was to be checked is something else.
+    /// The input to be checked is not a bundle.
     #[error("{0}")]
     NoBundle(String),
-    /// The clock of this machine.
+    /// The clock of this machine is not usable.
     #[error(transparent)]
     Clock(ClockError),
-    /// Stdout refused.
+    /// Writing to stdout failed.
     #[error("cannot write the output")]
     Output(#[source] io::Error),
     /// A step of another kind failed.
     #[error("{what}")]
     Step { what: String, source: Box<dyn Error + Send + Sync> },
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     #[error("cancelled")]
     Cancelled,
 }
@@ -74,7 +74,7 @@ pub enum CliError {
 pub struct Refusal(Status);
 
 impl Refusal {
-    /// The daemon's own words.
+    /// Returns the message of the daemon.
     fn message(&self) -> String {
         match (self.0.message(), self.0.code()) {
             ("", code) => format!("the daemon refused: {code}"),
@@ -82,7 +82,7 @@ impl Refusal {
         }
     }
 
-    /// The message with what people call the fields that it names.
+    /// Returns the message with the names of fields replaced by those that people use.
     fn in_words(&self, message: &str) -> String {
         let details = self.0.get_details_bad_request();
         let violations = details.map(|details| details.field_violations).unwrap_or_default();
@@ -117,7 +117,7 @@ impl From<Status> for CliError {
 }
 
 impl CliError {
-    /// Returns how the program ends.
+    /// Returns the exit code of the program.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) | Self::DataDir(DataDirError::OutputInside { .. }) => Exit::Usage,
@@ -134,7 +134,7 @@ impl CliError {
             {
                 Exit::NoPermission
             }
-            // The reader of a pipe has seen enough.
+            // The reader of a pipe has closed it because it has read enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
             Self::Cancelled => Exit::Cancelled,
             Self::Declined(_)
@@ -153,12 +153,12 @@ impl CliError {
         }
     }
 
-    /// Whether the daemon went away before the command was done.
+    /// Returns whether the daemon went away before the command was done.
     pub(super) fn daemon_left(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.0.code() == Code::Unavailable)
     }
 
-    /// Returns what to do, where the message does not say it.
+    /// Returns what to do, if the message does not say it.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::NoData { .. } => Some(
@@ -175,7 +175,7 @@ impl CliError {
             Self::NoBundle(_) => Some(
                 "name a folder or ZIP that `satchel export` wrote, or the memory-store.json in it".to_owned(),
             ),
-            // Its own message says who has it.
+            // Its own message names the process that has it, or what opens it.
             Self::Store { source, .. } if locked(source.as_ref()) || closed(source.as_ref()) => None,
             Self::Store { source, .. } if unusable(source.as_ref()) => {
                 Some("name a folder that you may write to with --data-dir".to_owned())
@@ -194,8 +194,8 @@ impl CliError {
         }
     }
 
-    /// Returns what names the error for programs: a reason of `proto/README.md` where the daemon refused, else one of this
-    /// command's own.
+    /// Returns the machine-readable name of the error: a reason from `proto/README.md` if the daemon refused,
+    /// otherwise one of the command line's own.
     pub fn reason(&self) -> String {
         let own = match self {
             Self::Usage(_) => "USAGE",
@@ -226,7 +226,7 @@ impl CliError {
         own.to_owned()
     }
 
-    /// The messages of the causes, the nearest first; one that a message repeats is left out.
+    /// Returns the messages of the causes, the nearest first, without repeated messages.
     fn causes(&self) -> Vec<String> {
         let mut told = vec![self.to_string()];
         let mut next = self.source();
@@ -241,7 +241,8 @@ impl CliError {
         told.split_off(1)
     }
 
-    /// Returns the error as the one JSON document that `--json` writes to stderr. Empty when there is nothing to tell.
+    /// Returns the error as the single JSON document that `--json` writes to stderr. Empty if there is nothing to
+    /// report.
     pub fn report_json(&self) -> String {
         if self.exit() == Exit::Done {
             return String::new();
@@ -250,7 +251,7 @@ impl CliError {
         ErrorDocument::text(&reason, &message, &self.causes(), self.remedy().as_deref(), self.exit())
     }
 
-    /// Returns the lines for stderr: the error, its causes, what to do. Empty when there is nothing to tell.
+    /// Returns the lines for stderr: the error, its causes, and what to do. Empty if there is nothing to report.
     pub fn report(&self) -> String {
         if self.exit() == Exit::Done {
             return String::new();
@@ -266,7 +267,7 @@ impl CliError {
     }
 }
 
-/// What `--json` prints of an error.
+/// What `--json` prints for an error.
 #[derive(Debug, Serialize)]
 pub(super) struct ErrorDocument<'a> {
     error: ErrorFields<'a>,
@@ -293,20 +294,20 @@ impl<'a> ErrorDocument<'a> {
     ) -> String {
         let error = ErrorFields { reason, message, causes, remedy, exit_code: exit.code() };
         let text = serde_json::to_string_pretty(&Self { error });
-        // Texts and a number always become JSON.
+        // Strings and a number can always be serialised as JSON.
         let mut text = text::harmless_json(&text.unwrap_or_default());
         text.push('\n');
         text
     }
 }
 
-/// Returns the JSON document of a command line that does not read; `message` is what the parser says.
+/// Returns the JSON document for a command line that cannot be parsed; `message` is the message of the parser.
 pub fn usage_json(message: &str) -> String {
     let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());
     ErrorDocument::text("USAGE", message, &[], None, Exit::Usage)
 }
 
-/// Whether it is closed, and says itself what opens it.
+/// Returns whether the data directory is encrypted and could not be opened. The error itself says what opens it.
 fn closed(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     error.is::<VaultError>() || matches!(error.downcast_ref::<RunError>(), Some(RunError::Vault(_)))
 }
@@ -315,7 +316,7 @@ fn locked(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     matches!(error.downcast_ref::<RunError>(), Some(RunError::Store(StoreError::Locked { .. })))
 }
 
-/// Whether it is the folder, not what lies in it.
+/// Returns whether the problem is the folder itself, not its contents.
 fn unusable(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     matches!(
         error.downcast_ref::<RunError>(),
@@ -323,7 +324,7 @@ fn unusable(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     )
 }
 
-/// Whether the file system said no, however deep below.
+/// Returns whether the file system denied permission anywhere in the chain of causes.
 fn denied(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(cause) = next {
@@ -360,7 +361,7 @@ fn exit_of(code: Code) -> Exit {
     }
 }
 
-/// What to do about the reasons of `proto/README.md`.
+/// Returns what to do about the reasons of `proto/README.md`.
 fn remedy_of(refusal: &Refusal) -> Option<String> {
     let remedy = match refusal.reason().as_str() {
         "FIELD_INVALID" => return field_lines(&refusal.0),

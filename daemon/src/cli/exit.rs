@@ -1,30 +1,30 @@
-//! How the program ends, in numbers that scripts rely on.
+//! The exit codes of the program, which scripts rely on.
 
 use std::process::ExitCode;
 
 /// The exit codes of `satchel`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Done; also: nothing had to be done.
+    /// Done, or nothing had to be done.
     Done,
-    /// The check that was asked for (`verify`, `doctor`) failed.
+    /// The requested check failed (`verify`, `doctor`, `config check`).
     CheckFailed,
-    /// The command line does not say something that can be done.
+    /// The command line is not valid.
     Usage,
-    /// No importer knows the files.
+    /// No importer recognises the files.
     Unrecognized,
-    /// It failed or was refused.
+    /// The command failed or was refused.
     Failed,
-    /// The caller may not.
+    /// The caller has no permission.
     NoPermission,
-    /// The daemon that was named does not answer.
+    /// The daemon named with `--server` does not answer.
     Unreachable,
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     Cancelled,
 }
 
 impl Exit {
-    /// Every code, with what it means to a person; `satchel --help` prints them.
+    /// Every code with its meaning for a person; `satchel --help` prints them.
     pub const ALL: [(Self, &'static str); 8] = [
         (Self::Done, "done, or nothing had to be done"),
         (Self::CheckFailed, "the check failed (verify, doctor, config check)"),
@@ -36,7 +36,7 @@ impl Exit {
         (Self::Cancelled, "cancelled"),
     ];
 
-    /// The number that the shell sees.
+    /// Returns the number that the shell sees.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -50,7 +50,7 @@ impl Exit {
         }
     }
 
-    /// Of two results the one to report: cancelled before failed before unrecognised before done.
+    /// Returns the more severe of two results: cancelled before failed before unrecognised before done.
     #[must_use]
     pub fn worst(self, other: Self) -> Self {
         if other.code() > self.code() { other } else { self }

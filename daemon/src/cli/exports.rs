@@ -31,7 +31,7 @@ use super::{
 /// Writes an export.
 ///
 /// # Errors
-/// As the daemon refuses.
+/// Returns the error of the daemon.
 pub(crate) async fn create(
     context: &mut Context,
     link: &Link,
@@ -80,7 +80,7 @@ pub(crate) async fn create(
     Ok(Exit::Done)
 }
 
-/// Which memories and conversations; none: all.
+/// Returns the filter for memories and conversations; `None` selects all.
 fn filter(select: &ExportSelect, calendar: &Calendar) -> Result<Option<MemoryFilter>, CliError> {
     let ExportSelect { types, tags, platforms, since, until, created_since, created_until } = select;
     let filter = MemoryFilter {
@@ -94,7 +94,7 @@ fn filter(select: &ExportSelect, calendar: &Calendar) -> Result<Option<MemoryFil
     Ok((filter != MemoryFilter::default()).then_some(filter))
 }
 
-/// Makes the export and shows how far it is.
+/// Creates the export and shows its progress.
 async fn make(link: &Link, request: CreateExportRequest, spinner: &ProgressBar) -> Result<Export, CliError> {
     let operation = link.exports().create_export(request).await?.into_inner().operation;
     let show = |operation: &Operation| {
@@ -108,7 +108,7 @@ async fn make(link: &Link, request: CreateExportRequest, spinner: &ProgressBar) 
     }
 }
 
-/// How far it is, in words.
+/// Returns the progress in words.
 fn stage(progress: &OperationProgress) -> Option<String> {
     let what = match progress.phase() {
         OperationPhase::WritingConversations => "conversations",
@@ -123,7 +123,7 @@ fn stage(progress: &OperationProgress) -> Option<String> {
 /// Runs one of the commands.
 ///
 /// # Errors
-/// As the daemon refuses, and for ids that fit none or several.
+/// Returns the errors of the daemon, and fails for an id that matches no export or several.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Exports) -> Result<Exit, CliError> {
     match command {
         Exports::List(paging) => list(context, link, *paging).await,
@@ -165,7 +165,7 @@ async fn show(context: &mut Context, link: &Link, given: Option<&str>) -> Result
     Ok(Exit::Done)
 }
 
-/// The id that `given` means; none: that of the newest export.
+/// Returns the full id for `given`; without it, the id of the newest export.
 async fn resolve(link: &Link, given: Option<&str>) -> Result<String, CliError> {
     let Some(given) = given else {
         let newest = fetch(link, 1, String::new()).await?.rows.into_iter().next();
@@ -178,12 +178,12 @@ async fn resolve(link: &Link, given: Option<&str>) -> Result<String, CliError> {
     .await
 }
 
-/// What an option names; none: the newest.
+/// Returns the id that an option names; `None` for `last`, the newest.
 pub(super) fn unless_last(given: &str) -> Option<&str> {
     (given != "last").then_some(given)
 }
 
-/// What was done otherwise than asked, and what the export does not say.
+/// Returns what was done differently than requested, and what the export does not contain.
 fn remarks(export: &Export) -> Vec<String> {
     let reason = (!export.reason.is_empty()).then(|| format!("this is a full export: {}", export.reason));
     let warnings = export.warnings.iter().map(|warning| format!("note: {warning}"));
@@ -217,14 +217,14 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
     table
 }
 
-/// `full`, `incremental`, and whether it came from elsewhere.
+/// Returns `full` or `incremental`, and whether the export is a selection or was made elsewhere and applied here.
 fn kind(export: &Export) -> String {
     let kind = words::export_type(export.r#type);
     let kind = if selection(export).is_some() { format!("{kind}, selection") } else { kind };
     if export.applied { format!("{kind}, applied") } else { kind }
 }
 
-/// How it is less than a copy of the store.
+/// Returns how the export differs from a complete copy of the store; `None` if it is one.
 fn selection(export: &Export) -> Option<Selected> {
     let (by, stripped) = (export.selected_by.clone(), export.stripped);
     (stripped || !by.is_empty()).then_some(Selected { by, stripped })
@@ -273,7 +273,7 @@ fn written(export: &Export, calendar: &Calendar, look: Look) -> String {
     format!("{mark} exported {what}\n\n{}", facts(export, calendar).render(look))
 }
 
-/// How it is checked.
+/// Returns how to check the export.
 fn hint(export: &Export) -> String {
     if signed(export) {
         format!("`satchel verify {}` checks it, on any machine", text::quoted(&text::one_line(&export.path)))
@@ -282,7 +282,7 @@ fn hint(export: &Export) -> String {
     }
 }
 
-/// Whether the format has a signature: PAM.
+/// Returns whether the export is signed; only PAM exports are.
 fn signed(export: &Export) -> bool {
     !export.signer.is_empty()
 }

@@ -1,4 +1,4 @@
-//! Names and values under each other, as one record is shown.
+//! Aligned names and values, used to show a single record.
 
 use super::{
     look::{Look, Paint},
@@ -13,7 +13,7 @@ const GAP: usize = 2;
 pub(crate) struct Facts(Vec<(&'static str, String, Paint)>);
 
 impl Facts {
-    /// Without facts yet.
+    /// Returns an empty list of facts.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -36,7 +36,7 @@ impl Facts {
         }
     }
 
-    /// Returns the lines; a long value goes on under its beginning.
+    /// Returns the lines; a long value is wrapped and aligned with its first line.
     pub(crate) fn render(&self, look: Look) -> String {
         let column = self.0.iter().map(|(name, ..)| text::width(name)).max().unwrap_or(0) + GAP;
         let blank = " ".repeat(column);

@@ -1,4 +1,4 @@
-//! `import`: starts jobs, follows them, prints what came of them.
+//! `import`: starts import jobs, follows them and prints their receipts.
 
 mod differences;
 mod pace;
@@ -27,10 +27,10 @@ use super::{
     path,
 };
 
-/// Jobs that are started before the first of them has ended: the daemon runs two at a time, the others wait for them.
+/// Jobs that are started before the first of them has ended. The daemon runs two at a time; the others wait.
 const STARTED_AHEAD: usize = 4;
 
-/// What is to be imported, and how.
+/// What to import, and how.
 #[derive(Clone)]
 pub(crate) struct Order {
     paths: Vec<PathBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Order {
     again: bool,
     dry_run: bool,
     apply: Option<ApplyRules>,
-    /// For what is encrypted.
+    /// Opens encrypted input.
     unlock: Option<Unlock>,
 }
 
@@ -60,10 +60,10 @@ impl From<&ApplyArgs> for Order {
     }
 }
 
-/// Imports every path and prints a receipt for each export that was found.
+/// Imports every path and prints a receipt for each export found.
 ///
 /// # Errors
-/// A path that is not there, a daemon that refuses or goes away.
+/// Fails if a path does not exist, or if the daemon refuses or goes away.
 pub(crate) async fn run(
     context: &mut Context,
     link: &Link,
@@ -97,7 +97,7 @@ pub(crate) async fn run(
     Ok(if work.cancelled { Exit::Cancelled } else { exit })
 }
 
-/// Whether somebody still reads. One who has seen enough ends the telling, not the imports.
+/// Returns whether the output still has a reader. A reader that closes the pipe ends the output, not the imports.
 fn listened_to(printed: Result<(), CliError>) -> Result<bool, CliError> {
     match printed {
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
@@ -123,7 +123,8 @@ fn report(context: &mut Context, job: &Operation, first: bool) -> Result<(), Cli
     Ok(())
 }
 
-/// The path as the daemon needs it. Of a daemon elsewhere we cannot know what is there.
+/// Returns the path as the daemon needs it. For a daemon on another machine, we cannot know which files exist
+/// there.
 fn absolute(context: &Context, path: &Path) -> Result<String, CliError> {
     let failed = |action| move |source| CliError::File { action, path: path.to_owned(), source };
     let whole = if context.place.is_local() {
@@ -138,7 +139,7 @@ fn absolute(context: &Context, path: &Path) -> Result<String, CliError> {
 struct Work<'a> {
     link: &'a Link,
     started: VecDeque<Operation>,
-    /// Ctrl-C was pressed.
+    /// True if Ctrl-C was pressed.
     cancelled: bool,
 }
 
@@ -156,7 +157,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Follows a job to its end. The first Ctrl-C stops all jobs in order, the second leaves at once.
+    /// Follows a job to its end. The first Ctrl-C cancels all jobs in an orderly way, the second exits at once.
     async fn follow(&mut self, job: Operation, context: &mut Context) -> Result<Operation, CliError> {
         let request = WatchOperationRequest { id: job.id.clone(), min_interval: None };
         let mut changes = self.link.operations().watch_operation(request).await?.into_inner();
@@ -217,7 +218,7 @@ fn exit_of(import: &Import) -> Exit {
 fn exit_of_job(job: &Operation) -> Exit {
     match job.state() {
         OperationState::Cancelled => Exit::Cancelled,
-        // A job that failed with an import has that import's code.
+        // If a job failed after it had imports, the exit code is that of the imports.
         OperationState::Failed if job.imports().is_empty() => Exit::Failed,
         OperationState::Unspecified
         | OperationState::Queued

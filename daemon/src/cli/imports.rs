@@ -30,7 +30,7 @@ use super::{
 /// Runs one of the commands.
 ///
 /// # Errors
-/// As the daemon refuses, and for ids that fit none or several.
+/// Returns the errors of the daemon, and fails for an id that matches no import or several.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Imports) -> Result<Exit, CliError> {
     match command {
         Imports::List(paging) => list(context, link, *paging).await,
@@ -63,7 +63,7 @@ async fn fetch(link: &Link, page_size: i32, page_token: String) -> Result<Page<I
     Ok(Page { rows: answer.imports, next: answer.next_page_token })
 }
 
-/// The id that `given` means; none: that of the newest import.
+/// Returns the full id for `given`; without it, the id of the newest import.
 async fn resolve(link: &Link, given: Option<&str>) -> Result<String, CliError> {
     let Some(given) = given else {
         let newest = fetch(link, 1, String::new()).await?.rows.into_iter().next();
@@ -182,7 +182,7 @@ fn status(import: &Import) -> Cell {
     Cell::painted(word, paint)
 }
 
-/// What an import brought: `+12`, `+12 ~1` where something was updated too.
+/// Returns what an import added: `+12`, or `+12 ~1` if something was updated too.
 fn fresh(counts: Option<&RecordCounts>) -> String {
     let Some(counts) = counts else { return String::new() };
     let new = (counts.new > 0).then(|| format!("+{}", text::number(unsigned(counts.new))));

@@ -1,4 +1,4 @@
-//! What `--json` prints: shapes with stable keys. A key may be added, none is renamed or removed.
+//! The output of `--json`: documents with stable keys. Keys may be added, but are never renamed or removed.
 
 #![expect(clippy::struct_field_names, clippy::struct_excessive_bools, reason = "the keys of documents")]
 
@@ -13,12 +13,12 @@ use prost_types::Timestamp;
 
 use super::time;
 
-/// A time as PAM writes it; null where there is none.
+/// Returns a time as PAM writes it; null if there is none.
 pub(crate) fn when(time: Option<&Timestamp>) -> Option<String> {
     time.and_then(time::rfc3339)
 }
 
-/// Null for what the wire leaves empty.
+/// Returns null for a field that is empty on the wire.
 pub(crate) fn filled(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }

@@ -1,4 +1,4 @@
-//! `keys`: encryption of the data directory, and what opens it.
+//! `keys`: encryption of the data directory, and the keys that open it.
 
 use std::{
     io::{self, BufRead, Read as _, Write},
@@ -23,10 +23,10 @@ use super::{
     text,
 };
 
-/// Longest phrase that is read, in bytes.
+/// Maximum length, in bytes, of a phrase that is read.
 const MAX_PHRASE: u64 = 1 << 10;
 
-/// How often a phrase is asked for that was mistyped.
+/// How often the phrase is asked for before giving up on a mistyped one.
 const TRIES: usize = 3;
 
 /// What `keys status --json` prints.
@@ -46,10 +46,11 @@ struct Phrase<'a> {
     recovery_phrase: &'a str,
 }
 
-/// Runs one of them.
+/// Runs one of the commands.
 ///
 /// # Errors
-/// What does not open the data directory, a daemon that has it, and what the file system refuses.
+/// Fails if the data directory cannot be opened with the given secret, if a daemon has it open, or if the file
+/// system refuses.
 pub(crate) async fn run(context: &mut Context, command: &Locking) -> Result<Exit, CliError> {
     let Place::Local(config) = context.place.clone() else {
         return Err(CliError::Usage("what opens the data directory is looked after on its own machine; leave --server and SATCHEL_SERVER out".to_owned()));
@@ -132,15 +133,16 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Res
     let at_terminal = unlock.clone();
     let mut work = tokio::task::spawn_blocking(move || {
         let mut progress = |progress| {
-            // Nobody listens once the command ended.
+            // Nobody listens after the command has ended.
             tell.send_replace(progress);
         };
         let mut shown = |phrase: &Secret| {
-            // There is one phrase, and room for one.
+            // There is only one phrase, and the channel has capacity for one.
             if tell_phrase.try_send(phrase.clone()).is_err() {
                 tracing::warn!("nobody hears the recovery phrase; `satchel keys recovery` makes another");
             }
-            // Until the person has it; whoever showed it may be gone, and the next start goes on all the same.
+            // Wait until the person has the phrase. If the command that showed it is gone, go on: the next start
+            // would continue the encryption anyway.
             if wait.recv().is_err() {
                 tracing::debug!("nobody waited for the recovery phrase");
             }
@@ -150,7 +152,7 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Res
     let mut steps = Steps::new(&context.out, "sealing what is stored");
     let outcome = loop {
         tokio::select! {
-            // The phrase is shown before what is plain goes.
+            // The phrase must be shown before the plain files are erased.
             biased;
             Some(phrase) = phrase.recv() => {
                 steps.end();
@@ -158,7 +160,7 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Res
                 written_down(context, &at_terminal, &phrase).await?;
                 steps = Steps::new(&context.out, "erasing what was plain");
                 if go_on.send(()).is_err() {
-                    // It has broken off, which its end tells.
+                    // The encryption has stopped early; its outcome says why.
                     tracing::debug!("nobody waits to go on");
                 }
             }
@@ -182,7 +184,7 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Res
     Ok(())
 }
 
-/// The one time that the phrase is seen.
+/// Shows the phrase, for the only time.
 fn show(context: &mut Context, phrase: &Secret) -> Result<(), CliError> {
     if context.out.json {
         return context.out.json(&Phrase { encrypted: true, recovery_phrase: phrase.expose() });
@@ -195,7 +197,8 @@ fn show(context: &mut Context, phrase: &Secret) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Lets a person at a terminal show that they have the phrase, or go on; where nobody sits, nobody is waited for.
+/// Lets a person at a terminal confirm that they have the phrase, or skip that. Does not wait if there is no
+/// terminal.
 async fn written_down(context: &mut Context, unlock: &Unlock, phrase: &Secret) -> Result<(), CliError> {
     if !unlock.terminal || context.out.json {
         return Ok(());
@@ -211,7 +214,8 @@ async fn written_down(context: &mut Context, unlock: &Unlock, phrase: &Secret) -
     asked.await.map_err(broken)?.map_err(failed)
 }
 
-/// Asks for the phrase until it is right, nothing is typed, or it was wrong too often; it is only a check of what is on paper.
+/// Asks for the phrase until it is right, the line is empty, or it was wrong too often. This only checks what was
+/// written on paper.
 fn ask_for(phrase: &Secret, answers: &mut dyn BufRead, say: &mut dyn Write) -> io::Result<()> {
     for _ in 0..TRIES {
         write!(say, "type it off your paper to check it, or press Enter to go on: ")?;
@@ -237,7 +241,7 @@ fn opener(lock: &LockArgs) -> Result<Opener, CliError> {
     })
 }
 
-/// The recovery phrase, as it is typed or read from standard input.
+/// Returns the recovery phrase, typed at the terminal or read from standard input.
 pub(super) fn phrase(unlock: &Unlock) -> Result<Secret, CliError> {
     if unlock.terminal {
         return vault::ask("recovery phrase: ").map_err(refused);

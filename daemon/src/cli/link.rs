@@ -1,4 +1,5 @@
-//! The way to the daemon: the one that runs on the data directory, the one that was named, or one inside this process.
+//! The connection to the daemon: the one that runs on the data directory, the one that was named, or one inside
+//! this process.
 
 use std::{
     io::Write,
@@ -24,12 +25,12 @@ use tonic::transport::Channel;
 
 use super::{error::CliError, out::Out};
 
-/// Longest time that another command may take to open a data directory that it has locked; a rebuild takes longer, and
-/// then waiting would only look like hanging.
+/// How long to wait for another command to open a data directory that it has locked. A rebuild takes longer, and
+/// waiting for it would look like a hang.
 const OTHERS_START: Duration = Duration::from_secs(5);
-/// Between two looks whether it has.
+/// Interval between two checks whether another command is ready or done.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// The form of `--server` that there is.
+/// The only supported scheme of `--server`.
 const UNIX: &str = "unix:";
 
 /// Where the daemon is.
@@ -42,10 +43,10 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Reads `--server`.
+    /// Parses `--server`.
     ///
     /// # Errors
-    /// An address of a kind that there is not.
+    /// Fails for an address with an unsupported scheme.
     pub(crate) fn named(address: &str) -> Result<Self, CliError> {
         let path = address
             .strip_prefix(UNIX)
@@ -58,17 +59,17 @@ impl Place {
         })
     }
 
-    /// Paths are those of this machine.
+    /// Returns whether paths refer to this machine.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self, Self::Local(_))
     }
 }
 
-/// An open way.
+/// An open connection.
 pub(crate) struct Link {
     channel: Channel,
     hosted: Option<Hosted>,
-    /// The operation that this command has started and that has not ended.
+    /// The id of the operation that this command has started and that has not ended.
     started: Mutex<Option<String>>,
 }
 
@@ -79,11 +80,11 @@ struct Hosted {
 }
 
 impl Link {
-    /// Reaches the daemon of `place`. Where none runs on the data directory, one is started in this process, on the same
-    /// socket, for as long as the link lives.
+    /// Connects to the daemon of `place`. If none runs on the data directory, starts one in this process, on the
+    /// same socket, for as long as the link exists.
     ///
     /// # Errors
-    /// A daemon that does not answer, a data directory that does not open.
+    /// Fails if the daemon does not answer or the data directory cannot be opened.
     pub(crate) async fn open(place: &Place, out: &mut Out) -> Result<Self, CliError> {
         match place {
             Place::Named(socket) => {
@@ -106,7 +107,7 @@ impl Link {
                 Err(error) => return Err(store_error(dir, error)),
             }
             match Self::host(config, out).await {
-                // Another command opens it at this moment, and will serve us too.
+                // Another command is opening the data directory right now, and will serve this one too.
                 Err(RunError::Store(StoreError::Locked { .. })) if waited.elapsed() < OTHERS_START => {
                     tokio::time::sleep(LOOK_AGAIN).await;
                 }
@@ -124,7 +125,7 @@ impl Link {
             }
         };
         let stopped = async move {
-            // A dropped sender is a stop too.
+            // Dropping the sender also means stop.
             if stopped.await.is_err() {
                 tracing::debug!("the command ended without a stop");
             }
@@ -142,7 +143,7 @@ impl Link {
                 ready.notices.iter().for_each(|notice| out.note(&super::text::one_line(notice)));
                 ready.inside
             }
-            // It ended instead.
+            // The daemon ended instead of becoming ready.
             Err(_) => {
                 return Err(served
                     .await
@@ -167,12 +168,12 @@ impl Link {
         Self { channel, hosted, started: Mutex::default() }
     }
 
-    /// Replaces the operation that this command has started, and returns the one before.
+    /// Replaces the operation that this command has started, and returns the previous one.
     pub(super) fn started(&self, id: Option<String>) -> Option<String> {
         std::mem::replace(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner), id)
     }
 
-    /// Whether the daemon is a process of its own.
+    /// Returns whether the daemon is a separate process.
     pub(crate) fn is_daemon(&self) -> bool {
         self.hosted.is_none()
     }
@@ -205,8 +206,8 @@ impl Link {
         AdminServiceClient::new(self.channel.clone())
     }
 
-    /// Waits until the operations of other commands have ended that joined the daemon inside this process: they would end with
-    /// it.
+    /// Waits until the operations of other commands have ended that use the daemon inside this process: they would
+    /// be cut off with it.
     pub(crate) async fn wait_for_others(&self, out: &mut Out) {
         let mut told = false;
         while self.hosted.is_some() {
@@ -222,13 +223,13 @@ impl Link {
         }
     }
 
-    /// Ends the link; a daemon inside this process stops in order.
+    /// Closes the link; a daemon inside this process shuts down in an orderly way.
     ///
     /// # Errors
-    /// When that daemon could not close its store.
+    /// Fails if that daemon could not close its store.
     pub(crate) async fn close(self, place: &Place) -> Result<(), CliError> {
         let Self { channel, hosted, started: _ } = self;
-        // An open connection would hold the stop.
+        // An open connection would delay the shutdown.
         drop(channel);
         let (Some(Hosted { stop, served }), Place::Local(config)) = (hosted, place) else { return Ok(()) };
         if stop.send(()).is_err() {
@@ -239,7 +240,7 @@ impl Link {
     }
 }
 
-/// Says on stderr why opening a store takes its time; what else is worth knowing is told when it is ready.
+/// Prints on stderr why opening a store takes long. Other notices are printed when the daemon is ready.
 pub(super) fn tell_opening(event: &OpenEvent, quiet: bool) {
     if let (OpenEvent::Rebuilding { .. }, false) = (event, quiet)
         && let Err(error) =

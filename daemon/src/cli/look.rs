@@ -1,23 +1,23 @@
-//! How output looks on this terminal: its width, and whether it has colours.
+//! The look of output on this terminal: its width, and whether it has colours.
 
 use super::args::ColorWhen;
 
-/// Columns of running text at most; longer lines tire the eye.
+/// Maximum columns of running text; longer lines are hard to read.
 const TEXT_COLUMNS: usize = 100;
-/// Below this nothing fits; the terminal will wrap.
+/// Minimum width; on a narrower terminal nothing fits, and the terminal wraps the lines.
 const MIN_COLUMNS: usize = 20;
 
-/// Width and colours.
+/// Size of the terminal, and whether to use colours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
-    /// Columns of the terminal; none: a file or a pipe, where nothing is cut.
+    /// Columns of the terminal; `None` for a file or a pipe, where nothing is cut.
     pub columns: Option<usize>,
-    /// Rows of the terminal; none where that is not known.
+    /// Rows of the terminal; `None` if unknown.
     pub rows: Option<usize>,
     pub color: bool,
 }
 
-/// What a piece of text is, and so how it is painted.
+/// The kind of a piece of text, which decides how it is painted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paint {
     Plain,
@@ -32,7 +32,7 @@ pub(crate) enum Paint {
 }
 
 impl Look {
-    /// Looks at the terminal of stdout.
+    /// Detects the look of the terminal on stdout.
     pub(crate) fn of(when: ColorWhen, terminal: bool, no_color: bool) -> Self {
         let color = match when {
             ColorWhen::Always => true,
@@ -43,7 +43,7 @@ impl Look {
         Self { columns: terminal.then(|| textwrap::termwidth().max(MIN_COLUMNS)), rows, color }
     }
 
-    /// Columns of running text.
+    /// Returns the columns for running text.
     pub(crate) fn text_columns(self) -> usize {
         self.columns.unwrap_or(TEXT_COLUMNS).min(TEXT_COLUMNS)
     }
@@ -57,13 +57,13 @@ impl Look {
     }
 }
 
-/// How many rows the terminal of stdout has.
+/// Returns the number of rows of the terminal on stdout.
 fn rows() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_row > 0).then_some(size.ws_row.into())
 }
 
-/// The codes that turn a paint on and off, in the 16 colours that every theme sets.
+/// Returns the codes that turn a paint on and off, from the 16 colours that every theme defines.
 fn codes(paint: Paint) -> Option<(&'static str, &'static str)> {
     match paint {
         Paint::Plain => None,
@@ -80,7 +80,7 @@ fn codes(paint: Paint) -> Option<(&'static str, &'static str)> {
 
 #[cfg(test)]
 impl Look {
-    /// A terminal of `columns` without colours, for tests.
+    /// Returns the look of a terminal of `columns` without colours, for tests.
     pub(crate) fn plain(columns: usize) -> Self {
         Self { columns: Some(columns), rows: None, color: false }
     }

@@ -24,7 +24,7 @@ use super::{
 /// Runs one of the commands.
 ///
 /// # Errors
-/// As the daemon refuses, and for ids that fit none or several.
+/// Returns the errors of the daemon, and fails for an id that matches no memory or several.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Memories) -> Result<Exit, CliError> {
     match command {
         Memories::List { select, paging } => list(context, link, select, *paging).await,
@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Memories) 
         Memories::Edit(args) => change::edit(context, link, args).await,
         Memories::Status(args) => change::status(context, link, args).await,
         Memories::Undo(args) => change::undo(context, link, args).await,
-        // It works on the files themselves.
+        // This command works on the files directly.
         Memories::Purge(_) => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
     }
 }
@@ -46,7 +46,7 @@ async fn list(
     paging: Paging,
 ) -> Result<Exit, CliError> {
     let filter = filter(context, link, select).await?;
-    // An object that is printed whole must be asked for whole.
+    // JSON output has the whole PAM object, which only this view contains.
     let view = if context.out.json { MemoryView::PamJson } else { MemoryView::Basic };
     let mut header = StoreHeader::default();
     let listing = page::collect(paging.want(), async |page_size, page_token| {
@@ -132,7 +132,8 @@ async fn history(context: &mut Context, link: &Link, given: &str, paging: Paging
     Ok(Exit::Done)
 }
 
-/// The id that `given` means, whatever the memory's status, also of one that is in no list any more.
+/// Returns the full id for `given`, whatever the status of the memory, including the ids of memories that are no
+/// longer listed.
 pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
     page::resolve("memory", given, async |page_size, page_token| {
         let request = ListMemoryIdsRequest { prefix: given.to_owned(), page_size, page_token };

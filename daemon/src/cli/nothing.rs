@@ -1,4 +1,4 @@
-//! Why a list is empty: what was asked for, and what there is instead.
+//! Explains an empty list: what was asked for, and what there is instead.
 
 use satchel_core::{nearest, plugins::Plugins};
 use satchel_proto::{
@@ -13,22 +13,22 @@ use super::{
     text,
 };
 
-/// Platforms that are named.
+/// Maximum number of platforms that are named.
 const NAMED: usize = 5;
 
-/// What there is, by kind.
+/// The records of one kind that the store has.
 struct Stock<'a> {
-    /// `conversation`, `memory`.
+    /// The singular: `conversation` or `memory`.
     one: &'static str,
     many: &'static str,
     total: u64,
     by_platform: &'a [PlatformCount],
 }
 
-/// Says why no conversation is listed.
+/// Returns why no conversation is listed.
 ///
 /// # Errors
-/// As the daemon refuses.
+/// Returns the error of the daemon.
 pub(super) async fn conversations(link: &Link, select: &ConversationSelect) -> Result<String, CliError> {
     let stats = stats(link).await?;
     let ConversationSelect { platforms, accounts, tags, since, until, created_since, created_until, title } =
@@ -46,10 +46,10 @@ pub(super) async fn conversations(link: &Link, select: &ConversationSelect) -> R
     Ok(stock.nothing(platforms, "", &asked, None))
 }
 
-/// Says why no memory is listed.
+/// Returns why no memory is listed.
 ///
 /// # Errors
-/// As the daemon refuses.
+/// Returns the error of the daemon.
 pub(super) async fn memories(link: &Link, select: &MemorySelect) -> Result<String, CliError> {
     let stats = stats(link).await?;
     let MemorySelect {
@@ -89,7 +89,7 @@ pub(super) async fn memories(link: &Link, select: &MemorySelect) -> Result<Strin
         total: unsigned(stats.memories),
         by_platform: &stats.memories_by_platform,
     };
-    // Only active ones are listed unless another status was asked for.
+    // Only active memories are listed, unless another status was requested.
     let active = stats.memories_by_status.iter().find(|count| count.status() == MemoryStatus::Active);
     let active = active.map_or(0, |count| count.count);
     let (adjective, others) = match statuses.as_slice() {
@@ -124,7 +124,7 @@ impl Stock<'_> {
             if total == 1 { "1 in all".to_owned() } else { format!("{} in all", text::number(total)) };
         let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
         let from = match platforms {
-            // Where one was named that has none, it helps to know which have some.
+            // If no requested platform has any records, list the platforms that have some.
             [_, ..] if platforms.iter().all(|name| self.of(name) == 0) => {
                 let held = self.by_platform.iter().take(NAMED).map(|count| count.platform.as_str());
                 let held: Vec<&str> = held.collect();
@@ -144,7 +144,7 @@ impl Stock<'_> {
         found.map_or(0, |count| unsigned(count.count))
     }
 
-    /// What to say of a platform that is neither here nor known.
+    /// Returns the message for a platform that is neither in the store nor supported.
     fn unknown(&self, platforms: &[String]) -> Option<String> {
         let held = self.by_platform.iter().map(|count| count.platform.as_str());
         let known: Vec<&str> = held.chain(Plugins::platforms()).collect();
@@ -168,7 +168,7 @@ fn tagged(tags: &[String]) -> Vec<String> {
     if tags.is_empty() { Vec::new() } else { vec![format!("tagged {}", tags.join(" and "))] }
 }
 
-/// `created` says what a record was when it began.
+/// Describes the time ranges. `created` is the word for the creation of a record, such as `begun`.
 fn times(
     changed: (Option<&str>, Option<&str>),
     created: &str,

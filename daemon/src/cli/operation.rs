@@ -8,10 +8,10 @@ use tonic::{Status, transport::Channel};
 
 use super::{error::CliError, link::Link};
 
-/// Follows `operation` to its end and returns its last state; `show` sees each state.
+/// Follows `operation` to its end and returns its last state. `show` is called with each state.
 ///
 /// # Errors
-/// A daemon that goes away before the operation has ended.
+/// Fails if the daemon goes away before the operation has ended.
 pub(super) async fn follow(
     mut client: OperationServiceClient<Channel>,
     operation: Operation,
@@ -32,11 +32,11 @@ pub(super) async fn follow(
 }
 
 impl Link {
-    /// Follows an operation that this command has started, and returns its result. If the command is interrupted meanwhile,
-    /// [`Link::cancel_started`] cancels the operation.
+    /// Follows an operation that this command has started, and returns its result. If the command is interrupted
+    /// meanwhile, [`Link::cancel_started`] cancels the operation.
     ///
     /// # Errors
-    /// Why the operation failed, as a call would have, and a daemon that goes away.
+    /// Fails with the error of the operation, as a plain call would have, or if the daemon goes away.
     pub(super) async fn result_of(
         &self,
         operation: Option<Operation>,
@@ -52,7 +52,7 @@ impl Link {
     /// Cancels the operation that this command has started, if there is one, and waits for its end.
     ///
     /// # Errors
-    /// A daemon that goes away.
+    /// Fails if the daemon goes away.
     pub(super) async fn cancel_started(&self) -> Result<(), CliError> {
         let Some(id) = self.started(None) else { return Ok(()) };
         let cancelled = self.operations().cancel_operation(CancelOperationRequest { id }).await?;
@@ -63,7 +63,7 @@ impl Link {
     }
 }
 
-/// The error of an operation whose result is of another kind than its method's.
+/// Returns the error for an operation whose result does not fit its method.
 pub(super) fn unexpected() -> CliError {
     Status::internal("the daemon answered the result of another kind of operation").into()
 }

@@ -1,4 +1,4 @@
-//! Where results and notes go: results to stdout, everything else to stderr.
+//! The outputs of a command: results go to stdout, everything else to stderr.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -17,26 +17,26 @@ use super::{
     text,
 };
 
-/// Between two turns of a spinner.
+/// Interval between two frames of a spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The two outputs of one command, and how they look.
+/// The two outputs of one command, and their look.
 pub(crate) struct Out {
     pub look: Look,
-    /// Colours of stderr, which may be a terminal when stdout is not.
+    /// The look of stderr, which may be a terminal if stdout is not.
     pub notes_look: Look,
     pub json: bool,
     pub quiet: bool,
-    /// Stderr is a terminal, so that bars can be drawn.
+    /// True if stderr is a terminal, so that bars can be drawn.
     pub bars: bool,
-    /// What shows a long result.
+    /// Shows long results.
     pager: Pager,
     results: Box<dyn Write + Send>,
     notes: Box<dyn Write + Send>,
 }
 
 impl Out {
-    /// Takes the outputs of the process.
+    /// Returns the outputs of this process.
     pub(crate) fn of_process(global: &Global, environment: &Environment) -> Self {
         let Environment { no_color, pager, less, .. } = environment;
         let no_color = *no_color;
@@ -53,12 +53,13 @@ impl Out {
         }
     }
 
-    /// Prints a result that ends its own lines.
+    /// Prints a result that contains its own line ends.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
         self.results.write_all(text.as_bytes()).and_then(|()| self.results.flush()).map_err(CliError::Output)
     }
 
-    /// Prints a result that may be long: through a pager where there is one and it does not fit the screen.
+    /// Prints a result that may be long. It is shown in a pager if there is one and the result does not fit the
+    /// screen.
     pub(crate) fn page(&mut self, text: &str) -> Result<(), CliError> {
         let lines = text.lines().count();
         let fits = self.look.rows.is_some_and(|rows| lines < rows);
@@ -68,13 +69,13 @@ impl Out {
         self.print(text)
     }
 
-    /// Begins a result that comes piece by piece and may be long.
+    /// Begins a result that arrives in pieces and may be long.
     pub(crate) fn screen(&mut self) -> Screen<'_> {
         let direct = self.pager == Pager::None;
         Screen { out: self, text: String::new(), lines: 0, shown: None, direct, left: false }
     }
 
-    /// Prints a result as the one JSON document.
+    /// Prints a result as the single JSON document.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(value).map_err(|error| CliError::Step {
             what: "cannot write the result as JSON".to_owned(),
@@ -84,7 +85,7 @@ impl Out {
         self.print("\n")
     }
 
-    /// Shows on a terminal that something takes its time, without a length; the caller takes it away.
+    /// Shows a spinner on a terminal for work of unknown length. The caller removes it.
     pub(crate) fn spinner(&self, what: &'static str) -> ProgressBar {
         let target = if self.bars && !self.quiet {
             ProgressDrawTarget::stderr()
@@ -98,7 +99,7 @@ impl Out {
         spinner
     }
 
-    /// Tells something beside the result, unless `--quiet`.
+    /// Prints a note on stderr, unless `--quiet` is set.
     pub(crate) fn note(&mut self, text: &str) {
         if !self.quiet {
             let line = self.notes_look.paint(Paint::Dim, text);
@@ -109,21 +110,22 @@ impl Out {
     }
 }
 
-/// A long result that comes piece by piece: shown as soon as it fills the screen, so that its reader does not wait for its end.
+/// A long result that arrives in pieces. It is shown as soon as it fills the screen, so that the reader does not
+/// have to wait for its end.
 pub(crate) struct Screen<'a> {
     out: &'a mut Out,
-    /// All of it, in case the pager turns out not to be there.
+    /// The whole text, in case the pager cannot be run.
     text: String,
     lines: usize,
     shown: Option<Shown>,
-    /// It is printed.
+    /// True if the result is printed directly.
     direct: bool,
-    /// Its reader has seen enough.
+    /// True if the reader has quit.
     left: bool,
 }
 
 impl Screen<'_> {
-    /// Takes the next piece; false once the reader has seen enough.
+    /// Takes the next piece. Returns false once the reader has quit.
     pub(crate) fn push(&mut self, piece: &str) -> Result<bool, CliError> {
         if self.left {
             return Ok(false);
@@ -150,7 +152,7 @@ impl Screen<'_> {
         }
     }
 
-    /// Ends it: what fits the screen is printed.
+    /// Ends the result. A result that fits the screen is printed.
     pub(crate) fn end(mut self) -> Result<(), CliError> {
         match self.shown {
             Some(_) => self.look_after().map(drop),
@@ -159,7 +161,8 @@ impl Screen<'_> {
         }
     }
 
-    /// The pager takes no more, or gets no more: it has ended, or was never there.
+    /// Handles the end of the pager: it accepts no more, or there is no more. If it could not be run, prints
+    /// everything.
     fn look_after(&mut self) -> Result<bool, CliError> {
         let Some(shown) = self.shown.take() else { return Ok(false) };
         if shown.end().map_err(CliError::Output)? {
@@ -205,7 +208,7 @@ pub(crate) mod memory {
     }
 
     impl Out {
-        /// Results and notes, and the output that writes them.
+        /// Returns an output, and the buffers with its results and notes.
         pub(crate) fn in_memory(json: bool) -> (Self, Page, Page) {
             let (results, notes) = (Page::default(), Page::default());
             let look = Look::plain(80);

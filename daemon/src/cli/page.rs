@@ -1,44 +1,44 @@
-//! Walking the pages of a list, and finding the one record that a shortened id means.
+//! Fetches the pages of a list, and finds the one record for an abbreviated id.
 
 use super::error::CliError;
 
-/// Rows of a page when many are wanted; the most that the daemon gives.
+/// Rows per page when many are wanted; the most that the daemon returns.
 const BIG_PAGE: usize = 1_000;
-/// Characters of a shortened id at least; fewer are more often a slip than a choice.
+/// Minimum length of an abbreviated id, in characters; a shorter one is more often a mistake than intended.
 const MIN_PREFIX: usize = 4;
-/// Candidates that an ambiguous id names.
+/// Maximum number of candidates that are listed for an ambiguous id.
 const CANDIDATES: usize = 5;
 
-/// One page as the daemon gave it.
+/// One page, as the daemon returned it.
 pub(crate) struct Page<T> {
     pub rows: Vec<T>,
-    /// Empty: the last one.
+    /// Empty on the last page.
     pub next: String,
 }
 
-/// What a list shows, and what it leaves out.
+/// The rows that a list shows, and how many it leaves out.
 #[derive(Debug)]
 pub(crate) struct Listing<T> {
     pub rows: Vec<T>,
     pub left: Left,
 }
 
-/// How many rows stand behind the shown ones.
+/// Number of rows after those shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     Nothing,
     Exactly(u64),
-    /// At least so many; counting on would take long.
+    /// At least this many; counting all of them would take long.
     AtLeast(u64),
 }
 
 impl Left {
-    /// Whether there are more rows.
+    /// Returns whether there are more rows.
     pub(crate) fn more(self) -> bool {
         self != Self::Nothing
     }
 
-    /// The line under a list.
+    /// Returns the line below a list.
     pub(crate) fn hint(self) -> Option<String> {
         let number = super::text::number;
         match self {
@@ -49,10 +49,10 @@ impl Left {
     }
 }
 
-/// Collects `want` rows (none: all of them), and counts what is left as far as one further page tells.
+/// Collects `want` rows (`None`: all), and counts the remaining rows within one further page.
 ///
 /// # Errors
-/// As `fetch`, which gets a page size and a token.
+/// Returns the errors of `fetch`, which is called with a page size and a token.
 pub(crate) async fn collect<T>(
     want: Option<usize>,
     mut fetch: impl AsyncFnMut(i32, String) -> Result<Page<T>, CliError>,
@@ -75,7 +75,7 @@ pub(crate) async fn collect<T>(
         let further = (surplus + page.rows.len()) as u64;
         left = if page.next.is_empty() { Left::Exactly(further) } else { Left::AtLeast(further) };
     }
-    // A last page may be empty.
+    // The last page may be empty.
     if left == Left::Exactly(0) {
         left = Left::Nothing;
     }
@@ -86,11 +86,12 @@ fn size(rows: usize) -> i32 {
     i32::try_from(rows.min(BIG_PAGE)).unwrap_or(i32::MAX)
 }
 
-/// Returns the id that `given` means: itself when it is a whole one, however short, else the only one that starts with it.
+/// Returns the id for `given`: `given` itself if it is a complete id, however short, otherwise the only id that
+/// starts with it.
 ///
 /// # Errors
-/// A beginning that is too short, fits none or fits several; or as `fetch`, which gets a page size and a token and gives
-/// ids.
+/// Fails if an abbreviated id is too short or matches none or several; and with the errors of `fetch`, which is
+/// called with a page size and a token and returns ids.
 pub(crate) async fn resolve(
     kind: &'static str,
     given: &str,
@@ -114,10 +115,10 @@ pub(crate) async fn resolve(
     pick_long(kind, given, fitting)
 }
 
-/// Returns the only id that `given` is the beginning of.
+/// Returns the only id that starts with `given`.
 ///
 /// # Errors
-/// As [`pick`], and when `given` is shorter than [`MIN_PREFIX`]: no whole id is it.
+/// As [`pick`], and if `given` is shorter than [`MIN_PREFIX`]: no complete id equals it.
 pub(crate) fn pick_long(kind: &'static str, given: &str, fitting: Vec<String>) -> Result<String, CliError> {
     if given.chars().count() < MIN_PREFIX {
         let problem = format!(
@@ -128,10 +129,10 @@ pub(crate) fn pick_long(kind: &'static str, given: &str, fitting: Vec<String>) -
     pick(kind, given, fitting)
 }
 
-/// Returns the only id that `given` fits.
+/// Returns the only id in `fitting`.
 ///
 /// # Errors
-/// When none or several fit.
+/// Fails if there is none, or if there are several.
 pub(crate) fn pick(kind: &'static str, given: &str, mut fitting: Vec<String>) -> Result<String, CliError> {
     fitting.sort();
     fitting.dedup();
@@ -145,7 +146,7 @@ pub(crate) fn pick(kind: &'static str, given: &str, mut fitting: Vec<String>) ->
     }
 }
 
-/// Whether `id` starts with `prefix`; letter case does not count, as people copy ids from anywhere.
+/// Returns whether `id` starts with `prefix`, ignoring case, because people copy ids from anywhere.
 pub(crate) fn starts_with(id: &str, prefix: &str) -> bool {
     id.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }

@@ -1,4 +1,4 @@
-//! Long output goes through a pager, on a terminal and nowhere else.
+//! Shows long output in a pager, but only on a terminal.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -6,23 +6,23 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// What is run where nothing else is named.
+/// The pager if none is named.
 const USUAL: &str = "less";
-/// Its options, as `LESS` has them: it ends where the text fits the screen, shows colours, and leaves the text there.
+/// The default of `LESS`: exit if the text fits the screen, show colours, and leave the text on the screen.
 const OPTIONS: &str = "FRX";
 
-/// What long output is shown with.
+/// How long output is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pager {
-    /// Nothing: it is printed.
+    /// Without a pager: it is printed.
     #[default]
     None,
-    /// A command of the shell, and the options of `less` in case it runs that.
+    /// A shell command, and the value of `LESS` in case the command runs `less`.
     Command { command: OsString, less: OsString },
 }
 
 impl Pager {
-    /// Chooses: none with `--no-pager`, where stdout is no terminal, and where `PAGER` is empty or `cat`.
+    /// Chooses the pager: none with `--no-pager`, if stdout is not a terminal, or if `PAGER` is empty or `cat`.
     pub(crate) fn of(unwanted: bool, terminal: bool, named: Option<&OsStr>, less: Option<&OsStr>) -> Self {
         let plain = named.is_some_and(|named| named.is_empty() || named == "cat");
         if unwanted || !terminal || plain {
@@ -32,22 +32,23 @@ impl Pager {
         Self::Command { command, less: less.unwrap_or(OsStr::new(OPTIONS)).to_owned() }
     }
 
-    /// Chooses for this process.
+    /// Chooses the pager for this process.
     pub(crate) fn of_process(unwanted: bool, named: Option<&OsStr>, less: Option<&OsStr>) -> Self {
         Self::of(unwanted, io::stdout().is_terminal(), named, less)
     }
 
-    /// Shows the text until its reader has seen enough; false if nothing could be run, so that it has to be printed.
+    /// Shows the text until the reader quits. Returns false if no pager could be run, so that the text has to be
+    /// printed.
     ///
     /// # Errors
-    /// When the pager cannot be waited for.
+    /// Fails if waiting for the pager fails.
     pub(crate) fn show(&self, text: &str) -> io::Result<bool> {
         let Some(mut shown) = self.start() else { return Ok(false) };
         shown.push(text);
         shown.end()
     }
 
-    /// Begins to show a text that comes piece by piece; none if nothing can be run.
+    /// Begins to show a text that arrives in pieces; `None` if no pager can be run.
     pub(crate) fn start(&self) -> Option<Shown> {
         let Self::Command { command, less } = self else { return None };
         match start(command, less) {
@@ -60,11 +61,11 @@ impl Pager {
     }
 }
 
-/// A pager that runs.
+/// A running pager.
 pub(crate) struct Shown(Child);
 
 impl Shown {
-    /// Hands on a piece; false once the reader has seen enough.
+    /// Passes a piece to the pager. Returns false once the reader has quit.
     pub(crate) fn push(&mut self, text: &str) -> bool {
         let Some(pipe) = &mut self.0.stdin else { return false };
         let Err(error) = pipe.write_all(text.as_bytes()) else { return true };
@@ -74,13 +75,13 @@ impl Shown {
         false
     }
 
-    /// Waits until its reader has seen enough; false if nothing was run, so that the text has to be printed.
+    /// Waits until the reader quits. Returns false if no pager could be run, so that the text has to be printed.
     ///
     /// # Errors
-    /// When the pager cannot be waited for.
+    /// Fails if waiting for the pager fails.
     pub(crate) fn end(mut self) -> io::Result<bool> {
         drop(self.0.stdin.take());
-        // 126 and 127 are the shell's: it ran nothing.
+        // The shell exits with 126 or 127 if it could not run the command.
         Ok(!matches!(self.0.wait()?.code(), Some(126 | 127)))
     }
 }
@@ -122,7 +123,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(seen).unwrap(), "one\ntwo\n");
         assert!(!pager("no-such-pager-anywhere 2> /dev/null").show("text").unwrap());
         assert!(!Pager::None.show("text").unwrap());
-        // A reader that has seen enough is no error, however much is left.
+        // A reader that quits early is not an error, however much text is left.
         assert!(pager("head -c 1 > /dev/null").show(&"x".repeat(1 << 20)).unwrap());
     }
 }

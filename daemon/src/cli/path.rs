@@ -1,13 +1,13 @@
-//! Paths of this machine as the contract carries them.
+//! Converts paths of this machine for requests.
 
 use std::path::PathBuf;
 
 use super::error::CliError;
 
-/// A path as text, which is what the wire carries.
+/// Returns a path as text, as requests carry it.
 ///
 /// # Errors
-/// A path that is not UTF-8.
+/// Fails if the path is not UTF-8.
 pub(super) fn text_of(path: PathBuf) -> Result<String, CliError> {
     path.into_os_string().into_string().map_err(|path| {
         CliError::Usage(format!(

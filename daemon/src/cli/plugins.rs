@@ -18,7 +18,7 @@ use super::{
 /// Runs the command.
 ///
 /// # Errors
-/// As the daemon refuses.
+/// Returns the error of the daemon.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Plugins) -> Result<Exit, CliError> {
     match command {
         Plugins::List => list(context, link).await,

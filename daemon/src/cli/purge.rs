@@ -1,6 +1,7 @@
-//! `memories purge` and `conversations purge`: content is erased for good.
+//! `memories purge` and `conversations purge`: erase content for good.
 //!
-//! They work on the files themselves, like `rebuild`: everything that is stored is written anew, so nobody may have it open.
+//! They work on the files directly, like `rebuild`. The whole store is rewritten, so no other process may have it
+//! open.
 
 mod render;
 
@@ -34,10 +35,10 @@ use super::{
     text,
 };
 
-/// Longest line that is read as an answer.
+/// Maximum length of an answer, in bytes.
 const LONGEST_ANSWER: u64 = 4 << 10;
 
-/// What is erased.
+/// What to erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Memory,
@@ -60,10 +61,10 @@ impl Kind {
     }
 }
 
-/// Lists what goes, asks for the id, and erases.
+/// Lists what will be erased, asks for the id, and erases.
 ///
 /// # Errors
-/// A daemon that has the store, an id that is not typed, and what the file system refuses.
+/// Fails if a daemon has the store open, if the id is not confirmed, or if the file system refuses.
 pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> Result<Exit, CliError> {
     let Place::Local(config) = context.place.clone() else {
         let problem = "erasing works on the data directory itself; leave --server and SATCHEL_SERVER out";
@@ -100,7 +101,7 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
         let (dir, seal, record) = (config.data_dir.clone(), seal.clone(), plan.record.clone());
         move || {
             confirmed(&id, confirm, kind.word())?;
-            // It may have taken a while until the id was typed.
+            // Check again, because it may have taken a while to type the id.
             purge::ready(&dir, seal.as_ref(), std::slice::from_ref(&record)).map_err(failed)
         }
     })
@@ -114,7 +115,7 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
     Ok(Exit::Done)
 }
 
-/// Lets the daemon say what would go: to look, nobody has to stop it.
+/// Lets the daemon say what would be erased: a dry run does not require it to be stopped.
 async fn ask(context: &mut Context, kind: Kind, given: &str) -> Result<Exit, CliError> {
     let place = context.place.clone();
     let link = Link::open(&place, &mut context.out).await?;
@@ -131,10 +132,11 @@ async fn ask(context: &mut Context, kind: Kind, given: &str) -> Result<Exit, Cli
     Ok(Exit::Done)
 }
 
-/// Makes sure that no data directory that was set aside lies beside this one: in it everything would stay that is `done` here.
+/// Makes sure that no data directory that was set aside lies next to this one: everything that is `done` here would
+/// remain unchanged in it.
 ///
 /// # Errors
-/// Which ones lie there, and what to do.
+/// Fails with the paths of those directories, and what to do.
 pub(super) fn nothing_beside(data_dir: &Path, done: &str) -> Result<(), CliError> {
     let read = |source| CliError::File { action: "list what lies beside", path: data_dir.to_owned(), source };
     let beside = leftovers::beside(data_dir).map_err(read)?;
@@ -169,7 +171,7 @@ async fn erase(
     })
 }
 
-/// Opens the data directory and finds out what goes.
+/// Opens the data directory and determines what would be erased.
 fn look(
     config: &Config,
     kind: Kind,
@@ -184,7 +186,7 @@ fn look(
     let seal = options.seal.clone();
     let mut opened = || {
         if dry_run {
-            // Also where nothing can be written.
+            // This also works where nothing can be written.
             return reading::open(dir, options.clone(), &mut |_| {}).map(|(store, _)| store);
         }
         Store::open(dir, options.clone(), &mut |_| {})
@@ -213,7 +215,7 @@ fn look(
     Ok((store, seal, plan))
 }
 
-/// The whole id that is meant.
+/// Returns the full id for `given`.
 fn resolve(store: &Store, kind: Kind, given: &str) -> Result<String, CliError> {
     let known = match kind {
         Kind::Memory => store.memory(given, None).map_err(failed)?.is_some(),
@@ -230,7 +232,7 @@ fn resolve(store: &Store, kind: Kind, given: &str) -> Result<String, CliError> {
     page::pick_long(kind.word(), given, fitting.map_err(failed)?)
 }
 
-/// The id that has to be typed: that of what was named, which stands first.
+/// Returns the id that has to be typed: that of the named record, which comes first.
 fn named(plan: &Plan, kind: Kind) -> String {
     let lines = match kind {
         Kind::Memory => &plan.memories,
@@ -239,7 +241,7 @@ fn named(plan: &Plan, kind: Kind) -> String {
     lines.first().map(|line| line.id.clone()).unwrap_or_default()
 }
 
-/// Makes sure that it is meant: the id has to be given again, whole.
+/// Asks for confirmation: the full id has to be given again.
 fn confirmed(id: &str, confirm: Option<String>, word: &str) -> Result<(), CliError> {
     let differs = || CliError::Usage(format!("nothing was erased: that is not the whole id of the {word}"));
     if let Some(confirm) = confirm {

@@ -1,4 +1,4 @@
-//! `rebuild`: the database again from the journal.
+//! `rebuild`: builds the database again from the journal.
 
 mod loss;
 
@@ -33,10 +33,10 @@ pub(super) struct Rebuilt {
     database_bytes: u64,
     elapsed_ms: u64,
     bytes_per_second: u64,
-    /// What the journal had lost; it stays damaged.
+    /// What the journal had lost; the journal stays damaged.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<Loss>,
-    /// Where the database lies that still shows it.
+    /// Where the previous database, which still has it, was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<PathBuf>,
 }
@@ -47,10 +47,10 @@ struct PutBack {
     put_back: PathBuf,
 }
 
-/// Sets the database aside and builds it from the journal.
+/// Sets the database aside and builds a new one from the journal.
 ///
 /// # Errors
-/// A daemon that has the store, a journal that lost something, and what the file system refuses.
+/// Fails if a daemon has the store open, if the journal has lost data, or if the file system refuses.
 pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit, CliError> {
     let Place::Local(config) = context.place.clone() else {
         return Err(CliError::Usage("rebuild works here; leave --server and SATCHEL_SERVER out".to_owned()));
@@ -97,7 +97,7 @@ pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit
     Ok(if rebuilt.lost.is_some() { Exit::CheckFailed } else { Exit::Done })
 }
 
-/// Builds from a damaged journal; the database that shows more is kept.
+/// Builds the database from a damaged journal, and keeps the previous one, which has more data.
 fn rebuild_poorer(
     dir: &Path,
     options: OpenOptions,
@@ -112,7 +112,7 @@ fn rebuild_poorer(
     Ok(rebuilt)
 }
 
-/// Puts the database back that the last rebuild from a damaged journal kept.
+/// Restores the database that the last rebuild from a damaged journal kept.
 fn put_back(context: &mut Context, dir: &Path) -> Result<Exit, CliError> {
     let failed = |source: StoreError| CliError::Store { dir: dir.to_owned(), source: source.into() };
     let claim = satchel_store::claim(dir).map_err(failed)?;

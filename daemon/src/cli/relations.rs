@@ -22,7 +22,7 @@ use super::{
 /// Runs one of the commands.
 ///
 /// # Errors
-/// As the daemon refuses, and for ids that fit none or several.
+/// Returns the errors of the daemon, and fails for an id that matches none or several.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Relations) -> Result<Exit, CliError> {
     match command {
         Relations::List { memory, types, paging } => {
@@ -141,7 +141,7 @@ fn told(
     Ok(Exit::Done)
 }
 
-/// The id that `given` means.
+/// Returns the full id for `given`.
 async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
     page::resolve("relation", given, async |page_size, page_token| {
         let page = fetch(link, "", &[], page_size, page_token).await?;

@@ -1,4 +1,5 @@
-//! Passphrases and identities: from a file, the environment or the terminal; never from the command line, never shown.
+//! Passphrases and identities: read from a file, the environment or the terminal, never from the command line, and
+//! never shown.
 
 use std::{
     io::{BufRead as _, BufReader, IsTerminal as _, Read as _},
@@ -13,13 +14,13 @@ use super::{
     error::CliError,
 };
 
-/// Longest file of identities or passphrase that is read, in bytes.
+/// Maximum size of a file with identities or a passphrase, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The passphrase that a new file is written by; asked for twice.
+/// Returns the passphrase for a new file. At the terminal, it is asked for twice.
 ///
 /// # Errors
-/// A file that cannot be read, a terminal that is not there, two that differ.
+/// Fails if the file cannot be read, if there is no terminal, or if the two passphrases differ.
 pub(crate) fn chosen(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<String>, CliError> {
     let given = given(args, environment)?;
     if given.is_some() || !args.passphrase {
@@ -30,7 +31,8 @@ pub(crate) fn chosen(args: &PassphraseArgs, environment: Option<&str>) -> Result
     agreed(first, &again).map(Some)
 }
 
-/// An empty one would mean none to the daemon, and the export would be plain.
+/// Returns the passphrase if both entries are equal. An empty one is rejected: to the daemon it would mean none,
+/// and the export would not be encrypted.
 fn agreed(first: String, again: &str) -> Result<String, CliError> {
     if first.is_empty() {
         return Err(CliError::Usage("the passphrase is empty; nothing was exported".to_owned()));
@@ -41,22 +43,22 @@ fn agreed(first: String, again: &str) -> Result<String, CliError> {
     Ok(first)
 }
 
-/// What opens a file; none if nothing was given.
+/// Returns what opens a file; `None` if nothing was given.
 ///
 /// # Errors
-/// As [`chosen`], and a file of identities that cannot be read.
+/// As [`chosen`], and if a file with identities cannot be read.
 pub(crate) fn unlock(args: &UnlockArgs, environment: Option<&str>) -> Result<Option<Unlock>, CliError> {
     let mut passphrase = given(&args.passphrase, environment)?;
     if passphrase.is_none() && args.passphrase.passphrase {
         passphrase = Some(ask("passphrase: ")?);
     }
-    // One in the environment is there for whatever needs it.
+    // A passphrase in the environment is used even without `--passphrase`.
     let passphrase = passphrase.or_else(|| environment.map(str::to_owned)).unwrap_or_default();
     let identities = args.identity.iter().map(|path| text(path)).collect::<Result<Vec<_>, _>>()?;
     Ok((!passphrase.is_empty() || !identities.is_empty()).then_some(Unlock { identities, passphrase }))
 }
 
-/// From a file, or with `--passphrase` from the environment.
+/// Returns the passphrase from a file or, with `--passphrase`, from the environment.
 fn given(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<String>, CliError> {
     if let Some(path) = &args.passphrase_file {
         let mut line = String::new();

@@ -1,4 +1,4 @@
-//! `serve`: the daemon in the foreground.
+//! `serve`: runs the daemon in the foreground.
 
 use std::path::{Path, PathBuf};
 
@@ -29,14 +29,14 @@ struct Serving<'a> {
     pid: u32,
 }
 
-/// The signals that a daemon listens to.
+/// The signals that a daemon handles.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
 }
 
-/// Whom the signals reach.
+/// The recipients of the signals.
 struct Steering<'a> {
     settings: watch::Sender<Config>,
     stop: watch::Sender<bool>,
@@ -48,7 +48,7 @@ struct Steering<'a> {
 /// Runs the daemon until SIGTERM or Ctrl-C.
 ///
 /// # Errors
-/// When the data directory is in use or does not open, or the socket cannot be served.
+/// Fails if the data directory is in use or cannot be opened, or if the socket cannot be served.
 pub(crate) async fn run(
     context: &mut Context,
     cli: &Cli,
@@ -99,11 +99,11 @@ pub(crate) async fn run(
     told.map(|()| Exit::Done)
 }
 
-/// What `serve` was told on its command line, over what the file says.
+/// Applies the options of `serve` on top of the configuration file.
 pub(crate) fn overlay(config: &mut Config, args: &ServeArgs) -> Result<(), CliError> {
     let ServeArgs { log_file, watch: folders } = args;
     if let Some(file) = log_file {
-        // Only an empty path has no absolute form, and that cannot be opened either.
+        // Only an empty path has no absolute form, and it cannot be opened either.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         data_dir::refuse_inside(&config.data_dir, &file).map_err(CliError::DataDir)?;
         config.log.file = Some(file);
@@ -152,7 +152,7 @@ impl Signals {
         })
     }
 
-    /// Passes on what comes. Never ends.
+    /// Handles signals as they arrive. Never returns.
     async fn steer(mut self, steering: &Steering<'_>, reread: impl Fn() -> Result<Config, CliError>) {
         loop {
             tokio::select! {
@@ -165,7 +165,7 @@ impl Signals {
 }
 
 impl Steering<'_> {
-    /// The first time in order, the second time at once.
+    /// Stops in an orderly way on the first signal, and at once on the second.
     fn stop(&self, signal: &'static str) {
         if *self.stop.borrow() {
             tracing::info!(signal, "stopping at once");
@@ -199,12 +199,12 @@ impl Steering<'_> {
         if !changes.later.is_empty() {
             tracing::warn!(keys = ?changes.later, "these settings apply at the next start");
         }
-        // Also when nothing has changed: whoever watches something looks at it again.
+        // Sent even if nothing has changed, so that watched folders are checked again.
         self.settings.send_replace(config);
     }
 }
 
-/// A daemon watches; what is named here must be there.
+/// A daemon watches folders; those named on the command line must exist.
 fn watched(watching: &mut Watching, folders: &[PathBuf]) -> Result<(), CliError> {
     watching.active = true;
     for dir in folders {

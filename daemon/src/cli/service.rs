@@ -1,6 +1,7 @@
-//! `service`: lets the system run the daemon.
+//! `service`: lets the service manager of the system run the daemon.
 //!
-//! Which files and commands that takes is decided in `systemd` and `launchd`, which are pure; here they are written and run.
+//! The files and commands for this are determined in `systemd` and `launchd`, which are pure; this module writes
+//! and runs them.
 
 mod call;
 mod description;
@@ -37,7 +38,7 @@ const MARKER: &str = "# Written by `satchel service install`, which writes it an
 /// Runs the command.
 ///
 /// # Errors
-/// Paths that a service cannot have, files that are not ours, and what the file system refuses.
+/// Fails for paths that a service cannot use, for files that we did not write, and if the file system refuses.
 pub(super) fn run(
     command: &Service,
     global: &Global,
@@ -56,7 +57,7 @@ pub(super) fn run(
     }
 }
 
-/// Where the work is done.
+/// The system to work on, and the means to run commands and print.
 struct Desk<'a> {
     system: System,
     runner: &'a mut dyn Runner,
@@ -70,7 +71,7 @@ struct Report {
     removed: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
     ran: Vec<String>,
-    /// What is left to run, because the service manager does not answer.
+    /// Commands left to run, because the service manager does not answer.
     to_run: Vec<String>,
     problem: Option<String>,
 }
@@ -78,10 +79,10 @@ struct Report {
 /// What `status` prints as JSON.
 #[derive(Debug, Serialize)]
 struct State {
-    /// The files are there.
+    /// True if the files exist.
     installed: bool,
     files: Vec<PathBuf>,
-    /// In the words of the service manager; null where it does not answer.
+    /// In the words of the service manager; null if it does not answer.
     enabled: Option<String>,
     running: Option<String>,
 }
@@ -156,13 +157,13 @@ impl Desk<'_> {
         Ok(Exit::Done)
     }
 
-    /// The places of the files, whatever stands in them.
+    /// Returns the paths of the files; their contents do not matter here.
     fn named_files(&self) -> Result<Vec<File>, CliError> {
         let nobody = Description { executable: String::new(), words: Vec::new(), socket: String::new() };
         self.system.files(&nobody)
     }
 
-    /// Runs one command after the other. After one that fails and must not, the rest is left to the person.
+    /// Runs the commands in order. If one fails that must succeed, the remaining commands are left to the person.
     fn run(&mut self, calls: &[Call], report: &mut Report) {
         for call in calls {
             if report.problem.is_some() {
@@ -187,7 +188,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Says exactly what was done, and what is left to do.
+    /// Prints exactly what was done, and what remains to be done.
     fn tell(&mut self, report: &Report) -> Result<Exit, CliError> {
         let exit = if report.problem.is_none() { Exit::Done } else { Exit::Failed };
         if self.out.json {
@@ -226,7 +227,7 @@ fn render(state: &State, out: &Out) -> String {
     facts.render(out.look)
 }
 
-/// What stands at `path`.
+/// Returns the content of the file at `path`, or `None` if there is none.
 fn found(path: &Path) -> Result<Option<String>, CliError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -235,7 +236,7 @@ fn found(path: &Path) -> Result<Option<String>, CliError> {
     }
 }
 
-/// Writes a file in one step.
+/// Writes a file atomically.
 fn put(file: &File) -> Result<(), CliError> {
     let failed = |source| refused("write", &file.path, source);
     let folder = file.path.parent().unwrap_or(Path::new("/"));

@@ -1,4 +1,4 @@
-//! `completions` and `man`: what a shell and a manual want to know of the commands.
+//! `completions` and `man`: shell completions and manual pages for the commands.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ const NAME: &str = "satchel";
 /// Prints the completion script.
 ///
 /// # Errors
-/// When stdout refuses.
+/// Fails if stdout cannot be written to.
 pub(crate) fn completions(shell: Shell, out: &mut Out) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
@@ -25,7 +25,7 @@ pub(crate) fn completions(shell: Shell, out: &mut Out) -> Result<(), CliError> {
 /// Prints the manual page, or writes the pages of all commands into `folder`.
 ///
 /// # Errors
-/// When stdout or the file system refuses.
+/// Fails if stdout or the file system refuses.
 pub(crate) fn man(folder: Option<&Path>, out: &mut Out) -> Result<(), CliError> {
     let mut root = Cli::command();
     root.build();
@@ -39,7 +39,7 @@ pub(crate) fn man(folder: Option<&Path>, out: &mut Out) -> Result<(), CliError> 
     Ok(())
 }
 
-/// Every command with its page's name: `satchel-memories-list`.
+/// Returns every command with the name of its page, such as `satchel-memories-list`.
 fn pages(root: &clap::Command) -> Vec<(String, clap::Command)> {
     let mut all = vec![(NAME.to_owned(), root.clone())];
     let mut at = 0;

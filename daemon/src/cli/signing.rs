@@ -23,7 +23,7 @@ use super::{
 /// Runs one of the commands.
 ///
 /// # Errors
-/// As the daemon refuses.
+/// Returns the error of the daemon.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Signing) -> Result<Exit, CliError> {
     let (keys, trusted) = match command {
         Signing::List => (signing_keys(link).await?, trusted_keys(link).await?),
@@ -38,7 +38,7 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Signing) -
     };
     let keys = keys.unwrap_or_default();
     if context.out.json || matches!(command, Signing::ExportPublic) {
-        // What is given to others names nobody whom the person trusts.
+        // The public document, which is given to others, does not include the keys that the person trusts.
         let trusted = if matches!(command, Signing::List) { Some(trusted.as_slice()) } else { None };
         context.out.json(&Document::new(&keys, trusted))?;
         return Ok(Exit::Done);
@@ -143,7 +143,7 @@ struct Document<'a> {
     owner_id: &'a str,
     did: &'a str,
     keys: Vec<Key<'a>>,
-    /// Keys of others whose documents are merged; only in lists.
+    /// Keys of other people whose documents are merged; only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     trusted: Option<Vec<Trusted<'a>>>,
 }
@@ -172,12 +172,12 @@ struct Key<'a> {
     public_key: &'a str,
     did: &'a str,
     created_at: Option<String>,
-    /// Null: it signs.
+    /// Null while the key is in use for signing.
     retired_at: Option<String>,
     successor: Option<Successor<'a>>,
 }
 
-/// That both keys signed the JCS form of `{at, from, purpose, to}`.
+/// The proof that both keys signed the JCS form of `{at, from, purpose, to}`.
 #[derive(Debug, Serialize)]
 struct Successor<'a> {
     public_key: &'a str,

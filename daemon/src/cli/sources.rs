@@ -25,7 +25,7 @@ use super::{
 /// Runs the command.
 ///
 /// # Errors
-/// As the daemon refuses.
+/// Returns the error of the daemon.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Sources) -> Result<Exit, CliError> {
     match command {
         Sources::List { unrecognised } => list(context, link, *unrecognised).await,
@@ -92,7 +92,8 @@ async fn remove(context: &mut Context, link: &Link, dir: &Path) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// The folder's absolute path; one that is gone, or on another machine, is taken by its spelling.
+/// Returns the absolute path of the folder. If it no longer exists, or is on another machine, the path is not
+/// resolved.
 fn whole(context: &Context, dir: &Path) -> Result<String, CliError> {
     let here = context.place.is_local().then(|| std::fs::canonicalize(dir).ok()).flatten();
     let path = match here {
@@ -108,7 +109,7 @@ fn whole(context: &Context, dir: &Path) -> Result<String, CliError> {
     })
 }
 
-/// The lines of one folder.
+/// Returns the lines for one folder.
 pub(super) fn render(source: &Source, look: Look) -> String {
     let mut out = format!("{}  {}\n", text::one_line(&source.path), text::one_line(&summary(source)));
     let mut lines = |mark: &str, items: &[SourceItem], total: u64| {
@@ -129,7 +130,7 @@ pub(super) fn render(source: &Source, look: Look) -> String {
     out
 }
 
-/// In one line: how it is watched, and what came of what.
+/// Returns one line: how the folder is watched, and the counts of its files by outcome.
 fn summary(source: &Source) -> String {
     let state = match source.state() {
         SourceState::Polling => format!("looked at now and then, as {}", source.polling_reason),

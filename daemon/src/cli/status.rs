@@ -1,4 +1,4 @@
-//! `status`: how much is stored, and whether all is well.
+//! `status`: how much is stored, and whether there are problems.
 
 use satchel_proto::{
     signed::unsigned,
@@ -21,7 +21,7 @@ use super::{
 /// Runs the command.
 ///
 /// # Errors
-/// As the daemon refuses.
+/// Returns the error of the daemon.
 pub(crate) async fn run(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
     let mut admin = link.admin();
     let status = admin.get_status(GetStatusRequest {}).await?.into_inner();
@@ -95,7 +95,7 @@ fn render(
     out
 }
 
-/// Returns the lines of one problem, with what to do.
+/// Returns the lines for one problem, with what to do about it.
 pub(super) fn render_problem(problem: &Problem, look: Look) -> String {
     let mark = look.paint(Paint::Bad, "✗");
     let mut out = format!("{mark} {}\n", text::one_line(&problem.message));

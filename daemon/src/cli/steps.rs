@@ -1,4 +1,4 @@
-//! How far a long command is: a line that is redrawn on a terminal, a plain line every few seconds elsewhere.
+//! The progress of a long command: a line that is redrawn on a terminal, otherwise a plain line every few seconds.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tokio::{sync::watch, task::JoinError};
 
 use super::{out::Out, text};
 
-/// Between two plain lines.
+/// Interval between two plain lines.
 const PACE: Duration = Duration::from_secs(5);
 
 /// The progress of one command.
@@ -20,12 +20,12 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Begins.
+    /// Starts the display.
     pub(crate) fn new(out: &Out, what: &'static str) -> Self {
         Self { what, spinner: out.spinner(what), last: Instant::now() }
     }
 
-    /// Tells how many bytes are done, of how many.
+    /// Shows how many bytes are done, and of how many.
     pub(crate) fn at(&mut self, out: &mut Out, done: u64, total: u64) {
         let line = format!("{}: {} of {}", self.what, text::bytes(done), text::bytes(total));
         if out.bars {
@@ -44,7 +44,8 @@ impl Steps {
         }
     }
 
-    /// Does `work`, which tells how far it is, on a thread that may wait for the disk, and shows that to its end.
+    /// Runs `work`, which reports its progress, on a thread that may block on the disk, and shows the progress
+    /// until it ends.
     pub(crate) async fn follow<T: Send + 'static>(
         out: &mut Out,
         what: &'static str,
@@ -53,7 +54,7 @@ impl Steps {
         let (tell, mut told) = watch::channel(CheckProgress { done: 0, total: 0 });
         let mut work = tokio::task::spawn_blocking(move || {
             work(&mut |progress| {
-                // Nobody listens once the command ended.
+                // Nobody listens after the command has ended.
                 tell.send_replace(progress);
             })
         });
@@ -71,7 +72,7 @@ impl Steps {
         outcome
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(crate) fn end(self) {
         self.spinner.finish_and_clear();
     }

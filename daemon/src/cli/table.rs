@@ -1,4 +1,5 @@
-//! Tables that fit the terminal: long cells are cut, and on a narrow one the least needed columns go.
+//! Tables that fit the terminal: long cells are cut, and on a narrow terminal the least important columns are
+//! dropped.
 
 use std::borrow::Cow;
 
@@ -10,35 +11,35 @@ use super::{
 /// Blank columns between two columns.
 const GAP: usize = 2;
 
-/// How a column behaves.
+/// The layout rules of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     title: &'static str,
     right: bool,
-    /// Columns that it keeps when space is short; none: it is never cut.
+    /// Width to which it can be cut if space is short; `None` if it is never cut.
     shrinks_to: Option<usize>,
-    /// The higher, the sooner it goes; 0 stays always.
+    /// Rank: the column with the highest rank is dropped first; 0 is never dropped.
     spare: u8,
 }
 
 impl Column {
-    /// A column that is shown whole.
+    /// Returns a column that is never cut.
     pub(crate) const fn new(title: &'static str) -> Self {
         Self { title, right: false, shrinks_to: None, spare: 0 }
     }
 
-    /// A column of numbers.
+    /// Returns a right-aligned column, for numbers.
     pub(crate) const fn right(title: &'static str) -> Self {
         Self { title, right: true, shrinks_to: None, spare: 0 }
     }
 
-    /// Lets the column be cut to `columns`.
+    /// Allows the column to be cut to `columns`.
     pub(crate) const fn shrinks_to(mut self, columns: usize) -> Self {
         self.shrinks_to = Some(columns);
         self
     }
 
-    /// Lets the column go when space is short; the highest `rank` first.
+    /// Allows the column to be dropped if space is short; the highest `rank` first.
     pub(crate) const fn spare(mut self, rank: u8) -> Self {
         self.spare = rank;
         self
@@ -53,18 +54,18 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Takes text from anywhere.
+    /// Creates a cell; `text` may come from anywhere.
     pub(crate) fn new(text: &str) -> Self {
         Self::painted(text, Paint::Plain)
     }
 
-    /// Takes text from anywhere.
+    /// Creates a painted cell; `text` may come from anywhere.
     pub(crate) fn painted(text: &str, paint: Paint) -> Self {
         Self { text: text::one_line(text), paint }
     }
 }
 
-/// Rows under titles.
+/// A table with column titles.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
@@ -72,7 +73,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table.
+    /// Returns an empty table.
     pub(crate) fn new(columns: impl Into<Vec<Column>>) -> Self {
         Self { columns: columns.into(), rows: Vec::new() }
     }
@@ -95,7 +96,7 @@ impl Table {
         std::iter::once(&titles).chain(&self.rows).map(|row| self.line(row, &widths, look)).collect()
     }
 
-    /// The width of each column; none: it is left out.
+    /// Returns the width of each column; `None` if the column is left out.
     fn widths(&self, columns: Option<usize>) -> Vec<Option<usize>> {
         let mut widths: Vec<Option<usize>> = (0..self.columns.len()).map(|at| self.natural(at)).collect();
         let Some(available) = columns else { return widths };
@@ -111,7 +112,7 @@ impl Table {
         widths
     }
 
-    /// Takes from the widest column that may be cut, until the row fits or nothing can be cut any more.
+    /// Narrows the widest column that can be cut, repeatedly, until the row fits or no column can be cut further.
     fn shrink(&self, widths: &mut [Option<usize>], available: usize) {
         while total(widths) > available {
             let room = |at: &usize| self.columns[*at].shrinks_to.is_some_and(|to| widths[*at] > Some(to));
@@ -128,7 +129,7 @@ impl Table {
 
     fn line(&self, row: &[Cell], widths: &[Option<usize>], look: Look) -> String {
         let mut line = String::new();
-        // Blanks are held back, so that no line ends in them.
+        // Blanks are written only before the next text, so that no line has trailing blanks.
         let mut blanks = 0;
         for ((column, cell), width) in self.columns.iter().zip(row).zip(widths) {
             let Some(width) = *width else { continue };
@@ -157,7 +158,7 @@ fn total(widths: &[Option<usize>]) -> usize {
     widths.iter().flatten().sum::<usize>() + GAP * shown.saturating_sub(1)
 }
 
-/// The total when every column is as narrow as it can be.
+/// Returns the total width if every column is as narrow as it can be.
 fn least(columns: &[Column], widths: &[Option<usize>]) -> usize {
     let narrow = columns.iter().zip(widths).map(|(column, width)| match column.shrinks_to {
         Some(to) => width.map(|width| width.min(to)),

@@ -1,25 +1,25 @@
-//! Text from data made fit for a terminal: harmless, on one line, of a width, counted.
+//! Prepares text from data for a terminal: without control characters, on one line, cut to a width, with counts.
 
 use std::{borrow::Cow, collections::BTreeSet, fmt, ops::Bound};
 
 use unicode_width::UnicodeWidthChar;
 
-/// Columns of a tab; enough to see the indentation of code.
+/// Replacement of a tab; wide enough to show the indentation of code.
 const TAB: &str = "    ";
-/// Characters of a shortened id at least.
+/// Minimum length of an abbreviated id, in characters.
 const SHORT_ID: usize = 8;
-/// Characters of a UUID.
+/// Length of a UUID, in characters.
 const UUID: usize = 36;
 
-/// Whether a character can steer a terminal or turn text around it: controls, line separators, bidirectional overrides
-/// and isolates, invisible tags.
+/// Returns whether a character can control a terminal or reorder the text around it: control characters, line
+/// separators, bidirectional overrides and isolates, invisible tags.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Returns `text` with tabs as spaces, line ends as `\n`, and everything that could steer the terminal shown as
+/// Returns `text` with tabs as spaces, line ends as `\n`, and everything that could control the terminal as
 /// `\u{…}`.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| c != '\n' && steers(c)) {
@@ -39,9 +39,9 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns `text` clean, on one line, with single spaces.
+/// Returns `text` cleaned, on one line, with single spaces.
 pub(crate) fn one_line(text: &str) -> String {
-    // A byte order mark at the start says nothing.
+    // A byte order mark at the start carries no information.
     let text = text.trim_start_matches('\u{feff}');
     let mut out = String::new();
     for word in text.split_whitespace() {
@@ -58,12 +58,12 @@ pub(crate) fn append(out: &mut String, what: fmt::Arguments<'_>) {
     fmt::Write::write_fmt(out, what).expect("a string takes all text");
 }
 
-/// Returns the columns that `text` takes.
+/// Returns the number of columns that `text` occupies.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Returns as much of `text` as fits into `columns`, with `…` where something is cut.
+/// Returns as much of `text` as fits into `columns`, with `…` if something is cut.
 pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     let (mut used, mut cut) = (0, 0);
     for (at, c) in text.char_indices() {
@@ -75,7 +75,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
             }
             return Cow::Owned(out);
         }
-        // The last place where the ellipsis still fits.
+        // The last position at which the ellipsis still fits.
         if next < columns {
             cut = at + c.len_utf8();
         }
@@ -84,7 +84,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// Returns a number with its thousands apart: `1,312`.
+/// Returns a number with thousands separators: `1,312`.
 pub(crate) fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -108,7 +108,7 @@ pub(crate) fn bytes(n: u64) -> String {
     if n < 1_000 {
         return format!("{n} B");
     }
-    // In tenths of the unit, so that no float is needed.
+    // Counts in tenths of the unit, so that no float is needed.
     let (mut tenths, mut unit) = (n / 100, 0);
     while tenths >= 9_995 && unit + 1 < UNITS.len() {
         tenths /= 1_000;
@@ -121,7 +121,7 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-/// Returns a span of time in the unit that suits it: `812 ms`, `3.4 s`, `2 min 5 s`, `1 h 3 min`.
+/// Returns a duration in a suitable unit: `812 ms`, `3.4 s`, `2 min 5 s`, `1 h 3 min`.
 pub(crate) fn span(millis: u64) -> String {
     let seconds = millis / 1_000;
     match seconds {
@@ -132,20 +132,20 @@ pub(crate) fn span(millis: u64) -> String {
     }
 }
 
-/// Shortens the ids of one output so far that each still names one of them.
+/// Abbreviates the ids of one output so that each remains unique.
 #[derive(Debug, Default)]
 pub(crate) struct ShortIds {
     sorted: BTreeSet<String>,
 }
 
 impl ShortIds {
-    /// Takes every id that the output names.
+    /// Takes every id in the output.
     pub(crate) fn new<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
         Self { sorted: ids.into_iter().map(str::to_owned).collect() }
     }
 
-    /// Returns the shortest beginning of `id`, 8 characters or more, that none of the others has. An id that is no UUID
-    /// stays whole, because its first characters often say the least.
+    /// Returns the shortest prefix of `id`, 8 characters or more, that no other id has. An id that is not a UUID is
+    /// not abbreviated, because its first characters are often the least distinctive.
     pub(crate) fn of(&self, id: &str) -> String {
         if id.len() != UUID || !id.is_ascii() {
             return one_line(id);
@@ -161,7 +161,7 @@ impl ShortIds {
     }
 }
 
-/// Returns the first characters of one id.
+/// Returns the first characters of a single id.
 pub(crate) fn short_id(id: &str) -> String {
     ShortIds::default().of(id)
 }
@@ -170,8 +170,8 @@ fn common(a: &str, b: &str) -> usize {
     a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }
 
-/// Writes what could steer a terminal as JSON escapes. Such characters can only stand inside strings, so the document
-/// means the same.
+/// Escapes characters that could control a terminal as JSON escapes. They can only occur inside strings, so the
+/// meaning of the document does not change.
 pub(crate) fn harmless_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut units = [0; 2];
@@ -191,7 +191,7 @@ pub(crate) fn harmless_json(json: &str) -> String {
     out
 }
 
-/// A path as one types it in a shell.
+/// Returns a path as one types it in a shell.
 pub(crate) fn quoted(path: &str) -> String {
     let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+:,~".contains(&byte));
     if plain { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }

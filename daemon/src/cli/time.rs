@@ -9,10 +9,10 @@ use satchel_proto::v1::TimeRange;
 
 use super::error::CliError;
 
-/// What stands for the time of a record that nobody knows.
+/// The text for an unknown time of a record.
 pub(crate) const UNKNOWN: &str = "time unknown";
 
-/// Now, and where the person is.
+/// The current time, and the time zone of the person.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
     pub now: Timestamp,
@@ -36,36 +36,36 @@ impl Calendar {
         }
     }
 
-    /// Returns date and time to the minute, where the person is: `2026-03-12 14:02`.
+    /// Returns date and time to the minute, in the person's time zone: `2026-03-12 14:02`.
     pub(crate) fn minute(&self, time: Option<&prost_types::Timestamp>) -> String {
         let zoned = time.and_then(timestamp).map(|time| time.to_zoned(self.zone.clone()));
         zoned.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
     }
 
-    /// Now, for a request.
+    /// Returns the current time for a request.
     pub(crate) fn now_on_the_wire(&self) -> prost_types::Timestamp {
         to_wire(whole_micros(self.now))
     }
 
-    /// Whether a time has come.
+    /// Returns whether a time has passed.
     pub(crate) fn passed(&self, time: Option<&prost_types::Timestamp>) -> bool {
         time.and_then(timestamp).is_some_and(|time| time <= self.now)
     }
 
-    /// Returns the time of a record in the form for tables; [`UNKNOWN`] where nobody knows it.
+    /// Returns the time of a record in the form for tables, or [`UNKNOWN`].
     pub(crate) fn short_or_unknown(&self, time: Option<&prost_types::Timestamp>) -> String {
         or_unknown(self.short(time))
     }
 
-    /// Returns the time of a record to the minute; [`UNKNOWN`] where nobody knows it.
+    /// Returns the time of a record to the minute, or [`UNKNOWN`].
     pub(crate) fn minute_or_unknown(&self, time: Option<&prost_types::Timestamp>) -> String {
         or_unknown(self.minute(time))
     }
 
-    /// Reads `--since` and `--until`; none if neither is given.
+    /// Parses `--since` and `--until`; returns `None` if neither is given.
     ///
     /// # Errors
-    /// A text that is no time, or a range that ends before it starts.
+    /// Fails for a text that is not a time, or a range that ends before it starts.
     pub(crate) fn range(
         &self,
         since: Option<&str>,
@@ -74,7 +74,7 @@ impl Calendar {
         self.between(("--since", since), ("--until", until))
     }
 
-    /// Reads `--created-since` and `--created-until`; none if neither is given.
+    /// Parses `--created-since` and `--created-until`; returns `None` if neither is given.
     ///
     /// # Errors
     /// As [`Calendar::range`].
@@ -86,7 +86,7 @@ impl Calendar {
         self.between(("--created-since", since), ("--created-until", until))
     }
 
-    /// Reads two options that say from when on and until when; none if neither is given.
+    /// Parses two options for the start and the end of a range; returns `None` if neither is given.
     ///
     /// # Errors
     /// As [`Calendar::range`].
@@ -97,7 +97,7 @@ impl Calendar {
     ) -> Result<Option<TimeRange>, CliError> {
         let read = |option: &str, text: &str| self.period(text.trim()).ok_or_else(|| no_time(option, text));
         let start = since.map(|text| read(since_option, text)).transpose()?.map(|(start, _)| start);
-        // A day, month or year counts whole.
+        // A day, month or year is included completely.
         let end = until.map(|text| read(until_option, text)).transpose()?.map(|(_, end)| end);
         if let (Some(start), Some(end)) = (start, end)
             && end <= start
@@ -113,16 +113,17 @@ impl Calendar {
         Ok((range.start.is_some() || range.end.is_some()).then_some(range))
     }
 
-    /// Reads one time that an option names.
+    /// Parses one time, given with an option.
     ///
     /// # Errors
-    /// A text that is no time.
+    /// Fails for a text that is not a time.
     pub(crate) fn moment(&self, option: &str, text: &str) -> Result<prost_types::Timestamp, CliError> {
         let found = self.period(text.trim()).map(|(start, _)| to_wire(whole_micros(start)));
         found.ok_or_else(|| no_time(option, text))
     }
 
-    /// The first instant of what the text names, and the first after it; of an instant both are that one.
+    /// Returns the first instant of the period that the text names, and the first instant after it. For an instant,
+    /// both are equal.
     fn period(&self, text: &str) -> Option<(Timestamp, Timestamp)> {
         if let Ok(time) = text.parse::<Timestamp>() {
             return Some((time, time));
@@ -142,7 +143,7 @@ impl Calendar {
         Some((time, time))
     }
 
-    /// The first of the days that the text names, and the first after them.
+    /// Returns the first of the days that the text names, and the first day after them.
     fn days(&self, text: &str) -> Option<(Date, Date)> {
         let today = self.now.to_zoned(self.zone.clone()).date();
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -176,7 +177,7 @@ impl Calendar {
     }
 }
 
-/// The first day of a year, month or day as digits name it, and how long it is.
+/// Returns the first day of a year, month or day given in digits, and its length.
 fn written(text: &str) -> Option<(Date, Span)> {
     let digits = |part: &str, length: usize| {
         (part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit())).then(|| part.parse().ok())?
@@ -188,7 +189,7 @@ fn written(text: &str) -> Option<(Date, Span)> {
             let month = i8::try_from(digits(month, 2)?).ok()?;
             Some((Date::new(digits(year, 4)?, month, 1).ok()?, 1.month()))
         }
-        // A date and time reads as a date too, but not the other way round.
+        // A date with a time would also parse as a date, but not the other way round.
         _ if text.contains([':', 't']) => None,
         _ => Some((text.parse().ok()?, 1.day())),
     }
@@ -201,7 +202,7 @@ fn no_time(option: &str, text: &str) -> CliError {
     ))
 }
 
-/// Returns PAM's text form, in UTC: `2026-03-01T14:02:00Z`, with a fraction only where there is one.
+/// Returns PAM's text form, in UTC: `2026-03-01T14:02:00Z`, with a fraction only if there is one.
 pub(crate) fn rfc3339(time: &prost_types::Timestamp) -> Option<String> {
     timestamp(time).map(|time| time.to_string())
 }
@@ -211,18 +212,18 @@ fn or_unknown(shown: String) -> String {
 }
 
 fn timestamp(time: &prost_types::Timestamp) -> Option<Timestamp> {
-    // 1970-01-01 stands for a time that nobody knows.
+    // 1970-01-01 stands for an unknown time.
     Timestamp::new(time.seconds, time.nanos).ok().filter(|time| *time != Timestamp::UNIX_EPOCH)
 }
 
-/// Cuts what the wire refuses: it knows microseconds.
+/// Truncates to microseconds, because the wire rejects a finer resolution.
 fn whole_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
 fn to_wire(time: Timestamp) -> prost_types::Timestamp {
     let (mut seconds, mut nanos) = (time.as_second(), time.subsec_nanosecond());
-    // The wire counts nanoseconds forward, jiff away from the epoch.
+    // The wire counts nanoseconds forward in time; jiff counts them away from the epoch.
     if nanos < 0 {
         seconds -= 1;
         nanos += 1_000_000_000;
@@ -230,7 +231,7 @@ fn to_wire(time: Timestamp) -> prost_types::Timestamp {
     prost_types::Timestamp { seconds, nanos }
 }
 
-/// A fixed calendar for the tests of what is printed: noon of 2026-03-12, UTC.
+/// Returns a fixed calendar for tests of printed output: noon of 2026-03-12, UTC.
 #[cfg(test)]
 pub(crate) fn fixed() -> Calendar {
     let noon = Timestamp::from_second(1_773_316_800).unwrap_or_default();
@@ -307,7 +308,7 @@ mod tests {
             let ends = (range.start.as_ref().and_then(rfc3339), range.end.as_ref().and_then(rfc3339));
             assert_eq!(ends, (day(first), day(next)), "{text}");
         }
-        // A month begins where the person is.
+        // A month begins in the person's time zone.
         let calendar = Calendar { zone: TimeZone::fixed(jiff::tz::offset(2)), ..fixed() };
         let start = calendar.range(Some("2025-03"), None).unwrap().unwrap().start;
         assert_eq!(start.as_ref().and_then(rfc3339).as_deref(), Some("2025-02-28T22:00:00Z"));

@@ -1,4 +1,4 @@
-//! `verify`: checks a bundle of anybody, offline.
+//! `verify`: checks a bundle from any source, offline.
 
 use satchel_bundle::{
     manifest::Selected,
@@ -19,13 +19,14 @@ use super::{
     text,
 };
 
-/// Findings that are shown; `--json` has them all.
+/// Findings that are shown; `--json` prints all of them.
 const SHOWN: usize = 30;
 
-/// Checks the bundle and says whether it holds. `own_keys` are those that sign and signed in our data directory.
+/// Checks the bundle and prints whether it is valid. `own_keys` are the current and former signing keys of our data
+/// directory.
 ///
 /// # Errors
-/// When it cannot be read, or is no bundle at all.
+/// Fails if the bundle cannot be read, or is not a bundle.
 pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, context: &mut Context) -> Result<Exit, CliError> {
     let unlock = secret::unlock(&args.unlock, context.passphrase.as_deref())?;
     let keys = unlock
@@ -66,22 +67,22 @@ struct Verdict<'a> {
     signature: &'static str,
     manifest: &'static str,
     signer: Option<&'a str>,
-    /// Older keys that the signer's is proven to follow.
+    /// Older keys that the signer's key is proven to follow.
     predecessors: &'a [String],
     issues: Vec<Issue<'a>>,
     issues_total: usize,
     memories: u64,
     conversations: u64,
-    /// Null without `--base`, or if the two do not fit.
+    /// Null without `--base`, or if base and bundle do not fit together.
     merged: Option<Merged>,
-    /// Null, or how it is less than a copy of a store.
+    /// Set if the bundle is not a complete copy of a store: how it differs.
     selection: Option<&'a Selected>,
     covered: Coverages,
-    /// Each of several bundles at the path, or what lies there without one.
+    /// Each bundle at the path, and the documents there that belong to no bundle.
     bundles: Vec<Bundle<'a>>,
 }
 
-/// Which parts a signature covers: `signed`, `unsigned` or `absent`.
+/// The parts that a signature covers: `signed`, `unsigned` or `absent`.
 #[derive(Debug, Serialize)]
 struct Coverages {
     memories: &'static str,
@@ -92,7 +93,7 @@ struct Coverages {
 
 #[derive(Debug, Serialize)]
 struct Bundle<'a> {
-    /// Empty: there is nothing else.
+    /// Empty if there is nothing else at the path.
     path: &'a str,
     valid: bool,
     signature: &'static str,
@@ -130,7 +131,7 @@ impl<'a> Bundle<'a> {
     }
 }
 
-/// What base and bundle make.
+/// The result of merging base and bundle.
 #[derive(Debug, Serialize)]
 struct Merged {
     memories: u64,
@@ -222,7 +223,7 @@ fn render(report: &Report, look: Look) -> String {
     out
 }
 
-/// What the signatures cover, in a sentence.
+/// Returns what the signatures cover, in a sentence.
 fn coverage(covered: Covered) -> String {
     let of = |wanted: Coverage| -> Vec<&str> {
         let named = covered.named().into_iter();
@@ -234,7 +235,7 @@ fn coverage(covered: Covered) -> String {
     signed.into_iter().chain(open).collect::<Vec<_>>().join("; ")
 }
 
-/// Each of several bundles.
+/// Returns a table of the bundles, if there are several.
 fn bundles(report: &Report, look: Look) -> String {
     if report.bundles.len() < 2 {
         return String::new();

@@ -1,6 +1,6 @@
-//! The words of PAM and of INTERFACES for the numbers of the wire.
+//! Maps the numbers of the wire to the words of PAM and INTERFACES.
 //!
-//! Enum values on the wire are named after the words, so that the word is the name without its prefix.
+//! Enum values on the wire are named after these words, so the word is the name without its prefix.
 
 use satchel_proto::{
     signed::unsigned,
@@ -12,14 +12,14 @@ use satchel_proto::{
     },
 };
 
-/// A number that this program does not know: the daemon is newer.
+/// The word for a number that this program does not know, because the daemon is newer.
 const UNKNOWN: &str = "unknown";
 
 fn strip(name: Option<&str>, prefix: &str) -> String {
     name.and_then(|name| name.strip_prefix(prefix)).unwrap_or(UNKNOWN).to_lowercase()
 }
 
-/// Makes a function from the wire's number to the word.
+/// Creates a function from a number on the wire to its word.
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident: $kind:ident, $prefix:literal;)*) => {
         $($(#[$doc])*
@@ -29,7 +29,7 @@ macro_rules! words {
     };
 }
 
-/// What a store counts, by the word for it.
+/// A count of the store, with the word for what it counts.
 pub(crate) trait Counted {
     fn counted(&self) -> (String, u64);
 }

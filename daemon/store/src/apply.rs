@@ -1,4 +1,4 @@
-//! Brings committed changes into the engine; the same code serves commits, replays and rebuilds.
+//! Applies committed changes to the engine. Commits, replays and rebuilds use the same code.
 
 mod lists;
 mod records;
@@ -23,32 +23,32 @@ use crate::{
     value::{self, Meta},
 };
 
-/// A piece of the change log is closed at this many bytes.
+/// A part of the change log is closed once it has reached this many bytes.
 const LOG_PART: usize = 48 << 10;
 
-/// One commit as it lies in the journal.
+/// One commit as it is stored in the journal.
 pub(crate) struct Commit {
-    /// `None`: a note, which has no revision.
+    /// `None` for a note, which has no revision.
     pub(crate) revision: Option<u64>,
     pub(crate) segment: u32,
     pub(crate) offset: u64,
     pub(crate) origin: Origin,
     pub(crate) entries: Vec<Entry>,
-    /// Where the next frame begins.
+    /// The position of the next frame.
     pub(crate) end: Position,
 }
 
-/// The engine's writer.
+/// The writer of the engine.
 pub(crate) struct Applier {
     engine: Arc<dyn Engine>,
     meta: Meta,
     pending: Changes,
-    /// Keys of records in `pending`: what the engine answers for them is old.
+    /// Keys of records that `pending` changes. For these keys the engine still returns the old value.
     waiting: HashSet<Vec<u8>>,
     log: Vec<Vec<u8>>,
-    /// Whether somebody may be reading meanwhile.
+    /// Whether other threads may be reading at the same time.
     readers: bool,
-    /// A check that is under way.
+    /// The sum of a check that is in progress.
     tally: Option<Tally>,
 }
 
@@ -73,17 +73,17 @@ impl Applier {
         Arc::clone(&self.engine)
     }
 
-    /// The check that is under way, to begin, go on with or end one.
+    /// Returns the sum of the check in progress, so that the caller can start, continue or end that check.
     pub(crate) fn tally(&mut self) -> &mut Option<Tally> {
         &mut self.tally
     }
 
-    /// Sets whether somebody may be reading meanwhile: then the engine gets smaller batches.
+    /// Sets whether other threads may be reading at the same time. If they may, the engine gets smaller batches.
     pub(crate) fn set_readers(&mut self, readers: bool) {
         self.readers = readers;
     }
 
-    /// A record's share in the digest changes.
+    /// Replaces a record's share in the digest.
     fn share(&mut self, key: &[u8], old: Option<&[u8; 32]>, new: &[u8; 32]) {
         if let Some(old) = old {
             self.meta.digest.remove(old);
@@ -94,11 +94,13 @@ impl Applier {
         }
     }
 
-    /// Applies a commit; visible after [`Applier::flush`]. `gap`: the journal is damaged before it, so the position stays where it is.
+    /// Applies a commit; it is visible after [`Applier::flush`]. `gap` says that the journal is damaged before this commit; the
+    /// applied position then stays where it is.
     pub(crate) fn commit(&mut self, commit: Commit, gap: bool) -> Result<(), StoreError> {
         let Commit { revision, segment, offset, origin, entries, end } = commit;
-        // After damage the same commits are read at every start, and from a cut journal some that were applied long ago. A note among
-        // them would put back what later ones replaced, so a place that was passed counts, not only the revision.
+        // After damage, every start reads the same commits again, and with a truncated journal also some that were applied long
+        // ago. A note among them would restore entries that later notes replaced. So a commit is skipped if its position was
+        // passed already, not only if its revision was applied.
         let Position { segment: at, offset: passed, .. } = self.meta.position;
         let known = (end.segment, end.offset) <= (at, passed)
             || revision.is_some_and(|revision| revision <= self.meta.revision);
@@ -120,7 +122,8 @@ impl Applier {
         Ok(())
     }
 
-    /// Notes that the journal is applied up to `end`. What a damaged journal shows again from before does not move it back.
+    /// Records that the journal is applied up to `end`. Earlier positions, which a damaged journal can show again, do not move it
+    /// back.
     pub(crate) fn passed(&mut self, end: Position) {
         let at = self.meta.position;
         if (end.segment, end.offset) < (at.segment, at.offset) {
@@ -130,7 +133,7 @@ impl Applier {
         self.meta.position_revision = self.meta.revision;
     }
 
-    /// Hands everything to the engine.
+    /// Writes all pending changes to the engine.
     pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
         let mut changes = std::mem::take(&mut self.pending);
         self.waiting.clear();
@@ -162,7 +165,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Returns the record under a key as it stands after everything applied so far.
+    /// Returns the record under a key, including all changes that were applied so far.
     fn old(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         if self.waiting.contains(key) {
             self.flush()?;

@@ -1,5 +1,5 @@
-//! Attachments by content: one file per SHA-256, durable before the commit that refers to it. Those of one commit are made
-//! durable together: a wait for the disk for each of a thousand pictures would take longer than all else.
+//! Attachments, stored by content: one file per SHA-256, durable before the commit that refers to it. The attachments of one
+//! commit are made durable together, because an fsync for each of a thousand pictures would take longer than everything else.
 
 mod orphan;
 pub(crate) mod sealed;
@@ -28,10 +28,10 @@ use crate::{
 /// Bytes copied at once.
 const COPY: usize = 256 << 10;
 
-/// Blobs that wait for a commit; each is an open file.
+/// Maximum number of blobs that wait for a commit; each one is an open file.
 const MOST_WAITING: usize = 64;
 
-/// Names unfinished blobs of this process.
+/// A counter for the names of this process's unfinished blobs.
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);
 
 /// The name of a blob and its length.
@@ -39,11 +39,11 @@ static UNFINISHED: AtomicU64 = AtomicU64::new(0);
 pub struct BlobRef {
     /// SHA-256 of the bytes.
     pub sha256: [u8; 32],
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
-/// The digest in hex.
+/// Formats the digest in hex.
 impl fmt::Display for BlobRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.sha256))
@@ -51,11 +51,11 @@ impl fmt::Display for BlobRef {
 }
 
 impl Store {
-    /// Copies all bytes of `source` into the store. Durable, and found by [`Store::blob_open`], once the next commit has
-    /// returned; putting the same bytes again changes nothing.
+    /// Copies all bytes of `source` into the store. The blob is durable, and [`Store::blob_open`] finds it, once the next commit
+    /// has returned. Putting the same bytes again changes nothing.
     ///
     /// # Errors
-    /// What `source` or the file system refuse.
+    /// Any error of `source` or the file system.
     pub fn blob_put(&self, source: &mut dyn Read) -> Result<BlobRef, StoreError> {
         let disk = self.reader().disk().as_ref();
         let folder = self.dir().join("blobs").join("tmp");
@@ -87,10 +87,10 @@ impl Store {
         }
     }
 
-    /// Opens a blob, `None` if it is not there.
+    /// Opens a blob. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// Any error of the file system.
     pub fn blob_open(&self, sha256: &[u8; 32]) -> Result<Option<BlobReader>, StoreError> {
         let name = file_name(sha256, self.seal());
         let path = blob_path(self.dir(), &name);
@@ -103,10 +103,11 @@ impl Store {
         BlobReader::of(file, &name, self.seal()).map(Some).map_err(failed)
     }
 
-    /// Opens the file of a blob as it lies on disk, sealed or not, with its name below `blobs`; `None` if it is not there.
+    /// Opens the file of a blob as it is on disk, sealed or not, and returns its name below `blobs`. Returns `None` if it does
+    /// not exist.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// Any error of the file system.
     pub fn blob_file(&self, sha256: &[u8; 32]) -> Result<Option<(String, BlobReader)>, StoreError> {
         let name = file_name(sha256, self.seal());
         let path = blob_path(self.dir(), &name);
@@ -117,13 +118,13 @@ impl Store {
         }
     }
 
-    /// What the store is sealed with.
+    /// Returns the seal of the store, if it is encrypted.
     pub(crate) fn seal(&self) -> Option<&Seal> {
         self.reader().home().seal.as_ref()
     }
 }
 
-/// A blob with all its bytes, of which nobody knows yet.
+/// A completely written blob that no commit refers to yet.
 struct Copied {
     temporary: PathBuf,
     file: Arc<dyn DiskFile>,
@@ -139,18 +140,18 @@ impl NewBlobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers how many wait.
+    /// Adds a blob and returns how many are waiting.
     fn add(&self, copied: Copied) -> usize {
         let mut waiting = self.lock();
         waiting.push(copied);
         waiting.len()
     }
 
-    /// Makes all of them durable under their names. After an error all wait on: the next commit may be another's, which
-    /// refers to some of them.
+    /// Makes all waiting blobs durable under their final names. After an error all of them keep waiting, because the next commit,
+    /// possibly of another caller, may refer to some of them.
     pub(crate) fn settle(&self, disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         let mut waiting = self.lock();
-        // The first wait takes the bytes of all along, so the others hardly wait.
+        // The first fsync usually flushes the bytes of all files, so the others hardly wait.
         for Copied { temporary, file, .. } in &*waiting {
             file.sync().map_err(StoreError::io(FSYNC, temporary))?;
         }
@@ -163,7 +164,7 @@ impl NewBlobs {
             let folder = path.parent().unwrap_or(&path).to_owned();
             disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
             match disk.rename(temporary, &path) {
-                // An earlier try got so far.
+                // An earlier attempt already renamed this one.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && disk.open(&path, false).is_ok() => {}
                 renamed => renamed.map_err(StoreError::io("rename a blob to", &path))?,
             }
@@ -184,11 +185,11 @@ impl NewBlobs {
     }
 }
 
-/// The bytes of a blob or of the part of a segment that a backup holds, from the first on.
+/// A reader of the bytes of a blob, or of the part of a segment that belongs to a backup, from the first byte on.
 pub struct BlobReader(Bytes);
 
 enum Bytes {
-    /// As they lie on disk. No byte from `end` on is read.
+    /// The bytes as they are on disk. No byte at or after `end` is read.
     Plain {
         file: Arc<dyn DiskFile>,
         offset: u64,
@@ -202,13 +203,13 @@ impl BlobReader {
         Self(Bytes::Plain { file, offset: 0, end })
     }
 
-    /// Reads the blob in the file that stands under `name`.
+    /// Reads the blob in the file named `name`.
     pub(crate) fn of(file: Arc<dyn DiskFile>, name: &[u8; 32], seal: Option<&Seal>) -> io::Result<Self> {
         let Some(seal) = seal else { return Ok(Self::plain(file, u64::MAX)) };
         Ok(Self(Bytes::Sealed(Box::new(SealedReader::open(file, seal.clone(), name)?))))
     }
 
-    /// Returns the hash that the writer of a sealed blob noted.
+    /// Returns the hash that the writer of a sealed blob recorded.
     pub(crate) fn noted(&self) -> Option<[u8; 32]> {
         match &self.0 {
             Bytes::Plain { .. } => None,
@@ -219,7 +220,7 @@ impl BlobReader {
     /// Returns the number of bytes.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// Any error of the file system.
     pub fn length(&self) -> io::Result<u64> {
         match &self.0 {
             Bytes::Plain { file, end, .. } => Ok(file.length()?.min(*end)),
@@ -243,7 +244,8 @@ impl Read for BlobReader {
     }
 }
 
-/// Copies a source into a new file, plain or sealed; under the hash that is given, or its own.
+/// Copies a source into a new file, plain or sealed. A sealed file is bound to the given hash or, if none is given, to the hash
+/// of the bytes.
 pub(crate) fn copy(
     disk: &dyn Disk,
     source: &mut dyn Read,
@@ -280,12 +282,12 @@ pub(crate) fn copy(
     Ok((BlobRef { sha256, len }, file))
 }
 
-/// Returns the name of a blob's file: its hash, or, in an encrypted store, what tells nobody else that hash.
+/// Returns the name of a blob's file: its hash, or in an encrypted store a keyed hash that does not reveal it.
 pub(crate) fn file_name(sha256: &[u8; 32], seal: Option<&Seal>) -> [u8; 32] {
     seal.map_or(*sha256, |seal| seal.blob_name(sha256))
 }
 
-/// `blobs/ab/cdef…`
+/// Returns the path `blobs/ab/cdef…`.
 pub(crate) fn blob_path(dir: &Path, name: &[u8; 32]) -> PathBuf {
     let name = hex(name);
     dir.join("blobs").join(&name[..2]).join(&name[2..])

@@ -1,4 +1,4 @@
-//! What a caller asks the store to write.
+//! Changes that a caller asks the store to write.
 
 use satchel_pam::{
     conversation::{ConversationHeader, Role},
@@ -10,65 +10,65 @@ use uuid::Uuid;
 
 use crate::ledger::LedgerWrite;
 
-/// Longest id of a record or message, in bytes: ids stand in engine keys, which stay under 512.
+/// Maximum length of the id of a record or message, in bytes. Ids are part of engine keys, which stay under 512 bytes.
 pub(crate) const MAX_ID_BYTES: usize = 384;
-/// Longest message body, in bytes: a body is unpacked whole when it is read.
+/// Maximum length of a message body, in bytes. A body is unpacked as a whole when it is read.
 pub(crate) const MAX_BODY_BYTES: usize = 128 << 20;
-/// Most opaque bytes of a conversation or head: they stand in engine values, which stay under 64 KiB.
+/// Maximum number of opaque bytes of a conversation or a head. They are part of engine values, which stay under 64 KiB.
 pub(crate) const MAX_OPAQUE: usize = 4 << 10;
-/// Most messages in one conversation: its heads are held in memory while it is written.
+/// Maximum number of messages in one conversation. All heads are held in memory while the conversation is written.
 pub(crate) const MAX_MESSAGES: usize = 2_000_000;
 
-/// Where a commit comes from.
+/// The source of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The import that writes, if it is one.
+    /// The import that writes the commit, if any.
     pub import: Option<Uuid>,
-    /// Who: `owner`, an importer's `name/x.y.z`, a device.
+    /// The author: `owner`, an importer's `name/x.y.z`, or a device.
     pub actor: String,
-    /// Why, for the history of a memory.
+    /// The reason, for the history of a memory.
     pub reason: String,
-    /// When, in microseconds since the Unix epoch.
+    /// The time of the commit, in microseconds since the Unix epoch.
     pub at_micros: i64,
 }
 
-/// The changes of one commit. Each record may stand in it once.
+/// The changes of one commit. A batch can contain each record only once.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Where the commit comes from.
+    /// The source of the commit.
     pub origin: Origin,
-    /// What changes.
+    /// The changes.
     pub changes: Vec<Change>,
 }
 
 impl Batch {
-    /// Whether the commit raises the revision: evidence and ledger entries alone do not.
+    /// Returns whether the commit raises the revision. Evidence and ledger entries alone do not.
     #[must_use]
     pub fn raises_revision(&self) -> bool {
         self.changes.iter().any(Change::raises_revision)
     }
 }
 
-/// One record as it shall stand from now on.
+/// One record in the state that it has from this commit on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Change {
-    /// Puts a memory; an older version stays readable for ever.
+    /// Puts a memory. Older versions stay readable forever.
     Memory(Box<Memory>),
-    /// Puts a memory that is not shown from now on: it leaves lists, counts and the state digest, and stays readable by its id, as
+    /// Puts a memory and hides it: it is removed from lists, counts and the state digest, and stays readable by its id, as
     /// withdrawn. [`Change::Memory`] shows it again.
     WithdrawMemory(Box<Memory>),
     /// Puts a conversation with the complete list of its messages.
     Conversation(Box<ConversationWrite>),
-    /// Puts a conversation that is not shown from now on, as [`Change::WithdrawMemory`] does a memory.
+    /// Puts a conversation and hides it, as [`Change::WithdrawMemory`] does for a memory.
     WithdrawConversation(Box<ConversationWrite>),
-    /// Puts a relation; a withdrawn one stands again.
+    /// Puts a relation. If it was withdrawn, it is valid again.
     Relation(Relation),
-    /// Withdraws the relation with this id; it stays readable as withdrawn.
+    /// Withdraws the relation with this id. It stays readable as withdrawn.
     WithdrawRelation(String),
-    /// Puts the vector of a memory under a model's name.
+    /// Puts the vector of a memory for a model.
     Embedding(Embedding),
-    /// Shows the vector of a memory under a model's name no more. [`Change::Embedding`] shows one again.
+    /// Hides the vector of a memory for a model. [`Change::Embedding`] shows one again.
     WithdrawEmbedding {
         /// The memory's id.
         memory: String,
@@ -97,41 +97,43 @@ impl Change {
     }
 }
 
-/// What an export says about memories, opaque to the store.
+/// The claims of an export about memories, opaque to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvidenceWrite {
-    /// The key; a second write under it replaces the first.
+    /// The key; a second write under the same key replaces the first.
     pub id: [u8; 16],
-    /// The bytes, JSON by agreement.
+    /// The bytes, JSON by convention.
     pub json: Vec<u8>,
 }
 
 /// A conversation with all its messages.
 #[derive(Clone, Debug)]
 pub struct ConversationWrite {
-    /// Everything but the messages.
+    /// Everything except the messages.
     pub header: ConversationHeader,
-    /// The leaf that the person last saw.
+    /// The leaf that the user saw last.
     pub current: Option<String>,
-    /// What the caller needs to unite it with later reports; kept with the record, opaque to the store. At most 4 KiB.
+    /// Data that the caller needs to merge the conversation with later reports. Stored with the record, opaque to the store, at
+    /// most 4 KiB.
     pub opaque: Vec<u8>,
-    /// The complete list, in order. What is left out is gone from this version on, and stays in the older ones.
+    /// The complete list of messages, in order. A message that is left out is missing from this version on and remains in the
+    /// older ones.
     pub messages: Vec<MessageWrite>,
 }
 
 /// One message of a conversation that is written.
 #[derive(Clone, Debug)]
 pub enum MessageWrite {
-    /// The stored body stays; the head may change.
+    /// Keeps the stored body; the head may change.
     Keep {
-        /// The head from now on.
+        /// The new head.
         head: MessageHead,
     },
-    /// A new message, or a new body of an old one.
+    /// Adds a message, or replaces the body of an existing one.
     Put {
         /// The head.
         head: MessageHead,
-        /// Compact JSON of the PAM message.
+        /// The PAM message as compact JSON.
         body: Vec<u8>,
     },
 }
@@ -146,24 +148,24 @@ impl MessageWrite {
     }
 }
 
-/// What the tree and the lists need to know of a message.
+/// The part of a message that the message tree and the lists need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageHead {
-    /// PAM id, unique in the conversation.
+    /// PAM id, unique within the conversation.
     pub id: String,
     /// PAM id of the parent.
     pub parent: Option<String>,
-    /// Who speaks.
+    /// The role of the author.
     pub role: Role,
     /// Microseconds since the Unix epoch.
     pub created_at_micros: i64,
-    /// Left out of the default view.
+    /// Whether the message is left out of the default view.
     pub hidden: bool,
-    /// Reasoning, not an answer.
+    /// Whether the message is reasoning, not an answer.
     pub thought: bool,
-    /// The caller's digest of the body, so that it need not be read to be compared.
+    /// The caller's digest of the body, so that bodies can be compared without being read.
     pub digest: [u8; 16],
-    /// What the caller needs to place it anew among later reports; kept with the head, opaque to the store. Mostly empty,
-    /// at most 4 KiB.
+    /// Data that the caller needs to place the message again when it merges later reports. Stored with the head, opaque to the
+    /// store, usually empty, at most 4 KiB.
     pub opaque: Vec<u8>,
 }

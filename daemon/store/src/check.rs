@@ -1,4 +1,4 @@
-//! What `doctor` asks: does every byte still say what was written?
+//! The checks behind `doctor`: whether every byte is still as it was written.
 
 pub(crate) mod blobs;
 mod compare;
@@ -16,18 +16,19 @@ use crate::{
     value::{ConversationValue, MemoryValue, PlainValue, RelationValue},
 };
 
-/// The kinds of records in the digest, in the order of their keys.
+/// The kinds of records that the digest covers, in the order of their keys.
 const SUMMED: [u8; 5] = [keys::CONVERSATION, keys::MEMORY, keys::EMBEDDING, keys::EVIDENCE, keys::RELATION];
 
-/// Problems listed one by one; the rest is counted in a last line.
+/// Maximum number of problems that are listed. A last line counts the rest.
 const MAX_PROBLEMS: usize = 1_000;
 
 impl Store {
-    /// Checks the store while it is in use. `deep` reads every frame of the journal, unpacks every body, compares every record of the
-    /// engine with its frame and hashes every blob; otherwise segments are checked for being there, and the engine's sums.
+    /// Checks the store while it is in use. With `deep`, reads every frame of the journal, unpacks every body, compares every
+    /// record of the engine with its frame, and hashes every blob. Otherwise only the presence of the segments and the engine's
+    /// sums are checked.
     ///
     /// # Errors
-    /// What the file system or the engine refuse; what is found damaged is in the report.
+    /// Any error of the file system or the engine. Damage that is found is in the report instead.
     pub fn check(
         &self,
         deep: bool,
@@ -40,11 +41,11 @@ impl Store {
         self.check_seeing(deep, &mut progress, &mut |_| {})
     }
 
-    /// As [`Store::check`]; `seen` is shown what each frame holds that is read, unpacked and unsealed. The check ends where
-    /// `progress` returns an error.
+    /// Checks the store as [`Store::check`] does. `seen` receives the content of each frame that is read, unpacked and unsealed.
+    /// The check ends when `progress` returns an error.
     ///
     /// # Errors
-    /// As [`Store::check`], and what `progress` returns.
+    /// The errors of [`Store::check`], and the error that `progress` returns.
     pub fn check_seeing(
         &self,
         deep: bool,
@@ -98,15 +99,15 @@ impl Store {
         Ok(())
     }
 
-    /// Reads every frame of the journal and answers the places that do not check.
+    /// Reads every frame of the journal and returns the places that are damaged.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// Any error of the file system.
     pub fn survey(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<Vec<Damage>, StoreError> {
         let (position, revision) = self.while_quiet(|meta| (meta.position, meta.revision));
         let mut report = CheckReport::default();
         self.read_journal(position, revision, progress, &mut report)?;
-        // What a start found may lie behind the end.
+        // Damage that was found at the start may lie after this position.
         if let Health::Damaged(known) = self.health()
             && report.damage.is_empty()
         {
@@ -116,7 +117,7 @@ impl Store {
         Ok(report.damage)
     }
 
-    /// Reads every frame up to a place, without a look at the engine.
+    /// Reads every frame up to a position, without using the engine.
     pub(crate) fn read_journal(
         &self,
         position: Position,
@@ -142,7 +143,8 @@ impl Store {
         Ok(())
     }
 
-    /// The sum over all records must be the one that the commits kept. Commits wait for a page of the walk at most.
+    /// Checks that the sum over all records equals the one that the commits maintain. Commits wait for at most one page of the
+    /// walk.
     fn check_sums(&self, report: &mut CheckReport) -> Result<(), StoreError> {
         let _alone = self.checking();
         self.with_applier(|applier| *applier.tally() = Some(Tally::default()));
@@ -160,7 +162,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the sum over the records, and the one of the commits at the same moment.
+    /// Returns the sum over the records, and the sum that the commits maintained at the same moment.
     fn walk_sums(&self) -> Result<(StateDigest, StateDigest), StoreError> {
         for kind in SUMMED {
             while self.with_applier(|applier| count_page(applier, kind))? {}
@@ -172,7 +174,7 @@ impl Store {
     }
 }
 
-/// Counts the next records of a kind; false if there are no more.
+/// Counts the next records of a kind. Returns false if there are no more.
 fn count_page(applier: &mut Applier, kind: u8) -> Result<bool, StoreError> {
     let engine = applier.engine();
     let Some(tally) = applier.tally() else { return Ok(false) };
@@ -197,7 +199,7 @@ fn share(kind: u8, value: &[u8]) -> Result<[u8; 32], StoreError> {
     Ok(stored.share)
 }
 
-/// A value of the engine that does not read is a finding, like one that reads wrong: a rebuild mends both.
+/// Reports an unreadable value of the engine as a finding, like one with wrong content, because a rebuild repairs both.
 fn unreadable(found: Result<(), StoreError>, report: &mut CheckReport) -> Result<(), StoreError> {
     match found {
         Err(StoreError::Engine { problem }) => report.engine_problems.push(problem),

@@ -1,11 +1,11 @@
-//! Reads and writes the small binary pieces of frames and engine values.
+//! Reads and writes the small binary elements of frames and engine values.
 
 pub(crate) mod batch;
 pub(crate) mod heads;
 
 use uuid::Uuid;
 
-/// Bytes that do not read as the format says.
+/// An error for bytes that do not follow the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Malformed(pub(crate) &'static str);
@@ -16,13 +16,13 @@ pub(crate) trait Put {
     fn put_u16(&mut self, value: u16);
     fn put_u32(&mut self, value: u32);
     fn put_u64(&mut self, value: u64);
-    /// Unsigned LEB128.
+    /// Appends an unsigned LEB128.
     fn put_varint(&mut self, value: u64);
-    /// Zigzag, for differences.
+    /// Appends a zigzag-encoded varint, used for differences.
     fn put_signed(&mut self, value: i64);
-    /// Length, bytes.
+    /// Appends the length and the bytes.
     fn put_bytes(&mut self, value: &[u8]);
-    /// 0 and the UUID's bytes if the text is a canonical UUID, else length+1 and the text.
+    /// Appends 0 and the UUID's bytes if the text is a canonical UUID, otherwise its length + 1 and the text.
     fn put_id(&mut self, id: &str);
 }
 
@@ -71,7 +71,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Takes values off the front of a slice.
+/// Takes values from the front of a slice.
 #[derive(Clone, Copy)]
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
 
@@ -125,12 +125,12 @@ impl<'a> Take<'a> {
         Ok((value >> 1).cast_signed() ^ -((value & 1).cast_signed()))
     }
 
-    /// A varint that counts or measures things here.
+    /// Takes a varint that is a count or a length.
     pub(crate) fn size(&mut self) -> Result<usize, Malformed> {
         usize::try_from(self.varint()?).map_err(|_| Malformed("has a size over the address space"))
     }
 
-    /// A varint that fits 32 bits.
+    /// Takes a varint that fits into 32 bits.
     pub(crate) fn varint32(&mut self) -> Result<u32, Malformed> {
         u32::try_from(self.varint()?).map_err(|_| Malformed("has a number over 32 bits"))
     }
@@ -158,7 +158,7 @@ impl<'a> Take<'a> {
     }
 }
 
-/// Returns the bytes of a UUID in its one canonical text: 36 characters, lower case.
+/// Returns the bytes of a UUID in canonical text form: 36 characters, lower case.
 pub(crate) fn canonical_uuid(id: &str) -> Option<[u8; 16]> {
     let text = id.as_bytes();
     if text.len() != 36 {

@@ -1,4 +1,4 @@
-//! The few calls that journal and blobs make to the file system, so that tests can fail each of them.
+//! The few file system calls that the journal and the blobs use, behind a trait so that tests can make each of them fail.
 
 use std::{
     fs, io,
@@ -9,39 +9,40 @@ use std::{
 
 /// A file system.
 pub(crate) trait Disk: Send + Sync {
-    /// Makes a file that is not there yet.
+    /// Creates a file that does not exist yet.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Opens a file to read, or to read and write.
+    /// Opens a file for reading, or for reading and writing.
     fn open(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>>;
-    /// Makes a folder and those above it, readable by the owner only.
+    /// Creates a folder and its parents, accessible to the owner only.
     fn create_folders(&self, path: &Path) -> io::Result<()>;
     /// Returns the names in a folder, sorted.
     fn names(&self, path: &Path) -> io::Result<Vec<String>>;
-    /// Renames a file, replacing another.
+    /// Renames a file and replaces an existing one.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes names in a folder durable.
+    /// Makes the names in a folder durable.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
-    /// Returns the bytes that may still be written below a folder; the most where the file system does not say.
+    /// Returns the number of bytes that can still be written below a folder, or the maximum if the file system does not report
+    /// it.
     fn free(&self, path: &Path) -> u64;
 }
 
-/// An open file; positions are explicit, so readers and the writer share it.
+/// An open file. Offsets are explicit, so readers and the writer can share it.
 pub(crate) trait DiskFile: Send + Sync {
-    /// Writes all bytes at a place.
+    /// Writes all bytes at an offset.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Reads up to the buffer's length; fewer bytes only at the end of the file.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
-    /// Makes bytes and length durable.
+    /// Makes the bytes and the length durable.
     fn sync(&self) -> io::Result<()>;
-    /// Cuts or grows the file.
+    /// Truncates or extends the file.
     fn set_length(&self, length: u64) -> io::Result<()>;
     /// Returns the length.
     fn length(&self) -> io::Result<u64>;
 }
 
-/// The operating system's.
+/// The file system of the operating system.
 pub(crate) struct OsDisk;
 
 impl Disk for OsDisk {
@@ -80,7 +81,7 @@ impl Disk for OsDisk {
 
     fn free(&self, path: &Path) -> u64 {
         match rustix::fs::statvfs(path) {
-            // Some network file systems answer with zeros.
+            // Some network file systems report zeros.
             Ok(found) if found.f_blocks > 0 => found.f_bavail.saturating_mul(found.f_frsize),
             Ok(_) | Err(_) => u64::MAX,
         }
@@ -120,14 +121,14 @@ impl DiskFile for OsFile {
     }
 }
 
-/// Takes all rights from everybody but the owner.
+/// Removes all permissions of everybody except the owner.
 pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
     let mode = fs::symlink_metadata(path)?.permissions().mode();
     let owners = mode & !0o077;
     if owners == mode { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(owners)) }
 }
 
-/// Puts `bytes` under `path` in one step: temporary sibling, fsync, rename, fsync of the folder.
+/// Replaces the content of `path` atomically: temporary sibling, fsync, rename, fsync of the folder.
 pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary: PathBuf = path.with_extension("new");
     match disk.remove(&temporary) {

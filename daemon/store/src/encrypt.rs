@@ -1,6 +1,6 @@
-//! Switches encryption on for a store that stands. The sealed store is built whole beside the plain one and compared with it; only
-//! then, piece by piece, the plain one is erased and the sealed one takes its place. Both halves can be cut off at any point: the
-//! first is begun anew, the second goes on.
+//! Switches encryption on for an existing store. The complete sealed store is built beside the plain one and compared with it.
+//! Only then is the plain store erased piece by piece and replaced by the sealed one. Both phases can be interrupted at any
+//! point: the first one starts again from the beginning, the second one is resumed.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,14 +24,15 @@ use crate::{
     swap,
 };
 
-/// Where the sealed store is built.
+/// The folder in which the sealed store is built.
 const STAGE: &str = "encrypting";
-/// What takes its place, in this order, which does not matter: nothing opens the store before all is done.
+/// The pieces that are replaced, in this order. The order does not matter, because nothing opens the store before all are
+/// replaced.
 const PIECES: [&str; 4] = ["journal", "blobs", "db", "db.state"];
-/// Bytes that must stay free while the store stands twice.
+/// Bytes that must stay free while both stores exist.
 const HEADROOM: u64 = 64 << 20;
 
-/// A sealed store that waits to take the place of the plain one. Nobody opens either while it lives.
+/// A sealed store that is ready to replace the plain one. No process can open either while this value exists.
 #[derive(Debug)]
 pub struct Staged {
     dir: PathBuf,
@@ -39,31 +40,32 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Lets the sealed store take the plain one's place, and erases that. Whoever calls it has written down durably that it has to be
-    /// done: from the first moment on [`finish`] is the only way.
+    /// Replaces the plain store with the sealed one and erases the plain one. The caller must have recorded durably that the
+    /// replacement is due: once it has begun, [`finish`] is the only way on.
     ///
     /// # Errors
-    /// What the file system refuses; [`finish`] goes on then.
+    /// Any error of the file system; [`finish`] then resumes the replacement.
     pub fn replace(&self) -> Result<(), StoreError> {
         replace_some(&self.dir, usize::MAX).map(|_| ())
     }
 }
 
-/// Goes on with a replacement that was cut off; does nothing if it was done.
+/// Resumes an interrupted replacement. Does nothing if it was completed.
 ///
 /// # Errors
-/// [`StoreError::Locked`] if another process has the store; what the file system refuses.
+/// [`StoreError::Locked`] if another process has the store open; any error of the file system.
 pub fn finish(dir: &Path) -> Result<(), StoreError> {
     let _claim = claim(dir)?;
     replace_some(dir, usize::MAX).map(|_| ())
 }
 
-/// Builds the store in `dir`, sealed with `seal`, beside the plain one, and makes sure that it shows the same. The plain one stays as
-/// it is. What an earlier try left is removed first, unless `begun` says that a replacement has begun since the caller looked: then
-/// that holds the only copy, and the answer is none.
+/// Builds a copy of the store in `dir`, sealed with `seal`, beside the plain one, and checks that both show the same content. The
+/// plain store is not changed. Remains of an earlier attempt are removed first, unless `begun` reports that a replacement has
+/// begun since the caller checked: the remains are then the only copy, and `None` is returned.
 ///
 /// # Errors
-/// [`StoreError::Locked`] if a process has the store, [`StoreError::DamagedJournal`] if it is damaged, and what the file system refuses.
+/// [`StoreError::Locked`] if a process has the store open, [`StoreError::DamagedJournal`] if it is damaged; any error of the file
+/// system.
 pub fn stage(
     dir: &Path,
     seal: &Seal,
@@ -75,7 +77,7 @@ pub fn stage(
     if begun() {
         return Ok(None);
     }
-    // What an erasure has begun to put in place is the only copy.
+    // If an erasure has begun to replace the store, its files are the only copy.
     purge::finish(dir)?;
     swap::replaceable(dir, &PIECES, &[])?;
     let stage = dir.join(STAGE);
@@ -84,7 +86,7 @@ pub fn stage(
         return Ok(Some(Staged { dir: dir.to_owned(), _claim: first }));
     }
     drop(first);
-    // An open cuts the unfinished tail that a kill left, and tells what is damaged.
+    // Opening the store truncates an unfinished tail that a kill left, and reports damage.
     let before = shown(dir, None)?;
     let staged = Staged { dir: dir.to_owned(), _claim: claim(dir)? };
     if begun() {
@@ -94,7 +96,7 @@ pub fn stage(
     match build(dir, seal, &before, &disk, progress) {
         Ok(()) => Ok(Some(staged)),
         Err(error) => {
-            // Nobody needs half of it; what cannot be removed goes with the next try.
+            // An incomplete copy is of no use. Files that cannot be removed now are removed by the next attempt.
             if let Err(problem) = erase(&stage) {
                 tracing::warn!(%problem, "what was sealed of a store stays behind");
             }
@@ -103,7 +105,7 @@ pub fn stage(
     }
 }
 
-/// Builds the sealed store and compares it with the plain one, which shows `before`.
+/// Builds the sealed store and compares it with the plain one, whose content is `before`.
 fn build(
     dir: &Path,
     seal: &Seal,
@@ -128,12 +130,12 @@ fn build(
     Ok(())
 }
 
-/// What a store shows, and the bytes that it takes.
+/// The content of a store in short, and the bytes that it takes.
 struct Shown {
     revision: Revision,
     digest: StateDigest,
     bytes: u64,
-    /// Attachments whose bytes are missing or damaged: they stay so.
+    /// The number of attachments whose bytes are missing or damaged. They stay so in the sealed store.
     broken: usize,
 }
 
@@ -145,7 +147,7 @@ fn shown(dir: &Path, seal: Option<&Seal>) -> Result<Shown, StoreError> {
     {
         return Err(StoreError::DamagedJournal { first });
     }
-    // Every byte is opened once: what is plain goes after this.
+    // Every byte is read and opened once, because the plain store is erased afterwards.
     let report = store.check(true, &mut |_| {})?;
     let differing = (!report.engine_problems.is_empty()).then(|| differs(dir));
     if let Some(first) = report.damage.into_iter().next().or(differing) {
@@ -164,7 +166,7 @@ fn differs(dir: &Path) -> Damage {
     Damage::new(&dir.join("journal"), 0, 0, problem)
 }
 
-/// Seals every attachment, one whose bytes are damaged too, under the name that it has.
+/// Seals every attachment, even one whose bytes are damaged, under the name that it has.
 fn copy_blobs(dir: &Path, stage: &Path, seal: &Seal, disk: &dyn Disk) -> Result<(), StoreError> {
     let mut folders = vec![stage.join("blobs")];
     for sha256 in blobs::list(dir, None)? {
@@ -185,7 +187,7 @@ fn copy_blobs(dir: &Path, stage: &Path, seal: &Seal, disk: &dyn Disk) -> Result<
     Ok(())
 }
 
-/// Makes up to `most` steps of the replacement; true if there are no more. Each step can be cut off and made again.
+/// Performs up to `most` steps of the replacement. Returns true if none are left. Each step can be interrupted and repeated.
 pub(crate) fn replace_some(dir: &Path, most: usize) -> Result<bool, StoreError> {
     swap::replace_some(dir, STAGE, &PIECES, most)
 }

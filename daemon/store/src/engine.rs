@@ -1,4 +1,4 @@
-//! What the store needs of its engine: five calls, so that another engine can stand here.
+//! The interface between the store and its engine: five required methods, so that another engine can be used.
 
 pub(crate) mod house;
 mod kept;
@@ -16,15 +16,15 @@ use crate::keys::{self, Id16};
 pub(crate) trait Engine: Send + Sync {
     /// Returns the value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError>;
-    /// Returns up to `limit` pairs with `from ≤ key < until`, the largest first if `reverse`. Not a snapshot.
+    /// Returns up to `limit` pairs with `from ≤ key < until`, the largest key first if `reverse`. The result is not a snapshot.
     fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError>;
-    /// Writes all of it or nothing, in order with other batches; need not be durable.
+    /// Writes a batch atomically, in order with other batches. The write need not be durable.
     fn apply(&self, batch: Changes) -> Result<(), EngineError>;
-    /// Hands all that was applied to the file system.
+    /// Hands everything that was applied to the file system.
     fn flush(&self) -> Result<(), EngineError>;
-    /// Returns the bytes on disk.
+    /// Returns the size on disk in bytes.
     fn size(&self) -> u64;
-    /// Returns what stands in keys for a name that only its owner may read.
+    /// Returns the form that is used in keys for a name that only the owner may read.
     fn blind(&self, name: &str) -> Id16 {
         satchel_seal::blind(&[], name)
     }
@@ -33,36 +33,36 @@ pub(crate) trait Engine: Send + Sync {
 /// Key and value.
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
-/// The engine refused or broke.
+/// An error or a failure of the engine.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct EngineError(pub(crate) String);
 
-/// How sled says that the machine lacks something; it keeps of an error its words alone.
+/// Texts by which an error of sled shows that a resource is exhausted. Of an error only its text is kept.
 const LACKING: [&str; 4] = ["StorageFull", "QuotaExceeded", "No space left", "Too many open files"];
 
 impl EngineError {
-    /// Whether what the engine lacked may be there later: nothing it holds is wrong.
+    /// Returns whether the error may go away because only a resource is exhausted. The stored data is not affected.
     pub(crate) fn passes(&self) -> bool {
         passes(&self.0)
     }
 }
 
-/// The same of an error's words.
+/// As `EngineError::passes`, for the text of an error.
 pub(crate) fn passes(problem: &str) -> bool {
     LACKING.iter().any(|lacking| problem.contains(lacking))
 }
 
-/// Most operations in one atomic batch: sled holds a process-wide lock against readers while it applies one.
+/// Maximum number of operations in one atomic batch: while sled applies a batch, it holds a process-wide lock against readers.
 pub(crate) const BATCH_OPERATIONS: usize = 500;
-/// Most bytes in one atomic batch, for the same reason.
+/// Maximum number of bytes in one atomic batch, for the same reason.
 pub(crate) const BATCH_BYTES: usize = 512 << 10;
-/// How many times larger a batch may be while nobody reads: entries of one leaf that stand in one batch are written once.
+/// How many times larger a batch may be while there are no readers. Entries of the same leaf in one batch are written once.
 const UNREAD: usize = 8;
-/// Pairs fetched at once by scans that go on: a bound on what a page holds in memory.
+/// Pairs fetched at once by a long scan; limits the memory that a page takes.
 pub(crate) const SCAN: usize = 256;
 
-/// Puts and deletes that belong together; the last one of a key wins.
+/// Puts and deletes that belong together. For each key the last one wins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) operations: Vec<(Vec<u8>, Option<Vec<u8>>)>,
@@ -80,7 +80,8 @@ impl Changes {
         self.operations.push((key, None));
     }
 
-    /// Whether it is time to hand them over; `readers`: somebody may be reading meanwhile.
+    /// Returns whether the batch is large enough to be applied. `readers` says that other threads may be reading at the same
+    /// time.
     pub(crate) fn full(&self, readers: bool) -> bool {
         let times = if readers { 1 } else { UNREAD };
         self.bytes >= BATCH_BYTES * times || self.operations.len() >= BATCH_OPERATIONS * times
@@ -92,10 +93,10 @@ impl Changes {
     }
 }
 
-/// The pairs of a range, in order, fetched a bounded page at a time.
+/// The pairs of a range, in order, fetched in pages of limited size.
 pub(crate) struct Pairs<'a> {
     engine: &'a dyn Engine,
-    /// `None`: all are fetched.
+    /// The key of the next page; `None` once everything is fetched.
     next: Option<Vec<u8>>,
     until: Vec<u8>,
     page: usize,
@@ -103,7 +104,7 @@ pub(crate) struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// Those with `from ≤ key < until`, `page` at a time.
+    /// Iterates over the pairs with `from ≤ key < until`, `page` at a time.
     pub(crate) fn new(engine: &'a dyn Engine, from: Vec<u8>, until: Vec<u8>, page: usize) -> Self {
         let next = (from < until).then_some(from);
         Self { engine, next, until, page, found: Vec::new().into_iter() }
@@ -121,7 +122,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Walks all pairs with a prefix from a key on, until `visit` returns false.
+/// Visits all pairs with a prefix, starting after the key `after` if one is given, until `visit` returns false.
 pub(crate) fn walk<E: From<EngineError>>(
     engine: &dyn Engine,
     prefix: &[u8],

@@ -1,4 +1,4 @@
-//! One change with all that the journal writes and the engine indexes.
+//! A change with everything that the journal writes and the engine indexes.
 
 mod model;
 
@@ -17,7 +17,7 @@ pub(crate) use model::{
     memory_entry, relation, summary,
 };
 
-/// A change whose bodies have their place.
+/// A change whose message bodies already have a place in the journal.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     Memory(MemoryEntry),
@@ -45,7 +45,8 @@ pub(crate) struct ConversationEntry {
     pub(crate) current: Option<String>,
     pub(crate) opaque: Vec<u8>,
     pub(crate) parts: Vec<Vec<u8>>,
-    /// Of header and heads, without import metadata and places: the same in every store that holds the conversation.
+    /// Digest of the header and the heads, without import metadata and places. It is the same in every store that holds the
+    /// conversation.
     pub(crate) digest: [u8; 32],
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct EmbeddingEntry {
     pub(crate) json: Vec<u8>,
 }
 
-/// What lists filter memories by.
+/// The fields that lists filter memories by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facets {
     pub(crate) memory_type: String,
@@ -79,7 +80,7 @@ pub(crate) struct Facets {
     pub(crate) content_hash: ContentHash,
 }
 
-/// A line of the list of conversations, without the revision.
+/// A row of the list of conversations, without the revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) id: String,
@@ -164,7 +165,7 @@ impl Summary {
     }
 }
 
-/// The share of one record in the state digest.
+/// Returns the share of one record in the state digest.
 pub(crate) fn content_digest(kind: u8, id: &[u8], pieces: &[&[u8]]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     hasher.update([kind]);
@@ -184,7 +185,7 @@ impl StateDigest {
         self.combine(share, true);
     }
 
-    /// Addition modulo 2^256, least significant word last.
+    /// Adds or subtracts modulo 2^256, with the least significant word last.
     fn combine(&mut self, share: &[u8; 32], subtract: bool) {
         let mut carry = false;
         for (word, bytes) in self.0.iter_mut().rev().zip(share.as_chunks::<8>().0.iter().rev()) {
@@ -242,7 +243,7 @@ fn put_texts(out: &mut Vec<u8>, texts: &[String]) {
 
 fn take_texts(take: &mut Take<'_>) -> Result<Vec<String>, Malformed> {
     let count = take.size()?;
-    // No `with_capacity`: the count is only believed as far as there are bytes.
+    // No `with_capacity`: the count is not trusted beyond the bytes that are there.
     let mut texts = Vec::new();
     for _ in 0..count {
         texts.push(take.text()?.to_owned());

@@ -1,5 +1,5 @@
-//! Takes plain files from the disk: their bytes are overwritten before their names go. A disk that writes elsewhere than it is told
-//! (flash memory, file systems that copy on write, snapshots) may keep them all the same; the README says so.
+//! Erases plain files: their bytes are overwritten before their names are removed. Storage that does not write in place (flash
+//! memory, copy-on-write file systems, snapshots) may still keep the old bytes; the README points this out.
 
 use std::{fs, io, io::Write as _, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -10,12 +10,12 @@ use crate::error::StoreError;
 /// Bytes that are overwritten at once.
 const PIECE: usize = 1 << 20;
 
-/// What its owner may do with a folder, and with a file.
+/// The owner's permissions that erasing needs on a folder, and on a file.
 const FOLDER: u32 = 0o700;
 const FILE: u32 = 0o200;
 
-/// Overwrites and removes a file, or a folder with all below it. What is not there is erased. A right that the owner lacks is taken: this
-/// is called when there is no way back.
+/// Overwrites and removes a file, or a folder with everything below it. A path that does not exist counts as erased. Permissions
+/// that the owner lacks are granted first, because this is called when there is no way back.
 pub(crate) fn erase(path: &Path) -> io::Result<()> {
     let about = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -36,12 +36,12 @@ pub(crate) fn erase(path: &Path) -> io::Result<()> {
     fs::remove_file(path).map_err(named(path))
 }
 
-/// Whoever erases a folder names the folder; the file in it says more.
+/// Adds the path to an error. A caller that erases a folder names only the folder; the file inside it says more.
 fn named(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Makes sure that [`erase`] would take from the disk all that a reader of `path` finds, and changes nothing.
+/// Checks, without changing anything, that [`erase`] would remove from the disk everything that a reader of `path` finds.
 pub(crate) fn erasable(path: &Path) -> Result<(), StoreError> {
     let about = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -60,13 +60,13 @@ pub(crate) fn erasable(path: &Path) -> Result<(), StoreError> {
     refused(path, opened)
 }
 
-/// Makes sure that names in a folder can be taken away; one that is not there needs nothing.
+/// Checks that names in a folder can be removed. A folder that does not exist needs no check.
 pub(crate) fn writable(folder: &Path) -> Result<(), StoreError> {
     let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     refused(folder, accessat(CWD, folder, access, AtFlags::EACCESS).map_err(io::Error::from))
 }
 
-/// Makes sure that what is erased under `path` lies there.
+/// Checks that `path` is not a link, so that the files that are erased under it are really stored there.
 pub(crate) fn no_link(path: &Path) -> Result<(), StoreError> {
     if !path.is_symlink() {
         return Ok(());
@@ -126,7 +126,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("file");
         fs::write(&path, vec![b'x'; PIECE + 7]).unwrap();
-        // Whoever has it open still sees what the disk holds.
+        // A reader that has the file open still sees the content of the disk.
         let mut open = fs::File::open(&path).unwrap();
         erase(&dir.path().join("plain")).unwrap();
         let mut bytes = Vec::new();

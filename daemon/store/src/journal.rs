@@ -1,4 +1,4 @@
-//! The truth: segments of checksummed, hash-chained frames.
+//! The source of truth: segments of checksummed, hash-chained frames.
 
 pub(crate) mod copy;
 pub(crate) mod frame;
@@ -17,7 +17,7 @@ use satchel_seal::{KEY_ID, Seal};
 use self::frame::Header;
 use crate::codec::Malformed;
 
-/// A place in the journal, with what the chain needs to go on from there.
+/// A position in the journal, with the hash that is needed to continue the chain from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) segment: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Position {
     pub(crate) chain: [u8; 16],
 }
 
-/// Where one change of one commit lies.
+/// The place of one change of one commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) segment: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Place {
     pub(crate) change: u32,
 }
 
-/// A journal's folder, the id that its frames are bound to, and what they are sealed with.
+/// A journal's folder, the store id that its frames are bound to, and its seal.
 #[derive(Clone, Debug)]
 pub(crate) struct Home {
     pub(crate) folder: PathBuf,
@@ -42,7 +42,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// The key id of all frames.
+    /// Returns the key id of all frames.
     pub(crate) fn key(&self) -> u16 {
         if self.seal.is_some() { KEY_ID } else { 0 }
     }
@@ -58,7 +58,7 @@ impl Home {
         frame::unpack(header, self.open(header, segment, offset, payload)?)
     }
 
-    /// Opens a payload; it may still be packed.
+    /// Opens a payload. The result may still be compressed.
     pub(crate) fn open(
         &self,
         header: &Header,

@@ -1,4 +1,5 @@
-//! A database that holds what a damaged journal has lost is kept beside the one that is built in its place, and can be put back.
+//! Keeps a database that contains data lost from a damaged journal, beside the one that is built in its place, and puts it back
+//! on request.
 
 use std::{
     fs, io,
@@ -10,15 +11,15 @@ use crate::{
     open::Claim,
 };
 
-/// How the folder of a kept database begins; the note on it has the same name and this ending.
+/// The name prefix of a kept database's folder. The copy of its `db.state` has the same name and the extension below.
 pub(crate) const KEPT: &str = "db.kept-";
 const NOTE: &str = ".state";
 
-/// Sets the database of the store in `dir` aside, which was closed in order; none: there is none. Its note stays too, for it says how
-/// far the journal reached.
+/// Sets aside the database of the store in `dir`, which must have been closed cleanly. Returns `None` if there is no database. A
+/// copy of its `db.state` is kept too, because it records how far the journal reached.
 ///
 /// # Errors
-/// What the file system refuses.
+/// Any error of the file system.
 pub fn keep_database(_claim: &Claim, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
     let database = dir.join("db");
     if !database.is_dir() {
@@ -27,7 +28,7 @@ pub fn keep_database(_claim: &Claim, dir: &Path) -> Result<Option<PathBuf>, Stor
     let number = numbers(dir).map_err(StoreError::io("list", dir))?.into_iter().max().unwrap_or(0) + 1;
     let kept = dir.join(format!("{KEPT}{number}"));
     let note = note_of(dir, number);
-    // The note first: a folder without one cannot be put back.
+    // The copy of `db.state` comes first: a folder without one cannot be put back.
     fs::copy(dir.join("db.state"), &note).map_err(StoreError::io("copy", dir.join("db.state")))?;
     fs::File::open(&note).and_then(|file| file.sync_all()).map_err(StoreError::io(FSYNC, &note))?;
     fs::rename(&database, &kept).map_err(StoreError::io("rename", &database))?;
@@ -35,11 +36,11 @@ pub fn keep_database(_claim: &Claim, dir: &Path) -> Result<Option<PathBuf>, Stor
     Ok(Some(kept))
 }
 
-/// Puts the database that was kept last back in the place of the one that was built; none: none is kept. What is built from the
-/// journal can be built again, so that the other one goes.
+/// Puts the database that was kept last back in place of the current one. Returns `None` if none is kept. The current database is
+/// removed, because it can be rebuilt from the journal.
 ///
 /// # Errors
-/// What the file system refuses.
+/// Any error of the file system.
 pub fn put_back_database(_claim: &Claim, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
     let listed = numbers(dir).map_err(StoreError::io("list", dir))?;
     let whole = listed.into_iter().filter(|number| note_of(dir, *number).is_file());
@@ -58,7 +59,7 @@ pub fn put_back_database(_claim: &Claim, dir: &Path) -> Result<Option<PathBuf>, 
     Ok(Some(kept))
 }
 
-/// The numbers of the databases that are kept.
+/// Returns the numbers of the databases that are kept.
 fn numbers(dir: &Path) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {

@@ -1,4 +1,4 @@
-//! The engine's keys: one byte says the kind, big-endian integers sort as their values.
+//! The engine's keys: one byte for the kind, then big-endian integers, which sort like their values.
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -33,18 +33,18 @@ pub(crate) const PIECE: u8 = 0x63;
 /// The fixed-length key of an object.
 pub(crate) type Id16 = [u8; 16];
 
-/// Returns the UUID's bytes of a canonical UUID, else the start of the id's SHA-256.
+/// Returns the bytes of the UUID if the id is a canonical UUID, otherwise the first 16 bytes of the id's SHA-256.
 pub(crate) fn id16(id: &str) -> Id16 {
     canonical_uuid(id).unwrap_or_else(|| first16(Sha256::digest(id)))
 }
 
-/// Returns the key of an object's id. Two ids can have one key, if somebody takes care: such a pair is refused.
+/// Returns the key of an object's id. Two ids can be made to have the same key on purpose; the store refuses such a pair.
 #[must_use]
 pub fn key_of(id: &str) -> [u8; 16] {
     id16(id)
 }
 
-/// Returns whether an id of a record or a message is longer than keys have room for.
+/// Returns whether the id of a record or message is longer than keys allow.
 #[must_use]
 pub fn id_too_long(id: &str) -> bool {
     id.len() > MAX_ID_BYTES
@@ -56,17 +56,17 @@ fn first16(hash: impl AsRef<[u8]>) -> Id16 {
     id
 }
 
-/// Sorts as the time.
+/// Encodes a time so that it sorts oldest first.
 pub(crate) fn ascending(micros: i64) -> u64 {
     micros.cast_unsigned() ^ (1 << 63)
 }
 
-/// Sorts newest first.
+/// Encodes a time so that it sorts newest first.
 pub(crate) fn descending(micros: i64) -> u64 {
     !ascending(micros)
 }
 
-/// `kind id16`
+/// Returns the key `kind id16`.
 pub(crate) fn object(kind: u8, id: Id16) -> Vec<u8> {
     let mut key = Vec::with_capacity(17);
     key.put_u8(kind);
@@ -74,7 +74,7 @@ pub(crate) fn object(kind: u8, id: Id16) -> Vec<u8> {
     key
 }
 
-/// `kind id16 revision`
+/// Returns the key `kind id16 revision`.
 pub(crate) fn version(kind: u8, id: Id16, revision: u64) -> Vec<u8> {
     let mut key = Vec::with_capacity(25);
     key.put_u8(kind);
@@ -83,14 +83,14 @@ pub(crate) fn version(kind: u8, id: Id16, revision: u64) -> Vec<u8> {
     key
 }
 
-/// `11 conversation16 revision part`
+/// Returns the key `11 conversation16 revision part`.
 pub(crate) fn part(id: Id16, revision: u64, part: u16) -> Vec<u8> {
     let mut key = version(PART, id, revision);
     key.put_u16(part);
     key
 }
 
-/// `kind id16 id16`
+/// Returns the key `kind id16 id16`.
 pub(crate) fn pair(kind: u8, first: Id16, second: Id16) -> Vec<u8> {
     let mut key = Vec::with_capacity(33);
     key.put_u8(kind);
@@ -99,7 +99,7 @@ pub(crate) fn pair(kind: u8, first: Id16, second: Id16) -> Vec<u8> {
     key
 }
 
-/// `50 revision part`
+/// Returns the key `50 revision part`.
 pub(crate) fn changes(revision: u64, part: u16) -> Vec<u8> {
     let mut key = Vec::with_capacity(11);
     key.put_u8(CHANGES);
@@ -108,7 +108,7 @@ pub(crate) fn changes(revision: u64, part: u16) -> Vec<u8> {
     key
 }
 
-/// `43 id`, so that keys sort as ids do.
+/// Returns the key `43 id`, which sorts like the id.
 pub(crate) fn memory_id(id: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + id.len());
     key.put_u8(MEMORY_ID);
@@ -116,7 +116,7 @@ pub(crate) fn memory_id(id: &str) -> Vec<u8> {
     key
 }
 
-/// `60 ledger id16`
+/// Returns the key `60 ledger id16`.
 pub(crate) fn ledger(ledger: Ledger, id: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(18);
     key.put_u8(LEDGER);
@@ -125,7 +125,7 @@ pub(crate) fn ledger(ledger: Ledger, id: &str) -> Vec<u8> {
     key
 }
 
-/// `61 ledger !at id16`
+/// Returns the key `61 ledger !at id16`.
 pub(crate) fn ledger_time(ledger: Ledger, at_micros: i64, id: Id16) -> Vec<u8> {
     let mut key = Vec::with_capacity(26);
     key.put_u8(LEDGER_TIME);
@@ -135,19 +135,19 @@ pub(crate) fn ledger_time(ledger: Ledger, at_micros: i64, id: Id16) -> Vec<u8> {
     key
 }
 
-/// `62 import16 page`
+/// Returns the key `62 import16 page`.
 pub(crate) fn issues(import: Uuid, page: u32) -> Vec<u8> {
     let mut key = object(ISSUES, *import.as_bytes());
     key.put_u32(page);
     key
 }
 
-/// `63` first 16 bytes of the digest
+/// Returns the key `63` and the first 16 bytes of the digest.
 pub(crate) fn piece(digest: &[u8; 32]) -> Vec<u8> {
     [&[PIECE], &digest[..16]].concat()
 }
 
-/// Which list an index entry belongs to.
+/// The list that an index entry belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
     Conversations,
@@ -159,7 +159,7 @@ pub(crate) enum List {
 }
 
 impl List {
-    /// `40 kind list [selector]`: all entries of the list begin so.
+    /// Returns the prefix `40 kind list [selector]` of all entries of the list.
     pub(crate) fn prefix(self) -> Vec<u8> {
         let (kind, list, selector) = match self {
             Self::Conversations => (kind_code(ChangeKind::Conversation), b'u', None),
@@ -175,12 +175,12 @@ impl List {
         key
     }
 
-    /// How the list sorts a time.
+    /// Encodes a time as the list sorts it.
     pub(crate) fn sort(self, micros: i64) -> u64 {
         if self == Self::MemoriesCreated { ascending(micros) } else { descending(micros) }
     }
 
-    /// `prefix sort id16 revision`
+    /// Returns the key `prefix sort id16 revision`.
     pub(crate) fn entry(self, sort: u64, id: Id16, revision: u64) -> Vec<u8> {
         let mut key = self.prefix();
         key.put_u64(sort);
@@ -190,14 +190,14 @@ impl List {
     }
 }
 
-/// Takes id16 and revision off the end of an index entry's key.
+/// Returns the id16 and the revision at the end of an index entry's key.
 pub(crate) fn entry_tail(key: &[u8]) -> Option<(Id16, u64)> {
     let (rest, revision) = key.split_last_chunk::<8>()?;
     let (_, id) = rest.split_last_chunk::<16>()?;
     Some((*id, u64::from_be_bytes(*revision)))
 }
 
-/// Takes the last 16 bytes of a key.
+/// Returns the last 16 bytes of a key.
 pub(crate) fn last16(key: &[u8]) -> Option<Id16> {
     key.last_chunk::<16>().copied()
 }
@@ -217,7 +217,7 @@ pub(crate) fn kind_from_code(code: u8) -> Option<ChangeKind> {
         .find(|kind| kind_code(*kind) == code)
 }
 
-/// Returns the first key after all keys that begin with `prefix`; prefixes here never are all 0xff.
+/// Returns the first key after all keys that begin with `prefix`. Prefixes never consist of 0xff bytes only.
 pub(crate) fn after_prefix(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

@@ -1,14 +1,14 @@
-//! Entries that have their own log and no revision: imports, exports, sources.
+//! Entries that have a log of their own and no revision: imports, exports, sources and others.
 
 use uuid::Uuid;
 
-/// Which ledger.
+/// The ledgers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Ledger {
-    /// One run of an importer or an applied bundle.
+    /// One run of an importer, or an applied bundle.
     Import,
-    /// A source by its SHA-256: what was made of it.
+    /// A source, by its SHA-256, and the result of reading it.
     Source,
     /// A bundle that was written or applied.
     Export,
@@ -18,13 +18,13 @@ pub enum Ledger {
     Plugin,
     /// A request id and its answer.
     Request,
-    /// Who did what.
+    /// The audit log of actions and their actors.
     Audit,
     /// A setting of the data directory.
     Setting,
-    /// What each import said of a conversation, and which evidence it brought.
+    /// What each import reported about a conversation, and the evidence that it added.
     Lineage,
-    /// What was taken back, and brought again.
+    /// Changes that were undone or restored.
     Undo,
 }
 
@@ -42,7 +42,7 @@ impl Ledger {
         Self::Undo,
     ];
 
-    /// The byte in keys and frames; never reused.
+    /// Returns the byte for the ledger in keys and frames; codes are never reused.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Import => 1,
@@ -63,50 +63,50 @@ impl Ledger {
     }
 }
 
-/// What is written to a ledger.
+/// A write to a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerWrite {
-    /// Puts an entry; a second write under the same id replaces the first, and one without a byte takes it away.
+    /// Puts an entry. A second write under the same id replaces the first, and a write with an empty value removes the entry.
     Entry {
-        /// Which ledger.
+        /// The ledger.
         ledger: Ledger,
         /// The key: an import's UUID, a source's SHA-256 in hex.
         id: String,
-        /// Where the entry stands in the list, newest first; microseconds since the Unix epoch.
+        /// The position of the entry in the list, which is sorted newest first; microseconds since the Unix epoch.
         at_micros: i64,
-        /// The bytes, JSON by agreement.
+        /// The bytes, JSON by convention.
         value: Vec<u8>,
     },
     /// Puts one page of the issues of an import.
     Issues {
         /// The import.
         import: Uuid,
-        /// From 0.
+        /// The page number, from 0.
         page: u32,
-        /// The bytes, JSON by agreement; keep a page under 64 KiB.
+        /// The bytes, JSON by convention; keep a page under 64 KiB.
         value: Vec<u8>,
     },
-    /// Remembers what was made of a piece of a source; a second write under the same digest replaces the first.
+    /// Stores the result of reading a piece of a source. A second write under the same digest replaces the first.
     Piece {
-        /// What the piece is known by: a digest that nobody finds another piece for.
+        /// The digest that identifies the piece; it must be collision-resistant.
         digest: [u8; 32],
         /// The bytes.
         value: Vec<u8>,
     },
 }
 
-/// One entry as it stands.
+/// One entry as it is stored now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerEntry {
     /// The key.
     pub id: String,
-    /// Where it stands in the list.
+    /// The position in the list.
     pub at_micros: i64,
     /// The bytes as they were put.
     pub value: Vec<u8>,
 }
 
-/// When a ledger entry is safe.
+/// The moment at which a ledger entry is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// When the call returns.

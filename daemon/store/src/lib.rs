@@ -1,7 +1,7 @@
-//! The store of Satchel: a checksummed, hash-chained journal is the truth, sled answers the queries.
+//! The store of Satchel: a checksummed, hash-chained journal is the source of truth, and sled answers the queries.
 //!
-//! **Invariant:** a commit is durable when [`Store::commit`] returns; the journal's fsync is the commit point, and everything
-//! else can be rebuilt from it. Held by `tests::crash`. The bytes on disk are described in `FORMAT.md`.
+//! **Invariant:** a commit is durable when [`Store::commit`] returns. The journal's fsync is the commit point, and everything
+//! else can be rebuilt from the journal. Held by `tests::crash`. `FORMAT.md` describes the bytes on disk.
 
 mod apply;
 mod blob;

@@ -1,4 +1,4 @@
-//! Opens a store: lock, journal, trust, replay.
+//! Opens a store: takes the lock, lists the journal, decides whether to trust the engine, and replays.
 
 pub(crate) mod noted;
 pub(crate) mod standing;
@@ -45,25 +45,25 @@ use crate::{
     value::{self, Meta},
 };
 
-/// Commits are refused when less than this is free: the engine writes pieces of 8 MiB when it likes, and does not survive being
-/// refused one, whereas a commit that is refused can be made again when there is room.
+/// Commits are refused when less than this is free. The engine writes pieces of 8 MiB at any time and does not survive a failed
+/// write, whereas a refused commit can be repeated when there is room.
 const HEADROOM: u64 = 64 << 20;
-/// Looks for the lock file to be given up, and the time between two: half a second together.
+/// How often the lock file is tried, and the time between two attempts: half a second in all.
 const LOCK_LOOKS: u32 = 25;
 const LOCK_WAIT: Duration = Duration::from_millis(20);
-/// A replay says how far it is each time it has done this many bytes.
+/// A replay reports its progress each time it has processed this many bytes.
 const PROGRESS_BYTES: u64 = 16 << 20;
-/// A lock file holds a process id.
+/// Maximum number of bytes that are read from a lock file, which contains a process id.
 const MAX_PID_BYTES: u64 = 32;
-/// Stands for it where the file does not say.
+/// Used as the process id if the lock file contains none.
 const UNKNOWN_PID: &str = "?";
 
-/// What a store stands on; tests put doubles here.
+/// The environment of a store; tests use doubles here.
 pub(crate) struct Ground {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) house: Arc<dyn House>,
     pub(crate) roll_at: u64,
-    /// Bytes that stay free on the disk.
+    /// Bytes that must stay free on the disk.
     pub(crate) headroom: u64,
 }
 
@@ -84,14 +84,14 @@ pub(crate) fn open(
 ) -> Result<Inner, StoreError> {
     let Ground { disk, house, roll_at, headroom } = ground;
     let lock = occupy(dir, house.as_ref())?;
-    // An erasure that was cut off while its store took the place of the old one.
+    // Completes an erasure that was interrupted while its new store replaced the old one.
     purge::finish(dir)?;
     let folder = lay_out(dir, disk.as_ref())?;
     let path = dir.join("db.state");
     let before = state::read(disk.as_ref(), &path)?;
     let (segments, journal_is_new) = match Segments::list(&disk, folder.clone(), options.seal.clone())? {
         Some(segments) => (segments, false),
-        // The note is first written after the journal's beginning is durable.
+        // `db.state` is first written after the beginning of the journal is durable.
         None if before.is_some() => return Err(StoreError::DamagedJournal { first: lost(&folder) }),
         None => (begin(&disk, folder, options.seal.clone())?, true),
     };
@@ -128,22 +128,23 @@ pub(crate) fn open(
     Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, (Some(lock), headroom)))
 }
 
-/// A store that nobody else can open while this lives.
+/// The exclusive right to a store: no other process can open it while this value exists.
 #[derive(Debug)]
 pub struct Claim {
     _lock: fs::File,
 }
 
-/// Makes sure that no process has the store in `dir`, and that none takes it while the claim lives. Reads and changes nothing of it.
+/// Checks that no process has the store in `dir` open, and prevents others from opening it while the claim exists. Neither reads
+/// nor changes the store's data.
 ///
 /// # Errors
-/// [`StoreError::Locked`] if another process has it, and what the file system refuses.
+/// [`StoreError::Locked`] if another process has the store open; any error of the file system.
 pub fn claim(dir: &Path) -> Result<Claim, StoreError> {
     let options = OpenOptions::default();
     Ok(Claim { _lock: occupy(dir, &SledHouse::new(dir, options.cache_bytes))? })
 }
 
-/// Makes sure that nobody else has the store; it is ours while the file that is returned is open.
+/// Checks that no other process has the store open, and takes the lock, which is held while the returned file is open.
 fn occupy(dir: &Path, house: &dyn House) -> Result<fs::File, StoreError> {
     make(dir).map_err(StoreError::io("create", dir))?;
     let lock = lock(dir)?;
@@ -153,7 +154,7 @@ fn occupy(dir: &Path, house: &dyn House) -> Result<fs::File, StoreError> {
     Err(StoreError::Locked { dir: dir.to_owned(), pid: UNKNOWN_PID.to_owned() })
 }
 
-/// Makes the folders, and returns the journal's. The note on the database, which comes next, makes them durable under their names.
+/// Creates the folders and returns the journal's. The write of `db.state`, which comes next, makes their names durable.
 fn lay_out(dir: &Path, disk: &dyn Disk) -> Result<PathBuf, StoreError> {
     let (journal, blobs) = (dir.join("journal"), dir.join("blobs"));
     for folder in [&journal, &blobs] {
@@ -163,7 +164,7 @@ fn lay_out(dir: &Path, disk: &dyn Disk) -> Result<PathBuf, StoreError> {
     Ok(journal)
 }
 
-/// Makes the store's own folder, durable under its name.
+/// Creates the store's own folder, durable under its name.
 fn make(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());
@@ -175,7 +176,7 @@ fn make(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the blobs that a stop left unfinished.
+/// Removes the unfinished blobs that an earlier process left.
 fn sweep(folder: &Path) -> Result<(), StoreError> {
     match fs::remove_dir_all(folder) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -185,7 +186,8 @@ fn sweep(folder: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Takes a lock. A process that another thread starts holds our files too until it runs its own program, so one look is not enough.
+/// Takes a lock, with several attempts: a child process that another thread starts also holds our files until it executes its own
+/// program.
 fn patient(lock: impl Fn() -> Result<(), fs::TryLockError>) -> Result<(), fs::TryLockError> {
     for _ in 0..LOCK_LOOKS {
         match lock() {
@@ -196,7 +198,7 @@ fn patient(lock: impl Fn() -> Result<(), fs::TryLockError>) -> Result<(), fs::Tr
     lock()
 }
 
-/// Who has the store, as the lock file says.
+/// Returns the error for a store that is in use, with the process id from the lock file.
 fn taken(dir: &Path, file: &fs::File) -> StoreError {
     let mut pid = String::new();
     let read = file.take(MAX_PID_BYTES).read_to_string(&mut pid).is_ok();
@@ -204,7 +206,7 @@ fn taken(dir: &Path, file: &fs::File) -> StoreError {
     StoreError::Locked { dir: dir.to_owned(), pid }
 }
 
-/// Takes the lock file and writes our process id into it.
+/// Takes the lock file and writes the id of this process into it.
 fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     let path = dir.join("store.lock");
     let mut options = fs::OpenOptions::new();
@@ -225,13 +227,13 @@ fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     Ok(file)
 }
 
-/// A journal of which nothing is there.
+/// Returns the damage for a journal that is missing completely.
 pub(crate) fn lost(folder: &Path) -> Damage {
     let problem = "a journal that is gone, beside a database that was built from it,";
     Damage::new(&folder.join(segment::name(1)), 0, 0, problem)
 }
 
-/// Makes the first segment of a new journal.
+/// Creates the first segment of a new journal.
 fn begin(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Segments, StoreError> {
     let home = Home { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes(), seal };
     let path = home.segment_path(1);
@@ -241,7 +243,7 @@ fn begin(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Se
     let header =
         SegmentHeader { number: 1, store_id: home.store_id, revision: 0, chain: [0; 16], previous_length: 0 };
     writer::create(disk.as_ref(), &home, &header).inspect_err(|_| {
-        // A header that the disk may not hold must not be built on by the next start.
+        // The next start must not build on a header that the disk may not hold.
         if let Some(problem) = writer::leftover(disk.as_ref(), &home, header.number) {
             tracing::warn!(%problem, "the beginning of a journal stays behind");
         }
@@ -253,7 +255,7 @@ fn begin(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Se
     })
 }
 
-/// Reads all of a journal that was damaged once, for what a start does not look at.
+/// Reads the whole journal, because it was damaged once and a normal start reads only a part of it.
 fn everywhere(
     segments: &Segments,
     meta: &Meta,
@@ -268,7 +270,7 @@ fn everywhere(
     Ok(damage)
 }
 
-/// Gets an engine that holds all that the journal holds. `noted`: the revision that the journal had at the last clean stop.
+/// Returns an engine that holds everything in the journal. `noted` is the revision that the journal had at the last clean stop.
 fn build(
     closing: &Closing,
     trust: Trust,
@@ -281,7 +283,7 @@ fn build(
     let mut applier = Applier::new(engine, meta);
     let outcome = replay(segments, &mut applier, trusted, noted, report)?;
     if trusted && after_damage && outcome.damage.is_empty() {
-        // The engine holds what came after the damage but not what was lost: the order of versions would be wrong.
+        // The engine holds what came after the damage but not what was lost, so the order of versions would be wrong.
         drop(applier);
         let reason = "the journal was damaged and is whole again".to_owned();
         return build(closing, Trust::Untrusted(reason), segments, noted, report);
@@ -290,7 +292,7 @@ fn build(
     Ok((applier, outcome))
 }
 
-/// Opens the engine if it is trusted and what it says fits the journal; else an empty one.
+/// Opens the engine if it is trusted and its meta record fits the journal; otherwise creates an empty one.
 fn engine(
     closing: &Closing,
     trust: Trust,
@@ -311,7 +313,7 @@ fn engine(
     if let Some(reason) = reason {
         report(OpenEvent::Rebuilding { reason });
     }
-    // A kill from here on leaves no trusted engine before the rebuild is done.
+    // If the process is killed from here on, no engine is trusted until a rebuild is complete.
     closing.write(Left::Suspect)?;
     closing.house.set_aside().map_err(StoreError::io("set aside the database beside", &closing.path))?;
     let engine = inhabited(closing.house.as_ref(), segments)?;
@@ -319,7 +321,7 @@ fn engine(
     Ok((engine, meta, false))
 }
 
-/// Opens the engine; that of an encrypted store seals.
+/// Opens the engine. For an encrypted store it is wrapped so that values are sealed.
 fn inhabited(house: &dyn House, segments: &Segments) -> Result<Arc<dyn Engine>, EngineError> {
     let engine = house.open()?;
     let engine = match &segments.home.seal {
@@ -343,7 +345,7 @@ fn trusted(house: &dyn House, segments: &Segments) -> Result<(Arc<dyn Engine>, M
     Ok((engine, meta))
 }
 
-/// Builds a database anew where the one that was there failed; nobody uses that any more.
+/// Builds a new database to replace the one that failed, which is not used any more.
 pub(crate) fn settle_again(
     closing: &Closing,
     segments: &Segments,
@@ -360,7 +362,7 @@ pub(crate) fn settle_again(
     Ok(applier)
 }
 
-/// Applies what the engine does not have yet.
+/// Applies everything that the engine does not have yet.
 fn replay(
     segments: &Segments,
     applier: &mut Applier,
@@ -432,7 +434,7 @@ fn apply(applier: &mut Applier, visit: &Visit<'_>) -> Result<(), StoreError> {
     applier.commit(commit, gap)
 }
 
-/// Cuts an unfinished tail and makes the journal's end durable before anything is built on it.
+/// Truncates an unfinished tail and makes the journal's end durable before anything is built on it.
 fn settle(
     disk: &Arc<dyn Disk>,
     segments: &Segments,
@@ -447,7 +449,7 @@ fn settle(
         disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
     }
     let end: Position = outcome.end;
-    // A damaged journal may end in a segment that is gone; it is not written to.
+    // A damaged journal may end in a segment that is missing. It is not written to.
     let number = if segments.holds(end.segment) { end.segment } else { segments.last() };
     let path = home.segment_path(number);
     let file = disk.open(&path, true).map_err(StoreError::io("open", &path))?;
@@ -457,7 +459,7 @@ fn settle(
             satchel_failpoints::reached("unfinished end cut");
         }
         file.sync().map_err(StoreError::io(FSYNC, &path))?;
-        // Who made the segment may have been killed before its name was durable.
+        // The process that created the segment may have been killed before its name was durable.
         disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
         if outcome.tail > 0 {
             report(OpenEvent::TailCut { bytes: outcome.tail });

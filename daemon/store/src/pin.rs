@@ -1,4 +1,5 @@
-//! The store as of one commit, to be copied while it is in use: the journal only grows, so its beginning stays what it is.
+//! A view of the store as of one commit, which can be copied while the store is in use: the journal only grows, so its beginning
+//! does not change.
 
 use std::path::PathBuf;
 
@@ -14,14 +15,14 @@ use crate::{
     store::Store,
 };
 
-/// What a backup needs to know of a store.
+/// The data that a backup needs about a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pinned {
     /// The id in all segments.
     pub store_id: Uuid,
-    /// The last revision in it.
+    /// The last revision that is included.
     pub revision: Revision,
-    /// The digest of what it shows.
+    /// The digest of the shown records.
     pub digest: StateDigest,
     /// The journal up to the last commit, in order.
     pub segments: Vec<PinnedSegment>,
@@ -32,17 +33,17 @@ pub struct Pinned {
 pub struct PinnedSegment {
     /// Its file name.
     pub name: String,
-    /// Bytes that belong to it.
+    /// The number of bytes that are included.
     pub length: u64,
     path: PathBuf,
 }
 
 impl Store {
-    /// Names what a backup copies, as of now, after reading every frame of it: a damaged journal is no backup. Commits go on
-    /// meanwhile and are not in it.
+    /// Returns what a backup copies, as of now, after reading every frame of it, because a damaged journal must not be backed up.
+    /// Commits continue meanwhile and are not included.
     ///
     /// # Errors
-    /// [`StoreError::DamagedJournal`] if it is, and what the file system refuses.
+    /// [`StoreError::DamagedJournal`] if the journal is damaged; any error of the file system.
     pub fn pin(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<Pinned, StoreError> {
         if let Health::Damaged(places) = self.health()
             && let Some(first) = places.into_iter().next()
@@ -72,21 +73,21 @@ impl Store {
         Ok(PinnedSegment { name: segment::name(number), length, path })
     }
 
-    /// Reads the bytes of a segment that are pinned.
+    /// Opens the pinned bytes of a segment.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// Any error of the file system.
     pub fn open_pinned(&self, segment: &PinnedSegment) -> Result<BlobReader, StoreError> {
         let path = &segment.path;
         let file = self.reader().disk().open(path, false).map_err(StoreError::io("open", path))?;
         Ok(BlobReader::plain(file, segment.length))
     }
 
-    /// Lists the blobs that stand, by the hashes of their bytes, sorted by the names of their files. After [`Store::pin`] all that the
-    /// pinned commits refer to are among them.
+    /// Lists the existing blobs by the hash of their bytes, sorted by the names of their files. After [`Store::pin`] these
+    /// include all blobs that the pinned commits refer to.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// Any error of the file system.
     pub fn blobs(&self) -> Result<Vec<[u8; 32]>, StoreError> {
         blobs::list(self.dir(), self.seal())
     }

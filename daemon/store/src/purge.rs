@@ -1,7 +1,7 @@
-//! Takes content out of a store for good: the journal is written anew without it, beside the one that stands, the database is built
-//! from that, and then both take the place of the old ones, which are overwritten. What remains is that there was something.
+//! Erases content from a store permanently. A journal without the content is written beside the existing one, and a database is
+//! built from it. Then both replace the old ones, which are overwritten. What remains is the fact that there was something.
 //!
-//! Before the folder with the new store has its name it counts for nothing; from then on every open goes on with the replacement.
+//! Until the folder with the new store has its final name, it is ignored. From then on, every open resumes the replacement.
 
 mod content;
 pub(crate) mod ready;
@@ -39,25 +39,25 @@ use crate::{
 };
 use satchel_seal::Seal;
 
-/// Where the store without the content is built.
+/// The folder in which the store without the content is built.
 const BUILT: &str = "purging.new";
-/// Its name once it is whole.
+/// Its name once it is complete.
 const READY: &str = "purging";
-/// What takes the old one's place.
+/// The pieces that replace those of the old store.
 const PIECES: [&str; 3] = ["journal", "db", "db.state"];
-/// How a message names the bytes of a file that came with it; the hash follows, in hex.
+/// The prefix by which a message refers to an attached file; the hash follows, in hex.
 const REFERENCE: &str = "attachments/";
 /// Hex digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// Something of the journal that the store keeps and does not read.
+/// A part of the journal that the store keeps without interpreting it.
 #[derive(Clone, Copy, Debug)]
 pub enum Text<'a> {
     /// A piece of evidence.
     Evidence(&'a [u8]),
     /// An entry of a ledger.
     Entry {
-        /// Which ledger.
+        /// The ledger.
         ledger: Ledger,
         /// The key.
         id: &'a str,
@@ -66,43 +66,44 @@ pub enum Text<'a> {
     },
     /// A page of the issues of an import.
     Issues(&'a [u8]),
-    /// The id of a memory of which a version goes. Only shown: what takes its place is known.
+    /// The id of a memory of which a version is erased. It is only shown, because its replacement is known.
     Said(&'a str),
 }
 
-/// Knows what is to be erased.
+/// Decides what is erased.
 pub trait Eraser {
-    /// Whether a version of a memory goes.
+    /// Returns whether a version of a memory is erased.
     fn memory(&self, id: &str, content_hash: &str) -> bool;
 
-    /// Whether the vectors of a memory go. Asked after all was shown.
+    /// Returns whether the vectors of a memory are erased. Called after everything was shown.
     fn vectors(&self, memory: &str) -> bool;
 
-    /// Whether a conversation goes.
+    /// Returns whether a conversation is erased.
     fn conversation(&self, id: &str) -> bool;
 
-    /// Is shown all that [`Eraser::redact`] will be asked about, in order, before the first question.
+    /// Receives everything that [`Eraser::redact`] will be asked about, in order, before the first such call.
     fn look(&mut self, text: Text<'_>);
 
-    /// What takes a text's place; none: it stays. An entry of a ledger without a byte is taken away.
+    /// Returns the replacement of a text, or `None` if it stays. A ledger entry whose replacement is empty is removed.
     ///
     /// # Errors
-    /// [`StoreError::BadValue`] where it does not read; nothing is erased then.
+    /// [`StoreError::BadValue`] if the text cannot be read; nothing is erased then.
     fn redact(&self, text: Text<'_>) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// What stands in the place of the reason that a person gave for changing what goes.
+    /// Returns the replacement for the reason that a user gave for a change whose content is erased.
     fn reason(&self, reason: &str) -> String;
 
-    /// Attachments of conversations that go, by the hash of their bytes.
+    /// Returns the attachments of erased conversations, by the hash of their bytes.
     fn attachments(&self) -> &BTreeSet<[u8; 32]>;
 }
 
-/// Erases for good what `eraser` says from the store in `dir`, which nobody has open and which was closed in order. What others
-/// refer to of the attachments stays; those that went are answered.
+/// Permanently erases the content selected by `eraser` from the store in `dir`, which no process may have open and which must
+/// have been closed cleanly. Attachments that something else refers to stay. Returns the attachments that were erased.
 ///
 /// # Errors
-/// [`StoreError::Locked`] if a process has the store, [`StoreError::DamagedJournal`] if it is damaged, what [`purge_ready`] refuses,
-/// and what the file system refuses. Until the new store is whole the old one stands as it is; after that the next open goes on.
+/// [`StoreError::Locked`] if a process has the store open, [`StoreError::DamagedJournal`] if it is damaged; the errors of
+/// [`purge_ready`]; any error of the file system. Until the new store is complete, the old one stays unchanged; after that, the
+/// next open resumes the replacement.
 pub fn purge(
     dir: &Path,
     seal: Option<&Seal>,
@@ -125,14 +126,14 @@ pub fn purge(
     satchel_failpoints::reached("purge written");
     let gone: BTreeSet<[u8; 32]> =
         editor.eraser.attachments().difference(&editor.elsewhere).copied().collect();
-    // Attachments that are set aside with the old store are named while both stand.
+    // The attachments of the old store that will be erased are listed while both stores exist.
     let names = gone.iter().map(|sha256| blob_path(dir, &file_name(sha256, seal)));
     list_gone(dir, &built, names)?;
     build(&built, seal, &old)?;
     satchel_failpoints::reached("purge built");
     let ready = dir.join(READY);
     disk.sync_folder(&built).map_err(StoreError::io(FSYNC, &built))?;
-    // The last moment at which it can be left as it was.
+    // This is the last moment at which the old store can be left unchanged.
     ready::replaceable(dir, &old, &gone)?;
     fs::rename(&built, &ready).map_err(StoreError::io("rename", &built))?;
     disk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))?;
@@ -142,14 +143,14 @@ pub fn purge(
     Ok(gone)
 }
 
-/// Whether there is a journal in `dir`. While an erasure puts its store in the old one's place, the only one may wait beside it; the
-/// next open goes on with that.
+/// Returns whether there is a journal in `dir`. While an erasure replaces the old store, the only journal may still be beside it;
+/// the next open resumes the replacement.
 #[must_use]
 pub fn has_journal(dir: &Path) -> bool {
     dir.join("journal").is_dir() || dir.join(READY).is_dir()
 }
 
-/// Goes on with an erasure that was cut off; whoever calls it has the claim. One that was not whole is forgotten.
+/// Resumes an interrupted erasure; the caller must hold the claim. An erasure whose new store was not complete is discarded.
 pub(crate) fn finish(dir: &Path) -> Result<(), StoreError> {
     if dir.join(READY).symlink_metadata().is_ok() {
         swap::replace_some(dir, READY, &PIECES, usize::MAX)?;
@@ -158,7 +159,7 @@ pub(crate) fn finish(dir: &Path) -> Result<(), StoreError> {
     erase(&built).map_err(StoreError::io("remove", &built))
 }
 
-/// Fails where an erasure was cut off while its store took the place of the old one: what stands there is neither of the two.
+/// Fails if an erasure was interrupted while its new store replaced the old one: the files are then a mixture of the two.
 pub(crate) fn unfinished(dir: &Path) -> Result<(), StoreError> {
     let path = dir.join(READY);
     if path.symlink_metadata().is_err() {
@@ -201,10 +202,10 @@ fn list_gone(
     write().map_err(StoreError::io("write", &path))
 }
 
-/// Ranges of body frames, by segment and offset.
+/// Ranges within body frames, by segment and offset.
 type Bodies = BTreeMap<(u32, u64), Vec<Range<usize>>>;
 
-/// Reads the journal once: where the bodies lie that go, and what the eraser has to know.
+/// Reads the journal once: collects the places of the bodies to erase, and shows the eraser what it needs to know.
 fn bodies(old: &Segments, eraser: &mut dyn Eraser) -> Result<Bodies, StoreError> {
     let mut bodies = Bodies::new();
     let outcome = old.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
@@ -261,11 +262,11 @@ fn text(entry: &Entry) -> Option<Text<'_>> {
     }
 }
 
-/// Takes content out of frames on their way.
+/// Removes content from frames during the rewrite.
 struct Editor<'a> {
     eraser: &'a mut dyn Eraser,
     bodies: Bodies,
-    /// Attachments that something refers to which stays.
+    /// Attachments that content which is not erased refers to.
     elsewhere: BTreeSet<[u8; 32]>,
 }
 
@@ -294,7 +295,7 @@ impl Editor<'_> {
         }
     }
 
-    /// Takes content out of one change; answers whether it held some.
+    /// Removes content from one change. Returns whether the change contained erased content.
     fn entry(&mut self, entry: &mut Entry) -> Result<bool, StoreError> {
         match entry {
             Entry::Memory(memory)
@@ -308,7 +309,7 @@ impl Editor<'_> {
             Entry::Embedding(embedding) if self.eraser.vectors(&embedding.memory) => {
                 *entry = nothing();
             }
-            // What an importer noted of a piece of an export may have words of it; the next import reads the piece again.
+            // An importer's notes on a piece of an export may quote it. The next import reads the piece again.
             Entry::Ledger(LedgerWrite::Piece { value, .. }) => {
                 value.clear();
                 return Ok(false);
@@ -343,7 +344,7 @@ impl Editor<'_> {
         Ok(true)
     }
 
-    /// Notes which attachments are still referred to.
+    /// Records which attachments are still referred to.
     fn refers(&mut self, bytes: &[u8]) {
         if self.eraser.attachments().len() == self.elsewhere.len() {
             return;
@@ -357,7 +358,7 @@ impl Editor<'_> {
     }
 }
 
-/// A change that changes nothing: the others of its commit are named by their number.
+/// Returns a change without effect, because the other changes of its commit are identified by their number.
 fn nothing() -> Entry {
     let (ledger, id) = (Ledger::Request, "erased".to_owned());
     Entry::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value: Vec::new() })

@@ -1,17 +1,17 @@
-//! What a caller asks for, and the pages it gets.
+//! The queries of callers, and the pages that they return.
 
 use satchel_pam::memory::{MemoryType, Status};
 
-/// The time of a record of which nobody knows when it was made, in microseconds since the Unix epoch. Such a record comes last in
-/// every list that is ordered by time, and fits no range.
+/// The time of a record whose creation time is unknown, in microseconds since the Unix epoch. Such a record comes last in every
+/// list that is ordered by time, and is in no time range.
 pub const UNKNOWN_TIME: i64 = 0;
 
-/// Half-open range of microseconds since the Unix epoch.
+/// A half-open range of microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
-    /// First that counts.
+    /// The first time in the range.
     pub from: Option<i64>,
-    /// First that does not.
+    /// The first time after the range.
     pub until: Option<i64>,
 }
 
@@ -24,19 +24,19 @@ impl TimeRange {
     }
 }
 
-/// In which order memories come. Those of [`UNKNOWN_TIME`] come last in an order by time.
+/// The order of memories. Those of [`UNKNOWN_TIME`] come last in an order by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryOrder {
-    /// Newest update first.
+    /// Most recently updated first.
     #[default]
     UpdatedDescending,
     /// Oldest first.
     CreatedAscending,
-    /// By id, by code point, as the checksum of PAM wants them.
+    /// By id, compared by code points, as required for the checksum of PAM.
     IdAscending,
 }
 
-/// Which memories; an empty field asks for nothing.
+/// A filter for memories. An empty field does not filter.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryQuery {
     /// Any of these.
@@ -55,13 +55,13 @@ pub struct MemoryQuery {
     pub conversation: Option<String>,
     /// `temporal.created_at`.
     pub created: TimeRange,
-    /// `temporal.updated_at`, or `created_at` where there is none.
+    /// `temporal.updated_at`, or `created_at` if there is none.
     pub updated: TimeRange,
     /// `content_hash` as PAM writes it.
     pub content_hash: Option<String>,
-    /// Those that hold at this time, in microseconds: `temporal.valid_until` is absent or later.
+    /// Memories that are valid at this time, in microseconds: `temporal.valid_until` is absent or later.
     pub valid_at: Option<i64>,
-    /// Those that held no more at this time: `temporal.valid_until` is not later.
+    /// Memories that are no longer valid at this time: `temporal.valid_until` is not later.
     pub expired_at: Option<i64>,
     /// Any of these ids; at most [`MemoryQuery::MAX_IDS`].
     pub ids: Vec<String>,
@@ -70,11 +70,11 @@ pub struct MemoryQuery {
 }
 
 impl MemoryQuery {
-    /// Most ids in one query: they are looked up one by one and sorted in memory.
+    /// Maximum number of ids in one query, because they are looked up one by one and sorted in memory.
     pub const MAX_IDS: usize = 1_000;
 }
 
-/// Which conversations; an empty field asks for nothing. Newest update first.
+/// A filter for conversations. An empty field does not filter. The most recently updated ones come first.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationQuery {
     /// Any of these `provider.name`.
@@ -85,17 +85,18 @@ pub struct ConversationQuery {
     pub tags_any: Vec<String>,
     /// All of these.
     pub tags_all: Vec<String>,
-    /// Whether the person archived it.
+    /// Whether the user archived the conversation.
     pub archived: Option<bool>,
     /// `temporal.created_at`.
     pub created: TimeRange,
-    /// `temporal.updated_at`, or `created_at` where there is none.
+    /// `temporal.updated_at`, or `created_at` if there is none.
     pub updated: TimeRange,
-    /// A part of the title; letter case does not count.
+    /// A part of the title; letter case is ignored.
     pub title_contains: Option<String>,
 }
 
-/// Where a page ended. It fits only the query, order and revision that gave it; the caller seals it before it leaves the process.
+/// The end of a page. A cursor is valid only for the query, order and revision that returned it. The caller seals it before it
+/// leaves the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(pub(crate) Vec<u8>);
 
@@ -106,18 +107,19 @@ impl Cursor {
         &self.0
     }
 
-    /// Takes the bytes of a page token that the caller has checked. Any bytes are safe; wrong ones give a wrong page.
+    /// Makes a cursor from the bytes of a page token that the caller has checked. Any bytes are safe; wrong ones give a wrong
+    /// page.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
 }
 
-/// Some rows, and where the next ones begin.
+/// The rows of a page, and where the next page begins.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
     /// The rows, in order.
     pub items: Vec<T>,
-    /// None: that was the last page.
+    /// `None` if this is the last page.
     pub next: Option<Cursor>,
 }

@@ -1,4 +1,4 @@
-//! Reads at a revision: the record if it is old enough, else the version that stood then.
+//! Reads at a revision: the current record if it is old enough, otherwise the version that was current then.
 
 pub(crate) mod conversation;
 mod evidence;
@@ -26,11 +26,11 @@ use crate::{
     value::{self, ConversationValue, MemoryValue, OldVersion, RelationValue, Stored},
 };
 
-/// A reader that meets a writer between two of its keys looks again; the writer is done with a record long before this many looks.
+/// A reader that finds a writer between two of its keys tries again. The writer finishes a record long before this many attempts.
 const LOOKS: usize = 100;
 
 impl Store {
-    /// Returns `at`, or the newest revision.
+    /// Returns `at`, or the current revision if it is `None`.
     fn at(&self, at: Option<Revision>) -> Result<Revision, StoreError> {
         let current = self.revision();
         match at {
@@ -42,7 +42,7 @@ impl Store {
         }
     }
 
-    /// Reads a change of an older version, or one that is too long for the engine.
+    /// Reads a change from the journal: one of an older version, or one that is too long for the engine.
     fn change(&self, place: Place, what: &str) -> Result<(Origin, u64, Entry), StoreError> {
         let frame = self.reader().frame(place.segment, place.offset, &[Kind::Batch, Kind::Note], what)?;
         let (origin, entry) = batch::decode_one(&frame.payload, place.change)
@@ -50,7 +50,7 @@ impl Store {
         Ok((origin, frame.header.revision, entry))
     }
 
-    /// Returns what stood under an object's key at `at`, older than the record that stands now.
+    /// Returns the older version of an object that was current at `at`.
     fn older(&self, kind: u8, id: Id16, at: Revision, what: &str) -> Result<Option<OldVersion>, StoreError> {
         let from = keys::version(kind, id, 0);
         let until = keys::version(kind, id, at.get() + 1);
@@ -59,8 +59,8 @@ impl Store {
     }
 }
 
-/// Walks the entries of a list from a key on, until `visit` returns false. Entries of an unknown time come last, although their keys
-/// do not: keys are as older versions wrote them.
+/// Visits the entries of a list, after the key `after` if one is given, until `visit` returns false. Entries with an unknown time
+/// come last, although their keys do not: the keys are as earlier versions of the program wrote them.
 fn walk_list(
     engine: &dyn Engine,
     list: List,
@@ -71,7 +71,7 @@ fn walk_list(
     let unknown = [prefix.as_slice(), &list.sort(UNKNOWN_TIME).to_be_bytes()].concat();
     let (end, unknown_end) = (keys::after_prefix(&prefix), keys::after_prefix(&unknown));
     let all = [(prefix, unknown.clone()), (unknown_end.clone(), end), (unknown.clone(), unknown_end)];
-    // Where the page before ended among the unknown ones, only those are left.
+    // If the previous page ended among the entries with an unknown time, only such entries are left.
     let passed = if after.is_some_and(|after| after.starts_with(&unknown)) { 2 } else { 0 };
     for (from, until) in all.into_iter().skip(passed) {
         let from = match after {
@@ -88,13 +88,13 @@ fn walk_list(
     Ok(())
 }
 
-/// Which of the two a reader at `at` sees.
+/// The version that a reader at a revision sees.
 enum Seen {
-    /// Nothing had come yet.
+    /// None: the record was created later.
     Nothing,
-    /// The version that stands now.
+    /// The current version.
     Current,
-    /// An older one.
+    /// An older version.
     Older,
 }
 
@@ -108,7 +108,7 @@ fn seen(stored: &Stored, at: Revision) -> Seen {
     }
 }
 
-/// Opens a value and reads it.
+/// Opens a value and decodes it.
 pub(crate) fn read<T>(
     value: &[u8],
     what: &str,
@@ -130,7 +130,7 @@ fn wrong_kind(what: &str) -> StoreError {
     }
 }
 
-/// Returns the id that stands under a key, for the kinds whose values hold it.
+/// Returns the id that is stored under a key, for the kinds whose values contain it.
 pub(crate) fn stored_id(engine: &dyn Engine, kind: u8, id: Id16) -> Result<Option<String>, StoreError> {
     if !matches!(kind, keys::MEMORY | keys::CONVERSATION | keys::RELATION) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What the store hands out.
+//! The records that the store returns.
 
 use satchel_pam::{
     conversation::ConversationHeader, embedding::Embedding, memory::Memory, relation::Relation,
@@ -12,13 +12,13 @@ use crate::{
 /// A version of a memory.
 #[derive(Clone, Debug)]
 pub struct MemoryRecord {
-    /// The memory as PAM has it.
+    /// The memory in PAM form.
     pub memory: Memory,
-    /// Whether it was taken out of what is shown.
+    /// Whether it is hidden.
     pub withdrawn: bool,
-    /// From 1.
+    /// The version number, from 1.
     pub version: u32,
-    /// The revision in which the memory first came.
+    /// The revision that created the memory.
     pub created_revision: Revision,
     /// The revision that wrote this version.
     pub revision: Revision,
@@ -29,11 +29,11 @@ pub struct MemoryRecord {
 /// A version of a relation.
 #[derive(Clone, Debug)]
 pub struct RelationRecord {
-    /// The relation as PAM has it.
+    /// The relation in PAM form.
     pub relation: Relation,
-    /// Whether it was taken back.
+    /// Whether it was withdrawn.
     pub withdrawn: bool,
-    /// The revision in which the relation first came.
+    /// The revision that created the relation.
     pub created_revision: Revision,
     /// The revision that wrote this version.
     pub revision: Revision,
@@ -44,21 +44,21 @@ pub struct RelationRecord {
 /// A version of a conversation, without the bodies of its messages.
 #[derive(Clone, Debug)]
 pub struct ConversationRecord {
-    /// Everything but the messages.
+    /// Everything except the messages.
     pub header: ConversationHeader,
-    /// Whether it was taken out of what is shown.
+    /// Whether it is hidden.
     pub withdrawn: bool,
-    /// The leaf that the person last saw.
+    /// The leaf that the user saw last.
     pub current: Option<String>,
-    /// What the writer kept with the record ([`crate::ConversationWrite::opaque`]).
+    /// The bytes that the writer stored with the record ([`crate::ConversationWrite::opaque`]).
     pub opaque: Vec<u8>,
     /// The messages in order.
     pub heads: Vec<MessageHead>,
-    /// Where the body of each head is, in the same order.
+    /// The place of each head's body, in the same order.
     pub places: Vec<BodyPlace>,
-    /// From 1.
+    /// The version number, from 1.
     pub version: u32,
-    /// The revision in which the conversation first came.
+    /// The revision that created the conversation.
     pub created_revision: Revision,
     /// The revision that wrote this version.
     pub revision: Revision,
@@ -66,7 +66,7 @@ pub struct ConversationRecord {
     pub origin: Origin,
 }
 
-/// Where the body of a message lies in the journal.
+/// The place of a message's body in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BodyPlace {
     pub(crate) segment: u32,
@@ -83,12 +83,12 @@ impl BodyPlace {
     }
 }
 
-/// A line of the list of conversations.
+/// A row of the list of conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationSummary {
     /// PAM id.
     pub id: String,
-    /// The title as it stood.
+    /// The title of this version.
     pub title: Option<String>,
     /// `provider.name`.
     pub platform: String,
@@ -96,11 +96,11 @@ pub struct ConversationSummary {
     pub account: Option<String>,
     /// Microseconds since the Unix epoch.
     pub created_at_micros: i64,
-    /// Microseconds since the Unix epoch; the creation where there is no update.
+    /// Microseconds since the Unix epoch; the creation time if there was no update.
     pub updated_at_micros: i64,
-    /// All nodes, hidden ones too.
+    /// The number of all messages, including hidden ones.
     pub messages: u32,
-    /// Whether the person archived it.
+    /// Whether the user archived it.
     pub archived: bool,
     /// PAM tags.
     pub tags: Vec<String>,
@@ -108,10 +108,10 @@ pub struct ConversationSummary {
     pub revision: Revision,
 }
 
-/// A vector and when it was written.
+/// A vector and the revision that wrote it.
 #[derive(Clone, Debug)]
 pub struct EmbeddingRecord {
-    /// The embedding as PAM has it.
+    /// The embedding in PAM form.
     pub embedding: Embedding,
     /// The revision that wrote it.
     pub revision: Revision,
@@ -128,7 +128,7 @@ pub struct EvidenceRecord {
     pub origin: Origin,
 }
 
-/// What a change in the feed is about.
+/// The kind of record that a change in the feed affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
@@ -142,29 +142,29 @@ pub enum ChangeKind {
     Embedding,
 }
 
-/// What happened to it.
+/// The operation of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ChangeOp {
-    /// It came.
+    /// The record was created.
     Created,
-    /// It has a new version.
+    /// The record has a new version.
     Updated,
-    /// It was taken back.
+    /// The record was withdrawn.
     Withdrawn,
 }
 
-/// A place in the feed; reading goes on after it.
+/// A position in the feed; reading continues after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChangePosition {
     /// The revision.
     pub revision: Revision,
-    /// The number of the change inside it, from 0.
+    /// The number of the change within the revision, from 0.
     pub n: u32,
 }
 
 impl ChangePosition {
-    /// All of `revision` has been seen.
+    /// Returns the position after all changes of `revision`.
     #[must_use]
     pub const fn after(revision: Revision) -> Self {
         Self { revision, n: u32::MAX }
@@ -174,14 +174,14 @@ impl ChangePosition {
 /// One change of one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeLogEntry {
-    /// Where it stands.
+    /// The position in the feed.
     pub position: ChangePosition,
-    /// What it is about.
+    /// The kind of the record.
     pub kind: ChangeKind,
-    /// What happened.
+    /// The operation.
     pub op: ChangeOp,
     /// PAM id.
     pub id: String,
-    /// The revision of the version before it; [`Revision::ZERO`] if there was none.
+    /// The revision of the previous version; [`Revision::ZERO`] if there was none.
     pub previous: Revision,
 }

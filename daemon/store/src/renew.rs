@@ -1,5 +1,5 @@
-//! Gives a journal that was restored an id of its own: its revisions go another way from here on, and must not be compared with
-//! those of the store that it was copied from.
+//! Gives a restored journal an id of its own. From the restore on its revisions diverge from those of the original store, and
+//! must not be compared with them.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -19,12 +19,12 @@ use crate::{
     report::{CheckProgress, Damage},
 };
 
-/// Writes the journal of the store in `dir`, which no process has open, anew under a new id, and returns that. All places stay as
-/// they are, and so do payloads, sealed or not; every frame is checked on the way.
+/// Rewrites the journal of the store in `dir`, which no process may have open, under a new id, and returns that id. All places
+/// and payloads, sealed or not, stay the same. Every frame is checked on the way.
 ///
 /// # Errors
-/// [`StoreError::DamagedJournal`] if a byte is not as it was written, or the journal does not end with a whole commit; what the
-/// file system refuses. The old journal stands then.
+/// [`StoreError::DamagedJournal`] if a byte is damaged, or if the journal does not end with a whole commit; any error of the file
+/// system. The old journal stays in that case.
 pub fn renew(
     dir: &Path,
     seal: Option<&Seal>,

@@ -1,4 +1,4 @@
-//! What the store says about itself: on open, in checks, in numbers.
+//! The reports of the store: events during open, results of checks, statistics.
 
 use std::{
     collections::BTreeMap,
@@ -9,30 +9,30 @@ use std::{
 
 use crate::revision::Revision;
 
-/// What happens while a store is opened, so that a long start can say why.
+/// An event during the opening of a store, so that a long start can be explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenEvent {
-    /// The engine is behind the journal; the rest is applied again.
+    /// The engine is behind the journal; the missing commits are applied.
     Replaying {
         /// The last revision that the engine holds.
         from: Revision,
     },
-    /// The engine is set aside and built again from the journal.
+    /// The engine is set aside and rebuilt from the journal.
     Rebuilding {
-        /// Why it is not trusted.
+        /// The reason why it is not trusted.
         reason: String,
     },
-    /// A rebuild or replay goes on.
+    /// The progress of a rebuild or replay.
     Progress {
-        /// Bytes of the journal that are done.
+        /// Bytes of the journal that are processed.
         done: u64,
         /// Bytes of the journal in all.
         total: u64,
     },
-    /// The unfinished end of the journal was cut; nothing in it had been acknowledged.
+    /// The unfinished end of the journal was truncated; nothing in it had been acknowledged.
     TailCut {
-        /// How many bytes.
+        /// The number of bytes that were removed.
         bytes: u64,
     },
     /// The journal is damaged; the store is read-only.
@@ -44,23 +44,23 @@ pub enum OpenEvent {
     },
 }
 
-/// A place in the journal that no longer reads as it was written.
+/// A place in the journal whose bytes are no longer as they were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The segment's file.
     pub file: PathBuf,
-    /// First byte.
+    /// Offset of the first damaged byte.
     pub offset: u64,
-    /// How many bytes; 0 where a frame is whole but does not belong.
+    /// The number of bytes; 0 if a frame is whole but does not belong there.
     pub length: u64,
-    /// Revisions of which something is lost; empty where only ledger entries or nothing at all is touched.
+    /// Revisions of which something is lost; empty if only ledger entries or nothing at all is affected.
     pub revisions: Vec<RangeInclusive<u64>>,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
 impl Damage {
-    /// Damage that touches no revision as far as is known.
+    /// Returns damage that is not known to affect any revision.
     pub(crate) fn new(file: &Path, offset: u64, length: u64, problem: &str) -> Self {
         Self { file: file.to_owned(), offset, length, revisions: Vec::new(), problem: problem.to_owned() }
     }
@@ -88,21 +88,21 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Whether the store takes writes.
+/// Whether the store accepts writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Health {
-    /// It does.
+    /// The store accepts writes.
     Good,
-    /// The journal is damaged; what is left can be read.
+    /// The journal is damaged; the undamaged part can be read.
     Damaged(Vec<Damage>),
     /// An fsync or the engine failed; nothing is written until a restart.
     Stopped(String),
-    /// It was opened to be read, as its disk takes nothing, and why.
+    /// The store was opened read-only because its disk accepts no writes, with the reason.
     ReadOnly(String),
 }
 
-/// A digest of all shown records; equal content gives equal digests, whatever the commits that led there.
+/// A digest of all shown records. Equal content gives equal digests, regardless of the commits that produced it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateDigest(pub(crate) [u64; 4]);
 
@@ -112,24 +112,24 @@ impl fmt::Display for StateDigest {
     }
 }
 
-/// Numbers about the store.
+/// Statistics of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// All memories, whatever their status.
     pub memories: u64,
-    /// By PAM type.
+    /// Memories by PAM type.
     pub memories_by_type: BTreeMap<String, u64>,
-    /// By PAM status.
+    /// Memories by PAM status.
     pub memories_by_status: BTreeMap<String, u64>,
-    /// By `provenance.platform`.
+    /// Memories by `provenance.platform`.
     pub memories_by_platform: BTreeMap<String, u64>,
     /// All conversations.
     pub conversations: u64,
-    /// By `provider.name`.
+    /// Conversations by `provider.name`.
     pub conversations_by_platform: BTreeMap<String, u64>,
-    /// All messages, hidden ones too.
+    /// All messages, including hidden ones.
     pub messages: u64,
-    /// Relations that stand.
+    /// Relations that are not withdrawn.
     pub relations: u64,
     /// Vectors.
     pub embeddings: u64,
@@ -143,7 +143,7 @@ pub struct Stats {
     pub blob_bytes: u64,
 }
 
-/// How far a check has come.
+/// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckProgress {
     /// Bytes read.
@@ -152,7 +152,7 @@ pub struct CheckProgress {
     pub total: u64,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Frames of the journal that were read.
@@ -161,16 +161,16 @@ pub struct CheckReport {
     pub records: u64,
     /// Blobs that were hashed.
     pub blobs: u64,
-    /// Places of the journal that do not check.
+    /// Damaged places of the journal.
     pub damage: Vec<Damage>,
-    /// Records of the engine that differ from the journal; a rebuild mends them.
+    /// Records of the engine that differ from the journal; a rebuild repairs them.
     pub engine_problems: Vec<String>,
-    /// Blobs whose bytes do not fit their name.
+    /// Blobs whose bytes do not match their name.
     pub blob_problems: Vec<String>,
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Returns whether nothing is wrong.
     #[must_use]
     pub fn clean(&self) -> bool {
         self.damage.is_empty() && self.engine_problems.is_empty() && self.blob_problems.is_empty()

@@ -1,10 +1,10 @@
-//! The spine of the store: one number that each commit raises.
+//! The revision of the store: one number that commits raise.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How many commits the store has seen; 0 is the empty store.
+/// The number of commits that raised the revision so far; 0 is the empty store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Revision(u64);
@@ -13,7 +13,7 @@ impl Revision {
     /// The empty store.
     pub const ZERO: Self = Self(0);
 
-    /// Takes a revision that came from a page token or a client.
+    /// Makes a revision from the number in a page token or a client's request.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)

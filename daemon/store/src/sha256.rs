@@ -1,26 +1,27 @@
-//! SHA-256 of what is long: as much as an import reads, and again as much as it writes.
+//! SHA-256 for large amounts of data: an import hashes everything that it reads, and as much again when it writes.
 //!
-//! In assembly, which is a third faster than compiled code on processors without instructions for it and as fast on others.
+//! The implementation is in assembly, which is a third faster than compiled code on processors without SHA instructions, and as
+//! fast on others.
 
 use ring::digest::{Context, SHA256};
 
-/// A digest in the making.
+/// A digest that is being computed.
 #[derive(Clone)]
 pub struct Sha256(Context);
 
 impl Sha256 {
-    /// Of nothing yet.
+    /// Starts with no bytes.
     #[must_use]
     pub fn new() -> Self {
         Self(Context::new(&SHA256))
     }
 
-    /// Takes more bytes.
+    /// Adds more bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The digest of all bytes that were taken.
+    /// Returns the digest of all bytes that were added.
     #[must_use]
     pub fn finish(self) -> [u8; 32] {
         let mut digest = [0; 32];
@@ -29,7 +30,7 @@ impl Sha256 {
         digest
     }
 
-    /// The digest of `bytes`.
+    /// Returns the digest of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> [u8; 32] {
         let mut hasher = Self::new();

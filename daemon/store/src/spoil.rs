@@ -1,4 +1,4 @@
-//! Damage that only a check finds, for tests of what looks for it; no program is built with it.
+//! Makes damage that only a check finds, for tests of the checks. Released programs do not contain it.
 
 use crate::{
     engine::{self, Changes},
@@ -8,10 +8,10 @@ use crate::{
 };
 
 impl Store {
-    /// Takes the first memory out of the database behind the journal's back.
+    /// Removes the first memory from the database without the journal knowing.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// Any error of the engine.
     pub fn spoil(&self) -> Result<(), StoreError> {
         let mut first = None;
         engine::walk::<StoreError>(self.engine(), &[keys::MEMORY], None, |key, _| {

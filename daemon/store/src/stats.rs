@@ -1,4 +1,4 @@
-//! Numbers about the store, from sums that each commit keeps up to date.
+//! Statistics of the store, from counters that each commit updates.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -10,10 +10,10 @@ use crate::{
 };
 
 impl Store {
-    /// Returns counts and sizes. Counts cost nothing; blobs are listed.
+    /// Returns counts and sizes. The counts are free; for the sizes the files of the journal and the blobs are listed.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// Any error of the file system.
     pub fn stats(&self) -> Result<Stats, StoreError> {
         let mut stats = self.while_quiet(counts);
         stats.engine_bytes = self.engine().size();
@@ -56,7 +56,7 @@ fn size(path: &Path) -> io::Result<u64> {
         };
         for entry in entries {
             let entry = entry?;
-            // A file that goes while we look has no size.
+            // A file that is removed meanwhile has no size.
             let Ok(about) = entry.metadata() else { continue };
             if about.is_dir() {
                 folders.push(entry.path());

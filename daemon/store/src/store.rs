@@ -1,4 +1,4 @@
-//! The store: one door in, reads at a revision out.
+//! The store: a single entry for writes, and reads at a revision.
 
 mod commit;
 mod mend;
@@ -31,17 +31,18 @@ use crate::{
     revision::Revision,
 };
 
-/// How a store is opened.
+/// The options for opening a store.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Bytes of the engine's page cache.
     pub cache_bytes: u64,
-    /// What changes when the machine starts anew, the kernel's boot id by default. After a kill it tells a live page cache from a
-    /// power loss. None: a store that was not closed is rebuilt.
+    /// An id that changes when the machine reboots, by default the kernel's boot id. After a store was not closed, it tells a
+    /// killed process, whose writes are still in the page cache, from a power loss. `None`: a store that was not closed is
+    /// rebuilt.
     pub boot_id: Option<String>,
-    /// Set the engine aside and build it from the journal, whatever its state.
+    /// Whether to set the engine aside and rebuild it from the journal, whatever its state.
     pub rebuild: bool,
-    /// What an encrypted store is sealed with.
+    /// The seal of an encrypted store.
     pub seal: Option<Seal>,
 }
 
@@ -57,7 +58,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// An open store. Clones share it; the last one that goes closes it.
+/// An open store. Clones share it; it is closed when the last one is dropped.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -69,36 +70,37 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// Fields are dropped in this order: writer and engine first, then the note on how they were left, then the lock.
+/// The shared state of a store. Fields are dropped in this order: writer and engine first, then `closing`, which writes
+/// `db.state`, then the lock.
 pub(crate) struct Inner {
     dir: PathBuf,
     /// The revision that readers see.
     revision: AtomicU64,
-    /// Guards what the store says about itself.
+    /// Guards the health of the store.
     health: Mutex<Health>,
-    /// Guards the one writer.
+    /// Guards the single writer.
     writer: Mutex<WriteSide>,
     engine: Switch,
     reader: Reader,
     new_blobs: NewBlobs,
     closing: Closing,
-    /// Held by the one check that sums up the records.
+    /// Held by the check that sums up the records; only one runs at a time.
     checking: Mutex<()>,
     headroom: u64,
-    /// Whether somebody may be reading while something is committed.
+    /// Whether other threads may be reading during a commit.
     readers: AtomicBool,
     _lock: Option<fs::File>,
 }
 
-/// The one writer.
+/// The single writer.
 pub(crate) struct WriteSide {
     journal: Writer,
     applier: Applier,
     /// Whether anything was written since the last seal.
     dirty: bool,
-    /// The engine is in memory, as the disk took nothing when the other one wanted to write.
+    /// Whether the engine is in memory, because the disk accepted no writes of the other one.
     standing_in: bool,
-    /// The store was opened to read it.
+    /// Whether the store was opened for reading only.
     reading: bool,
     payload: Vec<u8>,
 }
@@ -108,21 +110,22 @@ impl WriteSide {
         Self { journal, applier, dirty: false, standing_in: false, reading: false, payload: Vec::new() }
     }
 
-    /// Of a store that is opened to read it, with an engine in memory.
+    /// Makes the writer of a store that is opened for reading only, with an engine in memory.
     pub(crate) fn to_read(journal: Writer, applier: Applier) -> Self {
         Self { standing_in: true, reading: true, ..Self::new(journal, applier) }
     }
 }
 
 impl Store {
-    /// Opens the store in `dir`, or makes one there. Holds the folder's lock until the last clone goes.
+    /// Opens the store in `dir`, or creates one there. Holds the folder's lock until the last clone is dropped.
     ///
-    /// The journal's unfinished tail is cut, an engine that is behind or not to be trusted is brought up to date, and `report` is told.
-    /// A damaged journal does not fail the call: the store is read-only then, see [`Store::health`].
+    /// Truncates an unfinished tail of the journal, brings an engine that is behind or not trusted up to date, and reports this
+    /// to `report`. A damaged journal does not make the call fail: the store is then read-only, see [`Store::health`].
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if another process has it, [`StoreError::NewerFormat`] if a newer program wrote it,
-    /// [`StoreError::DamagedJournal`] if no segment is readable or the journal of a database that is there is gone, and what the file system refuses.
+    /// [`StoreError::Locked`] if another process has the store open, [`StoreError::NewerFormat`] if a newer program wrote it,
+    /// [`StoreError::DamagedJournal`] if no segment is readable or if there is a database but its journal is missing; any error
+    /// of the file system.
     pub fn open(
         dir: &Path,
         options: OpenOptions,
@@ -141,13 +144,13 @@ impl Store {
         Ok(Self::of(open::open(dir, options, ground, report)?))
     }
 
-    /// Opens the store in `dir` to read it; nothing is written to its disk, which may be full or take nothing at all. `reason`: why,
-    /// for who wants to write.
+    /// Opens the store in `dir` for reading only. Nothing is written to its disk, which may be full or accept no writes at all.
+    /// `reason` explains this to callers that try to write.
     ///
     /// The database is built in memory, from the journal.
     ///
     /// # Errors
-    /// As [`Store::open`]; and where there is no store.
+    /// The errors of [`Store::open`]; also an error if there is no store.
     pub fn open_to_read(
         dir: &Path,
         options: OpenOptions,
@@ -167,32 +170,33 @@ impl Store {
         Self { inner }
     }
 
-    /// Commits one batch. Durable when it returns: the journal's fsync is the commit point.
+    /// Commits one batch. Durable when this returns: the journal's fsync is the commit point.
     ///
-    /// Returns the revision of the commit; the one that stood before if the batch holds only evidence and ledger entries.
+    /// Returns the revision of the commit, or the previous one if the batch contains only evidence and ledger entries.
     ///
     /// # Errors
-    /// Nothing is written, except with [`StoreError::Engine`]: then the commit is in the journal and shows after a restart.
+    /// Nothing is written, except with [`StoreError::Engine`]: the commit is then in the journal and becomes visible after a
+    /// restart.
     pub fn commit(&self, batch: Batch) -> Result<Revision, StoreError> {
         let revisions = self.commit_group(vec![batch])?;
         Ok(revisions.last().copied().unwrap_or_else(|| self.revision()))
     }
 
-    /// Commits several batches, each a revision of its own, with one fsync. All are durable when it returns.
+    /// Commits several batches, each with a revision of its own, with one fsync. All are durable when this returns.
     ///
-    /// A batch that touches what an earlier one of the same call touched waits for its fsync, so on an error the batches before it may
-    /// have been committed; [`Store::revision`] tells.
+    /// If a batch changes a record that an earlier batch of the same call changed, the earlier batches are fsynced first. So
+    /// after an error the batches before it may have been committed; [`Store::revision`] shows this.
     ///
     /// # Errors
-    /// As [`Store::commit`].
+    /// The errors of [`Store::commit`].
     pub fn commit_group(&self, batches: Vec<Batch>) -> Result<Vec<Revision>, StoreError> {
         self.inner.commit_group(batches, Durability::Now)
     }
 
-    /// Puts one ledger entry. Raises no revision.
+    /// Puts one ledger entry. Does not raise the revision.
     ///
     /// # Errors
-    /// As [`Store::commit`].
+    /// The errors of [`Store::commit`].
     pub fn put_ledger(&self, write: LedgerWrite, durability: Durability) -> Result<(), StoreError> {
         let batch = Batch { changes: vec![crate::change::Change::Ledger(write)], ..Batch::default() };
         self.inner.commit_group(vec![batch], durability).map(|_| ())
@@ -204,19 +208,19 @@ impl Store {
         Revision::new(self.inner.revision.load(Ordering::Acquire))
     }
 
-    /// Returns the id that all of this store's journal carries; revisions of different stores do not compare.
+    /// Returns the id in all segments of this store's journal. Revisions of different stores cannot be compared.
     #[must_use]
     pub fn store_id(&self) -> Uuid {
         Uuid::from_bytes(self.inner.reader.home().store_id)
     }
 
-    /// Whether the store was opened to read it, as nothing can be written where it lies.
+    /// Returns whether the store was opened for reading only, because its location accepts no writes.
     #[must_use]
     pub fn is_open_to_read(&self) -> bool {
         self.inner.writer().reading
     }
 
-    /// Whether the store takes writes.
+    /// Returns whether the store accepts writes.
     #[must_use]
     pub fn health(&self) -> Health {
         self.inner.look_at_damage();
@@ -229,17 +233,17 @@ impl Store {
         self.inner.writer().applier.meta().digest
     }
 
-    /// Seals the journal and flushes the engine. The store is closed when the last clone is gone; dropping does the same and
-    /// logs what goes wrong.
+    /// Seals the journal and flushes the engine. The store is closed when the last clone is dropped. Dropping without this call
+    /// does the same, and logs errors instead of returning them.
     ///
     /// # Errors
-    /// What the file system refuses, but for a lack of room. Nothing committed is lost by that.
+    /// Any error of the file system, except lack of space. Nothing committed is lost by such an error.
     pub fn close(self) -> Result<(), StoreError> {
         let sealed = self.inner.seal();
         drop(self);
         satchel_failpoints::reached("store closed");
         match sealed {
-            // All that was confirmed is in the journal; the next start takes a little longer.
+            // Everything that was confirmed is in the journal; the next start only takes a little longer.
             Err(error) if error.unwritable() => {
                 tracing::warn!(%error, "the store is not closed cleanly");
                 Ok(())
@@ -266,23 +270,23 @@ impl Store {
         &self.inner.dir
     }
 
-    /// Lets nobody write while `look` runs; it gets the engine's own account of itself.
+    /// Runs `look` with the engine's meta record while nothing can be written.
     pub(crate) fn while_quiet<T>(&self, look: impl FnOnce(&crate::value::Meta) -> T) -> T {
         look(self.inner.writer().applier.meta())
     }
 
-    /// Lets nobody write while `work` runs.
+    /// Runs `work` while nothing else can be written.
     pub(crate) fn with_applier<T>(&self, work: impl FnOnce(&mut Applier) -> T) -> T {
         work(&mut self.inner.writer().applier)
     }
 
-    /// Takes damage of the journal into account that was found while the store is open: nothing is written from now on, here or after
-    /// the next start, until it is gone.
+    /// Records damage to the journal that was found while the store is open. From now on, and after later starts, nothing is
+    /// written until the damage is repaired.
     pub(crate) fn found_damage(&self, damage: &[Damage]) {
         self.inner.found_damage(damage);
     }
 
-    /// Stops writing if an error outside a commit leaves no other way.
+    /// Stops writing if an error outside a commit requires it.
     pub(crate) fn note(&self, error: &StoreError) {
         self.inner.note_failure(error, &mut self.inner.writer());
     }
@@ -333,7 +337,7 @@ impl Inner {
         }
     }
 
-    /// Whether a read met damage since the last look.
+    /// Records damage that a read has found since the last call.
     pub(crate) fn look_at_damage(&self) {
         let good = *self.health() == Health::Good;
         if good && let Some(damage) = self.reader.met() {
@@ -345,7 +349,8 @@ impl Inner {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After a panic in a commit nobody knows how much of it was written: a second one could take its revision again.
+    /// Locks the writer. After a panic in a commit it is unknown how much of the commit was written, and another commit could use
+    /// the same revision again, so the journal is stopped.
     fn writer(&self) -> MutexGuard<'_, WriteSide> {
         self.writer.lock().unwrap_or_else(|poisoned| {
             let mut writer = poisoned.into_inner();
@@ -359,7 +364,8 @@ impl Inner {
         let writer = &mut *guard;
         if writer.journal.stopped().is_none() && writer.dirty {
             let revision = writer.applier.meta().revision;
-            // Apart from the rest: before a group has begun there is none to take back but the last one that was acknowledged.
+            // Separate from the calls below: if `begin` fails, no group has begun, and an undo would remove the last acknowledged
+            // one.
             writer.journal.begin(revision)?;
             let sealed = writer.journal.frame(Kind::Seal, &[], revision).and_then(|_| writer.journal.sync());
             if let Err(error) = sealed {
@@ -387,7 +393,7 @@ impl Drop for Inner {
             Ok(()) => {
                 let writer = self.writer();
                 if writer.standing_in {
-                    // The database on the disk is behind; the note on it says that it is open, and so the next start finds it.
+                    // The database on disk is behind. Its `db.state` says `open`, so the next start brings it up to date.
                     return;
                 }
                 let meta = writer.applier.meta();

@@ -1,4 +1,5 @@
-//! Lets a store that was built beside another take its place, piece by piece. It can be cut off at any point and goes on.
+//! Replaces a store with another one that was built beside it, piece by piece. The replacement can be interrupted at any point
+//! and is resumed.
 
 use std::{
     collections::BTreeSet,
@@ -13,18 +14,19 @@ use crate::{
     keep::KEPT,
 };
 
-/// In a folder that waits: the files, named from the data directory, one a line, that go with the old store.
+/// The file in a staged folder that lists, one per line and relative to the data directory, the files that are erased with the
+/// old store.
 pub(crate) const GOES: &str = "goes";
 
-/// Makes sure that a replacement of `pieces`, with which the files of `more` go, would come to its end: what is erased lies in the data
-/// directory itself, and may be overwritten. Looked at while the old store still stands.
+/// Checks that a replacement of `pieces`, with which the files in `more` are erased, can be completed: everything that is erased
+/// is in the data directory itself and may be overwritten. Called while the old store is still complete.
 pub(crate) fn replaceable(dir: &Path, pieces: &[&str], more: &[PathBuf]) -> Result<(), StoreError> {
     writable(dir)?;
     let aside = leftovers(dir).map_err(StoreError::io("list", dir))?;
     for path in pieces.iter().map(|name| dir.join(name)).chain(aside) {
         erasable(&path)?;
     }
-    // The same rule for all that holds content, whether something of it goes this time or not.
+    // The same rule applies to everything that contains content, whether some of it is erased this time or not.
     no_link(&dir.join("blobs"))?;
     for path in more {
         if let Some(folder) = path.parent() {
@@ -36,14 +38,15 @@ pub(crate) fn replaceable(dir: &Path, pieces: &[&str], more: &[PathBuf]) -> Resu
     Ok(())
 }
 
-/// Makes sure that there is room for `needed` bytes more.
+/// Checks that there is room for `needed` more bytes.
 pub(crate) fn room(dir: &Path, needed: u64, disk: &dyn Disk) -> Result<(), StoreError> {
     let free = disk.free(dir);
     if free < needed { Err(StoreError::NoRoom { dir: dir.to_owned(), needed, free }) } else { Ok(()) }
 }
 
-/// Makes up to `most` steps of the replacement of `pieces` by those in the folder `stage`; true if there are no more. Each step can
-/// be cut off and made again. The order of the pieces does not matter: nothing opens the store before all is done.
+/// Performs up to `most` steps of the replacement of `pieces` by those in the folder `stage`. Returns true if none are left. Each
+/// step can be interrupted and repeated. The order of the pieces does not matter, because nothing opens the store before all are
+/// replaced.
 pub(crate) fn replace_some(
     dir: &Path,
     stage: &str,
@@ -65,7 +68,8 @@ pub(crate) fn replace_some(
         let (from, to) = (stage.join(name), dir.join(name));
         match from.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // Whether it has moved already is not known then, and what is left of it would be erased below.
+            // It is then unknown whether the piece was moved already, and anything left of it in the staged folder would be
+            // erased below.
             Err(error) => return Err(StoreError::io("look at", &from)(error)),
             Ok(_) => {}
         }
@@ -82,7 +86,7 @@ pub(crate) fn replace_some(
             return Ok(false);
         }
     }
-    // What says that they go must not go before they have.
+    // The list of the files to erase must not be removed before they are.
     let done = step(&mut || {
         sync_folders(&gone)?;
         satchel_failpoints::reached("gone synced");
@@ -94,10 +98,10 @@ pub(crate) fn replace_some(
     Ok(done)
 }
 
-/// Makes durable that files went.
+/// Makes the removal of files durable.
 fn sync_folders(gone: &[PathBuf]) -> Result<(), StoreError> {
     let folders: BTreeSet<&Path> = gone.iter().filter_map(|path| path.parent()).collect();
-    // One that is not there never held any.
+    // A folder that does not exist never contained any.
     for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
         OsDisk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
     }
@@ -109,7 +113,7 @@ fn take_place(from: &Path, to: &Path, dir: &Path) -> Result<(), StoreError> {
     OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))
 }
 
-/// What the folder that waits says has to go.
+/// Returns the files that the staged folder lists for erasure.
 fn goes(dir: &Path, stage: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let path = stage.join(GOES);
     match fs::read_to_string(&path) {
@@ -119,7 +123,7 @@ fn goes(dir: &Path, stage: &Path) -> Result<Vec<PathBuf>, StoreError> {
     }
 }
 
-/// Databases that were set aside, and a note that was not finished.
+/// Returns databases that were set aside, and an unfinished `db.state`.
 fn leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {

@@ -1,4 +1,4 @@
-//! Behaviour of the whole store, against a model, through crashes and damage.
+//! Behaviour of the whole store: against a model, and after crashes and damage.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 #![expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers off dice")]
 
@@ -29,7 +29,7 @@ mod switch;
 mod unread;
 mod world;
 
-/// How many rounds a fault test makes: `few`, or as many times more as `SATCHEL_FAULT_ROUNDS` says.
+/// Returns the number of rounds of a fault test: `few`, multiplied by `SATCHEL_FAULT_ROUNDS` if it is set.
 fn rounds(few: u64) -> u64 {
     let times = std::env::var("SATCHEL_FAULT_ROUNDS").ok().and_then(|times| times.parse::<u64>().ok());
     few * times.unwrap_or(1)

@@ -1,4 +1,4 @@
-//! Engine values: the envelope around each, and the records inside.
+//! Engine values: the envelope around each value, and the records inside.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::{
     report::StateDigest,
 };
 
-/// Version of keys and values; another one in the database means that it is built again.
+/// Version of keys and values. If the database has another one, it is rebuilt.
 pub(crate) const SCHEMA: u16 = 4;
-/// Longest text kept in a value; longer ones are read from the journal, so that values stay under 64 KiB.
+/// Maximum length of a text that is stored in a value. Longer ones are read from the journal, so that values stay under 64 KiB.
 pub(crate) const INLINE: usize = 32 << 10;
 pub(crate) const ENVELOPE: u8 = 1;
 
-/// What a plain value begins with: version 1, key id 0.
+/// The first bytes of a plain value: version 1, key id 0.
 pub(crate) const PLAIN: [u8; 3] = [ENVELOPE, 0, 0];
 
 /// Begins a plain value.
@@ -38,19 +38,19 @@ pub(crate) fn open<'a>(value: &'a [u8], what: &dyn Fn() -> String) -> Result<Tak
     }
 }
 
-/// What every record carries.
+/// The fields that every record has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) created: u64,
     pub(crate) revision: u64,
-    /// Revision of the version before; 0 if there was none.
+    /// Revision of the previous version; 0 if there was none.
     pub(crate) previous: u64,
     pub(crate) version: u32,
-    /// Revision of the oldest version that still stands in lists.
+    /// Revision of the oldest version that is still in lists.
     pub(crate) listed: u64,
     pub(crate) place: Place,
     pub(crate) origin: Origin,
-    /// Its share in the state digest.
+    /// The record's share in the state digest.
     pub(crate) share: [u8; 32],
 }
 
@@ -81,7 +81,7 @@ impl Stored {
     }
 }
 
-/// `20`
+/// The value of `20`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryValue {
     pub(crate) id: String,
@@ -114,7 +114,7 @@ impl MemoryValue {
     }
 }
 
-/// `10`
+/// The value of `10`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConversationValue {
     pub(crate) withdrawn: bool,
@@ -156,7 +156,7 @@ impl ConversationValue {
     }
 }
 
-/// `30`
+/// The value of `30`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelationValue {
     pub(crate) stored: Stored,
@@ -186,7 +186,7 @@ impl RelationValue {
     }
 }
 
-/// `23` and, with the id of the memory and the model before it, `21`.
+/// The value of `23`, and of `21`, whose key contains the memory and the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlainValue {
     pub(crate) stored: Stored,
@@ -194,7 +194,7 @@ pub(crate) struct PlainValue {
 }
 
 impl PlainValue {
-    /// Of an embedding: whether it is not shown. The bytes of one that is shown are in the journal.
+    /// For an embedding, returns whether it is hidden. The bytes of one that is shown are in the journal.
     pub(crate) fn withdrawn_embedding(&self) -> bool {
         self.bytes.is_some()
     }
@@ -211,7 +211,7 @@ impl PlainValue {
     }
 }
 
-/// `60` and `62`; issues have neither id nor time.
+/// The value of `60`, `62` and `63`. Issues have neither id nor time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LedgerValue {
     pub(crate) id: String,
@@ -240,14 +240,14 @@ impl LedgerValue {
     }
 }
 
-/// `12`, `22`, `33`: an older version.
+/// The value of `12`, `22` and `33`: an older version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OldVersion {
     pub(crate) version: u32,
     pub(crate) place: Place,
-    /// When the commit was made that replaced it; microseconds since the Unix epoch.
+    /// The time of the commit that replaced it; microseconds since the Unix epoch.
     pub(crate) ended_at: i64,
-    /// The keys of its entries in lists; none once they are dropped.
+    /// The keys of its list entries; empty once they are dropped.
     pub(crate) entries: Vec<Vec<u8>>,
 }
 
@@ -272,7 +272,7 @@ impl OldVersion {
     }
 }
 
-/// `40`: an entry of a list. `end` 0: it holds still.
+/// Encodes a value of `40`: an entry of a list. If `end` is 0, the entry is still valid.
 pub(crate) fn list_entry(end: u64, content: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = plain();
     out.put_u64(end);
@@ -280,21 +280,21 @@ pub(crate) fn list_entry(end: u64, content: impl FnOnce(&mut Vec<u8>)) -> Vec<u8
     out
 }
 
-/// `01 61`: how far the engine is, and sums over what it holds.
+/// The value of `01 61`: how far the engine has applied the journal, and sums over its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) store_id: [u8; 16],
     /// The last whole commit.
     pub(crate) revision: u64,
-    /// Up to here the journal is applied without a gap…
+    /// The position up to which the journal is applied without a gap.
     pub(crate) position: Position,
-    /// …and this was the revision there; behind `revision` only while the journal is damaged.
+    /// The revision at that position. It is behind `revision` only while the journal is damaged.
     pub(crate) position_revision: u64,
     pub(crate) digest: StateDigest,
     pub(crate) counters: BTreeMap<(u8, String), u64>,
 }
 
-/// What `Meta::counters` counts; the text is the type, status or platform.
+/// The kinds of counters in `Meta::counters`; the text of a counter is the type, status or platform.
 pub(crate) mod counter {
     pub(crate) const MEMORIES: u8 = 1;
     pub(crate) const MEMORY_TYPE: u8 = 2;
@@ -308,11 +308,11 @@ pub(crate) mod counter {
     pub(crate) const EVIDENCE: u8 = 10;
 }
 
-/// Platforms counted one by one; a hostile bundle could name one per memory, and the meta record is written often.
+/// Maximum number of counters. A hostile bundle could name one platform per memory, and the meta record is written often.
 const MAX_COUNTERS: usize = 500;
 
 impl Meta {
-    /// Counts `amount` more, or less if `removed`. Names beyond the limit are counted under the empty one.
+    /// Adds `amount` to a counter, or subtracts it if `removed`. Names beyond the limit are counted under the empty name.
     pub(crate) fn count(&mut self, kind: u8, name: &str, amount: u64, removed: bool) {
         let known = self.counters.contains_key(&(kind, name.to_owned()));
         let full = self.counters.len() >= MAX_COUNTERS || name.len() > 64;
@@ -374,7 +374,7 @@ fn take_place(take: &mut Take<'_>) -> Result<Place, Malformed> {
     Ok(Place { segment: take.varint32()?, offset: take.varint()?, change: take.varint32()? })
 }
 
-/// Takes what is short enough to stand in a value.
+/// Returns bytes that are short enough to be stored in a value.
 pub(crate) fn inline(bytes: Vec<u8>) -> Option<Vec<u8>> {
     (bytes.len() <= INLINE).then_some(bytes)
 }
@@ -389,7 +389,7 @@ fn put_inline(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     }
 }
 
-/// Takes all that is left.
+/// Takes all remaining bytes.
 fn take_inline(mut take: Take<'_>) -> Result<Option<Vec<u8>>, Malformed> {
     match take.u8()? {
         0 => take.end().map(|()| None),

@@ -1,5 +1,5 @@
-//! Damage of the journal is remembered until it is gone; a rebuild loses nothing that is shown without being told to; and what commands
-//! set aside is named, and reached by those that erase or encrypt.
+//! Damage to the journal is remembered until it is repaired. A rebuild loses no visible data unless told to. Files
+//! that commands set aside are reported, and the commands that erase or encrypt take them into account.
 
 use std::{fs, process::Output};
 
@@ -28,7 +28,8 @@ fn well(output: &Output) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
 }
 
-/// A home whose journal lost bytes where no start looks, one part of so many from its beginning; and what there was.
+/// Returns a home whose journal is damaged where no start reads, at 1/`part` of its length, with the segment, the
+/// offset, and the records from before.
 fn harmed(part: usize) -> (Home, std::path::PathBuf, usize, Vec<Value>) {
     let home = Home::new();
     well(&home.run(&["memories", "add", "The north hive needs a new roof"]));
@@ -50,7 +51,7 @@ fn damage_that_was_found_is_told_and_nothing_is_written_until_it_is_gone() {
         says(&home.run(&["memories", "add", "The south hive too"]), &["damaged"]);
     }
     assert_eq!(shown(&home), whole);
-    // The same bytes again: all is well by itself.
+    // Restores the original bytes: the problem disappears by itself.
     flip(&segment, at);
     assert_eq!(problems(&home), "[]");
     well(&home.run(&["memories", "add", "The south hive too"]));
@@ -83,7 +84,7 @@ fn damage_that_a_reader_meets_is_remembered() {
 
 #[test]
 fn a_rebuild_of_a_damaged_journal_says_what_would_be_lost_and_keeps_what_is_there() {
-    // Among the bodies of messages, which stand at the beginning.
+    // Inside the bodies of messages, which are at the beginning.
     let (home, segment, at, whole) = harmed(10);
     for _ in 0..2 {
         let refused = home.run(&["rebuild"]);
@@ -151,7 +152,7 @@ fn what_a_restore_set_aside_is_named_and_nothing_is_erased_or_encrypted_beside_i
     well(&home.run(&["memories", "show", &id]));
     fs::remove_dir_all(aside).unwrap();
     well(&home.run(&["memories", "purge", &id, "--confirm", &id]));
-    // What is kept in the data directory itself goes with it.
+    // A database kept in the data directory itself is removed along with the plain files.
     fs::create_dir(home.data().join("db.kept-1")).unwrap();
     fs::write(home.data().join("db.kept-1/db"), "planted-Quince-7731").unwrap();
     well(&home.run(&["keys", "encrypt", "--key-file", &key]));

@@ -1,4 +1,5 @@
-//! The commands that look after a data directory: `backup`, `restore`, `rebuild`, `doctor`, with a daemon and without.
+//! Tests the maintenance commands for a data directory: `backup`, `restore`, `rebuild` and `doctor`, with a daemon
+//! and without.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -14,13 +15,13 @@ use serde_json::Value;
 mod loss;
 mod repair;
 
-/// Nothing that these tests start takes a tenth of it, on any machine.
+/// Timeout. Nothing that these tests start takes a tenth of it, on any machine.
 const LONG: Duration = Duration::from_mins(2);
 
 pub(crate) struct Home(pub(crate) tempfile::TempDir);
 
 impl Home {
-    /// A home with the sample exports imported.
+    /// Returns a home with the sample exports imported.
     fn new() -> Self {
         let home = Self(tempfile::tempdir().unwrap());
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
@@ -31,7 +32,8 @@ impl Home {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_satchel"));
         command.args(words).env_clear().env("HOME", self.0.path()).stdin(Stdio::null());
-        // Compiled importers, shared by all tests of a user: to compile them for each test takes most of its time.
+        // The compiled importers are shared by all tests of a user: compiling them would take most of the time of
+        // each test.
         let own = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());
         let own = std::env::temp_dir().join(own);
         command.env("XDG_CACHE_HOME", own.join("cache")).env("XDG_STATE_HOME", own.join("state"));
@@ -50,7 +52,7 @@ impl Home {
         self.0.path().join(".local/share/satchel")
     }
 
-    /// A daemon that answers.
+    /// Starts a daemon and waits until it answers.
     fn daemon(&self) -> Daemon {
         let child = self.command(&["serve"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let daemon = Daemon(child);
@@ -62,7 +64,7 @@ impl Home {
         daemon
     }
 
-    /// All files of one kind, in the order of their names.
+    /// Returns all files below a folder of the data directory, sorted by path.
     fn files(&self, folder: &str) -> Vec<PathBuf> {
         let (mut found, mut folders) = (Vec::new(), vec![self.data().join(folder)]);
         while let Some(folder) = folders.pop() {
@@ -76,7 +78,7 @@ impl Home {
     }
 }
 
-/// Killed when the test ends.
+/// A daemon that is killed when the test ends.
 struct Daemon(Child);
 
 impl Drop for Daemon {
@@ -137,7 +139,8 @@ fn a_backup_comes_back_on_another_machine() {
     for list in [["memories", "list", "--json"], ["conversations", "list", "--json"]] {
         let (mut here, mut there) =
             (json(&home.run(&list)), json(&home.run(&[&["--data-dir", other.as_str()], &list[..]].concat())));
-        // Its history goes another way from here on, so its revisions must not be compared with the other's.
+        // The history of the restored store diverges from here on, so its revisions must not be compared with those
+        // of the original.
         assert_ne!(here["store_id"].take(), there["store_id"].take(), "{list:?}");
         assert!(here[list[0]].as_array().is_some_and(|rows| rows.len() > 1) && here == there, "{list:?}");
     }
@@ -171,7 +174,7 @@ fn doctor_says_what_it_found_and_what_it_mended() {
     };
     let (code, told) = doctor();
     assert_eq!((code, told["repaired"].to_string().as_str()), (Some(0), "[]"), "{told}");
-    // The database: mended, and said.
+    // The database: repaired, and reported.
     let largest = home.files("db").into_iter().max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
     flip(&largest, 5_000);
     fs::create_dir_all(home.data().join("blobs/tmp")).unwrap();
@@ -180,7 +183,7 @@ fn doctor_says_what_it_found_and_what_it_mended() {
     let repaired = told["repaired"].to_string();
     assert_eq!(code, Some(0), "{told}");
     assert!(repaired.contains("built again") && repaired.contains("1 unfinished file"), "{told}");
-    // An attachment: changed, then gone.
+    // An attachment: first changed, then missing.
     let blob = home.files("blobs").remove(0);
     let bytes = fs::read(&blob).unwrap();
     flip(&blob, 3);
@@ -190,7 +193,7 @@ fn doctor_says_what_it_found_and_what_it_mended() {
     let (code, told) = doctor();
     assert_eq!((code, told["problems"][0]["reason"].as_str()), (Some(1), Some("FILE_MISSING")), "{told}");
     fs::write(&blob, bytes).unwrap();
-    // The journal: said, and no backup is made of it.
+    // The journal: reported, and no backup is made of it.
     let segment = home.files("journal").remove(0);
     flip(&segment, fs::read(&segment).unwrap().len() / 2);
     let (code, told) = doctor();

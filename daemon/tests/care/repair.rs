@@ -1,4 +1,5 @@
-//! `doctor --repair`: each kind of damage is mended and said, or said with a remedy that works; and nothing is made worse.
+//! Tests `doctor --repair`: each kind of damage is repaired and reported, or reported with a remedy that works, and
+//! nothing gets worse.
 
 use std::{
     collections::BTreeMap,
@@ -11,20 +12,21 @@ use serde_json::Value;
 
 use super::{Home, flip, json};
 
-/// Runs it and answers its exit code and what it told.
+/// Runs `doctor --repair` and returns its exit code and output.
 fn repair(home: &Home) -> (Option<i32>, Value) {
     let output = home.run(&["doctor", "--repair", "--json"]);
     (output.status.code(), json(&output))
 }
 
-/// All that the person sees: memories, conversations and imports.
+/// Returns all that the person sees: memories, conversations and imports.
 fn shown(home: &Home) -> Vec<Value> {
     let lists =
         [["memories", "list", "--json"], ["conversations", "list", "--json"], ["imports", "list", "--json"]];
     lists.iter().map(|words| json(&home.run(words))).collect()
 }
 
-/// It is mended, that is said in `words`, the second run finds nothing, and all that there was is there.
+/// Checks that the damage is repaired, that `words` report it, that the second run finds nothing, and that all data
+/// is there.
 fn mended(home: &Home, words: &str, before: &[Value]) {
     let (code, told) = repair(home);
     assert_eq!((code, &told["healthy"]), (Some(0), &Value::Bool(true)), "{words}: {told}");
@@ -33,7 +35,8 @@ fn mended(home: &Home, words: &str, before: &[Value]) {
     assert_eq!(shown(home), before, "{words}");
 }
 
-/// Nothing is wrong; nothing was mended but that the database that was set aside is gone now, and then nothing at all.
+/// Checks that nothing is wrong. The first run may only remove the database that was set aside; the second repairs
+/// nothing.
 fn well(home: &Home, what: &str) {
     for rest in [&["db.broken-"][..], &[]] {
         let (code, told) = repair(home);
@@ -44,7 +47,7 @@ fn well(home: &Home, what: &str) {
     }
 }
 
-/// Every byte of what is not built from something else.
+/// Returns every byte of the files that cannot be rebuilt from others.
 fn kept(home: &Home) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = home.files("journal").into_iter().chain(home.files("blobs")).chain(home.files("keys"));
     files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
@@ -62,7 +65,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A home whose store was left as a kill leaves it: the database is believed without a look at its bytes.
+/// Returns a home whose store is in the state after a kill: the database is trusted without reading its bytes.
 fn killed() -> Home {
     let home = Home::new();
     let daemon = home.daemon();
@@ -171,7 +174,7 @@ fn an_attachment_that_is_damaged_or_gone_is_told_with_a_remedy_that_works() {
         assert_eq!((code, problem["reason"].as_str()), (Some(1), Some(reason)), "{told}");
         assert_eq!(told["repaired"].to_string(), "[]", "{told}");
         assert_eq!(kept(&home), before, "{reason}: something was changed");
-        // What it says to do is done to the letter.
+        // Follows the suggested fix literally.
         let fix = problem["fix"].as_str().unwrap();
         assert!(fix.contains("import the export again") && fix.contains("--again"), "{fix}");
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
@@ -198,7 +201,7 @@ fn a_damaged_journal_is_told_with_what_is_left_and_nothing_is_written() {
         assert!(message.contains("00000001.seg") && message.contains("at byte"), "where is not said: {told}");
         assert_eq!(kept(&home), before, "something was changed");
     }
-    // The remedy: a backup takes its place.
+    // The remedy: a backup replaces the data directory.
     let restored = home.run(&["restore", &home.path("b.zip"), "--replace"]);
     assert_eq!(restored.status.code(), Some(0), "{}", super::stderr(&restored));
     well(&home, "restored");

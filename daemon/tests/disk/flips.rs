@@ -1,4 +1,5 @@
-//! One flipped bit anywhere: every command ends with the same answer or a clear error, no identity changes, and `doctor` tells.
+//! Flips one bit in any file: every command ends with the same output or a clear error, no identity changes, and
+//! `doctor` reports it.
 
 use std::{fs, path::Path, thread};
 
@@ -7,9 +8,9 @@ use serde_json::Value;
 use super::{copy, data, ended_well, files, imported, ok, text};
 use crate::home::{Home, code, stderr};
 
-/// Bits of each file that are flipped, spread over its bytes.
+/// Number of bits flipped per file, spread over its length.
 const FLIPS: usize = 4;
-/// Commands whose answers must stay.
+/// Commands whose output must stay the same.
 const ASKED: [&[&str]; 3] = [
     &["memories", "list", "--json", "--limit", "500"],
     &["conversations", "list", "--json", "--limit", "500"],
@@ -22,7 +23,7 @@ fn flip(path: &Path, bit: usize) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Where bits of a file are flipped: at its ends and between.
+/// Returns the positions of the bits to flip in a file: at its ends and in between.
 fn places(path: &Path) -> Vec<usize> {
     let bits = usize::try_from(fs::metadata(path).unwrap().len()).unwrap() * 8;
     (0..FLIPS)
@@ -31,7 +32,8 @@ fn places(path: &Path) -> Vec<usize> {
         .collect()
 }
 
-/// What is shown of whom: a list has a revision and the like in it only where they are the same.
+/// Returns the output of the commands in `ASKED`. It can be compared as a whole, because the revision and similar
+/// values in lists are equal in a copy.
 fn answers(home: &Home) -> Vec<String> {
     ASKED.iter().map(|words| ok(&home.run(words))).collect()
 }
@@ -42,7 +44,7 @@ fn signer(bundle: &Path) -> String {
     store["signature"]["public_key"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Flips one bit in a copy of `home`, and asks everything of it.
+/// Flips one bit in a copy of `home`, and runs all commands on it.
 fn examine(home: &Home, file: &Path, bit: usize, expected: &[String], key: &str) {
     let (flipped, own) = (Home::new(), file.strip_prefix(data(home)).unwrap());
     copy(&data(home), &data(&flipped));
@@ -183,7 +185,7 @@ fn a_flipped_bit_in_the_cache_or_its_key_is_compiled_anew_and_told() {
     let home = Home::new();
     let own = |words: &[&str]| {
         let mut command = home.command(words);
-        // Not the one that all tests share.
+        // Not the cache that all tests share.
         command.env_remove("XDG_CACHE_HOME").env_remove("XDG_STATE_HOME");
         command.output().unwrap()
     };

@@ -1,4 +1,4 @@
-//! Folders that are something else, or somebody else's: refused, and left as they are.
+//! Folders that are not data directories, or belong to another user, are refused and left unchanged.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
@@ -11,7 +11,7 @@ use std::{
 use super::{copy, data, files, imported, ok};
 use crate::home::{Home, code, stderr};
 
-/// The user to whom nothing belongs, on every Linux.
+/// The user `nobody`, who owns nothing, on every Linux.
 const NOBODY: u32 = 65_534;
 
 fn state(folder: &Path) -> (u32, u32, i64, Vec<(std::path::PathBuf, Vec<u8>)>) {
@@ -20,7 +20,7 @@ fn state(folder: &Path) -> (u32, u32, i64, Vec<(std::path::PathBuf, Vec<u8>)>) {
     (about.mode(), about.uid(), about.mtime_nsec(), content)
 }
 
-/// Commands that open a data directory, those that begin one among them.
+/// Returns commands that open a data directory, including those that create one.
 fn commands(home: &Home) -> Vec<Vec<String>> {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export");
     let at = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
@@ -71,7 +71,8 @@ fn a_folder_that_is_something_else_is_refused_and_left_as_it_is() {
     refused(&home, &linked, "is not a data directory");
 }
 
-/// Its files cannot be read or written like others, so only its mode shows that nothing was done to it.
+/// Files in these folders cannot be read or written like others, so only the mode of the folder shows that nothing
+/// was changed.
 #[test]
 fn a_folder_of_the_system_is_refused_and_keeps_its_mode() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! What lies on the disk: damaged bits in any file, folders of others and of something else, outputs among the data.
+//! Tests of the disk: damaged bits in any file, folders of other users or with other content, and outputs inside
+//! the data directory.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -19,7 +20,7 @@ use std::{
 
 use home::{Home, code, stderr};
 
-/// A home with sample conversations imported.
+/// Returns a home with sample conversations imported.
 fn imported() -> Home {
     let home = Home::new();
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export");
@@ -40,7 +41,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A program that ends with an answer or an error of its own, not by a signal or a panic.
+/// Checks that a program ended with a result or an error of its own, not by a signal or a panic.
 fn ended_well(output: &Output, what: &str) {
     let told = stderr(output);
     assert_eq!(output.status.signal(), None, "{what}: {told}");
@@ -49,7 +50,7 @@ fn ended_well(output: &Output, what: &str) {
     assert!(code(output) == Some(0) || !told.is_empty() || !output.stdout.is_empty(), "{what}: no word");
 }
 
-/// The plain files below a folder.
+/// Returns the regular files below a folder.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![dir.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -67,7 +68,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a folder with everything in it.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();

@@ -1,4 +1,4 @@
-//! Nothing but the store writes into the data directory.
+//! Only the store writes into the data directory.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -22,7 +22,7 @@ fn no_output_goes_into_the_data_directory_by_whatever_name() {
         at("dangling.zip"),
         at("out/../link/keys/x.zip"),
     ];
-    // The database names its own files anew.
+    // The database gives its own files new names.
     let own = [data.join("db"), data.join("store.lock")];
     let names = || {
         let others = files(&data).into_iter().filter(|path| !own.iter().any(|own| path.starts_with(own)));
@@ -53,7 +53,7 @@ fn no_output_goes_into_the_data_directory_by_whatever_name() {
         let refused = home.run(&["status", "--config", &config]);
         assert!(stderr(&refused).contains("lies in the data directory"), "{key}: {}", stderr(&refused));
     }
-    // The same names elsewhere are taken.
+    // The same names are accepted elsewhere.
     ok(&home.run(&["backup", &at("x.zip")]));
     ok(&home.run(&["export", "--output", &at("out/../link/../y.zip")]));
     assert!(fs::metadata(at(".local/share/y.zip")).is_ok() || fs::metadata(at("y.zip")).is_ok());

@@ -1,4 +1,4 @@
-//! Pipes in the place of keys: an error at once, whoever may write into them later.
+//! Pipes in place of keys: an error at once, even if somebody might write into them later.
 
 use std::{path::Path, process::Stdio};
 

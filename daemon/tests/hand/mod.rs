@@ -1,4 +1,4 @@
-//! Memories and relations changed from a shell: what is printed, what it means, how it is taken back.
+//! Changes memories and relations from a shell: the output, its meaning, and how to undo a change.
 
 use serde_json::Value;
 

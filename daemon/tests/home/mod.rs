@@ -1,4 +1,4 @@
-//! A home for one test, and the program started in it.
+//! A home directory for one test, and the program started in it.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Nothing that these tests start takes a tenth of it, on any machine.
+/// Timeout. Nothing that these tests start takes a tenth of it, on any machine.
 pub(crate) const LONG: Duration = Duration::from_mins(2);
 
 pub(crate) struct Home(tempfile::TempDir);
@@ -21,11 +21,13 @@ impl Home {
         self.0.path()
     }
 
-    /// The program with these words, on a data directory of its own and without what the person's environment says.
+    /// Returns the program with these arguments, with a data directory of its own and without the environment of
+    /// the person.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_satchel"));
         command.args(words).env_clear().env("HOME", self.path()).stdin(Stdio::null());
-        // Compiled importers, shared by all tests of a user: to compile them for each test takes most of its time.
+        // The compiled importers are shared by all tests of a user: compiling them would take most of the time of
+        // each test.
         let own = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());
         let own = std::env::temp_dir().join(own);
         command.env("XDG_CACHE_HOME", own.join("cache")).env("XDG_STATE_HOME", own.join("state"));
@@ -52,7 +54,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Waits for the end; a program that hangs is ended, and the test fails.
+/// Waits for the program to end; if it hangs, kills it and fails the test.
 pub(crate) fn ended(child: &mut Child) -> ExitStatus {
     let begun = Instant::now();
     loop {
@@ -68,7 +70,8 @@ pub(crate) fn ended(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// A ChatGPT export of so many conversations, large enough that another command ends meanwhile.
+/// Returns a ChatGPT export of this many conversations, large enough that another command ends while it is
+/// imported.
 pub(crate) fn large_export(home: &Home, conversations: usize) -> String {
     let message = |id: &str, number: usize, role: &str| {
         let text = "honey ".repeat(50);

@@ -1,4 +1,4 @@
-//! What the watcher asks of a watched folder: its names, a look at one of them, and whether that one's end is there.
+//! The file system operations that the watcher needs on a watched folder.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -8,41 +8,42 @@ use std::{
 
 use super::settle::Look;
 
-/// A watched folder. The real one is [`super::scan::Ground`]; tests have one that fails as networks do.
+/// A watched folder. [`super::scan::Ground`] is the real one; tests use one that fails like a network share.
 pub(super) trait Disk: Send {
-    /// Which folder it is: another number, and another volume is mounted there.
+    /// Returns the identity of the folder. If it changes, another volume is mounted there.
     ///
     /// # Errors
-    /// When it is not there, or may not be read.
+    /// If the folder does not exist or may not be read.
     fn identity(&self) -> io::Result<(u64, u64)>;
 
-    /// Whether the system tells of changes by others there.
+    /// Returns whether the system reports changes that others make there.
     fn tells(&self) -> bool;
 
-    /// The names in it that may matter, and whether there are more than are listed.
+    /// Returns the names in the folder that may matter, and whether there are more names than the list holds.
     ///
     /// # Errors
-    /// As `identity`.
+    /// As for `identity`.
     fn list(&self) -> io::Result<(Vec<OsString>, bool)>;
 
-    /// Looks at one entry; a folder is looked at with all that lies below.
+    /// Inspects one entry; a folder is inspected with everything below it.
     ///
     /// # Errors
-    /// When it may not be read, or holds too much.
+    /// If the entry may not be read, or contains too many files.
     fn look(&self, name: &OsStr) -> io::Result<Sight>;
 
-    /// Whether the end of a file is there, of each file of a folder; else what is missing.
+    /// Checks whether a file is complete up to its end; for a folder, whether each of its files is. Otherwise returns a
+    /// description of the missing part.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the entry cannot be read.
     fn whole(&self, name: &OsStr) -> io::Result<Result<(), String>>;
 }
 
-/// What there is under a name.
+/// The result of inspecting a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sight {
-    /// None: nothing, or nothing that an importer might read.
+    /// `None` if there is nothing under the name, or nothing that an importer might read.
     pub look: Option<Look>,
-    /// The folder and those below, whose changes matter too.
+    /// The folder and the folders below it, whose changes matter too.
     pub folders: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Changes that the system tells of; hints only, for systems forget some.
+//! Change events of the operating system. They are hints only, because systems lose some events.
 
 use std::{
     ffi::OsString,
@@ -15,40 +15,40 @@ use satchel_source::names;
 
 use super::mailbox::Mailbox;
 
-/// Why the system does not tell of changes.
+/// The reason why the system does not report changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deaf {
-    /// Its limit of watched folders is reached.
+    /// The system's limit of watched folders is reached.
     Folders,
-    /// Its limit of watchers is reached.
+    /// The system's limit of watchers is reached.
     Watchers,
     /// Another reason.
     Other(String),
 }
 
-/// Tells of changes in folders; the real one is [`Events`].
+/// A source of change events for folders; [`Events`] is the real one.
 pub(super) trait Hints: Send {
-    /// Begins to tell of changes in one folder, not in those below.
+    /// Starts to report changes in one folder, but not in the folders below it.
     ///
     /// # Errors
-    /// When the system will not.
+    /// If the system refuses.
     fn watch(&mut self, folder: &Path) -> Result<(), Deaf>;
 
-    /// Tells of them no more.
+    /// Stops reporting changes in the folder.
     fn forget(&mut self, folder: &Path);
 }
 
-/// Makes [`Hints`] for a folder.
+/// A function that creates [`Hints`] for a folder.
 pub(super) type Listen = Box<dyn Fn() -> Result<Box<dyn Hints>, Deaf> + Send>;
 
-/// The system's own way.
+/// The event source of the operating system.
 pub(super) struct Events(RecommendedWatcher);
 
 impl Events {
-    /// Tells `mailbox` of changes below `root`.
+    /// Creates a watcher that reports changes below `root` to `mailbox`.
     ///
     /// # Errors
-    /// When the system has no watcher left.
+    /// If the system has no watcher left.
     pub(super) fn new(root: PathBuf, mailbox: Arc<Mailbox>) -> Result<Self, Deaf> {
         let config = Config::default().with_follow_symlinks(false);
         let tell = move |told: notify::Result<Event>| match told {
@@ -69,7 +69,7 @@ impl Hints for Events {
 
     fn forget(&mut self, folder: &Path) {
         if let Err(error) = self.0.unwatch(folder) {
-            // It is gone, and its watch with it.
+            // The folder was removed, and its watch with it.
             tracing::trace!(%error, "a folder is watched no more");
         }
     }
@@ -80,7 +80,7 @@ fn tell(root: &Path, mailbox: &Mailbox, event: &Event) {
         mailbox.overflowed();
         return;
     }
-    // We open and read files ourselves.
+    // Ignore events that are caused by our own opening and reading of files.
     let written = AccessKind::Close(AccessMode::Write);
     if matches!(event.kind, EventKind::Access(kind) if kind != written) {
         return;
@@ -88,7 +88,7 @@ fn tell(root: &Path, mailbox: &Mailbox, event: &Event) {
     for path in &event.paths {
         match below(root, path) {
             Some(name) => {
-                // A partner's end is news about the file that it stood beside.
+                // When a partner file disappears, the file beside it may be complete.
                 if let Some(finished) = names::finished(&name) {
                     mailbox.changed(finished);
                 }
@@ -99,7 +99,7 @@ fn tell(root: &Path, mailbox: &Mailbox, event: &Event) {
     }
 }
 
-/// The name in `root` under which `path` lies; none for the root itself.
+/// Returns the name in `root` that contains `path`; `None` for the root itself.
 fn below(root: &Path, path: &Path) -> Option<OsString> {
     let rest = path.strip_prefix(root).ok()?;
     rest.components().next().map(|first| first.as_os_str().to_owned())

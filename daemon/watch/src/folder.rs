@@ -1,7 +1,8 @@
-//! The watcher of one folder, as a machine: what happened and what time it is goes in, imports come out; it never waits.
+//! The watcher of one folder, as a state machine. Its inputs are events and the time, its outputs are imports; it never
+//! waits.
 //!
-//! **Invariant:** a name is handed to the imports only when it has settled, and not again with the stamp that it had then
-//! (`folder::tests`).
+//! **Invariant:** a name is passed to the imports only when it has settled, and not again with the stamp that it had
+//! then (`folder::tests`).
 
 mod book;
 mod course;
@@ -34,25 +35,26 @@ use super::{
     settle::{Look, Moment, Settle, Step},
 };
 
-/// Files whose ends are looked at before the machine looks up.
+/// Number of entries that are inspected before the machine takes in new events.
 const STEP: usize = 256;
-/// Longest time between two looks at what may not be read.
+/// Longest time between two inspections of an entry that cannot be read.
 const LONGEST_TROUBLE: Duration = Duration::from_mins(10);
-/// A rescan may take this part of the time between rescans: less than a thousandth of a processor.
+/// The time between two rescans is at least this many times the duration of one, so that rescans use less than a
+/// thousandth of a processor.
 const SCAN_SHARE: u32 = 2_000;
 
-/// How patient the watcher is.
+/// The intervals of the watcher.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    /// How long a file must keep size, time and inode.
+    /// How long a file must keep its size, time and inode.
     pub quiet: Duration,
-    /// Between two looks at everything.
+    /// Time between two scans of the whole folder.
     pub rescan: Duration,
-    /// The same where the system tells of no changes.
+    /// The same where the system does not report changes.
     pub poll: Duration,
-    /// Between two looks whether the folder itself is there and the same.
+    /// Time between two checks that the folder itself exists and is the same one.
     pub pulse: Duration,
-    /// Before a failed file is tried again, the first time; then twice as long each time.
+    /// Time before the first retry of a failed file; it doubles with each try.
     pub retry: Duration,
 }
 
@@ -68,21 +70,21 @@ impl Default for Pace {
     }
 }
 
-/// What a folder is watched with.
+/// The dependencies of a folder's watcher.
 pub(super) struct Parts {
     pub root: PathBuf,
     pub pace: Pace,
-    /// Do not rely on the system to tell of changes.
+    /// Poll instead of relying on events from the system.
     pub poll: bool,
     pub disk: Box<dyn Disk>,
     pub listen: Listen,
     pub queue: Box<dyn Queue>,
     pub memory: Box<dyn Memory>,
-    /// Microseconds since the Unix epoch, for what is kept.
+    /// Returns microseconds since the Unix epoch, for stored entries.
     pub wall: Box<dyn Fn() -> i64 + Send>,
-    /// Time since some fixed moment.
+    /// Returns the time since some fixed moment.
     pub clock: Box<dyn Fn() -> Moment + Send>,
-    /// Whether to end.
+    /// Returns whether the watcher should stop.
     pub stopping: Box<dyn Fn() -> bool + Send>,
 }
 
@@ -94,15 +96,15 @@ pub(super) struct Folder {
     known: Book,
     ready: Ready,
     busy: BTreeMap<OsString, Busy>,
-    /// When what failed, or is unknown and changes, is looked at again.
+    /// When to inspect a name again that failed, or that is unrecognised and still changes.
     retries: BTreeMap<OsString, Moment>,
-    /// How often a file that changes was unknown.
+    /// How often a file that keeps changing was unrecognised.
     streaks: BTreeMap<OsString, u32>,
     troubles: BTreeMap<OsString, Trouble>,
-    /// Why the folder itself cannot be watched.
+    /// The reason why the folder itself cannot be watched.
     broken: Option<Trouble>,
     again: BTreeSet<OsString>,
-    /// What left the folder and is still in the store's ledger.
+    /// Names that left the folder and are still in the store's ledger.
     gone: BTreeSet<OsString>,
     identity: Option<(u64, u64)>,
     next_scan: Moment,
@@ -114,7 +116,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Begins with a look at everything.
+    /// Creates a watcher. It begins with a scan of the whole folder.
     pub(super) fn new(parts: Parts) -> Self {
         let settle = Settle::new(parts.pace.quiet);
         Self {
@@ -140,7 +142,7 @@ impl Folder {
         }
     }
 
-    /// Takes in what happened, and does what is due.
+    /// Processes the pending events, and does the work that is due.
     pub(super) fn step(&mut self, pending: Pending) {
         let Pending { names, all, overflows, ended, stop } = pending;
         if stop {
@@ -170,7 +172,7 @@ impl Folder {
         }
     }
 
-    /// When there is something to do, if nothing happens.
+    /// Returns when the next work is due if no event arrives.
     pub(super) fn next(&self) -> Moment {
         let mut next = self.next_scan.min(self.next_pulse);
         if self.broken.is_some() {
@@ -190,7 +192,7 @@ impl Folder {
         (self.parts.clock)()
     }
 
-    /// Whether the folder is there, and the one that it was.
+    /// Checks whether the folder exists and is still the same one.
     fn pulse(&mut self) {
         self.next_pulse = self.now() + self.parts.pace.pulse;
         match self.parts.disk.identity() {
@@ -215,7 +217,7 @@ impl Folder {
         self.next_scan = now + self.parts.pace.rescan;
     }
 
-    /// Looks at everything.
+    /// Scans the whole folder.
     fn scan(&mut self) {
         let begun = self.now();
         self.hear(begun);
@@ -240,14 +242,14 @@ impl Folder {
 
     fn visit(&mut self, name: &OsStr) {
         if self.busy.contains_key(name) {
-            // It is looked at when its import has ended.
+            // The name is inspected when its import has ended.
             return;
         }
         match self.parts.disk.look(name) {
             Err(error) => self.trouble(name, &error),
             Ok(Sight { look, folders }) => {
                 if self.hear_of(name, folders) {
-                    // Something may have come between the look and the listening.
+                    // Something may have changed between the inspection and the start of the watch.
                     self.again.insert(name.to_owned());
                 }
                 match look {
@@ -296,7 +298,7 @@ impl Folder {
         self.troubles.insert(name.to_owned(), trouble);
     }
 
-    /// Looks at what is due.
+    /// Inspects the names that are due.
     fn due(&mut self) {
         let now = self.now();
         for name in self.settle.due(now, STEP) {
@@ -312,7 +314,7 @@ impl Folder {
         let troubles = self.troubles.iter().filter(|(_, trouble)| trouble.next <= now);
         for name in troubles.map(|(name, _)| name.clone()).take(STEP).collect::<Vec<_>>() {
             self.visit(&name);
-            // It looks well; whether it can be read is seen when it has settled.
+            // The entry can be inspected again. Whether its content can be read is checked when it has settled.
             if let Some(trouble) = self.troubles.get_mut(&name).filter(|trouble| trouble.next <= now) {
                 trouble.next = now + LONGEST_TROUBLE;
             }

@@ -1,8 +1,8 @@
-//! Watched folders: what lands there is imported once it has arrived, and once only.
+//! Watched folders: each file that arrives there is imported once it is complete, and only once.
 //!
-//! Each folder has a thread of its own, so that a share that hangs holds no other. Events of the system are hints; what counts
-//! is what a look finds. `settle` decides when a file has arrived, `scan` looks without ever leaving the folder, `folder` brings
-//! both together, `memory` keeps what was made of each path.
+//! Each folder has its own thread, so that a share that hangs does not block the others. Events of the system are
+//! hints; decisions are based on inspecting the folder. `settle` decides when a file has arrived, `scan` inspects the
+//! folder without ever leaving it, `folder` combines both, and `memory` stores the verdict for each path.
 //!
 //! **Invariant:** files are read, never changed, moved or deleted (`files_stay_as_they_are` in `tests/`).
 
@@ -34,23 +34,23 @@ pub use self::{
 };
 use satchel_core::{clock::Clock, ingest::Imports};
 
-/// Folders that are watched at once; each has a thread.
+/// Largest number of folders that are watched at once; each has a thread.
 pub const MAX_FOLDERS: usize = 64;
-/// How long a stop waits for threads; one that hangs on a dead share is left behind.
+/// How long a stop waits for the threads. A thread that hangs on a dead share is abandoned.
 const STOP: Duration = Duration::from_secs(1);
 
-/// Who wants a folder watched.
+/// The reason why a folder is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The configuration.
+    /// The configuration names it.
     Configured,
-    /// `serve --watch`.
+    /// `serve --watch` names it.
     Flag,
-    /// Somebody added it at run time; it is kept.
+    /// It was added at run time; the store keeps it.
     Added,
 }
 
-/// A watched folder as it stands.
+/// A watched folder and its current status.
 #[derive(Clone, Debug)]
 pub struct WatchedFolder {
     pub path: PathBuf,
@@ -59,30 +59,30 @@ pub struct WatchedFolder {
     pub view: FolderView,
 }
 
-/// Why a folder cannot be watched, or let go.
+/// The reason why a folder cannot be watched, or its watch cannot be removed.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// What was given cannot be watched.
+    /// The folder as specified cannot be watched.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// It lies in another, or another lies in it.
+    /// The folder contains a watched folder, or is inside one.
     #[error("{path:?} and the watched folder {other:?} lie in each other; watch the outer one alone")]
     Overlap { path: PathBuf, other: PathBuf },
-    /// There are enough.
+    /// The limit of watched folders is reached.
     #[error("{MAX_FOLDERS} folders are watched already; remove one first")]
     TooMany,
-    /// Nobody watches it.
+    /// The folder is not watched.
     #[error("{path:?} is not watched")]
     Unknown { path: PathBuf },
-    /// It is not ours to remove.
+    /// The folder was not added at run time, so it cannot be removed at run time.
     #[error("{path:?} is watched because {why}; take it out there")]
     Fixed { path: PathBuf, why: &'static str },
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// All watched folders of a store. Clones share one.
+/// All watched folders of a store. Clones share them.
 #[derive(Clone)]
 pub struct Watch(Arc<Inner>);
 
@@ -93,16 +93,16 @@ struct Inner {
     data_dir: PathBuf,
     pace: Pace,
     base: Instant,
-    /// Guards which folders there are.
+    /// Guards the set of folders.
     folders: Mutex<Folders>,
 }
 
 #[derive(Default)]
 struct Folders {
-    /// Whether threads are to run.
+    /// Whether threads should run.
     serving: bool,
     all: BTreeMap<PathBuf, One>,
-    /// What could not be taken from the configuration, and why.
+    /// The folders of the configuration that cannot be watched, with the reasons.
     refused: Vec<String>,
 }
 
@@ -113,10 +113,10 @@ struct One {
 }
 
 impl Watch {
-    /// Knows the folders of the configuration and those that were added; nothing is looked at before [`Watch::start`].
+    /// Takes the folders of the configuration and those that were added. Nothing is inspected before [`Watch::start`].
     ///
     /// # Errors
-    /// When the added ones cannot be read from the store.
+    /// If the added folders cannot be read from the store.
     pub fn new(
         store: Store,
         imports: Imports,
@@ -139,19 +139,19 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Begins to watch.
+    /// Starts to watch.
     pub fn start(&self) {
         let mut folders = self.0.folders();
         folders.serving = self.0.store.health() == Health::Good;
         self.0.run_all(&mut folders);
     }
 
-    /// Looks at every folder now, whatever the system told.
+    /// Scans every folder now, regardless of events.
     pub fn rescan(&self) {
         self.0.folders().running().for_each(Running::rescan);
     }
 
-    /// Takes over the folders of another configuration; those that are in both are not disturbed.
+    /// Applies the folders of another configuration. Folders that are in both are not interrupted.
     pub fn reconfigure(&self, specs: &[WatchSpec]) {
         let mut folders = self.0.folders();
         folders.refused.clear();
@@ -163,10 +163,11 @@ impl Watch {
         self.0.run_all(&mut folders);
     }
 
-    /// Watches one more folder, from now on and after every start; durable when this returns. True: it is new.
+    /// Watches one more folder, from now on and after every start; durable when this returns. Returns true if it is
+    /// new.
     ///
     /// # Errors
-    /// When it is no folder, or lies in a watched one.
+    /// If the path is not a folder, or the folder is inside a watched one or contains one.
     pub fn add(&self, path: &Path) -> Result<bool, WatchError> {
         let spec = WatchSpec::of(path.to_owned()).checked_now()?;
         let mut folders = self.0.folders();
@@ -185,10 +186,10 @@ impl Watch {
         Ok(true)
     }
 
-    /// Watches a folder no more; what was imported from it stays. Durable when this returns.
+    /// Stops watching a folder. Data imported from it stays. Durable when this returns.
     ///
     /// # Errors
-    /// When it is not watched, or not by [`Watch::add`].
+    /// If the folder is not watched, or was not added by [`Watch::add`].
     pub fn remove(&self, path: &Path) -> Result<(), WatchError> {
         let mut folders = self.0.folders();
         let one = folders.all.get(path).ok_or_else(|| WatchError::Unknown { path: path.to_owned() })?;
@@ -208,7 +209,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Every watched folder as it stands, by path.
+    /// Returns every watched folder with its current status, by path.
     pub fn folders(&self) -> Vec<WatchedFolder> {
         let folders = self.0.folders();
         let shown = folders.all.iter().map(|(path, one)| WatchedFolder {
@@ -220,25 +221,26 @@ impl Watch {
         shown.collect()
     }
 
-    /// The names in a folder that no importer knew when they were last looked at, the first `most` of them in order.
+    /// Returns the first `most` names, in order, that no importer recognised when they were last inspected.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// If the store cannot be read.
     pub fn unrecognised(&self, root: &Path, most: usize) -> Result<Vec<OsString>, StoreError> {
         memory::unrecognised(&self.0.store, root, most)
     }
 
-    /// What of the configuration cannot be watched, and why.
+    /// Returns the reasons for folders of the configuration that cannot be watched.
     pub fn refused(&self) -> Vec<String> {
         self.0.folders().refused.clone()
     }
 
-    /// How long until a moment of a [`Notice`] or [`Trouble`].
+    /// Returns the time left until a moment in a [`Notice`] or [`Trouble`].
     pub fn until(&self, moment: Duration) -> Duration {
         moment.saturating_sub(self.0.base.elapsed())
     }
 
-    /// Watches no more, and waits until nothing is looked at. Jobs that it began are left to [`Imports::stop`].
+    /// Stops watching and waits until no folder is being inspected. Jobs that were started are left to
+    /// [`Imports::stop`].
     pub fn stop(&self) {
         let mut folders = self.0.folders();
         folders.serving = false;
@@ -280,7 +282,7 @@ impl Folders {
         self.all.values().filter_map(|one| one.running.as_ref())
     }
 
-    /// Takes in a folder that nobody waits for an answer about.
+    /// Adds a folder when no caller waits for the result.
     fn take_in(&mut self, spec: WatchSpec, origin: Origin) {
         if self.all.contains_key(&spec.path) {
             return;

@@ -1,4 +1,4 @@
-//! What happened since the watcher of a folder last looked: bounded, however much happens.
+//! The events since the watcher of a folder last ran, held in bounded memory.
 
 use std::{
     collections::BTreeSet,
@@ -9,34 +9,34 @@ use std::{
 
 use super::queue::Outcome;
 
-/// Names that are told apart; when more change at once the whole folder is looked at.
+/// Number of names that are tracked one by one. If more change at once, the whole folder is scanned.
 const MAX_NAMES: usize = 1_024;
 
-/// What happened.
+/// The events that wait for the watcher.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     /// Names in which something changed.
     pub names: BTreeSet<OsString>,
-    /// The whole folder is to be looked at.
+    /// Whether to scan the whole folder.
     pub all: bool,
-    /// How often the system lost count of what changed.
+    /// How often the system lost events.
     pub overflows: u64,
     /// Imports that ended.
     pub ended: Vec<(OsString, Outcome)>,
-    /// The watcher is to end.
+    /// Whether the watcher should stop.
     pub stop: bool,
 }
 
-/// Where it is left for the watcher.
+/// The mailbox in which events wait for the watcher.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
-    /// Guards what is pending.
+    /// Guards the pending events.
     pending: Mutex<Pending>,
     told: Condvar,
 }
 
 impl Mailbox {
-    /// Something changed in `name`.
+    /// Records that something changed in `name`.
     pub(super) fn changed(&self, name: &OsStr) {
         self.put(|pending| {
             if pending.all || pending.names.len() >= MAX_NAMES {
@@ -48,33 +48,33 @@ impl Mailbox {
         });
     }
 
-    /// The whole folder is to be looked at.
+    /// Requests a scan of the whole folder.
     pub(super) fn rescan(&self) {
         self.put(|pending| pending.all = true);
     }
 
-    /// The system lost count.
+    /// Records that the system lost events.
     pub(super) fn overflowed(&self) {
         self.put(|pending| (pending.all, pending.overflows) = (true, pending.overflows + 1));
     }
 
-    /// An import ended; there are only as many as were begun.
+    /// Records that an import ended. The list is bounded by the number of imports that were started.
     pub(super) fn ended(&self, name: OsString, outcome: Outcome) {
         self.put(|pending| pending.ended.push((name, outcome)));
     }
 
-    /// The watcher is to end.
+    /// Asks the watcher to stop.
     pub(super) fn stop(&self) {
         self.put(|pending| pending.stop = true);
     }
 
-    /// Whether the watcher is to end.
+    /// Returns whether the watcher should stop.
     pub(super) fn stopping(&self) -> bool {
         self.lock().stop
     }
 
-    /// Waits until something happened, at most `most`, and takes what did. Changes are gathered for `least`; an import that ended
-    /// and a stop do not wait.
+    /// Waits for events, at most `most`, and takes them. Changes are collected for `least`; an ended import and a stop
+    /// end the wait at once.
     pub(super) fn wait(&self, least: Duration, most: Duration) -> Pending {
         let early = self
             .told

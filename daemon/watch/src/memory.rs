@@ -1,4 +1,4 @@
-//! What was made of each path, kept in the store, so that what did not change is not even read again.
+//! The verdict for each path, kept in the store, so that unchanged files are not read again.
 
 use std::{
     collections::BTreeSet,
@@ -16,54 +16,54 @@ use serde::{Deserialize, Serialize};
 
 use super::settle::Stamp;
 
-/// Longest reason that is kept, in characters.
+/// Longest reason that is stored, in characters.
 const REASON_CHARACTERS: usize = 500;
-/// Where the folders that were added at run time are kept.
+/// The ledger id under which the folders added at run time are stored.
 const ADDED: &str = "watched-folders";
-/// How the ids of files begin; those of imported bytes begin otherwise.
+/// Prefix of the ids of files; the ids of imported bytes have another one.
 const PREFIX: &str = "path:";
-/// Entries that are read at once.
+/// Number of entries that are read at once.
 const PAGE: usize = 500;
 
-/// What was made of a file, or of an unpacked export.
+/// The result of importing a file or an unpacked export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
     /// Its bytes are in the store.
     Imported,
-    /// No importer of those that there were knew it.
+    /// None of the importers of that time recognised it.
     Unrecognised { importers: Box<str> },
-    /// It failed.
+    /// The import failed.
     Failed(Box<Failure>),
-    /// A person stopped it.
+    /// The user cancelled the import.
     Cancelled,
 }
 
-/// How a file failed.
+/// A failed import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Failure {
     pub reason: String,
-    /// How often.
+    /// How often it failed.
     pub tries: u32,
-    /// With which importers.
+    /// The importers that were used.
     pub importers: Box<str>,
 }
 
-/// What is known of a path. One is held in memory for each watched file, so that it has no room for what is seldom asked for.
+/// The verdict for a path. One is held in memory for each watched file, so it contains no seldom used fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     pub stamp: Stamp,
     pub verdict: Verdict,
 }
 
-/// The same as it is kept.
+/// The same in its stored form.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     stamp: Stamp,
     verdict: Verdict,
     /// Microseconds since the Unix epoch.
     at: i64,
-    /// Where it is kept, so that it can be found again without its path.
+    /// The folder and name, so that the entry can be found without its path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     place: Option<Place>,
 }
@@ -73,34 +73,34 @@ struct Entry {
 struct Place {
     /// A digest of the folder's path.
     folder: String,
-    /// The inode of the folder: another volume in its place has another.
+    /// The inode of the folder. Another volume in its place has another inode.
     inode: u64,
-    /// The name's bytes, in hex.
+    /// The bytes of the name, in hex.
     name: String,
 }
 
-/// Where that is kept; the real one is [`Kept`].
+/// The storage of verdicts; [`Kept`] is the real one.
 pub(super) trait Memory: Send {
-    /// What is known of a name in the folder.
+    /// Returns the verdict for a name in the folder.
     fn recall(&self, name: &OsStr) -> Option<Known>;
-    /// Keeps it, with the time in microseconds. What cannot be kept is looked at again after a restart, which costs time and
-    /// nothing else.
+    /// Stores the verdict, with the time in microseconds. If it cannot be stored, the file is inspected again after a
+    /// restart, which only costs time.
     fn keep(&self, name: &OsStr, known: &Known, at: i64);
-    /// Forgets a name of the folder with the inode `folder`.
+    /// Removes the entry of a name in the folder with the inode `folder`.
     fn forget(&self, folder: u64, name: &OsStr);
-    /// Forgets all names of the folder with the inode `folder` but those that are `there`. It walks through all that is kept of
-    /// all folders: for the first look, which finds what left while nobody looked.
+    /// Removes the entries of the folder with the inode `folder`, except names that are `there`. It walks through all
+    /// entries of all folders, so it is used only by the first scan, to find names removed while no watcher ran.
     fn keep_only(&self, folder: u64, there: &dyn Fn(&OsStr) -> bool);
 }
 
-/// In the store's ledger of sources.
+/// The storage of verdicts in the store's ledger of sources.
 pub(super) struct Kept {
     store: Store,
     root: PathBuf,
 }
 
 impl Kept {
-    /// For the folder `root`.
+    /// Creates the storage for the folder `root`.
     pub(super) fn new(store: Store, root: &Path) -> Self {
         Self { store, root: root.to_owned() }
     }
@@ -165,7 +165,7 @@ impl Memory for Kept {
                 break;
             }
         }
-        // Not while the pages are read: each write moves the list.
+        // Write only after all pages are read, because each write moves an entry in the list.
         gone.into_iter().for_each(|(id, at)| self.put(id, at, Vec::new()));
     }
 }
@@ -208,7 +208,8 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     digits.map(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok()).collect()
 }
 
-/// The names in the folder `root` that no importer knew when they were last looked at, in order, the first `most`.
+/// Returns the first `most` names of the folder `root`, in order, that no importer recognised when they were last
+/// inspected.
 pub(super) fn unrecognised(store: &Store, root: &Path, most: usize) -> Result<Vec<OsString>, StoreError> {
     let digest = Sha256Digest::of(root.as_os_str().as_bytes()).to_hex();
     let (mut found, mut after) = (BTreeSet::new(), None);
@@ -246,7 +247,7 @@ pub(super) fn added(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
     Ok(added.folders.into_iter().map(PathBuf::from).collect())
 }
 
-/// Keeps the folders that were added at run time; durable when this returns.
+/// Stores the folders that were added at run time; durable when this returns.
 pub(super) fn keep_added(store: &Store, folders: &[&str], at_micros: i64) -> Result<(), StoreError> {
     let added = Added { folders: folders.iter().map(|&folder| folder.to_owned()).collect() };
     let value = serde_json::to_vec(&added).unwrap_or_default();
@@ -282,7 +283,8 @@ mod tests {
         assert_eq!(store.ledger_list(Ledger::Source, None, 10).unwrap().items.len(), 1);
     }
 
-    /// What earlier versions wrote is read for ever: another form would import ten thousand files again.
+    /// Entries written by earlier versions must stay readable: with another form, ten thousand files would be imported
+    /// again.
     #[test]
     fn what_is_kept_has_its_form() {
         let failure = Failure { reason: "bad".to_owned(), tries: 2, importers: "v1".into() };
@@ -312,7 +314,7 @@ mod tests {
             two.keep(name, &known, 5);
         }
         let inode = std::fs::metadata(&folders[0]).unwrap().ino();
-        // Another volume in its place says nothing.
+        // Another volume in the folder's place removes nothing.
         one.keep_only(inode + 1, &|_| false);
         assert!(names.iter().all(|name| one.recall(name).is_some()));
         one.keep_only(inode, &|name| name == "stays.zip");

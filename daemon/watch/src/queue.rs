@@ -1,4 +1,4 @@
-//! The way from a watched folder to the imports.
+//! The interface between a watched folder and the imports.
 
 use std::{ffi::OsStr, path::PathBuf, sync::Arc};
 
@@ -10,43 +10,43 @@ use satchel_source::chain;
 
 use super::mailbox::Mailbox;
 
-/// How an import of a watched file ended.
+/// The outcome of importing a watched file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is in the store.
+    /// The file is in the store.
     Imported,
-    /// No importer knows it; what was seen.
+    /// No importer recognises it; a description of the file.
     Unrecognised(String),
-    /// Why it failed.
+    /// The import failed; the reason.
     Failed(String),
-    /// Somebody stopped it.
+    /// The import was cancelled.
     Cancelled,
-    /// It was written to meanwhile, and has to settle again.
+    /// The file was written to during the import, and must settle again.
     Changed,
 }
 
-/// Why an import cannot begin.
+/// The reason why an import cannot start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// Others come first.
+    /// The queue is full.
     Busy,
-    /// It never will as things are.
+    /// The import cannot start at all, unless something changes.
     Never(String),
 }
 
-/// Where imports begin; the real one is [`Feed`].
+/// Starts imports; [`Feed`] is the real one.
 pub(super) trait Queue: Send {
-    /// Begins the import of a name in the folder and answers its job; how it ends comes by the mailbox.
+    /// Starts the import of a name in the folder and returns its job. The outcome arrives in the mailbox.
     ///
     /// # Errors
-    /// When it cannot begin.
+    /// If the import cannot start.
     fn start(&self, name: &OsStr) -> Result<String, Refused>;
 
-    /// Says which importers there are, in which versions.
+    /// Returns the importers and their versions.
     fn importers(&self) -> String;
 }
 
-/// Begins imports of one watched folder.
+/// Starts the imports of one watched folder.
 pub(super) struct Feed {
     pub imports: Imports,
     pub root: PathBuf,
@@ -76,7 +76,7 @@ impl Queue for Feed {
     }
 }
 
-/// The worst of a job's imports; what is in the store is there all the same.
+/// Returns the worst outcome of a job's imports. Whatever was stored stays in the store.
 fn outcome(view: &JobView, changed: bool) -> Outcome {
     if changed {
         return Outcome::Changed;

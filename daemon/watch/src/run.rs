@@ -22,9 +22,9 @@ use super::{
     spec::WatchSpec,
 };
 
-/// Shortest time between two looks that events bring: a file that grows brings thousands.
+/// Shortest time between two inspections that are caused by events; a growing file causes thousands of events.
 const LEAST: Duration = Duration::from_millis(250);
-/// A look that takes longer is told: a share that is gone lets it wait for minutes, or for ever.
+/// An inspection that takes longer is reported as a problem: a lost share can block it for minutes, or for ever.
 const LONG_LOOK: Duration = Duration::from_secs(30);
 
 /// The thread of one watched folder; it ends when this is dropped.
@@ -36,10 +36,10 @@ pub(super) struct Running {
 
 #[derive(Default)]
 struct Shared {
-    /// Guards what people are told, and whether the thread has ended.
+    /// Guards the status shown to users, and whether the thread has ended.
     state: Mutex<(FolderView, bool)>,
     ended: Condvar,
-    /// Guards since when it is looked at, while it is.
+    /// Guards the start time of the current inspection, if one runs.
     looking: Mutex<Option<Instant>>,
 }
 
@@ -75,7 +75,7 @@ impl Running {
         self.mailbox.stop();
     }
 
-    /// Waits until the thread has ended; false if it does not in time.
+    /// Waits until the thread has ended. Returns false on timeout.
     pub(super) fn wait(&self, most: Duration) -> bool {
         let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.shared.ended.wait_timeout_while(state, most, |(_, ended)| !*ended);
@@ -112,7 +112,7 @@ impl Shared {
     }
 }
 
-/// What to say of a look that takes so long.
+/// Returns a problem if an inspection takes too long.
 fn silent(root: &Path, time: Duration) -> Option<Trouble> {
     (time >= LONG_LOOK).then(|| Trouble {
         message: format!(
@@ -162,7 +162,7 @@ fn watch(mut folder: Folder, mailbox: &Mailbox, shared: &Shared, base: Instant, 
     loop {
         let (now, next) = (base.elapsed(), folder.next());
         let most = next.saturating_sub(now);
-        // What is due does not wait; what events bring does.
+        // Work that is due does not wait; events do, so that they are collected.
         let pending = mailbox.wait(least.min(most), most);
         if pending.stop {
             return;
@@ -187,7 +187,7 @@ fn broke_off(root: &Path, next: Moment) -> Trouble {
 mod tests {
     use super::*;
 
-    /// A folder whose look began so long ago.
+    /// Returns a folder whose inspection started `time` ago.
     fn looked_at_for(time: Duration) -> Running {
         let shared = Arc::new(Shared::default());
         shared.looks(Instant::now().checked_sub(time));

@@ -1,7 +1,9 @@
-//! Looks at a watched folder without ever leaving it: symbolic links are not followed, and nothing but plain files is opened.
+//! Inspection of a watched folder that never leaves it: symbolic links are not followed, and only regular files are
+//! opened.
 //!
-//! Every folder is opened by name below the one that was opened before, never by its path, so that no swap of a folder for a
-//! link leads out (`links_lead_nowhere`, `a_swap_for_a_link_leads_nowhere` in `scan::tests`).
+//! Every folder is opened by its name relative to the open parent folder, never by its path. So the inspection stays
+//! inside even if a folder is replaced by a link (`links_lead_nowhere`, `a_swap_for_a_link_leads_nowhere` in
+//! `scan::tests`).
 
 mod ends;
 mod ground;
@@ -28,13 +30,14 @@ use super::{
     settle::{Hold, Look, Stamp},
 };
 
-/// Names of a watched folder that are listed.
+/// Largest number of names listed of a watched folder.
 pub(super) const MAX_NAMES: usize = 100_000;
-/// Files and folders below one entry that are looked at; an export has as many, a disk image more.
+/// Largest number of files and folders below one entry that are inspected. An export has at most this many, a disk
+/// image has more.
 const MAX_BELOW: usize = 100_000;
-/// Folders within each other, as intake takes them.
+/// Largest nesting depth of folders, the same as for intake.
 const MAX_DEPTH: usize = 32;
-/// Files of a folder whose ends are looked at.
+/// Number of files in a folder that are checked for their ends.
 const MAX_ENDS: usize = 2_000;
 
 impl Disk for Ground {
@@ -99,7 +102,7 @@ impl Disk for Ground {
     }
 }
 
-/// A file's stamp and what holds it; none if no importer would read it.
+/// Returns a file's stamp and its hold; `None` if no importer would read it.
 fn file_look(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> Option<(Stamp, Option<Hold>)> {
     let stamp = stamp(stat);
     if let Some(stem) = names::finished(name) {
@@ -110,7 +113,7 @@ fn file_look(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> Option<(Stamp, Opti
         return None;
     }
     for partner in names::partners(name) {
-        // A name that is too long with its ending has no partner.
+        // A name that is too long with the added suffix has no partner.
         if let Ok(Some(stat)) = stat_at(folder, &partner) {
             return Some((stamp, Some(Hold::Partner(self::stamp(&stat)))));
         }
@@ -133,13 +136,13 @@ fn stamp(stat: &Stat) -> Stamp {
     }
 }
 
-/// A folder with what lies below.
+/// A walk through a folder and everything below it.
 struct Walk<'a> {
     ground: &'a Ground,
     seen: usize,
     bytes: u64,
     newest: i64,
-    /// Sum of the hashes of all files: the order in which a system lists them says nothing.
+    /// Sum of the hashes of all files, so that it does not depend on the order in which the system lists them.
     below: u64,
     exported: usize,
     unfinished: bool,
@@ -161,7 +164,7 @@ impl<'a> Walk<'a> {
     }
 
     fn stamp(&self, folder: &Stat) -> Stamp {
-        // An empty folder's hash is still no file's.
+        // Never 0, so that the hash of an empty folder differs from that of a file.
         let below = self.below.max(1);
         Stamp { bytes: self.bytes, modified: self.newest, below, ..stamp(folder) }
     }
@@ -195,7 +198,7 @@ impl<'a> Walk<'a> {
             let below = path.join(&name);
             match open_folder(&folder, &name) {
                 Ok(opened) => self.folder(opened, below, depth + 1)?,
-                // Swapped for something else, gone, or closed to us: intake says what it left out.
+                // The folder was replaced, removed or may not be read. Intake reports what it leaves out.
                 Err(_) => self.below = self.below.wrapping_add(hash(&below)),
             }
         }
@@ -217,14 +220,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The same in every run, as it is kept.
+/// Returns a hash that is the same in every run, because it is stored.
 fn hash(what: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Looks at a name without following it; none: it is not there.
+/// Returns the metadata of a name without following links; `None` if it does not exist.
 fn stat_at(folder: &impl AsFd, name: &OsStr) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
@@ -233,13 +236,13 @@ fn stat_at(folder: &impl AsFd, name: &OsStr) -> io::Result<Option<Stat>> {
     }
 }
 
-/// Opens a folder below `folder`; a link in its place is refused.
+/// Opens a folder below `folder`. A link in its place is refused.
 fn open_folder(folder: &impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(folder, name, flags, Mode::empty())?)
 }
 
-/// Calls `one` with each name and what it seems to be, until that answers false.
+/// Calls `one` with each name and its apparent type, until it returns false.
 fn each(folder: OwnedFd, one: &mut dyn FnMut(&OsStr, FileType) -> io::Result<bool>) -> io::Result<()> {
     for entry in rustix::fs::Dir::new(folder)? {
         let entry = entry?;

@@ -1,7 +1,9 @@
-//! Decides when a file has arrived: what was seen and when goes in, what to do comes out; no clock, no disk.
+//! The decision when a file has arrived. Its inputs are inspections and times, its outputs are next steps; it uses no
+//! clock and no disk.
 //!
-//! **Invariant:** a file is only called whole after two looks, at least the quiet time apart, found the same size, time and inode,
-//! no look between them found others, nothing held it, and its own end was there (`settle::tests`).
+//! **Invariant:** a file counts as complete only if two inspections, at least the quiet time apart, found the same
+//! size, time and inode, no inspection between them found others, no hold was present, and the end of the file was
+//! there (`settle::tests`).
 
 use std::{
     collections::BTreeMap,
@@ -9,72 +11,73 @@ use std::{
     time::Duration,
 };
 
-/// Time since some fixed moment; never falls.
+/// Time since some fixed moment; it never decreases.
 pub(super) type Moment = Duration;
 
-/// Longest time between two looks at what does not change and is not whole either.
+/// Longest time between two inspections of a file that does not change and is not complete.
 const LONGEST: Duration = Duration::from_mins(1);
-/// How long something that holds a file, and does not change, is believed: a browser that died leaves its partner file for ever.
+/// How long an unchanging partner file counts as a hold: a browser that crashed leaves its partner file for ever.
 const BELIEVED: Duration = Duration::from_mins(10);
-/// A look may take this part of the time between looks: a walk through a large folder must not fill a processor.
+/// The time between inspections is at least this many times the duration of one, so that a walk through a large folder
+/// does not occupy a processor.
 const LOOK_SHARE: u32 = 20;
 
-/// Size, time and identity of a file, or of all files of a folder: if all stay, the bytes did.
+/// Size, time and identity of a file, or of all files of a folder. If they are unchanged, the bytes count as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(super) struct Stamp {
-    /// Bytes of all files.
+    /// Bytes of all files together.
     pub bytes: u64,
-    /// When it was last written; nanoseconds since the Unix epoch.
+    /// Time of the last modification, in nanoseconds since the Unix epoch.
     pub modified: i64,
-    /// Which file it is on its file system.
+    /// The inode of the file on its file system.
     pub inode: u64,
-    /// A hash over names, sizes, times and inodes of what lies below; 0 for a file.
+    /// A hash over the names, sizes, times and inodes of everything below; 0 for a file.
     pub below: u64,
 }
 
-/// What says that somebody still writes.
+/// A sign that the file is still being written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
-    /// Its own name is that of an unfinished download, or of one inside it.
+    /// Its own name, or that of a file inside it, is the name of an unfinished download.
     Name,
-    /// Such a file stands beside it.
+    /// A partner file of an unfinished download is beside it.
     Partner(Stamp),
-    /// It has no byte yet.
+    /// It has no bytes yet.
     Empty,
 }
 
-/// One look at a file or folder.
+/// The result of inspecting a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub stamp: Stamp,
     pub hold: Option<Hold>,
-    /// How long the look took.
+    /// How long the inspection took.
     pub took: Duration,
 }
 
-/// Why a file waits.
+/// The reason why a file waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// It has changed a moment ago.
+    /// It changed a moment ago.
     Growing,
-    /// A browser is at work.
+    /// A browser is downloading it.
     Downloading,
-    /// It has no byte yet.
+    /// It has no bytes yet.
     Empty,
-    /// Its end is not there; what is missing.
+    /// Its end is missing; a description of the missing part.
     Unfinished(String),
 }
 
-/// What to do with a file after a look.
+/// The next step for a file after an inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Look again later.
+    /// Inspect it again later.
     Wait,
-    /// See whether its end is there.
+    /// Check whether its end is there.
     Check,
 }
 
-/// Files that are not known to be whole.
+/// The files that are not yet known to be complete.
 #[derive(Debug)]
 pub(super) struct Settle {
     quiet: Duration,
@@ -87,7 +90,7 @@ struct File {
     /// When the stamp was first seen.
     since: Moment,
     hold: Option<Hold>,
-    /// When what holds it was first seen as it is.
+    /// When the hold was first seen in its current form.
     held_since: Moment,
     looked: Moment,
     next: Moment,
@@ -96,12 +99,12 @@ struct File {
 }
 
 impl Settle {
-    /// Files are quiet when they kept their stamp for `quiet`.
+    /// Creates the state. A file is quiet when it kept its stamp for `quiet`.
     pub(super) fn new(quiet: Duration) -> Self {
         Self { quiet, files: BTreeMap::new() }
     }
 
-    /// Takes a look into account.
+    /// Processes an inspection.
     pub(super) fn look(&mut self, name: &OsStr, look: Look, now: Moment) -> Step {
         let Look { stamp, hold, took } = look;
         let quiet = self.quiet;
@@ -120,7 +123,7 @@ impl Settle {
         }
         if file.hold != hold {
             (file.hold, file.held_since) = (hold, now);
-            // What held it is gone, or has only just come: the writer was here a moment ago.
+            // The hold has just disappeared or appeared, so the file was written to a moment ago.
             (file.since, file.gap) = (now, quiet);
         }
         file.looked = now;
@@ -133,7 +136,7 @@ impl Settle {
         }
         let cost = took.saturating_mul(LOOK_SHARE);
         if !calm {
-            // One look when it may be quiet; its events bring others.
+            // Inspect it once when it may be quiet; further events cause further inspections.
             file.next = (file.since + quiet).max(now + cost);
             return Step::Wait;
         }
@@ -142,7 +145,8 @@ impl Settle {
         if file.held(now).is_some() { Step::Wait } else { Step::Check }
     }
 
-    /// Takes into account whether its end was there, and how it looked after that; true: it has arrived, and is let go.
+    /// Processes the check of the file's end, and the inspection after it. Returns true if the file has arrived; it is
+    /// then removed.
     pub(super) fn checked(
         &mut self,
         name: &OsStr,
@@ -167,7 +171,8 @@ impl Settle {
         }
     }
 
-    /// Something happened to a file that waits: it is looked at soon, however often that is said.
+    /// Schedules an early inspection of a waiting file after an event, no matter how many events there are. Returns
+    /// whether the file is waiting.
     pub(super) fn touched(&mut self, name: &OsStr, now: Moment) -> bool {
         let soon = self.quiet / 3;
         self.files.get_mut(name).is_some_and(|file| {
@@ -176,17 +181,17 @@ impl Settle {
         })
     }
 
-    /// It is there no more, or is none of ours.
+    /// Removes a file that no longer exists or does not matter.
     pub(super) fn gone(&mut self, name: &OsStr) {
         self.files.remove(name);
     }
 
-    /// Keeps only those that `there` knows.
+    /// Keeps only the files for which `there` returns true.
     pub(super) fn keep(&mut self, there: impl Fn(&OsStr) -> bool) {
         self.files.retain(|name, _| there(name));
     }
 
-    /// The files to be looked at, at most `most`.
+    /// Returns the files that are due for an inspection, at most `most`.
     pub(super) fn due(&self, now: Moment, most: usize) -> Vec<OsString> {
         self.files
             .iter()
@@ -196,24 +201,24 @@ impl Settle {
             .collect()
     }
 
-    /// When the next one is to be looked at.
+    /// Returns when the next inspection is due.
     pub(super) fn next(&self) -> Option<Moment> {
         self.files.values().map(|file| file.next).min()
     }
 
-    /// How many wait.
+    /// Returns the number of waiting files.
     pub(super) fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Those that wait, and why.
+    /// Returns the waiting files and the reasons.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (&OsStr, &Wait)> {
         self.files.iter().map(|(name, file)| (name.as_os_str(), &file.wait))
     }
 }
 
 impl File {
-    /// What holds it, as long as that is believed.
+    /// Returns the reason for waiting that follows from the hold, as long as the hold counts.
     fn held(&self, now: Moment) -> Option<Wait> {
         match &self.hold {
             None => None,

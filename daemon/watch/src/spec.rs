@@ -1,4 +1,4 @@
-//! Which folders are watched, and how.
+//! The specification of watched folders.
 
 use std::{
     path::{Component, Path, PathBuf},
@@ -9,60 +9,60 @@ use glob::Pattern;
 
 use super::folder::Pace;
 
-/// Patterns of names that a folder may leave out.
+/// Largest number of name patterns that a folder may ignore.
 const MAX_IGNORE: usize = 100;
-/// How long a file may be asked to be quiet, in milliseconds.
+/// Allowed quiet time of a file, in milliseconds.
 const SETTLE_MS: std::ops::RangeInclusive<u64> = 10..=3_600_000;
 
-/// What is watched in all.
+/// The specification of all watched folders.
 #[derive(Clone, Debug, Default)]
 pub struct Watching {
     /// Whether folders are watched at all: `serve` does, other commands do not.
     pub active: bool,
     /// The folders of `serve --watch`.
     pub flags: Vec<WatchSpec>,
-    /// Those of the configuration.
+    /// The folders of the configuration.
     pub folders: Vec<WatchSpec>,
-    /// How patiently.
+    /// The intervals of the watchers.
     pub pace: Pace,
 }
 
-/// One folder to be watched.
+/// The specification of one watched folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchSpec {
-    /// Absolute, with no `..` in it.
+    /// An absolute path without `..`.
     pub path: PathBuf,
-    /// Unpacked exports too, not only files.
+    /// Import unpacked exports too, not only files.
     pub recursive: bool,
-    /// Look now and then instead of relying on the system's events.
+    /// Poll instead of relying on events from the system.
     pub poll: bool,
-    /// Only importers of these platforms; empty: all.
+    /// Use only the importers of these platforms; if empty, all importers.
     pub providers: Vec<String>,
-    /// Names that are left out, at any depth; `*` and `?` stand for others.
+    /// Name patterns to ignore, at any depth; `*` and `?` are wildcards.
     pub ignore: Vec<String>,
-    /// How long a file must keep size, time and inode; none: as the daemon does.
+    /// How long a file must keep its size, time and inode; `None` means the default of the daemon.
     pub settle: Option<Duration>,
 }
 
-/// Why a folder cannot be watched as given.
+/// The reason why a folder cannot be watched as specified.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// Relative to what?
+    /// The path is relative, or contains `..`.
     #[error("{0:?} is not an absolute path")]
     Relative(PathBuf),
-    /// A path that the store and the answers cannot carry.
+    /// The path is not text, so the store and the responses cannot represent it.
     #[error("the path {0:?} is not UTF-8; name the folder in the command `satchel serve --watch`")]
     NotText(PathBuf),
-    /// Nothing there to watch.
+    /// There is no such folder.
     #[error("{0:?} is no folder; make it first, or check the spelling")]
     NoFolder(PathBuf),
-    /// A pattern does not read.
+    /// A pattern is not valid.
     #[error("ignore {pattern:?} of {path:?} is no pattern: {problem}")]
     Pattern { path: PathBuf, pattern: String, problem: String },
-    /// More patterns than anyone needs.
+    /// There are too many patterns.
     #[error("{path:?} has more than {MAX_IGNORE} patterns to ignore")]
     TooManyPatterns { path: PathBuf },
-    /// A time that makes no sense.
+    /// The quiet time is out of range.
     #[error(
         "settle-ms of {path:?} must be {} to {}, not {found}",
         SETTLE_MS.start(),
@@ -72,20 +72,20 @@ pub enum SpecError {
 }
 
 impl WatchSpec {
-    /// A folder with the defaults.
+    /// Creates a folder specification with the defaults.
     pub fn of(path: PathBuf) -> Self {
         Self { path, recursive: true, poll: false, providers: Vec::new(), ignore: Vec::new(), settle: None }
     }
 
-    /// Checks what does not depend on the disk.
+    /// Checks everything that does not depend on the disk.
     ///
     /// # Errors
-    /// What is not right.
+    /// The first rule that is not met.
     pub fn checked(mut self) -> Result<Self, SpecError> {
         if !self.path.is_absolute() || self.path.components().any(|part| part == Component::ParentDir) {
             return Err(SpecError::Relative(self.path));
         }
-        // One spelling for one folder: without a slash at the end.
+        // Each folder has one spelling, without a slash at the end.
         self.path = self.path.components().collect();
         if self.ignore.len() > MAX_IGNORE {
             return Err(SpecError::TooManyPatterns { path: self.path });
@@ -106,7 +106,7 @@ impl WatchSpec {
         }
     }
 
-    /// Checks that it is a folder, too, and that its path can be kept.
+    /// Also checks that the path is a folder and can be stored.
     pub(super) fn checked_now(self) -> Result<Self, SpecError> {
         let spec = self.checked()?;
         if spec.path.to_str().is_none() {
@@ -115,7 +115,7 @@ impl WatchSpec {
         if Path::is_dir(&spec.path) { Ok(spec) } else { Err(SpecError::NoFolder(spec.path)) }
     }
 
-    /// The patterns that read; [`WatchSpec::checked`] refused the others.
+    /// Returns the valid patterns; [`WatchSpec::checked`] refused the others.
     pub(super) fn patterns(&self) -> Vec<Pattern> {
         self.ignore.iter().filter_map(|pattern| Pattern::new(pattern).ok()).collect()
     }

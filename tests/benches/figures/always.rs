@@ -1,4 +1,5 @@
-//! A daemon that is always on: how soon an export is there, what it costs at rest, what it takes on the disk.
+//! Figures for a daemon that is always on: the time until a new export is imported, the cost at rest, the disk space
+//! used.
 
 use std::{
     fs,
@@ -22,16 +23,16 @@ use crate::{
     say,
 };
 
-/// How long a file must stay as it is before it is imported, as it is unless the configuration says otherwise.
+/// How long a file must stay unchanged before it is imported: the default of the configuration.
 const SETTLE: Duration = Duration::from_secs(3);
-/// Files that are dropped at once, and then lie there.
+/// Number of files that are dropped into the watched folder at once and stay there.
 const FILES: u64 = 10_000;
-/// How long after the last import the daemon is given to be done: it says at once that the file is imported, then hands buffers
-/// and memory back.
+/// How long the daemon gets to finish its work after the last import: it reports the file as imported at once, then
+/// releases buffers and memory.
 const CALM: Duration = Duration::from_secs(10);
-/// How long it is looked at after that.
+/// How long the daemon is observed after that.
 const AFTERWARDS: Duration = Duration::from_mins(1);
-/// Newer exports after the first.
+/// Number of newer exports after the first.
 const MONTHS: u64 = 10;
 
 pub(crate) fn all(folder: &Path, megabytes: u64) -> Result<()> {
@@ -40,7 +41,7 @@ pub(crate) fn all(folder: &Path, megabytes: u64) -> Result<()> {
     months(folder, megabytes * 1_000_000)
 }
 
-/// From the moment that a 1 MB export lies whole in a watched folder to the moment that its conversations can be asked for.
+/// Measures the time from a complete 1 MB export in a watched folder until its conversations can be queried.
 fn arrival(scratch: &Path) -> Result<()> {
     let program = satchel()?;
     let (made, inbox, data) = (scratch.join("made"), scratch.join("inbox"), scratch.join("arriving"));
@@ -49,7 +50,7 @@ fn arrival(scratch: &Path) -> Result<()> {
     let client = Client::of(&data)?;
     client.until(|_| true)?;
     let (mut times, mut expected) = (Vec::new(), 0);
-    // The first compiles the importers.
+    // The first turn compiles the importers.
     for turn in 0..=RUNS as u64 {
         expected += generate::chatgpt(&made, 1_000_000, 20 + turn)?.conversations;
         fs::rename(made.join("conversations.json"), inbox.join(format!("conversations-{turn:03}.json")))?;
@@ -68,7 +69,7 @@ fn arrival(scratch: &Path) -> Result<()> {
     remove([&made, &inbox, &data])
 }
 
-/// Many exports at once, another import meanwhile; then nothing happens for some minutes.
+/// Measures many exports that arrive at once with another import in between, then the cost at rest for some minutes.
 fn flood(scratch: &Path, files: u64) -> Result<()> {
     let program = satchel()?;
     let (made, inbox, data) = (scratch.join("made"), scratch.join("inbox"), scratch.join("flooded"));
@@ -125,7 +126,8 @@ fn rest(when: &str, daemon: &Daemon, time: Duration) -> Result<()> {
     Ok(())
 }
 
-/// What the first import and ten newer versions take on the disk, and how fast the database is built again from that.
+/// Measures the disk space of the first import and of ten newer versions, and how long it takes to rebuild the database
+/// from it.
 fn months(scratch: &Path, bytes: u64) -> Result<()> {
     let program = satchel()?;
     let (export, data) = (scratch.join("monthly"), scratch.join("kept"));
@@ -165,7 +167,7 @@ fn months(scratch: &Path, bytes: u64) -> Result<()> {
     remove([&export, &data])
 }
 
-/// MB that a data directory takes on the disk.
+/// Returns the disk space of a data directory in MB.
 #[expect(clippy::cast_precision_loss, reason = "sizes of files")]
 fn kept(data: &Path) -> Result<f64> {
     let folders = fs::read_dir(data)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
@@ -175,7 +177,7 @@ fn kept(data: &Path) -> Result<f64> {
             blocks += fs::metadata(file)?.blocks();
         }
     }
-    // A block is 512 bytes, whatever the file system's own are.
+    // `blocks` counts units of 512 bytes, whatever block size the file system uses.
     Ok(blocks as f64 * 512.0 / 1e6)
 }
 

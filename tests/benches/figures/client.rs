@@ -1,4 +1,4 @@
-//! A client that asks a daemon over its socket, for a program that waits.
+//! A client for programs that wait: it queries a daemon over its socket.
 
 use std::{
     path::Path,
@@ -17,22 +17,22 @@ use satchel_proto::{
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
 
-/// Between two looks.
+/// Pause between two polls.
 const LOOK: Duration = Duration::from_millis(2);
-/// Nothing that is measured takes longer.
+/// Upper limit for every wait; no measurement takes longer.
 const PATIENCE: Duration = Duration::from_hours(2);
 
-/// A connection.
+/// A connection to a daemon.
 pub(crate) struct Client {
     runtime: Runtime,
     channel: Channel,
 }
 
-/// How a job went, seen from outside.
+/// The course of a job as a client sees it.
 pub(crate) struct Followed {
     pub(crate) job: Operation,
     pub(crate) seconds: f64,
-    /// Longest time in which nothing moved, and in which phase that was.
+    /// Longest time without any progress, in seconds, and the phase in which it occurred.
     pub(crate) silence: (f64, OperationPhase),
 }
 
@@ -51,13 +51,14 @@ impl Client {
         OperationServiceClient::new(self.channel.clone())
     }
 
-    /// The watched folder.
+    /// Returns the watched folder.
     pub(crate) fn source(&self) -> Result<Source> {
         let answer = self.runtime.block_on(self.imports().list_sources(v1::ListSourcesRequest::default()))?;
         answer.into_inner().sources.into_iter().next().context("a watched folder")
     }
 
-    /// Waits until the watched folder stands as `wanted`; the longest time in which the number of imported files stayed, too.
+    /// Waits until the watched folder matches `wanted`. Returns the longest time, in seconds, in which the number of
+    /// imported files did not change.
     pub(crate) fn until(&self, wanted: impl Fn(&Source) -> bool) -> Result<f64> {
         let (begun, mut longest) = (Instant::now(), 0_f64);
         let (mut imported, mut moved) = (0, Instant::now());
@@ -82,7 +83,7 @@ impl Client {
         ))
     }
 
-    /// Begins an import and answers its job.
+    /// Starts an import and returns the id of its job.
     pub(crate) fn begin(&self, path: &Path) -> Result<String> {
         let path = path.to_str().context("a path of text")?.to_owned();
         let request = v1::CreateImportRequest { path, ..v1::CreateImportRequest::default() };
@@ -90,14 +91,14 @@ impl Client {
         Ok(answer.into_inner().operation.context("an operation")?.id)
     }
 
-    /// Asks a job to stop.
+    /// Requests that a job stops.
     pub(crate) fn cancel(&self, job: &str) -> Result<()> {
         let request = v1::CancelOperationRequest { id: job.to_owned() };
         self.runtime.block_on(self.operations().cancel_operation(request))?;
         Ok(())
     }
 
-    /// Follows a job until it is over, or `enough`.
+    /// Follows a job until it has ended or `enough` returns true.
     pub(crate) fn follow(&self, job: &str, enough: impl Fn(&Operation) -> bool) -> Result<Followed> {
         let start = Instant::now();
         let request = v1::WatchOperationRequest { id: job.to_owned(), min_interval: None };

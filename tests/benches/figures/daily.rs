@@ -1,4 +1,4 @@
-//! What a daemon meets every day: the same export again, a newer one, questions while it reads, a restart after a kill.
+//! Everyday work of a daemon: the same export again, a newer export, reads during an import, a restart after a kill.
 
 use std::{
     fs::File,
@@ -25,12 +25,12 @@ use crate::{
     say,
 };
 
-/// Clients that read while an import runs.
+/// Number of clients that read while an import runs.
 const READERS: usize = 8;
-/// How long reads are measured while nothing else happens.
+/// How long reads are measured while nothing else runs.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Imports by the command line: how long it took, and its receipt.
+/// Imports an export with the command line; returns the seconds it took and its receipt.
 pub(crate) fn import(program: &PathBuf, data: &Path, export: &Path) -> Result<(f64, Value)> {
     let words =
         ["--data-dir".as_ref(), data.as_os_str(), "--json".as_ref(), "import".as_ref(), export.as_os_str()];
@@ -39,7 +39,8 @@ pub(crate) fn import(program: &PathBuf, data: &Path, export: &Path) -> Result<(f
     Ok((cost.seconds, answer["imports"][0].clone()))
 }
 
-/// The first import, the same bytes again, and a newer export in which one conversation of fifty went on.
+/// Measures the first import, the same bytes again, and a newer export in which one conversation in fifty was
+/// continued.
 pub(crate) fn newer(scratch: &Path, bytes: u64) -> Result<()> {
     let program = satchel()?;
     let (older, later, data) = (scratch.join("older"), scratch.join("later"), scratch.join("monthly"));
@@ -82,7 +83,7 @@ fn sha256(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads of eight clients, while nothing else happens and while an export is imported.
+/// Measures the reads of eight clients, first while nothing else runs and then during an import.
 pub(crate) fn reads(scratch: &Path, bytes: u64) -> Result<()> {
     let program = satchel()?;
     let (stored, export, data) = (scratch.join("stored"), scratch.join("export"), scratch.join("asked"));
@@ -120,7 +121,7 @@ pub(crate) fn reads(scratch: &Path, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Asks with all clients until told to stop; the milliseconds of each answer.
+/// Sends requests from all clients until `until` is set; returns the milliseconds of each answer.
 async fn ask(data: PathBuf, until: Arc<AtomicBool>) -> Result<Vec<f64>> {
     let clients: Vec<_> =
         (0..READERS).map(|_| tokio::spawn(client(data.clone(), Arc::clone(&until)))).collect();
@@ -149,7 +150,7 @@ async fn client(data: PathBuf, until: Arc<AtomicBool>) -> Result<Vec<f64>> {
         };
         client.list_messages(messages).await?;
         times.push(start.elapsed().as_secs_f64() * 1e3);
-        // People do not ask without end.
+        // People do not send requests without a pause.
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Ok(times)
@@ -161,7 +162,7 @@ fn percentile(times: &[f64], percent: usize) -> f64 {
     sorted.get(sorted.len() * percent / 100).copied().unwrap_or_default()
 }
 
-/// A daemon is killed with a million messages in its store; how long the next takes to answer.
+/// Kills a daemon with a million messages in its store and measures how long the next one takes to answer.
 pub(crate) fn reopen(scratch: &Path, messages: u64) -> Result<()> {
     let program = satchel()?;
     let (export, data) = (scratch.join("many"), scratch.join("killed"));

@@ -1,6 +1,7 @@
-//! What an increment costs beside the size of the store: the same hundred changes in a small store and in a large one.
+//! The cost of an incremental export compared with the size of the store: the same hundred changes in a small and in a
+//! large store.
 //!
-//! `SATCHEL_BENCH_FEW` and `SATCHEL_BENCH_MANY` say how many memories the two hold.
+//! `SATCHEL_BENCH_FEW` and `SATCHEL_BENCH_MANY` set the number of memories in the two stores.
 
 use std::{
     ffi::OsString,
@@ -23,17 +24,18 @@ use crate::{
     say,
 };
 
-/// Memories of the two stores.
+/// Number of memories in the two stores.
 const FEW: u64 = 10_000;
 const MANY: u64 = 1_000_000;
-/// Memories that change between a full export and its increment.
+/// Number of memories that change between a full export and its increment.
 const CHANGED: u64 = 100;
-/// Memories of one document that is imported: each import looks at all memories that are there, so a few large ones are quicker.
+/// Number of memories in one imported document. Each import looks at all stored memories, so a few large documents are
+/// faster.
 const OF_DOCUMENT: u64 = 250_000;
-/// The tag of those that change.
+/// The tag of the memories that change.
 const TAG: &str = "changing";
 
-/// What the exports of one store took, in seconds and in MiB of the daemon's private memory.
+/// The cost of the exports of one store, in seconds and in MiB of the daemon's private memory.
 struct Taken {
     memories: u64,
     full: f64,
@@ -67,7 +69,8 @@ pub(crate) fn all(folder: &Path, _: u64) -> Result<()> {
     Ok(())
 }
 
-/// A store of so many memories, its full export, and increments of what changed since, all by one daemon that was started anew.
+/// Measures a store with this many memories: its full export and the incremental exports after it, all by one newly
+/// started daemon.
 fn store(scratch: &Path, memories: u64) -> Result<Taken> {
     let (data, out) = (scratch.join("counted"), scratch.join("exported"));
     fs::create_dir_all(&out)?;
@@ -97,26 +100,27 @@ fn store(scratch: &Path, memories: u64) -> Result<Taken> {
     Ok(Taken { memories, full: full.seconds, full_mib, increment: median(times), increment_mib, rest_mib })
 }
 
-/// Refuses an export of another number of memories.
+/// Fails if an export contains a different number of memories.
 fn holds(export: &Cost, memories: u64) -> Result<()> {
     let answer: Value = serde_json::from_slice(&export.output)?;
     ensure!(told(&answer, "memories") == Some(memories), "not {memories} memories: {answer}");
     Ok(())
 }
 
-/// A number of the answer to an export, wherever the answer has it.
+/// Returns a number from the answer to an export, at the top level or inside `export`.
 fn told(answer: &Value, name: &str) -> Option<u64> {
     answer.get("export").unwrap_or(answer)[name].as_u64()
 }
 
-/// Runs a command on the data directory and reads its answer as JSON.
+/// Runs a command on the data directory with JSON output.
 fn call(data: &Path, words: &[&dyn AsRef<std::ffi::OsStr>]) -> Result<Cost> {
     let global: [&dyn AsRef<std::ffi::OsStr>; 3] = [&"--data-dir", &data, &"--json"];
     let words: Vec<OsString> = global.iter().chain(words).map(|word| word.as_ref().to_owned()).collect();
     run(&satchel()?, &words)
 }
 
-/// Imports documents until the store has so many memories; those that will change are spread over all.
+/// Imports documents until the store holds this many memories. The memories that will change are spread over all of
+/// them.
 fn fill(data: &Path, scratch: &Path, memories: u64) -> Result<()> {
     let daemon = Daemon::start(&satchel()?, data)?;
     let every = (memories / CHANGED).max(1);
@@ -134,7 +138,7 @@ fn fill(data: &Path, scratch: &Path, memories: u64) -> Result<()> {
     daemon.stop()
 }
 
-/// A PAM document of these memories.
+/// Writes a PAM document with these memories.
 fn document(scratch: &Path, numbers: std::ops::Range<u64>, every: u64) -> Result<PathBuf> {
     let path = scratch.join("memory-store.json");
     let owner = Owner { id: "0d0c0b0a-0000-4000-8000-000000000001".into(), did: None, created_at: None };

@@ -1,4 +1,4 @@
-//! Exports of many gigabytes: what they take, whether others go on meanwhile, how soon they stop.
+//! Exports of many gigabytes: what they cost, whether other imports continue meanwhile, how fast they stop.
 
 use std::{
     fs::{self, File},
@@ -22,19 +22,19 @@ use crate::{
     say,
 };
 
-/// MB of the lone `conversations.json`.
+/// Size in MB of the single `conversations.json`.
 const JSON_MB: u64 = 2_000;
-/// MB of the archive: a tenth of conversations, the rest pictures.
+/// Size in MB of the archive: one tenth conversations, the rest pictures.
 const ZIP_MB: u64 = 5_000;
-/// Conversations of one file in the archive, in MB.
+/// Size in MB of one file with conversations in the archive.
 const SHARD_MB: u64 = 100;
-/// Bytes of a picture.
+/// Size of a picture in bytes.
 const PICTURE: usize = 450_000;
-/// What stands before the id of a picture in a conversation.
+/// Prefix of a picture's id in a conversation.
 const POINTER: &str = "sediment://";
-/// Letters of such an id.
+/// Length of such an id.
 const POINTED: usize = "file_00000000-0000-4000-8000-000000000000".len();
-/// Between two imports of somebody else.
+/// Pause between two imports of the other client.
 const PAUSE: Duration = Duration::from_secs(2);
 
 pub(crate) fn all(folder: &Path, _: u64) -> Result<()> {
@@ -50,7 +50,7 @@ pub(crate) fn all(folder: &Path, _: u64) -> Result<()> {
     Ok(fs::remove_file(&export)?)
 }
 
-/// An export as a ZIP: conversations in shards, packed, and the pictures that they name, which do not pack.
+/// Writes an export as a ZIP: compressed conversations in shards, and the incompressible pictures that they reference.
 fn archive(path: &Path, bytes: u64, scratch: &Path) -> Result<()> {
     let mut zip = ZipWriter::new(BufWriter::with_capacity(1 << 20, File::create(path)?));
     let (packed, shards) = (SimpleFileOptions::default(), (bytes / 10_000_000 / SHARD_MB).max(1));
@@ -78,13 +78,13 @@ fn archive(path: &Path, bytes: u64, scratch: &Path) -> Result<()> {
     Ok(fs::remove_dir_all(&made)?)
 }
 
-/// Imports it, after it was stopped once on the way, while somebody else imports little exports.
+/// Imports the export, after one attempt that was cancelled on the way, while another client imports small exports.
 fn heavy(label: &str, export: &Path, scratch: &Path) -> Result<()> {
     let program = satchel()?;
     let data = scratch.join("heavy");
     let daemon = Daemon::start(&program, &data)?;
     let client = Client::of(&data)?;
-    // Compiling the importers is not what is measured.
+    // Compiles the importers, so that this is not part of the measurement.
     import(&program, &data, &own(scratch, 0)?)?;
     let memory = daemon.memory();
     let stopped = stop_in(&client, export, OperationPhase::Reading)?;
@@ -120,7 +120,7 @@ fn whole(client: &Client, export: &Path) -> Result<Followed> {
     Ok(followed)
 }
 
-/// Seconds from the call to the end of an import that is stopped when it is well in this phase.
+/// Cancels an import when it is well into `phase`; returns the seconds from the cancel request to the end of the job.
 fn stop_in(client: &Client, export: &Path, phase: OperationPhase) -> Result<f64> {
     let job = client.begin(export)?;
     let well_in = |job: &Operation| {
@@ -134,7 +134,7 @@ fn stop_in(client: &Client, export: &Path, phase: OperationPhase) -> Result<f64>
     Ok(asked.elapsed().as_secs_f64())
 }
 
-/// Little imports, one after the other, until it is over; the seconds of each.
+/// Imports small exports one after the other until `over` is set; returns the seconds of each.
 fn others(program: &PathBuf, data: &Path, scratch: &Path, over: &AtomicBool) -> Result<Vec<f64>> {
     let mut times = Vec::new();
     for number in 1.. {
@@ -149,7 +149,7 @@ fn others(program: &PathBuf, data: &Path, scratch: &Path, over: &AtomicBool) -> 
     Ok(times)
 }
 
-/// A little export of somebody else.
+/// Writes a small export for the other client.
 fn own(scratch: &Path, number: u64) -> Result<PathBuf> {
     let folder = scratch.join("own");
     generate::claude(&folder, 200_000, 500 + number)?;

@@ -1,10 +1,10 @@
-//! The figures of the README, each as a ratio to a peer measured in the same run, and the processor that they were measured on:
-//! `make bench`.
+//! The figures of the README, each as a ratio to a peer measured in the same run, with the processor on which they were
+//! measured: `make bench`.
 //!
-//! Sizes can be lowered for a quick look: `SATCHEL_BENCH_MB=20 make bench`. The official SDK's `pam` is the peer where it is
-//! installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`). `SATCHEL_BENCH_ONLY=always,load` measures these
-//! groups alone: `importers`, `program`, `daily`, `reads`, `always`, `load`, `sealed`, `delta`; `SATCHEL=/path/to/satchel` measures
-//! another build.
+//! Sizes can be lowered for a quick run: `SATCHEL_BENCH_MB=20 make bench`. The `pam` program of the official SDK is the
+//! peer if it is installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`).
+//! `SATCHEL_BENCH_ONLY=always,load` measures only these groups; the groups are `importers`, `program`, `daily`,
+//! `reads`, `always`, `load`, `sealed` and `delta`. `SATCHEL=/path/to/satchel` measures another build.
 
 mod always;
 mod client;
@@ -22,7 +22,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-/// Runs of each measurement; the median counts.
+/// Number of runs of each measurement; the median is reported.
 const RUNS: usize = 5;
 
 fn main() -> Result<()> {
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     {
         return plugin::alone(provider, Path::new(folder), Path::new(cache)).map(drop);
     }
-    // `cargo test --benches` calls this too, and only wants to know that it builds.
+    // `cargo test --benches` also runs this program, only to check that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Some of the figures: a place for files, and the size of an export in MB.
+/// A group of figures; takes a folder for its files and the size of an export in MB.
 type Group = fn(&Path, u64) -> Result<()>;
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -97,7 +97,7 @@ fn reads(folder: &Path, megabytes: u64) -> Result<()> {
     daily::reads(folder, megabytes * 5_000_000)
 }
 
-/// Each importer over its own format, one after the other, so that only one export lies on the disk.
+/// Measures each importer on its own format, one after the other, so that only one export is on the disk at a time.
 fn importers(folder: &Path, megabytes: u64) -> Result<()> {
     let cache = folder.join("importers");
     for (provider, generate) in satchel_tests::generate::ALL {
@@ -112,7 +112,7 @@ fn importers(folder: &Path, megabytes: u64) -> Result<()> {
 fn say(text: &str) {
     use std::io::Write as _;
     let mut out = std::io::stdout().lock();
-    // A closed pipe ends the benchmark at its next figure; nothing is lost by that.
+    // If the pipe is closed, the benchmark ends at its next figure; nothing is lost.
     if writeln!(out, "{text}").is_err() {
         std::process::exit(1);
     }

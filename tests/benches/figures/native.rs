@@ -1,5 +1,5 @@
-//! The peers of an importer, native and over whole files: `serde_json` into values, and into types of the same content; the
-//! `csv` crate for tables; `html5gum` for pages.
+//! The native peers of an importer, which read whole files: `serde_json` into values and into types of the same
+//! content, the `csv` crate for tables, `html5gum` for pages.
 
 use std::{
     borrow::Cow,
@@ -141,10 +141,10 @@ struct Block<'a> {
     citations: Option<&'a RawValue>,
 }
 
-/// A way to read all files of a folder natively; it answers how much was seen, so that nothing is optimised away.
+/// A native way to read all files of a folder; returns how much was read, so that the work is not optimised away.
 pub(crate) type Peer = fn(&Path) -> Result<usize>;
 
-/// Who reads the same bytes as an importer, by what they are called.
+/// Returns the native readers for the format of an importer, each with its name.
 pub(crate) fn peers(provider: &str) -> Vec<(&'static str, Peer)> {
     let values: (&str, Peer) = ("serde_json::Value", values);
     match provider {
@@ -167,7 +167,7 @@ fn typed_claude(folder: &Path) -> Result<usize> {
     Ok(all.iter().map(weigh_claude).sum())
 }
 
-/// Every JSON file as a tree of values; a page has no such peer, so it is only tokenized.
+/// Parses every JSON file into a tree of values. A page has no such peer, so it is only tokenized.
 fn values(folder: &Path) -> Result<usize> {
     let mut seen = 0;
     for file in files(folder)? {
@@ -182,7 +182,7 @@ fn values(folder: &Path) -> Result<usize> {
     Ok(seen)
 }
 
-/// Every cell of every table.
+/// Reads every cell of every table.
 fn cells(folder: &Path) -> Result<usize> {
     let mut seen = 0;
     for file in files(folder)? {
@@ -193,7 +193,7 @@ fn cells(folder: &Path) -> Result<usize> {
     Ok(seen)
 }
 
-/// All files below `folder`.
+/// Returns all files below `folder`.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {

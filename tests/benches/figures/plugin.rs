@@ -1,4 +1,5 @@
-//! An importer alone: bytes of files in, typed records on the host out, beside native readers of the same bytes.
+//! One importer alone, from the bytes of files to typed records on the host, compared with native readers of the same
+//! bytes.
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Instant};
 
@@ -8,10 +9,10 @@ use satchel_source::{CancelToken, Limits as IntakeLimits, Source};
 
 use crate::{RUNS, median, megabytes, native, process, say};
 
-/// The word that makes this program run one importer and nothing else, so that its memory can be measured.
+/// The argument with which this program runs one importer and nothing else, so that its memory can be measured.
 pub(crate) const ALONE: &str = "--importer";
 
-/// Prints the ratio of the importer to its native peers, runs taking turns, and its private memory.
+/// Prints the ratio of the importer to its native peers, measured in alternating runs, and its private memory.
 pub(crate) fn figures(provider: &str, folder: &Path, cache: &Path) -> Result<()> {
     let size = megabytes(folder)?;
     let peers = native::peers(provider);
@@ -42,7 +43,8 @@ pub(crate) fn figures(provider: &str, folder: &Path, cache: &Path) -> Result<()>
     Ok(())
 }
 
-/// Runs the importer once and answers the seconds that its records took, the loading of the component left out.
+/// Runs the importer once; returns the seconds in which it produced its records, without the time to load the
+/// component.
 pub(crate) fn alone(provider: &str, folder: &Path, cache: &Path) -> Result<f64> {
     let cache = CodeCache { folder: cache.join("code"), key_file: cache.join("key/code-cache.key") };
     let host = Host::new(HostOptions { cache: Some(cache), ..HostOptions::default() })?;

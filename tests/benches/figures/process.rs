@@ -1,4 +1,4 @@
-//! Child processes, their time and their private memory.
+//! Child processes, their processor time and their private memory.
 
 use std::{
     ffi::OsStr,
@@ -11,22 +11,22 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// How often private memory is looked at.
+/// Interval at which private memory is sampled.
 const SAMPLE: Duration = Duration::from_millis(50);
-/// The unit of processor time in `/proc`: 100 a second on every machine that Linux tells programs of.
+/// The unit of processor time in `/proc`: on every machine, Linux reports 100 of them per second to programs.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a run of a program took.
+/// The cost of one run of a program.
 pub(crate) struct Cost {
-    /// Seconds.
+    /// Wall time in seconds.
     pub(crate) seconds: f64,
-    /// Highest `RssAnon` seen, in MiB.
+    /// Highest `RssAnon` that was sampled, in MiB.
     pub(crate) private_mib: u64,
     /// Standard output.
     pub(crate) output: Vec<u8>,
 }
 
-/// The program that was built beside this benchmark, or the one that `SATCHEL` names.
+/// Returns the program that was built together with this benchmark, or the one named by `SATCHEL`.
 pub(crate) fn satchel() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("SATCHEL") {
         return Ok(named.into());
@@ -38,19 +38,19 @@ pub(crate) fn satchel() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The official SDK's program, if it is there.
+/// Returns the program of the official SDK, if it is installed.
 pub(crate) fn pam() -> Option<PathBuf> {
     let named = std::env::var_os("PAM").map_or_else(|| PathBuf::from("pam"), PathBuf::from);
     let works = Command::new(&named).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status();
     works.is_ok_and(|status| status.success()).then_some(named)
 }
 
-/// Runs a program to its end.
+/// Runs a program until it exits.
 pub(crate) fn run<S: AsRef<OsStr>>(program: &PathBuf, arguments: &[S]) -> Result<Cost> {
     run_with(program, arguments, &[])
 }
 
-/// As [`run`], with variables of its own.
+/// Like [`run`], with additional environment variables.
 pub(crate) fn run_with<S: AsRef<OsStr>>(
     program: &PathBuf,
     arguments: &[S],
@@ -69,7 +69,7 @@ pub(crate) fn run_with<S: AsRef<OsStr>>(
     Ok(Cost { seconds, private_mib, output: output.stdout })
 }
 
-/// Looks at the private memory of a process until it is asked for the highest.
+/// Samples the private memory of a process until the peak is requested.
 pub(crate) struct Memory {
     ended: mpsc::Sender<()>,
     watching: JoinHandle<u64>,
@@ -81,7 +81,7 @@ impl Memory {
         Self { ended, watching: thread::spawn(move || peak(id, &watch)) }
     }
 
-    /// The highest `RssAnon` seen, in MiB.
+    /// Returns the highest sampled `RssAnon`, in MiB.
     pub(crate) fn peak(self) -> Result<u64> {
         drop(self.ended);
         self.watching.join().map_err(|_| anyhow::anyhow!("the watcher broke off"))
@@ -102,23 +102,23 @@ fn private_kib(id: u32) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
 
-/// A daemon that is killed when the benchmark is done with it.
+/// A daemon that is killed when it is dropped.
 pub(crate) struct Daemon(Child);
 
 impl Daemon {
-    /// Starts one and waits for its socket.
+    /// Starts a daemon and waits for its socket.
     pub(crate) fn start(program: &PathBuf, data_dir: &Path) -> Result<Self> {
         Self::start_with(program, data_dir, &[])
     }
 
-    /// Starts one that watches `folder`.
+    /// Starts a daemon that watches `folder`.
     pub(crate) fn watching(program: &PathBuf, data_dir: &Path, folder: &Path) -> Result<Self> {
         Self::start_with(program, data_dir, &[OsStr::new("--watch"), folder.as_os_str()])
     }
 
     fn start_with(program: &PathBuf, data_dir: &Path, arguments: &[&OsStr]) -> Result<Self> {
         let socket = data_dir.join("satchel.sock");
-        // One that a kill left behind says nothing of the daemon that starts.
+        // A socket left behind by a killed daemon would look like that of the new one.
         match std::fs::remove_file(&socket) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
@@ -141,7 +141,7 @@ impl Daemon {
         anyhow::bail!("the daemon did not start")
     }
 
-    /// Asks it to end, and waits until it has closed its store.
+    /// Sends SIGTERM and waits until the daemon has closed its store.
     pub(crate) fn stop(mut self) -> Result<()> {
         let id = rustix::process::Pid::from_child(&self.0);
         rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
@@ -150,20 +150,20 @@ impl Daemon {
         Ok(())
     }
 
-    /// Begins to look at its private memory.
+    /// Starts to sample the private memory of the daemon.
     pub(crate) fn memory(&self) -> Memory {
         Memory::of(self.0.id())
     }
 
-    /// Its private memory now, in MiB.
+    /// Returns the current private memory, in MiB.
     pub(crate) fn private_mib(&self) -> Result<u64> {
         Ok(private_kib(self.0.id()).context("the daemon is gone")? / 1024)
     }
 
-    /// Processor time that it has used, of all threads that it ever had.
+    /// Returns the processor time used so far by all threads, including those that have ended.
     pub(crate) fn processor(&self) -> Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
-        // The name may hold spaces and brackets; after it come numbers, user and system time the 12th and 13th.
+        // The name may contain spaces and brackets. Of the fields after it, the 12th and 13th are user and system time.
         let (_, rest) = stat.rsplit_once(')').context("a process has a name")?;
         let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse::<u32>);
         Ok(TICK * ticks.sum::<Result<u32, _>>()?)
@@ -172,7 +172,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it is gone afterwards.
+        // The daemon may have exited by itself; in both cases it is gone afterwards.
         drop(self.0.kill());
         drop(self.0.wait());
     }

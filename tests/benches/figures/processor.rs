@@ -1,11 +1,11 @@
-//! What the figures were measured on: they differ by a factor of three between processors.
+//! The processor on which the figures were measured: they differ by a factor of three between processors.
 
 use std::{fs, thread};
 
-/// The words by which x86 and ARM name instructions for SHA-256 in `/proc/cpuinfo`.
+/// The flags for SHA-256 instructions in `/proc/cpuinfo`, on x86 and on ARM.
 const SHA: [&str; 2] = ["sha_ni", "sha2"];
 
-/// The processor in one line: its name, how many of it, and whether it has instructions for SHA-256.
+/// Returns one line about the processor: its name, the number of processors, and whether it has SHA-256 instructions.
 pub(crate) fn line() -> String {
     describe(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default(), processors())
 }

@@ -1,4 +1,4 @@
-//! The program as people run it, beside the official SDK on the same files.
+//! The program as users run it, compared with the official SDK on the same files.
 
 use std::{
     ffi::OsString,
@@ -18,7 +18,7 @@ fn words(words: &[&dyn AsRef<std::ffi::OsStr>]) -> Vec<OsString> {
     words.iter().map(|word| word.as_ref().to_owned()).collect()
 }
 
-/// The first start of a user, which compiles the importers, beside a later one.
+/// Measures the first start of a user, which compiles the importers, and a later one.
 pub(crate) fn first_start(scratch: &Path) -> Result<()> {
     let program = satchel()?;
     let (data, home, export) = (scratch.join("new"), scratch.join("home"), scratch.join("tiny"));
@@ -33,13 +33,14 @@ pub(crate) fn first_start(scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where compiled importers and their key lie for who has this home.
+/// Returns the variables that set where compiled importers and their key are stored for a user with this home.
 fn caches(home: &Path) -> [(&'static str, &Path); 2] {
     [("XDG_CACHE_HOME", home), ("XDG_STATE_HOME", home)]
 }
 
-/// `satchel import` to durable and queryable, beside `pam convert`: in a data directory that has imported something before, in a new
-/// one, and in the first of a user, where the importer has to be compiled. They take turns.
+/// Measures `satchel import` until the data is durable and queryable, compared with `pam convert`: in a data directory
+/// that has imported something before, in a new one, and in the first one of a user, where the importer must be
+/// compiled. The runs alternate.
 pub(crate) fn import(label: &str, (folder, small): (&Path, &Path), scratch: &Path) -> Result<()> {
     let program = satchel()?;
     let size = megabytes(folder)?;
@@ -86,7 +87,7 @@ pub(crate) fn import(label: &str, (folder, small): (&Path, &Path), scratch: &Pat
     Ok(())
 }
 
-/// Imports what is new to this data directory.
+/// Imports an export that is new to this data directory; fails if nothing was new.
 fn imported((program, home): (&PathBuf, &Path), data: &Path, folder: &Path) -> Result<Cost> {
     let words = words(&[&"--data-dir", &data, &"--json", &"import", &folder]);
     let cost = run_with(program, &words, &caches(home))?;
@@ -98,7 +99,7 @@ fn imported((program, home): (&PathBuf, &Path), data: &Path, folder: &Path) -> R
     Ok(cost)
 }
 
-/// `satchel verify`, beside `pam validate`.
+/// Measures `satchel verify` compared with `pam validate`.
 pub(crate) fn verify(scratch: &Path, memories: u64) -> Result<()> {
     let bundle = scratch.join("bundle");
     std::fs::create_dir_all(&bundle)?;
@@ -125,7 +126,7 @@ pub(crate) fn verify(scratch: &Path, memories: u64) -> Result<()> {
     Ok(())
 }
 
-/// A valid store of invented memories.
+/// Returns a valid store of invented memories.
 fn memory_store(memories: u64) -> Result<Vec<u8>> {
     use satchel_pam::{
         store::{Owner, StoreHeader, Writer},
@@ -148,7 +149,7 @@ fn memory_store(memories: u64) -> Result<Vec<u8>> {
     Ok(writer.finish(None)?.out)
 }
 
-/// A command's answer from a running daemon, from process start to end.
+/// Measures how long a command takes with a running daemon, from process start to exit.
 pub(crate) fn answer(scratch: &Path) -> Result<()> {
     let program = satchel()?;
     let (export, data) = (scratch.join("small"), scratch.join("served"));

@@ -1,4 +1,4 @@
-//! What encryption adds to an import, beside the same import without it.
+//! The cost that encryption adds to an import.
 
 use std::{ffi::OsString, path::Path};
 
@@ -10,7 +10,7 @@ use crate::{
     say,
 };
 
-/// Exports of both shapes: many small messages, and few long ones.
+/// Measures exports of both shapes: many short messages, and few long ones.
 pub(crate) fn all(folder: &Path, megabytes: u64) -> Result<()> {
     let (chatgpt, claude) = (folder.join("chatgpt"), folder.join("claude"));
     satchel_tests::generate::chatgpt(&chatgpt, megabytes * 1_000_000, 1)?;
@@ -22,7 +22,7 @@ pub(crate) fn all(folder: &Path, megabytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// One import into a new data directory; seconds, and the private memory that it took.
+/// Imports once into a new data directory; returns the seconds and the private memory that it used.
 fn once(folder: &Path, data: &Path, key: Option<&Path>) -> Result<(f64, u64)> {
     let program = satchel()?;
     let of_data = |words: &[&dyn AsRef<std::ffi::OsStr>]| -> Vec<OsString> {
@@ -37,7 +37,7 @@ fn once(folder: &Path, data: &Path, key: Option<&Path>) -> Result<(f64, u64)> {
     Ok((cost.seconds, cost.private_mib))
 }
 
-/// By turns, so that a busy moment of the machine meets both.
+/// Measures imports with and without encryption in alternating runs, so that a busy moment of the machine affects both.
 fn import(label: &str, folder: &Path, scratch: &Path) -> Result<()> {
     let (key, data) = (scratch.join("bench.key"), scratch.join("sealed"));
     let (mut plain, mut sealed, mut ratios, mut memory) = (Vec::new(), Vec::new(), Vec::new(), 0);

@@ -10,19 +10,19 @@ use super::{
     list_while,
 };
 
-/// Writes a ChatGPT export of about `bytes` into `folder`.
+/// Writes a ChatGPT export of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn chatgpt(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     chatgpt_later(folder, bytes, seed, 0)
 }
 
-/// Writes the same export as it is some months later: each month the person went on with one in fifty conversations.
-/// The bytes are those of the first; the conversations that were continued come on top.
+/// Writes the same export as it looks some months later: each month, one conversation in fifty was continued. `bytes`
+/// is the size of the first export; the messages of continued conversations come on top.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn chatgpt_later(folder: &Path, bytes: u64, seed: u64, months: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     fs::write(
@@ -31,7 +31,7 @@ pub fn chatgpt_later(folder: &Path, bytes: u64, seed: u64, months: u64) -> io::R
     )?;
     let mut more = 0;
     let path = folder.join("conversations.json");
-    // The list ends by the bytes of the first export, so that the later ones hold the same conversations.
+    // The list ends at the size of the first export, so that the later ones have the same conversations.
     list_while(&path, ["[", "]"], &mut Dice::new(seed), |dice, counts, written| {
         if written >= bytes + more {
             return None;
@@ -50,10 +50,10 @@ pub fn chatgpt_later(folder: &Path, bytes: u64, seed: u64, months: u64) -> io::R
     })
 }
 
-/// Writes an export of about as many `messages`, all of them short: fifty in each conversation.
+/// Writes an export of about `messages` short messages, up to fifty in each conversation.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn chatgpt_short(folder: &Path, messages: u64, seed: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     let mut left = messages;
@@ -78,7 +78,7 @@ pub fn chatgpt_short(folder: &Path, messages: u64, seed: u64) -> io::Result<Coun
     })
 }
 
-/// Another question and its answer.
+/// Appends a question and its answer to a conversation.
 fn go_on(dice: &mut Dice, conversation: &mut Value, counts: &mut Counts) {
     let Some(Value::Object(nodes)) = conversation.get_mut("mapping").map(Value::take) else { return };
     let at = conversation["current_node"].as_str().unwrap_or_default().to_owned();
@@ -91,7 +91,7 @@ fn go_on(dice: &mut Dice, conversation: &mut Value, counts: &mut Counts) {
     conversation["update_time"] = tree.time.into();
 }
 
-/// A tree under construction.
+/// A tree of messages under construction.
 struct Tree {
     nodes: serde_json::Map<String, Value>,
     messages: u64,
@@ -145,7 +145,7 @@ fn chatgpt_conversation(dice: &mut Dice, counts: &mut Counts) -> Value {
     let mut at =
         tree.add(dice, Some(&root), "system", &json!({"content_type": "text", "parts": [""]}), "all", hidden);
     if dice.chance(45) {
-        // People seldom change their instructions: a handful of versions over all conversations.
+        // People seldom change their instructions: all conversations share a handful of versions.
         let version = dice.below(5);
         let content = json!({"content_type": "user_editable_context",
             "user_profile": format!("Preferred name: Mara. Version {version} of what I do."), "user_instructions": format!("Be brief, version {version}.")});

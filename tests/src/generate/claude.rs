@@ -1,4 +1,4 @@
-//! Claude: messages of blocks, thoughts, tools, and the memory of the account.
+//! Claude: messages made of blocks, thoughts, tools, and the memory of the account.
 
 use std::{fs, io, path::Path};
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{Counts, array, dice::Dice, iso};
 
-/// Writes a Claude export of about `bytes` into `folder`.
+/// Writes a Claude export of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn claude(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     let mut dice = Dice::new(seed ^ 0xc1a0);

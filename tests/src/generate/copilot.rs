@@ -1,4 +1,4 @@
-//! Copilot: the table of the privacy dashboard, newest row first.
+//! Copilot: the table from the privacy dashboard, newest row first.
 
 use std::{
     fs::{self, File},
@@ -8,13 +8,13 @@ use std::{
 
 use super::{Counts, answer, dice::Dice, iso, question};
 
-/// Where the newest row stands, in seconds; rows go back in time from there.
+/// Time of the newest row, in seconds since the Unix epoch; the other rows are older.
 const NEWEST: u64 = 1_780_000_000;
 
-/// Writes a Copilot export of about `bytes` into `folder`.
+/// Writes a Copilot export of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn copilot(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     let mut dice = Dice::new(seed ^ 0xc0b1);

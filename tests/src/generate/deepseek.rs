@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Counts, answer, array, dice::Dice, iso, question};
 
-/// Writes a DeepSeek export of about `bytes` into `folder`.
+/// Writes a DeepSeek export of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn deepseek(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     let user = json!({"user_id": "d0000000-0000-4000-8000-000000000001", "email": "mara@example.org"});

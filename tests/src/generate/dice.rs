@@ -1,22 +1,22 @@
-//! Throws that are the same for the same seed, and texts made of them.
+//! Random numbers that are the same for the same seed, and texts made of them.
 
-/// A small deterministic generator (`SplitMix64`).
+/// A small deterministic random number generator (`SplitMix64`).
 pub struct Dice(u64);
 
 impl Dice {
-    /// The same seed gives the same throws.
+    /// Creates a generator; the same seed gives the same numbers.
     pub fn new(seed: u64) -> Self {
-        // Mixed: the throws of a seed that is multiplied by the step are those of its neighbour, one later.
+        // The seed is mixed first. Otherwise seeds that differ by `STEP` would give the same sequence, shifted by one.
         Self(mix(seed.wrapping_add(STEP)))
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn throw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.throw() % bound
     }
@@ -26,7 +26,7 @@ impl Dice {
         u32::try_from(self.below(u64::from(bound))).map_or(0.0, f64::from)
     }
 
-    /// True in `percent` of all throws.
+    /// Returns true in `percent` percent of all calls.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -43,7 +43,7 @@ impl Dice {
         )
     }
 
-    /// A length around `median`, spread by `sigma`, as lengths of texts are.
+    /// Returns a length around `median` with the spread `sigma`, distributed like the lengths of texts.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -57,7 +57,7 @@ impl Dice {
         ((median * (sigma * normal).exp()) as u64).clamp(least, most)
     }
 
-    /// About `length` bytes of prose, now and then with code or a picture character.
+    /// Returns about `length` bytes of prose, sometimes with code or an emoji.
     pub(super) fn text(&mut self, length: u64) -> String {
         let words = WORDS[usize::try_from(self.below(100)).unwrap_or(0).saturating_sub(55).min(1)
             + usize::from(self.chance(15))];
@@ -77,7 +77,7 @@ impl Dice {
     }
 }
 
-/// Between two throws.
+/// The increment of the state for each number.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 fn mix(state: u64) -> u64 {

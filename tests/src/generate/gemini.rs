@@ -1,4 +1,4 @@
-//! Gemini: the activity of Takeout, newest row first, as a list and as a page.
+//! Gemini: the activity from Takeout, newest row first, as a list and as a page.
 
 use std::{
     fs::{self, File},
@@ -10,15 +10,15 @@ use serde_json::json;
 
 use super::{Counts, answer, array, dice::Dice, iso, question};
 
-/// Where the newest row stands, in seconds; rows go back in time from there.
+/// Time of the newest row, in seconds since the Unix epoch; the other rows are older.
 const NEWEST: u64 = 1_780_000_000;
-/// Silence between two conversations, in seconds; the importer ends one after half an hour.
+/// Pause between two conversations, in seconds; the importer ends a conversation after half an hour without a row.
 const SILENCE: u64 = 7_200;
 
-/// Writes a Takeout of Gemini's activity as a list, of about `bytes`, into `folder`.
+/// Writes Gemini's activity from Takeout as a list of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn gemini(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     let (mut rows, mut dice) = (Rows::default(), Dice::new(seed ^ 0x6e31));
     let path = activity(folder)?.join("MyActivity.json");
@@ -32,10 +32,10 @@ pub fn gemini(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     Ok(rows.counts)
 }
 
-/// Writes a Takeout of Gemini's activity as a page, of about `bytes`, into `folder`.
+/// Writes Gemini's activity from Takeout as a page of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn gemini_pages(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     let (mut rows, mut dice) = (Rows::default(), Dice::new(seed ^ 0x6e32));
     let mut out = BufWriter::new(File::create(activity(folder)?.join("MyActivity.html"))?);
@@ -57,7 +57,7 @@ pub fn gemini_pages(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> 
     Ok(rows.counts)
 }
 
-/// Times that go back, in groups that the importer takes for conversations.
+/// Descending times, in groups that the importer recognises as conversations.
 struct Rows {
     second: u64,
     left: u64,
@@ -71,7 +71,7 @@ impl Default for Rows {
 }
 
 impl Rows {
-    /// The time of the next row, a question with its answer.
+    /// Returns the time of the next row, which is a question with its answer.
     fn next(&mut self, dice: &mut Dice) -> u64 {
         if self.left == 0 {
             self.left = dice.log_normal(4.0, 0.9, 1, 40);
@@ -91,7 +91,7 @@ fn activity(folder: &Path) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// A text as the site marks it up.
+/// Returns a text with the markup of the site.
 fn html(text: &str) -> String {
     let paragraphs = text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty());
     paragraphs.fold(String::new(), |page, paragraph| page + "<p>" + &escape(paragraph) + "</p>")
@@ -101,7 +101,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// `2026-05-28T20:26:40` as the page writes it: `May 28, 2026, 8:26:40 PM UTC`.
+/// Formats a time as the page does: `2026-05-28T20:26:40` becomes `May 28, 2026, 8:26:40 PM UTC`.
 fn clock(second: u64) -> String {
     let iso = iso(second);
     let part =

@@ -1,4 +1,4 @@
-//! Grok: conversations of responses with times as BSON.
+//! Grok: conversations made of responses, with times in BSON form.
 
 use std::{fs, io, path::Path};
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{Counts, answer, dice::Dice, iso, list, question};
 
-/// Writes a Grok export of about `bytes` into `folder`.
+/// Writes a Grok export of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn grok(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     let ends = ["{\"conversations\": [", "], \"projects\": [], \"tasks\": [], \"media_posts\": []}"];

@@ -1,4 +1,4 @@
-//! MemU: conversations as its API answers them, and the memories of some agents.
+//! MemU: conversations as its API returns them, and the memories of some agents.
 
 use std::{fs, io, path::Path};
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::{Counts, answer, array, dice::Dice, iso, question};
 
-/// Agents that remember something.
+/// Number of agents that have memories.
 const AGENTS: u64 = 20;
 
-/// Writes MemU files of about `bytes` into `folder`.
+/// Writes MemU files of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn memu(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     let mut dice = Dice::new(seed ^ 0x3e30);

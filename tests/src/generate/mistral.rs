@@ -1,4 +1,4 @@
-//! Le Chat: a file for each chat, its messages in no order.
+//! Le Chat: one file for each chat, with unordered messages.
 
 use std::{fs, io, path::Path};
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{Counts, answer, ascii, dice::Dice, iso, question};
 
-/// Writes an export of Le Chat of about `bytes` into `folder`.
+/// Writes a Le Chat export of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn mistral(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     let (mut dice, mut counts, mut written) = (Dice::new(seed ^ 0x3157), Counts::default(), 0);

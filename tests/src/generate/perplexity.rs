@@ -1,4 +1,4 @@
-//! Perplexity: a list of threads as a browser tool saves them.
+//! Perplexity: a list of threads as saved by a browser tool.
 
 use std::{fs, io, path::Path};
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{Counts, answer, array, dice::Dice, iso, question};
 
-/// Writes Perplexity threads of about `bytes` into `folder`.
+/// Writes Perplexity threads of about `bytes` bytes into `folder`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn perplexity(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     array(&folder.join("threads.json"), bytes, &mut Dice::new(seed ^ 0x9e31), thread)

@@ -1,4 +1,4 @@
-//! Exports of every kind, and what other data directories make of them.
+//! Exports of every kind, and their effect on other data directories.
 
 use std::{
     fs::File,
@@ -20,7 +20,7 @@ use super::{History, Made};
 use crate::archive::{Archive, whole};
 
 impl History {
-    /// A bundle goes there, and one comes back.
+    /// Sends a bundle to the other data directory and merges one from there.
     pub(super) fn exchange(&mut self) -> Result<()> {
         self.told.push("a bundle goes there and comes back".to_owned());
         let (out, back) = (self.path("out"), self.path("back"));
@@ -31,7 +31,7 @@ impl History {
         apply(&self.here, &back)
     }
 
-    /// A full export and what changed since go there, or are merged where they were made.
+    /// Applies a full export and the changes since it, either in the other data directory or in the one that made them.
     pub(super) fn follow(&mut self) -> Result<()> {
         let Some((id, base)) = self.base()? else { return Ok(()) };
         let changes = self.path("changes");
@@ -48,7 +48,7 @@ impl History {
         self.made.push(Made { plain: path.clone(), path, base, told, keys: None });
     }
 
-    /// A full export that was made on the way and that the ledger still knows as made here.
+    /// Returns a full export from this history that the ledger still lists as made here.
     fn base(&mut self) -> Result<Option<(String, PathBuf)>> {
         let exports = &self.here.exports;
         let known = |id: &str| exports.get(id).map(|found| found.is_some_and(|export| !export.applied));
@@ -65,7 +65,7 @@ impl History {
         Ok(Some(bases.swap_remove(at)))
     }
 
-    /// An export of any kind, as a folder, a ZIP, or an encrypted file.
+    /// Makes an export of a random kind, as a folder, a ZIP, or an encrypted file.
     pub(super) fn export(&mut self) -> Result<()> {
         let (folder, form) = (self.path("bundle"), self.dice.below(6));
         let path = match form {
@@ -104,7 +104,7 @@ impl History {
         if encrypted { self.open_latest() } else { Ok(()) }
     }
 
-    /// Lays what the encrypted file holds beside it.
+    /// Writes the content of the latest encrypted file beside it.
     fn open_latest(&mut self) -> Result<()> {
         let latest = self.made.last_mut().context("an export")?;
         latest.plain = latest.path.with_file_name("opened.zip");
@@ -126,10 +126,10 @@ impl History {
     }
 }
 
-/// As a person who says that it is theirs, whatever is wrong with it.
+/// Applies a bundle like a person who claims it as their own and overrides all objections.
 pub(super) fn apply(to: &Archive, path: &Path) -> Result<()> {
     let import = to.apply_by(path, false, Apply { any_owner: true, force: true, ..Apply::default() })?;
-    // What was purged here is skipped.
+    // Records that were purged here are skipped.
     let done = [ImportStatus::Completed, ImportStatus::CompletedWithSkips, ImportStatus::Unchanged];
     ensure!(done.contains(&import.status), "{} is not taken: {import:?}", path.display());
     Ok(())

@@ -1,4 +1,4 @@
-//! What a person does by hand; what is not allowed is refused, and that is well.
+//! Changes that a person makes by hand; a refusal of a change that is not allowed counts as success.
 
 use anyhow::Result;
 use satchel_core::ingest::hand::{Bulk, Call, Done, Draft, HandError, NewRelation};

@@ -1,4 +1,4 @@
-//! What closes a data directory and opens it again: erasing for good, and backups that are put back.
+//! Actions that close and reopen a data directory: permanent erasure, and restored backups.
 
 use std::{mem, path::Path};
 
@@ -20,7 +20,7 @@ impl History {
         Ok(())
     }
 
-    /// A backup is made, or an earlier one put back.
+    /// Makes a backup or restores an earlier one.
     pub(super) fn back_up_or_restore(&mut self) -> Result<()> {
         if self.backups.is_empty() || self.dice.chance(50) {
             let backup = self.path("backup");
@@ -39,7 +39,7 @@ impl History {
         })
     }
 
-    /// Takes what was purged off the disk.
+    /// Erases purged records from the disk.
     pub(super) fn erase(&mut self) -> Result<()> {
         self.told.push("what was purged is erased".to_owned());
         self.closed(|store, dir| {
@@ -48,7 +48,7 @@ impl History {
         })
     }
 
-    /// Does something that needs the data directory for itself; `act` closes the store.
+    /// Runs an action that needs exclusive access to the data directory; `act` closes the store.
     fn closed(&mut self, act: impl FnOnce(Store, &Path) -> Result<()>) -> Result<()> {
         let dir = self.here.store.dir().to_owned();
         let spare = Archive::open(&self.folder.join("spare"))?;

@@ -1,4 +1,4 @@
-//! Documents of strangers, full of references that lead nowhere.
+//! Documents from strangers, full of dangling references.
 
 use std::{
     fs,
@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 
 use super::History;
 
-/// Ids of memories that strangers' documents use; few, so that they meet.
+/// Number of memory ids in strangers' documents; small, so that the documents share ids.
 const MEMORIES: u64 = 8;
-/// Those of their conversations.
+/// Number of conversation ids in strangers' documents.
 const CONVERSATIONS: u64 = 4;
 
 impl History {
-    /// A stranger's document, whole or of changes, with references to what is in it, beside it, and nowhere.
+    /// Writes a stranger's document, full or incremental, with references to records inside it, outside it, and to
+    /// nothing.
     pub(super) fn stranger(&mut self, changes: bool) -> Result<PathBuf> {
         let path = self.path("stranger");
         fs::create_dir_all(path.join("conversations"))?;
@@ -98,7 +99,7 @@ impl History {
         memory
     }
 
-    /// An entry of the index: with its file, without it, or with another place.
+    /// Returns an index entry: with its file, with a missing file, with an address, or without storage.
     fn told_entry(&mut self, id: u64, folder: &Path) -> Result<Value> {
         let mut entry = json!({
             "id": format!("c{id}"), "platform": "elsewhere", "title": format!("Talk {id}"), "message_count": 2,

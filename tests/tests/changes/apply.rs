@@ -1,4 +1,4 @@
-//! Bundles merged into another data directory.
+//! Tests of bundles that are merged into another data directory.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -30,22 +30,23 @@ fn reason(import: ImportRecord) -> Result<String> {
     import.reason.context("a reason")
 }
 
-/// Everything that a data directory would export, memories to the byte.
+/// Returns the memories that a data directory would export, byte for byte.
 fn text(archive: &Archive) -> Result<String> {
     let folder = tempfile::tempdir()?;
     archive.export(&folder.path().join("bundle"))?;
     memories_text(&folder.path().join("bundle"))
 }
 
-/// The vectors that a data directory would export.
+/// Returns the vectors that a data directory would export.
 fn vectors(archive: &Archive) -> Result<BTreeMap<String, Embedding>> {
     let folder = tempfile::tempdir()?;
     archive.export(&folder.path().join("bundle"))?;
     vectors_of(&folder.path().join("bundle"))
 }
 
-/// The laws of a merge, over random histories: a full export gives the same store anew; a base and its changes give the whole
-/// at the later revision; twice is once; an older delta after a newer one changes nothing.
+/// Checks the laws of a merge over random histories: a full export recreates the same store; a base and its changes
+/// give the full store at the later revision; a second merge of the same bundle changes nothing; an older delta after a
+/// newer one changes nothing.
 #[test]
 fn a_base_and_its_changes_make_the_same_store_elsewhere() -> Result<()> {
     for seed in 100..104 {
@@ -119,7 +120,7 @@ fn changes_are_refused_without_their_base_and_so_is_another_owner() -> Result<()
     ensure!(reason(import)?.contains(&base.export_id));
     assert_eq!(there.state()?, State::default());
     done(&there.apply_by(&changes, false, Apply { force: true, any_owner: true, ..Apply::default() })?)?;
-    // That store has exported, so it has an owner of its own.
+    // This store has exported before, so it has an owner of its own.
     let refused = reason(there.apply(&whole)?)?;
     ensure!(refused.contains("owner") && refused.contains("--any-owner"), "{refused}");
     done(&there.apply_by(&whole, false, Apply { any_owner: true, ..Apply::default() })?)?;
@@ -209,7 +210,7 @@ fn a_dry_run_shows_what_would_change_and_stores_nothing() -> Result<()> {
     Ok(())
 }
 
-/// A relation between the memories that [`draw`] puts.
+/// Returns a relation between the memories that [`draw`] stores.
 fn edge(at: i64) -> satchel_pam::relation::Relation {
     satchel_pam::relation::Relation {
         id: "edge".into(),
@@ -221,7 +222,7 @@ fn edge(at: i64) -> satchel_pam::relation::Relation {
     }
 }
 
-/// Puts two memories, and draws a relation between them.
+/// Stores two memories and a relation between them.
 fn draw(history: &mut History) -> Result<()> {
     history.put(&memory("one", "One", T))?;
     history.put(&memory("two", "Two", T))?;
@@ -264,7 +265,7 @@ fn changes_by_another_key_than_that_of_their_base_take_nothing_back() -> Result<
     draw(&mut history)?;
     let (base, whole) = history.full("full")?;
     history.commit(vec![Change::WithdrawRelation("edge".into())])?;
-    // Anybody can make a key, and sign what they like.
+    // Anybody can create a key and sign with it.
     fs::remove_dir_all(history.folder.path().join("data/keys"))?;
     history.archive.exports.begin_identity()?;
     let (_, without) = history.changes(&base.export_id, "without")?;
@@ -314,14 +315,14 @@ fn a_version_that_was_exported_once_more_stays_shown() -> Result<()> {
     let shown =
         || -> Result<String> { Ok(there.store.memory("m", None)?.context("it is shown")?.memory.content) };
     assert_eq!(shown()?, "One");
-    // Memories are derived anew from all that is stored.
+    // The undo makes the store derive its memories again from everything that is stored.
     let others = there.import(&demo().join("claude-export"))?;
     super::taken_back::undo(&there, &others[0].id)?;
     assert_eq!(shown()?, "One");
     Ok(())
 }
 
-/// The bundle with another manifest than the one that was signed.
+/// Copies a bundle with a manifest other than the signed one.
 fn forged(bundle: &Path, to: &Path) -> Result<()> {
     fs::create_dir(to)?;
     for name in ["memory-store.json", "satchel-manifest.json", "satchel-manifest.sig"] {

@@ -1,4 +1,4 @@
-//! The same over gRPC: made with progress, listed, downloaded, checked on its base, merged.
+//! Exports of changes over gRPC: made with progress, listed, downloaded, verified on their base, merged.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn wanted(daemon: &Daemon, name: &str, kind: v1::ExportType) -> Result<v1::Creat
     Ok(v1::CreateExportRequest { output, r#type: kind.into(), ..Default::default() })
 }
 
-/// Makes an export and answers it, with how many states with progress were sent before.
+/// Makes an export; returns it with the number of states with progress that were sent before the last one.
 async fn make(channel: &Channel, request: v1::CreateExportRequest) -> Result<(v1::Export, usize)> {
     let started = ExportServiceClient::new(channel.clone()).create_export(request).await?.into_inner();
     let mut states = operation::states(channel, &started.operation.context("an operation")?.id).await?;

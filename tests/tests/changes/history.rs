@@ -1,4 +1,4 @@
-//! A store with an invented past: memories that come, change and go, relations, vectors.
+//! A store with an invented history: memories that are added, changed and removed, relations, vectors.
 
 use std::{
     collections::BTreeMap,
@@ -17,12 +17,12 @@ use satchel_pam::{
 use satchel_store::{Batch, Change, Origin};
 use satchel_tests::{archive::Archive, generate::Dice};
 
-/// When everything begins, in microseconds.
+/// Start of every history, in microseconds since the Unix epoch.
 const START: i64 = 1_700_000_000_000_000;
-/// Between two steps.
+/// Time between two steps, in microseconds.
 const HOUR: i64 = 3_600_000_000;
 
-/// A data directory, and what its throws have made of it.
+/// A data directory and the expected state after its random steps.
 pub(super) struct History {
     pub(super) folder: tempfile::TempDir,
     pub(super) archive: Archive,
@@ -30,11 +30,11 @@ pub(super) struct History {
     now: i64,
     memories: BTreeMap<String, Memory>,
     relations: BTreeMap<String, bool>,
-    /// By memory and model, whether a vector stands.
+    /// Whether a vector is present, by memory and model.
     vectors: BTreeMap<(String, &'static str), bool>,
 }
 
-/// The models of vectors.
+/// The models of the vectors.
 const MODELS: [&str; 2] = ["small", "large"];
 
 impl History {
@@ -45,26 +45,26 @@ impl History {
         Ok(Self { folder, archive, dice: Dice::new(seed), now: START, memories, relations, vectors })
     }
 
-    /// Writes the whole and answers its record and place.
+    /// Writes a full export; returns its record and path.
     pub(super) fn full(&self, name: &str) -> Result<(ExportRecord, PathBuf)> {
         let path = self.folder.path().join(name);
         Ok((self.archive.export(&path)?, path))
     }
 
-    /// Writes what changed since a base.
+    /// Writes the changes since a base; returns the record and path.
     pub(super) fn changes(&self, base: &str, name: &str) -> Result<(ExportRecord, PathBuf)> {
         let path = self.folder.path().join(name);
         Ok((self.archive.export_changes(Some(base), &path)?, path))
     }
 
-    /// Any memory that stands.
+    /// Returns a random current memory that fits.
     pub(super) fn pick(&mut self, fits: impl Fn(&Memory) -> bool) -> Option<Memory> {
         let fitting: Vec<&Memory> = self.memories.values().filter(|memory| fits(memory)).collect();
         let at = self.dice.below(fitting.len().max(1) as u64);
         fitting.get(usize::try_from(at).ok()?).map(|memory| (*memory).clone())
     }
 
-    /// Lets some things happen at once.
+    /// Commits a batch of one to six random changes.
     pub(super) fn step(&mut self) -> Result<()> {
         self.now += HOUR;
         let mut changes = BTreeMap::new();
@@ -81,7 +81,7 @@ impl History {
         Ok(())
     }
 
-    /// Puts a memory, remembered as what stands.
+    /// Stores a memory and records it in the expected state.
     pub(super) fn put(&mut self, memory: &Memory) -> Result<()> {
         self.memories.insert(memory.id.clone(), memory.clone());
         self.commit(vec![Change::Memory(Box::new(memory.clone()))])
@@ -105,7 +105,8 @@ impl History {
         self.remember(memory)
     }
 
-    /// Retraction is final; all else may happen, also without a new time.
+    /// Changes a memory at random, with or without a new time. Retracted memories stay as they are, because retraction
+    /// is final.
     fn alter(&mut self) -> (String, Change) {
         let Some(mut memory) = self.pick(|memory| memory.status != Status::Retracted) else {
             return self.insert();
@@ -146,7 +147,8 @@ impl History {
         (id, Change::Relation(relation))
     }
 
-    /// Only what an earlier commit drew; one in this very step is drawn again.
+    /// Withdraws a relation from an earlier commit. One that was drawn in this step is not stored yet; a relation is
+    /// drawn instead.
     fn withdraw(&mut self) -> (String, Change) {
         let standing = self.relations.iter().find(|(_, stands)| **stands).map(|(id, _)| id.clone());
         let stored =
@@ -165,7 +167,7 @@ impl History {
         (embedding.id.clone(), Change::Embedding(embedding))
     }
 
-    /// Only what an earlier commit brought.
+    /// Withdraws a vector from an earlier commit.
     fn forget_vector(&mut self) -> (String, Change) {
         let store = &self.archive.store;
         let stored =
@@ -184,7 +186,7 @@ fn vector_id(memory: &str, model: &str) -> String {
     format!("{model} vector of {memory}")
 }
 
-/// A vector of a memory.
+/// Returns a vector of a memory.
 pub(super) fn vector(memory: &str, model: &str, number: f64, at: i64) -> Embedding {
     Embedding {
         id: vector_id(memory, model),
@@ -197,7 +199,7 @@ pub(super) fn vector(memory: &str, model: &str, number: f64, at: i64) -> Embeddi
     }
 }
 
-/// The vectors of a bundle, by memory.
+/// Returns the vectors of a bundle, by memory.
 pub(super) fn vectors_of(bundle: &Path) -> Result<BTreeMap<String, Embedding>> {
     let file = bundle.join("embeddings.json");
     if !file.exists() {
@@ -211,7 +213,7 @@ pub(super) fn vectors_of(bundle: &Path) -> Result<BTreeMap<String, Embedding>> {
     Ok(vectors)
 }
 
-/// A memory with nothing but what it must have.
+/// Returns a memory with only the required fields.
 pub(super) fn memory(id: &str, content: &str, at: i64) -> Memory {
     Memory {
         id: id.to_owned(),
@@ -241,7 +243,7 @@ fn no_times() -> Temporal {
     }
 }
 
-/// The text of a bundle's memories, to the byte.
+/// Returns the text of a bundle's memories, byte for byte.
 pub(super) fn memories_text(bundle: &Path) -> Result<String> {
     use anyhow::Context as _;
     let text = std::fs::read_to_string(bundle.join("memory-store.json"))?;

@@ -1,4 +1,4 @@
-//! Laws over random histories.
+//! Laws of incremental exports, checked over random histories.
 
 use std::{fs, path::Path};
 
@@ -9,17 +9,18 @@ use serde_json::Value;
 
 use super::history::{History, memories_text, vectors_of};
 
-/// Histories of one run.
+/// Number of histories in one run.
 const SEEDS: u64 = 6;
-/// Revisions at which each is exported.
+/// Number of revisions at which each history is exported.
 const STEPS: usize = 6;
 
 fn document(bundle: &Path) -> Result<MemoryStore> {
     parse::store_reading(&fs::read(bundle.join("memory-store.json"))?).document.context("a memory store")
 }
 
-/// For every pair of revisions, the whole at the one and the changes to the other are the whole at the other: to the byte, with
-/// its checksum, by the merge of the specification.
+/// For every pair of revisions, the full export at the earlier one merged with the changes up to the later one equals
+/// the full export at the later one: byte for byte, including its checksum, with the merge that the specification
+/// defines.
 #[test]
 fn a_base_and_its_changes_are_the_whole_of_every_later_revision() -> Result<()> {
     let mut pairs = 0;
@@ -68,8 +69,9 @@ fn same_text(base: &Path, changes: &Path, whole: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The vectors of a base, without those that the changes list as withdrawn and those of memories that say something else there, and
-/// with theirs, are the vectors of the whole: a vector is of a text (§12).
+/// Checks that the merged vectors equal those of the full export: the base without the vectors that the changes list as
+/// withdrawn and without those of memories whose text changed, plus the vectors of the changes. A vector belongs to a
+/// text (§12).
 fn same_vectors(base: &Path, changes: &Path, whole: &Path) -> Result<()> {
     let manifest: Value = serde_json::from_slice(&fs::read(changes.join("satchel-manifest.json"))?)?;
     let mut merged = vectors_of(base)?;

@@ -1,4 +1,4 @@
-//! Exports of what changed: exact by revision, and with their base the whole.
+//! Tests of incremental exports: they are exact by revision and, with their base, equal to the full export.
 
 mod apply;
 mod calls;

@@ -1,4 +1,4 @@
-//! After a backup was put back, nothing builds on what was exported since it was made.
+//! After a backup was restored, no incremental export builds on exports made since that backup.
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Options};
@@ -33,7 +33,8 @@ fn an_increment_never_builds_on_an_export_that_is_newer_than_the_backup() -> Res
     here.close()?;
     restore::restore(&at("backup"), &at("data"), true, &Unlock::default(), &mut |_| true)?;
     let here = Archive::open(&at("data"))?;
-    // Before the store has come to that revision once more, and after: it is another one then.
+    // Round 0 is before the store reaches that revision again, the others after; the same number is then a different
+    // revision.
     for round in 0..3 {
         ensure!((here.store.revision().get() >= new.revision) == (round > 0), "round {round}");
         let error = here.export_changes(Some(&new.export_id), &at("refused")).err().context("refused")?;
@@ -51,7 +52,7 @@ fn an_increment_never_builds_on_an_export_that_is_newer_than_the_backup() -> Res
         assert_eq!(merged.memories as u64, 1 + whole.memories);
         put(&here, &format!("fresh-{round}"))?;
     }
-    // Applied, it is known again, as what another made: still no base.
+    // Once applied, the export is known again, but as one made elsewhere; it still cannot be a base.
     here.apply(&at("new"))?;
     let error = here.export_changes(Some(&new.export_id), &at("refused")).err().context("refused")?;
     ensure!(format!("{error:#}").contains("made elsewhere"), "{error:#}");

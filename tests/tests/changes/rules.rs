@@ -1,4 +1,4 @@
-//! What an export of changes holds, what it cannot say, and when a whole one takes its place.
+//! The content of an incremental export, the changes that it cannot express, and when a full export replaces it.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
@@ -98,7 +98,7 @@ fn changes_of_every_status_travel_with_what_belongs_to_them() -> Result<()> {
         (document["base_export_id"].as_str(), document["since"].as_str()),
         (Some(base.export_id.as_str()), delta.since.as_deref())
     );
-    // The earliest change is that of the retracted one, whose time did not move.
+    // The earliest change is that of the retracted memory, whose time did not move.
     assert_eq!(delta.since, Some(Timestamp::saturating(T - 1_000).to_string()));
     let manifest = manifest(&changes)?;
     assert_eq!(
@@ -143,7 +143,7 @@ fn a_memory_that_turns_private_is_warned_of_and_the_next_export_is_full() -> Res
     history.put(&memory("secret", "never leaves", T))?;
     history.put(&private("secret"))?;
     history.full("full")?;
-    // One that the base never held is no matter.
+    // A memory that the base never contained does not matter.
     let mut still = private("secret");
     still.tags = vec!["new".into()];
     history.put(&still)?;
@@ -250,7 +250,7 @@ fn what_cannot_be_a_base_is_refused_with_its_reason() -> Result<()> {
     Ok(())
 }
 
-/// A clock that stands still.
+/// A clock that always returns the same time.
 struct Fixed(i64);
 
 impl Clock for Fixed {

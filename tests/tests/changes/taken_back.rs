@@ -1,4 +1,4 @@
-//! What was taken back where an export was made, and an addition cannot take back elsewhere.
+//! Undone imports in the store that made an export: an incremental export cannot take their records back elsewhere.
 
 use std::path::Path;
 
@@ -52,7 +52,8 @@ fn conversations_that_were_taken_back_elsewhere_stay_are_named_and_can_go() -> R
     let told = applied.warnings.iter().filter(|warning| warning.message.contains("imports undo ID"));
     assert_eq!(told.count() as u64, gone.conversations.new, "{:?}", applied.warnings);
     assert_eq!(names(&there)?, both, "nothing is taken away by an addition");
-    // The way that the warning names; what both say comes again with the next full export, which is the next.
+    // The fix that the warning names; the records that both contain return with the next full export, which is the next
+    // export.
     undo(&there, &full.id)?;
     let next = here.export_changes(None, &at("next"))?;
     assert_eq!(next.export_type, FULL);

@@ -1,14 +1,15 @@
-//! Whatever happened before it, every bundle that is written is valid.
+//! Every bundle that is written is valid, whatever happened before it.
 
 use anyhow::{Result, ensure};
 use satchel_bundle::verify::{self, Options, Signed};
 use satchel_tests::histories::{History, Made};
 
-/// Histories, and what happens in each.
+/// Number of histories, and number of steps in each.
 const HISTORIES: u64 = 4;
 const STEPS: usize = 16;
 
-/// How findings end that the official program refuses in every document; an incremental one has no base there.
+/// The endings of findings that the official program reports for every document. An incremental export has no base
+/// there.
 const LEADS_OUT: [&str; 5] = [
     "is not in this document",
     "nor in its base",

@@ -1,4 +1,4 @@
-//! Vectors that were withdrawn: an export of changes lists them, and what applies it takes them back.
+//! Withdrawn vectors: an incremental export lists them, and a store that applies it withdraws them.
 
 use std::{fs, path::Path};
 
@@ -31,7 +31,7 @@ fn withdraw(memory: &str, model: &str) -> Change {
     Change::WithdrawEmbedding { memory: memory.into(), model: model.into() }
 }
 
-/// The number of the vector of a memory that is shown.
+/// Returns the first number of the vector that is shown for a memory.
 fn shown(archive: &Archive, memory: &str) -> Result<Option<f64>> {
     let vectors = archive.store.embeddings_of(memory)?;
     Ok(vectors.into_iter().find_map(|one| one.embedding.vector?.first().copied()))
@@ -97,7 +97,7 @@ fn a_withdrawn_vector_goes_elsewhere_too_stays_away_and_comes_with_what_brings_i
     let (base, whole) = history.full("full")?;
     history.commit(vec![withdraw("m", "small")])?;
     let (_, without) = history.changes(&base.export_id, "without")?;
-    // The very same again, as when an import that was undone is brought back.
+    // The identical vector again, as after an import that was undone and redone.
     history.commit(vec![Change::Embedding(vector("m", "small", 0.5, T))])?;
     let (_, again) = history.changes(&base.export_id, "again")?;
     let there = Archive::open(&history.folder.path().join("there"))?;

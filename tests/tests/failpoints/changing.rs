@@ -1,4 +1,5 @@
-//! A change of many memories that is killed at any step of its commits is made whole or not at all, and can be taken back.
+//! A change of many memories that is killed at any step of its commits is applied completely or not at all, and can be
+//! undone.
 
 use std::{
     collections::BTreeMap,
@@ -16,18 +17,19 @@ use serde_json::json;
 
 use crate::{gate::alone, kill::quick};
 
-/// Set in the child: its folder, the place, and the time there that is its last. No place: it lives.
+/// Set in the child: its folder, the place at which it dies, and the number of the arrival there. With no place it
+/// survives.
 const FOLDER: &str = "SATCHEL_TEST_CHANGING_FOLDER";
 const PLACE: &str = "SATCHEL_TEST_CHANGING_PLACE";
 const TIME: &str = "SATCHEL_TEST_CHANGING_TIME";
-/// Memories that change: more than one commit holds.
+/// Number of memories that change: more than fit into one commit.
 const MANY: usize = 500;
-/// The steps of a commit at which it dies.
+/// The steps of a commit at which the child dies.
 const STEPS: [&str; 4] = ["commit framed", "database prepared", "database written", "revision published"];
-/// As it is called, and again after the kill.
+/// The id of the request, the same for the first call and for its repetition after the kill.
 const REQUEST: &str = "0d0c0b0a-0000-4000-8000-0000000000aa";
 
-/// Not a test of its own: what the child process of the test below runs.
+/// Not a separate test: it runs in the child process of the test below.
 #[test]
 fn child_that_dies_while_it_changes() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return Ok(()) };
@@ -35,7 +37,7 @@ fn child_that_dies_while_it_changes() -> Result<()> {
     let archive = Archive::open(&folder.join("data"))?;
     let counts = Mutex::new(BTreeMap::<&str, u64>::new());
     let log = folder.join("places");
-    // From here on: opening writes too.
+    // Counts from here on, because opening the store writes too.
     ensure!(satchel_failpoints::listen(move |reached| {
         let Ok(mut counts) = counts.lock() else { return };
         let count = counts.entry(reached).or_default();
@@ -60,7 +62,7 @@ fn change(archive: &Archive) -> Result<Done> {
     Ok(archive.imports.set_status_of_all(&call, &bulk)?)
 }
 
-/// Runs the child; true if it died of the kill.
+/// Runs the child; returns true if it was killed.
 fn child(folder: &Path, place: &str, time: u64) -> Result<bool> {
     let arguments = ["--exact", "changing::child_that_dies_while_it_changes", "--test-threads", "1"];
     let mut command = Command::new(std::env::current_exe()?);
@@ -72,7 +74,7 @@ fn child(folder: &Path, place: &str, time: u64) -> Result<bool> {
     Ok(!output.status.success())
 }
 
-/// A store of memories that came by a document.
+/// Creates a store with memories imported from a document.
 fn ground(folder: &Path) -> Result<()> {
     let memories: Vec<_> = (0..MANY).map(|number| {
         let content = format!("Fact {number}");
@@ -101,7 +103,8 @@ fn shown(archive: &Archive) -> Result<Vec<Memory>> {
     Ok(page.items.into_iter().map(|record| record.memory).collect())
 }
 
-/// What is shown is all of before or all of after; the call that is repeated is answered, and its change can be taken back.
+/// Checks that all memories have either the old or the new state, that the repeated call succeeds, and that its change
+/// can be undone.
 fn is_whole(folder: &Path, before: &[Memory], place: &str) -> Result<()> {
     let archive = Archive::open(&folder.join("data"))?;
     let report = archive.store.check(true, &mut |_| {})?;
@@ -109,7 +112,7 @@ fn is_whole(folder: &Path, before: &[Memory], place: &str) -> Result<()> {
     let left = shown(&archive)?;
     let changed = left.iter().filter(|memory| memory.status == Status::Archived).count();
     ensure!(changed == 0 && left == before || changed == MANY, "{changed} of {MANY} are changed");
-    // After the fsync it is not forgotten any more.
+    // After the fsync the change is durable.
     ensure!(changed == MANY || place == "commit framed", "a change that is durable is gone");
     let revision = archive.store.revision();
     let done = change(&archive)?;

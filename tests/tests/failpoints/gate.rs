@@ -1,4 +1,4 @@
-//! Holds whoever comes to a named place in this process, until a test lets it go.
+//! Blocks threads that reach a named failpoint in this process until a test releases them.
 
 use std::{
     collections::BTreeSet,
@@ -10,30 +10,30 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-/// Longer than anything takes on a machine that does other things too.
+/// Upper limit for any wait, even on a machine that does other work.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The gate that is closed, if one is.
+/// The closed gate, if there is one.
 static CLOSED: Mutex<Option<Arc<Inner>>> = Mutex::new(None);
-/// Guards that one test closes a gate at a time.
+/// Ensures that only one test at a time closes a gate.
 static ALONE: Mutex<()> = Mutex::new(());
 
 type When = Box<dyn Fn() -> bool + Send + Sync>;
 
 struct Inner {
     place: &'static str,
-    /// Whether it is closed yet.
+    /// Whether the gate is closed yet.
     when: When,
-    /// The threads that were there when it was closed: one that an earlier test left behind passes.
+    /// The threads that existed when the gate was created; a thread left behind by an earlier test passes.
     before: BTreeSet<OsString>,
-    /// How many it holds; after that it is open.
+    /// How many more threads the gate blocks; after that it is open.
     left: Mutex<usize>,
     came: Mutex<mpsc::Sender<()>>,
     open: Mutex<bool>,
     opened: Condvar,
 }
 
-/// A closed gate; it opens when this is dropped.
+/// A closed gate; it opens when it is dropped.
 pub(crate) struct Gate {
     inner: Arc<Inner>,
     came: mpsc::Receiver<()>,
@@ -44,22 +44,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets no gate be closed while this is held: whoever comes to a place first would be held, whichever test sent it. Whatever
-/// a test of this process imports, it imports while it holds this or a [`Gate`], be it open.
+/// Prevents any gate from being closed while the guard is held. A gate blocks the first thread that reaches its place,
+/// whichever test started it. So every test of this process must hold this guard or a [`Gate`] while it imports, even
+/// if that gate is open.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     lock(&ALONE)
 }
 
 impl Gate {
-    /// Holds the next `many` that come to `place`.
+    /// Blocks the next `many` threads that reach `place`.
     pub(crate) fn at(place: &'static str, many: usize) -> Self {
         Self::when(place, many, Box::new(|| true))
     }
 
-    /// Holds the next `many` that come to `place` when `when` says so.
+    /// Blocks the next `many` threads that reach `place` while `when` returns true.
     pub(crate) fn when(place: &'static str, many: usize, when: When) -> Self {
         let alone = alone();
-        // The first listener of this process stays, and serves all tests of it.
+        // The first listener of this process stays installed and serves all its tests.
         satchel_failpoints::listen(pass);
         let (tell, came) = mpsc::channel();
         let (left, came_by) = (Mutex::new(many), Mutex::new(tell));
@@ -69,12 +70,12 @@ impl Gate {
         Self { inner, came, _alone: alone }
     }
 
-    /// Waits until somebody stands before it.
+    /// Waits until a thread is blocked at the gate.
     pub(crate) fn somebody(&self) -> Result<()> {
         self.came.recv_timeout(PATIENCE).context("nobody comes to the gate")
     }
 
-    /// Lets all pass.
+    /// Releases all threads.
     pub(crate) fn open(&self) {
         *lock(&self.inner.open) = true;
         self.inner.opened.notify_all();
@@ -88,7 +89,7 @@ impl Drop for Gate {
     }
 }
 
-/// The threads of this process.
+/// Returns the threads of this process.
 fn threads() -> BTreeSet<OsString> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
     threads.filter_map(|thread| Some(thread.ok()?.file_name())).collect()
@@ -110,7 +111,7 @@ fn pass(place: &'static str) {
         }
         *left -= 1;
     }
-    // The test may be over.
+    // The receiver is gone if the test has ended.
     lock(&gate.came).send(()).unwrap_or_default();
     drop(gate.opened.wait_while(lock(&gate.open), |open| !*open));
 }

@@ -1,4 +1,5 @@
-//! A source that does not answer, as a file of a dead share: others go on, people are told, and a cancel ends the job.
+//! A source that does not answer, like a file on a dead network share: others continue, it is reported, and a cancel
+//! ends the job.
 
 use std::{
     path::Path,
@@ -26,7 +27,7 @@ use crate::{
     settling::{begin, ended},
 };
 
-/// Longest time that a machine that does other things too may take for a moment.
+/// Upper limit for any short operation, even on a machine that does other work.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 fn talks(folder: &Path, name: &str, bytes: u64, seed: u64) -> Result<std::path::PathBuf> {
@@ -57,7 +58,7 @@ fn two_sources_that_do_not_answer_hold_no_other_and_are_cancelled() -> Result<()
     let (second, mut answers) = begin(&archive, &two)?;
     gate.somebody()?;
     gate.somebody()?;
-    // Both places are taken, and given to others.
+    // Both hanging jobs lost their slots to other jobs.
     let through = only(archive.import(&other)?)?;
     ensure!(through.status == ImportStatus::Completed, "{through:?}");
     let silent: Vec<Silent> = archive.imports.silent();
@@ -67,15 +68,15 @@ fn two_sources_that_do_not_answer_hold_no_other_and_are_cancelled() -> Result<()
     both.sort();
     ensure!(told == both && silent.iter().any(|silent| silent.path == one), "{silent:?}");
     ensure!(archive.imports.cancel(&first), "no such job runs");
-    // The gate is still closed: it ends though nobody answers. That this takes less than a second, its parts say
-    // (`a_cancel_takes_effect_within_a_second`).
+    // The gate is still closed: the job ends although the source does not answer. Another test proves that each part of
+    // this takes less than a second (`a_cancel_takes_effect_within_a_second`).
     let import = ended(&mut hangs)?;
     let reason = import.reason.clone().unwrap_or_default();
     ensure!(import.status == ImportStatus::Cancelled && reason.contains("did not answer"), "{import:?}");
     ensure!(archive.imports.silent().len() == 1, "what was let go is still told");
     gate.open();
     ensure!(ended(&mut answers)?.status == ImportStatus::Completed, "what answers again does not go on");
-    // The thread that was left behind has nothing more to say.
+    // The abandoned thread adds no further record.
     let of_one = |import: &&ImportRecord| import.path == one.display().to_string();
     let listed = archive.imports.list(None, 10)?.items;
     let said: Vec<_> = listed.iter().filter(of_one).map(|import| import.status).collect();
@@ -93,7 +94,7 @@ fn a_source_that_stops_in_the_middle_does_not_hold_the_turn() -> Result<()> {
     let archive = Archive::open(&folder.path().join("data"))?;
     let job: Arc<Mutex<Option<watch::Receiver<JobView>>>> = Arc::default();
     let seen = Arc::clone(&job);
-    // In the middle: some conversations came, and are not committed yet.
+    // In the middle: some conversations were found and are not committed yet.
     let gate = Gate::when(
         "source asked",
         1,
@@ -112,7 +113,7 @@ fn a_source_that_stops_in_the_middle_does_not_hold_the_turn() -> Result<()> {
     let (_, mut goes) = begin(&archive, &small)?;
     ensure!(ended(&mut goes)?.status == ImportStatus::Completed);
     ensure!(hangs.borrow().phase == Phase::Reading, "it was not held");
-    // What came before the silence is stored, and readable.
+    // The conversations found before the silence are stored and readable.
     until(|| archive.store.stats().is_ok_and(|stats| stats.conversations > 0))?;
     gate.open();
     ensure!(ended(&mut hangs)?.status == ImportStatus::Completed);
@@ -134,7 +135,7 @@ fn a_stop_does_not_wait_for_a_source_that_does_not_answer() -> Result<()> {
     archive.close()
 }
 
-/// Conversation documents, each with a file of its own.
+/// Writes conversation documents, each with a file of its own.
 fn documents(folder: &Path, many: usize) -> Result<std::path::PathBuf> {
     let bundle = folder.join("documents");
     std::fs::create_dir_all(bundle.join("media"))?;
@@ -155,7 +156,7 @@ fn documents(folder: &Path, many: usize) -> Result<std::path::PathBuf> {
     Ok(bundle)
 }
 
-/// Holds whoever asks for an attachment after the first, when a conversation waits to be committed.
+/// Blocks the request for the second attachment, while a conversation waits to be committed.
 fn second_attachment() -> Gate {
     let asked = AtomicUsize::new(0);
     Gate::when("attachment asked", 1, Box::new(move || asked.fetch_add(1, Ordering::SeqCst) == 1))
@@ -200,7 +201,7 @@ fn a_document_that_is_cancelled_at_an_attachment_loses_nothing() -> Result<()> {
     archive.close()
 }
 
-/// Conversations that are none, and then some megabytes of such that are.
+/// Writes an export with `broken` invalid conversations followed by some megabytes of valid ones.
 fn broken_and_whole(folder: &Path, broken: usize) -> Result<std::path::PathBuf> {
     let (first, export) = (talks(folder, "first", 2, 8)?, talks(folder, "broken", 24_000_000, 9)?);
     let list = |export: &Path| -> Result<String> {
@@ -236,7 +237,7 @@ fn the_receipt_of_a_job_that_was_let_go_lists_all_that_was_left_out_until_then()
     let (id, mut hangs) = begin(&archive, &export)?;
     *job.lock().unwrap_or_else(PoisonError::into_inner) = Some(hangs.clone());
     gate.somebody()?;
-    // What came before the silence is stored, the last of the issues too.
+    // The records found before the silence are stored, including the last of the issues.
     let stored = || {
         let listed = archive.imports.list(None, 1).ok().and_then(|page| page.items.first().cloned());
         listed.is_some_and(|import| {
@@ -260,7 +261,7 @@ fn the_receipt_of_a_job_that_was_let_go_lists_all_that_was_left_out_until_then()
     archive.close()
 }
 
-/// The import as its job has it now.
+/// Returns the current state of the import in its job.
 fn import_seen(view: &watch::Receiver<JobView>, import: &ImportRecord) -> ImportRecord {
     let running = view.borrow().imports.iter().find(|one| one.id == import.id).cloned();
     running.unwrap_or_else(|| import.clone())

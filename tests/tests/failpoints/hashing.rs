@@ -1,5 +1,5 @@
-//! A source is hashed before it is read where its size is that of one that was imported, else beside the reading: the same comes
-//! of both, and what changes meanwhile is not taken for what was read.
+//! A source is hashed before it is read if an import of the same size is known, otherwise while it is read. Both give
+//! the same result, and a source that changes meanwhile is not recorded as the one that was read.
 
 use std::{
     fs::{self, File},
@@ -21,7 +21,7 @@ use crate::{
     settling::{begin, ended},
 };
 
-/// An export in every packaging that is read.
+/// Writes an export in every packaging that can be read.
 fn packed(folder: &Path) -> Result<Vec<PathBuf>> {
     let export = folder.join("export");
     generate::chatgpt(&export, 300_000, 81)?;
@@ -45,7 +45,7 @@ fn packed(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(vec![export.join("conversations.json"), export, flat, nested, holder])
 }
 
-/// A receipt without what differs by time and chance.
+/// Returns a receipt without the parts that depend on time and chance.
 fn told(import: ImportRecord) -> ImportRecord {
     ImportRecord {
         id: String::new(),
@@ -59,7 +59,7 @@ fn told(import: ImportRecord) -> ImportRecord {
     }
 }
 
-/// Where the conversations of a bundle say that they come from.
+/// Returns the source checksums of the conversations in a bundle.
 fn checksums(archive: &Archive) -> Result<Vec<String>> {
     let out = tempfile::tempdir()?;
     let bundle = out.path().join("bundle");
@@ -75,7 +75,8 @@ fn checksums(archive: &Archive) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// Imports `export`, held for a moment when it is listed; whether it was hashed by then, and the receipt.
+/// Imports `export` and blocks it for a moment when it is listed; returns whether it was hashed by then, and the
+/// receipt.
 fn held(archive: &Archive, export: &Path) -> Result<(bool, ImportRecord)> {
     let gate = Gate::at("import listed", 1);
     let (_, mut view) = begin(archive, export)?;
@@ -116,7 +117,7 @@ fn whenever_a_source_is_hashed_the_store_and_the_receipt_are_the_same() -> Resul
     Ok(())
 }
 
-/// What was imported before is not read: nobody comes to where an import is listed.
+/// A source that was imported before is not read: the job never reaches the place where an import is listed.
 #[test]
 fn what_is_unchanged_is_said_before_anything_is_read() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -127,7 +128,7 @@ fn what_is_unchanged_is_said_before_anything_is_read() -> Result<()> {
         drop(alone);
         let gate = Gate::at("import listed", 1);
         let (_, mut view) = begin(&archive, &export)?;
-        // It would never end if it were read.
+        // The job would never end if the source were read.
         let again = ended(&mut view)?;
         ensure!(again.status == ImportStatus::Unchanged && again.same_as == Some(first.id), "{again:?}");
         drop(gate);
@@ -136,7 +137,7 @@ fn what_is_unchanged_is_said_before_anything_is_read() -> Result<()> {
     Ok(())
 }
 
-/// What somebody does to a file while it is read.
+/// A change to a file while it is read.
 type Change = fn(&Path) -> Result<()>;
 
 const CHANGES: [(&str, Change); 3] = [
@@ -156,7 +157,7 @@ const CHANGES: [(&str, Change); 3] = [
 fn a_source_that_changes_while_it_is_read_is_not_taken_for_what_was_read() -> Result<()> {
     for (what, change) in CHANGES {
         for at in 0..3 {
-            // The file, the folder, a ZIP.
+            // The file, the folder and a ZIP in turn.
             let folder = tempfile::tempdir()?;
             let export = packed(folder.path())?.remove(at);
             let file = if export.is_dir() { export.join("conversations.json") } else { export.clone() };
@@ -172,7 +173,7 @@ fn a_source_that_changes_while_it_is_read_is_not_taken_for_what_was_read() -> Re
             let reason = import.reason.clone().unwrap_or_default();
             ensure!(import.status == ImportStatus::Failed, "{what}, {export:?}: {import:?}");
             ensure!(reason.contains("changed while it was read"), "{what}, {export:?}: {reason}");
-            // Neither what it was nor what it is counts as imported.
+            // Neither the old nor the new content counts as imported.
             fs::write(&file, &before)?;
             let _alone = gate::alone();
             let again = only(archive.import(&export)?)?;
@@ -184,7 +185,7 @@ fn a_source_that_changes_while_it_is_read_is_not_taken_for_what_was_read() -> Re
     Ok(())
 }
 
-/// Whoever cancels while only the hashing is left waits for one chunk, and importing again completes it.
+/// A cancel while only hashing is left takes effect after one chunk, and a repeated import completes the work.
 #[test]
 fn an_import_is_cancelled_while_the_rest_of_its_source_is_hashed() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -204,7 +205,7 @@ fn an_import_is_cancelled_while_the_rest_of_its_source_is_hashed() -> Result<()>
     archive.close()
 }
 
-/// The sizes of what an older program imported are found in its receipts.
+/// The sizes of imports by an older version are taken from its receipts.
 #[test]
 fn what_was_imported_before_sizes_were_noted_is_unchanged_too() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -1,4 +1,5 @@
-//! A process killed at any named place loses nothing that was confirmed, and what it was about is completed.
+//! A process that is killed at any failpoint loses nothing that was confirmed, and its unfinished work is completed
+//! later.
 
 use std::{
     collections::BTreeMap,
@@ -25,15 +26,16 @@ use crate::{
     scenes::{Ground, Scene},
 };
 
-/// Set in the child: the scene, its folder, the place, and the time there that is its last. No place: it lives.
+/// Set in the child: the scene, its folder, the place at which it dies, and the number of the arrival there. With no
+/// place it survives.
 const SCENE: &str = "SATCHEL_TEST_POINTS_SCENE";
 const FOLDER: &str = "SATCHEL_TEST_POINTS_FOLDER";
 const PLACE: &str = "SATCHEL_TEST_POINTS_PLACE";
 const TIME: &str = "SATCHEL_TEST_POINTS_TIME";
-/// Processes that run at once.
+/// Number of child processes that run at the same time.
 const AT_ONCE: usize = 3;
 
-/// Not a test of its own: what the child process of the test below runs.
+/// Not a separate test: it runs in the child process of the test below.
 #[test]
 fn child_that_dies_at_a_place() -> Result<()> {
     let Ok(name) = std::env::var(SCENE) else { return Ok(()) };
@@ -58,7 +60,7 @@ fn child_that_dies_at_a_place() -> Result<()> {
     scene.play(&folder)
 }
 
-/// Runs the child; true if it died of the kill.
+/// Runs the child; returns true if it was killed.
 fn child(scene: Scene, folder: &Path, place: &str, time: u64) -> Result<bool> {
     let arguments = ["--exact", "kill::child_that_dies_at_a_place", "--test-threads", "1"];
     let mut command = Command::new(std::env::current_exe()?);
@@ -71,13 +73,13 @@ fn child(scene: Scene, folder: &Path, place: &str, time: u64) -> Result<bool> {
     Ok(!output.status.success())
 }
 
-/// What is confirmed before a scene begins, and what it leads to.
+/// The states before a scene begins and after it has ended.
 struct Expected {
     before: State,
     after: State,
 }
 
-/// All places that a scene comes to, and how often.
+/// Returns all places that a scene reaches, and how often.
 fn places(ground: &Ground, scene: Scene) -> Result<Vec<(String, u64)>> {
     let folder = quick()?;
     ground.lay(scene, folder.path())?;
@@ -106,7 +108,7 @@ fn a_process_killed_at_any_named_place_is_completed_and_loses_nothing() -> Resul
     let mut cases = Vec::new();
     for scene in Scene::ALL {
         for (place, times) in places(&ground, scene)? {
-            // The steps of a commit are tried one by one by the store's own tests; a longer run tries them here too.
+            // The store's own tests try each step of a commit; a longer run tries them here too.
             let own = scene.places().contains(&place.as_str());
             if own || rounds() > 1 {
                 let more = (1..rounds()).map(|round| 1 + round * 7 % times);
@@ -163,7 +165,8 @@ fn kill_at(ground: &Ground, scene: Scene, (place, time): (&str, u64), expected: 
     Ok(rebuilt.close()?)
 }
 
-/// What was confirmed before is in the next full export; importing again completes the rest, and a third time changes nothing.
+/// Checks that the next full export contains everything confirmed before, that a repeated import completes the rest,
+/// and that a third one changes nothing.
 fn import_is_completed(archive: &Archive, folder: &Path, expected: &Expected) -> Result<()> {
     let left = archive.state()?;
     for (name, conversation) in &expected.before.conversations {
@@ -185,7 +188,8 @@ fn import_is_completed(archive: &Archive, folder: &Path, expected: &Expected) ->
     Ok(())
 }
 
-/// The start has completed it: what is shown is that of before or of after, and the history says which and when.
+/// Checks that the start has completed the undo: the state shown is the one before or the one after, and the history
+/// says which one and who completed it.
 fn undo_is_completed(archive: &Archive, ground: &Ground, expected: &Expected, place: &str) -> Result<()> {
     let import = archive.imports.get(&ground.undone)?.context("the import")?;
     let reason = import.reason.clone().unwrap_or_default();
@@ -200,7 +204,8 @@ fn undo_is_completed(archive: &Archive, ground: &Ground, expected: &Expected, pl
     Ok(())
 }
 
-/// What has its final name is whole, nothing but hidden files is beside it, and the next export holds all.
+/// Checks that every file with its final name is complete, that all others are hidden, and that the next export
+/// contains everything.
 fn exports_are_whole(archive: &Archive, folder: &Path, expected: &Expected) -> Result<()> {
     let strict = verify::Options { strict: true, ..verify::Options::default() };
     for entry in fs::read_dir(folder.join("out"))? {
@@ -213,7 +218,7 @@ fn exports_are_whole(archive: &Archive, folder: &Path, expected: &Expected) -> R
         ensure!(report.valid, "{name}: {:?}", report.issues);
     }
     ensure!(archive.state()? == expected.after, "something is not in the next full export");
-    // What the ledger says was exported is there.
+    // Every export that the ledger lists exists.
     let known: Vec<ExportRecord> = archive.exports.list(None, 10)?.items;
     for record in known.iter().filter(|record| record.path.contains("/out/")) {
         ensure!(Path::new(&record.path).exists(), "{} is listed and not there", record.path);
@@ -233,12 +238,12 @@ fn backup_is_whole(archive: &Archive, folder: &Path) -> Result<()> {
     Ok(restored.close()?)
 }
 
-/// A folder in memory where there is one: what a killed process has written outlives it there too.
+/// Creates a folder in memory if possible; the data written by a killed process survives there too.
 pub(crate) fn quick() -> Result<TempDir> {
     Ok(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?)
 }
 
-/// How often each place is tried.
+/// Returns `SATCHEL_FAULT_ROUNDS`, which sets how many more times each place is tried.
 fn rounds() -> u64 {
     std::env::var("SATCHEL_FAULT_ROUNDS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }

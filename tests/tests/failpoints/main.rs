@@ -1,6 +1,7 @@
-//! What happens at named places: a process that is killed there, and jobs that are held there.
+//! Tests at failpoints: processes that are killed there, and jobs that are blocked there.
 //!
-//! Each place is tried once here; `SATCHEL_FAULT_ROUNDS=N` tries N more of the times that a process comes to it (`make fault`).
+//! Each place is tried at the first and at the last time that a process reaches it. `SATCHEL_FAULT_ROUNDS=N` adds N - 1 times
+//! between them, and the places of a commit that the store's own tests try otherwise (`make fault`).
 
 mod changing;
 mod gate;

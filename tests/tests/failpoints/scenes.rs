@@ -1,4 +1,4 @@
-//! What the process does that dies at a place: an import, an undo with its way back, exports, a backup.
+//! The work of a process that is killed at a failpoint: an import, an undo and a redo, exports, a backup.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use satchel_core::{
 use satchel_source::CancelToken;
 use satchel_tests::archive::{Archive, only};
 
-/// One of the ways in which data goes.
+/// A way in which data moves through the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scene {
     Import,
@@ -34,7 +34,7 @@ impl Scene {
         }
     }
 
-    /// The places that only this scene comes to, so that one that loses its name is missed.
+    /// Returns the places that only this scene reaches, so that a renamed place is noticed.
     pub(crate) fn places(self) -> &'static [&'static str] {
         match self {
             Self::Import => &[
@@ -74,7 +74,7 @@ impl Scene {
         }
     }
 
-    /// Plays it in the data directory of `folder`.
+    /// Runs the scene in the data directory of `folder`.
     pub(crate) fn play(self, folder: &Path) -> Result<()> {
         let archive = Archive::open(&folder.join("data"))?;
         let out = folder.join("out");
@@ -102,10 +102,10 @@ impl Scene {
     }
 }
 
-/// Exports and the data directories that the scenes begin with.
+/// The exports and data directories from which the scenes start.
 pub(crate) struct Ground {
     pub(crate) folder: PathBuf,
-    /// What undo takes back.
+    /// The id of the import that is undone.
     pub(crate) undone: String,
 }
 
@@ -123,7 +123,7 @@ impl Ground {
         Ok(Self { folder: folder.to_owned(), undone })
     }
 
-    /// A copy for one process.
+    /// Copies the data for one process.
     pub(crate) fn lay(&self, scene: Scene, place: &Path) -> Result<()> {
         let from = if scene == Scene::Import { "before" } else { "after" };
         satchel_tests::exports::copy(&self.folder.join(from).join("data"), &place.join("data"))?;

@@ -1,4 +1,4 @@
-//! Cancel takes effect while memories are derived, and while an import waits for another's turn.
+//! A cancel takes effect while memories are derived and while an import waits for its turn.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub(crate) fn memories(folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// A document of so many memories; of 3,000 there are more changes than one batch takes.
+/// Writes a document with `count` memories; 3,000 of them need more changes than fit into one batch.
 fn document(folder: &Path, count: usize) -> Result<PathBuf> {
     let memory = |number: usize| {
         let content = format!("The garden has a row of plants with the number {number}.");
@@ -60,7 +60,7 @@ fn an_import_is_cancelled_while_memories_are_derived() -> Result<()> {
     let alone = gate::alone();
     whole.import(&export)?;
     drop(alone);
-    // Before any of them is stored, and between two batches.
+    // Before any memory is stored, and between two batches.
     for place in ["settling begun", "memories stored"] {
         let gate = Gate::at(place, 1);
         let archive = Archive::open(&folder.path().join(place))?;

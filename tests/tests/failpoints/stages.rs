@@ -1,4 +1,4 @@
-//! Cancel, stage by stage: whoever is held in the middle of one does at most one step more when it is let go.
+//! Cancellation in each stage: a job that is blocked in the middle of one does at most one more step after its release.
 
 use std::{
     fs::{self, File},
@@ -22,18 +22,19 @@ use crate::{
     settling::{begin, ended, memories},
 };
 
-/// Bytes that are hashed between two looks whether to go on.
+/// Number of bytes hashed between two checks for cancellation.
 const CHUNK: u64 = 256 << 10;
-/// Conversations of one batch, which is committed whole.
+/// Number of conversations in one batch, which is committed as a whole.
 const BATCH: u64 = 256;
 
-/// Holds the one that comes to `place` as the `nth`, counted from 0.
+/// Blocks the thread with the `nth` arrival at `place`, counted from 0.
 fn nth(place: &'static str, nth: usize) -> Gate {
     let came = Arc::new(AtomicUsize::new(0));
     Gate::when(place, 1, Box::new(move || came.fetch_add(1, Ordering::SeqCst) == nth))
 }
 
-/// Imports `export`, cancels when the gate holds the job, and answers how it stood then and how it ended.
+/// Imports `export` and cancels the job when the gate blocks it; returns the job's state at that time, its last state,
+/// and the receipt.
 fn cancelled(archive: &Archive, export: &Path, gate: Gate) -> Result<(JobView, JobView, ImportRecord)> {
     let (job, mut view) = begin(archive, export)?;
     gate.somebody()?;
@@ -47,7 +48,7 @@ fn cancelled(archive: &Archive, export: &Path, gate: Gate) -> Result<(JobView, J
     Ok((before, after, import))
 }
 
-/// An export whose file goes on for `bytes`: zeros that take no room on the disk.
+/// Writes an export whose file is extended to `bytes` bytes with zeros that use no disk space.
 fn endless(folder: &Path, bytes: u64) -> Result<PathBuf> {
     let export = folder.join("endless");
     generate::chatgpt(&export, 100_000, 3)?;
@@ -65,7 +66,7 @@ fn a_file_of_gigabytes_is_hashed_no_further_than_the_next_chunk() -> Result<()> 
     for (name, path, bytes) in [("file", export.join("conversations.json"), BYTES), ("folder", export, all)] {
         let archive = Archive::open(&folder.path().join(name))?;
         archive.note_size(bytes)?;
-        // Hundreds of megabytes on.
+        // After hundreds of megabytes.
         let (before, after, _) = cancelled(&archive, &path, nth("bytes hashed", 1_200))?;
         ensure!(before.phase == Phase::Hashing && before.total >= BYTES, "{name}: {before:?}");
         ensure!(before.done >= 300 << 20, "{name}: {} bytes", before.done);
@@ -85,7 +86,7 @@ fn of_what_is_read_at_most_one_record_more_is_taken() -> Result<()> {
     let found = |import: &ImportRecord| import.conversations.found;
     let then = before.imports.last().map(found).context("an import")?;
     ensure!(then > 0 && found(&import) - then <= 1, "{then}, then {}", found(&import));
-    // What was counted is stored.
+    // Every counted conversation is stored.
     ensure!(archive.store.stats()?.conversations == found(&import));
     archive.close()
 }
@@ -135,7 +136,7 @@ fn a_dry_run_is_cancelled_while_it_plans() -> Result<()> {
     archive.close()
 }
 
-/// An archive that is cancelled while its directory is read is not called damaged.
+/// An archive whose import is cancelled while its directory is read is not reported as damaged.
 #[test]
 fn an_archive_that_is_cancelled_while_it_is_opened_is_neither_damaged_nor_unknown() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -150,7 +151,7 @@ fn an_archive_that_is_cancelled_while_it_is_opened_is_neither_damaged_nor_unknow
     std::io::copy(&mut &fs::read(export.join("conversations.json"))?[..], &mut zip)?;
     zip.finish()?;
     let archive = Archive::open(&folder.path().join("data"))?;
-    // The opening, and the third read of its directory.
+    // The opening, and the third read of the archive's directory.
     let (before, _, import) = cancelled(&archive, &path, nth("source asked", 4))?;
     ensure!(before.phase == Phase::Looking && import.warnings.is_empty(), "{import:?}");
     ensure!(import.reason.is_none(), "{import:?}");

@@ -1,4 +1,5 @@
-//! Clocks that jump: revisions rise all the same, no memory goes back in time, and two machines with different clocks hold the same.
+//! Clocks that jump: revisions still increase, no memory moves back in time, and two machines with different clocks
+//! reach the same state.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +19,8 @@ use crate::rounds;
 
 const HOUR: i64 = 3_600_000_000;
 const DAY: i64 = 24 * HOUR;
-/// 2026-03-01, and the jumps from there: back an hour (the end of summer time), back and forth 400 days, 1970, before it, 2262.
+/// 2026-03-01, and the jumps from it: back an hour (the end of summer time), 400 days back and forth, 1970, before
+/// 1970, 2262.
 const NOW: i64 = 1_772_323_200_000_000;
 const JUMPS: [i64; 8] =
     [NOW, NOW - HOUR, NOW - 400 * DAY, NOW + 400 * DAY, 0, -DAY, i64::MAX / 1_000, NOW + 1_000_000];
@@ -31,7 +33,7 @@ impl Clock for Jumping {
     }
 }
 
-/// `updated_at` of each memory, by id.
+/// Returns `updated_at` of each memory, by id; `created_at` where it is missing.
 fn updated(archive: &Archive) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     let mut after = None;
@@ -71,7 +73,7 @@ fn whatever_the_clock_says_revisions_rise_and_memories_do_not_go_back() -> Resul
             clock.0.store(*jump, Ordering::Release);
             let export = &exports[n % exports.len()];
             if *jump < 0 {
-                // No time before 1970 can be written: it is told, and nothing is stored.
+                // Times before 1970 cannot be written: the import is refused with a reason, and nothing is stored.
                 let refused = archive.import_again(export).err().context("it was imported")?;
                 ensure!(refused.to_string().contains("before the year 1970"), "{refused:#}");
                 ensure!(archive.store.revision() == revision, "something was stored");

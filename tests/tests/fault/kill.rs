@@ -1,4 +1,4 @@
-//! `kill -9` at random moments, again and again on one data directory. What was acknowledged is there, whole, for ever.
+//! `kill -9` at random moments, repeatedly on one data directory. Everything that was acknowledged stays complete.
 
 use std::{
     collections::BTreeSet,
@@ -23,9 +23,9 @@ use crate::{
     worker::{FOLDER, ROUND, WRITERS, acknowledged, attachment_of, id_of, log_of, memory_id_of},
 };
 
-/// A child that is not ready by then hangs.
+/// A child that is not ready after this time counts as hanging.
 const LONG: Duration = Duration::from_mins(2);
-/// Kills come up to so many milliseconds after the store is open.
+/// Latest moment of a kill, in milliseconds after the store was opened.
 const LATEST_MILLIS: u64 = 2_000;
 
 #[test]
@@ -40,7 +40,7 @@ fn what_was_acknowledged_outlives_every_kill() -> Result<()> {
     for round in 0..kills {
         kill_once(folder, round, dice.below(LATEST_MILLIS))?;
         seen.look(folder, round).with_context(|| format!("round {round}"))?;
-        // The export of everything takes longer each time.
+        // A full export takes longer each time.
         if round.is_multiple_of(3) || round + 1 == kills {
             exported(folder).with_context(|| format!("round {round}"))?;
         }
@@ -51,7 +51,7 @@ fn what_was_acknowledged_outlives_every_kill() -> Result<()> {
     completed(folder, counts)
 }
 
-/// Runs the child and kills it some time after it has opened the store.
+/// Runs the child and kills it `millis` milliseconds after it has opened the store.
 fn kill_once(folder: &Path, round: u64, millis: u64) -> Result<()> {
     let arguments = ["--exact", "worker::child_that_is_killed", "--test-threads", "1"];
     let mut command = Command::new(std::env::current_exe()?);
@@ -62,7 +62,7 @@ fn kill_once(folder: &Path, round: u64, millis: u64) -> Result<()> {
     while !opened.exists() && began.elapsed() < LONG && child.try_wait()?.is_none() {
         std::thread::park_timeout(Duration::from_millis(2));
     }
-    // The moment is what the test is about.
+    // The random moment is the point of the test.
     std::thread::park_timeout(Duration::from_millis(millis));
     let ended = child.try_wait()?;
     child.kill()?;
@@ -76,13 +76,13 @@ fn kill_once(folder: &Path, round: u64, millis: u64) -> Result<()> {
     Ok(())
 }
 
-/// What earlier rounds showed.
+/// The observations of earlier rounds.
 #[derive(Default)]
 struct Seen {
     records: u64,
     products: u64,
     revision: u64,
-    /// Id and version of everything that was ever shown.
+    /// Id and version of every record that was ever shown.
     versions: BTreeSet<(String, u64)>,
 }
 
@@ -105,13 +105,14 @@ impl Seen {
             rebuilt.close()?;
         }
         for entry in fs::read_dir(folder.join("out"))? {
-            // What begins with a point is unfinished.
+            // A name that begins with a dot belongs to an unfinished file.
             self.products += u64::from(!entry?.file_name().to_string_lossy().starts_with('.'));
         }
         Ok(())
     }
 
-    /// Every line of the logs is in the store, with its attachment; and no more than one record each that was not acknowledged.
+    /// Checks that every line of the logs is in the store with its attachment, and at most one unacknowledged record of
+    /// each writer.
     fn acknowledged(&mut self, folder: &Path, store: &Store) -> Result<()> {
         let at = store.revision();
         let mut listed = BTreeSet::new();
@@ -119,7 +120,7 @@ impl Seen {
         loop {
             let page = store.relations(after.as_ref(), 500, at)?;
             let own = page.items.into_iter().map(|record| record.relation.id);
-            // The import has relations too.
+            // The import adds relations too.
             listed.extend(own.filter(|id| id.starts_with('w')));
             let Some(next) = page.next else { break };
             after = Some(next);
@@ -147,7 +148,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Every version that was ever in the feed is in it still, and the feed has no gap.
+    /// Checks that every version ever seen in the feed is still there, and that the feed has no gap.
     fn nothing_erased(&mut self, store: &Store) -> Result<()> {
         let changes = store.changes_since(ChangePosition::after(Revision::ZERO), usize::MAX)?;
         let mut last = 0;
@@ -169,7 +170,7 @@ impl Seen {
     }
 }
 
-/// Everything that was acknowledged is in the next full export.
+/// Checks that everything acknowledged is in the next full export.
 fn exported(folder: &Path) -> Result<()> {
     let archive = Archive::open(&folder.join("data"))?;
     let state = archive.state()?;
@@ -182,14 +183,15 @@ fn exported(folder: &Path) -> Result<()> {
         for (n, _) in acknowledged(&log_of(folder, writer))? {
             let (memory, relation) = (memory_id_of(writer, n), id_of(writer, n));
             ensure!(memories.contains(&memory), "{memory} is not in the next full export");
-            // The first leads to a memory that may not be there yet.
+            // The first relation points to a memory that may not exist yet.
             ensure!(n == 0 || relations.contains(&relation), "{relation} is not in the next full export");
         }
     }
     Ok(())
 }
 
-/// What has its final name is whole: exports verify, and backups come back with the digest that they say. Looked at, they go.
+/// Checks that every file with its final name is complete: exports verify, and backups restore to the digest that they
+/// name. Checked files are removed.
 fn products(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder.join("out"))? {
         let path = entry?.path();
@@ -211,7 +213,8 @@ fn products(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The import that was killed again and again is completed by one more, as often as it was counted; and then nothing is left to do.
+/// Checks that one more import completes the one that was killed repeatedly, with exactly the generated number of
+/// conversations, and that further imports change nothing.
 fn completed(folder: &Path, counts: Counts) -> Result<()> {
     let archive = Archive::open(&folder.join("data"))?;
     let import = only(archive.import(&folder.join("export"))?)?;

@@ -1,4 +1,4 @@
-//! What the process does that is going to be killed.
+//! The work of the process that is killed.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -16,29 +16,29 @@ use serde_json::json;
 /// Set in the child: the folder of the test, and the number of the round.
 pub(crate) const FOLDER: &str = "SATCHEL_TEST_FAULT_FOLDER";
 pub(crate) const ROUND: &str = "SATCHEL_TEST_FAULT_ROUND";
-/// Threads that write records.
+/// Number of threads that write records.
 pub(crate) const WRITERS: usize = 8;
-/// Threads that follow the feed.
+/// Number of threads that follow the feed.
 const WATCHERS: usize = 2;
 
-/// Not a test of its own: what the child process runs.
+/// Not a separate test: it runs in the child process.
 #[test]
 fn child_that_is_killed() -> Result<()> {
     let (Some(folder), Ok(round)) = (std::env::var_os(FOLDER), std::env::var(ROUND)) else { return Ok(()) };
     Work { folder: folder.into(), round: round.parse()? }.run()
 }
 
-/// The log of what one writer was told is stored.
+/// Returns the log of the records that were acknowledged to one writer.
 pub(crate) fn log_of(folder: &Path, writer: usize) -> PathBuf {
     folder.join(format!("acknowledged-{writer}"))
 }
 
-/// The id of a writer's n-th record.
+/// Returns the id of a writer's n-th record.
 pub(crate) fn id_of(writer: usize, n: u64) -> String {
     format!("w{writer}-{n}")
 }
 
-/// The id of the memory that a writer stores with its n-th record.
+/// Returns the id of the memory that a writer stores with its n-th record.
 pub(crate) fn memory_id_of(writer: usize, n: u64) -> String {
     format!("m{writer}-{n}")
 }
@@ -53,7 +53,7 @@ fn memory_of(writer: usize, n: u64) -> Result<Change> {
     Ok(Change::Memory(Box::new(serde_json::from_value(memory)?)))
 }
 
-/// From each memory of a writer to the one before; from the first to the next.
+/// Returns the relation from a writer's n-th memory to the one before it; from the first memory to the second.
 fn relation_of(writer: usize, n: u64) -> Result<Change> {
     let ends = [n, n.checked_sub(1).unwrap_or(1)].map(|n| memory_id_of(writer, n));
     let relation = json!({
@@ -63,7 +63,7 @@ fn relation_of(writer: usize, n: u64) -> Result<Change> {
     Ok(Change::Relation(serde_json::from_value(relation)?))
 }
 
-/// The bytes of the attachment that comes with a writer's n-th record.
+/// Returns the bytes of the attachment that belongs to a writer's n-th record.
 pub(crate) fn attachment_of(writer: usize, n: u64) -> Vec<u8> {
     id_of(writer, n).repeat(400).into_bytes()
 }
@@ -92,11 +92,12 @@ impl Work {
         Ok(())
     }
 
-    /// Stores one record after the other, and writes each into the log, fsynced, before the next.
+    /// Stores one record after the other and appends each to the log, with an fsync, before the next one.
     fn write(&self, store: &Store, writer: usize) -> Result<()> {
         let path = log_of(&self.folder, writer);
         let mut n = acknowledged(&path)?.len() as u64;
-        // The record after the last acknowledged one may be there or not: writing it again must be the same.
+        // The record after the last acknowledged one may or may not be stored; writing it again must give the same
+        // result.
         let mut log = OpenOptions::new().create(true).append(true).open(&path)?;
         loop {
             if n.is_multiple_of(5) {
@@ -104,7 +105,7 @@ impl Work {
             }
             let changes = vec![memory_of(writer, n)?, relation_of(writer, n)?];
             let revision = store.commit(Batch { changes, ..Batch::default() })?;
-            // One line in one write: a kill leaves a whole line or none that ends.
+            // One write for each line: a kill leaves either the complete line or one without a newline.
             log.write_all(format!("{n} {}\n", revision.get()).as_bytes())?;
             log.sync_data()?;
             n += 1;
@@ -129,16 +130,16 @@ impl Work {
     }
 }
 
-/// A thread that fails ends the process: the parent expects it to live until the kill.
+/// Ends the process if a thread fails, because the parent expects the child to live until the kill.
 fn loud(outcome: Result<()>) {
     if let Err(error) = outcome {
-        // Nobody to tell is no matter: the code says it.
+        // A closed standard error does not matter: the exit code reports the failure.
         drop(writeln!(std::io::stderr(), "{error:?}"));
         std::process::exit(3);
     }
 }
 
-/// Follows the feed: revisions come whole, in order, without a gap.
+/// Follows the feed and checks that revisions arrive complete, in order and without a gap.
 fn watch(store: &Store) -> Result<()> {
     let mut after = ChangePosition::after(Revision::ZERO);
     let mut last = 0;
@@ -156,7 +157,8 @@ fn watch(store: &Store) -> Result<()> {
     }
 }
 
-/// Reads a log: number and revision of each record; a line without an end was never written to its end.
+/// Reads a log: number and revision of each record. A last line without a newline was not written completely and is
+/// removed.
 pub(crate) fn acknowledged(path: &Path) -> Result<Vec<(u64, u64)>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

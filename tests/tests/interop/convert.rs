@@ -1,4 +1,5 @@
-//! `pam convert` of the official SDK over the importers' own fixtures: whatever it extracts correctly, we hold too.
+//! Compares with `pam convert` of the official SDK on the importers' fixtures: everything that it extracts correctly,
+//! we store too.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,19 +17,19 @@ use satchel_tests::{
 };
 use serde_json::Value;
 
-/// The providers that the SDK reads.
+/// The providers that the SDK can read.
 const PROVIDERS: [&str; 5] = ["chatgpt", "claude", "copilot", "gemini", "grok"];
-/// Keys of what the SDK makes up, and of what says how a thing is, not what it says.
+/// Keys whose values the SDK makes up, and keys that describe a thing rather than its content.
 const NOT_CONTENT: [&str; 6] = ["id", "type", "provider_id", "ref", "size_bytes", "mime_type"];
-/// Lines of memories that the SDK writes about the account: a name and an address are nothing that somebody stated, and
-/// the importers take an account's id only.
+/// Lines of memories that the SDK writes about the account. A name and an address are not statements of a person, and
+/// the importers take only the id of an account.
 const ACCOUNT: [&str; 3] = ["Owner profile from", "Name: ", "Email: "];
 
-/// What is compared.
+/// The kinds of things that are compared.
 const KINDS: [&str; 7] =
     ["conversations", "messages", "texts", "citations", "attachments", "tool calls", "memories"];
 
-/// How much of one kind the SDK found, how much of that we hold, and how much we hold.
+/// For one kind: how many the SDK found, how many of those we store, and how many we store in total.
 #[derive(Clone, Copy, Default)]
 struct Count {
     sdk: usize,
@@ -36,19 +37,19 @@ struct Count {
     ours: usize,
 }
 
-/// The comparison of one provider.
+/// The comparison for one provider.
 #[derive(Default)]
 struct Tally {
     exports: usize,
     counts: BTreeMap<&'static str, Count>,
     missing: Vec<String>,
-    /// Not held, but skipped or warned of in the receipt.
+    /// Things that we do not store, but that the receipt reports as skipped or with a warning.
     told: Vec<String>,
 }
 
 impl Tally {
-    /// Adds what came of one export, whose receipt names `issues` skips and warnings. What we leave out on purpose has to stand
-    /// there, each thing by itself.
+    /// Adds the comparison of one export whose receipt lists `issues` skips and warnings. Everything that we leave out
+    /// on purpose must be listed there, each thing by itself.
     fn add(&mut self, one: Self, issues: usize) {
         self.exports += 1;
         for (kind, count) in one.counts {
@@ -89,7 +90,7 @@ fn what_pam_convert_extracts_we_hold_too() -> Result<()> {
     let samples: Vec<Sample> = samples()?
         .into_iter()
         .filter(|sample| PROVIDERS.contains(&sample.provider))
-        // These are of somebody else; what the SDK takes them for is its mistake.
+        // These belong to another producer; the SDK assigns them to a wrong provider.
         .filter(|sample| !sample.behaviour.ends_with("left-alone"))
         .collect();
     let converted = convert(&python, &samples, &dir.path().join("bundles"))?;
@@ -121,7 +122,7 @@ fn what_pam_convert_extracts_we_hold_too() -> Result<()> {
     Ok(())
 }
 
-/// Runs `pam convert` on every folder of every sample; answers the bundles that came of each.
+/// Runs `pam convert` on every folder of every sample; returns the resulting bundles by sample.
 fn convert(python: &Path, samples: &[Sample], out: &Path) -> Result<BTreeMap<usize, Vec<PathBuf>>> {
     let mut wanted = String::new();
     for (at, sample) in samples.iter().enumerate() {
@@ -161,7 +162,7 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Counts what we hold.
+/// Counts what we store.
 fn own(state: &State, tally: &mut Tally) {
     let mut add = |kind, number| tally.counts.entry(kind).or_default().ours += number;
     add("conversations", state.conversations.len());
@@ -184,7 +185,7 @@ fn compare(name: &str, sdk: &State, ours: &State, tally: &mut Tally) {
         let mut pool: Vec<&Value> = ours.conversations.values().filter(same).collect();
         let found = !pool.is_empty();
         if !found {
-            // The SDK makes ids up where it finds none.
+            // The SDK makes up ids where it finds none.
             pool = ours.conversations.values().collect();
         }
         let before = tally.missing.len();
@@ -199,7 +200,7 @@ fn compare(name: &str, sdk: &State, ours: &State, tally: &mut Tally) {
     for memory in &sdk.memories {
         let content = memory["content"].as_str().unwrap_or_default();
         for line in content.lines().filter(|line| !ACCOUNT.iter().any(|own| line.starts_with(own))) {
-            // The SDK puts a label of its own before a value.
+            // The SDK adds its own label in front of a value.
             let value = line.split_once(": ").map_or(line, |(_, value)| value);
             let held = all.iter().any(|words| words.hold(line) || words.hold(value));
             tally.note("memories", held, || format!("{name}: {line:?}"));
@@ -216,7 +217,7 @@ fn compare_message(name: &str, message: &Value, pool: &[&Value], tally: &mut Tal
     let text = message["content"]["text"].as_str().filter(|text| !text.trim().is_empty());
     let says = ["citations", "attachments", "tool_calls"].iter().any(|key| !list(message, key).is_empty());
     if family.iter().all(|one| one["is_thought"] == true) && text.is_none() && !says {
-        // Without an id that the export holds and without a word, nothing was extracted.
+        // Without an id from the export and without any text, nothing was extracted.
         return;
     }
     let at = || format!("{name}: message {id:?}");
@@ -239,12 +240,13 @@ fn compare_message(name: &str, message: &Value, pool: &[&Value], tally: &mut Tal
     }
 }
 
-/// Whether `message` may have come of the provider's message `id`: thoughts are messages of their own without such an id.
+/// Returns whether `message` may come from the provider's message `id`: thoughts are separate messages without such an
+/// id.
 fn of_family(message: &Value, id: &str) -> bool {
     message["provider_message_id"] == id || message["is_thought"] == true
 }
 
-/// The texts and numbers in a value.
+/// Collects the texts and numbers in a value.
 fn leaves(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::Null | Value::Bool(_) => {}
@@ -258,7 +260,7 @@ fn leaves(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// Every word that stands in one of our records, wherever in it.
+/// All words that occur anywhere in one of our records.
 struct Words(BTreeSet<String>);
 
 impl Words {
@@ -268,7 +270,8 @@ impl Words {
         Self(words)
     }
 
-    /// Whether all words of `text` are among these. The part of an address that signs it does not count.
+    /// Returns whether all words of `text` are among these. The query and fragment of an address, which may sign it,
+    /// are ignored.
     fn hold(&self, text: &str) -> bool {
         let address = text.starts_with("http").then(|| text.split(['?', '#']).next()).flatten();
         let mut words = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What the official SDK makes of exports is imported as it is.
+//! The bundles that the official SDK makes from exports can be imported unchanged.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{pam, python};
 
-/// Exports that the official program converts.
+/// Returns exports that the official program can convert.
 fn convertible(folder: &Path) -> Result<Vec<PathBuf>> {
     let generated = folder.join("generated");
     satchel_tests::generate::chatgpt(&generated, 300_000, 12)?;
@@ -39,10 +39,11 @@ fn convertible(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Id and content of a memory.
 type Text = (String, String);
-/// Id of a conversation, id of a message, its content.
+/// Id of a conversation, id of a message, and the content of the message.
 type Said = (String, String, Value);
 
-/// Everything of a bundle that an import has to hold: memories by id, and the text of each message by its ids.
+/// Returns everything in a bundle that an import must store: memories by id, and the content of each message by its
+/// ids.
 fn texts(state: &State) -> (Vec<Text>, Vec<Said>) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let memories = state.memories.iter().map(|one| (text(&one["id"]), text(&one["content"])));

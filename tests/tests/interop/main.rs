@@ -1,5 +1,5 @@
-//! Others can read and check what we write: the official SDK, and the thirty lines of Python in the README. And what the SDK
-//! reads of an export, we hold too.
+//! Other programs can read and verify our bundles: the official SDK, and the few lines of Python in the README. We
+//! also store everything that the SDK reads from an export.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
@@ -17,7 +17,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use satchel_tests::archive::{Archive, demo, samples};
 
-/// The Python that has the SDK; none is an error only where the environment says so.
+/// Returns the Python that has the SDK. A missing SDK is an error only if the environment requires it.
 fn python() -> Result<Option<PathBuf>> {
     let python = std::env::var_os("SATCHEL_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let probe =
@@ -49,7 +49,7 @@ fn bundle(folder: &Path) -> Result<PathBuf> {
     Ok(bundle)
 }
 
-/// The official program, beside its Python.
+/// Returns the official program, from the folder of its Python if it is there.
 fn pam(python: &Path) -> PathBuf {
     let beside = python.parent().map(|bin| bin.join("pam")).filter(|pam| pam.exists());
     beside.unwrap_or_else(|| "pam".into())
@@ -69,7 +69,7 @@ fn the_official_sdk_accepts_our_bundle() -> Result<()> {
     Ok(())
 }
 
-/// The program in the README, as a reader would copy it.
+/// Returns the program in the README as a reader would copy it.
 fn readme_program() -> Result<String> {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md"))?;
     let (_, rest) = readme.split_once("```python\n").context("the README has a Python program")?;

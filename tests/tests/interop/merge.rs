@@ -1,4 +1,4 @@
-//! A second implementation, in Python and written from the specification's text, verifies and merges as we do.
+//! A second implementation, written in Python from the text of the specification, verifies and merges like ours.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 fn run(python: &Path, arguments: &[&Path]) -> Result<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/merge.py");
-    // `-B`: nothing is written beside the source.
+    // `-B`: Python writes no files beside the source.
     Ok(Command::new(python).arg("-B").arg(script).args(arguments).output()?)
 }
 
@@ -54,7 +54,7 @@ fn the_python_reference_notices_a_vector_that_is_wrong() -> Result<()> {
     Ok(())
 }
 
-/// Verified and merged into nothing, our bundle is what we say it is; changed, it is not.
+/// Our bundle, verified and merged into an empty store, has the content that we claim; a changed one is rejected.
 #[test]
 fn the_python_reference_verifies_our_bundle() -> Result<()> {
     let Some(python) = super::python()? else { return Ok(()) };
@@ -77,7 +77,7 @@ fn the_python_reference_verifies_our_bundle() -> Result<()> {
     Ok(())
 }
 
-/// A base and the changes since it, merged there, are what we export as the whole.
+/// A base and the changes since it, merged by the reference, equal our full export.
 #[test]
 fn the_python_reference_merges_our_changes_onto_their_base() -> Result<()> {
     let Some(python) = super::python()? else { return Ok(()) };

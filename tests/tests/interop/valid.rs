@@ -16,11 +16,11 @@ use satchel_tests::{
 };
 use serde_json::Value;
 
-/// Histories, and what happens in each.
+/// Number of histories, and number of steps in each.
 const HISTORIES: u64 = 2;
 const STEPS: usize = 20;
 
-/// One process for all bundles: to start Python takes longer than to validate one.
+/// One process validates all bundles, because starting Python takes longer than validating one bundle.
 #[test]
 fn the_official_sdk_accepts_every_bundle_of_every_history() -> Result<()> {
     let Some(python) = super::python()? else { return Ok(()) };
@@ -57,7 +57,7 @@ fn the_official_sdk_accepts_a_stripped_export_of_every_importers_fixtures() -> R
     validate(&python, &told)
 }
 
-/// Fails with the first bundle in which the official program finds a problem; `told` says how each came about.
+/// Fails at the first bundle in which the official program finds a problem; `told` says how each one was made.
 fn validate(python: &Path, told: &BTreeMap<String, String>) -> Result<()> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/valid.py");
     let mut child = Command::new(python)

@@ -1,4 +1,4 @@
-//! The calls: etags, request ids, refusals with their reasons.
+//! The calls that change memories by hand: etags, request ids, refusals with their reasons.
 
 use anyhow::{Context as _, Result, ensure};
 use prost_types::FieldMask;
@@ -93,7 +93,7 @@ async fn a_request_id_makes_a_call_count_once_also_after_a_restart() -> Result<(
     ensure!(other == (Code::InvalidArgument, "REQUEST_ID_REUSED".to_owned()));
     let bad = v1::CreateMemoryRequest { request_id: "once".to_owned(), ..request("Keeps bees") };
     ensure!(refused(client.create_memory(bad).await)? == (Code::InvalidArgument, "FIELD_INVALID".to_owned()));
-    // A change that is asked for again after its answer was lost has seen itself, and so another etag.
+    // The repeated call, made after its answer was lost, carries the etag that the change itself produced.
     let memory = again.memory.context("a memory")?;
     let id = "7f0c1a52-0000-4000-8000-000000000002".to_owned();
     let edit = v1::UpdateMemoryRequest { request_id: id, ..tagged(&memory, "one", &memory.etag) };

@@ -1,5 +1,5 @@
-//! What a person changes by hand stands: over exports of the same and of newer content, over undone imports, documents of others,
-//! a rebuild and a move to another machine.
+//! Changes that a person makes by hand persist: through exports of the same and of newer content, undone imports,
+//! documents from others, a rebuild and a move to another machine.
 
 mod calls;
 
@@ -17,7 +17,7 @@ use satchel_store::{MemoryQuery, OpenOptions, Store, key_of};
 use satchel_tests::archive::{Archive, State, only};
 use serde_json::{Value, json};
 
-/// A ChatGPT export whose assistant has been told `memories`.
+/// Writes a ChatGPT export in which the assistant stored `memories`.
 fn chatgpt(dir: &Path, name: &str, memories: &[&str]) -> Result<PathBuf> {
     let lines: Vec<String> = memories
         .iter()
@@ -52,7 +52,7 @@ fn content(text: &str) -> Draft {
     Draft { content: Some(text.to_owned()), ..Draft::default() }
 }
 
-/// The id of the memory that says `content`.
+/// Returns the id of the memory whose text begins with `content`.
 fn find(archive: &Archive, content: &str) -> Result<String> {
     let all = archive.store.memories(&MemoryQuery::default(), None, 1_000, archive.store.revision())?.items;
     let found = all.into_iter().find(|record| record.memory.content.starts_with(content));
@@ -63,7 +63,7 @@ fn memory(archive: &Archive, id: &str) -> Result<satchel_pam::memory::Memory> {
     Ok(archive.store.memory(id, None)?.context("it is known")?.memory)
 }
 
-/// What a person did: one text of their own, one retraction, one tag, one new memory, one relation.
+/// The changes by a person: one edited text, one retraction, one tag, one new memory, one relation.
 struct Hand {
     edited: String,
     retracted: String,
@@ -179,7 +179,7 @@ fn the_order_of_exports_and_changes_never_matters() -> Result<()> {
     Ok(())
 }
 
-/// A state without when the person made their changes, and under which names.
+/// Returns a state without the times of the person's changes and without their ids.
 fn without_times(mut state: State) -> State {
     for memory in &mut state.memories {
         memory["temporal"]["updated_at"] = Value::Null;
@@ -209,18 +209,19 @@ fn an_empty_store_that_takes_the_export_has_the_same_and_keeps_it_over_the_provi
     stands(&there, &hand)?;
     let (one, other) = (here.state()?, there.state()?);
     ensure!(one.memories == other.memories && one.relations == other.relations, "{one:#?} is not {other:#?}");
-    // The provider's own exports come there later, and say what the person changed.
+    // Later the provider's own exports arrive there and contain the memories that the person changed.
     there.import(&export)?;
     there.import(&chatgpt(dir.path(), "two", &["Has a van", "Keeps bees", "Sails"])?)?;
     stands(&there, &hand)?;
-    // And the bundle comes back home.
+    // The bundle returns to where it was made.
     here.apply(&bundle)?;
     stands(&here, &hand)?;
     ensure!(here.state()? == one, "one's own export changed what is shown");
     Ok(())
 }
 
-/// Somebody else's document, with the store's owner as its own, in which every memory was changed after the person changed it.
+/// Writes a document from somebody else that names the store's owner as its own and in which every memory has a newer
+/// change.
 fn foreign(archive: &Archive, dir: &Path, change: impl Fn(&mut Value)) -> Result<PathBuf> {
     let bundle = dir.join("theirs");
     archive.export(&bundle)?;

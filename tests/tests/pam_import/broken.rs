@@ -1,4 +1,4 @@
-//! Documents that are malformed, cut, changed or made to harm.
+//! Documents that are malformed, truncated, modified or malicious.
 
 use std::fs;
 
@@ -136,7 +136,7 @@ fn a_store_cut_anywhere_gives_what_is_whole_and_a_whole_one_completes_it() -> Re
     Ok(())
 }
 
-/// The UUID whose key is that of `id`.
+/// Returns the UUID that has the same key as `id`.
 fn twin(id: &str) -> Result<String> {
     let key = satchel_store::key_of(id);
     let hex = format!("{:032x}", u128::from_be_bytes(key));
@@ -200,7 +200,7 @@ fn hostile_documents_cost_nothing_but_themselves() -> Result<()> {
         ensure!(place.archive.store.memory(id, None)?.is_some(), "{id} is missing");
     }
     ensure!(place.archive.store.conversation("good", None)?.is_some());
-    // A twin that comes later meets the stored one.
+    // A twin that arrives later collides with the stored memory.
     let late = place.write("late.json", &store(&[memory(&twin("last")?, "The twin of the last")]))?;
     let import = place.import(&late)?;
     assert_eq!((import.memories.found, import.memories.skipped), (1, 1), "{import:?}");

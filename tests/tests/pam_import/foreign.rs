@@ -1,4 +1,4 @@
-//! Documents of producers that we know nothing of.
+//! Documents from unknown producers.
 
 use std::{fs, io::Write as _, path::PathBuf};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Place, balanced, conversation, memory, message, store, warned};
 
-/// A bundle of a producer that we know nothing of, as rich as PAM allows.
+/// Writes a bundle from an unknown producer that uses everything PAM allows.
 fn foreign(place: &Place) -> Result<PathBuf> {
     let mut first = memory("note/1", "Keeps bees");
     first["metadata"] = json!({"x-app": {"score": 0.1, "list": [null, 1e21]}});

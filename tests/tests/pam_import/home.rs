@@ -1,4 +1,4 @@
-//! Bundles of our own, and who wins where two documents speak of one memory.
+//! Our own bundles, and which document wins if two contain the same memory.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use satchel_tests::archive::{State, demo, only};
 
 use super::{Place, balanced, changed, conversation, memory, message, store, warned};
 
-/// What the document says of its memories, to the byte.
+/// Returns the text of a document's memories, byte for byte.
 fn memories_text(bundle: &Path) -> Result<String> {
     let text = fs::read_to_string(bundle.join("memory-store.json"))?;
     let (_, rest) = text.split_once("\"memories\": ").context("memories")?;

@@ -1,4 +1,4 @@
-//! What documents say beside their records, and of records that did not come with them, is kept.
+//! An import keeps what a document says beside its records, and about records that did not come with it.
 
 use std::fs;
 
@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::{Place, conversation, memory, message, store, warned};
 
-/// A store whose index names conversations that lie in a database, at an address, nowhere, and in files.
+/// Returns a store whose index lists conversations with various storage: in a database, at an address, without any, and
+/// in files.
 fn indexed() -> Value {
     let mut told = memory("told", "Keeps bees");
     told["provenance"]["conversation_ref"] = "base".into();
@@ -68,7 +69,7 @@ fn a_lone_store_loses_nothing_of_its_index() -> Result<()> {
     }
     assert_eq!(entries[1]["derived_memories"], json!(["hinted", "told"]), "{entries:?}");
     assert!(!place.path("out/conversations").exists());
-    // It comes home to a data directory of somebody else's, and is the same there.
+    // Imported into another person's data directory, the index is the same.
     let there = Place::new()?;
     there.import(&place.path("out"))?;
     assert_eq!(index_of(&there, "again")?, index);
@@ -182,7 +183,7 @@ fn a_line_whose_times_contradict_its_order_is_read_as_it_stands_and_told() -> Re
     let talk = place.archive.store.conversation("talk", None)?.context("the conversation")?;
     let parents: Vec<Option<&str>> = talk.heads.iter().map(|head| head.parent.as_deref()).collect();
     assert_eq!(parents, [None, Some("m0"), Some("m1")]);
-    // Our own export of it says that it is a line: it was told once.
+    // Our own export marks it as a line, so there is no second warning.
     place.archive.export(&place.path("out"))?;
     let there = Place::new()?;
     assert_eq!(there.import(&place.path("out"))?.warnings_found, 0);
@@ -242,7 +243,7 @@ fn what_an_applied_document_says_of_its_owner_stands_in_our_exports() -> Result<
     for key in ["spec_uri", "type_registry", "owner"] {
         assert_eq!(out[key], document[key], "{key}");
     }
-    // What is only imported is a stranger's word, whatever owner it names.
+    // A document that is only imported counts as a stranger's, whatever owner it names.
     let mut forged = document.clone();
     forged["owner"]["did"] = "did:web:evil.example".into();
     forged["type_registry"] = "https://evil.example".into();

@@ -1,4 +1,4 @@
-//! PAM documents come in as they are: ours and those of others, whole, broken and hostile.
+//! PAM documents are imported as they are: our own and those of others, intact, broken and hostile.
 
 mod broken;
 mod foreign;
@@ -19,7 +19,7 @@ use satchel_tests::{
 };
 use serde_json::{Value, json};
 
-/// A data directory of its own, and a folder beside it.
+/// A data directory and a folder for the files of a test.
 struct Place {
     folder: tempfile::TempDir,
     archive: Archive,
@@ -32,7 +32,7 @@ impl Place {
         Ok(Self { folder, archive })
     }
 
-    /// One that holds the two sample exports.
+    /// Returns a place with the two sample exports imported.
     fn filled() -> Result<Self> {
         let place = Self::new()?;
         place.archive.import(&demo().join("chatgpt-export"))?;
@@ -56,7 +56,7 @@ impl Place {
     }
 
     fn import(&self, path: &Path) -> Result<ImportRecord> {
-        // What has no end is broken, and not on its way.
+        // An incomplete file must count as broken and not as a running download.
         if path.is_dir() {
             age(path)?;
         }

@@ -1,4 +1,4 @@
-//! The same over gRPC.
+//! The privacy tests over gRPC.
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{self, export_service_client::ExportServiceClient, verify_export_request::Bundle};

@@ -1,4 +1,4 @@
-//! Canaries: texts of memories that must not be exported, looked for in every file of every export.
+//! Canaries: texts of memories that must not be exported, searched for in every file of every export.
 
 use std::{fs, path::Path};
 
@@ -61,7 +61,7 @@ fn put(memory: Memory) -> Change {
     Change::Memory(Box::new(memory))
 }
 
-/// A private memory with everything that can hang on one.
+/// Stores a private memory with everything that can be attached to one.
 fn plant(archive: &Archive) -> Result<()> {
     let mut secret = private(memory(SECRET_ID, CANARY));
     secret.summary = Some(CANARY.to_owned());

@@ -1,4 +1,4 @@
-//! Encrypted exports: one file that only its recipients open, checked and applied as any other.
+//! Encrypted exports: one file that only its recipients can open; it is verified and applied like any other export.
 
 use std::{fs, path::Path};
 
@@ -95,7 +95,7 @@ fn the_name_says_whether_it_is_encrypted() -> Result<()> {
     Ok(())
 }
 
-/// A few places in a file of so many bytes: in its head, at its end, and all over.
+/// Returns some positions in a file of this length: in its header, at its end, and across the rest.
 fn spread(length: usize) -> impl Iterator<Item = usize> {
     let head = (0..400).step_by(23);
     head.chain((400..length).step_by(length / 25))

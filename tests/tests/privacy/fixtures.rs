@@ -1,7 +1,9 @@
-//! Canaries of every fixture of every importer: by what the exports' own fields say who somebody is, nobody is found in a stripped export.
+//! Canaries from every fixture of every importer: a stripped export contains none of the values by which the original
+//! fields identify somebody.
 //!
-//! Which fields those are stands in the importers' READMEs: rows of their field tables that go to an account or to people, and those that
-//! are private. Beside them are e-mail addresses, wherever they stand, and what a whole export says of accounts and people.
+//! The importers' READMEs say which fields these are: the rows of their field tables that map to an account or to
+//! people, and private rows. E-mail addresses anywhere in a file are added, and the accounts and people in a full
+//! export.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,26 +23,26 @@ use serde_json::Value;
 
 use super::{files, identifiers};
 
-/// What goes where of a field tells who somebody is, if this stands in it.
+/// A field identifies somebody if its target in the table contains one of these words.
 const TELLING: [&str; 5] = ["account", "participant", "people", "owner", "whose export"];
-/// Names of fields that tell only together with the file that they stand in.
+/// Names of fields that identify somebody only in combination with the file that they are in.
 const GENERAL: [&str; 4] = ["id", "uuid", "name", "title"];
-/// Shorter values stand in everything.
+/// Minimum length of a canary; shorter values occur everywhere.
 const LONG_ENOUGH: usize = 4;
-/// Values that say nothing of who somebody is.
+/// Values that identify nobody.
 const NOBODY: [&str; 8] =
     ["account", "assistant", "human", "system", "tool", "user", "automation", "somebody"];
-/// Bytes of an id that nobody would say by chance.
+/// Minimum length in bytes of an id that cannot occur in a text by chance.
 const OPAQUE: usize = 16;
-/// What people and models said, in documents of PAM: it stays as said.
+/// Fields of PAM documents with the words of people and models, which stay unchanged.
 const SAID: [&str; 7] = ["text", "content", "summary", "system_instruction", "input", "output", "snippet"];
 
-/// A row of a field table that tells who somebody is.
+/// A row of a field table whose field identifies somebody.
 struct Row {
     root: String,
-    /// Names below the root.
+    /// Field names below the root.
     path: Vec<String>,
-    /// And all below it.
+    /// Whether the row also covers everything below the path.
     below: bool,
 }
 
@@ -64,7 +66,7 @@ impl Row {
         (private || tells && !names.is_empty()).then_some(Self { root, path: names, below })
     }
 
-    /// Whether a value of the file at `path` is of this row.
+    /// Returns whether this row covers the value at `path` in the file named `file`.
     fn fits(&self, file: &str, path: &[String]) -> bool {
         let length = path.len() == self.path.len() || (self.below && path.len() > self.path.len());
         let same = self.path.iter().zip(path).all(|(own, name)| own == name || own == "*");
@@ -89,7 +91,7 @@ fn rows(provider: &str) -> Result<Vec<Row>> {
     Ok(lines.filter_map(Row::parse).collect())
 }
 
-/// Values that say who somebody is, and where each was found first.
+/// Values that identify somebody, with the place where each was first found.
 type Canaries = BTreeMap<String, String>;
 
 fn add(text: &str, place: impl FnOnce() -> String, canaries: &mut Canaries) {
@@ -100,7 +102,7 @@ fn add(text: &str, place: impl FnOnce() -> String, canaries: &mut Canaries) {
     }
 }
 
-/// What the files of an export say.
+/// Collects the canaries from the files of an export.
 fn canaries_of(sample: &Sample, rows: &[Row], canaries: &mut Canaries) -> Result<()> {
     for file in files(&sample.input)? {
         let name = file.strip_prefix(&sample.input)?.to_string_lossy().into_owned();
@@ -139,7 +141,7 @@ impl Walk<'_> {
                 self.path.pop();
             }
             Value::String(text) => {
-                // What part somebody has in a conversation says nothing of who that is.
+                // The role of a participant does not say who it is.
                 let part = self.path.last().is_some_and(|key| key == "role");
                 let tells = !part && self.rows.iter().any(|row| row.fits(self.name, &self.path));
                 if tells || is_address(text) {
@@ -152,7 +154,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a text is an e-mail address and nothing else.
+/// Returns whether a text is an e-mail address and nothing else.
 fn is_address(text: &str) -> bool {
     text.split_once('@').is_some_and(|(name, host)| {
         let plain = |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c == '@');
@@ -160,18 +162,18 @@ fn is_address(text: &str) -> bool {
     })
 }
 
-/// Whether it is an id that is no word.
+/// Returns whether a text is an id and not a word.
 fn is_opaque(text: &str) -> bool {
     let of_id = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     text.len() >= OPAQUE && text.contains(|c: char| c.is_ascii_digit()) && text.chars().all(of_id)
 }
 
-/// A document without what was said in it: everywhere, or in memories only.
+/// Removes what was said from a document: everywhere, or in memories only.
 fn without_words(value: &mut Value, everywhere: bool) {
     match value {
         Value::Object(members) => {
             let here = everywhere || members.contains_key("content_hash");
-            // The content of a message holds addresses, too.
+            // The content of a message is an object that also contains addresses, so it is not removed as a whole.
             let said =
                 |key: &str, value: &Value| SAID.contains(&key) && (value.is_string() || key == "input");
             members.retain(|key, value| !here || !said(key, value));
@@ -182,7 +184,7 @@ fn without_words(value: &mut Value, everywhere: bool) {
     }
 }
 
-/// All that a file of a bundle says: of documents without what was said, and without what memories say.
+/// Returns the bytes of a bundle's file twice: without anything that was said, and without the words of memories only.
 fn texts(path: &Path) -> Result<[Vec<u8>; 2]> {
     let bytes = fs::read(path)?;
     let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
@@ -202,7 +204,7 @@ fn texts(path: &Path) -> Result<[Vec<u8>; 2]> {
     Ok([without(true), without(false)])
 }
 
-/// A Markdown document without quotes, blocks of code and links to memories, in which stands what was said.
+/// Returns a Markdown document without quotes, code blocks and links to memories, which contain what was said.
 fn unquoted(text: &str) -> String {
     let mut fence = None;
     let own = text.lines().filter(|line| {
@@ -220,7 +222,7 @@ fn unquoted(text: &str) -> String {
     own.collect::<Vec<_>>().join("\n")
 }
 
-/// The ways in which a text may be written.
+/// Returns the forms in which a text may be written.
 fn forms(text: &str) -> Result<Vec<Vec<u8>>> {
     let text = text.to_lowercase();
     let escaped = serde_json::to_string(&text)?;
@@ -239,7 +241,7 @@ fn forms(text: &str) -> Result<Vec<Vec<u8>>> {
     Ok(forms)
 }
 
-/// Whether a form stands in a text, as whole words.
+/// Returns whether a form occurs in a text as whole words.
 fn stands(form: &[u8], text: &[u8]) -> bool {
     let part_of_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     text.windows(form.len()).enumerate().any(|(at, window)| {
@@ -249,7 +251,8 @@ fn stands(form: &[u8], text: &[u8]) -> bool {
     })
 }
 
-/// Base64 of a text that begins at each of three places, without what its neighbours change.
+/// Returns the Base64 of a text that begins at each of three offsets, without the characters that its neighbours
+/// affect.
 fn encoded(text: &str) -> Vec<Vec<u8>> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let encoded = |before: usize| {
@@ -264,12 +267,12 @@ fn encoded(text: &str) -> Vec<Vec<u8>> {
     [0, 1, 2].map(encoded).into_iter().filter(|form| form.len() >= 12).collect()
 }
 
-/// Canaries that are found in a bundle, and where.
+/// Returns the canaries found in a bundle, with their places.
 fn found(bundle: &Path, canaries: &Canaries) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for path in files(bundle)? {
         let name = path.strip_prefix(bundle)?.to_string_lossy().to_lowercase();
-        // The bytes of attachments are what was given, whatever stands in them.
+        // The bytes of attachments are exported unchanged, whatever they contain.
         let [told, all] =
             if name.starts_with("attachments/") { [Vec::new(), Vec::new()] } else { texts(&path)? };
         let bytes = fs::read(&path)?;
@@ -332,7 +335,7 @@ fn nothing_that_an_export_says_of_its_people_leaves_with_a_stripped_one() -> Res
     Ok(())
 }
 
-/// The search finds what it looks for, in all the ways that it may be written.
+/// The search finds a canary in every form in which it may be written.
 #[test]
 fn a_canary_is_found_however_it_is_written() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! `--strip-identifiers`: who somebody is elsewhere stays here.
+//! `--strip-identifiers`: the identities of people elsewhere are not exported.
 
 use std::{collections::BTreeSet, fs};
 
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::{files, holding};
 
-/// Keys of PAM whose values say who somebody is.
+/// PAM keys whose values identify somebody.
 const TELLING: [&str; 3] = ["platform_user_id", "account_id", "source_file"];
-/// Shorter values stand in everything.
+/// Minimum length of a value to search for; shorter ones occur everywhere.
 const LONG_ENOUGH: usize = 6;
 
 pub(crate) fn collect(value: &Value, telling: &mut BTreeSet<String>) {
@@ -41,7 +41,7 @@ fn stripped(output: std::path::PathBuf) -> ExportRequest {
     ExportRequest { selection: Selection { strip: true, ..Selection::default() }, ..whole(output) }
 }
 
-/// Over everything that the importers know: what the whole export names in these fields is nowhere in the stripped one.
+/// For all samples of the importers: the values of these fields in the full export occur nowhere in the stripped one.
 #[test]
 fn no_account_name_or_address_of_any_provider_leaves() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -66,7 +66,7 @@ fn no_account_name_or_address_of_any_provider_leaves() -> Result<()> {
     let mut left = Vec::new();
     for text in &telling {
         for path in holding(&out, text)? {
-            // People name files and themselves in what they write; that is theirs to say.
+            // People mention files and themselves in what they write; that text stays unchanged.
             let value: Value = serde_json::from_slice(&fs::read(&path)?)?;
             let mut still = BTreeSet::new();
             collect(&value, &mut still);

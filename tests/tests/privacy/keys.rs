@@ -1,4 +1,4 @@
-//! Signing keys: one follows another, and what either signed stays provable.
+//! Signing keys: one key succeeds another, and the signatures of both can still be verified.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -47,7 +47,7 @@ fn a_rotated_key_leaves_old_exports_valid_and_is_proven_by_the_old_key() -> Resu
     }
     ensure!(!signed_by(&before, &new.signer)?.valid, "the new key did not sign what was there before it");
     ensure!(signed_by(&after, &old.signer)?.predecessors.last() == Some(&old.signer));
-    // Nobody can put himself into the row.
+    // Nobody can insert their own key into the succession.
     let manifest = after.join("satchel-manifest.json");
     let text = fs::read_to_string(&manifest)?;
     fs::write(&manifest, text.replacen(&old.signer, &rotated.keys[1].public_key, 1))?;
@@ -68,7 +68,7 @@ fn changes_of_the_new_key_build_on_an_export_of_the_old_one() -> Result<()> {
     let report =
         verify::path(&delta, &Options { base: Some(base.clone()), strict: true, ..Options::default() })?;
     ensure!(report.valid, "{:?}", report.issues);
-    // A bundle of ours without its manifest is not held for whole, whichever of our keys signed it.
+    // Our own bundle without its manifest is not considered complete, whichever of our keys signed it.
     fs::remove_file(base.join("satchel-manifest.json"))?;
     fs::remove_file(base.join("satchel-manifest.sig"))?;
     let own = Options { own_keys: archive.exports.signers(), ..Options::default() };

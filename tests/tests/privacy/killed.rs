@@ -1,4 +1,4 @@
-//! An encrypted export that is killed leaves nothing that anybody could read.
+//! An encrypted export that is killed leaves nothing that can be read.
 
 use std::{
     fs,
@@ -12,12 +12,13 @@ use satchel_core::export::ExportRequest;
 use satchel_source::envelope::Lock;
 use satchel_tests::archive::{Archive, demo, whole};
 
-/// Set in the child: its folder, to whom it exports, and the place that is its last, with how often it comes there before.
+/// Set in the child: its folder, the recipient of its export, the place at which it dies, and how many times it passes
+/// that place before.
 const FOLDER: &str = "SATCHEL_TEST_SEALED_FOLDER";
 const RECIPIENT: &str = "SATCHEL_TEST_SEALED_RECIPIENT";
 const PLACE: &str = "SATCHEL_TEST_SEALED_PLACE";
 const TIME: &str = "SATCHEL_TEST_SEALED_TIME";
-/// What stands in every bundle and in no store.
+/// Texts that occur in every bundle and in no store.
 const PLAIN: [&str; 3] = ["memory-store.json", "portable-ai-memory", "satchel-manifest"];
 
 fn export(folder: &Path, lock: Option<Lock>, name: &str) -> Result<()> {
@@ -27,7 +28,7 @@ fn export(folder: &Path, lock: Option<Lock>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Not a test of its own: what the child process of the test below runs.
+/// Not a separate test: it runs in the child process of the test below.
 #[test]
 fn child_that_dies_while_it_exports() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return Ok(()) };
@@ -53,7 +54,7 @@ fn killed(folder: &Path, recipient: &str, place: &str, time: u64) -> Result<()> 
     Ok(())
 }
 
-/// The files of an export, its output and the data directory in which something of a bundle can be read.
+/// Returns the files in the output and the data directory that contain readable parts of a bundle.
 fn plain(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for text in PLAIN {
@@ -83,13 +84,13 @@ fn an_export_killed_at_any_place_leaves_nothing_readable() -> Result<()> {
         killed(folder, &recipient, place, time)?;
         let left = super::files(&folder.join("out"))?;
         ensure!(left.len() == 1, "{place}: {left:?}");
-        // What the next start makes of it.
+        // The state after the next start.
         drop(Archive::open(&folder.join("data"))?);
         ensure!(plain(folder)?.is_empty(), "{place}: {:?}", plain(folder)?);
         assert_eq!(fs::read_dir(folder.join("tmp"))?.count(), 0, "{place}");
         fs::remove_file(left.first().context("one file")?)?;
     }
-    // An export that is not encrypted is found by the same search.
+    // The same search finds an export that is not encrypted.
     export(folder, None, "bundle.zip")?;
     assert_eq!(plain(folder)?, [folder.join("out/bundle.zip"), folder.join("out/bundle.zip")]);
     Ok(())

@@ -1,4 +1,4 @@
-//! What must not leave with an export does not, and a part of a store is never taken for the whole.
+//! An export contains nothing that must not leave, and an export of a selection never passes for a full one.
 
 mod calls;
 mod canaries;
@@ -18,7 +18,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-/// All files below a folder.
+/// Returns all files below a folder.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -32,7 +32,7 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files below a folder in whose bytes or name `text` stands, as it is or as JSON writes it.
+/// Returns the files below a folder whose bytes or name contain `text`, verbatim or as JSON writes it.
 pub(crate) fn holding(folder: &Path, text: &str) -> Result<Vec<PathBuf>> {
     let escaped = serde_json::to_string(text)?;
     let forms = [text.as_bytes(), escaped.trim_matches('"').as_bytes()];

@@ -1,4 +1,4 @@
-//! The Markdown export: one file for each conversation, whole, with links that lead somewhere, whatever its texts and titles are.
+//! The Markdown export: one complete file for each conversation, with working links, whatever its texts and titles are.
 
 use std::{
     collections::BTreeSet,
@@ -23,7 +23,7 @@ fn names(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(files(folder)?.into_iter().map(relative).collect::<Result<_, _>>()?)
 }
 
-/// The quotes of a file, each as its text.
+/// Returns the text of each quote in a file.
 fn quotes(text: &str) -> Vec<String> {
     let mut found: Vec<Vec<&str>> = Vec::new();
     let mut inside = false;
@@ -38,7 +38,8 @@ fn quotes(text: &str) -> Vec<String> {
     found.into_iter().map(|lines| lines.join("\n")).collect()
 }
 
-/// Every link to a file of the export leads to a file, and every anchor is there.
+/// Checks that every link to a file of the export has a target and that every anchor exists; returns the number of
+/// links.
 fn links_hold(folder: &Path) -> Result<usize> {
     let mut count = 0;
     for path in files(folder)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "md")) {
@@ -89,7 +90,7 @@ fn everything_is_there_with_links_that_hold_and_the_same_names_each_time() -> Re
     for memory in &state.memories {
         ensure!(quoted.contains(memory["content"].as_str().context("content")?), "{memory}");
     }
-    // Each message that was shown, of every branch.
+    // Every visible message, in all branches.
     let mut shown = 0;
     for message in
         state.conversations.values().flat_map(|one| one["messages"].as_array().into_iter().flatten())
@@ -107,7 +108,7 @@ fn everything_is_there_with_links_that_hold_and_the_same_names_each_time() -> Re
     Ok(())
 }
 
-/// Titles and texts made to break out of names, front matter and files.
+/// Titles and texts that try to break out of names, front matter and files.
 #[test]
 fn hostile_titles_and_texts_stay_in_their_place() -> Result<()> {
     let long = "x/".repeat(300);
@@ -179,7 +180,7 @@ fn hostile_titles_and_texts_stay_in_their_place() -> Result<()> {
             ensure!(plain || serde_json::from_str::<Value>(value).is_ok(), "{line}");
         }
         let body = parts.next().context("a body")?;
-        // What is not ours is quoted, and nothing in front of a quote begins a line.
+        // All foreign text is quoted, and no line begins with text outside a quote.
         let headings = body.lines().filter(|line| line.starts_with('#')).count();
         assert_eq!(headings, 3, "{body}");
         let own = |line: &&str| ["#", ">"].iter().any(|start| line.starts_with(start)) || line.is_empty();

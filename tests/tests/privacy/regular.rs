@@ -1,4 +1,4 @@
-//! Encrypted exports that nobody asked for each time: those of a schedule.
+//! Encrypted exports that run on a schedule, without a request for each.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use satchel_core::{
 use satchel_source::envelope::{Keys, Lock};
 use satchel_tests::archive::{Archive, demo, whole};
 
-/// 2026-01-01, in microseconds.
+/// 2026-01-01, in microseconds since the Unix epoch.
 const T: i64 = 1_767_225_600_000_000;
 const DAY: i64 = 24 * 3_600 * 1_000_000;
 
@@ -69,7 +69,7 @@ fn exports_of_a_schedule_are_encrypted_to_whom_it_says_and_open_together() -> Re
         there.run_with(apply(Path::new(&made.path)), Some(keys()?))?;
     }
     assert_eq!(there.state()?.memories, here.state()?.memories);
-    // What was plain must not be needed for what is encrypted, nor the other way round.
+    // An encrypted export must not depend on a plain one, nor the other way round.
     let plain = day(2, &plan(Vec::new())?)?;
     assert_eq!((plain.export_type.as_str(), plain.encrypted), (FULL, false));
     assert_eq!(day(3, &to)?.base_export_id, Some(full.export_id));
@@ -97,13 +97,13 @@ fn an_increment_of_a_schedule_builds_only_on_what_the_same_keys_open() -> Result
     ensure!(since.export_type == FULL && since.reason.is_some(), "the key of the base is lost: {since:?}");
     assert_eq!(day(2, &[&own])?.base_export_id, Some(since.export_id.clone()));
     assert_eq!(day(3, &[&lost])?.base_export_id, Some(before.export_id));
-    // Made by hand, by what no key of the schedule opens.
+    // An export by hand that no key of the schedule can open.
     let lock = Lock::parse(&[], Some("correct horse battery".into()))?;
     let by_passphrase =
         exports(4).create(&ExportRequest { lock, ..whole(folder.path().join("own.zip.age")) })?;
     assert_eq!(day(5, &[&own])?.base_export_id, Some(since.export_id));
     ensure!(by_passphrase.encrypted && by_passphrase.recipients.is_none());
-    // The same people in another order are the same people.
+    // The same recipients in another order are the same set of recipients.
     let both = day(6, &[&own, &other])?;
     assert_eq!(both.export_type, FULL);
     assert_eq!(day(7, &[&other, &own])?.base_export_id, Some(both.export_id));

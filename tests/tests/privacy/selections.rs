@@ -1,4 +1,4 @@
-//! Filters: what is chosen is there, nothing else is, and nobody takes it for the whole.
+//! Filters: an export contains exactly the selected records and never passes for a full one.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -26,7 +26,7 @@ fn chosen(output: &Path, memories: MemoryQuery) -> ExportRequest {
     ExportRequest { selection: Selection { memories, strip: false }, ..whole(output.to_owned()) }
 }
 
-/// Memories that pass, conversations that pass, by the words of the documents themselves.
+/// Returns the ids of the memories and of the conversations that pass, judged by the documents themselves.
 fn expected(
     all: &State,
     memory: impl Fn(&Value) -> bool,
@@ -123,7 +123,7 @@ fn nothing_is_built_on_a_selection_elsewhere() -> Result<()> {
     commit(&here, vec![satchel_store::Change::Memory(Box::new(memory("new", "Learns to sail")))])?;
     let delta = folder.path().join("delta");
     here.export_changes(Some(&full.export_id), &delta)?;
-    // Somebody makes changes that pretend to build on the selection.
+    // Somebody forges changes that claim to build on the selection.
     let path = delta.join("memory-store.json");
     let text = fs::read_to_string(&path)?.replace(&full.export_id, &made.export_id);
     fs::write(&path, text)?;
@@ -145,7 +145,7 @@ fn nothing_is_built_on_a_selection_elsewhere() -> Result<()> {
         "{:?}",
         report.issues
     );
-    // Without its manifest it still says what it is.
+    // The store file still says that it is a selection if its manifest is missing.
     let lone = folder.path().join("lone.json");
     fs::copy(part.join("memory-store.json"), &lone)?;
     ensure!(verify::path(&lone, &verify::Options::default())?.selection.is_some());
@@ -158,7 +158,7 @@ fn a_stripped_export_takes_nothing_away_where_it_comes_home() -> Result<()> {
     let first = archive(folder.path())?;
     let full = folder.path().join("full");
     first.export(&full)?;
-    // Memories that came in a document have no other evidence than documents.
+    // The only evidence of memories that came with a document is the document itself.
     let there = Archive::open(&folder.path().join("there"))?;
     there.apply(&full)?;
     let stripped = folder.path().join("stripped");

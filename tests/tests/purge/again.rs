@@ -1,4 +1,5 @@
-//! It does not come back: not by the same export, not by a bundle that held it, not by hand, not by a way back.
+//! An erased record does not return: not with the same export, a bundle that contained it, a change by hand, or an undo
+//! or redo.
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_core::ingest::{
@@ -69,7 +70,7 @@ fn what_is_gone_is_not_erased_twice_and_what_is_unknown_not_at_all() -> Result<(
     ensure!(planned(&archive.store, &target, 1)?.is_none());
     ensure!(planned(&archive.store, &Target::Memory("nobody".to_owned()), 1)?.is_none());
     archive.close()?;
-    // The memory that was kept goes later, and then all is gone.
+    // The memory that was kept is erased later; then everything is gone.
     erase(&dir, None, &Target::Memory(ids.memory))?;
     none_of(&dir, &WORDS, "after both went")?;
     whole(&dir, None)

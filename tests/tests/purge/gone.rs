@@ -1,4 +1,4 @@
-//! Nothing of it is on the disk, and what stays is as it was.
+//! No trace of an erased record is on the disk, and all other records are unchanged.
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify;
@@ -15,7 +15,7 @@ use crate::scene::{
     whole,
 };
 
-/// The fact is what is left: the id, the hash, who, when.
+/// Checks that only the fact of the erasure remains: the id, the hashes, who erased it, and when.
 fn fact_stands(archive: &Archive, ids: &Ids) -> Result<()> {
     let record = archive.store.memory(&ids.memory, None)?.context("the id stays")?;
     ensure!(record.withdrawn && erased(&record.memory), "{record:?}");
@@ -40,7 +40,7 @@ fn a_memory_goes(seal: Option<&Seal>) -> Result<()> {
     let plan = erase(&dir, seal, &Target::Memory(ids.memory.clone()))?;
     ensure!(plan.memories.len() == 1 && plan.evidence == 1 && plan.words == 1, "{plan:?}");
     ensure!(plan.stay.contains(&ids.conversation), "it is told where the same may stand: {plan:?}");
-    // The message to the tool that stored it says the same, and stays: that is what is told.
+    // The message to the tool that stored the memory has the same text and remains; the plan reports it.
     let left: &[&str] = if seal.is_none() { &words[1..] } else { &words };
     none_of(&dir, left, "after a memory went")?;
     whole(&dir, seal)?;
@@ -119,7 +119,7 @@ fn exports_carry_nothing_of_it_and_a_delta_says_that_it_is_gone() -> Result<()> 
     let target = Target::Conversation { id: ids.conversation.clone(), keep_memories: false };
     erase(&dir, None, &target)?;
     let archive = open(&dir, None)?;
-    // What still holds it may be removed now: nothing is built on it, unless somebody names it.
+    // The export that still contains it may be deleted now: no later export builds on it unless somebody names it.
     let full = archive.export_changes(None, &folder.path().join("full"))?;
     let reason = full.reason.clone().unwrap_or_default();
     ensure!(full.export_type == FULL && reason.contains("erased for good"), "{full:?}");

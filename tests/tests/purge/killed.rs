@@ -1,4 +1,4 @@
-//! An erasure that is cut off at any place is completed by the next start.
+//! An erasure that is interrupted at any place is completed by the next start.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ const CONVERSATION: &str = "SATCHEL_TEST_PURGE_CONVERSATION";
 const PLACE: &str = "SATCHEL_TEST_PURGE_PLACE";
 const TIME: &str = "SATCHEL_TEST_PURGE_TIME";
 const WORDS: [&str; 5] = [SAID, REMEMBERED, ATTACHED, EDITED, TITLED];
-/// Every place on the way, and how often it is come to before the process dies there.
+/// Every failpoint of an erasure, and the number of the arrival there at which the process dies.
 const PLACES: [(&str, u64); 15] = [
     ("purge noted", 1),
     ("purge begun", 1),
@@ -41,7 +41,7 @@ const PLACES: [(&str, u64); 15] = [
     ("purge done", 1),
 ];
 
-/// Not a test of its own: what the child process of the test below runs.
+/// Not a separate test: it runs in the child process of the test below.
 #[test]
 fn child_that_dies_while_it_erases() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return Ok(()) };
@@ -60,15 +60,15 @@ fn child_that_dies_while_it_erases() -> Result<()> {
     erase(&folder.join("data"), None, &target).map(drop)
 }
 
-/// What is told of the place where it was cut off, and that nothing may go which the completion needs: that is removed here, as a
-/// repair would.
+/// Checks which leftovers are reported for the place of the interruption, and that nothing needed for the completion
+/// may be removed: all removable leftovers are removed here, as a repair would do.
 fn harmless(dir: &Path, place: &str) -> Result<()> {
     let found = leftovers::find(dir)?;
     let told = |name: &str| found.iter().any(|one| one.path.ends_with(name) && one.way == Way::Open);
     let expected = match place {
         "purge begun" | "purge written" | "purge built" => (true, false),
         "purge ready" => (false, true),
-        // The folder itself is the last that goes.
+        // The folder itself is removed last.
         "piece replaced" | "gone synced" => (false, dir.join("purging").exists()),
         _ => (false, false),
     };

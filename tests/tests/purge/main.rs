@@ -1,4 +1,4 @@
-//! What its owner erases for good is nowhere on the disk, does not come back, and leaves all else as it was.
+//! A permanently erased record is nowhere on the disk, does not return, and leaves everything else unchanged.
 
 mod again;
 mod gone;

@@ -1,4 +1,5 @@
-//! Conversations that were grouped from rows: the rows go, whichever exports had them, and a later export brings only the others.
+//! Conversations that were grouped from rows: the rows are erased in whatever exports they occur, and a later export
+//! brings only the others.
 
 use std::{
     fmt::Write as _,
@@ -23,15 +24,15 @@ use serde_json::{Value, json};
 
 use crate::scene::{erase, holding, none_of, open, whole};
 
-/// In every row of the conversation that goes.
+/// Occurs in every row of the erased conversation.
 const GOES: &str = "avocet-kiln-2954";
-/// In rows that come later, as if the conversation had gone on.
+/// Occurs in rows that arrive later, as if the conversation had continued.
 const LATER: &str = "linnet";
-/// In the conversation that stays.
+/// Occurs in the conversation that stays.
 const STAYS: &str = "sourdough";
 const START: i64 = 1_770_000_000_000_000;
 const MINUTE: i64 = 60_000_000;
-/// Minutes between the two conversations: no provider takes them for one.
+/// Minutes between the two conversations, so many that no provider merges them.
 const APART: i64 = 6_000;
 
 struct Row {
@@ -40,7 +41,7 @@ struct Row {
     text: String,
 }
 
-/// The rows of one export: of the conversation that goes, and of that which stays.
+/// Returns the rows of one export: those of the conversation that is erased, and those of the one that stays.
 fn rows(goes: Range<i64>, stays: Range<i64>) -> Vec<Row> {
     let secret = goes.map(|at| {
         let word = if at < 6 { GOES } else { LATER };
@@ -53,7 +54,7 @@ fn rows(goes: Range<i64>, stays: Range<i64>) -> Vec<Row> {
     secret.chain(bread).collect()
 }
 
-/// Writes rows as an export.
+/// A function that writes rows as an export.
 type Write = fn(&Path, &[Row]) -> Result<()>;
 
 fn gemini(folder: &Path, rows: &[Row]) -> Result<()> {
@@ -78,7 +79,7 @@ fn copilot(folder: &Path, rows: &[Row]) -> Result<()> {
     Ok(fs::write(folder.join("copilot-activity-history.csv"), table)?)
 }
 
-/// The ids of the conversations that are shown and have this word.
+/// Returns the ids of the visible conversations that contain this word.
 fn having(archive: &Archive, word: &str) -> Result<Vec<String>> {
     let (query, at) = (ConversationQuery::default(), archive.store.revision());
     let mut found = Vec::new();
@@ -102,11 +103,11 @@ struct Grouped {
 }
 
 impl Grouped {
-    /// Two exports that share rows are imported; a third is there with all the rows, and more.
+    /// Imports two exports that share rows; a third with all of those rows and more is written but not imported.
     fn planted(write: Write) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let exports = ["older", "newer", "third"].map(|name| folder.path().join(name));
-        // The newer first: the older then moves the beginning, and the conversation has another id.
+        // The newer one is first: the older one then moves the beginning, which changes the id of the conversation.
         write(&exports[0], &rows(3..6, 1..3))?;
         write(&exports[1], &rows(0..4, 0..2))?;
         write(&exports[2], &rows(0..8, 0..4))?;
@@ -132,7 +133,7 @@ impl Grouped {
         erase(&self.data(), None, &target)
     }
 
-    /// Nothing that was done before or comes again brings a row back.
+    /// Checks that no undo, redo or repeated import restores an erased row.
     fn comes_again(&self) -> Result<()> {
         let archive = open(&self.data(), None)?;
         let stays = having(&archive, STAYS)?;
@@ -195,7 +196,7 @@ fn a_conversation_of_two_tables_of_copilot_goes_and_a_third_brings_only_what_is_
     goes_and_stays_away(copilot)
 }
 
-/// A bundle of somebody who has these rows, and who signed it.
+/// Writes a bundle of somebody who has these rows and signed it; returns its path and its signer.
 fn bundle(folder: &Path, name: &str, write: Write, of: &[Row]) -> Result<(PathBuf, String)> {
     let (export, bundle) = (folder.join(format!("{name}-export")), folder.join(name));
     write(&export, of)?;
@@ -207,7 +208,7 @@ fn bundle(folder: &Path, name: &str, write: Write, of: &[Row]) -> Result<(PathBu
     Ok((bundle, signer))
 }
 
-/// A bundle has what was erased and what is new in one conversation, by the id that was erased or by another.
+/// Checks a bundle with erased and new rows in one conversation, which has the erased id or another one.
 fn a_bundle_brings_what_is_new(write: Write) -> Result<()> {
     for (begin, erased) in [(0, 12), (4, 4)] {
         let grouped = Grouped::planted(write)?;
@@ -228,7 +229,7 @@ fn a_bundle_brings_what_is_new(write: Write) -> Result<()> {
         let revision = archive.store.revision();
         only(archive.import_again(&bundle)?)?;
         ensure!(archive.store.revision() == revision, "twice is once");
-        // The provider's own list has the same rows: they are one conversation.
+        // The provider's own list contains the same rows: they are one conversation.
         let third = only(archive.import(&grouped.exports[2])?)?;
         ensure!(having(&archive, LATER)? == later && third.messages.balanced(), "{third:?}");
         ensure!(having(&archive, GOES)? == Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! A data directory with secrets in every place that holds words, and the search for them.
+//! A data directory with secrets in every place that can contain words, and the search for them.
 
 use std::{
     fs,
@@ -23,22 +23,22 @@ use satchel_store::{ConversationQuery, MemoryQuery, OpenOptions, Store};
 use satchel_tests::archive::{Archive, cache};
 use serde_json::{Value, json};
 
-/// In a message.
+/// Occurs in a message.
 pub(crate) const SAID: &str = "zebra-kiln-4471";
-/// In a memory that came of that conversation.
+/// Occurs in a memory that was derived from that conversation.
 pub(crate) const REMEMBERED: &str = "otter-plum-9902";
-/// In a file that came with it, and in its name.
+/// Occurs in an attached file and in its name.
 pub(crate) const ATTACHED: &str = "heron-flask-3310";
-/// In what the person made of the memory by hand, and why.
+/// Occurs in the person's edit of the memory and in the reason for it.
 pub(crate) const EDITED: &str = "lynx-grove-5527";
-/// In the title.
+/// Occurs in the title.
 pub(crate) const TITLED: &str = "marmot-quill-8815";
-/// In what stays.
+/// Occurs in the records that stay.
 pub(crate) const STAYS: &str = "tomatoes in June";
 
-/// The zstd frame's first bytes.
+/// The magic number at the start of a zstd frame.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// No frame of these tests is longer when it is unpacked.
+/// Upper limit for the unpacked length of a frame in these tests, in bytes.
 const LONGEST: usize = 4 << 20;
 
 fn node(id: &str, parent: Option<&str>, child: Option<&str>, message: Option<Value>) -> Value {
@@ -73,7 +73,7 @@ pub(crate) fn conversation(id: &str, title: &str, said: &str, remembered: &str, 
     })
 }
 
-/// Writes the export.
+/// Writes the export with the secrets.
 pub(crate) fn export(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let name = format!("{ATTACHED}.txt");
@@ -127,7 +127,7 @@ pub(crate) struct Ids {
     pub(crate) conversation: String,
 }
 
-/// Makes the data directory: the export is imported, and the secret memory changed by hand.
+/// Creates the data directory: the export is imported, and the secret memory is edited by hand.
 pub(crate) fn planted(folder: &Path, seal: Option<&Seal>) -> Result<Ids> {
     export(&folder.join("export"))?;
     let archive = open(&folder.join("data"), seal)?;
@@ -150,7 +150,7 @@ pub(crate) fn ids(archive: &Archive) -> Result<Ids> {
     Ok(Ids { memory: memory.memory.id.clone(), conversation: conversation.id.clone() })
 }
 
-/// Erases; nobody has the data directory open after it.
+/// Erases the target; the data directory is closed afterwards.
 pub(crate) fn erase(dir: &Path, seal: Option<&Seal>, target: &Target) -> Result<Plan> {
     let store = store(dir, seal)?;
     let plan =
@@ -160,12 +160,12 @@ pub(crate) fn erase(dir: &Path, seal: Option<&Seal>, target: &Target) -> Result<
     Ok(plan)
 }
 
-/// The files below a folder that hold a word, as it is or in what zstd packed.
+/// Returns the files below a folder that contain a word, verbatim or compressed with zstd.
 pub(crate) fn holding(folder: &Path, word: &str) -> Result<Vec<PathBuf>> {
     holding_bytes(folder, word.as_bytes())
 }
 
-/// As [`holding`], of any bytes.
+/// Like [`holding`], for any bytes.
 pub(crate) fn holding_bytes(folder: &Path, word: &[u8]) -> Result<Vec<PathBuf>> {
     let text = String::from_utf8_lossy(word);
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
@@ -195,7 +195,7 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
     zstd::bulk::decompress(&bytes[..length], LONGEST).ok()
 }
 
-/// None of the words stands anywhere in the data directory.
+/// Checks that none of the words occurs anywhere in the data directory.
 pub(crate) fn none_of(dir: &Path, words: &[&str], what: &str) -> Result<()> {
     for word in words {
         let found = holding(dir, word)?;
@@ -207,7 +207,7 @@ pub(crate) fn none_of(dir: &Path, words: &[&str], what: &str) -> Result<()> {
     Ok(())
 }
 
-/// The store is whole, and a rebuild makes the same of it.
+/// Checks that the store is intact and that a rebuild gives the same state.
 pub(crate) fn whole(dir: &Path, seal: Option<&Seal>) -> Result<()> {
     let options = |rebuild| OpenOptions { seal: seal.cloned(), rebuild, ..OpenOptions::default() };
     let opened = Store::open(dir, options(false), &mut |_| {})?;

@@ -1,4 +1,4 @@
-//! What names or shares something with what goes: receipts, attachments of others, versions of documents.
+//! Records that name or share something with an erased one: receipts, attachments of others, versions of documents.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{ATTACHED, TITLED, conversation, erase, holding, ids, none_of, open, planted, whole};
 
-/// What an import tells of its own has no word of what goes.
+/// A warning of the import itself, which contains no word of the erased record.
 const OWN: &str = "a warning that names nothing";
 
 #[test]
@@ -53,7 +53,7 @@ fn receipts_and_issues_name_neither_the_title_nor_a_file_of_it() -> Result<()> {
     whole(&dir, None)
 }
 
-/// Two conversations that show the same file.
+/// Writes two conversations that show the same file.
 fn sharing(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let name = format!("{ATTACHED}.txt");

@@ -1,4 +1,4 @@
-//! What an erasure leaves stands as it stood.
+//! An erasure leaves all other records unchanged.
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_core::ingest::{
@@ -8,7 +8,7 @@ use satchel_core::ingest::{
 use satchel_pam::{memory::Status, time::Timestamp};
 use satchel_tests::archive::Archive;
 
-/// PAM §7.1: from superseded there is no way back to active.
+/// PAM §7.1: a superseded memory cannot become active again.
 #[test]
 fn what_was_replaced_stays_replaced_when_its_successor_is_erased() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -29,7 +29,7 @@ fn what_was_replaced_stays_replaced_when_its_successor_is_erased() -> Result<()>
         Ok(())
     };
     stands(&archive)?;
-    // All is derived anew, as by the next import.
+    // The import makes the store derive everything again.
     let dir = folder.path().join("data");
     archive.close()?;
     let store = super::scene::store(&dir, None)?;

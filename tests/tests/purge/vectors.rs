@@ -1,4 +1,4 @@
-//! Vectors are made of the words: they go with them, those that are not shown too, and do not come back.
+//! Vectors are made from the words: they are erased with them, including those that are not shown, and do not return.
 
 use std::{
     fs,
@@ -19,11 +19,12 @@ use crate::scene::{erase, holding, holding_bytes, none_of, open, whole};
 
 const SECRET: &str = "The safe opens with godwit-lathe-6173";
 const STAYS: &str = "Grows tomatoes";
-/// The numbers of the secret memory: of the vector that is shown, of an older one, and of one whose import was undone.
+/// The numbers in the vectors of the secret memory: the one that is shown, an older one, and one whose import was
+/// undone.
 const SHOWN: f64 = 0.731_094_286_157_3;
 const OLDER: f64 = 0.518_273_649_102_7;
 const UNDONE: f64 = 0.296_410_573_882_1;
-/// Of the memory that stays.
+/// The number in the vector of the memory that stays.
 const OTHER: f64 = 0.173_205_080_756_8;
 
 fn memory(id: &str, content: &str) -> Value {
@@ -34,7 +35,7 @@ fn memory(id: &str, content: &str) -> Value {
     })
 }
 
-/// A bundle with both memories and a vector of each, made in that month.
+/// Writes a bundle with both memories and a vector of each, made in `month`.
 fn bundle(folder: &Path, month: u32, secret: f64) -> Result<PathBuf> {
     let vector = |memory: &str, number: f64, month: u32| {
         json!({"id": format!("v {memory} {month}"), "memory_id": memory, "model": "small", "dimensions": 2,
@@ -55,7 +56,7 @@ fn bundle(folder: &Path, month: u32, secret: f64) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Every form in which a number may lie on a disk.
+/// Returns every form in which a number may be stored on a disk.
 fn forms(number: f64) -> Vec<Vec<u8>> {
     #[expect(clippy::cast_possible_truncation, reason = "a shorter form of the same number")]
     let short = number as f32;
@@ -85,7 +86,7 @@ fn turn(archive: &Archive, id: &str, turn: Turn) -> Result<()> {
     Ok(())
 }
 
-/// The first number of the vector of a memory that is shown.
+/// Returns the first number of the vector that is shown for a memory.
 fn shown(archive: &Archive, memory: &str) -> Result<Option<f64>> {
     let vectors = archive.store.embeddings_of(memory)?;
     Ok(vectors.into_iter().find_map(|one| one.embedding.vector?.first().copied()))

@@ -1,4 +1,4 @@
-//! The same over gRPC.
+//! The trust tests over gRPC.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! One judgement: `verify`, `apply` and `import` see the same files, and what one refuses is the signer's for none.
+//! One verdict: `verify`, `apply` and `import` judge the same files, and if one refuses a bundle, none treats it as its
+//! signer's.
 
 use std::{
     fs,
@@ -32,7 +33,8 @@ fn run(archive: &Archive, path: &Path, apply: Option<Apply>) -> Result<Vec<Impor
     archive.run(ImportRequest { path, provider: None, again: true, dry_run: true, apply })
 }
 
-/// The law, for one bundle: checked, applied and imported, where its key is the person's own and where it is trusted.
+/// Checks that one bundle gets the same verdict from verify, apply and import, both where its key is the person's own
+/// and where it is trusted.
 fn law(archives: [&Archive; 2], bundle: &Path, what: &str) -> Result<bool> {
     let [own, trusted] = archives;
     let valid = holds(own, bundle, what)?;
@@ -47,7 +49,7 @@ fn holds(there: &Archive, bundle: &Path, what: &str) -> Result<bool> {
         let applied = apply.is_some();
         for import in run(there, bundle, apply)? {
             let merged = import.standing.is_some_and(|standing| standing != Standing::Stranger);
-            // A file that was written this moment waits, and is told by itself.
+            // A file that was written this moment waits and is reported by itself.
             let failed = matches!(import.status, ImportStatus::Failed | ImportStatus::Waiting);
             if let Some(report) = report.as_ref().ok().filter(|report| report.valid) {
                 ensure!(
@@ -58,7 +60,7 @@ fn holds(there: &Archive, bundle: &Path, what: &str) -> Result<bool> {
                 ensure!(!merged && import.signer.is_none(), "{what}: {import:?}");
                 let reason = import.reason.as_deref().unwrap_or_default();
                 ensure!(!reason.contains("; signed by"), "{what}: {reason}");
-                // Documents without a store claim nothing.
+                // Documents without a store make no claim.
                 let told = !import.warnings.is_empty() || failed || import.reason.is_none();
                 ensure!(told, "{what}: nothing is said of it: {import:?}");
                 ensure!(failed || !applied || import.reason.is_none(), "{what} was applied: {import:?}");
@@ -68,10 +70,10 @@ fn holds(there: &Archive, bundle: &Path, what: &str) -> Result<bool> {
     Ok(valid)
 }
 
-/// What is done to a bundle.
+/// A modification of a bundle.
 type Change = fn(&Path) -> Result<()>;
 
-/// Rewrites what a person is said to have said.
+/// Changes the words in the conversations of a bundle.
 pub(super) fn rewrite(bundle: &Path) -> Result<()> {
     for path in files(&bundle.join("conversations"))? {
         fs::write(&path, fs::read_to_string(&path)?.replace("\"text\": \"", "\"text\": \"I confess: "))?;
@@ -182,7 +184,7 @@ fn apply_takes_what_does_not_hold_only_by_force_and_the_ledger_keeps_why() -> Re
     Ok(())
 }
 
-/// Takes out who wrote it.
+/// Removes the line that says which program wrote the store.
 pub(super) fn without_exported_by(bundle: &Path) -> Result<()> {
     let store = bundle.join("memory-store.json");
     let lines = fs::read_to_string(&store)?;
@@ -253,7 +255,7 @@ fn every_kind_of_bundle_that_we_write_is_covered_whole() -> Result<()> {
     Ok(())
 }
 
-/// What an attachment is made of is nobody's business: documents of office programs are ZIPs.
+/// The format of an attachment does not matter: office documents, for example, are ZIPs.
 #[test]
 fn a_bundle_with_packed_attachments_is_whole() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -354,7 +356,7 @@ fn each_of_several_bundles_at_a_path_is_verified_and_listed() -> Result<()> {
     assert_eq!(standings, [Some(Standing::Trusted), Some(Standing::Stranger)]);
     let applied = run(&there, &both, Some(Apply::default()))?;
     ensure!(applied[1].status == ImportStatus::Failed, "{applied:?}");
-    // Documents beside a bundle are checked, and nobody vouches for them.
+    // Documents beside a bundle are checked, but no signature covers them.
     let loose = folder.path().join("loose");
     fs::create_dir(&loose)?;
     here.export(&loose.join("bundle"))?;
@@ -381,7 +383,7 @@ fn a_memory_with_a_key_twice_has_no_checksum_and_so_no_signer() -> Result<()> {
     let store = bundle.join("memory-store.json");
     edit(&store, "\"exported_by\": \"satchel/", "\"exported_by\": \"other/")?;
     ensure!(verify::path(&store, &Options::default())?.valid, "the store stands by its own signature");
-    // The last of the two is what was signed, and a reader that takes the first sees another text.
+    // The last of the two keys was signed, while a reader that takes the first sees another text.
     edit(&store, "\"content\": \"", "\"content\": \"I owe them everything\",\n      \"content\": \"")?;
     let there = Archive::open(&folder.path().join("there"))?;
     there.trust(&signer)?;

@@ -1,4 +1,5 @@
-//! Whose word a bundle is: what `verify` refuses nobody applies or imports as its signer's, and strangers change nothing.
+//! The trust in a bundle's signer: what `verify` refuses is never applied or imported as the signer's, and strangers
+//! change nothing.
 
 mod calls;
 mod judged;
@@ -28,8 +29,8 @@ fn owner() -> Call {
     Call { actor: "owner".to_owned(), reason: "by hand".to_owned(), request: None }
 }
 
-/// A data directory with memories of providers, one that was edited by hand, one of the person's own, relations, conversations and a
-/// vector.
+/// Creates a data directory with memories from providers, one edited by hand, one added by the person, relations,
+/// conversations and a vector.
 fn filled(dir: &Path) -> Result<Archive> {
     let archive = Archive::open(dir)?;
     archive.import(&demo().join("chatgpt-export"))?;
@@ -59,7 +60,7 @@ fn filled(dir: &Path) -> Result<Archive> {
     Ok(archive)
 }
 
-/// The ids of all memories.
+/// Returns the ids of all memories.
 fn ids(archive: &Archive) -> Result<Vec<String>> {
     let rows = archive.store.memories(&MemoryQuery::default(), None, 500, archive.store.revision())?.items;
     Ok(rows.into_iter().map(|row| row.memory.id).collect())
@@ -69,7 +70,7 @@ fn read_store(bundle: &Path) -> Result<MemoryStore> {
     parse::memory_store(&fs::read(bundle.join("memory-store.json"))?).0.context("a memory store")
 }
 
-/// Writes `store` as another program would, signed by `key` if there is one.
+/// Writes `store` as another program would, signed with `key` if there is one.
 fn write_store(folder: &Path, mut store: MemoryStore, key: Option<&SigningKey>) -> Result<PathBuf> {
     store.header.exported_by = Some("other-tool/1.0.0".to_owned());
     let signed_at = store.header.export_date.context("a date")?;
@@ -100,7 +101,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All files of a folder.
+/// Returns all files below a folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

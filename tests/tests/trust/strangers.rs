@@ -1,4 +1,4 @@
-//! A stranger's document against every kind of record that may be here, by every way in.
+//! A stranger's document against every kind of existing record, by every way in.
 
 use std::{
     fs,
@@ -33,10 +33,10 @@ use serde_json::Value;
 
 use super::{files, filled, ids, read_store, write_store};
 
-/// The id of the memory that only the stranger has.
+/// The id of a memory that only the stranger has.
 const NEW: &str = "ffffffff-0000-4000-8000-000000000001";
 
-/// How a document comes here.
+/// The way in which a document arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Import,
@@ -61,7 +61,8 @@ fn bring(archive: &Archive, way: Way, folder: &Path) -> Result<ImportRecord> {
     }
 }
 
-/// Everything that `archive` holds, retracted and rewritten later by somebody else, and something new.
+/// Writes everything that `archive` holds, retracted and rewritten at a later time by somebody else, together with a
+/// new memory.
 fn hostile(archive: &Archive, folder: &Path, key: Option<&SigningKey>) -> Result<PathBuf> {
     let copy = folder.join("copy");
     drop(fs::remove_dir_all(&copy));
@@ -121,7 +122,7 @@ fn hostile(archive: &Archive, folder: &Path, key: Option<&SigningKey>) -> Result
     Ok(out)
 }
 
-/// The state without what only the stranger brought.
+/// Returns the state without the memory that only the stranger has.
 fn without_new(mut state: State) -> State {
     state.memories.retain(|memory| memory["id"] != NEW);
     state
@@ -144,7 +145,7 @@ fn a_strangers_document_adds_and_changes_nothing_whatever_is_here() -> Result<()
         for way in [Way::Import, Way::Apply, Way::Watched] {
             let dir = folder.path().join(format!("{round}-{way:?}"));
             let archive = filled(&dir.join("data"))?;
-            // Records of a bundle of a friend whom the person trusts, beside those of providers and by hand.
+            // Records from the bundle of a trusted friend, in addition to those from providers and by hand.
             let friend = Archive::open(&dir.join("friend"))?;
             let draft = Draft { content: Some("A friend keeps bees".into()), ..Default::default() };
             friend.imports.add_memory(&super::owner(), &draft)?;
@@ -165,7 +166,7 @@ fn a_strangers_document_adds_and_changes_nothing_whatever_is_here() -> Result<()
             ensure!(without_new(after) == before, "{what}: something was changed");
             ensure!(vectors(&archive)? == had, "{what}: a vector was changed");
             let held = &import.would_change;
-            // What is retracted stays so, whoever says otherwise.
+            // A retracted memory stays retracted, whatever other documents say.
             let final_ones =
                 before.memories.iter().filter(|memory| memory["status"] == "retracted").count() as u64;
             let all = before.memories.len() as u64;
@@ -175,7 +176,7 @@ fn a_strangers_document_adds_and_changes_nothing_whatever_is_here() -> Result<()
             let marked = satchel_core::lineage::stranger_of(&archive.store, NEW)?;
             let label = key.map_or("unsigned".to_owned(), |key| PublicKey::of(key).multibase());
             ensure!(marked.as_deref() == Some(label.as_str()), "{what}: {marked:?}");
-            // It is listed each time, and an undo takes back what it added.
+            // The conflict is listed each time, and an undo withdraws what the document added.
             let again = only(archive.import_again(&theirs)?)?;
             ensure!(again.would_change.memories == held.memories, "{what}: {again:?}");
             for import in [&import.id, &again.id] {
@@ -237,7 +238,7 @@ fn strangers_change_what_they_brought_and_not_what_other_strangers_did() -> Resu
         ensure!(import.would_change.memories == 1 && import.memories.unchanged == 1, "{import:?}");
         assert_eq!(shown()?, "Later", "{name}");
     }
-    // With a word of trust it takes its place.
+    // Once its signer is trusted, it replaces the other.
     let trust = Apply { trust: Some(PublicKey::of(&other)), any_owner: true, ..Apply::default() };
     let merged = there.apply_by(&folder.path().join("theirs"), false, trust)?;
     ensure!(merged.standing == Some(Standing::Trusted), "{merged:?}");
@@ -245,7 +246,7 @@ fn strangers_change_what_they_brought_and_not_what_other_strangers_did() -> Resu
     Ok(())
 }
 
-/// A conversation that a stranger rewrote and lengthened is theirs only until an own source has it.
+/// A conversation that a stranger rewrote and extended is shown only until a source of the person contains it.
 #[test]
 fn an_own_conversation_takes_the_place_of_a_strangers_who_was_here_first() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -268,7 +269,8 @@ fn an_own_conversation_takes_the_place_of_a_strangers_who_was_here_first() -> Re
             here.state()?.conversations == own.state()?.conversations,
             "{provider}: something of theirs is shown"
         );
-        // The stranger says it once more: it changes nothing; and what was imported is still there to come back.
+        // The stranger's document, imported again, changes nothing, and undo and redo of the person's own import still
+        // work.
         let again = only(here.import_again(&theirs)?)?;
         ensure!(again.would_change.conversations > 0, "{provider}: {again:?}");
         ensure!(here.state()?.conversations == own.state()?.conversations, "{provider}");
@@ -282,7 +284,7 @@ fn an_own_conversation_takes_the_place_of_a_strangers_who_was_here_first() -> Re
     Ok(())
 }
 
-/// A memory that only a stranger says is the person's own once they say it themselves.
+/// A memory that only a stranger stated becomes the person's own once they state it themselves.
 #[test]
 fn what_the_person_adds_that_a_stranger_said_is_the_persons() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -309,7 +311,8 @@ fn what_the_person_adds_that_a_stranger_said_is_the_persons() -> Result<()> {
     Ok(())
 }
 
-/// Another data directory whose bundles are merged here, and whose they are: the person's own, or those of somebody who is trusted.
+/// Creates another data directory whose bundles are merged here. It belongs to the person or to somebody who is
+/// trusted.
 fn relied_on(here: &Archive, dir: &Path, own: bool) -> Result<(Archive, Standing)> {
     let (data, first) = (dir.join("there"), dir.join("first"));
     let draft = Draft { content: Some("Will be retracted".into()), ..Draft::default() };

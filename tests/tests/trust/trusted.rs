@@ -1,4 +1,5 @@
-//! Keys that the person trusts: said, listed, taken back, kept by a rebuild, and followed to the keys that follow them.
+//! Trusted keys: they can be added, listed and removed, survive a rebuild, and trust extends to the keys that succeed
+//! them.
 
 use anyhow::{Result, ensure};
 use satchel_bundle::verify;
@@ -55,7 +56,7 @@ fn a_trusted_key_is_followed_to_the_one_that_took_its_place_and_no_other_is() ->
         merged.standing == Some(Standing::Trusted) && merged.signer.as_deref() == Some(&second),
         "{merged:?}"
     );
-    // What signed here before signs for the person still.
+    // A key that signed here before still counts as the person's own.
     let home = here.apply(&folder.path().join("first"))?;
     ensure!(home.standing == Some(Standing::Own) && home.would_change.none(), "{home:?}");
     Ok(())
@@ -79,7 +80,7 @@ fn apply_trusts_the_key_that_is_named_and_refuses_a_bundle_of_another() -> Resul
     let merged = there.apply_by(&bundle, false, by(&signer))?;
     ensure!(merged.standing == Some(Standing::Trusted), "{merged:?}");
     ensure!(trust::list(&there.store)?.iter().any(|one| one.public_key == signer.multibase()));
-    // One that is trusted already vouches for its own bundles, not for those of the key that is named.
+    // A key that is already trusted vouches for its own bundles, not for those of the named key.
     let refused = there.apply_by(&bundle, false, by(&other))?;
     ensure!(refused.status == ImportStatus::Failed, "{refused:?}");
     ensure!(trust::list(&there.store)?.len() == 1, "a key is trusted that signed nothing");

@@ -1,4 +1,4 @@
-//! Undo as clients see it.
+//! Undo from a client's side.
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{self, import_service_client::ImportServiceClient};

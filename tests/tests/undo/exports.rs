@@ -1,4 +1,5 @@
-//! Small exports that overlap in every way: the same conversations longer, shorter and poorer, the same memories and others.
+//! Small exports that overlap in every way: the same conversations in longer, shorter and poorer versions, the same
+//! memories and others.
 
 use std::{
     fs,
@@ -14,7 +15,7 @@ pub(crate) struct Talk {
     number: usize,
     messages: usize,
     title: usize,
-    /// Without what slim exports leave out.
+    /// Whether the parts that slim exports omit are missing.
     slim: bool,
 }
 
@@ -57,7 +58,7 @@ impl Talk {
     }
 }
 
-/// A ChatGPT export of `talks`, and of a conversation that shows `memories`.
+/// Writes a ChatGPT export of `talks` and of a conversation that shows `memories`.
 pub(crate) fn chatgpt(dir: &Path, name: &str, talks: &[Talk], memories: &[&str]) -> Result<PathBuf> {
     let list: Vec<String> = memories
         .iter()
@@ -82,7 +83,7 @@ pub(crate) fn chatgpt(dir: &Path, name: &str, talks: &[Talk], memories: &[&str])
     write(dir, name, &json!(all))
 }
 
-/// A Claude export with an edit of its list of memories.
+/// Writes a Claude export with an edit of its list of memories.
 pub(crate) fn claude(dir: &Path, name: &str, says: &str) -> Result<PathBuf> {
     let edit = json!({"type": "tool_use", "id": "toolu_1", "name": "memory_user_edits",
         "input": {"command": "add", "control": says}});

@@ -1,4 +1,4 @@
-//! A process killed in the middle of an undo leaves nothing that the next start does not complete.
+//! A process killed during an undo leaves nothing that the next start does not complete.
 
 use std::{
     path::Path,
@@ -19,14 +19,15 @@ use super::{
     turn,
 };
 
-/// Set in the child: the data directory, and what to undo in it.
+/// Set in the child: the data directory, and the import to undo in it.
 const DATA: &str = "SATCHEL_TEST_UNDO_DATA";
 const IMPORT: &str = "SATCHEL_TEST_UNDO_IMPORT";
 const ROUNDS: u64 = 10;
-/// Rounds until one kill has met an undo: on a busy machine a run may take quite another time than the one that was timed.
+/// Upper limit of rounds until one kill has interrupted an undo: on a busy machine a run may take a very different time
+/// than the measured one.
 const MOST_ROUNDS: u64 = 100;
 
-/// Not a test of its own: what the child process of the test below runs.
+/// Not a separate test: it runs in the child process of the test below.
 #[test]
 fn child_that_undoes() -> Result<()> {
     if let (Some(data), Ok(import)) = (std::env::var_os(DATA), std::env::var(IMPORT)) {
@@ -69,7 +70,7 @@ fn an_undo_killed_at_any_moment_is_completed_by_the_next_start() -> Result<()> {
         let data = folder.path().join(format!("killed-{round}"));
         copy(&folder.path().join("data"), &data)?;
         let mut victim = child(&data, &import)?;
-        // The moment is what the test is about: anywhere from the start to the end of a usual run.
+        // The random moment is the point of the test: anywhere between the start and the end of a usual run.
         std::thread::park_timeout(usual.mul_f64(f64::from(u32::try_from(dice.below(1_000))?) / 1_000.0));
         victim.kill()?;
         victim.wait()?;
@@ -80,7 +81,7 @@ fn an_undo_killed_at_any_moment_is_completed_by_the_next_start() -> Result<()> {
             ensure!(reason.contains("brings it back"), "round {round}: it is not completed: {reason}");
             interrupted += u64::from(reason.contains("by the next start"));
         } else {
-            // The kill came before a word of it was written.
+            // The kill came before anything of the undo was written.
             turn(&archive, &import, Turn::Undo)?;
         }
         ensure!(archive.state()? == expected, "round {round}: the state differs after a kill");

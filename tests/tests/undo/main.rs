@@ -1,4 +1,4 @@
-//! An import that was undone leaves nothing in what is shown, and comes back whole.
+//! An import that was undone leaves no trace in what is shown, and a redo restores it completely.
 
 mod calls;
 mod exports;
@@ -16,7 +16,7 @@ use satchel_tests::archive::{Archive, State, only};
 
 use self::exports::{Talk, chatgpt};
 
-/// Undoes an import, or takes that back.
+/// Undoes or redoes an import.
 fn turn(archive: &Archive, id: &str, turn: Turn) -> Result<Outcome> {
     let request = TurnRequest { id, turn, dry_run: false, expected: None };
     archive.imports.turn(request, &CancelToken::new())?.context("there is no such import")
@@ -26,7 +26,7 @@ fn get(archive: &Archive, id: &str) -> Result<ImportRecord> {
     archive.imports.get(id)?.context("there is no such import")
 }
 
-/// What the store counts, without its bytes.
+/// Returns the counts of the store, without its sizes in bytes.
 fn counts(archive: &Archive) -> Result<Stats> {
     Ok(Stats { journal_bytes: 0, engine_bytes: 0, blob_bytes: 0, ..archive.store.stats()? })
 }
@@ -82,7 +82,7 @@ fn the_same_file_is_imported_anew_after_an_undo() -> Result<()> {
     ensure!(second.status == first.status && second.conversations == first.conversations, "{second:?}");
     ensure!(second.memories == first.memories, "{:?} and {:?}", second.memories, first.memories);
     ensure!(archive.state()? == whole);
-    // Both say the same now: either alone is enough.
+    // Both imports contain the same now: either of them is enough.
     turn(&archive, &first.id, Turn::Redo)?;
     turn(&archive, &second.id, Turn::Undo)?;
     ensure!(archive.state()? == whole);
@@ -163,13 +163,13 @@ fn an_undo_that_was_stopped_is_completed_by_the_same_command() -> Result<()> {
     ensure!(outcome.cancelled);
     let reason = get(&archive, &import.id)?.reason.unwrap_or_default();
     ensure!(reason.contains("has not ended"), "{reason}");
-    // What comes meanwhile stands on what counts, not on what is still shown.
+    // An import made meanwhile builds on the records that count, not on those that are still shown.
     archive.import(&other)?;
     turn(&archive, &import.id, Turn::Undo)?;
     let alone = Archive::open(&dir.path().join("alone"))?;
     alone.import(&other)?;
     ensure!(archive.state()? == alone.state()?);
-    // The same, half-way back.
+    // The same for a redo that is cancelled halfway.
     let request = TurnRequest { turn: Turn::Redo, ..request };
     ensure!(archive.imports.turn(request, &cancel)?.context("an import")?.cancelled);
     turn(&archive, &import.id, Turn::Undo)?;

@@ -1,4 +1,5 @@
-//! The law: after any row of imports and undos the store shows what a new one shows after the imports that were not undone.
+//! The law of undo: after any sequence of imports and undos, the store shows the same as a new one with only the
+//! imports that were not undone.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -18,9 +19,9 @@ use super::{
     turn,
 };
 
-/// Rows of imports and undos that are tried.
+/// Number of sequences of imports and undos that are tried.
 const ROWS: u64 = 12;
-/// Steps of one row.
+/// Number of steps in one sequence.
 const STEPS: u64 = 14;
 
 fn all(made: &TempDir) -> Result<Vec<PathBuf>> {
@@ -73,7 +74,7 @@ fn what_is_shown_follows_from_the_imports_that_are_not_undone() -> Result<()> {
         let mut dice = Dice::new(seed);
         let dir = tempfile::tempdir()?;
         let archive = Archive::open(&dir.path().join("data"))?;
-        // Of each import: its export, and whether it counts.
+        // For each import: its export, and whether it counts.
         let mut made: BTreeMap<String, (usize, bool)> = BTreeMap::new();
         let mut row = Vec::new();
         for _ in 0..STEPS {

@@ -1,4 +1,4 @@
-//! The ways in which exports land in a folder.
+//! The ways in which exports arrive in a folder.
 
 use std::{
     fs::{self, File},
@@ -16,11 +16,11 @@ use satchel_tests::exports::{copy, sample};
 
 use crate::play::{Play, at_rest, export, zipped};
 
-/// Brings an export into the folder in its own way.
+/// A way to bring an export into the folder.
 type Arrival = fn(&Path, &[u8]) -> Result<()>;
 
 fn pause() {
-    // A writer takes its time; nothing depends on how long.
+    // Simulates a slow writer; nothing depends on the length of the pause.
     std::thread::sleep(Duration::from_millis(25));
 }
 
@@ -51,7 +51,7 @@ const ARRIVALS: [(&str, Arrival); 12] = [
     ("at once", |path, bytes| Ok(fs::write(path, bytes)?)),
     ("crdownload", |path, bytes| under_another_name(path, bytes, ".crdownload")),
     ("part", |path, bytes| {
-        // Firefox keeps the name with an empty file.
+        // Firefox reserves the name with an empty file.
         File::create(path)?;
         under_another_name(path, bytes, ".part")
     }),
@@ -133,7 +133,7 @@ async fn downloads_of_every_kind_are_imported_once_and_whole() -> Result<()> {
     let mut count = 0;
     for (_, arrival) in ARRIVALS {
         for (ending, bytes) in [("zip", zipped(count)?), ("json", export(count + 1))] {
-            // Pieces of JSON end in no bracket, those of a ZIP have no directory.
+            // Incomplete JSON has no closing bracket, and an incomplete ZIP has no central directory.
             let path = play.at(&format!("conversations-{count:03}.{ending}"));
             tokio::task::spawn_blocking(move || arrival(&path, &bytes)).await??;
             count += 1;

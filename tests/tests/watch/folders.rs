@@ -1,4 +1,4 @@
-//! The watched folder itself: it goes and comes, is added and removed, and what is in it stays as it is.
+//! The watched folder itself: it disappears and returns, is added and removed, and its files stay unchanged.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Instant};
 

@@ -1,4 +1,4 @@
-//! The imports that a folder brings: they take turns with others, can be stopped, and survive the daemon.
+//! The imports of a watched folder: they take turns with others, can be cancelled, and survive a restart of the daemon.
 
 use std::{
     fs,
@@ -61,7 +61,7 @@ async fn a_job_of_a_folder_is_seen_in_the_history_and_can_be_cancelled() -> Resu
     for number in 0..40 {
         fs::write(play.at(&format!("conversations-{number:03}.json")), export(number))?;
     }
-    // The last of those that were handed on has not begun.
+    // The last of the queued imports has not begun.
     let end = Instant::now() + PATIENCE;
     let mut cancelled = None;
     while cancelled.is_none() {

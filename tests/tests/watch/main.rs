@@ -1,4 +1,4 @@
-//! Folders that a daemon watches: files come in every way that downloads do, and each is imported once.
+//! Folders that a daemon watches: files arrive in every way that downloads do, and each is imported once.
 
 mod arrivals;
 mod folders;

@@ -1,4 +1,5 @@
-//! Owners and access lists that change under a daemon: what is closed is a problem by its name, and goes on when it is open again.
+//! Owners and access lists that change while a daemon runs: a file without access is reported by name and imported once
+//! it is readable again.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
@@ -18,19 +19,19 @@ use satchel_tests::nobody::superuser;
 
 use crate::play::{LOOK, PATIENCE, Play, export};
 
-/// Set in the child: the folder in which it leaves what it asks root for.
+/// Set in the child: the folder in which it leaves its requests to root.
 const ASKS: &str = "SATCHEL_TEST_OWNERS_ASKS";
-/// The user to whom nothing belongs, on every Linux.
+/// The id of the user `nobody` on every Linux.
 const NOBODY: u32 = 65_534;
 
-/// What a user without rights asks root for.
+/// The requests of an unprivileged user to root.
 struct Asks {
     folder: PathBuf,
     number: u32,
 }
 
 impl Asks {
-    /// Has a path given to a user with a mode, or to its readers by an access list, and waits until that is done.
+    /// Requests that a path gets an owner and a mode, or a reader in its access list, and waits until that is done.
     async fn give(&mut self, to: &str, mode: u32, path: &Path) -> Result<()> {
         self.number += 1;
         let ask = self.folder.join(format!("{:04}", self.number));
@@ -46,7 +47,7 @@ impl Asks {
     }
 }
 
-/// Does what is asked for in the file `ask`, and removes it.
+/// Carries out the request in the file `ask` and removes the file.
 fn answer(ask: &Path) -> Result<()> {
     let text = fs::read_to_string(ask)?;
     let [to, mode, path] = text.splitn(3, ' ').collect::<Vec<_>>()[..] else { anyhow::bail!("{text:?}") };
@@ -64,7 +65,8 @@ fn answer(ask: &Path) -> Result<()> {
     Ok(fs::remove_file(ask)?)
 }
 
-/// A POSIX access list in the kernel's form: the owner reads and writes, user `reader` reads, all others nothing.
+/// Returns a POSIX access list in the kernel's form: the owner reads and writes, user `reader` reads, all others have
+/// no access.
 fn access_list(reader: u32) -> Vec<u8> {
     const ANY: u32 = u32::MAX;
     let mut bytes = 2_u32.to_le_bytes().to_vec();
@@ -78,7 +80,7 @@ fn access_list(reader: u32) -> Vec<u8> {
     bytes
 }
 
-/// Waits until the problems are as wanted.
+/// Waits until the problem named `wanted` is reported; with none, until there are no problems.
 async fn problem(play: &Play, wanted: Option<&str>) -> Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -95,14 +97,15 @@ async fn problem(play: &Play, wanted: Option<&str>) -> Result<()> {
     }
 }
 
-/// Not a test of its own: what a user without rights runs.
+/// Not a separate test: an unprivileged user runs it.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_whose_files_change_owner() -> Result<()> {
     let Some(folder) = std::env::var_os(ASKS) else { return Ok(()) };
     let mut asks = Asks { folder: folder.into(), number: 0 };
     let play = Play::start().await?;
     let place = |name: &str| (play.at(&format!(".{name}")), play.at(name));
-    // A file of another owner, and one that is opened by an access list alone; others go on.
+    // A file of another owner, and one whose access depends on an access list alone; other files are imported
+    // meanwhile.
     for (number, name) in ["others.json", "listed.json"].into_iter().enumerate() {
         let (hidden, path) = place(name);
         fs::write(&hidden, export(number))?;
@@ -126,7 +129,7 @@ async fn child_whose_files_change_owner() -> Result<()> {
     problem(&play, None).await?;
     fs::write(play.at("later.json"), export(3))?;
     play.imported(4).await?;
-    // The data directory: the daemon goes on answering, says so, and imports when it may write again.
+    // The data directory: the daemon keeps answering, reports the problem, and imports once it may write again.
     let data = play.daemon.data_dir();
     asks.give("root", 0o700, &data).await?;
     problem(&play, Some("the data directory")).await?;
@@ -134,7 +137,7 @@ async fn child_whose_files_change_owner() -> Result<()> {
     play.looks_again().await;
     ensure!(play.imports().await?.len() >= 4, "reads do not go on");
     asks.give("nobody", 0o700, &data).await?;
-    // What it could not write in between may have stopped it; what was confirmed is there.
+    // Failed writes in between may have stopped the daemon; everything confirmed is there.
     let play = play.restart().await?;
     play.imported(5).await?;
     problem(&play, None).await?;

@@ -19,9 +19,9 @@ use satchel_tests::{daemon::Daemon, exports::pack};
 use satchel_watch::{Pace, WatchSpec};
 use tempfile::TempDir;
 
-/// Longest time that anything may take on a machine that does other things too.
+/// Upper limit for any wait, even on a machine that does other work.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
-/// Between two looks at the daemon.
+/// Pause between two polls of the daemon.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) fn impatient() -> Pace {
@@ -95,7 +95,7 @@ impl Play {
         }
     }
 
-    /// Waits until the folder stands as `wanted`.
+    /// Waits until the state of the folder matches `wanted`.
     pub(crate) async fn until(&self, wanted: impl Fn(&v1::Source) -> bool) -> Result<v1::Source> {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -115,12 +115,12 @@ impl Play {
         self.until(|source| source.imported == signed(count) && at_rest(source)).await
     }
 
-    /// The daemon has looked at everything twice more since the call.
+    /// Waits long enough for the daemon to scan the folder at least twice more.
     pub(crate) async fn looks_again(&self) {
         tokio::time::sleep(impatient().rescan * 3).await;
     }
 
-    /// Each import ended well, and there are `count`.
+    /// Checks that there are `count` imports and that each completed.
     pub(crate) async fn completed(&self, count: usize) -> Result<()> {
         let imports = self.imports().await?;
         let odd: Vec<_> = imports
@@ -148,7 +148,7 @@ pub(crate) fn at_rest(source: &v1::Source) -> bool {
     source.reading.is_empty() && source.queued == 0 && source.waiting_total == 0
 }
 
-/// A ChatGPT export of one conversation; exports of other numbers hold others.
+/// Returns a ChatGPT export of one conversation; another number gives another conversation.
 pub(crate) fn export(number: usize) -> Vec<u8> {
     let begin = 1_746_180_000 + 100 * number;
     let node = |id: &str, parent: Option<&str>, children: &[&str], role: &str, at: usize| {
@@ -173,7 +173,7 @@ pub(crate) fn export(number: usize) -> Vec<u8> {
     serde_json::to_vec(&[conversation]).unwrap_or_default()
 }
 
-/// The same as a ZIP.
+/// Returns the same export as a ZIP.
 pub(crate) fn zipped(number: usize) -> Result<Vec<u8>> {
     let (folder, place) = (tempfile::tempdir()?, tempfile::tempdir()?);
     fs::write(folder.path().join("conversations.json"), export(number))?;

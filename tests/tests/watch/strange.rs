@@ -1,4 +1,5 @@
-//! Forty names that file systems allow and programs stumble over: as watched files, as members of archives, as names of exports.
+//! More than forty names that file systems allow and programs often mishandle: as watched files, as entries of archives, as names
+//! of exports.
 
 use std::{collections::BTreeSet, ffi::OsString, fs, os::unix::ffi::OsStringExt};
 
@@ -9,7 +10,7 @@ use satchel_tests::archive::{Archive, only};
 
 use crate::play::{Play, export};
 
-/// What stands before the ending.
+/// Returns the names without their extension.
 fn names() -> Vec<Vec<u8>> {
     let mut names: Vec<Vec<u8>> = [
         "plain",
@@ -57,7 +58,7 @@ fn names() -> Vec<Vec<u8>> {
     .into();
     names.push(b"not\xff\xfetext".to_vec());
     names.push(vec![b'x'; 250]);
-    // One byte less for a name that ends in the middle of a letter if it is cut.
+    // 250 bytes again, in two-byte letters: a cut at an odd length would end in the middle of one.
     names.push("\u{e9}".repeat(125).into_bytes());
     names
 }
@@ -79,11 +80,11 @@ async fn watched_files_of_every_name_are_imported_and_shown_escaped() -> Result<
     play.looks_again().await;
     play.completed(names.len()).await?;
     ensure!(play.conversations().await? == count, "{} conversations", play.conversations().await?);
-    // What no importer reads by its ending is passed over, whatever it holds.
+    // Files whose extension no importer reads are ignored, whatever they contain.
     for name in ["a.json ", "a.json.", "json", "a.jsön"] {
         fs::write(play.at(name), export(900))?;
     }
-    // One that fails is told under its name, without what steers a terminal.
+    // A failed file is reported by its name, without characters that control a terminal.
     fs::write(play.at("bad\u{1b}[31m\n\u{202e}.zip"), "PK\x03\x04 and no more")?;
     let source = play.until(|source| source.waiting_total + source.failed_total == 1).await?;
     let told = source.waiting.iter().chain(&source.failed).next().context("a notice")?;
@@ -115,7 +116,7 @@ fn members_of_archives_of_every_name_are_imported_or_listed() -> Result<()> {
             ImportStatus::Completed => ensure!(import.conversations.new == 1, "{text:?}: {import:?}"),
             _ => ensure!(listed, "{text:?}: it is left out in silence: {import:?}"),
         }
-        // What can be a name of a file anywhere is read.
+        // Every name that is valid on all systems is imported.
         let portable = text.as_ref().is_ok_and(|text| !text.contains(['\\', ':', '\0']));
         ensure!(!portable || import.status == ImportStatus::Completed, "{text:?}: {told}");
     }
@@ -147,7 +148,7 @@ fn exports_of_every_name_are_written_whole() -> Result<()> {
     archive.close()
 }
 
-/// A ZIP of one stored file, whatever its name's bytes are.
+/// Returns a ZIP with one stored file, whatever the bytes of its name are.
 #[expect(clippy::cast_possible_truncation, reason = "a name and a file of a few hundred bytes")]
 fn zip_of(name: &[u8], bytes: &[u8]) -> Vec<u8> {
     let crc = crc32(bytes);
@@ -157,7 +158,7 @@ fn zip_of(name: &[u8], bytes: &[u8]) -> Vec<u8> {
     let common = |zip: &mut Vec<u8>| {
         zip.extend(20_u16.to_le_bytes());
         zip.extend(flags.to_le_bytes());
-        // Stored, at 1980-01-01.
+        // Stored, dated 1980-01-01.
         zip.extend([0, 0, 0, 0, 33, 0]);
         zip.extend(crc.to_le_bytes());
         zip.extend(size.to_le_bytes());
@@ -173,7 +174,7 @@ fn zip_of(name: &[u8], bytes: &[u8]) -> Vec<u8> {
     zip.extend(b"PK\x01\x02");
     zip.extend(20_u16.to_le_bytes());
     common(&mut zip);
-    // No comment, disk 0, no attributes, at the beginning.
+    // No comment, disk 0, no attributes, offset 0.
     zip.extend([0; 14]);
     zip.extend(name);
     let end = zip.len() as u32;

@@ -1,4 +1,4 @@
-//! What a person took back stays taken back, whatever becomes of its file.
+//! An import that a person undid stays undone, whatever happens to its file.
 
 use std::{fs, time::SystemTime};
 
@@ -44,7 +44,7 @@ async fn an_undone_import_stays_undone_when_its_file_is_touched_renamed_or_copie
         let imports = play.imports().await?;
         assert!(imports.len() == 1 && imports[0].status() == ImportStatus::Undone, "{imports:?}");
 
-        // A person who asks for it gets it.
+        // An explicit import by a person is carried out.
         let job = play.daemon.import(&play.at(&format!("renamed {name}"))).await?;
         assert_eq!(job.imports()[0].status(), ImportStatus::Completed, "{job:?}");
         assert_eq!(play.conversations().await?, 1);

@@ -1,4 +1,4 @@
-//! What cannot be imported as it is: damaged, closed, or lost by the system.
+//! Files that cannot be imported as they are: damaged, unreadable, or missed because the system lost events.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
@@ -19,7 +19,7 @@ async fn a_damaged_file_is_shown_and_imported_when_it_is_mended() -> Result<()> 
     let play = Play::start().await?;
     let bytes = zipped(1)?;
     let mut damaged = bytes.clone();
-    // In the packed bytes: the directory is whole.
+    // Damages the compressed bytes; the directory is intact.
     damaged[60] ^= 0xff;
     fs::write(play.at("export.zip"), damaged)?;
     let source = play.until(|source| source.failed_total == 1 && at_rest(source)).await?;
@@ -55,10 +55,10 @@ async fn what_may_not_be_read_is_a_problem_until_it_may() -> Result<()> {
     Ok(())
 }
 
-/// How many events the system keeps for a watcher that does not fetch them; a new watcher takes what is set then.
+/// The number of events that the system queues for a watcher; a new watcher uses the value at its creation.
 const QUEUE: &str = "/proc/sys/fs/inotify/max_queued_events";
 
-/// The system's setting, put back at the end.
+/// A changed system setting, restored at the end.
 struct Setting(String);
 
 impl Setting {
@@ -105,7 +105,8 @@ async fn when_the_system_loses_count_everything_is_looked_at() -> Result<()> {
     Ok(())
 }
 
-/// Writes exports faster than anybody reads of them: each is created, written to a byte at a time, closed and renamed.
+/// Writes exports faster than their events can be read: each file is created, written in small pieces, closed and
+/// renamed.
 fn flood(folder: &Path, numbers: std::ops::Range<usize>) -> Result<()> {
     use std::io::Write;
     for number in numbers {

@@ -1,4 +1,4 @@
-//! An incremental bundle on its base: whether the two belong together, and what they make.
+//! Checks whether an incremental bundle and its base belong together, and merges them.
 
 mod content;
 
@@ -15,15 +15,15 @@ use super::VerifyError;
 use crate::manifest::Selected;
 pub(super) use content::Content;
 
-/// What the check is called in findings.
+/// The name of the check in findings.
 const CHECK: &str = "base";
 
-/// What a base and the changes since it make.
+/// The result of merging a base and the changes since it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// Memories of both.
+    /// Number of memories in the result.
     pub memories: u64,
-    /// Their checksum (PAM 1.0 §16.3 rule 4); none, if one of them has no canonical form.
+    /// Checksum of the result (PAM 1.0 §16.3 rule 4); `None` if one of the memories has no canonical form.
     pub checksum: Option<Sha256Digest>,
 }
 

@@ -1,4 +1,5 @@
-//! Which parts of a bundle a signature covers: PAM's own covers its memories, Satchel's manifest every file.
+//! Which parts of a bundle a signature covers: PAM's own signature covers the memories, Satchel's manifest covers every
+//! file.
 
 use satchel_pam::{issue::Severity, parse::ChecksumReading, sign::SignatureCheck, validate::Report};
 use satchel_source::pam::PamFiles;
@@ -8,17 +9,17 @@ use super::{Finding, Part};
 /// Whether a signature covers a part of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coverage {
-    /// There is no such part.
+    /// The bundle has no such part.
     #[default]
     Absent,
-    /// One that holds does.
+    /// A valid signature covers it.
     Signed,
-    /// None does: anybody may have changed it.
+    /// No valid signature covers it: anybody may have changed it.
     Unsigned,
 }
 
 impl Coverage {
-    /// Of a part that is `there`.
+    /// Returns the coverage of a part that exists if `there` is true.
     #[must_use]
     pub fn of(there: bool, signed: bool) -> Self {
         match (there, signed) {
@@ -29,19 +30,20 @@ impl Coverage {
     }
 }
 
-/// What signatures cover of a bundle.
+/// The coverage of each part of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
     pub memories: Coverage,
     pub relations: Coverage,
     pub conversations: Coverage,
     pub attachments: Coverage,
-    /// Vectors can be made anew of the memories, so they stand in no verdict; `--strict` asks about them.
+    /// Vectors can be recomputed from the memories, so the verdict does not list them; `--strict` checks them.
     pub embeddings: Coverage,
 }
 
 impl Covered {
-    /// Of documents of which PAM's signature and checksum are in `report`; `manifest`: Satchel's covers all files.
+    /// Returns the coverage of documents with the checksum and PAM signature in `report`. `manifest`: Satchel's
+    /// manifest covers all files.
     #[must_use]
     pub fn of(files: &PamFiles, report: &Report, manifest: bool) -> Self {
         let fits = matches!(report.checksum, ChecksumReading::Spec | ChecksumReading::SdkNormalForm);
@@ -60,7 +62,7 @@ impl Covered {
         }
     }
 
-    /// Of several bundles: what of one of them is not signed is not signed.
+    /// Returns the combined coverage of several bundles: a part that is unsigned in one of them is unsigned.
     pub(super) fn of_all(parts: &[Part]) -> Self {
         let worst =
             |of: fn(&Self) -> Coverage| parts.iter().map(|part| of(&part.covered)).max().unwrap_or_default();
@@ -73,7 +75,7 @@ impl Covered {
         }
     }
 
-    /// The parts, as a verdict names them.
+    /// Returns the parts as the verdict lists them.
     #[must_use]
     pub fn named(&self) -> [(&'static str, Coverage); 4] {
         let Self { memories, relations, conversations, attachments, embeddings: _ } = *self;
@@ -85,14 +87,15 @@ impl Covered {
         ]
     }
 
-    /// Whether signatures cover all that there is.
+    /// Returns whether signatures cover every part of the bundle.
     #[must_use]
     pub fn whole(&self) -> bool {
         let all = self.named().into_iter().chain([("embeddings", self.embeddings)]);
         all.into_iter().all(|(_, coverage)| coverage != Coverage::Unsigned)
     }
 
-    /// What no signature covers, as findings of a strict check. Memories that nobody signed are found where the signature is looked at.
+    /// Returns the parts that no signature covers, as findings of a strict check. Unsigned memories are left out,
+    /// because the check of the signature reports them.
     pub(super) fn open(self) -> Vec<Finding> {
         let all = self.named().into_iter().chain([("embeddings", self.embeddings)]);
         let open = all.filter(|(name, coverage)| *coverage == Coverage::Unsigned && *name != "memories");

@@ -1,4 +1,5 @@
-//! The one judgement of PAM documents: which files belong together, what of them holds, whose word they are, and what that covers.
+//! The single place where PAM documents are judged: which files belong together, which checks pass, who signed them,
+//! and what the signatures cover.
 
 use satchel_pam::{
     embedding,
@@ -19,7 +20,8 @@ use crate::{
     rotation,
 };
 
-/// The documents that belong together, each set by itself: those that an import finds, and stores that do not say what they are.
+/// Returns the sets of documents that belong together: those that an import finds, and stores that do not declare their
+/// schema.
 pub(super) fn sets(bundle: &Bundle) -> Vec<PamFiles> {
     let mut sets = pam::find(bundle);
     for entry in bundle.list().iter().filter(|entry| is_store(&entry.path)) {
@@ -30,7 +32,7 @@ pub(super) fn sets(bundle: &Bundle) -> Vec<PamFiles> {
             sets.push(pam::around(bundle, name));
         }
     }
-    // Documents that came without a store may be those of one that is damaged.
+    // Documents that were found without a store may belong to a damaged one.
     let stores: Vec<String> =
         sets.iter().filter(|files| files.store.is_some()).map(|files| files.root.clone()).collect();
     for files in sets.iter_mut().filter(|files| files.store.is_none()) {
@@ -42,25 +44,27 @@ pub(super) fn sets(bundle: &Bundle) -> Vec<PamFiles> {
     sets
 }
 
-/// One bundle, or documents that came without one: what of them holds, who signed them, and what that covers.
+/// The result for one bundle, or for documents without one: which checks pass, who signed, and what the signatures
+/// cover.
 ///
-/// `verify`, `apply` and `import` all ask this: what is an error here is nobody's word but that of whoever gave us the files.
+/// `verify`, `apply` and `import` all use this. If it finds an error, only the person who supplied the files vouches
+/// for them.
 pub struct Judged {
-    /// Where it lies in its source; empty: it is all of it.
+    /// Its path in the source; empty if it is the whole source.
     pub(super) place: String,
     pub(super) report: validate::Report,
     pub(super) manifest: Signed,
     pub(super) conversations: u64,
     pub(super) selection: Option<Selected>,
-    /// Keys that the signer's follows.
+    /// Keys that the signing key is proven to succeed.
     pub(super) predecessors: Vec<PublicKey>,
     pub(super) covered: Covered,
-    /// Whether it says that somebody vouches for it.
+    /// Whether it claims that somebody vouches for it.
     pub(super) claimed: bool,
 }
 
 impl Judged {
-    /// Who signed it, if all of it holds.
+    /// Returns the key that signed it, if all checks passed.
     #[must_use]
     pub fn signer(&self) -> Option<&PublicKey> {
         match &self.report.signature {
@@ -69,31 +73,32 @@ impl Judged {
         }
     }
 
-    /// Whether its files are listed in no manifest.
+    /// Returns whether no manifest lists its files.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         self.manifest == Signed::Absent
     }
 
-    /// What of it signatures cover.
+    /// Returns which parts signatures cover.
     #[must_use]
     pub fn covered(&self) -> Covered {
         self.covered
     }
 
-    /// Whether it says that somebody vouches for it: by a signature, a manifest, or because it says that Satchel wrote it.
+    /// Returns whether it claims that somebody vouches for it: by a signature, by a manifest, or because it says that
+    /// Satchel wrote it.
     #[must_use]
     pub fn claimed(&self) -> bool {
         self.claimed
     }
 
-    /// Keys that the signer's is proven to follow.
+    /// Returns the keys that the signing key is proven to succeed.
     #[must_use]
     pub fn predecessors(&self) -> &[PublicKey] {
         &self.predecessors
     }
 
-    /// What of it does not hold, for people.
+    /// Describes the failed checks for the user.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let mut errors = self.report.issues.iter().filter(|issue| issue.severity == Severity::Error);
@@ -109,7 +114,7 @@ impl Judged {
 /// Judges the documents `files` of `bundle`.
 ///
 /// # Errors
-/// When one of them cannot be read.
+/// If one of them cannot be read.
 pub fn judge(bundle: &Bundle, files: &PamFiles) -> Result<Judged, VerifyError> {
     let place = files.store.clone().or_else(|| files.files().first().cloned()).unwrap_or_default();
     let Some(store) = &files.store else {
@@ -146,7 +151,7 @@ pub fn judge(bundle: &Bundle, files: &PamFiles) -> Result<Judged, VerifyError> {
     let selection = report.store.as_ref().and_then(|store| Selected::of(&store.header, manifest.as_ref()));
     let rotations = manifest.map(|manifest| manifest.rotations).unwrap_or_default();
     let predecessors = match &report.signature {
-        // Those of a manifest that does not hold are anybody's words; each proves itself all the same.
+        // Anybody may have written the records of an invalid manifest, but each record proves itself.
         SignatureCheck::Valid { key } => rotation::predecessors(&rotations, key),
         SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => Vec::new(),
     };
@@ -155,13 +160,13 @@ pub fn judge(bundle: &Bundle, files: &PamFiles) -> Result<Judged, VerifyError> {
     Ok(Judged { place, report, manifest: state, conversations, selection, predecessors, covered, claimed })
 }
 
-/// Whether a document says that Satchel wrote it.
+/// Returns whether a document says that Satchel wrote it.
 fn is_satchels(header: &StoreHeader) -> bool {
     let name = header.exported_by.as_deref().and_then(|name| name.split('/').next());
     name.is_some_and(|name| name.eq_ignore_ascii_case(OURS) || name.eq_ignore_ascii_case(SELECTION))
 }
 
-/// Manifests of bundles whose memory store is gone, beside or above documents that are left of them.
+/// Reports manifests whose memory store is missing, beside or above documents that remain of the bundle.
 fn orphans(bundle: &Bundle, files: &PamFiles) -> Vec<Issue> {
     let mut issues = Vec::new();
     for entry in bundle.list() {
@@ -174,7 +179,7 @@ fn orphans(bundle: &Bundle, files: &PamFiles) -> Vec<Issue> {
     issues
 }
 
-/// What is wrong with a document that came without a store.
+/// Returns what is wrong with a document that came without a store.
 fn loose(bundle: &Bundle, name: &str) -> Result<Vec<Issue>, VerifyError> {
     let failed = unreadable(name);
     let open = || bundle.open(name, 0).map_err(&failed);
@@ -192,7 +197,7 @@ fn loose(bundle: &Bundle, name: &str) -> Result<Vec<Issue>, VerifyError> {
     Ok(issues)
 }
 
-/// Documents that are no store have neither checksum nor signature.
+/// Creates the report of documents without a store, which have neither checksum nor signature.
 fn of_documents(issues: Vec<Issue>) -> validate::Report {
     validate::Report {
         store: None,

@@ -1,4 +1,5 @@
-//! The manifest of a bundle that Satchel wrote: every file as it was, and nobody's beside them.
+//! Checks the manifest of a bundle that Satchel wrote: every file is unchanged, and there are no unlisted files beside
+//! them.
 
 use std::{collections::BTreeSet, io};
 
@@ -14,15 +15,15 @@ use sha2::{Digest, Sha256};
 use super::{Signed, VerifyError, names, read};
 use crate::manifest::{LONGEST_MANIFEST, MANIFEST, Manifest, SIGNATURE};
 
-/// What came of looking at a manifest.
+/// The result of checking a manifest.
 pub(super) struct Looked {
     pub(super) state: Signed,
     pub(super) issues: Vec<Issue>,
-    /// As it stands there, whether or not it is signed.
+    /// The manifest as it was read, whether or not it is signed.
     pub(super) manifest: Option<Manifest>,
 }
 
-/// Checks the manifest, if there is one, by the key of PAM's signature.
+/// Checks the manifest, if there is one, with the key of PAM's signature.
 pub(super) fn check(bundle: &Bundle, root: &str, report: &validate::Report) -> Result<Looked, VerifyError> {
     let names = names(bundle, root);
     if !names.contains(MANIFEST) {
@@ -97,7 +98,7 @@ fn hash(bundle: &Bundle, name: &str) -> Result<(Sha256Digest, u64), VerifyError>
     Ok((Sha256Digest::from_bytes(sum.0.finalize().into()), sum.1))
 }
 
-/// The manifest is about this export, not about another with the same files.
+/// Checks that the manifest belongs to this export, and not to another one with the same files.
 fn export(manifest: &Manifest, report: &validate::Report) -> Vec<Issue> {
     let Some(store) = &report.store else { return Vec::new() };
     let mut issues = Vec::new();

@@ -1,4 +1,4 @@
-//! What a check comes to, by what was found and by what was asked for.
+//! The verdict of a verification, from what was found and what was asked for.
 
 use satchel_pam::{
     issue::{Issue, Severity},
@@ -9,7 +9,7 @@ use satchel_pam::{
 use super::{Covered, Finding, Judged, MAX_ISSUES, Merged, Options, Part, Report, Signed};
 use crate::manifest::Selected;
 
-/// Everything that is wrong with a bundle, by its rules and by what was asked of it.
+/// Returns everything that is wrong with a bundle, by PAM's rules and by the given options.
 pub(super) fn judged(checked: &mut Judged, options: &Options, wanted: &[PublicKey]) -> Vec<Finding> {
     let signature = &checked.report.signature;
     let mut findings: Vec<Finding> = checked.report.issues.drain(..).map(finding).collect();
@@ -33,7 +33,7 @@ fn signer(signature: &SignatureCheck) -> Option<String> {
     }
 }
 
-/// What was found about one of several.
+/// Returns the result for one of possibly several bundles.
 pub(super) fn part(
     mut checked: Judged,
     several: bool,
@@ -115,7 +115,8 @@ fn error(check: &str, path: &str, message: &str) -> Finding {
     Finding { severity: Severity::Error, check: check.into(), path: path.into(), message: message.into() }
 }
 
-/// A signature that is not there or cannot be checked is no fault of the bundle, but worth a word.
+/// Reports a signature that is absent or cannot be checked. This is not a fault of the bundle, but worth a warning
+///
 fn missing(signature: &SignatureCheck, strict: bool) -> Option<Finding> {
     let severity = if strict { Severity::Error } else { Severity::Warning };
     let message = match signature {

@@ -1,4 +1,4 @@
-//! Takes a backup of a store that is in use.
+//! Makes a backup of a store that is in use.
 
 use std::{
     fs::{self, File},
@@ -18,33 +18,33 @@ use super::{
 };
 use crate::data_dir::{self, DataDirError};
 
-/// Folders beside the store that a backup holds, flat.
+/// Folders next to the store that a backup includes, without subfolders.
 const BESIDE: [&str; 2] = ["keys", "plugins"];
 
-/// Why there is no backup.
+/// The reason why a backup failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The store cannot be read, or its journal is damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Among the data.
+    /// The output lies inside the data directory.
     #[error(transparent)]
     Place(#[from] DataDirError),
-    /// Nothing is overwritten.
+    /// The output exists. Nothing is overwritten.
     #[error("{path:?} exists; choose another file")]
     Occupied { path: PathBuf },
-    /// The name is none.
+    /// The output path has no file name.
     #[error("{path:?} is no name of a file")]
     BadOutput { path: PathBuf },
-    /// The file system refused.
+    /// The file system refused the write.
     #[error("cannot write a backup to {path:?}")]
     Write { path: PathBuf, source: io::Error },
-    /// Nothing is written that [`super::restore`] would refuse.
+    /// There are more files than [`super::restore`] accepts, so no backup is written.
     #[error(
         "cannot write a backup to {path:?}: it holds {MOST_FILES} files, and there are more; copy the data directory while no daemon runs"
     )]
     TooMany { path: PathBuf },
-    /// Whoever wanted it went away.
+    /// The caller cancelled the backup.
     #[error("the backup was cancelled")]
     Cancelled,
 }
@@ -56,28 +56,29 @@ impl BackupError {
     }
 }
 
-/// A backup that stands.
+/// A finished backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Where.
+    /// The path of the file.
     pub path: PathBuf,
-    /// The last revision in it.
+    /// The last revision in the backup.
     pub revision: u64,
-    /// The digest of what the store shows at that revision.
+    /// The digest of the store's state at that revision.
     pub digest: String,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Files in it.
+    /// Number of files in the backup.
     pub files: u64,
-    /// Attachments that were left out, because their bytes are not what they were.
+    /// Attachments that were left out because their bytes do not match their hash.
     pub left_out: Vec<String>,
 }
 
-/// Writes all that `store`, whose folder is `data_dir`, holds up to its last commit into the new file `output`, mode 0600. Commits go
-/// on meanwhile. Durable when it returns; until then nothing stands at `output`.
+/// Writes the contents of `store`, whose data directory is `data_dir`, up to its last commit to the new file `output`,
+/// mode 0600. Commits continue meanwhile. When this returns, the file is durable. Nothing exists at `output` until the
+/// backup is complete.
 ///
 /// # Errors
-/// A damaged journal, an output that exists, and what the file system refuses.
+/// The journal is damaged, the output exists, or the file system refuses.
 pub fn create(
     store: &Store,
     data_dir: &Path,
@@ -96,10 +97,10 @@ pub fn create(
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     crate::make_parents(output).map_err(&failed)?;
     partial::sweep(parent);
-    // Mode 0600 from the first moment; it goes if we fail.
+    // Mode 0600 from the start; the file is removed if this fails.
     let file = partial::create(parent).map_err(&failed)?;
     let stats = store.stats()?;
-    // The journal is read twice: to check it and to copy it; so are the attachments.
+    // The journal is read twice: once to check it and once to copy it. So are the attachments.
     let total = 2 * (stats.journal_bytes + stats.blob_bytes);
     let mut copy = Copy {
         zip: ZipWriter::new(BufWriter::new(file)),
@@ -148,7 +149,7 @@ impl Copy<'_> {
         if (self.report)(self.progress) { Ok(()) } else { Err(BackupError::Cancelled) }
     }
 
-    /// Copies all of `source`; returns its hash.
+    /// Copies all of `source` and records its hash in the manifest.
     fn file(&mut self, name: &str, mut source: impl Read) -> Result<(), BackupError> {
         let failed = BackupError::write(self.output);
         self.begin(name)?;
@@ -182,7 +183,7 @@ impl Copy<'_> {
         self.zip.start_file(name, options).map_err(|error| BackupError::write(self.output)(error.into()))
     }
 
-    /// Hashes all of `source`; `None` if it does not open with the data key.
+    /// Hashes all of `source`. Returns `None` if it cannot be decrypted with the data key.
     fn hash(&mut self, source: &mut dyn Read) -> Result<Option<[u8; 32]>, BackupError> {
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; COPY_BYTES];
@@ -201,7 +202,7 @@ impl Copy<'_> {
         }
     }
 
-    /// Copies the attachments whose bytes are what they were; names the others.
+    /// Copies the attachments whose bytes match their hash. Returns the hashes of the others.
     fn blobs(&mut self, store: &Store) -> Result<Vec<String>, BackupError> {
         let mut left_out = Vec::new();
         for sha256 in store.blobs()? {
@@ -233,7 +234,7 @@ impl Copy<'_> {
             let mut names: Vec<String> = Vec::new();
             for child in children {
                 let child = child.map_err(BackupError::write(self.output))?;
-                // What is half written begins with a point; links and folders are none of ours.
+                // Unfinished files begin with a dot; links and folders do not belong to Satchel.
                 let ours = child.file_type().is_ok_and(|kind| kind.is_file());
                 names
                     .extend(child.file_name().to_str().filter(|name| ours && plain(name)).map(str::to_owned));
@@ -248,7 +249,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// The commit point: everything is fsynced, and then the file gets its name.
+    /// Finishes the backup. This is the commit point: everything is fsynced, and then the file gets its name.
     fn finish(mut self, pinned: &Pinned, now: i64, left_out: Vec<String>) -> Result<Backup, BackupError> {
         let failed = BackupError::write(self.output);
         let manifest = Manifest {

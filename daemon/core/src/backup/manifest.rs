@@ -1,14 +1,14 @@
-//! What a backup says about itself, and which names may stand in one.
+//! The manifest of a backup, and the file names that a backup may contain.
 
 use serde::{Deserialize, Serialize};
 
 pub(super) use satchel_source::names::BACKUP_MANIFEST as MANIFEST;
 
-/// The format that this program writes; newer ones are refused.
+/// The format that this program writes; newer formats are refused.
 pub(super) const FORMAT: u32 = 1;
-/// Files that a backup may hold.
+/// Maximum number of files in a backup.
 pub(super) const MOST_FILES: usize = 400_000;
-/// Longest manifest that is read, in bytes; one of [`MOST_FILES`] is shorter.
+/// Largest manifest that is read, in bytes. A manifest of [`MOST_FILES`] files is smaller.
 pub(super) const MAX_MANIFEST_BYTES: u64 = 96 << 20;
 /// Longest name of a key or plugin file, in bytes.
 const MAX_NAME_BYTES: usize = 128;
@@ -17,13 +17,13 @@ const MAX_NAME_BYTES: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) format: u32,
-    /// The program that wrote it.
+    /// The program that wrote the backup.
     pub(super) program: String,
-    /// The store that it was taken of.
+    /// The id of the store that was backed up.
     pub(super) store_id: String,
-    /// The last revision in it.
+    /// The last revision in the backup.
     pub(super) revision: u64,
-    /// The digest of what the store shows at that revision.
+    /// The digest of the store's state at that revision.
     pub(super) digest: String,
     /// Microseconds since the Unix epoch.
     pub(super) made_at_micros: i64,
@@ -40,7 +40,7 @@ pub(super) struct Entry {
 }
 
 impl Manifest {
-    /// Whether the store that it was taken of is encrypted.
+    /// Returns whether the store that was backed up is encrypted.
     pub(super) fn encrypted(&self) -> bool {
         self.files
             .iter()
@@ -48,7 +48,7 @@ impl Manifest {
     }
 }
 
-/// Whether a name is one that we write. Only such names ever become paths.
+/// Returns whether a name is one that this program writes. Only such names are ever used as paths.
 pub(super) fn known(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();
     match parts.as_slice() {
@@ -61,13 +61,13 @@ pub(super) fn known(name: &str) -> bool {
     }
 }
 
-/// The name of an attachment's bytes, if it is one.
+/// Returns the hash in the name of an attachment's file, if it is one.
 pub(super) fn blob_hash(name: &str) -> Option<String> {
     let (first, rest) = name.strip_prefix("blobs/")?.split_once('/')?;
     Some(format!("{first}{rest}"))
 }
 
-/// A file name that means the same on every system, hides nothing and leads nowhere.
+/// Returns whether a file name is valid on every system, is not hidden, and contains no path.
 pub(super) fn plain(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MAX_NAME_BYTES

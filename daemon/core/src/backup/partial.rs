@@ -1,5 +1,5 @@
-//! A backup before it is whole: a file without a name where the system has such files, so that a kill leaves nothing. It holds all
-//! data and the signing key.
+//! An unfinished backup. It is a file without a name if the system supports that, so that a killed process leaves
+//! nothing behind. It contains all data and the signing key.
 
 use std::{
     fs::{self, File, Metadata},
@@ -15,24 +15,24 @@ use rustix::{
 };
 use tempfile::NamedTempFile;
 
-/// How the names of unfinished backups begin, those of older programs too.
+/// Prefix of the names of unfinished backups, including those of older programs.
 const PREFIX: &str = ".satchel-backup-";
-/// The same of those that are locked while they are written.
+/// Prefix of the names of unfinished backups that are locked while they are written.
 const LOCKED: &str = ".satchel-backup-locked-";
-/// After which an unfinished backup without a lock is written by nobody any more. A large store is read for long before anything
-/// is written.
+/// Age after which an unfinished backup without a lock is considered abandoned. It is long because a large store is
+/// read for a long time before anything is written.
 const STALE: Duration = Duration::from_hours(24);
 
 /// A file that is being written.
 pub(super) enum Partial {
-    /// Gone with the process, however it ends.
+    /// A file without a name; it disappears with the process, however that ends.
     #[cfg(target_os = "linux")]
     Unnamed(File),
-    /// Removed when this goes; after a kill by [`sweep`]. The second holds the lock.
+    /// A file that is removed on drop, or by [`sweep`] after the process was killed. The second handle holds the lock.
     Named(NamedTempFile, File),
 }
 
-/// Begins a file in `folder`, mode 0600.
+/// Creates a file in `folder`, mode 0600.
 pub(super) fn create(folder: &Path) -> io::Result<Partial> {
     #[cfg(target_os = "linux")]
     if let Some(file) = unnamed(folder) {
@@ -41,7 +41,8 @@ pub(super) fn create(folder: &Path) -> io::Result<Partial> {
     named(folder)
 }
 
-/// A file without a name; none where the file system has no such files, or there is no way to name it later.
+/// Creates a file without a name. Returns `None` if the file system has no such files, or if there is no way to give it
+/// a name later.
 #[cfg(target_os = "linux")]
 fn unnamed(folder: &Path) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -72,7 +73,7 @@ impl Partial {
         }
     }
 
-    /// Gives it its name, which nothing may have.
+    /// Gives the file its final name, which must not exist.
     pub(super) fn place(self, output: &Path) -> io::Result<()> {
         match self {
             #[cfg(target_os = "linux")]
@@ -101,8 +102,8 @@ impl Seek for Partial {
     }
 }
 
-/// Removes the unfinished backups in a folder that nobody writes any more, as the program was killed; names those that stay. A backup
-/// is never refused for what stays.
+/// Removes the unfinished backups in a folder that a killed process left behind, and logs those that remain. A failure
+/// to remove one never fails a backup.
 pub(super) fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -122,7 +123,7 @@ pub(super) fn sweep(folder: &Path) {
     }
 }
 
-/// Whether it is ours, and nobody writes it.
+/// Returns whether the file belongs to this user and no process writes it.
 fn abandoned(path: &Path, locks: bool) -> io::Result<bool> {
     let ours = |about: &Metadata| about.is_file() && about.uid() == geteuid().as_raw();
     let about = fs::symlink_metadata(path)?;
@@ -132,7 +133,7 @@ fn abandoned(path: &Path, locks: bool) -> io::Result<bool> {
     if !locks {
         return Ok(about.modified()?.elapsed().is_ok_and(|age| age > STALE));
     }
-    // Somebody may have put something else there meanwhile: nothing is waited for, no link followed.
+    // Another user may have replaced the file in the meantime, so do not block on it and do not follow a link.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     Ok(ours(&file.metadata()?) && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())

@@ -1,5 +1,5 @@
-//! Puts a backup back: every byte is checked before anything is touched, the store is built beside its place and compared with
-//! what the backup says, and only then it takes its place.
+//! Restores a backup. Every byte is checked before anything is touched. The store is built next to its final place and
+//! compared with the manifest, and only then moved into place.
 
 use std::{
     collections::BTreeMap,
@@ -25,37 +25,37 @@ use crate::{
     vault::{self, Unlock, VaultError},
 };
 
-/// Why nothing was restored.
+/// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The backup cannot be read.
     #[error("cannot read {path:?}")]
     Read { path: PathBuf, source: io::Error },
-    /// It is something else, or somebody else made it.
+    /// The file is not a backup, or another program made it.
     #[error("{path:?} is not a backup of satchel: {problem}")]
     NotABackup { path: PathBuf, problem: String },
-    /// A newer program wrote it.
+    /// A newer program wrote the backup.
     #[error("{path:?} has backup format {found}, this program knows up to {known}; use a newer satchel")]
     Newer { path: PathBuf, found: u32, known: u32 },
-    /// Bytes of it are not what was written.
+    /// Bytes of the backup differ from what was written.
     #[error("the backup is damaged: {name:?} {problem}; nothing was restored")]
     Damaged { name: String, problem: String },
-    /// The data directory holds something.
+    /// The data directory is not empty.
     #[error("{dir:?} is not empty; name an empty data directory, or add --replace to set the old one aside")]
     Occupied { dir: PathBuf },
-    /// The store refused.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It is encrypted, and does not open.
+    /// The backup is encrypted and cannot be opened.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// The file system refused.
+    /// The file system refused the write.
     #[error("cannot write {path:?}")]
     Write { path: PathBuf, source: io::Error },
-    /// There is no room for it.
+    /// There is not enough free space.
     #[error("{path:?} has {free} bytes free, and the backup needs {needed}")]
     NoRoom { path: PathBuf, free: u64, needed: u64 },
-    /// Whoever wanted it went away.
+    /// The caller cancelled the restore.
     #[error("the restore was cancelled; nothing was changed")]
     Cancelled,
 }
@@ -67,25 +67,27 @@ impl RestoreError {
     }
 }
 
-/// What stands after a restore.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Its last revision.
+    /// The last revision of the store.
     pub revision: u64,
-    /// The id of the store from now on: what goes on from here is another history than that of the store that was copied.
+    /// The new id of the store. A new id is needed because the history from here on differs from that of the store that
+    /// was backed up.
     pub store_id: String,
-    /// The digest of what it shows, equal to the backup's.
+    /// The digest of the store's state, equal to the one in the backup.
     pub digest: String,
-    /// Files that were written.
+    /// Number of files that were written.
     pub files: u64,
-    /// Where the old data directory is, if there was one.
+    /// Where the old data directory was moved, if there was one.
     pub set_aside: Option<PathBuf>,
 }
 
-/// Restores the backup `path` into `data_dir`, which must be empty or absent, or is set aside if `replace`.
+/// Restores the backup `path` into `data_dir`, which must be empty or absent. If `replace` is set, an existing data
+/// directory is set aside.
 ///
 /// # Errors
-/// What is wrong with the backup, a data directory that is in use or not empty, and what the file system refuses. Nothing is changed
+/// The backup is not usable, the data directory is in use or not empty, or the file system refuses. Nothing is changed
 /// then.
 pub fn restore(
     path: &Path,
@@ -100,13 +102,13 @@ pub fn restore(
     if occupied && !replace {
         return Err(RestoreError::Occupied { dir: data_dir.to_owned() });
     }
-    // Held to the end: no daemon begins on what is about to move.
+    // Held until the end, so that no daemon starts on the directory that is about to be moved.
     let claim = if occupied { Some(satchel_store::claim(data_dir)?) } else { None };
     let mut reading = Reading::open(path, report)?;
     reading.check()?;
     let staging = Staging::create(data_dir, reading.manifest.files.iter().map(|entry| entry.bytes).sum())?;
     reading.unpack(&staging.dir)?;
-    // Who cannot open it could not check it either.
+    // The contents of an encrypted backup cannot be checked without its key.
     let seal = vault::unlock(&staging.dir, unlock)?;
     let store_id = reading.renew(&staging.dir, seal.as_ref())?;
     compare(&staging.dir, &reading.manifest, seal)?;
@@ -116,10 +118,11 @@ pub fn restore(
     Ok(Restored { revision, store_id, digest, files: files.len() as u64, set_aside })
 }
 
-/// Whether the backup `path` is of an encrypted data directory, as it says itself. Nothing else of it is read.
+/// Returns whether the backup `path` is of an encrypted data directory, according to its manifest. Nothing else of it
+/// is read.
 ///
 /// # Errors
-/// A file that does not read, or is no backup.
+/// The file cannot be read, or is not a backup.
 pub fn encrypted(path: &Path) -> Result<bool, RestoreError> {
     let file = plain_file::open_given(path)
         .map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
@@ -129,7 +132,7 @@ pub fn encrypted(path: &Path) -> Result<bool, RestoreError> {
     Ok(read_manifest(&mut zip, path)?.encrypted())
 }
 
-/// Whether a folder is absent or empty.
+/// Returns whether a folder is absent or empty.
 fn vacant(dir: &Path) -> io::Result<bool> {
     match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -148,8 +151,8 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Opens a backup and holds its directory against its manifest: the same names, all known, plain files without compression,
-    /// no more bytes than the file has.
+    /// Opens a backup and compares its directory with its manifest: the same names, all of them known, plain files
+    /// without compression, and no more bytes in total than the file has.
     fn open(path: &Path, report: Report<'a>) -> Result<Self, RestoreError> {
         let refused = |source| RestoreError::Read { path: path.to_owned(), source };
         let not = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
@@ -182,12 +185,12 @@ impl<'a> Reading<'a> {
             return Err(not("its files share bytes".to_owned()));
         }
         let bytes: u64 = manifest.files.iter().map(|entry| entry.bytes).sum();
-        // Checked, unpacked, written anew under the new id.
+        // Each byte is checked, unpacked, and rewritten under the new id.
         let progress = Progress { done: 0, total: 3 * bytes };
         Ok(Self { path: path.to_owned(), zip, manifest, progress, report })
     }
 
-    /// Reads every byte and holds it against the manifest.
+    /// Reads every byte and compares it with the manifest.
     fn check(&mut self) -> Result<(), RestoreError> {
         for entry in self.manifest.files.clone() {
             self.copy(&entry, &mut io::sink())?;
@@ -210,7 +213,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Copies a file of the backup; its bytes must be those of the manifest.
+    /// Copies a file of the backup. Its bytes must match the manifest.
     fn copy(&mut self, entry: &Entry, to: &mut dyn Write) -> Result<(), RestoreError> {
         let Entry { name, bytes, sha256 } = entry;
         let damaged = |problem: String| RestoreError::Damaged { name: name.clone(), problem };
@@ -237,7 +240,7 @@ impl<'a> Reading<'a> {
         if found != *sha256 || copied != *bytes {
             return Err(damaged("holds other bytes than were written".to_owned()));
         }
-        // The names of sealed attachments are no hashes; the store checks them when it opens them.
+        // The names of encrypted attachments are not hashes; the store checks them when it opens them.
         let sealed = self.manifest.encrypted();
         if !sealed && manifest::blob_hash(name).is_some_and(|hash| hash != found) {
             return Err(damaged("is an attachment under another's name".to_owned()));
@@ -250,7 +253,7 @@ impl<'a> Reading<'a> {
         let id = satchel_store::renew(staging, seal, &mut |CheckProgress { done, .. }| {
             self.progress.done += done - before;
             before = done;
-            // Too late to stop without leaving something behind; the staging folder goes in any case.
+            // The result is ignored: it is too late to cancel, and the staging folder is removed in any case.
             (self.report)(self.progress);
         });
         id.map(|id| id.to_string()).map_err(|error| match error {
@@ -278,7 +281,7 @@ fn read_manifest(
         read.map_err(|error| not(format!("its {MANIFEST} does not read: {error}")))?;
     }
     let unreadable = |error: serde_json::Error| not(format!("its {MANIFEST} does not read: {error}"));
-    // The format first: of a newer one nothing else is known.
+    // Check the format first: nothing else is known about a newer format.
     let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unreadable)?;
     let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
     if found > u64::from(FORMAT) {
@@ -288,9 +291,9 @@ fn read_manifest(
     serde_json::from_value(value).map_err(unreadable)
 }
 
-/// What is wrong with an entry of the archive.
+/// Returns what is wrong with an entry of the archive, if anything.
 fn strange<R: Read + ?Sized>(entry: &zip::read::ZipFile<'_, R>, name: &str) -> Option<&'static str> {
-    /// The kind of file in a Unix mode, and that of a plain one.
+    /// The file type bits of a Unix mode, and their value for a regular file.
     const KIND: u32 = 0o170_000;
     const PLAIN: u32 = 0o100_000;
     if name != MANIFEST && !manifest::known(name) {
@@ -306,7 +309,7 @@ fn strange<R: Read + ?Sized>(entry: &zip::read::ZipFile<'_, R>, name: &str) -> O
     (entry.is_dir() || (kind != PLAIN && kind != 0)).then_some("is no plain file")
 }
 
-/// The folder in which a store is built, beside its place; it goes if the restore fails.
+/// The folder next to the data directory in which the store is built. It is removed if the restore fails.
 struct Staging {
     dir: PathBuf,
     published: bool,
@@ -317,7 +320,7 @@ impl Staging {
         let parent = data_dir.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(RestoreError::write(parent))?;
-        // The journal stands twice for a moment, and the database is built from it.
+        // The journal exists twice for a moment, and the database is built from it.
         let needed = bytes.saturating_mul(3);
         if let Ok(found) = rustix::fs::statvfs(parent) {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
@@ -331,10 +334,10 @@ impl Staging {
         Ok(Self { dir, published: false })
     }
 
-    /// Puts the store in its place, and what was there aside; durable when it returns.
+    /// Moves the old data directory aside and the new one into place. Durable when this returns.
     fn publish(mut self, data_dir: &Path, occupied: bool) -> Result<Option<PathBuf>, RestoreError> {
         let set_aside = if occupied { Some(aside(data_dir)?) } else { None };
-        // An empty folder gives way to a folder.
+        // A rename replaces an empty folder.
         fs::rename(&self.dir, data_dir).map_err(|source| {
             if let Some(old) = &set_aside
                 && let Err(error) = fs::rename(old, data_dir)
@@ -376,7 +379,7 @@ fn aside(data_dir: &Path) -> Result<PathBuf, RestoreError> {
     }
 }
 
-/// Opens the store that was built and holds what it shows against what the backup says.
+/// Opens the restored store and compares its state with the manifest.
 fn compare(staging: &Path, manifest: &Manifest, seal: Option<Seal>) -> Result<(), RestoreError> {
     let mut told = Vec::new();
     let options = satchel_store::OpenOptions { seal, ..Default::default() };

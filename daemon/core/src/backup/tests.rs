@@ -21,7 +21,7 @@ use crate::vault::Unlock;
 struct Home(tempfile::TempDir);
 
 impl Home {
-    /// A data directory with commits, an attachment and keys.
+    /// Creates a data directory with commits, an attachment and keys.
     fn new() -> (Self, Store) {
         let home = Self(tempfile::tempdir().unwrap());
         let store = open(&home.data());
@@ -84,7 +84,7 @@ fn mode(path: &Path) -> u32 {
 fn a_backup_taken_while_commits_go_on_comes_back_as_it_was() {
     let (home, store) = Home::new();
     let mut n = 20;
-    // A commit at each report: the store is never at rest.
+    // A commit at each progress report, so that the store is never idle.
     let backup = create::create(&store, &home.data(), &home.path("b.zip"), 5, &mut |_| {
         n += 1;
         commit(&store, n);
@@ -112,7 +112,7 @@ fn a_backup_taken_while_commits_go_on_comes_back_as_it_was() {
     let copy = open(&home.path("new"));
     assert_eq!(copy.store_id().to_string(), restored.store_id);
     assert!(copy.check(true, &mut |_| {}).unwrap().clean());
-    // All attachments that its commits refer to; those of commits that came meanwhile may be there too.
+    // All attachments that its commits refer to. Those of commits made during the backup may be included too.
     assert!(copy.blobs().unwrap().len() as u64 >= backup.revision);
     let key = home.path("new/keys/signing.json");
     assert_eq!((fs::read_to_string(&key).unwrap().as_str(), mode(&key)), ("secret", 0o600));
@@ -126,7 +126,7 @@ fn nothing_is_overwritten_and_what_is_replaced_is_set_aside() {
     back_up(&store, &home, "b.zip").unwrap();
     assert!(matches!(back_up(&store, &home, "b.zip"), Err(BackupError::Occupied { .. })));
     assert!(matches!(put_back(&home, "b.zip", "data", false), Err(RestoreError::Occupied { .. })));
-    // The store is open: its process is named.
+    // The store is open; the error names the process that holds it.
     let refused = put_back(&home, "b.zip", "data", true);
     assert!(matches!(refused, Err(RestoreError::Store(StoreError::Locked { .. }))), "{refused:?}");
     commit(&store, 99);
@@ -137,7 +137,7 @@ fn nothing_is_overwritten_and_what_is_replaced_is_set_aside() {
     assert_eq!(open(&home.data()).state_digest().to_string(), restored.digest);
     assert_eq!(open(&home.path("data.replaced-1")).state_digest(), newer);
     assert_eq!(put_back(&home, "b.zip", "data", true).unwrap().set_aside, Some(home.path("data.replaced-2")));
-    // An empty folder is as good as none.
+    // An empty folder is treated like an absent one.
     fs::create_dir(home.path("empty")).unwrap();
     assert_eq!(put_back(&home, "b.zip", "empty", false).unwrap().set_aside, None);
 }
@@ -180,7 +180,7 @@ fn a_backup_with_any_byte_changed_is_refused_or_the_same() {
         changed[at] ^= 1 << (at % 8);
         fs::write(home.path("changed.zip"), changed).unwrap();
         match put_back(&home, "changed.zip", "new", false) {
-            // A byte that says nothing, such as a time in the archive.
+            // The changed byte has no meaning, such as a time in the archive.
             Ok(restored) => {
                 assert_eq!(restored.digest, backup.digest, "byte {at}");
                 fs::remove_dir_all(home.path("new")).unwrap();
@@ -198,7 +198,7 @@ fn a_backup_with_any_byte_changed_is_refused_or_the_same() {
     }
 }
 
-/// Writes an archive of these files with a manifest that lists them truly.
+/// Writes an archive of these files with a correct manifest.
 fn forge(
     path: &Path,
     files: &[(&str, &str)],
@@ -277,7 +277,8 @@ fn hostile_archives_are_refused_before_anything_is_written() {
         options.unix_permissions(0o120_777)
     });
     let refused = put_back(&home, "b.zip", "new", false);
-    // The writer may keep only the permission bits; then it is a plain file, and the journal is what is missing.
+    // The ZIP writer may keep only the permission bits. The entry is then a plain file, and the restore fails because
+    // the journal is missing.
     assert!(refused.is_err(), "{refused:?}");
     forge(&home.path("b.zip"), &[], 2, same);
     let error = put_back(&home, "b.zip", "new", false).unwrap_err();

@@ -1,30 +1,31 @@
-//! Which files of attachments no message refers to: neither one that is shown nor an older version, nor one that was taken back.
+//! Finds attachment files that no message refers to, neither a visible one, nor an older version, nor a withdrawn one.
 
 use std::collections::BTreeSet;
 
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::{Store, StoreError};
 
-/// How a message refers to a file; 64 hex digits follow.
+/// The prefix of a reference to a file; 64 hex digits follow.
 const BEFORE: &[u8] = b"attachments/";
-/// Digits of a hash.
+/// Hex digits of a hash.
 const DIGITS: usize = 64;
 
-/// The files that were there at the beginning and have not been met yet.
+/// The files that existed at the start and have not been referred to yet.
 pub(super) struct Search(BTreeSet<[u8; 32]>);
 
 impl Search {
-    /// Begins before the journal is read: whatever is put later is not looked for. While somebody imports nothing is.
+    /// Starts a search. Call it before the journal is read, so that files added later are not included. While an import
+    /// runs, nothing is searched for.
     pub(super) fn begin(store: &Store, idle: &dyn Fn() -> bool) -> Result<Self, StoreError> {
         if !idle() {
             return Ok(Self(BTreeSet::new()));
         }
         let there = store.blobs()?.into_iter().collect();
-        // One that began in between may have put some of them.
+        // An import that started in between may have added some of them.
         Ok(Self(if idle() { there } else { BTreeSet::new() }))
     }
 
-    /// What a frame of the journal holds. A mention in any text counts: rather a file too many is kept.
+    /// Processes a frame of the journal. A reference in any text counts: it is better to keep a file too many.
     pub(super) fn see(&mut self, payload: &[u8]) {
         if self.0.is_empty() {
             return;

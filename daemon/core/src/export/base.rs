@@ -1,4 +1,4 @@
-//! What an incremental export builds on, and when a full one takes its place.
+//! Chooses the base of an incremental export, or a full export instead.
 
 use std::path::Path;
 
@@ -8,20 +8,21 @@ use satchel_store::{Revision, Store};
 use super::{ExportError, ExportRecord, ExportRequest, Extent, Format, delta::Delta};
 use crate::{exported, lineage::PurgeRecord, schedule::Renewal};
 
-/// Microseconds of a day.
+/// Microseconds in a day.
 const DAY: i64 = 24 * 3_600 * 1_000_000;
-/// Changed records below which an incremental export is never too large: a full one would be no smaller worth speaking of.
+/// Number of changed records below which an incremental export is never considered too large, because a full export
+/// would be hardly larger.
 const SMALL: u64 = 1_000;
 
 /// How an export is made.
 pub(super) enum Choice {
-    /// As changes since a base.
+    /// As the changes since a base.
     Delta(Box<Delta>),
-    /// Whole; why, if something else was asked for.
+    /// As a full export, with the reason if an incremental one was requested.
     Full(Option<String>),
 }
 
-/// Decides how `request` is met at `revision`.
+/// Decides how to satisfy `request` at `revision`.
 pub(super) fn choose(
     store: &Store,
     request: &ExportRequest,
@@ -64,8 +65,10 @@ pub(super) fn choose(
     Ok(Choice::Delta(Box::new(delta)))
 }
 
-/// The newest full export that can be built on, or why a full one is due. A person who asks for changes knows where the base is,
-/// and what opens it. What was erased for good still lies in older ones, which its owner may have removed for it.
+/// Returns the newest full export that can serve as a base, or the reason why a full export is due. The file of the
+/// base is not checked for a user's request: the user knows where it is and how to decrypt it. An export that still
+/// contains data that was permanently erased since is not used, because its owner may have deleted the file for that
+/// reason.
 fn latest(
     store: &Store,
     request: &ExportRequest,
@@ -92,7 +95,8 @@ fn latest(
     Ok(found.unwrap_or_else(|| Err("there is no full export to build on yet".into())))
 }
 
-/// The revision that showed what was erased for good no more, the last of them. Clocks go wrong, revisions do not.
+/// Returns the last revision at which permanently erased data disappeared. Revisions are compared because clocks can be
+/// wrong.
 fn last_erased(store: &Store) -> Result<Revision, ExportError> {
     let mut last = Revision::default();
     for record in PurgeRecord::all(store)? {
@@ -106,8 +110,8 @@ fn last_erased(store: &Store) -> Result<Revision, ExportError> {
     Ok(last)
 }
 
-/// Whether what a schedule makes can build on an export: it must be there, and open to the same keys. Who holds those alone could
-/// not read one by a passphrase.
+/// Returns whether a scheduled export can build on `base`: the base must still exist and be encrypted for the same
+/// recipients. Somebody who has only the recipients' keys could not decrypt a base that is encrypted with a passphrase.
 fn fits_beside(base: &ExportRecord, request: &ExportRequest) -> bool {
     let recipients = request.lock.as_ref().and_then(Lock::digest);
     Path::new(&base.path).exists()
@@ -115,7 +119,7 @@ fn fits_beside(base: &ExportRecord, request: &ExportRequest) -> bool {
         && base.recipients == recipients
 }
 
-/// Why nothing can be built on an export.
+/// Returns the reason why nothing can be built on an export, if there is one.
 fn unfit(base: &ExportRecord, request: &ExportRequest, revision: Revision) -> Option<&'static str> {
     if base.applied {
         return Some("was made elsewhere and applied here; name one that was made here");

@@ -1,7 +1,7 @@
 //! Writes one bundle: conversations, then the memory store that indexes them, then the signed manifest.
 //!
-//! One record at a time is in memory. What grows with a bundle are the ids of its conversations, the names and digests of its
-//! files, and, of changes, the ids of what changed.
+//! Only one record at a time is held in memory. The memory that grows with a bundle is used for the ids of its
+//! conversations, the names and digests of its files and, in an incremental export, the ids of what changed.
 
 mod conversations;
 mod vectors;
@@ -30,11 +30,11 @@ use super::{
 };
 use crate::exported::{self, About};
 
-/// What the memory store turned out to hold.
+/// Counts collected while the memory store is written.
 #[derive(Default)]
 struct Rows {
     relations: u64,
-    /// Memories that must not leave.
+    /// Memories that must not be exported.
     withheld: u64,
 }
 
@@ -111,7 +111,7 @@ impl Job<'_> {
         integrity.ok_or(ExportError::Unencodable { what: "the memory store" })
     }
 
-    /// Relations that stand and whose both ends may leave.
+    /// Passes on each relation that is not withdrawn and whose two ends may both be exported.
     fn each_relation(
         &self,
         mut see: impl FnMut(&Relation) -> Result<(), ExportError>,
@@ -134,9 +134,9 @@ impl Job<'_> {
     fn header(&self) -> Result<StoreHeader, ExportError> {
         let about = exported::about(self.store, &self.signer.owner)?.filter(|about| about.applied);
         let About { owner: known, spec_uri, type_registry, applied: _ } = about.unwrap_or_default();
-        // One that names a key names another than the one that signs here.
+        // A recorded `did:key:` names a key other than the one that signs here.
         let known_did = known.did.filter(|did| !did.starts_with("did:key:"));
-        // A DID of one's own may be known to belong to a name.
+        // The user's own DID may be publicly linked to a name, so it is dropped when identifiers are stripped.
         let did = self.did.map(str::to_owned).or(known_did).filter(|_| !self.request.selection.strip);
         let since = self.signer.owner_since;
         let mut owner = Owner {

@@ -1,7 +1,8 @@
-//! What changed since a base, off the change feed: the cost follows the change, not the store.
+//! Computes the changes since a base from the change feed, so that the cost depends on the number of changes, not on
+//! the size of the store.
 //!
-//! A delta is cumulative: it holds whatever changed since its base, so that base and latest delta make the whole. Ids of what
-//! changed are held in memory, the records are not.
+//! A delta is cumulative: it contains everything that changed since its base, so the base and the latest delta together
+//! are complete. The ids of changed records are held in memory, the records are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,58 +18,59 @@ use satchel_store::{ChangeKind, ChangeOp, ChangePosition, RelationRecord, Revisi
 
 use super::{ExportError, ExportRecord, id::Id};
 
-/// Changes that are read off the feed at once.
+/// Changes per page of the feed.
 const FEED_PAGE: usize = 1_000;
-/// Microseconds that `since` lies before the first change: readers that ask for what is later than `since` must see it.
+/// Microseconds by which `since` precedes the first change, so that readers that ask for records later than `since`
+/// include that change.
 const BEFORE: i64 = 1_000;
 
-/// What changed from a base to a revision.
+/// The changes from a base to a revision.
 pub(super) struct Delta {
-    /// The full export that it adds to.
+    /// The `export_id` of the full export that this delta adds to.
     pub(super) base: String,
     /// The base's revision.
     pub(super) from: Revision,
     /// PAM `since`.
     pub(super) since: Timestamp,
-    /// Memories of every status that may leave.
+    /// Memories of every status that may be exported.
     pub(super) memories: BTreeSet<Id>,
     pub(super) conversations: BTreeSet<Id>,
     pub(super) relations: BTreeSet<Id>,
-    /// Memories whose vectors changed, or were not to leave before.
+    /// Memories whose vectors changed, or whose vectors could not be exported before.
     pub(super) embedded: BTreeSet<Id>,
     pub(super) withdrawn_relations: BTreeSet<Id>,
     pub(super) undone_conversations: BTreeSet<Id>,
     /// Vectors that were withdrawn.
     pub(super) withdrawn_embeddings: BTreeSet<VectorName>,
-    /// Memories that must not leave.
+    /// Number of memories that must not be exported.
     pub(super) withheld: u64,
-    /// Memories that did not change, and are there because something that did names them: a document whose references lead out of it is
-    /// refused by PAM's validators, which know no base.
+    /// Number of memories that did not change, but are included because a changed record refers to them. PAM's
+    /// validators know no base, and refuse a document with references that lead out of it.
     pub(super) carried: u64,
     pub(super) unsaid: Unsaid,
 }
 
-/// What happened since the base, and cannot be said by adding to it.
+/// Counts of changes since the base that an additive export cannot express.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unsaid {
-    /// Memories that were exported once and must not be any more.
+    /// Memories that were exported before and must no longer be exported.
     private: u64,
-    /// Memories that were taken back.
+    /// Memories that were undone.
     undone: u64,
-    /// Memories that were retracted in the base and stand again: readers keep a retraction.
+    /// Memories that were retracted in the base and are active again. Readers keep a retraction.
     revived: u64,
-    /// Memories whose base version has a later time: readers keep the later.
+    /// Memories whose version in the base has a later time of change. Readers keep the later version.
     older: u64,
-    /// Relations and vectors that were withdrawn, and conversations that were undone: the manifest lists them, and only Satchel
-    /// reads it.
+    /// Relations and vectors that were withdrawn, and conversations that were undone. Only the manifest lists them, and
+    /// only Satchel reads it.
     listed: u64,
 }
 
-/// The last thing that happened to each record.
+/// The last change of each record.
 type Last = BTreeMap<(ChangeKind, Id), ChangeOp>;
 
 impl Delta {
-    /// Finds out what changed after `base` up to `to`.
+    /// Computes what changed after `base` up to `to`.
     pub(super) fn since(store: &Store, base: &ExportRecord, to: Revision) -> Result<Self, ExportError> {
         let from = Revision::new(base.revision);
         let mut delta = Self {
@@ -128,7 +130,8 @@ impl Delta {
         Ok(delta)
     }
 
-    /// Takes the memories that relations, successions and vectors name, and those that they name in turn.
+    /// Adds the memories that relations, supersessions and vectors refer to, and the memories that those refer to in
+    /// turn.
     fn close(&mut self, store: &Store, to: Revision) -> Result<(), ExportError> {
         let mut named: Vec<Id> = self.embedded.iter().cloned().collect();
         for id in &self.relations {
@@ -154,7 +157,7 @@ impl Delta {
         }
     }
 
-    /// Takes a memory that changed; answers when, if it may leave.
+    /// Adds a changed memory. Returns its time of change if it may be exported.
     fn memory(
         &mut self,
         store: &Store,
@@ -168,7 +171,7 @@ impl Delta {
         let private = before.as_ref().is_some_and(|before| !before.exportable());
         let told = before.filter(Memory::exportable);
         let Some(now) = now.map(|record| record.memory) else {
-            // It may have come and gone since the base; then an earlier delta may have told it.
+            // The memory may have appeared and disappeared since the base; an earlier delta may then have contained it.
             self.unsaid.undone += 1;
             return Ok(None);
         };
@@ -184,11 +187,11 @@ impl Delta {
         let otherwise =
             |told: &Memory| written(told) != written(&now) || told.content_hash != now.content_hash;
         if told.as_ref().is_some_and(otherwise) {
-            // A vector that was not of what it said in the base may be of what it says again.
+            // A vector that did not match the memory's content in the base may match it again.
             self.embedded.insert(Id::from(id));
         }
         match &told {
-            // A retraction counts whenever it was.
+            // A retraction counts regardless of its time.
             Some(told)
                 if !revived && now.status != Status::Retracted && changed_at(&now) < changed_at(told) =>
             {
@@ -196,10 +199,11 @@ impl Delta {
             }
             Some(_) => {}
             None => {
-                // What hangs on it may have been there before it, and could not leave without it.
+                // Relations and vectors of this memory may be older than the base, but could not be exported without
+                // it.
                 let edges = store.relations_of(id, Some(to))?;
                 if private {
-                    // What it replaces could not name it.
+                    // A memory that this one supersedes could not refer to it before.
                     self.memories.extend(replaced(&edges, id));
                 }
                 self.relations.extend(edges.iter().map(|edge| Id::from(edge.relation.id.as_str())));
@@ -210,25 +214,25 @@ impl Delta {
         Ok(Some(changed_at(&now)))
     }
 
-    /// Whether the base, or an increment since, said that the memory is retracted.
+    /// Returns whether the base, or an incremental export since, showed the memory as retracted.
     fn told_retracted(&self, store: &Store, id: &str, told: Option<&Memory>) -> Result<bool, ExportError> {
         let retracted = |memory: &Memory| memory.status == Status::Retracted;
         Ok(told.is_some_and(retracted) || left_since(store, id, self.from, retracted)?)
     }
 
-    /// Records that changed.
+    /// Returns the number of changed records.
     pub(super) fn len(&self) -> u64 {
         (self.memories.len() + self.conversations.len()) as u64 - self.carried
     }
 }
 
 impl Unsaid {
-    /// Whether only a full export says all.
+    /// Returns whether only a full export can express all changes.
     pub(super) fn any(self) -> bool {
         self != Self::default()
     }
 
-    /// What people are told.
+    /// Returns the warnings for the user.
     pub(super) fn warnings(self) -> Vec<String> {
         let Self { private, undone, revived, older, listed } = self;
         let told = [
@@ -244,32 +248,33 @@ impl Unsaid {
     }
 }
 
-/// A memory that is shown and may leave.
+/// Returns a memory that is not withdrawn and may be exported.
 fn stands(store: &Store, id: &Id, to: Revision) -> Result<Option<Memory>, ExportError> {
     let record = id.text(|id| store.memory(id, Some(to)))?.filter(|record| !record.withdrawn);
     Ok(record.map(|record| record.memory).filter(Memory::exportable))
 }
 
-/// What a memory took the place of.
+/// Returns the memories that a memory supersedes.
 fn replaced<'e>(edges: &'e [RelationRecord], id: &'e str) -> impl Iterator<Item = Id> + 'e {
     let edges = edges.iter().map(|edge| &edge.relation);
     let edges = edges.filter(move |edge| edge.relation_type == RelationType::Supersedes && edge.from == id);
     edges.map(|edge| Id::from(edge.to.as_str()))
 }
 
-/// Whether both ends of a relation may leave: its id is made of theirs, and theirs of what the memories say.
+/// Returns whether both ends of a relation may be exported. The id of a relation is derived from the ids of its ends,
+/// and those are derived from the content of the memories.
 fn relation_leaves(store: &Store, id: &str, to: Revision) -> Result<bool, ExportError> {
     let Some(record) = store.relation(id, Some(to))? else { return Ok(false) };
     Ok(may_be_named(store, &record.relation.from, to)? && may_be_named(store, &record.relation.to, to)?)
 }
 
-/// Whether a memory, which may be gone, is none that must not leave.
+/// Returns false if a memory must not be exported, and true if it may be, or no longer exists.
 fn may_be_named(store: &Store, memory: &str, to: Revision) -> Result<bool, ExportError> {
     Ok(store.memory(memory, Some(to))?.is_none_or(|record| record.memory.exportable()))
 }
 
-/// The vectors of a memory that were withdrawn after `from`; also those that came after it, as an earlier delta may have told
-/// them.
+/// Returns the vectors of a memory that were withdrawn after `from`. This includes vectors that were added after
+/// `from`, because an earlier delta may have contained them.
 fn withdrawn_vectors(
     store: &Store,
     memory: &str,
@@ -296,7 +301,7 @@ fn feed(store: &Store, from: Revision, to: Revision) -> Result<Last, ExportError
     Ok(last)
 }
 
-/// Whether a memory had a version since the base that may have left with an earlier delta.
+/// Returns whether the memory had a version since the base that an earlier delta may have contained.
 fn left_since(
     store: &Store,
     id: &str,
@@ -309,7 +314,7 @@ fn left_since(
     }))
 }
 
-/// When the person wrote what a memory says, in microseconds, if it was they who did.
+/// Returns when the user edited the content of a memory, in microseconds, or `None` if the user did not.
 pub(super) fn written(memory: &Memory) -> Option<i64> {
     marks(memory).get(&Field::Content).copied()
 }

@@ -1,20 +1,21 @@
-//! Ids of records that are held in large numbers: nearly all are UUIDs, which take sixteen bytes instead of a text on the heap.
+//! Compact record ids: nearly all ids are UUIDs, which take 16 bytes instead of a string on the heap.
 
 use std::cmp::Ordering;
 
 use uuid::Uuid;
 
-/// An id. **Invariant:** it sorts as its text does (`ids_sort_as_their_texts`), for the memories of an export stand in that order.
+/// A record id. **Invariant:** ids sort like their text (`ids_sort_as_their_texts`), because the memories of an export
+/// are in that order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Id {
-    /// One in lower-case with hyphens.
+    /// A UUID in lower case with hyphens.
     Uuid([u8; 16]),
-    /// Any other.
+    /// Any other id.
     Text(Box<str>),
 }
 
 impl Id {
-    /// Calls `with` with the text.
+    /// Calls `with` with the text of the id.
     pub(super) fn text<T>(&self, with: impl FnOnce(&str) -> T) -> T {
         match self {
             Self::Uuid(bytes) => {
@@ -27,7 +28,7 @@ impl Id {
 
 impl From<&str> for Id {
     fn from(text: &str) -> Self {
-        // Parsing lets other spellings in, which are other ids.
+        // `try_parse` also accepts other spellings, which are different ids.
         let uuid = Uuid::try_parse(text).ok().map(|uuid| Self::Uuid(uuid.into_bytes()));
         uuid.filter(|id| id.text(|own| own == text)).unwrap_or_else(|| Self::Text(text.into()))
     }
@@ -36,7 +37,8 @@ impl From<&str> for Id {
 impl Ord for Id {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            // Digits sort before letters in hexadecimal as in ASCII, and all hyphens stand at the same places.
+            // Digits sort before letters both as hexadecimal values and in ASCII, and all hyphens are at the same
+            // positions.
             (Self::Uuid(one), Self::Uuid(other)) => one.cmp(other),
             (one, other) => one.text(|one| other.text(|other| one.cmp(other))),
         }

@@ -1,4 +1,5 @@
-//! By what the people of a store are known elsewhere: what a stripped export looks for in titles, names of files and addresses.
+//! Collects the identifiers that people are known by elsewhere; a stripped export removes them from titles, file names
+//! and URLs.
 
 use satchel_pam::privacy::Identifiers;
 use satchel_store::{ConversationQuery, Ledger, MemoryOrder, MemoryQuery, Revision, Store};
@@ -6,14 +7,14 @@ use serde::Deserialize;
 
 use super::{ExportError, PAGE, pages};
 
-/// What of a receipt is of interest.
+/// The part of a receipt that is read here.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Receipt {
     accounts: Vec<Account>,
 }
 
-/// Whose export it was.
+/// The account that an imported export belongs to.
 #[derive(Deserialize)]
 struct Account {
     id: String,
@@ -21,7 +22,8 @@ struct Account {
     name: Option<String>,
 }
 
-/// Of all of a store, not only of what was chosen: an address in one conversation may name the account of another.
+/// Collects the identifiers of the whole store, not only of the selection: a URL in one conversation may contain the
+/// account of another.
 pub(super) fn of(store: &Store, revision: Revision) -> Result<Identifiers, ExportError> {
     let mut who = Identifiers::default();
     pages(
@@ -43,7 +45,7 @@ pub(super) fn of(store: &Store, revision: Revision) -> Result<Identifiers, Expor
     pages(
         |after| Ok(store.ledger_list(Ledger::Import, after, PAGE)?),
         |entry| {
-            // A receipt that cannot be read names nobody; other commands say so.
+            // A receipt that cannot be read contributes no identifiers; other commands report it.
             let receipt: Receipt = serde_json::from_slice(&entry.value).unwrap_or_default();
             for Account { id, name } in receipt.accounts {
                 who.add(&id);

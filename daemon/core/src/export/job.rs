@@ -1,4 +1,4 @@
-//! One export that is being made: what was asked for, at which revision, and how its records are walked.
+//! An export in progress: the request, the revision, and the iteration over its records.
 
 use std::cell::{Cell, OnceCell};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::lineage::Digests;
 
-/// Microseconds of a second; PAM's dates of an export have none below it.
+/// Microseconds in a second. PAM dates of exports have no finer resolution.
 const SECOND: i64 = 1_000_000;
 
 pub(super) struct Job<'a> {
@@ -23,35 +23,35 @@ pub(super) struct Job<'a> {
     /// Microseconds since the Unix epoch.
     pub(super) now: i64,
     pub(super) signer: &'a Signer,
-    /// The person's own DID.
+    /// The user's own DID.
     pub(super) did: Option<&'a str>,
-    /// Only what changed; none: all.
+    /// The changes to export. `None` exports everything.
     pub(super) delta: Option<Delta>,
-    /// Why all, if changes were asked for.
+    /// Why everything is exported although an incremental export was requested.
     pub(super) reason: Option<String>,
-    /// Whether nobody asked, but a schedule.
+    /// Whether a schedule, not a person, requested the export.
     pub(super) scheduled: bool,
     pub(super) told: Told<'a>,
-    /// What must not leave, once something asked for it.
+    /// Texts that must not be exported; loaded on first use.
     pub(super) private: OnceCell<Texts>,
-    /// By what people are known elsewhere, once something asked for it.
+    /// Identifiers that people are known by elsewhere; loaded on first use.
     pub(super) identifiers: OnceCell<Identifiers>,
     pub(super) digests: Digests,
-    /// Where the types of the person's own are written down.
+    /// Where the user's own types are documented.
     pub(super) type_registry: Option<&'a str>,
 }
 
-/// How far it is, and who hears of it.
+/// The current progress, and the callback that receives it.
 pub(super) struct Told<'a> {
     pub(super) progress: Cell<Progress>,
     pub(super) tell: &'a dyn Fn(Progress) -> bool,
 }
 
 impl Told<'_> {
-    /// Counts one more record.
+    /// Counts one more record and reports the progress.
     ///
     /// # Errors
-    /// When the export is to end.
+    /// The callback cancelled the export.
     pub(super) fn on(&self, step: impl FnOnce(&mut Progress)) -> Result<(), ExportError> {
         let mut progress = self.progress.get();
         step(&mut progress);
@@ -61,7 +61,7 @@ impl Told<'_> {
 }
 
 impl Job<'_> {
-    /// Where the export is written.
+    /// Creates the target that the export is written to.
     pub(super) fn target(&self) -> Result<Target, ExportError> {
         Target::create(&self.request.output, self.request.lock.as_ref(), &self.id)
     }
@@ -70,7 +70,7 @@ impl Job<'_> {
         Timestamp::saturating(self.now - self.now.rem_euclid(SECOND))
     }
 
-    /// What the ledger keeps of a full export, but for what was written.
+    /// Returns the ledger record of a full export, without the counts that are known only after writing.
     pub(super) fn record(&self) -> ExportRecord {
         ExportRecord {
             export_id: self.id.clone(),
@@ -90,13 +90,14 @@ impl Job<'_> {
         }
     }
 
-    /// Where the export lies once it is published.
+    /// Returns the path of the export after it is published.
     fn place(&self) -> String {
         let output = &self.request.output;
         std::fs::canonicalize(output).unwrap_or_else(|_| output.clone()).display().to_string()
     }
 
-    /// Walks the memories of the revision in the order of their ids: all, or those that changed and may leave.
+    /// Passes the memories of the revision to `see`, ordered by id: all of them, or those that changed and may be
+    /// exported.
     pub(super) fn each_memory(
         &self,
         mut see: impl FnMut(MemoryRecord) -> Result<(), ExportError>,

@@ -1,7 +1,8 @@
-//! The owner of a data directory and the keys that sign for them: one at a time, made at the first export, followed by others
-//! when the person says so.
+//! The owner of a data directory and its signing keys. One key signs at a time; it is created at the first export and
+//! replaced when the user rotates it.
 //!
-//! One file holds it all, so that a rotation is there whole or not at all. Of older keys only the public half stays.
+//! One file holds everything, so that a rotation is either complete or not visible at all. Only the public half of
+//! older keys is kept.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -22,42 +23,42 @@ use super::ExportError;
 use crate::{exported::ExportedError, key_checksum, plain_file};
 
 const KEY_FILE: &str = "signing.json";
-/// The version that this program writes.
+/// The file version that this program writes.
 const VERSION: u32 = 3;
-/// How the names of those begin that are to become it.
+/// Prefix of the temporary files that are written before they become the key file.
 const FRESH: &str = ".signing.json.new-";
-/// Longest key file that is read, in bytes: one key and [`rotation::MOST`] records.
+/// Largest key file that is read, in bytes: one key and [`rotation::MOST`] records.
 const MAX_KEY_FILE: u64 = 256 << 10;
-/// Microseconds of a second.
+/// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
 
-/// Who signs.
+/// The owner and the key that signs.
 pub(super) struct Signer {
     pub(super) owner: String,
     pub(super) owner_since: Timestamp,
     pub(super) key: SigningKey,
-    /// When the key was made.
+    /// When the key was created.
     pub(super) since: Timestamp,
-    /// How the key came to sign, the first rotation first.
+    /// The rotations that led to this key, oldest first.
     pub(super) rotations: Vec<Rotation>,
-    /// Whether its file is of an older program, without a checksum.
+    /// Whether an older program wrote the file, without a checksum.
     old: bool,
 }
 
-/// A key that signs, or signed.
+/// A current or former signing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningKeyInfo {
-    /// Multibase.
+    /// The public key, multibase.
     pub public_key: String,
-    /// As a DID.
+    /// The public key as a DID.
     pub did: String,
-    /// Since when it signs.
+    /// When the key began to sign.
     pub since: Timestamp,
-    /// Until when it signed, and what names its successor; none: it signs.
+    /// When the key stopped signing, and its successor. `None` for the current key.
     pub followed: Option<Rotation>,
 }
 
-/// All keys of a data directory, the one that signs first.
+/// All keys of a data directory, the current one first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningKeys {
     /// PAM `owner.id`.
@@ -67,27 +68,27 @@ pub struct SigningKeys {
     pub keys: Vec<SigningKeyInfo>,
 }
 
-/// What is wrong with a key file that cannot be used, and the ways out.
+/// What the user can do about a key file that cannot be used.
 const WAY_OUT: &str = "put keys/signing.json back from a backup (`satchel restore FILE --data-dir DIR` unpacks one elsewhere), or begin a new identity, which nobody trusts yet: `satchel keys rotate --new-identity`";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {
-    /// 3; before there was a checksum 1, or 2 once a key had followed another.
+    /// The file version: 3. Before the checksum was introduced it was 1, or 2 after a rotation.
     version: u32,
     algorithm: String,
     /// base64url of the 32-byte seed (RFC 8032).
     seed: String,
     /// PAM `owner.id`, UUID v4.
     owner: String,
-    /// Of the owner, and of the first key.
+    /// Creation time of the owner and of the first key.
     created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rotations: Vec<Rotation>,
-    /// Of the seed, multibase: a seed that was damaged makes another key, which is seen by this.
+    /// The public key of the seed, multibase. A damaged seed yields a different public key, so this detects the damage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     public_key: Option<String>,
-    /// SHA-256 of the JCS form of all the rest, lower-case hex.
+    /// SHA-256 of the JCS form of all other fields, lower-case hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
 }
@@ -108,7 +109,7 @@ impl KeyFile {
         Some(file)
     }
 
-    /// Whether it is what was written, as far as it can tell: files of older programs say nothing of it.
+    /// Returns whether the file is intact, as far as that can be told: files of older programs have no checksum.
     fn holds(&self, key: &SigningKey) -> bool {
         if self.version < VERSION {
             return self.public_key.is_none() && self.checksum.is_none();
@@ -120,25 +121,26 @@ impl KeyFile {
 }
 
 impl Signer {
-    /// The public key that signs, multibase.
+    /// Returns the current public key, multibase.
     pub(super) fn current(&self) -> String {
         PublicKey::of(&self.key).multibase()
     }
 
-    /// An owner id that says nothing of who it is and stays the same: for those whose own is an e-mail address.
+    /// Returns a stable owner id that does not reveal the owner's identity. It replaces an owner id that is an e-mail
+    /// address.
     pub(super) fn stand_in(&self) -> String {
         let first = self.rotations.first().map(|rotation| rotation.from.clone());
         let first = first.unwrap_or_else(|| PublicKey::of(&self.key).multibase());
         Uuid::new_v5(&satchel_pam::ids::NAMESPACE, first.as_bytes()).to_string()
     }
 
-    /// The public keys, that which signs first.
+    /// Returns the public keys, the current one first.
     fn public(&self) -> Vec<String> {
         let old = self.rotations.iter().rev().map(|rotation| rotation.from.clone());
         std::iter::once(PublicKey::of(&self.key).multibase()).chain(old).collect()
     }
 
-    /// What people are shown; `did` is their own, if they have one.
+    /// Returns the keys as they are shown to the user. `did` is the user's own DID, if any.
     pub(super) fn shown(&self, did: Option<&str>) -> SigningKeys {
         let current = PublicKey::of(&self.key);
         let mut keys = vec![SigningKeyInfo {
@@ -161,8 +163,9 @@ impl Signer {
     }
 }
 
-/// Reads the key of the data directory, or makes one where the store knows of none; for the `owner` that the store has already, if it
-/// has one. Nobody else makes one meanwhile: what a kill left half made is removed.
+/// Reads the key of the data directory, or creates one if the store has not recorded any. A new key gets the `owner`
+/// that the store already knows, if there is one. No other process creates a key at the same time, so temporary files
+/// left by a killed process are removed.
 pub(super) fn load_or_create(
     keys: &Path,
     now: i64,
@@ -177,7 +180,7 @@ pub(super) fn load_or_create(
     }
 }
 
-/// Refuses another key in the place of the one that the store `known` to sign for it, and none at all.
+/// Refuses a key other than the one that the store has recorded (`known`), and also a missing key file.
 pub(super) fn expect(
     keys: &Path,
     found: Option<Signer>,
@@ -194,13 +197,14 @@ pub(super) fn expect(
     Err(ExportError::Key { path: keys.join(KEY_FILE), problem })
 }
 
-/// Writes the file of an older program anew, with a checksum. The key is the one that the store knows, if it knows one.
+/// Rewrites the file of an older program with a checksum. The caller has checked the key against the one that the store
+/// has recorded, if any.
 fn upgrade(keys: &Path, signer: &Signer) -> Result<Signer, ExportError> {
     let file = KeyFile::new(&signer.key, signer.owner.clone(), signer.owner_since, signer.rotations.clone());
     replace(keys, file)
 }
 
-/// Puts what is left of a key that cannot be used out of the way, under the first free name.
+/// Moves the remains of an unusable key file out of the way, to the first free name.
 pub(super) fn set_aside(keys: &Path) -> Result<(), ExportError> {
     let path = keys.join(KEY_FILE);
     if path.symlink_metadata().is_err() {
@@ -211,7 +215,7 @@ pub(super) fn set_aside(keys: &Path) -> Result<(), ExportError> {
     fs::rename(&path, place.unwrap_or_else(|| keys.join("signing.json.replaced"))).map_err(failed(&path))
 }
 
-/// Reads the key of the data directory; none before its first export.
+/// Reads the key of the data directory. Returns `None` before the first export.
 pub(super) fn load(keys: &Path) -> Result<Option<Signer>, ExportError> {
     let path = keys.join(KEY_FILE);
     match read(&path) {
@@ -224,7 +228,7 @@ pub(super) fn load(keys: &Path) -> Result<Option<Signer>, ExportError> {
     }
 }
 
-/// Lets a new key follow the one that signs. Durable when this returns; the old secret is gone then.
+/// Replaces the signing key with a new one. When this returns, the rotation is durable and the old secret is deleted.
 pub(super) fn rotate(keys: &Path, signer: &Signer, now: i64) -> Result<Signer, ExportError> {
     let path = keys.join(KEY_FILE);
     if signer.rotations.len() >= rotation::MOST {
@@ -232,7 +236,7 @@ pub(super) fn rotate(keys: &Path, signer: &Signer, now: i64) -> Result<Signer, E
         return Err(ExportError::Key { path, problem });
     }
     let next = SigningKey::from_bytes(&seed(&path)?);
-    // A clock that went back does not let a key end before it began.
+    // If the clock went back, a key must not end before it began.
     let at = second(now).max(signer.since);
     let rotation = Rotation::make(&signer.key, &next, at);
     let rotation = rotation.ok_or(ExportError::Unencodable { what: "a rotation" })?;
@@ -240,7 +244,7 @@ pub(super) fn rotate(keys: &Path, signer: &Signer, now: i64) -> Result<Signer, E
     replace(keys, KeyFile::new(&next, signer.owner.clone(), signer.owner_since, rotations))
 }
 
-/// Puts a key file in the place of the one that stands. Durable when this returns.
+/// Replaces the current key file. Durable when this returns.
 fn replace(keys: &Path, file: Option<KeyFile>) -> Result<Signer, ExportError> {
     let path = keys.join(KEY_FILE);
     let file = file.ok_or(ExportError::Unencodable { what: "a key file" })?;
@@ -251,7 +255,7 @@ fn replace(keys: &Path, file: Option<KeyFile>) -> Result<Signer, ExportError> {
     open(&path, &read(&path).map_err(failed)?)
 }
 
-/// The public keys that this data directory signs and signed with, as multibase, that which signs first.
+/// Returns the current and former public keys of this data directory (multibase), the current one first.
 pub(super) fn known(keys: &Path) -> Vec<String> {
     let path = keys.join(KEY_FILE);
     let signer = read(&path).ok().and_then(|file| open(&path, &file).ok());
@@ -272,7 +276,7 @@ fn read(path: &Path) -> io::Result<String> {
 fn open(path: &Path, text: &str) -> Result<Signer, ExportError> {
     let unusable = |problem: String| ExportError::Key { path: path.to_owned(), problem };
     let damaged = || unusable(format!("it is damaged; {WAY_OUT}"));
-    // The version first: of a newer one nothing else is known.
+    // Check the version first: nothing else is known about a newer format.
     let value: serde_json::Value = serde_json::from_str(text).map_err(|_| damaged())?;
     if value
         .get("version")
@@ -300,7 +304,8 @@ fn create(keys: &Path, path: &Path, now: i64, owner: Option<String>) -> Result<S
     let file = KeyFile::new(&key, owner, second(now), Vec::new());
     let file = file.ok_or(ExportError::Unencodable { what: "a key file" })?;
     let fresh = write(keys, path, &file)?;
-    // A link, not a rename: of two that make a key at once, the second finds that of the first.
+    // A hard link instead of a rename: if two processes create a key at once, the second one finds the key of the
+    // first.
     match fs::hard_link(&fresh.0, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
@@ -330,7 +335,7 @@ fn second(now: i64) -> Timestamp {
     Timestamp::saturating(now - now.rem_euclid(SECOND))
 }
 
-/// A key file beside the place of the real one, which is gone in the end, moved or removed: it holds a secret.
+/// A temporary key file next to the real one. It holds a secret, so it is always moved or removed in the end.
 struct Fresh(PathBuf);
 
 impl Drop for Fresh {
@@ -339,7 +344,7 @@ impl Drop for Fresh {
     }
 }
 
-/// Removes what was left half made.
+/// Removes temporary key files of interrupted writes.
 fn sweep(keys: &Path) {
     for entry in fs::read_dir(keys).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(FRESH) {
@@ -357,7 +362,7 @@ fn remove(fresh: &Path) {
     }
 }
 
-/// Writes a key file beside the place of the real one, durably.
+/// Writes a temporary key file next to the real one, durably.
 fn write(keys: &Path, path: &Path, file: &KeyFile) -> Result<Fresh, ExportError> {
     let failed = failed(path);
     let text = serde_json::to_string_pretty(file).map_err(|error| failed(error.into()))?;
@@ -420,7 +425,7 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, &flipped).unwrap();
             match load(&keys) {
-                // White space between the fields.
+                // The bit is in white space between the fields.
                 Ok(Some(found)) => {
                     let same = (found.current(), found.owner, found.rotations);
                     let expected = (signer.current(), signer.owner.clone(), signer.rotations.clone());
@@ -443,7 +448,7 @@ mod tests {
         let first = load_or_create(&keys, SECOND, None, || Ok(None)).unwrap();
         let known = first.current();
         let second = rotate(&keys, &first, 9 * SECOND).unwrap();
-        // The store may not have heard of a rotation that was cut off.
+        // The store may not have recorded a rotation that was interrupted.
         for known in [known.as_str(), second.current().as_str()] {
             assert!(load_or_create(&keys, 0, Some(known), || Ok(None)).is_ok());
         }

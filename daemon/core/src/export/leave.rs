@@ -1,4 +1,4 @@
-//! What of a record leaves with an export, and as what: the one door for memories, relations and conversations of every format.
+//! Decides which parts of a record are exported, for memories, relations and conversations in every format.
 
 use satchel_merge::dangling::Dangling;
 use satchel_pam::{
@@ -13,7 +13,7 @@ use super::{ExportError, identifiers, job::Job, memu, withheld::Texts};
 use crate::conversation_record::shown_header;
 
 impl Job<'_> {
-    /// Whether a memory of this id is in the export.
+    /// Returns whether the memory with this id is in the export.
     pub(super) fn leaves(&self, id: &str) -> Result<bool, ExportError> {
         let selection = &self.request.selection;
         let record = if selection.filters() {
@@ -28,18 +28,18 @@ impl Job<'_> {
         }
     }
 
-    /// Whether a memory that was chosen may stand in an export at all.
+    /// Returns whether a selected memory may be exported at all.
     pub(super) fn may_leave(&self, memory: &Memory) -> Result<bool, ExportError> {
         if !memory.exportable() {
             return Ok(false);
         }
-        // The text of a whole list is a memory too; it says what its entries say.
+        // The text of a whole list is a memory too, and it repeats what its entries say.
         let whole = beside(memory).is_some_and(|beside| beside.get("whole") == Some(&Value::Bool(true)));
         Ok(!whole || !self.texts()?.in_text(&memory.content))
     }
 
-    /// The memory as it leaves: what it names is in the bundle or in its base. `conversation` tells whether one of this id is in the
-    /// export.
+    /// Returns the memory as it is exported: everything it refers to is in the bundle or in its base. `conversation`
+    /// returns whether the conversation with an id is in the export.
     pub(super) fn leaving(
         &self,
         mut memory: Memory,
@@ -50,7 +50,7 @@ impl Job<'_> {
             if self.leaves(&successor)? {
                 memory.temporal.superseded_by = Some(successor);
             } else if !self.known(&successor)? {
-                // As in documents of others, which may name what is nowhere.
+                // Documents from other programs may contain references to records that do not exist anywhere.
                 dangling.superseded_by = Some(successor);
             }
         }
@@ -79,12 +79,12 @@ impl Job<'_> {
         Ok(memory)
     }
 
-    /// The header of a stored conversation as it leaves.
+    /// Returns the header of a stored conversation as it is exported.
     pub(super) fn header_of(&self, record: &ConversationRecord) -> Result<ConversationHeader, ExportError> {
         self.leaving_header(self.digests.complete(self.store, &record.origin, shown_header(record))?)
     }
 
-    /// The header of a conversation as it leaves.
+    /// Returns the header of a conversation as it is exported.
     pub(super) fn leaving_header(
         &self,
         mut header: ConversationHeader,
@@ -98,7 +98,7 @@ impl Job<'_> {
         Ok(header)
     }
 
-    /// The message as it leaves.
+    /// Returns the message as it is exported.
     pub(super) fn leaving_message(&self, mut message: Message) -> Result<Message, ExportError> {
         if self.request.selection.strip {
             privacy::strip_message(&mut message, self.identifiers()?);
@@ -106,7 +106,8 @@ impl Job<'_> {
         Ok(message)
     }
 
-    /// By what people are known elsewhere; read once, and only for what is stripped.
+    /// Returns the identifiers that people are known by elsewhere. They are loaded once, and only for a stripped
+    /// export.
     fn identifiers(&self) -> Result<&Identifiers, ExportError> {
         if let Some(identifiers) = self.identifiers.get() {
             return Ok(identifiers);
@@ -115,12 +116,12 @@ impl Job<'_> {
         Ok(self.identifiers.get_or_init(|| identifiers))
     }
 
-    /// Which conversations are in a full export; none: no conversations at all.
+    /// Returns which conversations are in a full export, or `None` if there are none.
     pub(super) fn wanted_conversations(&self) -> Option<ConversationQuery> {
         self.request.selection.conversations().filter(|_| self.request.conversations)
     }
 
-    /// What must not leave; read once, and only where something may hold it.
+    /// Returns the texts that must not be exported. They are loaded once, and only when some data may contain them.
     pub(super) fn texts(&self) -> Result<&Texts, ExportError> {
         if let Some(texts) = self.private.get() {
             return Ok(texts);
@@ -129,14 +130,15 @@ impl Job<'_> {
         Ok(self.private.get_or_init(|| texts))
     }
 
-    /// Whether the store shows a memory, or showed one that was erased for good since: that is named nowhere any more.
+    /// Returns whether the store shows a memory, or showed one that was permanently erased since; nothing refers to an
+    /// erased memory any more.
     fn known(&self, id: &str) -> Result<bool, ExportError> {
         let found = self.store.memory(id, Some(self.revision))?;
         Ok(found.is_some_and(|record| !record.withdrawn || satchel_store::erased(&record.memory)))
     }
 }
 
-/// What an importer of lists kept beside a memory.
+/// Returns the metadata that an importer of lists keeps with a memory.
 fn beside(memory: &Memory) -> Option<&Value> {
     memory.metadata.get(memu::PLATFORM)
 }

@@ -1,8 +1,10 @@
-//! The `markdown` format: a file for each conversation and each type of memory, for people and for programs that read notes.
+//! The `markdown` format: a file for each conversation and each type of memory, for people and for note-taking
+//! programs.
 //!
-//! Layout: `index.md`, `memories/<type>.md`, `conversations/<day>-<title>-<mark>.md`, `attachments/<sha256>.<extension>`. Names
-//! and anchors follow from the record alone, so a link from one's own notes holds from export to export. One message, one page of
-//! memories, and ids and names of what is exported are in memory at once.
+//! Layout: `index.md`, `memories/<type>.md`, `conversations/<day>-<title>-<mark>.md`,
+//! `attachments/<sha256>.<extension>`. Names and anchors are derived from the record alone, so a link from the user's
+//! own notes stays valid across exports. Held in memory at once are one message, one page of memories, and the ids and
+//! names of the exported records.
 
 mod conversation;
 mod harmless;
@@ -20,20 +22,20 @@ use satchel_pam::{hash::Sha256Digest, memory::MemoryType};
 
 use super::{ExportError, ExportRecord, PAGE, job::Job, pages, target::Target};
 
-/// What other files of the export refer to.
+/// The link targets within the export.
 #[derive(Default)]
 struct Places {
     /// The file of each conversation, without folder and `.md`.
     conversations: BTreeMap<String, String>,
-    /// The memories of each conversation.
+    /// The memories derived from each conversation.
     derived: BTreeMap<String, Vec<(MemoryType, String)>>,
-    /// How many memories of each type there are.
+    /// The number of memories of each type.
     types: BTreeMap<MemoryType, u64>,
     withheld: u64,
     relations: u64,
 }
 
-/// Files that messages name, to be written once.
+/// Attachments that messages refer to; each is written once.
 #[derive(Default)]
 struct Files {
     waiting: Vec<(String, Sha256Digest)>,
@@ -71,7 +73,7 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
     })
 }
 
-/// Looks at all memories once: how many of each type leave, and which come from which conversation.
+/// Scans all memories once. Counts the exported memories of each type, and groups them by conversation.
 fn survey(job: &Job<'_>) -> Result<Places, ExportError> {
     let mut places = Places::default();
     job.each_memory(|record| {
@@ -90,7 +92,7 @@ fn survey(job: &Job<'_>) -> Result<Places, ExportError> {
 }
 
 impl Files {
-    /// The link target of a stored file from a folder of the export, if its bytes are exported.
+    /// Returns the link target of a stored file, relative to a folder of the export, if its bytes are exported.
     fn link(
         &mut self,
         job: &Job<'_>,
@@ -121,7 +123,7 @@ impl Files {
     }
 }
 
-/// The lines of a front matter: a key, and a value that is written already.
+/// The lines of a front matter: keys, and values that are already encoded.
 struct Front(Vec<(&'static str, String)>);
 
 impl Front {

@@ -1,9 +1,9 @@
-//! The `memu` view of a store: what MemU's own shapes say of it, so that MemU data comes out as it went in. Pure: facts in,
-//! JSON out; nothing is read from a store or written here.
+//! The `memu` view of a store: the store's data in MemU's format, so that MemU data is exported the way it was
+//! imported. Pure functions from facts to JSON; this module neither reads a store nor writes files.
 //!
-//! Data of MemU is taken from the evidence, which keeps each list whole and in its order; what other assistants hold is
-//! sorted into the same three lists by its type. The importer's `README.md` (`plugins/memu`) has the other direction,
-//! field by field.
+//! MemU data is taken from the evidence, which keeps each list whole and in its order. Memories of other assistants are
+//! sorted into the same three lists by their type. The importer's `README.md` (`plugins/memu`) describes the other
+//! direction, field by field.
 
 mod conversations;
 mod memories;

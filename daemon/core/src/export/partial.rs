@@ -1,4 +1,5 @@
-//! What an export is before it is whole: hidden beside its place, held by whoever writes it, and removed if nobody does.
+//! Unfinished exports: hidden next to the output path, locked by the writer, and removed if no process writes them any
+//! more.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -14,24 +15,25 @@ use rustix::{
 };
 use uuid::Uuid;
 
-/// How the names begin; the export's id follows, not the output's name, which may be as long as names may be.
+/// Prefix of the names. It is followed by the export's id, not by the output's name, because that name may already have
+/// the maximum length.
 const PREFIX: &str = ".satchel-partial-";
-/// An unfinished export in which something was touched since is left alone: a lock does not reach to another machine that writes
-/// it on a share, and whoever made it may be about to lock it.
+/// Minimum age of an unfinished export, and of everything in it, before it may be removed. A lock is not visible to
+/// another machine that writes to the same share, and a new file may be about to be locked.
 const YOUNG: Duration = Duration::from_hours(24);
-/// How deep the folders of an export lie at most.
+/// Maximum depth of the folders of an export.
 const DEPTH: usize = 8;
 
-/// An unfinished export. It goes with this value, unless it was put in its place.
+/// An unfinished export. It is removed on drop, unless it was moved to its final place.
 pub(super) struct Partial {
     path: PathBuf,
-    /// Locked, so that others see that it is being written.
+    /// Holds a lock, so that other processes see that the export is being written.
     _held: File,
     placed: bool,
 }
 
 impl Partial {
-    /// A new file, and what writes to it.
+    /// Creates a new file. Returns the guard and the handle to write to.
     pub(super) fn file(parent: &Path, id: &str) -> io::Result<(Self, File)> {
         let path = parent.join(format!("{PREFIX}{id}"));
         let file = new_file(&path)?;
@@ -39,7 +41,7 @@ impl Partial {
         Ok((partial, file))
     }
 
-    /// A new folder.
+    /// Creates a new folder.
     pub(super) fn folder(parent: &Path, id: &str) -> io::Result<Self> {
         let path = parent.join(format!("{PREFIX}{id}"));
         fs::DirBuilder::new().mode(0o700).create(&path)?;
@@ -48,7 +50,7 @@ impl Partial {
     }
 
     fn of(path: PathBuf, held: File) -> Self {
-        // Where there are no locks, none is taken for one that nobody holds either.
+        // On a file system without locks, `sweep` cannot lock either, so it never treats this export as abandoned.
         if let Err(error) = flock(&held, FlockOperation::NonBlockingLockExclusive) {
             tracing::debug!(%error, ?path, "an unfinished export is not locked");
         }
@@ -59,7 +61,7 @@ impl Partial {
         &self.path
     }
 
-    /// It stands in its place now.
+    /// Records that the export is in its final place.
     pub(super) fn placed(&mut self) {
         self.placed = true;
     }
@@ -75,8 +77,8 @@ impl Drop for Partial {
     }
 }
 
-/// Removes the unfinished exports in a folder that nobody writes any more, as the program was killed. An export is never refused for
-/// what stays.
+/// Removes the unfinished exports in a folder that a killed process left behind. A failure to remove one never fails an
+/// export.
 pub(super) fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -92,27 +94,29 @@ pub(super) fn sweep(folder: &Path) {
     }
 }
 
-/// Whether it is ours, and nobody writes it.
+/// Returns whether the export belongs to this user and no process writes it.
 fn left_behind(path: &Path) -> io::Result<bool> {
     if !made_by(&fs::symlink_metadata(path)?, geteuid().as_raw()) || stirs(path, DEPTH)? {
         return Ok(false);
     }
-    // In a folder of many people somebody may have put something else there meanwhile: nothing is waited for, no link followed.
+    // In a shared folder, another user may have replaced the file in the meantime, so do not block on it and do not
+    // follow a link.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty())?);
     let ours = made_by(&file.metadata()?, geteuid().as_raw());
     Ok(ours && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
-/// Whether it is something that an export of this user is.
+/// Returns whether the file or folder can be an export of this user.
 fn made_by(about: &Metadata, user: u32) -> bool {
     (about.is_file() || about.is_dir()) && about.uid() == user
 }
 
-/// Whether anything in it was touched lately. What is written in a folder within does not touch the folder.
+/// Returns whether anything in it was modified recently. A write in a nested folder does not change the time of the
+/// outer folder.
 fn stirs(path: &Path, depth: usize) -> io::Result<bool> {
     let about = fs::symlink_metadata(path)?;
-    // A time that is yet to come is of another machine's clock.
+    // A time in the future comes from another machine's clock.
     if about.modified()?.elapsed().map_or(true, |age| age < YOUNG) {
         return Ok(true);
     }
@@ -120,7 +124,7 @@ fn stirs(path: &Path, depth: usize) -> io::Result<bool> {
         return Ok(false);
     }
     if depth == 0 {
-        // No export lies so deep: whoever made it needs it.
+        // No export is that deep, so keep the folder: its creator needs it.
         return Ok(true);
     }
     for child in fs::read_dir(path)? {
@@ -135,7 +139,7 @@ fn remove(path: &Path) -> io::Result<()> {
     if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
-/// Creates a file that only its owner may read.
+/// Creates a file that only its owner can read.
 pub(super) fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
@@ -156,7 +160,7 @@ mod tests {
         names
     }
 
-    /// As if it was touched so long ago.
+    /// Sets the modification time to `ago` before now.
     fn touched(path: &Path, ago: Duration) {
         let at = (SystemTime::now() - ago).duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let at = Timespec { tv_sec: i64::try_from(at.as_secs()).unwrap(), tv_nsec: 0 };
@@ -164,12 +168,12 @@ mod tests {
         utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
     }
 
-    /// As if it was touched two days ago.
+    /// Sets the modification time to two days ago.
     fn age(path: &Path) {
         touched(path, Duration::from_hours(48));
     }
 
-    /// The place of an unfinished export.
+    /// Returns the path of an unfinished export.
     fn place(folder: &Path) -> PathBuf {
         folder.join(format!("{PREFIX}{}", Uuid::new_v4()))
     }
@@ -184,7 +188,7 @@ mod tests {
         let within = written.join("conversations/c1.json");
         fs::create_dir_all(within.parent().unwrap()).unwrap();
         fs::write(&within, "half").unwrap();
-        // Made long ago, and written in since.
+        // Created long ago, and written to since.
         [written.join("conversations").as_path(), &written].into_iter().for_each(age);
         sweep(folder.path());
         assert!(file.exists(), "nobody here holds it, and it was written within the day");
@@ -221,12 +225,12 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let ids: Vec<String> = (0..5).map(|_| Uuid::new_v4().to_string()).collect();
         let partial = |n: usize| at(&format!("{PREFIX}{}", ids[n]));
-        // Left by a kill: nobody holds them.
+        // Left by a killed process: no process holds them.
         fs::write(partial(0), "half").unwrap();
         fs::create_dir(partial(1)).unwrap();
         fs::write(partial(1).join("memory-store.json"), "half").unwrap();
         age(&partial(1).join("memory-store.json"));
-        // A person's own, by another name.
+        // A user's own file with another name.
         fs::write(at(".satchel-partial-of-mine"), "mine").unwrap();
         fs::write(partial(2), "just begun").unwrap();
         let (written, file) = Partial::file(folder.path(), &ids[3]).unwrap();
@@ -239,7 +243,7 @@ mod tests {
         left.extend([2, 3, 4].map(|n| format!("{PREFIX}{}", ids[n])));
         left.sort();
         assert_eq!(names(folder.path()), left);
-        // The writer may be done with the file and yet about to put it in its place.
+        // The writer may have closed the file and be about to move it to its final place.
         drop(file);
         age(&partial(3));
         sweep(folder.path());

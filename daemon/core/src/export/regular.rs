@@ -1,4 +1,4 @@
-//! Makes the exports of a schedule, and removes those that are no longer needed.
+//! Makes scheduled exports, and removes those that are no longer needed.
 
 use std::{
     collections::BTreeSet,
@@ -14,14 +14,15 @@ use super::{ExportError, ExportRecord, ExportRequest, Exports, Extent, FULL, For
 use crate::{exported, schedule::Regular};
 
 impl Exports {
-    /// Makes the export of a schedule if one is due, and removes what it no longer needs. None: none is due.
+    /// Makes the scheduled export if one is due, and removes exports that are no longer needed. Returns `None` if none
+    /// is due.
     ///
     /// # Errors
-    /// As [`Exports::create`], and when an older one cannot be removed.
+    /// As [`Exports::create`], and if an older export cannot be removed.
     pub fn regular(&self, plan: &Regular) -> Result<Option<ExportRecord>, ExportError> {
         let made = self.scheduled()?;
         let now = self.0.clock.now_micros();
-        // One of a clock that ran ahead says nothing of when the next is due.
+        // An export dated in the future by a wrong clock does not tell when the next one is due.
         let last = made.iter().map(|record| record.at_micros).find(|at| *at <= now);
         if !plan.schedule.due(last, now) {
             return Ok(None);
@@ -44,7 +45,8 @@ impl Exports {
         Ok(Some(record))
     }
 
-    /// What a schedule made and still lies there, newest first; and the newest, though somebody removed it: it tells when one is due.
+    /// Returns the scheduled exports whose files still exist, newest first. The newest is included even if its file was
+    /// removed, because it tells when the next one is due.
     fn scheduled(&self) -> Result<Vec<ExportRecord>, ExportError> {
         let mut found = Vec::new();
         exported::each(&self.0.store, |record| {
@@ -56,7 +58,7 @@ impl Exports {
     }
 }
 
-/// A name that sorts by time, and that no two exports share.
+/// Returns a unique name that sorts by time.
 fn name(now: i64, encrypted: bool) -> String {
     let date = Timestamp::saturating(now - now.rem_euclid(1_000_000)).to_string();
     let mut tail = Uuid::new_v4().to_string();
@@ -65,7 +67,8 @@ fn name(now: i64, encrypted: bool) -> String {
     format!("satchel-{}-{tail}.{end}", date.replace(':', "").trim_end_matches('Z'))
 }
 
-/// Removes the file of an export from the folder of the schedule: what was moved elsewhere is the person's.
+/// Removes the file of an export from the schedule's folder. An export that was moved elsewhere belongs to the user,
+/// and stays.
 fn remove(plan: &Regular, old: &ExportRecord) -> Result<(), ExportError> {
     let path = PathBuf::from(&old.path);
     let folder = fs::canonicalize(&plan.folder).map_err(ExportError::write(&plan.folder))?;
@@ -78,8 +81,8 @@ fn remove(plan: &Regular, old: &ExportRecord) -> Result<(), ExportError> {
     }
 }
 
-/// Which of the exports that a schedule made may be removed, newest first given: of each full one only the newest increment is
-/// kept, and of the full ones the newest `keep`.
+/// Returns which scheduled exports may be removed. `made` is ordered newest first. The newest `keep` full exports are
+/// kept, and of each full export only the newest incremental one.
 fn superfluous(made: &[ExportRecord], keep: usize) -> Vec<&ExportRecord> {
     let (mut fulls, mut grown) = (BTreeSet::new(), BTreeSet::new());
     let mut kept = Vec::new();
@@ -91,7 +94,7 @@ fn superfluous(made: &[ExportRecord], keep: usize) -> Vec<&ExportRecord> {
     }
     for record in made.iter().filter(|record| record.export_type != FULL) {
         let base = record.base_export_id.as_deref().unwrap_or_default();
-        // One whose base was removed is of no use; one whose base was made by hand is.
+        // An incremental export is useless if its scheduled base was removed. It is kept if its base was made by hand.
         let stands = fulls.contains(base) || made.iter().all(|other| other.export_id != base);
         if stands && grown.insert(base) {
             kept.push(record.export_id.as_str());

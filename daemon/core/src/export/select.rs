@@ -1,38 +1,39 @@
-//! What of a store an export is of: all of it, or what a person chose; with or without what says who somebody is.
+//! The selection of an export: the whole store or a part of it, with or without personal identifiers.
 //!
-//! A selection is no copy: [`Selected`] goes into manifest and ledger, and nothing is ever built on such an export.
+//! A selection is not a full copy: [`Selected`] is recorded in the manifest and the ledger, and no export is ever built
+//! on it.
 
 use satchel_bundle::manifest::Selected;
 use satchel_store::{ConversationQuery, MemoryQuery, TimeRange};
 
-/// What of a store an export is of.
+/// The part of a store that is exported.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Which memories; its order does not count. Conversations are chosen by platform, account, tag and time as well; a choice by
-    /// type or status, which they have not, leaves them out.
+    /// Which memories to export; the order is ignored. Conversations are filtered by platform, account, tag and time as
+    /// well. A filter that conversations do not have, such as type or status, leaves all conversations out.
     pub memories: MemoryQuery,
-    /// Without accounts, addresses of people and whatever else only the provider knows a person by.
+    /// Removes accounts, addresses of people, and all other identifiers that only the provider knows a person by.
     pub strip: bool,
 }
 
 impl Selection {
-    /// Whether some memories or conversations are left out.
+    /// Returns whether some memories or conversations are left out.
     #[must_use]
     pub fn filters(&self) -> bool {
         !self.by().is_empty()
     }
 
-    /// What goes into manifest and ledger; none: it is the whole.
+    /// Returns the description for the manifest and the ledger, or `None` if the export is complete.
     #[must_use]
     pub fn said(&self) -> Option<Selected> {
         let by: Vec<String> = self.by().into_iter().map(str::to_owned).collect();
         (!by.is_empty() || self.strip).then_some(Selected { by, stripped: self.strip })
     }
 
-    /// Which conversations; none of them, if the memories are chosen by what only memories have.
+    /// Returns which conversations to export, or `None` if a filter applies to memories only.
     #[must_use]
     pub fn conversations(&self) -> Option<ConversationQuery> {
-        // Every field is named: one that says nothing of conversations leaves them out.
+        // Every field is named, so that each filter that does not apply to conversations leaves them out.
         let MemoryQuery {
             types,
             statuses,
@@ -68,7 +69,7 @@ impl Selection {
     }
 
     fn by(&self) -> Vec<&'static str> {
-        // Every field is named, so that a new one fails to compile until someone decides.
+        // Every field is named, so that a new field fails to compile until someone decides.
         let MemoryQuery {
             types,
             statuses,

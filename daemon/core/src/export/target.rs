@@ -1,4 +1,4 @@
-//! Where a bundle is written: a folder or a ZIP, hidden until it is whole.
+//! The output of a bundle: a folder or a ZIP file, hidden until it is complete.
 
 use std::{
     fs::{self, File},
@@ -21,10 +21,10 @@ use super::{
     partial::{self, Partial, new_file},
 };
 
-/// Bytes that are gathered before they are digested and packed.
+/// Size of the write buffer, in bytes, before data is hashed and compressed.
 const PIECE: usize = 64 << 10;
 
-/// One file of a bundle as the manifest lists it.
+/// A file of a bundle as the manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) path: String,
@@ -32,7 +32,7 @@ pub(super) struct Written {
     pub(super) bytes: u64,
 }
 
-/// A bundle that is being written beside its final place.
+/// A bundle that is being written next to its final place.
 pub(super) struct Target {
     output: PathBuf,
     partial: Partial,
@@ -44,16 +44,16 @@ pub(super) struct Target {
 enum Kind {
     Folder,
     Zip(Box<ZipWriter<BufWriter<File>>>),
-    /// A ZIP without a way back, since what is encrypted can only go on.
+    /// A ZIP written without seeking, because encrypted output can only be appended.
     Sealed(Box<ZipWriter<zip::write::StreamWriter<Sealing>>>),
 }
 
-/// What encrypts on the way to the disk.
+/// The encrypting writer.
 type Sealing = age::stream::StreamWriter<BufWriter<File>>;
 
 impl Target {
-    /// Prepares to write `output`: a ZIP if it ends so, with a `lock` one in an encrypted file, else a folder that is absent or
-    /// empty.
+    /// Prepares to write `output`: a ZIP if the name ends in `.zip`, an encrypted ZIP with a `lock`, otherwise a folder
+    /// that does not exist or is empty.
     pub(super) fn create(output: &Path, lock: Option<&Lock>, id: &str) -> Result<Self, ExportError> {
         let failed = ExportError::write(output);
         if output.file_name().is_none() {
@@ -90,7 +90,7 @@ impl Target {
         Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), bytes: 0 })
     }
 
-    /// Writes one file by `fill`; `path` is made of safe names only.
+    /// Writes one file with `fill`. `path` must consist of safe names only.
     pub(super) fn file(
         &mut self,
         path: &str,
@@ -114,12 +114,12 @@ impl Target {
         Ok(written)
     }
 
-    /// The files that were written since this was asked before.
+    /// Returns the files written since the last call.
     pub(super) fn take_files(&mut self) -> Vec<Written> {
         std::mem::take(&mut self.files)
     }
 
-    /// Makes the bundle durable and puts it in its place in one step.
+    /// Makes the bundle durable and moves it to its final place in one step.
     pub(super) fn publish(mut self) -> Result<u64, ExportError> {
         let failed = ExportError::write(&self.output);
         match std::mem::replace(&mut self.kind, Kind::Folder) {
@@ -138,7 +138,7 @@ impl Target {
         }
         satchel_failpoints::reached("export synced");
         match self.place() {
-            // Another export was faster.
+            // Another export took the path first.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -175,7 +175,7 @@ fn entry<W: Write + io::Seek>(
     Ok(filled(zip, path, failed, fill)?.0)
 }
 
-/// Writes to `out` by `fill`, in pieces that are worth a call: what packs them clears its buffer at each.
+/// Writes to `out` with `fill`, in large pieces: the compressor clears its buffer at each call.
 fn filled<W: Write>(
     out: W,
     path: &str,
@@ -189,25 +189,26 @@ fn filled<W: Write>(
 }
 
 impl Target {
-    /// Renames to the output, which no other export may have made meanwhile.
+    /// Renames the partial export to the output path, which another export must not have taken in the meantime.
     fn place(&self) -> io::Result<()> {
-        // A folder takes the place of an empty one, never of one with something in it.
+        // A rename of a folder replaces an empty folder, but never one with content.
         let partial = self.partial.path();
         if partial.is_dir() {
             return fs::rename(partial, &self.output);
         }
         match renameat_with(CWD, partial, CWD, &self.output, RenameFlags::NOREPLACE) {
-            // Some file systems of memory sticks and networks cannot.
+            // Some file systems of USB sticks and network shares do not support `RENAME_NOREPLACE`.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => place_reserved(partial, &self.output),
             placed => Ok(placed?),
         }
     }
 }
 
-/// As a rename that replaces nothing, in two steps: the first makes an empty file, which only one can.
+/// Acts like a rename that replaces nothing, in two steps: the first creates an empty file, which only one process can
+/// do.
 fn place_reserved(partial: &Path, output: &Path) -> io::Result<()> {
     new_file(output)?;
-    // What was reserved is ours: nothing is left where nothing comes.
+    // The reserved file is ours, so remove it if the rename fails.
     fs::rename(partial, output).inspect_err(|_| drop(fs::remove_file(output)))
 }
 
@@ -215,7 +216,8 @@ fn empty_folder(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut children| children.next().is_none())
 }
 
-/// Makes the folders of `path` in `root`, which must be there: an export whose beginning somebody removed is never put in place.
+/// Creates the folders of `path` in `root`, which must exist: an export whose first files somebody removed is never
+/// published.
 fn folders(root: &Path, path: &Path) -> io::Result<()> {
     let mut at = root.to_owned();
     for name in path.parent().into_iter().flat_map(Path::iter) {
@@ -228,7 +230,7 @@ fn folders(root: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder's entries are durable only once the folder itself is synced.
+/// Syncs all folders: an entry is durable only after its folder is synced.
 fn sync_folders(root: &Path) -> io::Result<()> {
     for child in fs::read_dir(root)? {
         let child = child?;
@@ -318,7 +320,7 @@ mod tests {
     #[test]
     fn an_encrypted_export_goes_to_the_disk_while_it_is_written() {
         const PIECE: u64 = 1 << 20;
-        /// One piece of what is encrypted at once, what is packed, and the buffer of the file.
+        /// One chunk of the encryption, the compressor's buffer, and the file's buffer.
         const HELD: u64 = 256 << 10;
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("out.zip.age");
@@ -328,7 +330,7 @@ mod tests {
         let mut noise = vec![0; usize::try_from(PIECE).unwrap()];
         let filled = target.file("noise", |file| {
             for piece in 1..=8 {
-                // Nothing packs it.
+                // Random data, which cannot be compressed.
                 getrandom::fill(&mut noise).unwrap();
                 file.write_all(&noise).map_err(ExportError::write(&output))?;
                 let there = fs::metadata(&partial).unwrap().len();

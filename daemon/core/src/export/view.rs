@@ -1,4 +1,4 @@
-//! Writes a store in MemU's shapes: reads the facts that the view wants, and puts what it answers into files.
+//! Writes a store in MemU's format: reads the facts that the view needs, and writes the result to files.
 
 use std::{cell::RefCell, collections::BTreeMap, io::Write, path::Path};
 
@@ -18,10 +18,10 @@ use crate::{
     lineage::{self, Counted},
 };
 
-/// The models under which the importer keeps MemU's vectors.
+/// The models under which the importer stores MemU's vectors.
 const MODELS: [&str; 2] = ["text-embedding-ada-002", "unknown"];
 
-/// What was written.
+/// Counts of what was written.
 #[derive(Default)]
 struct Written {
     memories: u64,
@@ -49,7 +49,7 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
 
 fn memories(job: &Job<'_>, target: &mut Target, written: &mut Written) -> Result<(), ExportError> {
     let Lists { mut memories, mut rows, mut taken, concluded } = lists(job.store)?;
-    // What stood beside a list is kept as it was read, and may say what an entry says.
+    // The data next to a list is kept as it was read, and may repeat the text of an entry.
     let private = job.texts()?;
     for object in memories.iter_mut().chain(&mut rows) {
         private.clean_map(object);
@@ -73,9 +73,9 @@ fn memories(job: &Job<'_>, target: &mut Target, written: &mut Written) -> Result
     if rows.is_empty() { Ok(()) } else { file(job, target, "memory_contents.json", &rows) }
 }
 
-/// What MemU's evidence gives. All of it is held at once, as at the end of an import.
+/// Builds the lists from MemU's evidence. All evidence is held in memory at once, as at the end of an import.
 fn lists(store: &Store) -> Result<Lists, ExportError> {
-    // What PAM documents brought is among the others: it is no list of MemU's.
+    // Memories from PAM documents belong to the others: they are not part of MemU's lists.
     let counted = Counted::of(store, &lineage::undone(store)?)?;
     let witnesses: Vec<Witness> =
         counted.witnesses.into_values().filter(|witness| witness.platform == memu::PLATFORM).collect();
@@ -85,7 +85,7 @@ fn lists(store: &Store) -> Result<Lists, ExportError> {
         let text = match store.memory(&id, None)? {
             Some(record) if record.memory.status != Status::Active || !record.memory.exportable() => None,
             Some(record) => Some(record.memory.content),
-            // An import has stored its evidence and is about to store what follows from it.
+            // An import has stored its evidence, but not yet the memories derived from it.
             None => Some(item.content.clone()),
         };
         shown.insert(id, text);
@@ -152,7 +152,7 @@ fn file(job: &Job<'_>, target: &mut Target, name: &str, objects: &[Object]) -> R
     Ok(())
 }
 
-/// A JSON array that is written object by object, a line each.
+/// A JSON array that is written object by object, one per line.
 struct Array<'a> {
     out: &'a mut dyn Write,
     output: &'a Path,

@@ -1,8 +1,8 @@
-//! What memories say that must not leave, looked for in what is kept beside others.
+//! Removes the texts of memories that must not be exported from the metadata of other records.
 //!
-//! Some importers keep a provider's list, or an answer, whole beside one of its entries, so that it comes out as it went in.
-//! Then the text of one memory stands in another's metadata, or in a conversation's. What people wrote in a conversation is not
-//! touched: it is the conversation's.
+//! Some importers keep a provider's list, or an answer, whole next to one of its entries, so that it is exported the
+//! way it was imported. The text of one memory is then part of the metadata of another memory, or of a conversation.
+//! Messages are not changed: they belong to the conversation.
 
 use satchel_pam::{conversation::ConversationHeader, memory::Memory, raw::RawObject, text::normalise};
 use satchel_store::{MemoryOrder, MemoryQuery, Revision, Store};
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::{ExportError, PAGE, pages};
 
-/// The texts of all memories that must not leave, in the form that tells whether two say the same.
+/// The texts of all memories that must not be exported, in the normalised form that is used to compare texts.
 #[derive(Debug, Default)]
 pub(super) struct Texts(Vec<String>);
 
 impl Texts {
-    /// Those of a store at a revision.
+    /// Collects the texts of a store at a revision.
     pub(super) fn of(store: &Store, revision: Revision) -> Result<Self, ExportError> {
         let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
         let mut texts = Vec::new();
@@ -31,14 +31,14 @@ impl Texts {
         Ok(Self(texts))
     }
 
-    /// Takes them out of what is beside a memory.
+    /// Removes the texts from the metadata of a memory.
     pub(super) fn leave_memory(&self, memory: &mut Memory) {
         if !self.0.is_empty() {
             self.clean_map(&mut memory.metadata);
         }
     }
 
-    /// Takes them out of what is beside a conversation.
+    /// Removes the texts from the metadata of a conversation.
     pub(super) fn leave_header(&self, header: &mut ConversationHeader) {
         let Some(raw) = header.raw_metadata.as_ref().filter(|_| !self.0.is_empty()) else { return };
         let mut map = raw.to_map();
@@ -47,7 +47,7 @@ impl Texts {
         }
     }
 
-    /// Takes them out of an object; answers whether any was there.
+    /// Removes the texts from an object. Returns whether it contained any.
     pub(super) fn clean_map(&self, map: &mut Map<String, Value>) -> bool {
         let before = map.len();
         map.retain(|_, value| !self.said(value));
@@ -58,7 +58,7 @@ impl Texts {
         gone
     }
 
-    /// Recursion is bounded by the depth of what was parsed.
+    /// Recursion is bounded by the depth of the parsed document.
     fn clean(&self, value: &mut Value) -> bool {
         match value {
             Value::Object(map) => self.clean_map(map),
@@ -76,7 +76,7 @@ impl Texts {
         value.as_str().is_some_and(|text| self.in_text(text))
     }
 
-    /// Whether a text holds one of them, as whole words.
+    /// Returns whether a text contains one of the texts, as whole words.
     pub(super) fn in_text(&self, text: &str) -> bool {
         if self.0.is_empty() {
             return false;

@@ -1,4 +1,4 @@
-//! Stores the bytes of attachments by their hash, so that they outlive the export.
+//! Stores the bytes of attachments under their hash, so that they remain when the export is gone.
 
 use std::io::Read;
 
@@ -12,7 +12,7 @@ use satchel_store::Store;
 
 use super::run::Normalised;
 
-/// From where, and to where.
+/// The source and the destination of attachment bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Keeper<'a> {
     pub(super) store: &'a Store,
@@ -21,7 +21,7 @@ pub(super) struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    /// Stores the bytes, if they are here; what there is to tell goes to `notes`.
+    /// Stores the bytes of the attachment if they are available; results and warnings are appended to `notes`.
     pub(super) fn keep(
         &self,
         file: AttachmentRecord,

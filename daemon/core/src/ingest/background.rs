@@ -1,21 +1,22 @@
-//! Imports stand back: what a person waits for, here and in other programs, has the processor first.
+//! Lowers the priority of import threads, so that interactive work, here and in other programs, gets the processor
+//! first.
 
-/// How much less an import's threads count than others, as the `nice` command says it: at 10 a busy import gets a tenth of the
-/// time of what competes with it, and all of it when nothing does.
+/// The `nice` value of import threads. At 10, a busy import gets about a tenth of the time of a process that competes
+/// with it, and all of it when nothing competes.
 #[cfg(target_os = "linux")]
 const STAND_BACK: i32 = 10;
 
-/// Puts the calling thread, and those that it starts, behind others.
+/// Lowers the priority of the calling thread and of all threads that it starts.
 #[cfg(target_os = "linux")]
 pub(super) fn stand_back() {
-    // Here the calls are about one thread, although the standard has them about a process.
+    // On Linux these calls affect a single thread, although POSIX defines them for the process.
     let now = rustix::process::getpriority_process(None).unwrap_or_default();
     if let Err(error) = rustix::process::setpriority_process(None, now.max(STAND_BACK)) {
         tracing::debug!(%error, "an import runs at the priority of all else");
     }
 }
 
-/// Elsewhere it would be about the whole daemon, which has to answer.
+/// Does nothing: on other systems the call would affect the whole daemon, which has to stay responsive.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn stand_back() {}
 

@@ -1,4 +1,4 @@
-//! Puts how a run ended into its receipt.
+//! Writes the result of a run into its receipt.
 
 use satchel_host::{RunError, Summary};
 use satchel_pam::record::RecordKind;
@@ -9,13 +9,13 @@ use super::{
     receipt::{Counts, ImportRecord, ImportStatus},
 };
 
-/// How a run ended.
+/// The result of a run.
 pub(super) enum Ended {
-    /// All of it was read; records that only the host's count knows.
+    /// Everything was read; the summary counts records that only the host has counted.
     Done(Summary),
-    /// Somebody stopped it.
+    /// The run was cancelled.
     Cancelled,
-    /// It broke off, or was refused; why.
+    /// The run stopped before its end or was refused; holds the reason.
     Failed(String),
 }
 
@@ -51,7 +51,7 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
     }
 }
 
-/// What an import of bytes is that were imported and taken back.
+/// Returns the receipt for bytes that were imported before and whose import was undone.
 pub(super) fn stays_undone(record: ImportRecord, undone: &ImportRecord) -> ImportRecord {
     let id = &undone.id;
     ImportRecord {
@@ -64,8 +64,8 @@ pub(super) fn stays_undone(record: ImportRecord, undone: &ImportRecord) -> Impor
     }
 }
 
-/// Puts how the run ended into the receipt; `changed`: why its bytes may not be those that were read; `changes`: it held what
-/// changed, which may be nothing.
+/// Writes the result of the run into the receipt. `changed`: why the bytes on disk may differ from those that were
+/// read. `changes`: the document is an incremental export, which may legitimately be empty.
 pub(super) fn conclude(
     record: &mut ImportRecord,
     outcome: Result<Ended, IngestError>,
@@ -113,7 +113,7 @@ fn record_skips(record: &ImportRecord) -> bool {
         || record.conversations.skipped + record.messages.skipped + record.memories.skipped > 0
 }
 
-/// Skips past the host's limit are counted there only.
+/// Adds the skips beyond the host's limit, which only the host's summary counts.
 fn add_uncounted(record: &mut ImportRecord, summary: &Summary) {
     for (kind, counts) in [
         (RecordKind::Conversation, &mut record.conversations),

@@ -1,4 +1,4 @@
-//! Finds the exports in a source, and who reads each.
+//! Finds the exports in a source and the reader of each.
 
 mod likely;
 
@@ -15,16 +15,17 @@ use satchel_source::{
 use super::pam;
 use crate::plugins::{Plugins, PluginsError};
 
-/// Who reads an export.
+/// The reader of an export.
 pub(super) enum Reader {
     /// An importer in the sandbox.
     Plugin(Plugin),
-    /// We: PAM is the model that everything is kept in, so there is nothing to map that a stranger could do better.
+    /// Satchel's own reader: PAM is the model in which everything is stored, so there is no mapping that a plugin could
+    /// do better.
     Pam(PamFiles),
 }
 
 impl Reader {
-    /// The platform, for those who choose by it.
+    /// Returns the platform, as used to select importers.
     pub(super) fn platform(&self) -> &str {
         match self {
             Self::Plugin(plugin) => &plugin.info().platform,
@@ -32,7 +33,7 @@ impl Reader {
         }
     }
 
-    /// `name/x.y.z`.
+    /// Returns name and version, as `name/x.y.z`.
     pub(super) fn software(&self) -> String {
         match self {
             Self::Plugin(plugin) => format!("{}/{}", plugin.info().name, plugin.info().version),
@@ -41,29 +42,30 @@ impl Reader {
     }
 }
 
-/// An export in the source, and who reads it.
+/// An export in the source, with its reader.
 pub(super) struct Found {
     pub(super) reader: Reader,
     pub(super) format: String,
     pub(super) files: Vec<String>,
 }
 
-/// A claim of an importer.
+/// An importer's claim on files.
 struct Claim {
     found: Found,
     confidence: u8,
 }
 
-/// What a look at a source found.
+/// The result of detection on a source.
 pub(super) enum Detected {
-    /// An importer could not look at all files, because some do not read: without them it can.
+    /// An importer could not examine the files because some of them cannot be read; it can if those are removed.
     Broken(Vec<Fault>),
-    /// The exports; what went wrong with an importer; and files that do not read, which all could do without.
+    /// The exports, warnings about importers that failed, and unreadable files that no importer needed.
     Found(Vec<Found>, Vec<Warning>, Vec<Fault>),
 }
 
-/// Takes PAM documents for what they say they are, and asks the importers about the rest until all of it is claimed for sure;
-/// where two claim a file, the surer one gets it. `only`: nobody but the importers of these platforms; empty: all.
+/// Detects the exports in a source. PAM documents are recognised first. Then importers are asked about the remaining
+/// files until all of those are claimed with high confidence. If two importers claim a file, the one with the higher
+/// confidence gets it. `only` restricts detection to the importers of these platforms; if empty, all are asked.
 ///
 /// # Errors
 /// When the importers do not load.
@@ -72,7 +74,7 @@ pub(super) fn detect(
     bundle: &Bundle,
     only: &[String],
 ) -> Result<Detected, PluginsError> {
-    // What was met before is no matter here.
+    // Discard faults that were recorded before detection.
     drop(bundle.take_faults());
     let mut all = Vec::new();
     if wanted(only, pam::PLATFORM) {
@@ -107,11 +109,12 @@ fn wanted(only: &[String], platform: &str) -> bool {
     only.is_empty() || only.iter().any(|one| one == platform)
 }
 
-/// Claims, and the files that did not read and that the importers could do without; or the files without which one of them could
-/// look at the others.
+/// On success, the claims, and unreadable files that the importers did not need; otherwise the unreadable files that
+/// kept an importer from examining the others.
 type Asked = Result<(Vec<Claim>, Vec<Fault>), Vec<Fault>>;
 
-/// What the importers claim: those who are likely to are asked first, and the rest only if that leaves something.
+/// Collects the claims of the importers. Likely importers are asked first; the others are asked only if files remain
+/// unclaimed.
 fn claims(
     plugins: &Arc<Plugins>,
     bundle: &Bundle,
@@ -119,7 +122,7 @@ fn claims(
     notes: &mut Vec<Warning>,
 ) -> Result<Asked, PluginsError> {
     let names = likely::names(bundle);
-    // An importer that needs the file meets the same fault.
+    // An importer that needs the file runs into the same fault, and reports it.
     drop(bundle.take_faults());
     let wanted = (0..BUILT_IN.len()).filter(|at| wanted(only, BUILT_IN[*at].name));
     let (first, others): (Vec<usize>, Vec<usize>) =
@@ -129,7 +132,7 @@ fn claims(
         if places.is_empty() || (!claims.is_empty() && likely::settled(bundle, &claims)) {
             continue;
         }
-        // Where nobody waits for the importers any more, nobody waits for an answer either.
+        // The import was cancelled, so no caller needs the answer.
         let Some(plugins) = plugins.some_until(&places, &|| bundle.stopped())? else { break };
         match ask(&plugins, bundle, notes) {
             Ok((more, faults)) => {
@@ -172,7 +175,7 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> Asked {
     Ok((claims, spared))
 }
 
-/// Gives each file to the surest of those who claim it.
+/// Assigns each file to the claim with the highest confidence.
 fn shared_out(mut claims: Vec<Claim>) -> Vec<Found> {
     claims.sort_by_cached_key(|claim| (std::cmp::Reverse(claim.confidence), claim.found.reader.software()));
     let mut taken = BTreeSet::new();

@@ -1,7 +1,7 @@
-//! Changes that the person makes by hand: each is an act of words, kept as evidence, so that no import takes it back.
+//! Changes that the user makes by hand. Each is stored as evidence, so that no later import reverts it.
 //!
-//! What an act changes is written from what is shown, without a replay: its words are the latest, so they win
-//! (`what_is_shown_is_what_all_evidence_says`). Only an undo replays. Durable when a call returns.
+//! A change is applied to the records as they are shown, without replaying the evidence: it is the newest evidence, so
+//! it wins (`what_is_shown_is_what_all_evidence_says`). Only an undo replays. Durable when a call returns.
 
 mod act;
 mod draft;
@@ -32,118 +32,118 @@ pub use self::{
     status::{BULK_LIMIT, Bulk},
 };
 
-/// Stands as the platform of what the person says themselves.
+/// The platform of what the user states themselves.
 pub const PLATFORM: &str = "satchel";
-/// The reader, `name/x.y.z`.
+/// The name and version recorded as extractor, `name/x.y.z`.
 const SOFTWARE: &str = concat!("satchel/", env!("CARGO_PKG_VERSION"));
 
-/// Who calls, why, and under which name the call can be repeated.
+/// The caller, its reason, and the request id under which the call can be repeated.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// `owner`.
+    /// The actor, such as `owner`.
     pub actor: String,
-    /// For the history; may be empty.
+    /// The reason, for the history; may be empty.
     pub reason: String,
-    /// The same one gives the same answer.
+    /// The request id: a repeated request returns the same answer.
     pub request: Option<RequestKey>,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// The act, by which it can be undone; empty: nothing was changed.
+    /// The id of the change, with which it can be undone; empty if nothing was changed.
     pub act: String,
-    /// The memories that it speaks of; of very many the first.
+    /// The ids of the memories concerned; if there are very many, only the first.
     pub memories: Vec<String>,
-    /// The relations that it speaks of.
+    /// The ids of the relations concerned.
     pub relations: Vec<String>,
-    /// What was to be made was there already.
+    /// The memory or relation to create already existed.
     pub existed: bool,
-    /// How many memories it speaks of.
+    /// The number of memories concerned.
     pub matched: u64,
-    /// The revision that shows it.
+    /// The revision from which on the result is visible.
     pub revision: u64,
 }
 
-/// Why a change is not made.
+/// The reason why a change is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum HandError {
-    /// A field does not hold.
+    /// A field is not valid.
     #[error("{field} {problem}")]
     Invalid {
-        /// Its name.
+        /// The name of the field.
         field: String,
-        /// As a predicate.
+        /// The problem, as a predicate.
         problem: String,
     },
-    /// No memory that is shown has this id.
+    /// No visible memory has this id.
     #[error("there is no memory {0:?}")]
     NoMemory(String),
     /// The memory has no such version.
     #[error("memory {id:?} has no version {version}")]
     NoVersion {
-        /// Of the memory.
+        /// The id of the memory.
         id: String,
-        /// Which.
+        /// The version that was requested.
         version: u32,
     },
-    /// No relation that stands has this id.
+    /// No current relation has this id.
     #[error("there is no relation {0:?}")]
     NoRelation(String),
-    /// Nothing was changed under this name.
+    /// No change has this id.
     #[error("there is no change {0:?}")]
     NoChange(String),
-    /// Somebody changed the memory meanwhile.
+    /// The memory was changed since the caller read it.
     #[error("memory {id:?} was changed meanwhile; look at it again")]
     Changed {
-        /// Of the memory.
+        /// The id of the memory.
         id: String,
-        /// What it has now.
+        /// Its current etag.
         etag: String,
     },
-    /// PAM does not let the status go this way.
+    /// PAM does not allow this transition of the status.
     #[error("memory {id:?}: {arrow}")]
     Transition {
-        /// Of the memory.
+        /// The id of the memory.
         id: String,
-        /// Which way.
+        /// The transition.
         arrow: Arrow,
     },
-    /// The memory, or relation, is not in a state for it.
+    /// The memory, relation or change is not in a state that allows the operation.
     #[error("{problem}")]
     State {
-        /// Of the memory, relation or change.
+        /// The id of the memory, relation or change.
         id: String,
-        /// What is wrong, and what to do.
+        /// The problem, and what to do about it.
         problem: String,
     },
-    /// A bulk change would change another number of memories than its caller saw.
+    /// A bulk change would affect another number of memories than its caller expects.
     #[error("{matched} memories fit now, not {expected}; look at them again with a dry run")]
     Count {
-        /// Now.
+        /// The number of memories that match now.
         matched: u64,
-        /// As the caller says.
+        /// The number that the caller expects.
         expected: u64,
     },
-    /// Too many memories for one change.
+    /// Too many memories match for one change.
     #[error("more than {limit} memories fit; choose fewer, by type, tag or time")]
     TooMany {
-        /// How many may be.
+        /// The maximum number of memories.
         limit: usize,
     },
-    /// The same request id came with another request.
+    /// The request id was already used for a different request.
     #[error("request id {0:?} was used for another request; take a fresh one")]
     RequestReused(String),
-    /// The store refused.
+    /// The store returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The disk.
+    /// A temporary file could not be read or written.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[source] std::io::Error),
-    /// A bug.
+    /// A bug in Satchel.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable {
-        /// Which.
+        /// The value that cannot be encoded or read.
         what: &'static str,
     },
 }
@@ -188,21 +188,22 @@ impl From<SupersedeError> for HandError {
     }
 }
 
-/// What changes with every version of a memory, and stays while it stays: quoted, as HTTP has it.
+/// Returns the etag of a memory: it changes with every version and only then. It is quoted, as in HTTP.
 #[must_use]
 pub fn etag(record: &MemoryRecord) -> String {
     format!("\"{}-{}-{:x}\"", record.version, record.revision.get(), record.origin.at_micros)
 }
 
 impl Inner {
-    /// Makes one change: nobody writes between its look-ups and its commit. A call that was answered before gets that answer.
+    /// Makes one change under the commit lock, so that nobody else writes between its look-ups and its commit. A
+    /// request that was already answered returns the same answer.
     fn by_hand(
         &self,
         call: &Call,
         work: impl FnOnce(&mut Act<'_>) -> Result<(), HandError>,
     ) -> Result<Done, HandError> {
         let _pen = self.pen.take(&CancelToken::new());
-        // A disk that was full may have let a change end halfway without an end of the program.
+        // A full disk may have interrupted a change without ending the program.
         self.complete_by_hand()?;
         let now = self.clock.now_micros();
         if let Some(done) = request::answered(&self.store, call, now)? {
@@ -214,7 +215,7 @@ impl Inner {
     }
 }
 
-/// Refuses what PAM's rules do not let stand; what was odd before may stay so.
+/// Refuses a memory that violates PAM's rules. Violations that were there before the change are tolerated.
 fn check(before: Option<&Memory>, after: &Memory) -> Result<(), HandError> {
     use satchel_pam::{issue::Severity, validate};
     let known = before.map(|memory| validate::memory(memory, "memory")).unwrap_or_default();

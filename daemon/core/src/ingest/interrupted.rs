@@ -1,7 +1,8 @@
-//! Completes at the start what a stop of the program interrupted: undos of imports and their ways back, and changes by hand.
+//! Completes at the start what a stop of the program interrupted: undos and redos of imports, and changes by hand.
 //!
-//! What counts was decided by the first thing that an undo writes; what is shown follows from it, and is made to before anybody
-//! looks. A start is never refused for it: what cannot be completed is told in the log, and the same command completes it.
+//! The first write of an undo decides which imports count. What is shown follows from that, and is brought up to date
+//! before any client reads it. A failure does not prevent the start: it is logged, and the same command completes the
+//! work.
 
 use satchel_source::{CancelToken, chain};
 use satchel_store::Health;

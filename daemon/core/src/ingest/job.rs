@@ -38,29 +38,30 @@ pub(super) struct Task {
     pub(super) inner: Arc<Inner>,
     pub(super) id: Uuid,
     pub(super) request: ImportRequest,
-    /// What opens the source, if it is encrypted.
+    /// The keys that decrypt the source, if it is encrypted.
     pub(super) keys: Option<Keys>,
-    /// A watched folder brought it.
+    /// Set if a watched folder submitted the job.
     pub(super) watched: Option<WatchedImport>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
-    /// Since when the source does not answer.
+    /// Tracks for how long the source has not answered.
     pub(super) pulse: Pulse,
-    /// The source changed while it was read.
+    /// Whether the source changed while it was read.
     pub(super) changed: AtomicBool,
-    /// Whether it was ended for all others while its source did not answer. Held while an import is ended.
+    /// Whether the job was ended for its subscribers while its source did not answer. The lock is held while an import
+    /// is ended.
     pub(super) left: Mutex<bool>,
-    /// Who hears how it ended.
+    /// The callback for the end of the job.
     pub(super) on_end: Mutex<Option<OnEnd>>,
 }
 
 impl Task {
-    /// Runs the job to its end; whatever happens is told in the view.
+    /// Runs the job to its end; every outcome is reported in the view.
     pub(super) fn go(&self) {
         self.show(|view| view.phase = Phase::Looking);
         match self.import() {
             Ok(()) => {}
-            // Its readers were stopped, and that is all that they ran into.
+            // The cancellation stopped its readers, so this error has no other cause.
             Err(IngestError::Intake(_)) if self.cancel.cancelled() => self.cancelled(),
             Err(error) => self.fail(&error),
         }
@@ -80,12 +81,12 @@ impl Task {
             }
         };
         let source = source.telling(self.pulse.clone());
-        // A watched folder knows itself what waits; and who applies a document named it.
+        // A watched folder waits for downloads itself, and a user who applies a document has named it explicitly.
         let waits = self.watched.is_none() && self.request.apply.is_none();
         let source = if waits { source.leaving_downloads() } else { source };
         let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
         if self.cancel.cancelled() {
-            // What of it could not be opened may be whole.
+            // Parts that could not be opened because of the cancellation may be intact.
             self.cancelled();
             return Ok(());
         }
@@ -99,7 +100,7 @@ impl Task {
         }
         if found.is_empty() {
             if !apart && self.view.borrow().imports.is_empty() || !bundle.list().is_empty() {
-                // An importer that could not even look may have known the files.
+                // An importer that failed to examine the files might have recognised them.
                 let status = if notes.is_empty() { ImportStatus::Unrecognized } else { ImportStatus::Failed };
                 let reason = Some(leftover::reason(&bundle, &notes));
                 self.end(ImportRecord { status, reason, ..self.blank(&source.name) });
@@ -109,7 +110,8 @@ impl Task {
         self.import_all(&source, &bundle, found, notes)
     }
 
-    /// Imports what was found; where an export broke off because a part of it is damaged, then what is whole of it.
+    /// Imports the exports that were found. If an export stops at a damaged part, its intact files are detected and
+    /// imported again.
     fn import_all(
         &self,
         source: &Source,
@@ -133,13 +135,13 @@ impl Task {
             if remains.is_empty() || self.cancel.cancelled() {
                 return Ok(());
             }
-            // Each time there is at least one part less.
+            // Each round has at least one part less, so the loop ends.
             due = self.look(&mut bundle.subset(&remains))?.0;
         }
         Ok(())
     }
 
-    /// Only these platforms' importers; empty: any.
+    /// The platforms whose importers may be used; empty means all.
     fn platforms(&self) -> Vec<String> {
         match &self.watched {
             Some(watched) => watched.providers.clone(),
@@ -152,7 +154,8 @@ impl Task {
         self.request.path.file_name().map_or_else(|| "?".into(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// Imports one of the exports in the source; `whole` is the digest of a source that is one file, once it is known.
+    /// Imports one of the exports in the source. `whole` is the digest of a source that is a single file, once it is
+    /// known.
     fn import_one(
         &self,
         source: &Source,
@@ -173,7 +176,8 @@ impl Task {
             record.source_checksum = Some(digest.to_string());
         }
         let names = names(source, &found);
-        // What is applied is merged again: its base may have come since, or it may have been read by an older version.
+        // A document that is applied is always merged again: its base may have arrived since, or an older version may
+        // have read it.
         if !self.request.again
             && self.request.apply.is_none()
             && let Some(identity) = identity(&record, names)
@@ -184,7 +188,7 @@ impl Task {
             self.end(unchanged(record, &earlier));
             return Ok(Vec::new());
         }
-        // An import that a person undid is not repeated by a watched folder, even if the file was touched or renamed.
+        // A watched folder does not repeat an import that the user undid, even if the file was touched or renamed.
         if self.watched.is_some()
             && let (Some(bytes), Some(identity)) = (ledger::bytes(&record, names), identity(&record, names))
             && let Some(undone) = ledger::undone_before(&self.inner.store, [&bytes, &identity])?
@@ -197,8 +201,8 @@ impl Task {
         Ok(faults)
     }
 
-    /// Reads an export: `files` are the whole source, and what belongs to it. Answers the damaged parts that it broke off at, and the
-    /// digest of a source that is one file.
+    /// Reads an export. `files` are the whole source and the files that belong to the export. Returns the damaged parts
+    /// at which it stopped, and the digest of a source that is a single file.
     fn read(
         &self,
         found: &Found,
@@ -208,7 +212,7 @@ impl Task {
     ) -> Result<(Vec<Fault>, Option<String>), IngestError> {
         let bundle = files.0;
         let names = names(source, found);
-        // What the checksum met may not matter.
+        // Faults that hashing met may not concern the export.
         drop(bundle.take_faults());
         if !self.request.dry_run {
             ledger::put(&self.inner.store, &record, Durability::WithNextCommit)?;
@@ -264,7 +268,8 @@ impl Task {
         Ok((faults, of_the_whole(source, &record)))
     }
 
-    /// Records that these bytes were imported, whichever version of the importer read them: an undone import of them stays undone.
+    /// Records that these bytes were imported, independent of the importer's version, so that an undone import of them
+    /// stays undone.
     fn remember_bytes(&self, record: &ImportRecord, names: &[String]) -> Result<(), IngestError> {
         match ledger::bytes(record, names) {
             Some(bytes) => ledger::put_source(&self.inner.store, &bytes, record, Durability::WithNextCommit),
@@ -272,7 +277,7 @@ impl Task {
         }
     }
 
-    /// Reads its records, and derives what follows from all of them.
+    /// Reads the records of the export and derives memories from all evidence.
     fn read_all(
         &self,
         (source, found): (&Source, &Found),
@@ -291,7 +296,7 @@ impl Task {
             writer.remember_late(record)
         };
         let outcome = self.run(found, files, &mut writer, record, settle);
-        // What was left out is listed, however the import ended.
+        // Skips are stored however the import ended.
         let spilled = writer.spill_page(record);
         match outcome.and_then(|ended| spilled.map(|()| ended)) {
             Err(IngestError::Cancelled) => Ok(Ended::Cancelled),
@@ -299,7 +304,7 @@ impl Task {
         }
     }
 
-    /// Puts a document that was merged into the ledger of exports, so that others may build on it.
+    /// Adds a merged document to the ledger of exports, so that later documents can build on it.
     fn remember(&self, applied: Applied, record: &ImportRecord) -> Result<(), IngestError> {
         let store = &self.inner.store;
         let now = self.inner.clock.now_micros();
@@ -315,7 +320,7 @@ impl Task {
             trust::add(store, key, now)?;
         }
         let Some(document) = applied.record else { return Ok(()) };
-        // A stranger may have named the id of an export that was still to come.
+        // A stranger may have used the id of an export that did not exist yet.
         let stands = |known: &ExportRecord| !(merged && known.applied && known.signer != document.signer);
         if exported::find(store, &document.export_id)?.is_some_and(|known| stands(&known)) {
             return Ok(());
@@ -368,26 +373,27 @@ impl Task {
             reason: REASON.to_owned(),
             at_micros: record.started_at,
         };
-        // The digest may not be known yet: the receipt has it, and whoever shows a conversation takes it from there.
+        // The digest may not be known yet. The receipt gets it later, and readers of a conversation take it from
+        // there.
         let import = ImportMetadata { source_checksum: None, ..import_of(record) };
         let pen = (&self.inner.pen, self.cancel.clone(), self.inner.plugins.pace().clone());
         Writer::new(&self.inner.store, pen, origin, import, self.request.dry_run)
     }
 }
 
-/// The names of files that belong to the identity of an export; none for a single file, which may be renamed.
+/// Returns the file names that are part of the identity of an export; none for a single file, as that may be renamed.
 fn names<'a>(source: &Source, found: &'a Found) -> &'a [String] {
     let lone = !source.folder() && found.files == [source.name.as_str()];
     if lone { &[] } else { &found.files }
 }
 
-/// The name by which an import is found again; none while the digest of its source is not known.
+/// Returns the identity under which an import is found again; `None` while the digest of its source is unknown.
 fn identity(record: &ImportRecord, names: &[String]) -> Option<String> {
     let plugin = record.plugin.as_deref().unwrap_or_default();
     Some(ledger::identity(record.source_checksum.as_deref()?, plugin, names))
 }
 
-/// The digest of a source that is one file: all exports in it share it.
+/// Returns the digest of a source that is a single file; all exports in it share that digest.
 fn of_the_whole(source: &Source, record: &ImportRecord) -> Option<String> {
     record.source_checksum.clone().filter(|_| !source.folder())
 }

@@ -1,4 +1,4 @@
-//! Imports in the store's ledger: what was read, when, and how it ended.
+//! Imports in the store's ledger: their source, time and result.
 
 use satchel_pam::{record::Skip, time::Timestamp};
 use satchel_store::{Cursor, Durability, Ledger, LedgerEntry, LedgerWrite, Page, Store};
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::lineage::UndoRecord;
 
-/// Issues of one page: at most about 100 bytes each, so that a page stays under the store's 64 KiB.
+/// Issues per page. Each takes at most about 100 bytes, so a page stays below the store's limit of 64 KiB.
 pub(super) const ISSUES_PER_PAGE: usize = 100;
 
-/// In the ledger of sources: the sizes of all that was imported are noted.
+/// The id of the entry in the ledger of sources which says that the sizes of all imported sources are recorded.
 const SIZES: &str = "sizes";
 
-/// Writes an import as it stands.
+/// Writes the current state of an import.
 pub(super) fn put(store: &Store, record: &ImportRecord, durability: Durability) -> Result<(), IngestError> {
     let value = serde_json::to_vec(record).map_err(|_| IngestError::Unencodable { what: "a receipt" })?;
     let write = LedgerWrite::Entry {
@@ -29,7 +29,8 @@ pub(super) fn put(store: &Store, record: &ImportRecord, durability: Durability) 
     Ok(store.put_ledger(write, durability)?)
 }
 
-/// Remembers that these bytes were imported, so that they need not be parsed again; under another name, that they were tried.
+/// Records that these bytes were imported, so that they need not be parsed again; or, under the id from `bytes`, that
+/// an import of them was attempted.
 pub(super) fn put_source(
     store: &Store,
     identity: &str,
@@ -46,12 +47,12 @@ pub(super) fn put_source(
     Ok(store.put_ledger(write, durability)?)
 }
 
-/// Whether an export of so many bytes may have been imported: if none was, no digest has to tell that.
+/// Returns whether an export of this size may have been imported; if not, there is no need to compute its digest first.
 pub(super) fn size_known(store: &Store, bytes: u64, dry_run: bool) -> Result<bool, IngestError> {
     if store.ledger_get(Ledger::Source, SIZES)?.is_some() {
         return Ok(store.ledger_get(Ledger::Source, &size_id(bytes))?.is_some());
     }
-    // The imports of a program that kept no sizes.
+    // Imports made by a version that recorded no sizes are added now.
     let (mut known, mut after) = (false, None);
     loop {
         let page = list(store, after.as_ref(), 100)?;
@@ -77,19 +78,20 @@ fn size_id(bytes: u64) -> String {
 }
 
 fn put_note(store: &Store, id: String, at_micros: i64, durability: Durability) -> Result<(), IngestError> {
-    // An entry without a byte would take it away.
+    // An entry with an empty value would delete the note.
     let write = LedgerWrite::Entry { ledger: Ledger::Source, id, at_micros, value: b"1".to_vec() };
     Ok(store.put_ledger(write, durability)?)
 }
 
-/// The import that read these bytes, if one did and ended well.
+/// Returns the import recorded under this identity, if there is one. Under an id from `identity`, only imports that ended
+/// well are recorded.
 pub(super) fn earlier(store: &Store, identity: &str) -> Result<Option<ImportRecord>, IngestError> {
     let Some(entry) = store.ledger_get(Ledger::Source, identity)? else { return Ok(None) };
     let id = String::from_utf8_lossy(&entry.value).into_owned();
     get(store, &id)
 }
 
-/// The last import under the first of these names that is known, if it was undone.
+/// Returns the last import under the first of these identities that is known, if it was undone.
 pub(super) fn undone_before(store: &Store, names: [&str; 2]) -> Result<Option<ImportRecord>, IngestError> {
     for name in names {
         if let Some(last) = earlier(store, name)? {
@@ -99,12 +101,12 @@ pub(super) fn undone_before(store: &Store, names: [&str; 2]) -> Result<Option<Im
     Ok(None)
 }
 
-/// One import.
+/// Returns one import.
 pub(super) fn get(store: &Store, id: &str) -> Result<Option<ImportRecord>, IngestError> {
     store.ledger_get(Ledger::Import, id)?.map(|entry| read(store, &entry)).transpose()
 }
 
-/// Imports, newest first.
+/// Returns a page of imports, newest first.
 pub(super) fn list(
     store: &Store,
     after: Option<&Cursor>,
@@ -115,7 +117,7 @@ pub(super) fn list(
     Ok(Page { items, next: page.next })
 }
 
-/// An import as it stands; one that was undone says so.
+/// Decodes an import, with its status updated if it was undone.
 fn read(store: &Store, entry: &LedgerEntry) -> Result<ImportRecord, IngestError> {
     let mut record: ImportRecord = serde_json::from_slice(&entry.value)
         .map_err(|_| IngestError::Unencodable { what: "a stored receipt" })?;
@@ -128,7 +130,8 @@ fn read(store: &Store, entry: &LedgerEntry) -> Result<ImportRecord, IngestError>
     Ok(record)
 }
 
-/// What to say of an import that was undone, or is about to be; none: it counts as before.
+/// Returns the reason to show for an import that was undone or whose undo or redo has not ended; `None` if it counts as
+/// before.
 fn undone(note: &UndoRecord, id: &str) -> Option<String> {
     let at = Timestamp::saturating(note.at);
     let completed = note.completed_at.map(|at| {
@@ -150,7 +153,7 @@ fn undone(note: &UndoRecord, id: &str) -> Option<String> {
     }
 }
 
-/// Writes one page of issues that a receipt has no room for.
+/// Writes one page of issues for which the receipt has no room.
 pub(super) fn put_issues(
     store: &Store,
     import: Option<Uuid>,
@@ -173,7 +176,8 @@ pub(super) fn issues(store: &Store, import: &str, page: u32) -> Result<Vec<Skip>
     }
 }
 
-/// Who an import is: the source's bytes, the files of the export in it, and the importer's version.
+/// Returns the identity of an import: a digest of the source's bytes, the names of its files, and the importer's
+/// version.
 pub(super) fn identity(checksum: &str, plugin: &str, files: &[String]) -> String {
     let mut hasher = Sha256::new();
     for part in [checksum, plugin].into_iter().chain(files.iter().map(String::as_str)) {
@@ -184,14 +188,15 @@ pub(super) fn identity(checksum: &str, plugin: &str, files: &[String]) -> String
     satchel_pam::hash::Sha256Digest::from_bytes(digest).to_string()
 }
 
-/// The source's bytes, the files of the export in it, and the platform: the last import of these, whichever version of the importer
-/// read them and however it ended; none while the digest is not known.
+/// Returns the identity of the bytes: a digest of the source's bytes, the names of the export's files, and the
+/// platform. Under it the ledger has the last import of these bytes, whatever the version of the importer and the
+/// result. `None` while the source's digest is unknown.
 pub(super) fn bytes(record: &ImportRecord, files: &[String]) -> Option<String> {
     let checksum = record.source_checksum.as_deref()?;
     Some(identity(checksum, record.provider.as_deref().unwrap_or_default(), files))
 }
 
-/// Marks imports that a stopped program left behind.
+/// Marks imports that were still running when the program stopped as failed.
 pub(super) fn close_interrupted(store: &Store, now: i64) -> Result<usize, IngestError> {
     let mut closed = 0;
     let mut after = None;

@@ -1,16 +1,16 @@
-//! Names what no importer knows, with what was seen of it, so that nothing is left out in silence.
+//! Describes files that no importer recognises, so that nothing is ignored silently.
 
 use std::{collections::BTreeMap, ffi::OsStr, io::Read as _, path::Path};
 
 use satchel_pam::record::Warning;
 use satchel_source::{Bundle, Files as _, Glimpse, HEAD_BYTES, IntakeError, Limits, Source};
 
-/// Names that a message lists before it says how many more there are.
+/// Names that a message lists before it only counts the others.
 const NAMED: usize = 8;
-/// Files that are looked at; a folder may hold a hundred thousand photos.
+/// Maximum number of files that are examined; a folder may hold a hundred thousand photos.
 const LOOKED_AT: usize = 2_000;
 
-/// What a file or folder in `root` seems to be, by its first bytes or those of the files in it.
+/// Describes what a file or folder in `root` appears to be, from the first bytes of the file or of the files in it.
 ///
 /// # Errors
 /// When it cannot be opened.
@@ -27,7 +27,8 @@ pub fn seems(root: &Path, name: &OsStr, limits: &Limits) -> Result<String, Intak
     })
 }
 
-/// What the files that `claimed` leaves are, a warning for each kind; and what could not be read at all.
+/// Returns a warning for each kind of file that is not `claimed`, and one for each file or archive that could not be
+/// read.
 pub(super) fn warnings(bundle: &Bundle, claimed: impl Fn(&str) -> bool) -> Vec<Warning> {
     let kinds = kinds(bundle, claimed).into_iter().map(|(kind, names)| Warning {
         locator: "files".into(),
@@ -40,7 +41,7 @@ pub(super) fn warnings(bundle: &Bundle, claimed: impl Fn(&str) -> bool) -> Vec<W
     kinds.chain(unread).collect()
 }
 
-/// Why nothing in `bundle` was recognised: what there is instead.
+/// Returns the reason why nothing in `bundle` was recognised, with a description of what it holds.
 pub(super) fn reason(bundle: &Bundle, notes: &[Warning]) -> String {
     let kinds = kinds(bundle, |_| false);
     let mut reason = if kinds.is_empty() {
@@ -59,7 +60,7 @@ pub(super) fn reason(bundle: &Bundle, notes: &[Warning]) -> String {
     reason
 }
 
-/// The names of the files that `claimed` leaves, by what they seem to be; none: not looked at.
+/// Groups the names of files that are not `claimed` by what they appear to be; `None` if not examined or not readable.
 fn kinds(bundle: &Bundle, claimed: impl Fn(&str) -> bool) -> BTreeMap<Option<Glimpse>, Vec<&str>> {
     let mut kinds: BTreeMap<Option<Glimpse>, Vec<&str>> = BTreeMap::new();
     let rest = bundle.list().iter().map(|entry| entry.path.as_str()).filter(|path| !claimed(path));
@@ -77,7 +78,7 @@ fn look(bundle: &Bundle, path: &str) -> Option<Glimpse> {
     Some(Glimpse::of(&head))
 }
 
-/// The first names, and what they are.
+/// Formats the first names, with their kind.
 fn shown(kind: Option<&Glimpse>, names: &[&str]) -> String {
     let mut list = names.iter().take(NAMED).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     if names.len() > NAMED {

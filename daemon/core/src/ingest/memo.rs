@@ -1,7 +1,7 @@
-//! What is remembered of the pieces of a source, so that a newer export costs what is new in it.
+//! The cache of pieces of a source, so that importing a newer export costs only as much as what is new in it.
 //!
-//! **Invariant:** an import that recalls pieces ends in the state and with the receipt of one that reads them all
-//! (`newer_exports` in `tests/`).
+//! **Invariant:** an import that uses cached pieces ends in the same state and with the same receipt as one that reads
+//! all of them (`newer_exports` in `tests/`).
 
 use std::sync::Arc;
 
@@ -12,35 +12,35 @@ use uuid::Uuid;
 
 use crate::lineage::{self, Key, LineageError, Undone};
 
-/// Bytes of the length of a note.
+/// Bytes of the length prefix of a note.
 const LENGTH: usize = 4;
 
-/// What came of a piece.
+/// The result of reading a piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Account {
-    /// The import that read it; it stands before the text, so that a look-up need not read that.
+    /// The import that read the piece. It is stored before the JSON, so that a look-up need not parse that.
     #[serde(skip)]
     pub(super) import: Uuid,
-    /// What it said of conversations, one key for each.
+    /// The lineage keys of its conversations, one for each.
     #[serde(with = "hex_keys")]
     pub(super) said: Vec<Key>,
-    /// Messages in them.
+    /// The number of messages in them.
     pub(super) messages: u64,
-    /// Attachments whose bytes were stored.
+    /// The number of attachments whose bytes were stored.
     #[serde(default, skip_serializing_if = "is_none")]
     pub(super) attachments: u64,
-    /// Its evidence.
+    /// The keys of its evidence.
     #[serde(default, with = "hex_keys", skip_serializing_if = "Vec::is_empty")]
     pub(super) evidence: Vec<Key>,
-    /// Memories that the evidence speaks of.
+    /// The ids of the memories that the evidence concerns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) memories: Vec<String>,
-    /// Its newest time, microseconds since the Unix epoch.
+    /// Its newest time, in microseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) newest: Option<i64>,
 }
 
-/// Keys as one text of hex digits.
+/// Serialises keys as one string of hex digits.
 mod hex_keys {
     use std::fmt::Write as _;
 
@@ -81,7 +81,7 @@ impl Account {
     }
 }
 
-/// A piece to be remembered.
+/// A piece to be cached.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) digest: [u8; 32],
@@ -90,7 +90,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What is stored of it: the note with its length before it, then the account with its import before it.
+    /// Returns the stored form: the length of the note, the note, the id of the import, and the account as JSON.
     pub(super) fn value(&self) -> serde_json::Result<Vec<u8>> {
         let length = u32::try_from(self.note.len()).unwrap_or(u32::MAX).to_be_bytes();
         let account = serde_json::to_vec(&self.account)?;
@@ -99,15 +99,16 @@ impl Known {
     }
 }
 
-/// What stores the [`Known::value`] of the piece with this digest.
+/// Returns the change that stores the [`Known::value`] of the piece with this digest.
 pub(super) fn change(digest: [u8; 32], value: Vec<u8>) -> Change {
     Change::Ledger(LedgerWrite::Piece { digest, value })
 }
 
-/// The pieces that a store knows. What an import read that was undone since has to be read again.
+/// Returns the cache of a store. Pieces read by an import that was undone since are not returned, so they are read
+/// again.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// When the ledger cannot be read.
 pub(super) fn of(store: Store) -> Result<Arc<dyn Memo>, LineageError> {
     let undone = lineage::undone(&store)?;
     Ok(Arc::new(Stored { store, undone }))
@@ -121,7 +122,7 @@ struct Stored {
 impl Memo for Stored {
     fn recall(&self, digest: &[u8; 32]) -> Option<Remembered> {
         let value = self.store.piece(digest).unwrap_or_else(|error| {
-            // What cannot be recalled is read.
+            // A piece that cannot be looked up is read again.
             tracing::warn!(error = satchel_source::chain(&error), "a known piece cannot be looked up");
             None
         });
@@ -129,7 +130,7 @@ impl Memo for Stored {
     }
 }
 
-/// The import that read a piece, and what is remembered of it.
+/// Splits a stored value into the import that read the piece, and what is cached of it.
 fn split(value: &[u8]) -> Option<(Uuid, Remembered)> {
     let (length, rest) = value.split_at_checked(LENGTH)?;
     let length = usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()?;

@@ -1,4 +1,4 @@
-//! Brings the store's memories in line with what follows from all evidence in it.
+//! Updates the store's memories to match what follows from all evidence in it.
 
 mod batches;
 mod evidence;
@@ -30,11 +30,12 @@ pub(super) use evidence::document_report;
 use evidence::{Evidence, Shown, edge_report, witness_report};
 use settling::{Joined, Settling};
 
-/// So many pieces of evidence are stored in the order of their keys: to unpack each by itself costs less than to write leaves of the
-/// database again and again.
+/// From this number of pieces on, evidence is stored in the order of its keys: unpacking each piece separately costs
+/// less than writing the same leaves of the database again and again.
 const MANY: usize = 16_000;
 
-/// Derives memories anew and commits what differs. Counts those that the import speaks of, and those that it changed.
+/// Derives memories from all evidence and commits the differences. Counts the memories that the import mentions and
+/// those it changed.
 pub(super) fn settle(
     store: &Store,
     writer: &mut Writer<'_>,
@@ -68,7 +69,7 @@ pub(super) fn settle(
     }
     let touched = std::mem::take(&mut writer.touched);
     let mut settling = Settling::new(store, Batches::of(&record.id, marked), touched, ruled);
-    // First whose it is, so that none is ever nobody's.
+    // The lineage is stored first, so that there is never evidence without an import.
     let again = std::mem::take(&mut writer.again).into_iter();
     settling.say(reports.keys().chain(own.keys()).copied().chain(again), writer, record)?;
     own.into_iter().try_for_each(|(key, json)| settling.store(key, &json, writer, record))?;
@@ -89,27 +90,27 @@ pub(super) fn settle(
     settling.end(all, writer, record)
 }
 
-/// What says that conversations which memories name may be others now: the import `by` derives memories anew, and if it dies
-/// before that, the next one does.
+/// Returns the change that sets the mark: conversations which memories refer to may have changed. The import `by`
+/// derives memories again; if it dies before that, the next import does.
 pub(super) fn unsettled(by: &str) -> Change {
     known::mark(by)
 }
 
-/// What an import says of more than one memory, and vectors.
+/// Records of an import that involve more than one memory, and vectors.
 struct Joins {
-    /// Relations that a run names.
+    /// Relations that a run named by item keys.
     edges: Vec<Edge>,
     /// Relations of documents.
     drawn: Vec<Relation>,
-    /// Relations that were withdrawn where the document comes from, and when.
+    /// Relations that were withdrawn at the origin of the document, with the time in microseconds.
     withdrawn: Vec<(String, i64)>,
-    /// Vectors that a run names.
+    /// Vectors that a run named by item keys.
     named: Vec<Embedding>,
     /// Vectors of documents.
     told: Vec<ToldVector>,
-    /// What documents say of vectors otherwise.
+    /// Other statements of documents on vectors.
     said: Told,
-    /// Whose documents they are.
+    /// The stranger whose documents they are: a key, or the marker for unsigned documents.
     stranger: Option<String>,
 }
 
@@ -132,7 +133,7 @@ impl Joins {
         Self { edges, drawn, withdrawn, named, told, said, stranger }
     }
 
-    /// Takes all evidence apart. What relations join, and what has a vector, must be known whether or not it is there.
+    /// Partitions all evidence. Memories with relations or vectors must be known, whether or not they are in the store.
     fn sift<'a>(
         &self,
         store: &'a Store,
@@ -152,7 +153,7 @@ impl Joins {
         Ok(sifter)
     }
 
-    /// What follows from `evidence` where memories hang together, and from the vectors.
+    /// Derives the connected memories from `evidence`, and the vectors.
     fn follow(
         self,
         store: &Store,
@@ -174,8 +175,8 @@ impl Joins {
     }
 }
 
-/// The evidence of the import, encoded, with what it names by keys named by ids. Documents whose ids the store would not take
-/// are left out.
+/// Returns the encoded evidence of the import, with item keys replaced by ids. Documents whose ids the store would not
+/// accept are left out.
 fn reports(
     store: &Store,
     writer: &mut Writer<'_>,
@@ -192,7 +193,8 @@ fn reports(
     Ok(reports)
 }
 
-/// Leaves out the documents whose ids the store would not take, and those of a stranger on memories that another stranger brought.
+/// Leaves out documents whose ids the store would not accept, and a stranger's documents on memories that another
+/// stranger brought.
 fn refuse_documents(
     store: &Store,
     writer: &mut Writer<'_>,
@@ -216,7 +218,7 @@ fn refuse_documents(
     Ok(())
 }
 
-/// Whether a document is left out; the receipt says why.
+/// Returns whether a document is left out; the receipt says why.
 fn refuses(
     store: &Store,
     Document { memory, stranger, .. }: Document,
@@ -239,7 +241,8 @@ fn refuses(
     }
 }
 
-/// Whether what is shown of a memory is another stranger's word; notes it if this one says something else.
+/// Returns whether the visible version of a memory comes from another stranger; counts it in the receipt if this
+/// document differs.
 fn anothers(
     store: &Store,
     memory: &Memory,

@@ -1,4 +1,4 @@
-//! Gives the records of an importer their ids, times and encoded bodies. Pure but for attachments, which it stores.
+//! Gives the records of an importer their ids, times and encoded bodies. Pure, except that it stores attachments.
 
 use satchel_merge::{
     body::Body,
@@ -13,15 +13,15 @@ use satchel_pam::{
     record::{AttachmentRecord, ConversationRecord, Evidence, MessageRecord},
 };
 
-/// Stands for the conversation in the ids of rows that belong to none.
+/// Takes the place of the conversation in the ids of rows that belong to no conversation.
 const ROWS: &str = "rows";
 
-/// Who reads the export.
+/// The reader of an export.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    /// PAM platform.
+    /// The PAM platform.
     pub platform: String,
-    /// The plugin, `name/x.y.z`.
+    /// The plugin, as `name/x.y.z`.
     pub extractor: String,
 }
 
@@ -30,31 +30,32 @@ pub(super) struct Conversation {
     pub id: String,
     /// PAM `provider.name`.
     pub platform: String,
-    /// How it was read by whoever wrote the document that it comes from; none: by this import.
+    /// The import metadata of the document that it comes from; `None` if this import read it.
     pub import: Option<ImportMetadata>,
-    /// Its ids are another's, so the store is asked whether it takes them.
+    /// Its ids come from a document, so the store is asked whether it accepts them.
     pub foreign: bool,
-    /// The stranger whose document it is of: a key, or that nobody signed.
+    /// The stranger whose document it comes from: a key, or the marker for unsigned documents.
     pub stranger: Option<String>,
     pub report: Report,
     pub nodes: Vec<ReportedNode>,
-    /// Bytes that it holds in memory, roughly.
+    /// Approximate size in memory, in bytes.
     pub weight: usize,
 }
 
-/// What the run knows of a conversation that evidence names by its key.
+/// How to resolve the conversation key of a piece of evidence.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     /// The key is the provider's.
     Provider,
     /// The key is the importer's.
     Natural,
-    /// It was grouped from rows: its id, as this export groups them, and the message that names it.
+    /// The conversation was grouped from rows: its id in the grouping of this export, and the message that gives it its
+    /// id.
     Rows { conversation: String, first: String },
 }
 
 impl Place {
-    /// Of a conversation that was read.
+    /// Returns the place of a conversation that was read.
     pub(super) fn of(conversation: &Conversation) -> Self {
         let Conversation { id, report, nodes, .. } = conversation;
         if groups::grouped(report.provider_conversation_id.as_deref(), report.raw_metadata.as_ref()) {
@@ -65,21 +66,23 @@ impl Place {
     }
 }
 
-/// Stores the bytes of an attachment: the PAM `ref` under which they are found, and their length.
+/// Stores the bytes of an attachment; returns the attachment with the PAM `ref` under which they are found, and their
+/// length.
 pub(super) type Keep<'a> = dyn FnMut(AttachmentRecord) -> satchel_pam::conversation::Attachment + 'a;
 
 impl Reader {
-    /// The id of a conversation; one without a provider's id is told apart by account.
+    /// Returns the id of a conversation; if it has no id of the provider's, the id also depends on the account.
     pub(super) fn conversation_id(&self, key: &str, natural: bool, account: Option<&str>) -> uuid::Uuid {
         ids::conversation_id(&self.platform, account.filter(|_| natural), key)
     }
 
-    /// In what the ids of its messages are made: the conversation's id, or that of all rows that an importer grouped; whether it did.
+    /// Returns the namespace of the message ids: the conversation's id, or a common one for all rows that an importer
+    /// grouped. The flag says whether it is grouped.
     pub(super) fn home(&self, record: &ConversationRecord) -> (uuid::Uuid, bool) {
         let natural = record.provider_conversation_id.is_none();
         let grouped =
             groups::grouped(record.provider_conversation_id.as_deref(), record.raw_metadata.as_ref());
-        // Rows that an importer grouped are known by themselves: another export may group them otherwise.
+        // Rows that an importer grouped are identified by themselves: another export may group them differently.
         let key = if grouped { ROWS } else { record.id.as_str() };
         (self.conversation_id(key, natural, record.account.as_deref()), grouped)
     }
@@ -134,7 +137,7 @@ impl Reader {
         })
     }
 
-    /// Normalises a piece of evidence; `newest` is the time of one that has none.
+    /// Normalises a piece of evidence; `newest` is the time of evidence that has none.
     pub(super) fn evidence(&self, record: Evidence, newest: i64, place: &Place) -> Witness {
         let account = record.account;
         let (key, natural) = match place {
@@ -166,7 +169,7 @@ impl Reader {
     }
 }
 
-/// Bytes that nodes hold in memory until they are stored, roughly.
+/// Returns the approximate number of bytes that nodes occupy in memory until they are stored.
 pub(super) fn weight(nodes: &[ReportedNode]) -> usize {
     nodes.iter().map(|node| node.bytes.len() * 2 + 256).sum()
 }

@@ -1,8 +1,10 @@
-//! Reads PAM documents of any producer into the store: ids stay, records that are broken are left out and named.
+//! Reads PAM documents of any producer into the store: ids are preserved, and invalid records are left out and
+//! reported.
 //!
-//! **Bounds.** Memory stores and embeddings are read entry by entry, and a conversation, of [`LONGEST_CONVERSATION`] bytes at most, is
-//! held as a whole. Conversations are committed in batches as they come. Memories wait for the end, packed and mostly on the disk, as
-//! what is shown follows from all of them; embeddings follow in batches of their own.
+//! **Bounds.** Memory stores and embeddings are read entry by entry. A conversation, of at most
+//! [`LONGEST_CONVERSATION`] bytes, is held in memory as a whole. Conversations are committed in batches as they are
+//! read. Memories are held back until the end, packed and mostly on disk, as the result depends on all of them.
+//! Embeddings follow in batches of their own.
 
 mod conversation;
 mod index;
@@ -50,37 +52,39 @@ use super::{
 };
 use crate::lineage::Purged;
 
-/// What stands for a platform, where people choose by it.
+/// The name by which users select this format as a platform.
 pub(super) const PLATFORM: &str = "pam";
 /// The format, as a receipt names it.
 pub(super) const FORMAT: &str = "pam-importer/1.0";
-/// The reader, `name/x.y.z`.
+/// The reader, as `name/x.y.z`.
 pub(super) const SOFTWARE: &str = concat!("satchel-pam/", env!("CARGO_PKG_VERSION"));
 
-/// Hears of bytes done, bytes in all, and the receipt as it stands.
+/// Called with the bytes done, the total bytes, and the current receipt.
 pub(super) type Progress<'a> = dyn Fn(u64, u64, &ImportRecord) + 'a;
 
-/// What is read, and how.
+/// The documents to read, and the options.
 pub(super) struct Run<'a> {
     pub(super) store: &'a Store,
-    /// The whole source: attachments may lie beside the documents.
+    /// The whole source, as attachments may be next to the documents.
     pub(super) bundle: &'a Bundle,
     pub(super) files: &'a PamFiles,
     pub(super) cancel: &'a CancelToken,
     pub(super) dry_run: bool,
-    /// What a person lets pass who applies it; none: it is imported, whosever it is.
+    /// The checks that the user waives when they apply the documents; `None` if they are only imported, whoever owns
+    /// them.
     pub(super) apply: Option<&'a Apply>,
-    /// A watched folder brought it, which never merges anything.
+    /// A watched folder submitted the documents; such an import never merges.
     pub(super) watched: bool,
-    /// Whose documents are merged.
+    /// The keys whose documents are merged.
     pub(super) keys: KnownKeys,
 }
 
 impl Run<'_> {
-    /// Reads all but the embeddings, which are for [`Run::vectors`] when what was read is stored; `record` is kept up to date.
+    /// Reads everything except embeddings, which [`Run::vectors`] reads once the other records are stored. `record` is
+    /// kept up to date.
     ///
     /// # Errors
-    /// When the store refuses a write; how the documents fared is the second part of the answer.
+    /// When the store refuses a write. How reading the documents ended is the second part of the result.
     pub(super) fn go(
         &self,
         writer: &mut Writer<'_>,
@@ -90,45 +94,45 @@ impl Run<'_> {
         let mut reading = Reading::new(self, writer, record, progress, Later::default())?;
         let ended = reading.all();
         let Reading { tail, taken, exported, done, .. } = reading;
-        // Only embeddings name records once more, and settling needs the memory.
+        // Only embeddings refer to these records again, and deriving memories needs the space.
         let taken = if self.files.embeddings.is_empty() { Taken::default() } else { taken };
         let later = Later { taken, exported, stranger: tail.stranger.clone(), done };
         if let Ok(_) | Err(IngestError::Cancelled) = &ended {
-            // What was counted is stored, also of what was cancelled.
+            // Records that were counted are committed, even if the import was cancelled.
             writer.flush(record)?;
         }
         Ok((tail, ended?, later))
     }
 }
 
-/// A run on its way.
+/// A run in progress.
 struct Reading<'r, 'a, 'w> {
-    /// What must not come again.
+    /// Erased records that must not be stored again.
     purged: Purged,
     run: &'r Run<'r>,
     writer: &'a mut Writer<'w>,
     record: &'a mut ImportRecord,
     progress: &'a Progress<'a>,
     tail: Tail,
-    /// Bytes read.
+    /// Bytes of the documents that were read to their end.
     done: u64,
-    /// Bytes read of a document that is not read to its end.
+    /// Bytes read of the current document.
     read: Arc<AtomicU64>,
     taken: Taken,
     /// Ids of the conversations that were read.
     conversations: BTreeSet<String>,
-    /// Files that gave a conversation.
+    /// Files from which a conversation was read.
     given: BTreeSet<String>,
-    /// By conversation that memories of the documents name: when the first of them was made.
+    /// For each conversation that memories refer to, the creation time of the earliest of these memories.
     named: BTreeMap<String, Timestamp>,
-    /// When the document that is read was exported.
+    /// The export date of the current document.
     exported: Option<Exported>,
-    /// Conversations that were taken back where the export was made, by the document that says so.
+    /// Conversations that were undone at the origin of the export, with the name of the document that says so.
     undone: Vec<(String, String)>,
 }
 
 impl<'r, 'a, 'w> Reading<'r, 'a, 'w> {
-    /// Begins, or goes on after `before`.
+    /// Starts a run, or continues after `before`.
     fn new(
         run: &'r Run<'r>,
         writer: &'a mut Writer<'w>,
@@ -188,7 +192,7 @@ impl Reading<'_, '_, '_> {
         Ok(ended)
     }
 
-    /// Notes by what right the documents are taken.
+    /// Records the standing under which the documents are read.
     fn take_as(&mut self, right: &Right) {
         self.tail.stranger = right.stranger();
         self.record.standing = Some(right.standing);
@@ -196,9 +200,9 @@ impl Reading<'_, '_, '_> {
         self.record.partly_signed = right.signer.is_some() && right.open;
     }
 
-    /// Tells of the conversations that were taken back there and are shown here. They stay: what is shown follows from all that
-    /// imports said, and a document takes back what no import said. Those whose messages the documents have in another conversation
-    /// have become part of that by now.
+    /// Warns about conversations that were undone at the origin and are visible here. They stay: what is shown follows
+    /// from what imports brought, and a document cannot withdraw what no import brought. Conversations whose messages
+    /// the documents have in another conversation are part of that one by now, so they cause no warning.
     fn kept(&mut self) -> Result<(), IngestError> {
         if self.undone.is_empty() {
             return Ok(());
@@ -213,7 +217,7 @@ impl Reading<'_, '_, '_> {
         Ok(())
     }
 
-    /// Shows how far the import is.
+    /// Reports the progress of the import.
     fn show_progress(&self) {
         // A memory store is read twice.
         let done = self.done + self.read.load(Ordering::Relaxed) / 2;
@@ -228,8 +232,8 @@ impl Reading<'_, '_, '_> {
         self.record.warn(Warning { locator, message });
     }
 
-    /// Tells of everything that is wrong with a text, but for the entries at the paths `left_out`, whose skips say it; `broken`: it
-    /// breaks off, which is told by itself.
+    /// Adds a warning for each issue of a text, except for the entries at the paths `left_out`, which are reported as
+    /// skips. `broken`: the text is truncated, which is reported separately.
     fn tell(&mut self, name: &str, issues: &[Issue], left_out: &BTreeSet<String>, broken: bool) {
         for issue in issues {
             let end = issue.path.find(']').map_or(0, |end| end + 1);
@@ -240,7 +244,7 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    /// Tells where a text breaks off.
+    /// Reports where a text is truncated.
     fn broken(&mut self, name: &str, problem: Option<&JsonError>) -> Result<(), IngestError> {
         let Some(problem) = problem else { return Ok(()) };
         let reason = format!("{}; what stands whole before it is imported", problem.problem);
@@ -248,7 +252,7 @@ impl Reading<'_, '_, '_> {
     }
 }
 
-/// Why a document cannot be read at all.
+/// Returns the reason why a document cannot be read at all.
 fn refusal(name: &str, issues: &[Issue]) -> String {
     const SAID: usize = 3;
     let said: Vec<String> =
@@ -256,7 +260,7 @@ fn refusal(name: &str, issues: &[Issue]) -> String {
     format!("{name:?} cannot be read as a PAM document: {}", said.join("; "))
 }
 
-/// The file that a reference of a document means: relative to the bundle, or to the document itself.
+/// Resolves a file reference of a document, relative to the bundle or to the document itself.
 fn referred<'b>(run: &'b Run<'_>, document: &str, reference: &str) -> Option<&'b str> {
     let find = |name: String| {
         let entries = run.bundle.list();

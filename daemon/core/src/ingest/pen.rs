@@ -1,5 +1,5 @@
-//! Who writes: to look something up and commit what follows from it takes the pen. Whoever asks first gets it first, and who
-//! waits can be told to wait no longer.
+//! The commit lock: it is held from a look-up until the commit of what follows from it. It is granted in the order of
+//! requests, and waiting can be cancelled.
 
 use std::{
     collections::VecDeque,
@@ -9,13 +9,14 @@ use std::{
 
 use satchel_source::CancelToken;
 
-/// Between two looks whether somebody who waits is still wanted: a part of the second within which a cancel takes effect.
+/// Interval at which a waiting thread checks for cancellation: a fraction of the second within which a cancel takes
+/// effect.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
-/// One pen, for one at a time.
+/// The commit lock; one holder at a time.
 #[derive(Debug, Default)]
 pub(super) struct Pen {
-    /// Guards who has it and who waits for it.
+    /// Guards the holder and the queue of waiting threads.
     line: Mutex<Line>,
     moved: Condvar,
 }
@@ -23,17 +24,17 @@ pub(super) struct Pen {
 #[derive(Debug, Default)]
 struct Line {
     taken: bool,
-    /// The number of the next that comes.
+    /// The number of the next thread that joins the queue.
     next: u64,
     waiting: VecDeque<u64>,
 }
 
-/// The pen, until this is dropped.
+/// A guard for the commit lock; dropping it releases the lock.
 #[derive(Debug)]
 pub(super) struct Held<'a>(&'a Pen);
 
 impl Pen {
-    /// Waits for the pen behind all that came before; none if `cancel` is raised first.
+    /// Waits for the lock behind all earlier requests; `None` if `cancel` is raised first.
     pub(super) fn take(&self, cancel: &CancelToken) -> Option<Held<'_>> {
         let mut line = self.line();
         let number = line.next;
@@ -43,7 +44,7 @@ impl Pen {
             if cancel.cancelled() {
                 line.waiting.retain(|one| *one != number);
                 drop(line);
-                // It may have been the first, and the next does not know.
+                // The cancelled thread may have been the first in the queue; the next one has to be woken.
                 self.moved.notify_all();
                 return None;
             }
@@ -73,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits until so many stand in line.
+    /// Waits until this many threads are in the queue.
     fn in_line(pen: &Pen, many: usize) {
         while pen.line().waiting.len() != many {
             thread::yield_now();
@@ -105,13 +106,13 @@ mod tests {
                 let (pen, never, tell) = (&pen, &never, tell.clone());
                 scope.spawn(move || {
                     let held = pen.take(never);
-                    // Told while it is held: the order is that of the pen.
+                    // Sent while the lock is held, so that the order of messages is that of the lock.
                     assert!(held.is_some() && tell.send(number).is_ok());
                 });
                 in_line(pen, number + 1);
             }
             drop(held);
-            // As an import does between two batches: it gives the pen up, and wants it back at once.
+            // An import does the same between two batches: it releases the lock and requests it again at once.
             let again = pen.take(&never);
             assert!(again.is_some() && tell.send(8).is_ok());
         });

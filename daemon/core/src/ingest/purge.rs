@@ -1,7 +1,8 @@
-//! Takes out of the store for good what its owner names: a memory, or a conversation with the memories that came of it.
+//! Permanently erases what the owner names from the store: a memory, or a conversation with the memories derived from
+//! it.
 //!
-//! First commits say what goes and show it no more; then, with the store closed, [`carry_out`] takes it off the disk. What is cut off
-//! after the first commit is gone on with by the next start.
+//! First, commits record what is erased and withdraw it. Then, with the store closed, [`carry_out`] removes it from the
+//! disk. If the program stops after the first commit, the next start continues.
 
 mod eraser;
 pub(super) mod gate;
@@ -21,27 +22,28 @@ use super::{IngestError, memories::named::relation_changes};
 use crate::lineage::{self, Counted, PurgeRecord, Purged};
 use satchel_source::chain;
 
-/// The reason that stands in the history of what was erased.
+/// The reason recorded in the history of erased records.
 pub const PURGED: &str = "purged";
 /// Changes of one commit.
 const BATCH_CHANGES: usize = 400;
 
-/// Makes sure that the erasure of `records` from the data directory `dir` would come to its end, before anything says that it began.
+/// Checks, before the erasure is recorded as begun, that the erasure of `records` from the data directory `dir` can be
+/// completed.
 ///
 /// # Errors
-/// What is in the way, and what to do about it.
+/// The obstacle, and what to do about it.
 pub fn ready(dir: &Path, seal: Option<&Seal>, records: &[PurgeRecord]) -> Result<(), StoreError> {
     let attachments = records.iter().flat_map(|record| &record.attachments);
     satchel_store::purge_ready(dir, seal, &attachments.filter_map(|hex| plan::sha256(hex)).collect())
 }
 
-/// Notes durably that `record` goes, and shows it no more. The words stay on the disk until [`carry_out`].
+/// Durably records the erasure of `record` and withdraws its contents. The text stays on the disk until [`carry_out`].
 ///
 /// # Errors
-/// What the store refuses.
+/// The error of the store.
 pub fn note(store: &Store, record: &PurgeRecord) -> Result<(), IngestError> {
     let purged = Purged::from_records(std::slice::from_ref(record));
-    // The fact goes first: a start that finds it goes on from here.
+    // The record is written first: a start that finds it continues from here.
     let mut changes = vec![record.change()?];
     changes.extend(withdrawals(store, record)?);
     changes.extend(followed(store, &purged)?);
@@ -56,7 +58,7 @@ pub fn note(store: &Store, record: &PurgeRecord) -> Result<(), IngestError> {
     Ok(())
 }
 
-/// Memories with their vectors, conversations and relations that are shown no more.
+/// Returns the changes that withdraw memories with their vectors, conversations and relations.
 fn withdrawals(store: &Store, record: &PurgeRecord) -> Result<Vec<Change>, IngestError> {
     let (mut changes, mut relations) = (Vec::new(), BTreeSet::new());
     for id in record.memories.keys() {
@@ -85,7 +87,7 @@ fn withdrawals(store: &Store, record: &PurgeRecord) -> Result<Vec<Change>, Inges
     Ok(changes)
 }
 
-/// What is shown otherwise of what stays, as it was replaced by what goes, or followed it.
+/// Returns the changes to remaining records that were replaced by erased ones, or depended on them.
 fn followed(store: &Store, purged: &Purged) -> Result<Vec<Change>, IngestError> {
     let undone = lineage::undone(store)?;
     let counted = Counted::of(store, &undone)?;
@@ -106,11 +108,11 @@ fn followed(store: &Store, purged: &Purged) -> Result<Vec<Change>, IngestError> 
     Ok(changes)
 }
 
-/// Takes every erasure that was noted off the disk: closes `store`, which must be the last that has the data directory `dir`.
-/// Answers how many attachments went.
+/// Removes every recorded erasure from the disk. Closes `store`, which must be the last handle to the data directory
+/// `dir`. Returns the number of attachments that were deleted.
 ///
 /// # Errors
-/// What store and file system refuse; the next start goes on.
+/// The error of the store or the file system; the next start continues.
 pub fn carry_out(
     dir: &Path,
     store: Store,
@@ -124,11 +126,11 @@ pub fn carry_out(
     Ok(gone.len() as u64)
 }
 
-/// Goes on with erasures that a stop of the program interrupted. A start is never refused for it: what cannot be completed is told in
-/// the log, and the next start tries again.
+/// Continues erasures that were interrupted by a stop of the program. A failure does not prevent the start: it is
+/// logged, and the next start tries again.
 ///
 /// # Errors
-/// When the ledger does not read, or the store does not open again with `reopen`.
+/// When the ledger cannot be read, or when the store cannot be opened again with `reopen`.
 pub fn complete(
     dir: &Path,
     store: Store,

@@ -1,4 +1,4 @@
-//! Who comes next: what people ask for and what watched folders bring take turns, so that neither waits behind the other.
+//! The job queue: requests of users and of watched folders take turns, so that neither has to wait behind the other.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,30 +11,31 @@ use uuid::Uuid;
 
 use super::{ImportRequest, JobView, Phase, WatchedImport, job::Task};
 
-/// Jobs of people that wait; a client that starts more is told to wait itself.
+/// Maximum number of waiting jobs that users requested; further requests are rejected.
 pub(super) const WAITING: usize = 1_000;
-/// The same of all watched folders, which hold back the rest themselves.
+/// The same limit for all watched folders together; they hold back further jobs themselves.
 pub(super) const WATCHED_WAITING: usize = 256;
-/// Ended jobs whose outcome can still be watched; the history of imports has them all.
+/// Ended jobs whose outcome can still be watched; the ledger of imports has all of them.
 const REMEMBERED: usize = 200;
 
-/// Told how a job ended, and whether its source changed while it was read.
+/// Called with the final state of a job, and with whether its source changed while it was read.
 pub type OnEnd = Box<dyn FnOnce(&JobView, bool) + Send>;
 
-/// A job that runs, waits or has ended.
+/// A job that is running, waiting or ended.
 pub(super) struct Job {
     pub(super) request: ImportRequest,
-    /// Taken when the job begins: it is remembered longer than its keys.
+    /// Taken when the job begins, as the job is remembered for longer than its keys should be.
     pub(super) keys: Option<Keys>,
     pub(super) watched: Option<WatchedImport>,
     pub(super) on_end: Option<OnEnd>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
-    /// Since when its source does not answer.
+    /// Tracks for how long the source has not answered.
     pub(super) pulse: Pulse,
-    /// What it does, while it runs.
+    /// The task of the job, while it runs.
     pub(super) task: Option<Arc<Task>>,
-    /// Whether others have its place, because its source does not answer. Changed under the lock of all jobs.
+    /// Whether the job's slot was given to others because its source does not answer. Changed only under the lock of
+    /// all jobs.
     pub(super) lent: Arc<AtomicBool>,
 }
 
@@ -54,20 +55,20 @@ impl Job {
 #[derive(Default)]
 pub(super) struct Jobs {
     pub(super) running: usize,
-    /// Nothing new is begun any more.
+    /// No new jobs are begun.
     pub(super) stopping: bool,
-    /// Whether somebody looks after sources that do not answer.
+    /// Whether a thread supervises sources that do not answer.
     pub(super) overseen: bool,
     pub(super) all: BTreeMap<Uuid, Job>,
     asked: VecDeque<Uuid>,
     watched: VecDeque<Uuid>,
-    /// Whose turn it was last.
+    /// Whether the last job begun came from a watched folder.
     last_watched: bool,
     order: VecDeque<Uuid>,
 }
 
 impl Jobs {
-    /// Queues a job; false: too many wait.
+    /// Queues a job; returns false if too many are waiting.
     pub(super) fn add(&mut self, id: Uuid, job: Job) -> bool {
         let (lane, most) = match job.watched {
             Some(_) => (&mut self.watched, WATCHED_WAITING),
@@ -83,7 +84,7 @@ impl Jobs {
         true
     }
 
-    /// The next to run: the lanes take turns.
+    /// Removes and returns the next job to run: the lanes take turns.
     pub(super) fn next(&mut self) -> Option<Uuid> {
         let watched = self.asked.is_empty() || (!self.last_watched && !self.watched.is_empty());
         let lane = if watched { &mut self.watched } else { &mut self.asked };
@@ -92,13 +93,14 @@ impl Jobs {
         Some(id)
     }
 
-    /// Nobody waits any more.
+    /// Removes all waiting jobs from the queue.
     pub(super) fn clear_waiting(&mut self) {
         self.asked.clear();
         self.watched.clear();
     }
 
-    /// Forgets the oldest that ended. Those that run stay, for they can be followed and stopped; the few are passed over.
+    /// Forgets the oldest ended jobs. Active jobs are kept, so that they can be followed and cancelled; they are few,
+    /// and are passed over.
     fn forget_old(&mut self) {
         let (mut at, keep) = (0, REMEMBERED + self.asked.len() + self.watched.len());
         while self.order.len() > keep && at < self.order.len() {

@@ -1,7 +1,7 @@
-//! The account of one import: every record found is new, updated, unchanged or skipped.
+//! The receipt of one import: every record found is new, updated, unchanged or skipped.
 //!
-//! **Invariant:** `found = new + updated + unchanged + skipped` for each kind (`receipts_balance` in `tests/`, counted by an
-//! independent reader).
+//! **Invariant:** `found = new + updated + unchanged + skipped` for each kind (`receipts_balance` in `tests/`, counted
+//! by an independent reader).
 
 use satchel_pam::{
     memory::Status,
@@ -9,49 +9,49 @@ use satchel_pam::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Skips that stand in the receipt itself; the rest is listed by `imports issues`.
+/// Skips that the receipt itself lists; `imports issues` lists the others.
 pub const LISTED_SKIPS: usize = 1_000;
-/// Warnings that stand in the receipt itself.
+/// Warnings that the receipt itself lists.
 pub const LISTED_WARNINGS: usize = 100;
-/// Files of an export that are named.
+/// Files of an export that the receipt lists.
 pub const LISTED_FILES: usize = 10;
 
-/// Accounts that stand in a receipt; an export is of one, or of a few people who share it.
+/// Accounts that a receipt lists; an export has one, or a few if several people share it.
 pub const LISTED_ACCOUNTS: usize = 100;
 
-/// Differences that stand in the receipt of a dry run.
+/// Differences that the receipt of a dry run lists.
 pub const LISTED_DIFFERENCES: usize = 1_000;
 
-/// What a merge does to a memory.
+/// The effect of a merge on a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceKind {
-    /// It is not held yet.
+    /// The memory is not stored yet.
     New,
-    /// It takes the place of the version that is held.
+    /// The incoming version replaces the stored one.
     Changed,
-    /// The version that is held stays; the one that came is kept beside it.
+    /// The stored version stays visible; the incoming one is kept beside it.
     Kept,
 }
 
-/// Memories that a receipt names which a stranger's document would have changed.
+/// Memories that a receipt lists as those which a stranger's document would have changed.
 pub const LISTED_HELD_BACK: usize = 100;
 
-/// By what right a PAM document was taken.
+/// The standing under which a PAM document was imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// A key of this data directory signed it: it was merged.
+    /// It was signed by a key of this data directory, and merged.
     Own,
-    /// A key signed it that the person trusts: it was merged.
+    /// It was signed by a key that the user trusts, and merged.
     Trusted,
-    /// Nobody signed it whom the person trusts: it added what was not here, and changed nothing.
+    /// It was not signed by a key that the user trusts: it added what was missing, and changed nothing.
     Stranger,
-    /// It was merged because the person insisted.
+    /// It was merged because the user forced it.
     Forced,
 }
 
-/// What a stranger's document would have changed, and did not.
+/// The changes that a stranger's document would have made, and did not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeldBack {
@@ -65,13 +65,13 @@ pub struct HeldBack {
 }
 
 impl HeldBack {
-    /// Whether it would have changed nothing.
+    /// Returns whether it would have changed nothing.
     #[must_use]
     pub fn none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Notes a memory.
+    /// Adds a memory.
     pub fn memory(&mut self, id: &str) {
         self.memories += 1;
         if self.listed.len() < LISTED_HELD_BACK {
@@ -80,54 +80,55 @@ impl HeldBack {
     }
 }
 
-/// One memory as it is held, and as it would be or came.
+/// A memory as it is stored, and as a document has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The memory.
+    /// The id of the memory.
     pub id: String,
-    /// What becomes of it.
+    /// The effect on it.
     pub kind: DifferenceKind,
-    /// Status and content as held; none if it is new.
+    /// The stored status and content; `None` if the memory is new.
     pub held: Option<(Status, String)>,
-    /// Status and content as it came.
+    /// The incoming status and content.
     pub came: (Status, String),
 }
 
-/// Whose export it is, as its files say.
+/// The account that an export belongs to, as its files name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// The provider's id.
+    /// The provider's id of the account.
     pub id: String,
-    /// What the person is called there.
+    /// The user's name at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// How an import ended, or where it stands.
+/// The state or result of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportStatus {
-    /// Records arrive.
+    /// The import is running.
     Running,
     /// All records are stored.
     Completed,
-    /// All but those listed are stored.
+    /// All records are stored, except those listed.
     CompletedWithSkips,
-    /// These bytes were imported before; nothing was done.
+    /// The same bytes were imported before; nothing was done.
     Unchanged,
-    /// No importer knows the files.
+    /// No importer recognises the files.
     Unrecognized,
-    /// It broke off; whole records may be stored.
+    /// The import stopped before its end; some records may be stored, each as a whole.
     Failed,
-    /// The person stopped it; whole records may be stored.
+    /// The user cancelled it; some records may be stored, each as a whole.
     Cancelled,
-    /// It was undone: what it brought does not count. Only read, never stored: the record stays as the import left it.
+    /// The import was undone: its records do not count. This status is never stored, only returned by reads; the record
+    /// stays as the import left it.
     Undone,
-    /// A download that has not ended; nothing was done. Never stored.
+    /// The file is an unfinished download; nothing was done. Never stored.
     Waiting,
 }
 
-/// Records of one kind.
+/// The counts of the records of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub found: u64,
@@ -138,120 +139,120 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Whether there were no such records.
+    /// Returns whether there were no such records.
     #[must_use]
     pub fn none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Takes one into account that is left out.
+    /// Counts one record that is left out.
     pub fn leave_out(&mut self) {
         self.found += 1;
         self.skipped += 1;
     }
 
-    /// Whether every record found is accounted for.
+    /// Returns whether every record found is accounted for.
     pub fn balanced(&self) -> bool {
         self.found == self.new + self.updated + self.unchanged + self.skipped
     }
 }
 
-/// What the ledger keeps of one import; one for each export found.
+/// The ledger entry of one import; there is one for each export found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImportRecord {
-    /// UUID v4 of this import.
+    /// The id of this import, a UUID v4.
     pub id: String,
-    /// The job that found it.
+    /// The job that made it.
     pub job: String,
-    /// Name of the file or folder.
+    /// The name of the file or folder.
     pub source: String,
-    /// Where it lay.
+    /// The path of the source.
     pub path: String,
-    /// The first [`LISTED_FILES`] of its files, by their names in the source; none where that is no folder.
+    /// The first [`LISTED_FILES`] of its files, by their names in the source; empty if the source is not a folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// How many files it has.
+    /// The number of files.
     #[serde(default)]
     pub files_found: u64,
-    /// `sha256:…` of the source.
+    /// The checksum of the source, `sha256:…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_checksum: Option<String>,
-    /// PAM platform.
+    /// The PAM platform.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The format that was found, such as `chatgpt-importer/2026.07`.
+    /// The detected format, such as `chatgpt-importer/2026.07`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importer: Option<String>,
-    /// The plugin, `name/x.y.z`.
+    /// The plugin, as `name/x.y.z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// How it ended.
+    /// The state or result.
     pub status: ImportStatus,
-    /// Why it ended so, where that needs saying.
+    /// The reason for the status, where one is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub conversations: Counts,
     pub messages: Counts,
     pub memories: Counts,
-    /// Vectors of memories.
+    /// The vectors of memories.
     #[serde(default, skip_serializing_if = "Counts::none")]
     pub embeddings: Counts,
-    /// The import that read the same bytes before, which has the further issues.
+    /// The import that read the same bytes before; it has the further issues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
     /// Attachments whose bytes were stored.
     pub attachments: u64,
-    /// The first [`LISTED_SKIPS`].
+    /// The first [`LISTED_SKIPS`] skips.
     pub skipped: Vec<Skip>,
-    /// The first [`LISTED_WARNINGS`].
+    /// The first [`LISTED_WARNINGS`] warnings.
     pub warnings: Vec<Warning>,
-    /// How many warnings there were.
+    /// The number of warnings.
     pub warnings_found: u64,
-    /// Pages of further issues in the ledger.
+    /// The number of pages of further issues in the ledger.
     pub issue_pages: u32,
-    /// First and last revision that it wrote.
+    /// The first and the last revision that the import wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revisions: Option<[u64; 2]>,
-    /// Bytes of the export.
+    /// The size of the export, in bytes.
     pub bytes: u64,
-    /// Microseconds since the Unix epoch.
+    /// When the import began, in microseconds since the Unix epoch.
     pub started_at: i64,
-    /// Microseconds since the Unix epoch.
+    /// When the import ended, in microseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<i64>,
-    /// Milliseconds.
+    /// The duration, in milliseconds.
     pub elapsed_ms: u64,
-    /// Whether nothing was to be stored.
+    /// Whether this was a dry run, which stores nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Of a dry run over PAM documents: the first [`LISTED_DIFFERENCES`].
+    /// For a dry run over PAM documents: the first [`LISTED_DIFFERENCES`] differences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
-    /// How many there were.
+    /// The number of differences.
     #[serde(default)]
     pub differences_found: u64,
-    /// The owner's data of the import, the first [`LISTED_ACCOUNTS`].
+    /// The accounts of the export, the first [`LISTED_ACCOUNTS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounts: Vec<Account>,
-    /// By what right it was taken; none: it is of no PAM documents, or was read before that was noted.
+    /// The standing of PAM documents; `None` for other formats, or if the import was made before this was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
-    /// The key that proves to have signed it, multibase; of PAM documents.
+    /// The key that is proven to have signed the PAM documents, as multibase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
-    /// `signer` signed only some of it: the rest may be anybody's.
+    /// Whether `signer` signed only a part of the documents; the rest may come from anybody.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partly_signed: bool,
-    /// What a stranger's document would have changed.
+    /// The changes that a stranger's document would have made.
     #[serde(default, skip_serializing_if = "HeldBack::none")]
     pub would_change: HeldBack,
-    /// What was wrong with it when the person insisted.
+    /// The problems that the user waived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forced: Vec<String>,
 }
 
 impl ImportRecord {
-    /// Takes a skip into account; false if the receipt itself has no room to list it.
+    /// Counts a skip; returns it if the receipt itself has no room to list it.
     pub fn skip(&mut self, skip: Skip) -> Option<Skip> {
         let counts = match skip.kind {
             RecordKind::Conversation => Some(&mut self.conversations),
@@ -270,7 +271,7 @@ impl ImportRecord {
         Some(skip)
     }
 
-    /// Takes a warning into account.
+    /// Counts a warning, and lists it if there is room.
     pub fn warn(&mut self, warning: Warning) {
         self.warnings_found += 1;
         if self.warnings.len() < LISTED_WARNINGS {
@@ -278,7 +279,7 @@ impl ImportRecord {
         }
     }
 
-    /// Notes whose export it is, each account once; a name that comes later is added.
+    /// Adds an account. Each is listed once; a name that arrives later is filled in.
     pub fn add_account(&mut self, account: AccountRecord) {
         let AccountRecord { id, name, locator } = account;
         if let Some(known) = self.accounts.iter_mut().find(|known| known.id == id) {
@@ -292,7 +293,7 @@ impl ImportRecord {
         }
     }
 
-    /// Notes what would become of a memory.
+    /// Adds the effect of a merge on a memory.
     pub fn differ(&mut self, difference: Difference) {
         self.differences_found += 1;
         if self.differences.len() < LISTED_DIFFERENCES {
@@ -300,7 +301,7 @@ impl ImportRecord {
         }
     }
 
-    /// Brings this earlier state of the same import up to `record`; what it lists already is not copied again.
+    /// Updates this earlier state of the same import to `record`, without copying the items that it already lists.
     pub fn keep_up(&mut self, record: &Self) {
         (self.conversations, self.messages, self.memories) =
             (record.conversations, record.messages, record.memories);
@@ -318,13 +319,13 @@ impl ImportRecord {
         self.forced.clone_from(&record.forced);
     }
 
-    /// Whether it is over.
+    /// Returns whether the import has ended.
     pub fn ended(&self) -> bool {
         self.status != ImportStatus::Running
     }
 }
 
-/// Lists only grow.
+/// Appends the new items of a list that only grows.
 fn grow<T: Clone>(list: &mut Vec<T>, now: &[T]) {
     list.extend_from_slice(now.get(list.len()..).unwrap_or_default());
 }

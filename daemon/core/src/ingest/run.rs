@@ -1,4 +1,4 @@
-//! Runs one importer over one export: the sandbox on its thread, ids and encoding on a second, the store on a third.
+//! Runs one importer over one export: the sandbox on one thread, ids and encoding on a second, the store on a third.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,15 +37,15 @@ use crate::{
     lineage::{Purged, vectors},
 };
 
-/// Encoded records between the second and the third thread.
+/// Memory of the queue of encoded records between the second and the third thread, in bytes.
 const QUEUE_BYTES: usize = 4 << 20;
-/// Why an import ends that cannot count what an earlier one read.
+/// The reason of an import that stops because the cached result of an earlier import cannot be read.
 const UNREAD: &str = "what is known of an earlier import does not read; `satchel doctor` looks at the store, and `--again` \
                       reads the export anew";
-/// How long a batch is held open for records that do not come.
+/// How long the writer waits for the next record before it commits the open batch.
 pub(super) const IDLE: Duration = Duration::from_millis(200);
 
-/// What is read, by whom, and how.
+/// The export to read, its importer, and the options.
 pub(super) struct Run<'a> {
     pub(super) store: &'a Store,
     pub(super) plugin: &'a Plugin,
@@ -54,13 +54,13 @@ pub(super) struct Run<'a> {
     pub(super) limits: &'a Limits,
     pub(super) cancel: &'a CancelToken,
     pub(super) dry_run: bool,
-    /// Makes room for questions.
+    /// Slows the import down while clients make requests.
     pub(super) pace: &'a Pace,
-    /// Whether pieces that an earlier import read need not be read again.
+    /// Whether cached results of earlier imports may be used instead of reading pieces again.
     pub(super) recall: bool,
 }
 
-/// What the second thread hands to the third.
+/// An item that the second thread passes to the third.
 pub(super) enum Normalised {
     Conversation(Box<Conversation>),
     Evidence(Vec<Witness>),
@@ -69,48 +69,49 @@ pub(super) enum Normalised {
     Skip(Skip),
     Warning(Warning),
     Stored,
-    /// A piece of the source begins.
+    /// The start of a piece of the source.
     Piece,
-    /// A piece that is to be remembered.
+    /// A piece to be cached.
     Known(Box<Known>),
-    /// A piece that gives what it gave before.
+    /// A piece whose cached result is used.
     Again(Box<Account>),
 }
 
-/// Relations and embeddings name items by keys that only the whole run knows.
+/// Records that are stored at the end of a run. Relations and embeddings refer to items by keys that are only resolved
+/// by then.
 #[derive(Default)]
 pub(super) struct Tail {
     pub(super) relations: Vec<RelationRecord>,
     pub(super) embeddings: Vec<EmbeddingRecord>,
     /// Memory ids by item key.
     pub(super) keys: BTreeMap<String, String>,
-    /// Those of PAM documents name memories by their ids.
+    /// Relations of PAM documents, which refer to memories by id.
     pub(super) drawn: Vec<Relation>,
     pub(super) vectors: Vec<ToldVector>,
-    /// What their document says of vectors otherwise.
+    /// Other statements of the document on vectors.
     pub(super) told_vectors: vectors::Told,
-    /// Relations that were withdrawn where the document comes from, and when that was said, in microseconds.
+    /// Relations that were withdrawn at the origin of the document, with the time of that statement in microseconds.
     pub(super) withdrawn: Vec<(String, i64)>,
-    /// Files of the export that came with messages.
+    /// Files of the export that are attachments of messages.
     pub(super) attached: BTreeSet<String>,
-    /// The document, for the ledger.
+    /// The document, for the ledger of exports.
     pub(super) applied: Option<Box<Applied>>,
-    /// The stranger whose PAM documents they are: a key, or that nobody signed.
+    /// The stranger whose PAM documents they are: a key, or the marker for unsigned documents.
     pub(super) stranger: Option<String>,
 }
 
 /// A vector of a PAM document.
 pub(super) struct ToldVector {
     pub(super) embedding: Embedding,
-    /// A fingerprint of what the memory says in the same documents, if it is there.
+    /// A fingerprint of the content of its memory in the same documents, if they hold the memory.
     pub(super) of: Option<u64>,
 }
 
-/// A document that is merged.
+/// A document that was read.
 pub(super) struct Applied {
-    /// None without an id to know it by.
+    /// Its entry for the ledger of exports; `None` if it has no export id.
     pub(super) record: Option<ExportRecord>,
-    /// Whose memories it holds, and where it says what they mean.
+    /// The owner of its memories, and the description of their meaning.
     pub(super) about: About,
 }
 
@@ -151,10 +152,10 @@ impl Weight for Normalised {
 }
 
 impl Run<'_> {
-    /// Reads it all; `record` is kept up to date, `progress` hears of bytes done and in all.
+    /// Reads the whole export. `record` is kept up to date; `progress` is called with the bytes done and the total.
     ///
     /// # Errors
-    /// When the store refuses a write; how the plugin ended is the second part of the answer.
+    /// When the store refuses a write. How the plugin ended is the second part of the result.
     pub(super) fn go(
         self,
         writer: &mut Writer<'_>,
@@ -177,7 +178,7 @@ impl Run<'_> {
                 stride.step();
                 progress(bytes.load(std::sync::atomic::Ordering::Relaxed), total, record);
             });
-            // With the receiver gone, the reading thread ends at its next record.
+            // Once the receiver is dropped, the reading thread ends at its next record.
             drop(receiver);
             let read = reading.join().map_err(|_| IngestError::Panicked)?;
             written.map(|()| read)
@@ -229,13 +230,14 @@ pub(super) fn write_all(
 ) -> Result<(), IngestError> {
     loop {
         if writer.cancel.cancelled() {
-            // What waits in the queue is left: to look all of it up could take seconds. Whoever reads may have ended well.
+            // Items left in the queue are dropped: looking all of them up could take seconds. The reader may have
+            // finished successfully.
             writer.flush(record)?;
             return Err(IngestError::Cancelled);
         }
         match receiver.recv_within(IDLE) {
             Next::Item(item) => writer.take(item, record)?,
-            // Other imports must not wait for a disk that does not answer this one.
+            // Other imports must not wait while the disk of this one does not answer.
             Next::Idle => writer.let_others(record)?,
             Next::End => return writer.flush(record),
         }
@@ -248,25 +250,25 @@ struct Stage<'a> {
     store: &'a Store,
     bundle: &'a Bundle,
     reader: &'a Reader,
-    /// What must not come again.
+    /// Erased records that must not be stored again.
     purged: &'a Purged,
     sender: &'a Sender<Normalised>,
     dry_run: bool,
     tail: Tail,
     newest: i64,
-    /// Evidence without a time waits for the newest time of the export.
+    /// Evidence without a time is held back until the newest time of the export is known.
     undated: Vec<Evidence>,
     /// Conversations whose key is not the provider's.
     natural: BTreeMap<String, Place>,
-    /// What came of the piece at hand, as long as it may be remembered.
+    /// The account of the current piece; `None` if the piece cannot be cached.
     piece: Option<Account>,
-    /// Whether the account of a piece did not read.
+    /// Whether the cached account of a piece could not be read.
     unread: bool,
     stride: Stride,
 }
 
 impl Stage<'_> {
-    /// False once nobody listens any more.
+    /// Processes one emitted item; returns false once the receiver is gone or reading has to stop.
     fn take(&mut self, emitted: Emitted) -> bool {
         self.stride.step();
         match emitted {
@@ -289,7 +291,7 @@ impl Stage<'_> {
                 true
             }
             Emitted::Account(account) => {
-                // What is remembered of a piece has no place for it.
+                // The account of a piece has no field for it.
                 self.piece = None;
                 self.send(Normalised::Account(account))
             }
@@ -311,7 +313,7 @@ impl Stage<'_> {
     fn again(&mut self, account: &[u8]) -> bool {
         self.piece = None;
         let Some(account) = Account::read(account) else {
-            // The plugin was told that the piece is known: nobody else reads it.
+            // The plugin was told that the piece is cached, so nobody else reads it.
             self.unread = true;
             return false;
         };
@@ -327,7 +329,7 @@ impl Stage<'_> {
         }));
         let passage = gate::conversation(self.purged, self.reader, &mut record);
         if passage != Passage::Whole {
-            // What is remembered of a piece may have words of it.
+            // The cached account of the piece could hold data of erased messages.
             self.piece = None;
         }
         if passage == Passage::Refused {
@@ -347,14 +349,14 @@ impl Stage<'_> {
         let normalised =
             self.reader.conversation(record, &mut |file| keeper.keep(file, &locator, &mut notes));
         if self.bundle.stopped() {
-            // Its attachments may have been cut off; importing again brings it whole.
+            // Its attachments may have been cut off. A later import brings the conversation as a whole.
             return false;
         }
         self.account(|account| account.newest = account.newest.max(newest));
         let sent = notes.into_iter().all(|note| {
             match note {
                 Normalised::Stored => self.account(|account| account.attachments += 1),
-                // What is odd has to be told each time.
+                // Warnings have to be repeated by each import, so the piece is not cached.
                 _ => self.piece = None,
             }
             self.send(note)
@@ -399,7 +401,7 @@ impl Stage<'_> {
         });
         for item in witnesses.iter().flat_map(|witness| satchel_merge::evidence::items_of(&witness.claim)) {
             if item.key.is_some() || item.superseded_by.is_some() {
-                // Another piece may name it, or be named by it.
+                // An item of another piece may refer to this one, or the reverse.
                 self.piece = None;
             }
             if let Some(key) = &item.key {
@@ -415,7 +417,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Sends the evidence that waited for the newest time; nobody may be listening any more.
+    /// Sends the evidence that waited for the newest time; the receiver may be gone already.
     fn finish(&mut self) {
         let undated = std::mem::take(&mut self.undated);
         if !self.evidence(undated) {

@@ -1,5 +1,5 @@
-//! Sources that do not answer: a read from a dead share may never return. Others get the place of such a job, people are told,
-//! and a cancel ends it for all others, while its thread is left behind.
+//! Sources that do not answer: a read from a dead share may never return. The slot of such a job is given to others,
+//! the condition is reported, and a cancel ends the job for its subscribers, while its thread is left behind.
 
 use std::{
     path::PathBuf,
@@ -18,23 +18,25 @@ use super::{
     queue::{Job, Jobs},
 };
 
-/// How long a source may be silent before others get the place of its job: disks that wake up take some ten seconds.
+/// How long a source may fail to answer before the slot of its job is given to others. Disks take some ten seconds to
+/// wake up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a source of a job that was cancelled may be silent: a cancel takes effect within a second.
+/// How long the source of a cancelled job may fail to answer: a cancel takes effect within a second.
 const LET_GO: Duration = Duration::from_millis(400);
-/// Between two looks, while jobs run.
+/// Interval between two checks, while jobs run.
 const LOOK: Duration = Duration::from_millis(200);
-/// Places that are lent at once: each is a job more in memory when its source answers again.
+/// Maximum number of slots given to others at the same time: each is one more job in memory when its source answers
+/// again.
 const MOST_LENT: usize = 4;
 
 /// A job whose source does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silent {
-    /// The job.
+    /// The id of the job.
     pub job: Uuid,
-    /// What it reads.
+    /// The path that it reads.
     pub path: PathBuf,
-    /// For how long.
+    /// The time for which the source has not answered.
     pub time: Duration,
 }
 
@@ -47,12 +49,12 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl Imports {
-    /// How long a source may be silent before others get the place of its job, and people are told.
+    /// Sets how long a source may fail to answer before the slot of its job is given to others and the job is reported.
     pub fn set_patience(&self, patience: Duration) {
         self.0.patience.store(millis(patience), Ordering::Relaxed);
     }
 
-    /// The jobs whose sources do not answer for too long.
+    /// Returns the jobs whose sources have not answered for too long.
     pub fn silent(&self) -> Vec<Silent> {
         let patience = self.0.patience();
         let silent = |(id, job): (&Uuid, &Job)| {
@@ -63,12 +65,12 @@ impl Imports {
         self.0.jobs().all.iter().filter_map(silent).collect()
     }
 
-    /// Looks after the jobs as long as any runs.
+    /// Supervises the jobs as long as any runs.
     pub(super) fn oversee(&self, jobs: &mut Jobs) {
         if std::mem::replace(&mut jobs.overseen, true) {
             return;
         }
-        // It must not keep the store open.
+        // The thread must not keep the store open.
         let inner: Weak<Inner> = Arc::downgrade(&self.0);
         thread::spawn(move || {
             loop {
@@ -81,7 +83,7 @@ impl Imports {
         });
     }
 
-    /// False: none runs any more.
+    /// Checks all jobs once; returns false if none is running any more.
     fn look_after(&self) -> bool {
         let patience = self.0.patience();
         let mut jobs = self.0.jobs();
@@ -129,12 +131,12 @@ mod tests {
     use super::*;
     use crate::ingest::{pen, run::IDLE};
 
-    /// The longest ways from a cancel to the end of its job: a source that does not answer is let go at the look after that; who
-    /// waits for the pen, or for records that do not come, looks up in between.
+    /// Checks the longest times from a cancel to the end of its job. A source that does not answer is abandoned at the
+    /// next check; threads that wait for the commit lock, or for records, check for cancellation at intervals.
     #[test]
     fn a_cancel_takes_effect_within_a_second() {
         let second = Duration::from_secs(1);
-        // The receipt of a job that is let go is that of what it had stored: it stores that before.
+        // The receipt of an abandoned job counts what the job has stored, so the open batch must be committed before.
         assert!(2 * IDLE <= LET_GO);
         assert!(LET_GO + 2 * LOOK < second && pen::LOOK + IDLE < second && crate::plugins::LOOK < second);
     }

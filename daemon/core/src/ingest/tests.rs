@@ -1,4 +1,4 @@
-//! What is asked of a store before anything is read.
+//! Checks that are made before a source is read.
 
 use satchel_plugins::BUILT_IN;
 use satchel_store::OpenOptions;

@@ -1,9 +1,9 @@
-//! Takes back what an import brought, and brings it again: what is shown becomes what it would be if the import had never
-//! been made, or not been undone. History stays.
+//! Undoes an import, or redoes it: what is shown becomes what it would be if the import had never been made, or had not
+//! been undone. The history is kept.
 //!
-//! First the ledger says that the import counts no more; everything that is written after that follows from it, in batches,
-//! and can be done again from any point: a run that dies is completed by the next start
-//! of the program, and one that was cancelled by that or the same command.
+//! First, the ledger records that the import no longer counts. Everything written after that follows from this entry,
+//! in batches, and can be repeated from any point: an undo that was interrupted by a crash is completed by the next
+//! start of the program; one that was cancelled is completed by the next start or by the same command.
 
 mod rows;
 
@@ -35,28 +35,28 @@ use crate::{
     },
 };
 
-/// Conversations between two looks at whether to stop, and of one commit.
+/// Conversations per commit, and between two checks for cancellation.
 const BATCH: usize = 100;
-/// Memories and relations of one commit.
+/// Memories and relations per commit.
 const BATCH_CHANGES: usize = 400;
 
-/// Which way.
+/// The direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// What the import said counts no more.
+    /// The records of the import no longer count.
     Undo,
-    /// It counts again.
+    /// They count again.
     Redo,
 }
 
-/// What becomes of the records of one kind.
+/// The effect on the records of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// Shown no more; nothing else brought them.
+    /// No longer shown, as nothing else brought them.
     pub withdrawn: u64,
     /// Shown again.
     pub restored: u64,
-    /// Shown otherwise: as everything else has them.
+    /// Shown differently, according to all other evidence.
     pub changed: u64,
 }
 
@@ -66,45 +66,46 @@ impl Effect {
     }
 }
 
-/// What an undo did, or would do.
+/// The result of an undo or redo, or of a dry run of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The import, as it is afterwards.
+    /// The import in its state afterwards.
     pub import: ImportRecord,
     pub conversations: Effect,
     pub memories: Effect,
     pub relations: Effect,
-    /// First and last revision that it wrote.
+    /// The first and the last revision that the operation wrote.
     pub revisions: Option<[u64; 2]>,
-    /// Somebody stopped it; the same command completes it.
+    /// Whether it was cancelled; the same command completes it.
     pub cancelled: bool,
 }
 
 impl Outcome {
-    /// All records that change.
+    /// Returns the number of records that change.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.conversations.total() + self.memories.total() + self.relations.total()
     }
 }
 
-/// What is asked for.
+/// A request to undo or redo an import.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnRequest<'a> {
-    /// Of the import.
+    /// The id of the import.
     pub id: &'a str,
     pub turn: Turn,
-    /// Say what would happen, store nothing.
+    /// Report what would happen, but store nothing.
     pub dry_run: bool,
-    /// How many records a dry run said would change; none: whatever changes is right.
+    /// The number of changes that a dry run reported; `None` to accept any number.
     pub expected: Option<u64>,
 }
 
 impl Inner {
-    /// Undoes an import, or takes that back. Durable when this returns.
+    /// Undoes an import, or redoes one that was undone. Durable when this returns.
     ///
     /// # Errors
-    /// [`IngestError::Refused`] with what to do, if the import is not in a state for it; what the store refuses.
+    /// [`IngestError::Refused`], whose message says what to do, if the import is not in a state that allows it; or an
+    /// error of the store.
     pub(super) fn turn(
         &self,
         request: TurnRequest<'_>,
@@ -114,7 +115,7 @@ impl Inner {
         let import = Uuid::parse_str(&record.id)
             .map_err(|_| IngestError::Unencodable { what: "the id of an import" })?;
         allowed(&self.store, &record, import, request.turn)?;
-        // Two at once would each write what the other had just made wrong.
+        // Two concurrent undos would each write records that the other has just made outdated.
         let _alone = self.undoing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let preview = if request.dry_run || request.expected.is_some() {
             Some(Run::new(self, import, &record, request.turn, true, cancel)?.go()?)
@@ -140,7 +141,7 @@ impl Inner {
         self.follow(note, &record, cancel).map(Some)
     }
 
-    /// Makes what is shown follow from what `note` says, from any point on that an earlier run came to.
+    /// Brings the records in line with `note`, from whatever point an earlier run reached.
     pub(super) fn follow(
         &self,
         note: UndoRecord,
@@ -161,7 +162,7 @@ impl Inner {
     }
 }
 
-/// Whether the import is in a state for it.
+/// Checks that the import is in a state that allows the operation.
 fn allowed(store: &Store, record: &ImportRecord, import: Uuid, turn: Turn) -> Result<(), IngestError> {
     let refused = |reason: String| Err(IngestError::Refused(reason));
     let id = &record.id;
@@ -196,21 +197,21 @@ fn allowed(store: &Store, record: &ImportRecord, import: Uuid, turn: Turn) -> Re
     }
 }
 
-/// One way, from the first batch to the last.
+/// One undo or redo, from the first batch to the last.
 struct Run<'a> {
     inner: &'a Inner,
     import: Uuid,
-    /// The imports that count not, before and after.
+    /// The imports that do not count, before and after.
     before: Undone,
     after: Undone,
-    /// What they alone said of conversations, as of the batch at hand.
+    /// The parts of conversations that only those imports brought, as of the current batch.
     left_out: [BTreeSet<Key>; 2],
-    /// For each part that counts the newest import that said it; looked up when it is needed.
+    /// For each part that counts, the newest import that brought it; looked up on first use.
     newest: OnceCell<BTreeMap<Key, Uuid>>,
     writer: Writer<'a>,
     dry_run: bool,
     outcome: Outcome,
-    /// Gathers the revisions.
+    /// Collects the revisions.
     scratch: ImportRecord,
 }
 
@@ -258,7 +259,8 @@ impl<'a> Run<'a> {
     }
 
     fn turn(&mut self) -> Result<(), IngestError> {
-        // An import that looked before the undo was noted has committed when the pen is ours; the next one knows of it.
+        // An import that looked up records before the undo was noted has committed by the time we get the commit lock;
+        // the next import sees the note.
         self.writer.hold()?;
         self.writer.flush(&mut self.scratch)?;
         let brought = lineage::brought(&self.inner.store, Brought::Parts, self.import)?;
@@ -292,7 +294,7 @@ impl<'a> Run<'a> {
         self.outcome
     }
 
-    /// One batch of conversations; nobody writes between the look at them and the commit.
+    /// Processes one batch of conversations. Nobody else writes between the look-up and the commit.
     fn conversations(&mut self, ids: &[&String]) -> Result<(), IngestError> {
         self.writer.hold()?;
         let left_out = |undone| lineage::left_out(&self.inner.store, Brought::Parts, undone);
@@ -307,7 +309,7 @@ impl<'a> Run<'a> {
         self.writer.flush(&mut self.scratch)
     }
 
-    /// What becomes of all that was said under `id`.
+    /// Returns the changes to the conversations of the family `id`.
     fn changes(&mut self, id: &str) -> Result<Vec<Change>, IngestError> {
         let store = &self.inner.store;
         let stored = store.conversation(id, None)?;
@@ -359,11 +361,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How a part came here: by the newest import that counts and said it.
+    /// Returns the import metadata of a part: that of the newest import that counts and brought it.
     fn brought_by(&self, part: &Part) -> Result<Option<ImportMetadata>, IngestError> {
         let store = &self.inner.store;
         if self.newest.get().is_none() {
-            // Another import may have said it since; which of them is named is no matter.
+            // Another import may have brought it since; it does not matter which of them is named.
             drop(self.newest.set(lineage::newest(store, Brought::Parts, &self.after)?));
         }
         let by = self.newest.get().zip(part.key()).and_then(|(newest, key)| newest.get(&key));
@@ -371,7 +373,7 @@ impl<'a> Run<'a> {
         Ok(by.as_ref().map(import_of))
     }
 
-    /// Memories and relations, as they follow from the evidence that counts.
+    /// Updates memories and relations to follow from the evidence that counts.
     fn memories(&mut self) -> Result<(), IngestError> {
         self.writer.hold()?;
         let store = &self.inner.store;
@@ -421,7 +423,7 @@ impl<'a> Run<'a> {
         self.writer.flush(&mut self.scratch)
     }
 
-    /// What shows the vectors that stand without what the import brought, or with it again.
+    /// Returns the changes that show the vectors which are current without the import, or with it again.
     fn vectors(
         &self,
         was: &BTreeMap<Place, Named>,

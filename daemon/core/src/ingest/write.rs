@@ -1,4 +1,4 @@
-//! Plans and commits what a run gives, in bounded batches of whole conversations, and counts it.
+//! Plans, counts and commits the records of a run, in bounded batches of whole conversations.
 
 pub(super) mod conversation;
 pub(super) mod groups;
@@ -22,38 +22,38 @@ use super::{
 };
 use crate::lineage::{self, Brought, Key, Packed, Pages, Undone};
 
-/// Encoded bytes of one batch; each is one revision and one fsync.
+/// Maximum encoded bytes of one batch; each batch is one revision and one fsync.
 const BATCH_BYTES: usize = 8 << 20;
-/// Conversations of one batch.
+/// Maximum conversations of one batch.
 const BATCH_CONVERSATIONS: usize = 256;
-/// While somebody asks questions, batches are so many times smaller: the engine lets nobody read while it takes one.
+/// Divisor of the batch size while clients make requests: the engine blocks reads while it applies a batch.
 const WHILE_ASKED: usize = 16;
-/// Pieces that are remembered at once when their evidence is stored.
+/// Pieces per commit when pieces with evidence are cached at the end.
 const LATE_PIECES: usize = 400;
 
-/// Looks a conversation up and commits its union, with nobody in between.
+/// Looks up each conversation and commits its union, under the commit lock.
 pub(super) struct Writer<'a> {
     pub(super) store: &'a Store,
-    /// Guards the way from a look-up to its commit: two imports may hold the same conversation.
+    /// The commit lock, held from a look-up until its commit: two imports may contain the same conversation.
     pen: &'a Pen,
     held: Option<Held<'a>>,
-    /// Whether anybody still wants it.
+    /// Raised when the import is cancelled.
     pub(super) cancel: CancelToken,
-    /// Whether somebody asks.
+    /// Says whether clients make requests.
     pace: Pace,
-    /// The imports whose word does not count, as of the time when the pen was taken.
+    /// The imports that do not count, as of the time when the commit lock was taken.
     pub(super) undone: Undone,
-    /// What they alone said of conversations.
+    /// The parts of conversations that only those imports brought.
     pub(super) left_out: BTreeSet<Key>,
-    /// What this import says of conversations, and not yet stored that it does.
+    /// Keys of parts of conversations that this import brought, not yet recorded in the ledger.
     said: Pages,
-    /// The evidence that this import brings, and not yet stored that it does.
+    /// Keys of evidence that this import brought, not yet recorded in the ledger.
     pub(super) brought: Pages,
-    /// Of the piece at hand, if one is: the keys of what it said, and of its evidence.
+    /// If a piece is being read: the keys of its parts of conversations, and of its evidence.
     piece: Option<[Vec<Key>; 2]>,
-    /// Keys of evidence that earlier imports read for this one.
+    /// Keys of evidence in pieces that are taken from the cache.
     pub(super) again: Vec<Key>,
-    /// Those imports.
+    /// The imports that read those pieces.
     pub(super) readers: BTreeSet<Uuid>,
     pub(super) origin: Origin,
     pub(super) import: ImportMetadata,
@@ -61,23 +61,23 @@ pub(super) struct Writer<'a> {
     changes: Vec<Change>,
     bytes: usize,
     pending: BTreeSet<String>,
-    /// Conversations of rows that wait for the rest of their kind.
+    /// Conversations of rows that wait for others of the same family.
     waiting: groups::Waiting,
-    /// Whether messages may have got another conversation than memories name.
+    /// Whether messages may have moved to a conversation other than the one that memories refer to.
     moved: bool,
-    /// Keys of the memories that the import speaks of.
+    /// Keys of the memories that the import mentions.
     pub(super) touched: BTreeSet<Key>,
-    /// Evidence that is not stored yet, encoded.
+    /// Encoded evidence that is not stored yet.
     pub(super) reports: Packed,
-    /// Evidence that names others by the keys of the run: what they are is known at its end.
+    /// Evidence that refers to other items by their keys, which are resolved at the end of the run.
     pub(super) open: Vec<Witness>,
-    /// How much of the evidence is memories of PAM documents.
+    /// The number of memories of PAM documents among the evidence.
     pub(super) documents: u64,
     pub(super) evidence: u64,
-    /// Pieces that are remembered when their evidence is stored.
+    /// Pieces that are cached once their evidence is stored.
     late: Packed,
     spilled: Vec<Skip>,
-    /// How many of them are stored already, as the beginning of a page.
+    /// The number of these that are stored already, as the beginning of a page.
     begun: usize,
     pages: u32,
 }
@@ -124,12 +124,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// By how much batches are to be smaller now.
+    /// Returns the divisor of the batch size at present.
     pub(super) fn part(&self) -> usize {
         if self.pace.asked_lately() { WHILE_ASKED } else { 1 }
     }
 
-    /// Takes one record into the batch.
+    /// Adds one record to the batch.
     pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
         match item {
             Normalised::Conversation(conversation) if groups::are(&conversation) => {
@@ -163,7 +163,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Counts what an earlier import read: all of it is stored, and this import says it too.
+    /// Counts a piece from the cache: all of its records are stored already, and are recorded as brought by this import
+    /// too.
     fn again(&mut self, account: Account, record: &mut ImportRecord) -> Result<(), IngestError> {
         self.piece = None;
         self.hold()?;
@@ -184,16 +185,16 @@ impl<'a> Writer<'a> {
         self.again.extend(evidence);
         for key in said {
             if self.says(key) {
-                // The pen stays held: an account that is counted is said to its end.
+                // The commit lock stays held: the whole account that was counted has to be recorded.
                 self.store_changes(record)?;
             }
         }
         Ok(())
     }
 
-    /// Notes that this import says it. True: a page is full, and should be stored soon.
+    /// Records that this import brought the part; returns true if a page is full and should be stored soon.
     pub(super) fn says(&mut self, key: Key) -> bool {
-        // From now on it counts, whoever said it before and took it back.
+        // The part counts from now on, even if an import that brought it earlier was undone.
         self.left_out.remove(&key);
         let page = self.said.add(key).filter(|_| !self.dry_run);
         let full = page.is_some();
@@ -201,7 +202,8 @@ impl<'a> Writer<'a> {
         full
     }
 
-    /// Remembers a piece with the batch that stores its records; one with evidence when that is stored, at the end.
+    /// Caches a piece in the batch that stores its records. A piece with evidence is cached at the end, when its
+    /// evidence is stored.
     fn remember(&mut self, mut known: Known) -> Result<(), IngestError> {
         let Some(import) = self.origin.import.filter(|_| !self.dry_run) else { return Ok(()) };
         known.account.import = import;
@@ -219,7 +221,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Remembers the pieces whose evidence is stored by now.
+    /// Caches the pieces whose evidence is stored by now.
     pub(super) fn remember_late(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let late = std::mem::take(&mut self.late);
         let mut batch = Vec::new();
@@ -232,8 +234,8 @@ impl<'a> Writer<'a> {
         if batch.is_empty() { Ok(()) } else { self.commit(batch, record) }
     }
 
-    /// Keeps evidence for the end, so that it is stored together with the memories that follow from it, and no other import
-    /// counts those as its own.
+    /// Holds evidence back until the end, so that it is stored together with the memories that follow from it, and no
+    /// other import counts those as its own.
     fn evidence(&mut self, witnesses: Vec<Witness>) -> Result<(), IngestError> {
         for witness in witnesses {
             self.evidence += 1;
@@ -251,12 +253,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Takes a change into the batch.
+    /// Adds a change to the batch.
     pub(super) fn add(&mut self, change: Change, record: &mut ImportRecord) -> Result<(), IngestError> {
         self.bytes += weight(&change);
         self.changes.push(change);
         if self.bytes >= BATCH_BYTES {
-            // The pen stays held: the caller is in the middle of what it looked up.
+            // The commit lock stays held, as the caller is still working with the records that it looked up.
             let changes = std::mem::take(&mut self.changes);
             self.bytes = 0;
             self.commit(changes, record)?;
@@ -264,22 +266,23 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Commits everything that was taken. Durable when this returns.
+    /// Commits everything that was added. Durable when this returns.
     pub(super) fn flush(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         self.say_groups(record)?;
         self.store_batch(record)
     }
 
-    /// Commits the batch, and gives up the pen.
+    /// Commits the batch and releases the commit lock.
     fn store_batch(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         self.store_changes(record)?;
         self.held = None;
         Ok(())
     }
 
-    /// Commits the batch. The pen stays held.
+    /// Commits the batch. The commit lock stays held.
     fn store_changes(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
-        // With what is said stands that this import said it, or no undo would find it.
+        // The entry that this import brought the records is in the same commit, as an undo would not find them
+        // otherwise.
         let page = self.said.rest().filter(|_| !self.dry_run);
         self.changes.extend(page);
         if std::mem::take(&mut self.moved) {
@@ -291,14 +294,14 @@ impl<'a> Writer<'a> {
         if changes.is_empty() { Ok(()) } else { self.commit(changes, record) }
     }
 
-    /// Commits the batch and gives up the pen, if it is held: nothing comes for now, and maybe never. What waits for the rest of
-    /// its kind goes on waiting, and holds nobody up.
+    /// Commits the batch and releases the commit lock if it is held: no record arrives at present, and maybe none will.
+    /// Conversations that wait for others of their family keep waiting, and block nobody.
     pub(super) fn let_others(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         self.begin_page(record)?;
         if self.held.is_some() { self.store_batch(record) } else { Ok(()) }
     }
 
-    /// Commits `changes` as they are.
+    /// Commits `changes` as one batch.
     pub(super) fn commit(
         &mut self,
         changes: Vec<Change>,
@@ -318,13 +321,13 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Fails once nobody wants it any more.
+    /// Fails once the import is cancelled.
     pub(super) fn wanted(&self) -> Result<(), IngestError> {
         if self.cancel.cancelled() { Err(IngestError::Cancelled) } else { Ok(()) }
     }
 
-    /// Takes the pen, if it is not held. What a change by hand owes, as a disk was full, is completed first: this import may be
-    /// about to set a mark of its own in the place of that which says so.
+    /// Takes the commit lock if it is not held. A change by hand that a full disk left incomplete is completed first,
+    /// as this import may be about to replace the mark that records it by its own.
     pub(super) fn hold(&mut self) -> Result<(), IngestError> {
         if self.held.is_none() {
             self.held = Some(self.pen.take(&self.cancel).ok_or(IngestError::Cancelled)?);
@@ -345,7 +348,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes what is left of the issues.
+    /// Writes the remaining issues.
     pub(super) fn spill_page(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let page = std::mem::take(&mut self.spilled);
         if !page.is_empty() && !self.dry_run {
@@ -357,7 +360,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes a page of issues as far as it goes; it is written again when it is full.
+    /// Writes an incomplete page of issues; it is written again when it is full.
     fn begin_page(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         if self.spilled.len() > self.begun && !self.dry_run {
             super::ledger::put_issues(self.store, self.origin.import, self.pages, &self.spilled)?;
@@ -368,7 +371,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Bytes of what a change stores, roughly.
+/// Returns the approximate bytes that a change stores.
 fn weight(change: &Change) -> usize {
     let Change::Conversation(write) = change else { return 0 };
     let bodies = write.messages.iter().map(|message| match message {
@@ -378,7 +381,7 @@ fn weight(change: &Change) -> usize {
     bodies.sum()
 }
 
-/// Whether a refusal is about what a record says; all others are about the store.
+/// Returns whether a refusal concerns the contents of a record; all other errors concern the store.
 pub(super) fn of_the_record(error: &StoreError) -> bool {
     matches!(error, StoreError::TooLarge { .. } | StoreError::IdCollision { .. } | StoreError::Twice { .. })
 }

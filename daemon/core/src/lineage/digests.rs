@@ -1,5 +1,5 @@
-//! The digest of the source that a conversation came from. It is known when all of the source was read, and the conversation is
-//! stored before: the receipt of the import has it.
+//! The digest of the source that a conversation was imported from. It is known only after the whole source was read,
+//! while the conversation is stored before that; the receipt of the import contains it.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -8,11 +8,11 @@ use satchel_store::{Ledger, Origin, Store, StoreError};
 use serde::Deserialize;
 use uuid::Uuid;
 
-/// What receipts say, each read once.
+/// The relevant parts of receipts, each read once.
 #[derive(Debug, Default)]
 pub struct Digests(RefCell<HashMap<Uuid, Option<Receipt>>>);
 
-/// Of the receipt of an import, what tells that a conversation came by it, and its digest.
+/// The part of an import's receipt that identifies the conversations it imported, and the source's digest.
 #[derive(Clone, Debug, Deserialize)]
 struct Receipt {
     source_checksum: Option<String>,
@@ -21,10 +21,11 @@ struct Receipt {
 }
 
 impl Digests {
-    /// Puts the digest into the header of a conversation that the commit of `origin` stored, unless it came otherwise.
+    /// Adds the digest to the header of a conversation that the commit of `origin` stored, unless the conversation came
+    /// from another import.
     ///
     /// # Errors
-    /// When the ledger does not read.
+    /// The ledger cannot be read.
     pub fn complete(
         &self,
         store: &Store,

@@ -10,45 +10,45 @@ use satchel_store::{Store, erased};
 
 use super::{Brought, LineageError, Places, Purged, Undone, decode, left_out};
 
-/// The evidence that counts, all of it in memory.
+/// The evidence that counts, held completely in memory.
 #[derive(Default)]
 pub struct Counted {
-    /// By id: of several reports the one that counts before the others.
+    /// By id: of several reports with one id, the one that takes precedence.
     pub witnesses: BTreeMap<String, Witness>,
     /// Memories of PAM documents.
     pub documents: Vec<Document>,
-    /// Relations that were named.
+    /// Explicit relations.
     pub edges: Vec<Edge>,
     /// Vectors of memories.
     pub vectors: Vec<Vector>,
-    /// All that the person said by hand.
+    /// All changes that the user made by hand.
     pub words: Vec<Word>,
-    /// What of it counts.
+    /// The manual changes that count.
     pub spoken: Spoken,
-    /// Where the rows are shown that the evidence names.
+    /// The conversations that show the rows named in the evidence.
     pub places: Places,
 }
 
 /// One piece of evidence of any kind.
 #[derive(Debug)]
 pub enum Report {
-    /// What an export says of memories.
+    /// A report of an export about memories.
     Witness(Box<Witness>),
     /// A memory of a PAM document.
     Document(Box<Document>),
-    /// A relation that was named.
+    /// An explicit relation.
     Edge(Box<Edge>),
     /// A vector.
     Vector(Box<Vector>),
-    /// What the person said by hand.
+    /// A change that the user made by hand.
     Word(Box<Word>),
 }
 
 impl Report {
-    /// Reads it from the bytes that are stored of it; none: it says nothing any more.
+    /// Decodes a stored piece of evidence. Returns `None` if its content was erased.
     ///
     /// # Errors
-    /// When it does not read.
+    /// The bytes cannot be decoded.
     pub fn decode(json: &[u8]) -> Result<Option<Self>, LineageError> {
         const WHAT: &str = "a stored piece of evidence";
         if Document::is(json) {
@@ -71,15 +71,15 @@ impl Report {
 }
 
 impl Counted {
-    /// What counts when the imports in `undone` do not.
+    /// Returns the evidence that counts when the imports in `undone` do not.
     ///
     /// # Errors
-    /// When store or ledger do not read.
+    /// The store or the ledger cannot be read.
     pub fn of(store: &Store, undone: &Undone) -> Result<Self, LineageError> {
         Ok(Self::until(store, undone, &|| false)?.unwrap_or_default())
     }
 
-    /// As [`Counted::of`]; none if `stop` says so on the way.
+    /// Returns the same as [`Counted::of`], or `None` if `stop` returns true on the way.
     ///
     /// # Errors
     /// As [`Counted::of`].
@@ -107,7 +107,8 @@ impl Counted {
         Ok(Some(counted))
     }
 
-    /// Takes one piece. Where rows are shown, and what of the person's words counts, is told when all are there.
+    /// Adds one piece of evidence. The places of rows and the manual changes that count are determined after all
+    /// evidence has been added.
     pub fn take(&mut self, report: Report) {
         match report {
             Report::Document(document) => self.documents.push(*document),
@@ -122,7 +123,7 @@ impl Counted {
         }
     }
 
-    /// What is left of it when what was `purged` says nothing.
+    /// Returns the evidence that is left when `purged` data is removed.
     #[must_use]
     pub fn without(mut self, purged: &Purged) -> Self {
         for witness in self.witnesses.values_mut() {
@@ -137,19 +138,19 @@ impl Counted {
         self
     }
 
-    /// The relations that follow from it without being named.
+    /// Returns the relations that follow from the evidence without being explicit.
     #[must_use]
     pub fn replayed(&self) -> BTreeSet<String> {
         self.derive_unnamed().relations.into_keys().collect()
     }
 
-    /// What follows from it without the relations that are named.
+    /// Returns the state that follows from the evidence, without the explicit relations.
     #[must_use]
     pub fn derive_unnamed(&self) -> Derived {
         replay(self.witnesses.values(), &self.places, self.documents.iter(), &self.spoken)
     }
 
-    /// What follows from it.
+    /// Returns the state that follows from the evidence.
     #[must_use]
     pub fn derive(&self) -> Derived {
         let mut derived = self.derive_unnamed();
@@ -158,7 +159,7 @@ impl Counted {
     }
 }
 
-/// Replays evidence, with each row where it is shown.
+/// Replays evidence, with each row placed in the conversation that shows it.
 pub fn replay<'a, 'd>(
     witnesses: impl Iterator<Item = &'a Witness> + Clone,
     places: &Places,
@@ -168,7 +169,7 @@ pub fn replay<'a, 'd>(
     replay_until(witnesses, places, documents, spoken, &|| false).unwrap_or_default()
 }
 
-/// As [`replay`]; none if `stop`, which is asked for every memory, says so on the way.
+/// Replays evidence like [`replay`]. Returns `None` if `stop`, which is called for every memory, returns true.
 pub fn replay_until<'a, 'd>(
     witnesses: impl Iterator<Item = &'a Witness> + Clone,
     places: &Places,
@@ -186,7 +187,7 @@ pub fn replay_until<'a, 'd>(
     Some(derived)
 }
 
-/// `memory` as if it had been said in `conversation`.
+/// Returns `memory` as if it came from `conversation`.
 pub fn moved(memory: &Memory, conversation: Option<String>) -> Memory {
     let mut memory = memory.clone();
     memory.provenance.conversation_ref = conversation;

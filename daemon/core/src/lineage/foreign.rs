@@ -1,24 +1,28 @@
-//! The memories that only strangers' documents speak of, and which stranger's: what is shown of them says so.
+//! Records which memories are reported only by strangers' documents, and by which stranger, so that this can be shown
+//! with them.
 //!
-//! It follows from the evidence, and stands in the ledger so that a memory can be shown with it, and an import can ask.
+//! This follows from the evidence. It is also stored in the ledger, so that a memory can be displayed with it, and an
+//! import can look it up.
 
 use satchel_store::{Change, Ledger, Store, StoreError, key_of};
 
 use super::{REST, put};
 
-/// The stranger who brought what is shown of a memory: a key, or [`satchel_merge::evidence::UNSIGNED`]; none: others speak of it too.
+/// Returns the stranger who reported the visible state of a memory: a key, or [`satchel_merge::evidence::UNSIGNED`].
+/// Returns `None` if others report the memory too.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// The ledger cannot be read.
 pub fn stranger_of(store: &Store, memory: &str) -> Result<Option<String>, StoreError> {
     let entry = store.ledger_get(Ledger::Lineage, &name(memory))?;
     Ok(entry.map(|entry| String::from_utf8_lossy(&entry.value).into_owned()).filter(|key| !key.is_empty()))
 }
 
-/// What notes that a memory is this stranger's, or no stranger's; none: it stands so.
+/// Returns the change that records `stranger` as the source of a memory, or that no stranger is. Returns `None` if that
+/// is recorded already.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// The ledger cannot be read.
 pub fn note_stranger(
     store: &Store,
     memory: &str,
@@ -29,7 +33,7 @@ pub fn note_stranger(
     Ok((known.as_ref() != stranger).then(|| put(name(memory), REST, value)))
 }
 
-/// Ids of documents may be as long as the store takes; the key of one is short.
+/// Ids in documents may be as long as the store allows; the key of an id is short.
 fn name(memory: &str) -> String {
     format!("stranger {:032x}", u128::from_be_bytes(key_of(memory)))
 }

@@ -1,5 +1,5 @@
-//! What each import brought, in pages of bare keys: an export may bring a hundred thousand conversations and pieces of evidence,
-//! and most of them are those of the export before.
+//! Records what each import brought, as pages of bare keys. An export may bring a hundred thousand conversations and
+//! pieces of evidence, most of which were already in the previous export.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,19 @@ use uuid::Uuid;
 
 use super::{LineageError, PAGE, REST, Undone, put};
 
-/// The key of a piece of evidence, or of what was said of a conversation.
+/// The key of a piece of evidence, or of a report about a conversation.
 pub type Key = [u8; 16];
-/// Keys of one page: some 28 KiB, which the engine holds in one value.
+/// Keys per page: about 28 KiB, which the storage engine holds in one value.
 const KEYS: usize = 1_800;
 
-/// With fewer keys a page that is stored goes on: an import that stores a few conversations at a time would leave thousands of them.
+/// A stored page with fewer keys than this is continued; otherwise an import that stores a few conversations at a time
+/// would leave thousands of pages.
 const OPEN: usize = 256;
 
-/// What there are keys of.
+/// The kind of data that the keys refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Brought {
-    /// What was said of conversations.
+    /// Reports about conversations.
     Parts,
     /// Evidence.
     Evidence,
@@ -31,24 +32,24 @@ pub struct Pages {
     kind: Brought,
     page: u32,
     keys: Vec<Key>,
-    /// How many of them are stored.
+    /// Number of keys that are already stored.
     stored: usize,
 }
 
 impl Pages {
-    /// For what `import` brings of one kind.
+    /// Creates the pages for what `import` brings of one kind.
     #[must_use]
     pub fn new(import: Uuid, kind: Brought) -> Self {
         Self { import, kind, page: 0, keys: Vec::new(), stored: 0 }
     }
 
-    /// Takes a key; a full page is to be stored with it.
+    /// Adds a key. Returns the change that stores the page if the page is full.
     pub fn add(&mut self, key: Key) -> Option<Change> {
         self.keys.push(key);
         if self.keys.len() == KEYS { self.rest() } else { None }
     }
 
-    /// What is left to be stored.
+    /// Returns the change that stores the remaining keys, if there are any.
     pub fn rest(&mut self) -> Option<Change> {
         if self.keys.len() == self.stored {
             return None;
@@ -74,10 +75,10 @@ impl Brought {
     }
 }
 
-/// What `import` brought.
+/// Returns the keys of everything that `import` brought.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// The ledger cannot be read.
 pub fn brought(store: &Store, kind: Brought, import: Uuid) -> Result<Vec<Key>, LineageError> {
     let mut keys = Vec::new();
     for page in 0.. {
@@ -87,10 +88,10 @@ pub fn brought(store: &Store, kind: Brought, import: Uuid) -> Result<Vec<Key>, L
     Ok(keys)
 }
 
-/// What does not count: nobody brought it but imports that are `undone`.
+/// Returns the keys that do not count, because only imports in `undone` brought them.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// The ledger cannot be read.
 pub fn left_out(store: &Store, kind: Brought, undone: &Undone) -> Result<BTreeSet<Key>, LineageError> {
     let mut left_out = BTreeSet::new();
     for import in undone {
@@ -110,10 +111,10 @@ pub fn left_out(store: &Store, kind: Brought, undone: &Undone) -> Result<BTreeSe
     Ok(left_out)
 }
 
-/// The newest import that brought each of what counts.
+/// Returns, for each key that counts, the newest import that brought it.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// The ledger cannot be read.
 pub fn newest(store: &Store, kind: Brought, undone: &Undone) -> Result<BTreeMap<Key, Uuid>, LineageError> {
     let mut newest = BTreeMap::new();
     each_import(store, |import| {
@@ -127,7 +128,7 @@ pub fn newest(store: &Store, kind: Brought, undone: &Undone) -> Result<BTreeMap<
     Ok(newest)
 }
 
-/// All imports, newest first.
+/// Passes all imports to `each`, newest first.
 fn each_import(
     store: &Store,
     mut each: impl FnMut(Uuid) -> Result<(), LineageError>,

@@ -1,4 +1,4 @@
-//! What its owner erased for good: the ids and hashes by which it is known when it comes again.
+//! Permanently erased data: the ids and hashes by which it is recognised if it is imported again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,38 +13,39 @@ use serde::{Deserialize, Serialize};
 
 use super::{LineageError, PAGE, decode, encode};
 
-/// How the ids of these entries begin; the ledger has others.
+/// Prefix of the ids of these ledger entries; the ledger also has others.
 const KIND: &str = "purge ";
 const WHAT: &str = "the record of an erasure";
 
-/// One erasure. It says nothing of what was erased but what tells it apart.
+/// The record of one erasure. It contains nothing of the erased data except what is needed to recognise it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PurgeRecord {
     /// A UUID.
     pub id: String,
     /// Microseconds since the Unix epoch.
     pub at: i64,
-    /// Who.
+    /// Who erased the data.
     pub actor: String,
-    /// Whether the disk follows. The first thing that an erasure writes says no, so that one that is cut off is known.
+    /// Whether the data is gone from the disk too. An erasure first writes false, so that an interrupted one is
+    /// detected.
     pub done: bool,
-    /// Memories, each with the hashes of all that it ever said.
+    /// The erased memories, each with the hashes of all texts that it ever had.
     pub memories: BTreeMap<String, BTreeSet<String>>,
-    /// Conversations.
+    /// The erased conversations.
     pub conversations: BTreeSet<String>,
-    /// Messages that were grouped from rows: another export may group them otherwise.
+    /// Messages that were grouped from rows; another export may group them differently.
     pub rows: BTreeSet<String>,
-    /// Where the lineage of the conversations stands.
+    /// The keys under which the lineage of the conversations is stored.
     pub families: BTreeSet<String>,
-    /// Files that came with the conversations, by the hash of their bytes, in hex.
+    /// Attachments of the conversations, by the hash of their bytes, in hex.
     pub attachments: BTreeSet<String>,
 }
 
 impl PurgeRecord {
-    /// All that are known, and where the entry of each stands.
+    /// Returns the records of all erasures.
     ///
     /// # Errors
-    /// When the ledger does not read.
+    /// The ledger cannot be read.
     pub fn all(store: &Store) -> Result<Vec<Self>, LineageError> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
@@ -59,15 +60,15 @@ impl PurgeRecord {
         }
     }
 
-    /// Erasures that the disk does not follow yet.
+    /// Returns the erasures whose data is not yet gone from the disk.
     ///
     /// # Errors
-    /// When the ledger does not read.
+    /// The ledger cannot be read.
     pub fn pending(store: &Store) -> Result<Vec<Self>, LineageError> {
         Ok(Self::all(store)?.into_iter().filter(|record| !record.done).collect())
     }
 
-    /// What stores it.
+    /// Returns the change that stores the record.
     ///
     /// # Errors
     /// None in practice.
@@ -76,7 +77,8 @@ impl PurgeRecord {
         Ok(Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros, value: encode(self, WHAT)? }))
     }
 
-    /// The entry of this erasure as it stands when the disk follows; none: `id` is another entry.
+    /// Returns the ledger entry of this erasure after it is completed on disk, or `None` if `id` belongs to another
+    /// entry.
     #[must_use]
     pub fn done(&self, id: &str) -> Option<Vec<u8>> {
         let own = id.strip_prefix(KIND) == Some(self.id.as_str());
@@ -89,22 +91,23 @@ impl PurgeRecord {
 pub struct Purged {
     memories: BTreeSet<String>,
     texts: BTreeSet<String>,
-    /// Memories that said one of the texts, whatever they say since: their vectors may be of it.
+    /// Memories that ever had one of the erased texts, whatever their text is now: their vectors may belong to that
+    /// text.
     said: BTreeSet<String>,
     conversations: BTreeSet<String>,
     rows: BTreeSet<String>,
 }
 
 impl Purged {
-    /// As the store has it.
+    /// Returns everything that was erased from the store.
     ///
     /// # Errors
-    /// When the ledger does not read.
+    /// The ledger cannot be read.
     pub fn of(store: &Store) -> Result<Self, LineageError> {
         Ok(Self::from_records(&PurgeRecord::all(store)?))
     }
 
-    /// What `records` name.
+    /// Returns everything that `records` name.
     #[must_use]
     pub fn from_records(records: &[PurgeRecord]) -> Self {
         let mut all = Self::default();
@@ -117,49 +120,49 @@ impl Purged {
         all
     }
 
-    /// Whether nothing was.
+    /// Returns whether nothing was erased.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.memories.is_empty() && self.conversations.is_empty()
     }
 
-    /// Whether a memory was: by its id, or because another said the same.
+    /// Returns whether a memory was erased: by its id, or because another memory had the same text.
     #[must_use]
     pub fn memory(&self, id: &str, content_hash: &str) -> bool {
         self.memories.contains(id) || self.texts.contains(content_hash)
     }
 
-    /// Notes that a memory said what was erased.
+    /// Records that a memory once had an erased text.
     pub fn note_said(&mut self, id: &str) {
         self.said.insert(id.to_owned());
     }
 
-    /// Whether the vectors of a memory were.
+    /// Returns whether the vectors of a memory were erased.
     #[must_use]
     pub fn vectors(&self, memory: &str) -> bool {
         self.memories.contains(memory) || self.said.contains(memory)
     }
 
-    /// Whether this text was that of a memory.
+    /// Returns whether this text belonged to an erased memory.
     #[must_use]
     pub fn text(&self, content: &str) -> bool {
         !self.texts.is_empty() && self.texts.contains(&ContentHash::of(content).to_string())
     }
 
-    /// Whether a conversation was.
+    /// Returns whether a conversation was erased.
     #[must_use]
     pub fn conversation(&self, id: &str) -> bool {
         self.conversations.contains(id)
     }
 
-    /// Whether a message that was grouped from rows was.
+    /// Returns whether a message that was grouped from rows was erased.
     #[must_use]
     pub fn row(&self, id: &str) -> bool {
         self.rows.contains(id)
     }
 
-    /// Takes what was erased out of a piece of evidence; answers whether something was. Its place in a list stays: what came after
-    /// it came after it.
+    /// Removes erased data from a piece of evidence. Returns whether there was any. An erased item leaves an empty item
+    /// in its list, so that the order of the others is kept.
     pub fn take(&self, witness: &mut Witness) -> bool {
         let mut taken = false;
         let mut item = |item: &mut Item| {
@@ -180,17 +183,17 @@ impl Purged {
             &mut witness.claim
             && let Some(target) = target.as_mut().filter(|target| self.text(target))
         {
-            // The line that it names says nothing any more.
+            // The line that the target refers to is empty now.
             target.clear();
             taken = true;
         }
         taken
     }
 
-    /// What stands in the place of a stored piece of evidence; none: it stays.
+    /// Returns the replacement for a stored piece of evidence, or `None` if it is unchanged.
     ///
     /// # Errors
-    /// When it does not read.
+    /// The bytes cannot be decoded.
     pub fn evidence(&self, json: &[u8]) -> Result<Option<Vec<u8>>, LineageError> {
         const WHAT: &str = "a stored piece of evidence";
         if Document::is(json) {
@@ -213,7 +216,7 @@ impl Purged {
         self.take(&mut witness).then(|| encode(&witness, WHAT)).transpose()
     }
 
-    /// Takes what was erased out of a memory of a document.
+    /// Removes erased data from a memory of a document. Returns whether there was any.
     pub fn document(&self, document: &mut Document) -> bool {
         let goes = self.goes(&document.memory);
         if goes {
@@ -222,7 +225,7 @@ impl Purged {
         goes
     }
 
-    /// Takes what was erased out of what the person said by hand.
+    /// Removes erased data from a change that the user made by hand. Returns whether there was any.
     pub fn word(&self, word: &mut Word) -> bool {
         match &mut word.deed {
             Deed::Add(witness) => self.take(witness),
@@ -237,11 +240,11 @@ impl Purged {
             let own = self.memories.contains(&setting.to.id);
             let (status, by) = (setting.to.status, setting.to.temporal.superseded_by.take());
             setting.to = empty_memory(&setting.to);
-            // How a memory stands that stays is no word of the text.
+            // If the memory itself was not erased, only its text, its status is kept.
             (setting.to.status, setting.to.temporal.superseded_by) = (status, by);
             setting.fields.retain(|field| !own && *field == Field::Status);
         }
-        // What was replaced stays so (PAM §7.1), and what replaced it is named no more.
+        // A superseded memory stays superseded (PAM §7.1), but its successor is no longer named.
         let successor = &mut setting.to.temporal.superseded_by;
         successor.take_if(|id| self.memories.contains(id)).is_some() || goes
     }

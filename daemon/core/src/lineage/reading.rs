@@ -1,5 +1,5 @@
-//! Reads what was said of conversations, part after part. Those that came together have their bodies in one version, which is
-//! read once for all of them.
+//! Reads reports about conversations, part by part. The bodies of parts that were imported together are stored in one
+//! version, which is read once for all of them.
 
 use std::collections::HashMap;
 
@@ -16,34 +16,34 @@ use super::{
 };
 use crate::conversation_record;
 
-/// Holds the version that was needed last, and nothing else.
+/// A reader that holds the version that was used last, and nothing else.
 pub struct Reading<'a> {
     store: &'a Store,
     base: Option<Base>,
 }
 
-/// A version that has the bodies of parts which are kept apart.
+/// A version that contains the bodies of separately stored parts.
 struct Base {
     conversation: String,
     version: u32,
     record: ConversationRecord,
-    /// What an outline needs of its messages, once one needed it.
+    /// The properties of its messages that an outline needs; computed on first use.
     nodes: Option<HashMap<String, (bool, Option<i64>)>>,
-    /// Read once one of them was needed.
+    /// The bodies; read on first use.
     bodies: Option<HashMap<String, Vec<u8>>>,
 }
 
 impl<'a> Reading<'a> {
-    /// Of what `store` holds.
+    /// Creates a reader for `store`.
     #[must_use]
     pub fn new(store: &'a Store) -> Self {
         Self { store, base: None }
     }
 
-    /// What was said of the conversation `id`, with all bodies.
+    /// Returns what was reported about the conversation `id`, with all bodies.
     ///
     /// # Errors
-    /// When it is not where it should be.
+    /// Stored data is missing or cannot be decoded.
     pub fn part(&mut self, id: &str, part: &Part) -> Result<(Report, Vec<ReportedNode>), LineageError> {
         let id = part.home.as_deref().unwrap_or(id);
         if let Some(version) = part.version {
@@ -63,7 +63,8 @@ impl<'a> Reading<'a> {
         Ok((kept.report, nodes))
     }
 
-    /// What [`Reading::part`] would give, in outline; bodies are read only where they are kept apart.
+    /// Returns the outline of what [`Reading::part`] would return. Bodies are read only if they are stored with the
+    /// part.
     ///
     /// # Errors
     /// As [`Reading::part`].
@@ -141,7 +142,7 @@ fn version_of(store: &Store, id: &str, version: u32) -> Result<ConversationRecor
     found.ok_or(LineageError::Unreadable { what: "an older version of a conversation" })
 }
 
-/// A version as if an export had said it.
+/// Returns a version as if it were the report of an export.
 fn whole(store: &Store, record: &ConversationRecord) -> Result<(Report, Vec<ReportedNode>), LineageError> {
     let known = conversation_record::known(record);
     let mut nodes = Vec::with_capacity(known.nodes.len());

@@ -1,4 +1,5 @@
-//! Which parts may belong together where rows have no conversation's id: those that ever shared a row have one family.
+//! Groups parts that may belong together if rows have no conversation id: parts that ever shared a row are in one
+//! family.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,30 +11,30 @@ use satchel_store::{Change, Ledger, Store};
 
 use super::{Family, LineageError, REST, put};
 
-/// Families of one row that are looked through: each join makes the smaller one point to the larger, so a way of so many
-/// steps would need more rows than there can be.
+/// Maximum number of family links that are followed from one row. Each merge makes the smaller family point to the
+/// larger one, so a chain of this length would need more rows than can exist.
 const STEPS: usize = 64;
 
-/// Everything that was said of some rows, and of all rows that anything said of them is about.
+/// Everything that was reported about some rows, and about all rows that are connected to them by reports.
 pub struct Clan {
     /// The key of the family.
     pub key: String,
     /// The family.
     pub family: Family,
-    /// Those of the conversations asked about that are of these rows.
+    /// Indices of the requested conversations that contain these rows.
     pub said: Vec<usize>,
-    /// Families that have become part of it.
+    /// Families that were merged into this one.
     gone: BTreeSet<String>,
-    /// Rows that nobody spoke of before.
+    /// Rows that were not reported before.
     fresh: Vec<String>,
 }
 
 impl Clan {
-    /// Those of the rows of several conversations, each with its id: every row and every family is looked up once. A new one is
-    /// named by the first conversation that is of its rows.
+    /// Returns the clans of the rows of several conversations, each given with its id. Every row and every family is
+    /// looked up once. A new family is named after the first conversation that contains its rows.
     ///
     /// # Errors
-    /// When the ledger does not read.
+    /// The ledger cannot be read.
     pub fn all(store: &Store, conversations: &[(&str, Vec<&str>)]) -> Result<Vec<Self>, LineageError> {
         let (mut families, mut fresh) = (Families::new(store), Vec::new());
         let mut sets = Sets::new(conversations.len());
@@ -71,13 +72,13 @@ impl Clan {
         Ok(clans.collect())
     }
 
-    /// Whether it is one family that was known before.
+    /// Returns whether it consists of a single family, so that no other family was merged into it.
     #[must_use]
     pub fn alone(&self) -> bool {
         self.gone.is_empty()
     }
 
-    /// What stores it.
+    /// Returns the changes that store it.
     ///
     /// # Errors
     /// None in practice.
@@ -92,15 +93,15 @@ impl Clan {
     }
 }
 
-/// Where rows are shown that evidence names.
+/// The conversations that show the rows named in evidence.
 #[derive(Default)]
 pub struct Places(BTreeMap<String, String>);
 
 impl Places {
-    /// Of the rows that `witnesses` and the memories of `documents` name, as the store shows them now.
+    /// Returns the current places of the rows that `witnesses` and the memories of `documents` name.
     ///
     /// # Errors
-    /// When store or ledger do not read.
+    /// The store or the ledger cannot be read.
     pub fn of<'a>(
         store: &Store,
         witnesses: impl Iterator<Item = &'a Witness>,
@@ -114,7 +115,7 @@ impl Places {
         placing.places()
     }
 
-    /// Lets the memories of `documents` name the conversation that has their row.
+    /// Makes the memories of `documents` refer to the conversation that contains their row.
     pub fn place<'d>(&self, derived: &mut Derived, documents: impl Iterator<Item = &'d Document>) {
         for document in documents {
             let Some(memory) = derived.memories.get_mut(&document.memory.id) else { continue };
@@ -124,14 +125,14 @@ impl Places {
         }
     }
 
-    /// Lets a piece of evidence name the conversation that has its row.
+    /// Makes a piece of evidence refer to the conversation that contains its row.
     pub fn set(&self, witness: &mut Witness) {
         if let Some(place) = witness.row.as_ref().and_then(|row| self.0.get(row)) {
             witness.conversation = Some(place.clone());
         }
     }
 
-    /// Those of `witnesses` that name rows, each with the conversation where its row is shown.
+    /// Returns those of `witnesses` that name rows, each with the conversation that shows its row.
     pub fn placed<'a>(&self, witnesses: impl Iterator<Item = &'a Witness>) -> Vec<Witness> {
         let placed = witnesses.filter_map(|witness| {
             let place = self.0.get(witness.row.as_ref()?);
@@ -142,34 +143,34 @@ impl Places {
     }
 }
 
-/// Rows whose places are looked up, each family and each conversation once.
+/// A set of rows whose places are looked up; each family and each conversation is read once.
 pub(super) struct Placing<'a> {
     store: &'a Store,
     families: Families<'a>,
-    /// By the key of their family.
+    /// Rows by the key of their family.
     wanted: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl<'a> Placing<'a> {
-    /// Of no rows yet.
+    /// Creates an empty set.
     pub(super) fn new(store: &'a Store) -> Self {
         Self { store, families: Families::new(store), wanted: BTreeMap::new() }
     }
 
-    /// Notes a row; tells whether anybody spoke of it.
+    /// Adds a row. Returns whether the row was ever reported.
     ///
     /// # Errors
-    /// When the ledger does not read.
+    /// The ledger cannot be read.
     pub(super) fn note(&mut self, row: &str) -> Result<bool, LineageError> {
         let Some(key) = self.families.of(row)? else { return Ok(false) };
         self.wanted.entry(key).or_default().insert(row.to_owned());
         Ok(true)
     }
 
-    /// Where they are shown now.
+    /// Returns the current places of the rows.
     ///
     /// # Errors
-    /// When store or ledger do not read.
+    /// The store or the ledger cannot be read.
     pub(super) fn places(self) -> Result<Places, LineageError> {
         let mut places = BTreeMap::new();
         for (key, rows) in self.wanted {
@@ -185,21 +186,21 @@ impl<'a> Placing<'a> {
     }
 }
 
-/// What is known of a clan before its families are one.
+/// The data of a clan before its families are merged.
 #[derive(Default)]
 struct Gathered {
-    /// Conversations.
+    /// Indices of conversations.
     said: Vec<usize>,
-    /// Of families.
+    /// Keys of families.
     keys: Vec<String>,
-    /// Rows that nobody spoke of before.
+    /// Rows that were not reported before.
     fresh: Vec<String>,
 }
 
 /// Families of rows, each read once.
 struct Families<'a> {
     store: &'a Store,
-    /// Under the keys that rows name, the keys where they stand now.
+    /// Maps the keys that rows name to the current keys of their families.
     settled: HashMap<String, String>,
     read: HashMap<String, Family>,
 }
@@ -209,7 +210,7 @@ impl<'a> Families<'a> {
         Self { store, settled: HashMap::new(), read: HashMap::new() }
     }
 
-    /// The key of that of `row`; none: nobody spoke of it.
+    /// Returns the key of the family of `row`, or `None` if the row was never reported.
     fn of(&mut self, row: &str) -> Result<Option<String>, LineageError> {
         let Some(entry) = self.store.ledger_get(Ledger::Lineage, &row_name(row))? else { return Ok(None) };
         let named = String::from_utf8_lossy(&entry.value).into_owned();
@@ -222,7 +223,7 @@ impl<'a> Families<'a> {
         Ok(Some(key))
     }
 
-    /// Those under `keys` as one, which stands where the largest stood; a new one is called `name`.
+    /// Merges the families under `keys` into the largest of them. A new family is called `name`.
     fn united(&mut self, name: String, mut keys: Vec<String>) -> Clan {
         keys.sort_unstable();
         let all = keys.into_iter().filter_map(|key| Some((self.read.remove(&key)?, key)));
@@ -239,7 +240,7 @@ impl<'a> Families<'a> {
     }
 }
 
-/// The family under `key`, or that of which it has become part.
+/// Returns the family under `key`, or the family that it was merged into.
 fn settled(store: &Store, mut key: String) -> Result<(String, Family), LineageError> {
     for _ in 0..STEPS {
         let family = Family::of(store, &key, None)?;
@@ -251,10 +252,10 @@ fn settled(store: &Store, mut key: String) -> Result<(String, Family), LineageEr
     Err(LineageError::Unreadable { what: "the lineage of rows" })
 }
 
-/// The family of the row `row`, and where it stands; none: nobody spoke of the row.
+/// Returns the family of the row `row` and its key, or `None` if the row was never reported.
 ///
 /// # Errors
-/// When the ledger does not read.
+/// The ledger cannot be read.
 pub fn family_of_row(store: &Store, row: &str) -> Result<Option<(String, Family)>, LineageError> {
     let entry = store.ledger_get(Ledger::Lineage, &row_name(row))?;
     entry.map(|entry| settled(store, String::from_utf8_lossy(&entry.value).into_owned())).transpose()
@@ -265,13 +266,13 @@ fn row_name(row: &str) -> String {
 }
 
 impl Family {
-    /// Whether it is that of rows: it may come to several conversations.
+    /// Returns whether the family consists of rows; such a family may be shown in several conversations.
     #[must_use]
     pub fn of_rows(&self) -> bool {
         !self.shown.is_empty()
     }
 
-    /// Notes the conversations that it comes to; tells whether one of them is new.
+    /// Adds conversations that the family is shown in. Returns whether one of them is new.
     pub fn show(&mut self, ids: impl IntoIterator<Item = String>) -> bool {
         let before = self.shown.len();
         self.shown.extend(ids);

@@ -1,4 +1,5 @@
-//! What one export said of one conversation: told apart by its digest, kept where no version of the conversation is it.
+//! The report of one export about one conversation: identified by its digest, and stored separately if no version of
+//! the conversation equals it.
 
 use std::collections::HashMap;
 
@@ -17,17 +18,17 @@ use super::{Key, LineageError, REST, decode, encode, put};
 const DIGITS: usize = 32;
 pub(super) const WHAT: &str = "what an import said of a conversation";
 
-/// The skeleton of what an export says of a conversation: all but the bodies.
+/// The skeleton of an export's report about a conversation: everything except the bodies.
 #[derive(Clone)]
 pub struct Said {
-    /// Of all of it, 32 hex digits.
+    /// Digest of the whole report, 32 hex digits.
     pub digest: String,
     report: Report,
     nodes: Vec<(String, Option<String>, Digest16)>,
 }
 
 impl Said {
-    /// Of the conversation `id`.
+    /// Returns the skeleton of a report about the conversation `id`.
     ///
     /// # Errors
     /// None in practice.
@@ -41,7 +42,7 @@ impl Said {
         Ok(Self { digest, report: report.clone(), nodes })
     }
 
-    /// Attributes the report to `stranger`: it gets a digest of its own, so that it can be undone by itself.
+    /// Attributes the report to `stranger`. The report gets a digest of its own, so that it can be undone separately.
     #[must_use]
     pub fn by(mut self, stranger: Option<&str>) -> Self {
         if let Some(stranger) = stranger {
@@ -51,19 +52,19 @@ impl Said {
         self
     }
 
-    /// The key under which an import brings it.
+    /// Returns the key under which an import lists the report.
     #[must_use]
     pub fn key(&self) -> Key {
         key(&self.digest).unwrap_or_default()
     }
 }
 
-/// What was said and is no version of the conversation, as it lies in the ledger.
+/// A report that does not equal a version of the conversation, as stored in the ledger.
 #[derive(Serialize, Deserialize)]
 pub struct Kept {
     pub(super) report: Report,
     pub(super) nodes: Vec<KeptNode>,
-    /// The version of the conversation that has the bodies that do not stand here.
+    /// The version of the conversation that contains the bodies that are not stored here.
     pub(super) base: u32,
 }
 
@@ -77,11 +78,11 @@ pub(super) struct KeptNode {
 }
 
 impl Kept {
-    /// Keeps what was `said`, once it has become part of what `shown` shows, which is version `base`; `spare` are bodies that
-    /// it has otherwise.
+    /// Stores the report `said` after it was merged into the visible conversation `shown`, which is version `base`.
+    /// `spare` holds bodies of the report that differ from those of the visible conversation.
     ///
     /// # Errors
-    /// When a body is no JSON.
+    /// A body is not JSON.
     pub fn of(
         said: Said,
         shown: &HashMap<&str, Digest16>,
@@ -98,7 +99,7 @@ impl Kept {
         Ok(Self { report, nodes: kept, base })
     }
 
-    /// What stores it.
+    /// Returns the change that stores it.
     ///
     /// # Errors
     /// None in practice.
@@ -107,13 +108,13 @@ impl Kept {
     }
 }
 
-/// What `planned` shows, by message.
+/// Returns the digest of each message that `planned` shows.
 #[must_use]
 pub fn shown(planned: &Planned) -> HashMap<&str, Digest16> {
     planned.nodes.iter().map(|node| (node.known.id.as_str(), node.known.digest)).collect()
 }
 
-/// The bytes of a digest.
+/// Returns the bytes of a digest.
 pub(super) fn key(digest: &str) -> Option<Key> {
     u128::from_str_radix(digest, 16).ok().map(u128::to_be_bytes)
 }

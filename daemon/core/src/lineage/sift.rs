@@ -1,8 +1,9 @@
-//! All evidence, taken apart by the memories that it speaks of.
+//! Groups all evidence by the memories that it refers to.
 //!
-//! What follows for a memory follows from what is said of it alone, once it is known what became of it in the lists that speak of
-//! it. So memories are read and derived a slice at a time, and what is held of all the others is where their evidence lies and what
-//! lists make of them. Those that relations join, and those of which the person said something by hand, are derived together.
+//! The state of a memory follows from the reports about that memory alone, once it is known what the lists that contain
+//! it make of it. Memories are therefore read and derived one slice at a time. For all others, only the location of
+//! their evidence and the result of the lists are held in memory. Memories that are connected by relations, and those
+//! that the user changed by hand, are derived together.
 
 mod slice;
 
@@ -26,63 +27,63 @@ pub use slice::{Sifted, Slice};
 struct Loose {
     memory: Key,
     report: Key,
-    /// Whether the import says it; what the store has too is known, and this goes.
+    /// Whether the import reports it. If the store has the same report, that one is kept and this one is dropped.
     fresh: bool,
-    /// A document's version may be exported again, and then counts as the later of two.
+    /// Whether it is a document. A document's version may be exported again, and then counts as the later of two.
     document: bool,
-    /// The start of the key of a statement's id.
+    /// The first bytes of the key of a statement's id.
     witness: [u8; 8],
 }
 
-/// A piece of evidence on a list.
+/// A piece of evidence about a list.
 struct Piece {
     report: Key,
     fresh: bool,
     /// The key of its id.
     id: Key,
-    /// All that it says beside what is on the list, if that is more than one memory.
+    /// Everything that it contains besides the list's items, if it has more than one item.
     frame: Option<Box<Witness>>,
 }
 
-/// Of several pieces with one id, the one that counts.
+/// Of several pieces with one id, the one that takes precedence.
 struct Ranked {
     now: Key,
-    /// Among those that are known.
+    /// The same, among the pieces that the store already has.
     before: Option<Key>,
 }
 
-/// What there is on lists.
+/// The evidence about lists.
 #[derive(Default)]
 struct Lists {
-    /// Each piece by its number among `pieces`.
+    /// Refers to each piece by its index in `pieces`.
     streams: Streams<u32>,
     pieces: Vec<Piece>,
     ranked: BTreeMap<Key, Ranked>,
 }
 
-/// Evidence on its way to be taken apart.
+/// Collects evidence before it is grouped.
 pub struct Sifter<'a> {
     store: &'a Store,
     reports: &'a Packed,
-    /// Evidence that speaks of more than one memory, but for lists.
+    /// Evidence that refers to more than one memory, except for lists.
     whole: Counted,
     lists: Lists,
     loose: Vec<Loose>,
     /// Memories that are derived together.
     bound: BTreeSet<Key>,
-    /// Memories that name rows, which may be shown elsewhere than before.
+    /// Memories that name rows; those rows may have moved to another conversation.
     moving: BTreeSet<Key>,
     places: Placing<'a>,
-    /// Statements whose content was erased: they still count before others of the same id.
+    /// Statements whose content was erased. They still take precedence over others with the same id.
     emptied: BTreeMap<[u8; 8], Vec<Witness>>,
 }
 
 impl<'a> Sifter<'a> {
-    /// Takes what counts in the store when the imports in `undone` do not, and the `reports` of an import; none if `stop` says so
-    /// on the way.
+    /// Collects the stored evidence that counts when the imports in `undone` do not, and the `reports` of an import.
+    /// Returns `None` if `stop` returns true on the way.
     ///
     /// # Errors
-    /// When store or ledger do not read.
+    /// The store or the ledger cannot be read.
     pub fn until(
         store: &'a Store,
         undone: &Undone,
@@ -118,16 +119,17 @@ impl<'a> Sifter<'a> {
         Ok((!stopped).then_some(sifter))
     }
 
-    /// Says that what follows for this memory hangs together with others.
+    /// Marks a memory as one that must be derived together with others.
     pub fn bind(&mut self, memory: &str) {
         self.bound.insert(key_of(memory));
     }
 
-    /// Takes apart: answers what hangs together, and the rest. Of the latter only memories for which something else may follow by
-    /// what the import says, unless `all` are needed. None if `stop` says so on the way.
+    /// Groups the evidence. Returns the slice of memories that are derived together, and the rest. Unless `all` is set,
+    /// the rest contains only memories whose state may change because of the import. Returns `None` if `stop` returns
+    /// true on the way.
     ///
     /// # Errors
-    /// When store or ledger do not read.
+    /// The store or the ledger cannot be read.
     pub fn sift(
         mut self,
         all: bool,
@@ -159,7 +161,7 @@ impl<'a> Sifter<'a> {
                 self.loose.push(Loose { memory, report, fresh, document: true, witness: [0; 8] });
             }
             Report::Witness(witness) => self.witness(report, *witness, fresh)?,
-            // Of an import they come by themselves.
+            // Those of an import are passed on separately.
             other => self.whole.take(other),
         }
         Ok(())
@@ -198,7 +200,7 @@ impl<'a> Sifter<'a> {
         Ok(())
     }
 
-    /// Looks up where the row is shown that a memory names.
+    /// Looks up where the row that a memory names is shown.
     fn row(&mut self, memory: Key, row: Option<&str>) -> Result<(), LineageError> {
         if let Some(row) = row
             && self.places.note(row)?
@@ -208,7 +210,7 @@ impl<'a> Sifter<'a> {
         Ok(())
     }
 
-    /// Notes which of the pieces with one id counts.
+    /// Records which of the pieces with one id takes precedence.
     fn rank(&mut self, (report, id): (Key, Key), witness: &Witness, fresh: bool) -> Result<(), LineageError> {
         let known = (!fresh).then_some(report);
         let Some(ranked) = self.lists.ranked.get(&id) else {
@@ -235,7 +237,7 @@ impl<'a> Sifter<'a> {
         slice::read(self.store, self.reports, report, fresh)
     }
 
-    /// Leaves out statements before which one counts that was erased.
+    /// Removes statements that are outranked by an erased statement with the same id.
     fn leave_out_emptied(&mut self) -> Result<(), LineageError> {
         if self.emptied.is_empty() {
             return Ok(());
@@ -253,7 +255,7 @@ impl<'a> Sifter<'a> {
         Ok(())
     }
 
-    /// Binds what took the place of what is bound: where the person says what replaces what, no way may lead back.
+    /// Binds the successors of bound memories too: if the user decides what supersedes what, no cycle may arise.
     fn follow(&mut self, now: &[Fated<u32>]) {
         if self.whole.words.is_empty() {
             return;
@@ -274,7 +276,7 @@ impl<'a> Sifter<'a> {
 }
 
 impl Lists {
-    /// What became of everything, now and before the import, in the order of memories.
+    /// Returns the fate of every list item, now and before the import, ordered by memory.
     fn fates(&self, stop: &dyn Fn() -> bool) -> Option<[Vec<Fated<u32>>; 2]> {
         let ranked = |piece: &Piece| self.ranked.get(&piece.id);
         let counts = |number: &u32, before: bool| {
@@ -295,7 +297,7 @@ impl Lists {
     }
 }
 
-/// The memories that a piece joins to others, but for lists.
+/// Returns the memories that a piece connects to others, except for lists.
 fn joined(report: &Report) -> Vec<String> {
     match report {
         Report::Witness(witness) => replaced(witness),
@@ -309,7 +311,7 @@ fn joined(report: &Report) -> Vec<String> {
     }
 }
 
-/// What a piece names a successor of, and that.
+/// Returns the memories for which a piece names a successor, with those successors.
 fn replaced(witness: &Witness) -> Vec<String> {
     let items = items_of(&witness.claim).into_iter();
     let pairs = items.filter_map(|item| Some([memory_id(item), item.superseded_by.clone()?]));
@@ -324,7 +326,7 @@ fn joined_by_word(word: &Word) -> Vec<String> {
             std::iter::once(setting.to.id.clone()).chain(successor).collect()
         }
         Deed::Draw(relation) => vec![relation.from.clone(), relation.to.clone()],
-        // What they take back is known by what said it.
+        // The memories that these affect are bound by the evidence that they refer to.
         Deed::Withdraw(_) | Deed::Undo(_) => Vec::new(),
     }
 }

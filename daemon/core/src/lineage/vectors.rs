@@ -1,4 +1,5 @@
-//! Vectors of memories: of all that imports brought for one memory and model the latest stands, and the others are kept.
+//! Vectors of memories: of all vectors that imports brought for one memory and model, the latest is current, and the
+//! others are kept.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +9,14 @@ use satchel_store::{Change, Ledger, Store};
 
 use super::{LineageError, REST, decode, encode, put};
 
-/// How the ids of the entries begin that keep a vector.
+/// Prefix of the ids of the ledger entries that hold a vector.
 const KIND: &str = "vector ";
 const WHAT: &str = "a vector of a memory";
 
 /// A memory's id, and a model.
 pub type Place = (String, String);
 
-/// The vectors that stand.
+/// Returns the current vectors.
 #[must_use]
 pub fn standing(vectors: &[Vector]) -> BTreeMap<Place, Named> {
     let mut standing: BTreeMap<Place, Named> = BTreeMap::new();
@@ -29,17 +30,18 @@ pub fn standing(vectors: &[Vector]) -> BTreeMap<Place, Named> {
     standing
 }
 
-/// What a document says of vectors beside bringing them.
+/// What a document says about vectors besides containing them.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// Those that were withdrawn where it was made, and when that was said.
+    /// Vectors that were withdrawn in the store that wrote the document, and the times of their withdrawals.
     pub withdrawn: BTreeMap<Place, Exported>,
-    /// When it was exported; none: nobody knows.
+    /// When the document was exported; `None` if that is unknown.
     pub exported: Option<Exported>,
 }
 
 impl Told {
-    /// The latest withdrawals that were said before the document, which it tells better.
+    /// Returns, for each place, the latest known withdrawal that is older than the document and is therefore superseded
+    /// by it.
     #[must_use]
     pub fn outdated(&self, known: &[Vector]) -> BTreeMap<Place, Exported> {
         let mut outdated = BTreeMap::new();
@@ -54,7 +56,7 @@ impl Told {
         outdated
     }
 
-    /// What else is said of a place for which `came` came, after a withdrawal `outdated`.
+    /// Returns additional entries for a place that received `came`, given the `outdated` withdrawal, if any.
     #[must_use]
     pub fn more(&self, place: &Place, came: &[Named], outdated: Option<&Exported>) -> Vec<Named> {
         let (memory, model) = place.clone();
@@ -67,11 +69,11 @@ impl Told {
     }
 }
 
-/// What lets `standing` be shown of a memory and a model, or nothing of them. `came` are the vectors that are at hand, by
-/// digest; all but the one that is shown are kept.
+/// Returns the changes that make `standing` the visible vector of a memory and model, or leave none visible. `came`
+/// holds the available vectors by digest; all of them except the visible one are kept.
 ///
 /// # Errors
-/// When store or ledger do not read.
+/// The store or the ledger cannot be read.
 pub fn show(
     store: &Store,
     (memory, model): &Place,
@@ -106,7 +108,7 @@ pub fn show(
     Ok(changes)
 }
 
-/// Names a vector.
+/// Returns the name of a vector.
 ///
 /// # Errors
 /// None in practice.
@@ -119,10 +121,10 @@ fn kept(store: &Store, digest: &str) -> Result<Option<Embedding>, LineageError> 
     entry.map(|entry| decode(&entry.value, WHAT)).transpose()
 }
 
-/// The memory whose vector an entry of the ledger keeps; none: it is another entry.
+/// Returns the memory whose vector a ledger entry holds, or `None` if it is another kind of entry.
 ///
 /// # Errors
-/// When it does not read.
+/// The entry cannot be decoded.
 pub fn kept_of(id: &str, value: &[u8]) -> Result<Option<String>, LineageError> {
     if !id.starts_with(KIND) || value.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A file that opens a data directory: 32 random bytes as base64url, closed to everybody but its owner.
+//! A key file that opens a data directory: 32 random bytes as base64url, readable only by its owner.
 
 use std::{
     fs::{self, File},
@@ -32,8 +32,8 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<[u8; 32]>, VaultError> {
     }
 }
 
-/// Returns the key in a file, which is made if it is not there; durable when it returns. A key beside what it opens protects
-/// nothing, so it must lie outside of the data directory.
+/// Returns the key in a file, creating the file if it does not exist. A created file is durable when this returns. The
+/// file must be outside of the data directory, because a key next to the data that it opens protects nothing.
 pub(super) fn read_or_create(path: &Path, data_dir: &Path) -> Result<Zeroizing<[u8; 32]>, VaultError> {
     let failed = |source| VaultError::Write { path: path.to_owned(), source };
     let folder = path.parent().ok_or_else(|| VaultError::NoKeyFile { path: path.to_owned() })?;
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(*read(&path).unwrap(), *made);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&dir.path().join("new")), mode(&dir.path().join("new/folder"))), (0o700, 0o700));
-        // A link above a folder that is not there yet leads into the data directory.
+        // A link above a folder that does not exist yet leads into the data directory.
         fs::create_dir(&data).unwrap();
         std::os::unix::fs::symlink(&data, dir.path().join("link")).unwrap();
         let inside = read_or_create(&dir.path().join("link/keys/data.key"), &data);

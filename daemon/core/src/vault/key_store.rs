@@ -1,4 +1,4 @@
-//! The key store of the operating system, which opens with the person's session.
+//! The operating system's key store, which is unlocked with the user's session.
 
 use std::{
     ffi::OsString,
@@ -10,22 +10,22 @@ use zeroize::Zeroizing;
 
 use super::Secret;
 
-/// Keeps secrets under names, for as long as the person wants.
+/// A store of named secrets, which keeps them until the user deletes them.
 pub trait KeyStore: std::fmt::Debug + Send + Sync {
-    /// Puts a secret under a name.
+    /// Stores a secret under a name.
     ///
     /// # Errors
-    /// When there is no key store, or it refuses.
+    /// There is no key store, or it refuses.
     fn put(&self, account: &str, secret: &Secret) -> io::Result<()>;
-    /// Returns the secret under a name, `None` if there is none.
+    /// Returns the secret with a name, or `None` if there is none.
     ///
     /// # Errors
-    /// When there is no key store, or it refuses.
+    /// There is no key store, or it refuses.
     fn find(&self, account: &str) -> io::Result<Option<Secret>>;
 }
 
-/// That of the freedesktop Secret Service (GNOME Keyring, `KWallet`, `KeePassXC`), through the program `secret-tool` of libsecret. Secrets
-/// go through pipes, never through arguments, which other processes can read.
+/// The freedesktop Secret Service (GNOME Keyring, `KWallet`, `KeePassXC`), accessed through the program `secret-tool`
+/// of libsecret. Secrets are passed through pipes, never as arguments, which other processes can read.
 #[derive(Clone, Debug)]
 pub struct SecretTool {
     program: OsString,
@@ -38,7 +38,7 @@ impl Default for SecretTool {
 }
 
 impl SecretTool {
-    /// Through a program of another name.
+    /// Creates a key store that runs a program with another name.
     #[must_use]
     pub fn at(program: OsString) -> Self {
         Self { program }
@@ -67,7 +67,7 @@ impl KeyStore for SecretTool {
         let output = run(command, "")?;
         let text = Zeroizing::new(output.stdout);
         match (output.status.success(), text.is_empty()) {
-            // It ends so when it has no such secret, and says nothing.
+            // `secret-tool` fails without output if it has no such secret.
             (false, true) if output.stderr.is_empty() => Ok(None),
             (true, false) => match String::from_utf8(text.to_vec()) {
                 Ok(text) => Ok(Some(Secret::new(text.trim_end().to_owned()))),
@@ -78,7 +78,7 @@ impl KeyStore for SecretTool {
     }
 }
 
-/// Runs a command with `input` in its pipe.
+/// Runs a command and writes `input` to its stdin.
 fn run(mut command: Command, input: &str) -> io::Result<std::process::Output> {
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(

@@ -1,4 +1,5 @@
-//! A key from a passphrase, by Argon2id; the parameters stand in the file, so that they can grow.
+//! Derives a key from a passphrase with Argon2id. The parameters are stored in the file, so that they can be raised
+//! later.
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use zeroize::Zeroizing;
@@ -8,19 +9,19 @@ use super::{
     ring::{Bytes, Lock},
 };
 
-/// 64 MiB and three passes take some 0.3 s here, and make each guess as expensive.
+/// 64 MiB and three passes take about 0.3 s here, and make each guess equally expensive.
 const MEMORY_KIB: u32 = 64 << 10;
 const PASSES: u32 = 3;
 const LANES: u32 = 1;
 const SALT: usize = 16;
-/// What a file may ask for at most: a changed one must not take all memory or hours.
+/// Upper limits for the parameters in a file: a manipulated file must not use up all memory or run for hours.
 const MOST_MEMORY_KIB: u32 = 4 << 20;
 const MOST_PASSES: u32 = 64;
 const MOST_LANES: u32 = 64;
-/// Letters that a passphrase has at least.
+/// Minimum length of a passphrase, in characters.
 const FEWEST_LETTERS: usize = 8;
 
-/// How a passphrase becomes a key.
+/// The parameters of the key derivation.
 pub(super) struct Recipe<'a> {
     pub(super) memory_kib: u32,
     pub(super) passes: u32,
@@ -45,7 +46,7 @@ impl Recipe<'_> {
     }
 }
 
-/// Makes a lock whose key `wrap` wraps the data key with.
+/// Creates a lock: `wrap` wraps the data key with the key derived from the passphrase.
 pub(super) fn lock(
     passphrase: &Secret,
     wrap: impl FnOnce(&[u8; 32]) -> Result<Bytes, VaultError>,

@@ -1,5 +1,5 @@
-//! `keys/data-key.json`: the data key, wrapped once by each thing that opens it. The file is no secret, but without it nothing opens
-//! the data; so it is kept twice, with a checksum, and whichever of the two is whole mends the other.
+//! `keys/data-key.json`: the data key, wrapped once for each key that opens it. The file is not secret, but without it
+//! the data cannot be opened. It is therefore stored twice, with a checksum, and the intact copy repairs the other.
 
 use std::{
     fs::{self, File},
@@ -14,60 +14,60 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::VaultError;
 use crate::{key_checksum, plain_file};
 
-/// Version of the file that this program writes.
+/// File version that this program writes.
 const VERSION: u32 = 2;
-/// Longest file that is read, in bytes; ours are some hundred.
+/// Largest file that is read, in bytes; files of this program have a few hundred.
 const MAX_BYTES: u64 = 64 << 10;
 const NAME: &str = "data-key.json";
-/// The second of the two.
+/// The second copy.
 const COPY: &str = "data-key.copy.json";
 
-/// The file.
+/// The contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ring {
-    /// 2; 1 before there was a checksum.
+    /// The file version: 2. It was 1 before the checksum was introduced.
     version: u32,
     pub(super) state: State,
     pub(super) locks: Vec<Lock>,
-    /// SHA-256 of the JCS form of the rest, lower-case hex.
+    /// SHA-256 of the JCS form of all other fields, lower-case hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
 }
 
-/// One of the two files as it stands.
+/// One of the two files as it was found.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
-    /// What it holds; `None` if it is not there.
+    /// The contents of the file. `None` if it does not exist.
     pub(super) ring: Result<Option<Ring>, VaultError>,
 }
 
-/// How far encryption is.
+/// The state of the encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// The sealed store stands beside the plain one and is about to take its place.
+    /// The encrypted store exists next to the unencrypted one and is about to replace it.
     Replacing,
-    /// All is sealed.
+    /// Everything is encrypted.
     On,
 }
 
-/// One thing that opens the data key, and the key as it wraps it.
+/// A key that opens the data directory, with the data key that it wraps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Lock {
-    /// A file elsewhere, closed to others.
+    /// A key file outside of the data directory that only its owner can read.
     KeyFile { path: PathBuf, wrapped: Bytes },
-    /// Something that a person knows, by Argon2id.
+    /// A passphrase, by Argon2id.
     Passphrase { memory_kib: u32, passes: u32, lanes: u32, salt: Bytes, wrapped: Bytes },
-    /// The key store of the operating system.
+    /// The operating system's key store.
     KeyStore { account: String, wrapped: Bytes },
-    /// Words on paper, for when the other one is lost.
+    /// The recovery phrase, for when the other key is lost.
     Recovery { wrapped: Bytes },
 }
 
-/// base64url in the file.
+/// Bytes that are base64url in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bytes(pub(super) Vec<u8>);
 
@@ -89,7 +89,8 @@ impl Ring {
         Self { version: VERSION, state, locks, checksum: None }
     }
 
-    /// Reads that of a data directory; `None` if it is not encrypted. Where one of the two files is damaged or gone, the other counts.
+    /// Reads the file of a data directory. Returns `None` if the directory is not encrypted. If one of the two files is
+    /// damaged or missing, the other is used.
     pub(super) fn read(data_dir: &Path) -> Result<Option<Self>, VaultError> {
         let [first, second] = Self::both(data_dir).map(|found| found.ring);
         match (first, second) {
@@ -101,7 +102,7 @@ impl Ring {
         }
     }
 
-    /// The two files, that which counts first.
+    /// Reads both files, the first one being the one that takes precedence.
     pub(super) fn both(data_dir: &Path) -> [Found; 2] {
         [NAME, COPY].map(|name| {
             let path = path(data_dir, name);
@@ -121,7 +122,7 @@ impl Ring {
             _ => VaultError::Read { path: path.clone(), source },
         })?;
         let damaged = |_| VaultError::Damaged { path: path.clone() };
-        // The version first: of a newer one nothing else is known.
+        // Check the version first: nothing else is known about a newer format.
         let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
         match value.get("version").and_then(serde_json::Value::as_u64) {
             Some(found) if found > u64::from(VERSION) => Err(VaultError::Newer { path }),
@@ -132,7 +133,7 @@ impl Ring {
         }
     }
 
-    /// Whether it is what was written, as far as it can tell: files of older programs say nothing of it.
+    /// Returns whether the file is intact, as far as that can be told: files of older programs have no checksum.
     fn holds(&self) -> bool {
         match self.version {
             0 => false,
@@ -141,7 +142,8 @@ impl Ring {
         }
     }
 
-    /// Puts it in its two places, in one step each; durable when it returns. Once the first stands, it counts.
+    /// Writes both files, each one atomically. Durable when this returns. The first file takes precedence as soon as it
+    /// is written.
     pub(super) fn write(&self, data_dir: &Path) -> Result<(), VaultError> {
         let mut ring = Self { version: VERSION, checksum: None, ..self.clone() };
         ring.checksum = key_checksum::of(&ring);
@@ -162,10 +164,11 @@ impl Ring {
         synced.map_err(failed)
     }
 
-    /// Mends whichever of the two files is damaged, gone, or of an older program. Where both are whole and differ, the first counts
-    /// only if it is `proven` that its data key opens the store: somebody may have put that of another store there.
+    /// Repairs a file that is damaged, missing, or written by an older program. If both files are intact but differ,
+    /// the first one is used only if it is `proven` that its data key opens the store: somebody may have copied the
+    /// file of another store there.
     pub(super) fn mend(data_dir: &Path, proven: bool) -> Result<(), VaultError> {
-        // Read anew: what opens it may have been changed since.
+        // Read the files again: another command may have changed the keys since.
         let [first, second] = Self::both(data_dir).map(|found| found.ring.ok().flatten());
         let differ = first.is_some() && second.is_some() && first != second;
         let whole = first.as_ref().is_some_and(|ring| ring.version == VERSION) && first == second;
@@ -175,7 +178,7 @@ impl Ring {
         }
     }
 
-    /// What opens it, but for the words on paper.
+    /// Returns the regular key, as opposed to the recovery phrase.
     pub(super) fn usual(&self) -> Option<&Lock> {
         self.locks.iter().find(|lock| !matches!(lock, Lock::Recovery { .. }))
     }

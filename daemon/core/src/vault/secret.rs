@@ -1,4 +1,4 @@
-//! Text that is shown to nobody and wiped when it is no longer needed.
+//! Text that is never shown, and is wiped from memory when it is no longer needed.
 
 use std::{
     fmt,
@@ -12,24 +12,24 @@ use zeroize::Zeroizing;
 use super::VaultError;
 use crate::plain_file;
 
-/// Longest file that a secret is read from, in bytes.
+/// Largest file that a secret is read from, in bytes.
 const MAX_BYTES: u64 = 4_096;
 
-/// A passphrase, a phrase for recovery, the text of a key.
+/// A passphrase, a recovery phrase, or the text of a key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes a text.
+    /// Creates a secret from a text.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// Reads one line from a file that only its owner may read.
+    /// Reads one line from a file that only its owner can read.
     ///
     /// # Errors
-    /// A file that others may read, that is too long, or that the file system refuses.
+    /// Other users can read the file, it is too long, or the file system refuses.
     pub fn from_file(path: &Path) -> Result<Self, VaultError> {
         let failed = |source| VaultError::Read { path: path.to_owned(), source };
         let file = plain_file::open_given(path).map_err(failed)?;
@@ -54,7 +54,7 @@ impl Secret {
     }
 }
 
-/// No letter of it.
+/// Shows nothing of the text.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")

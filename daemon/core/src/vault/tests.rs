@@ -1,4 +1,4 @@
-//! What opens an encrypted data directory, and what happens when it does not.
+//! Tests of the keys that open an encrypted data directory, and of failures to open it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::{
@@ -12,7 +12,7 @@ use satchel_store::{Batch, Change, EvidenceWrite, Store, StoreError};
 
 use super::*;
 
-/// Bytes of the database that are kept in memory.
+/// Cache size of the database, in bytes.
 const CACHE: u64 = 16 << 20;
 
 const PLANTED: &str = "planted-Clementine";
@@ -20,7 +20,7 @@ const PLANTED: &str = "planted-Clementine";
 struct Home(tempfile::TempDir);
 
 impl Home {
-    /// A data directory, encrypted or plain, in which something was stored.
+    /// Creates a data directory with one commit.
     fn new() -> Self {
         let home = Self(tempfile::tempdir().unwrap());
         let store = Store::open(&home.data(), OpenOptions::default(), &mut |_| {}).unwrap();
@@ -47,7 +47,7 @@ impl Home {
         Ok(Store::open(&self.data(), open_options(&self.data(), unlock, CACHE)?, &mut |_| {})?)
     }
 
-    /// All files and their bytes, but for the lock.
+    /// Returns all files with their contents, except for the lock.
     fn bytes(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found: Vec<_> =
             files(&self.data()).into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect();
@@ -181,7 +181,7 @@ fn the_recovery_phrase_opens_what_has_lost_its_key() {
     assert!(matches!(refused, Err(VaultError::WrongPhrase)));
     change(&home.data(), &opener, &none, Some(&phrase), &none).unwrap();
     drop(home.open(&none).unwrap());
-    // Another phrase takes its place.
+    // A new phrase replaces the old one.
     let newer = renew_phrase(&home.data(), &none).unwrap();
     let refused = change(&home.data(), &opener, &none, Some(&phrase), &none);
     assert!(matches!(refused, Err(VaultError::WrongPhrase)));
@@ -193,7 +193,7 @@ fn the_recovery_phrase_opens_what_has_lost_its_key() {
 fn the_key_store_of_the_system_opens_and_is_told_from_none() {
     let home = Home::new();
     let tool = home.path("secret-tool");
-    // What the real one does with the same arguments and pipes.
+    // Behaves like the real program for the same arguments and pipes.
     let kept = home.path("kept");
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = store ]; then test \"$2\" = '--label=Satchel data key' && cat > '{0}'-\"$6\"; else test -f '{0}'-\"$5\" && cat '{0}'-\"$5\"; fi\n",
@@ -222,7 +222,7 @@ fn an_encryption_that_was_cut_off_is_done_by_the_next_start() {
     let key = DataKey::random().unwrap();
     let opener = Opener::KeyFile(home.path("data.key"));
     let lock = lock(&key, &opener, &home.data(), &Unlock::default()).unwrap();
-    // The process ends right after the commit point.
+    // Simulates a process that ends right after the commit point.
     drop(satchel_store::stage(&home.data(), &Seal::new(&key), &|| false, &mut |_| {}).unwrap());
     Ring::new(State::Replacing, vec![lock]).write(&home.data()).unwrap();
     assert!(!status(&home.data()).unwrap().unwrap().complete);
@@ -263,7 +263,7 @@ fn a_file_of_another_store_or_a_damaged_one_opens_nothing_and_changes_nothing() 
     assert_eq!(fs::read(&copy).unwrap(), own, "the own one is not overwritten");
     fs::write(&path, "{\"version\": 3}").unwrap();
     assert!(matches!(home.open(&unlock), Err(VaultError::Newer { .. })));
-    // Damaged or gone, it is written again from the other.
+    // A file that is damaged or missing is restored from the other one.
     for damage in [Some("{"), None] {
         match damage {
             Some(text) => fs::write(&path, text).unwrap(),

@@ -1,4 +1,4 @@
-//! The recovery phrase: twelve words of BIP-39 that hold 128 random bits and a checksum.
+//! The recovery phrase: twelve BIP-39 words that encode 128 random bits and a checksum.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::{Secret, VaultError};
 /// Random bytes in a phrase of twelve words.
 const ENTROPY: usize = 16;
 
-/// Makes a phrase.
+/// Creates a random phrase.
 pub(super) fn create() -> io::Result<Secret> {
     let mut entropy = Zeroizing::new([0; ENTROPY]);
     getrandom::fill(entropy.as_mut_slice())?;
@@ -19,7 +19,7 @@ pub(super) fn create() -> io::Result<Secret> {
     Ok(Secret::new(phrase.to_string()))
 }
 
-/// Returns the key that a phrase stands for, however it is spaced and whatever the case of its letters.
+/// Returns the key that is derived from a phrase, regardless of its spacing and letter case.
 pub(super) fn key(phrase: &Secret) -> Result<Zeroizing<[u8; 32]>, VaultError> {
     let words: Vec<String> = phrase.expose().split_whitespace().map(str::to_lowercase).collect();
     let text = Zeroizing::new(words.join(" "));

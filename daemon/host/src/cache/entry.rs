@@ -1,6 +1,7 @@
-//! One entry: the code of one component for one engine, bound to both by a MAC.
+//! A cache entry: the code of one component for one engine, bound to both by a MAC.
 //!
-//! Bytes: magic 8, MAC 32, length of the name u16 little-endian, name, code. The MAC covers the identity and all that follows it.
+//! Layout: magic (8 bytes), MAC (32 bytes), length of the name (u16, little-endian), name, code. The MAC covers the
+//! identity and everything that follows the MAC.
 
 use std::{
     fmt::Write as _,
@@ -15,30 +16,30 @@ use super::key::MacKey;
 const MAGIC: &[u8; 8] = b"SATCODE1";
 const MAC_BYTES: usize = 32;
 
-/// What a piece of compiled code was made of, and for which engine.
+/// The component and the engine for which code was compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     component: [u8; 32],
     engine: [u8; 32],
 }
 
-/// What wasmtime's cache holds for a component, and under which name it looks for it.
+/// An entry of wasmtime's cache: the compiled code and the name under which wasmtime looks it up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Code {
-    /// A relative path below the folder of wasmtime's cache.
+    /// A path relative to the folder of wasmtime's cache.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Identity {
     pub(crate) fn of(engine: &Engine, component: &[u8]) -> Self {
-        // The version of wasmtime, its settings and the features of the processor.
+        // Covers the version of wasmtime, its settings and the features of the processor.
         let mut hasher = StableHasher(Sha256::new());
         engine.precompile_compatibility_hash().hash(&mut hasher);
         Self { component: Sha256::digest(component).into(), engine: hasher.0.finalize().into() }
     }
 
-    /// A name for a file.
+    /// Returns a file name for this identity.
     pub(crate) fn to_hex(&self) -> String {
         let both = Sha256::new().chain_update(self.component).chain_update(self.engine).finalize();
         both.iter().fold(String::with_capacity(64), |mut hex, byte| {
@@ -49,7 +50,7 @@ impl Identity {
     }
 }
 
-/// Gives the same hash in every process, unlike the hashers of the standard library.
+/// A hasher that gives the same hash in every process, unlike the hashers of the standard library.
 struct StableHasher(Sha256);
 
 impl Hasher for StableHasher {
@@ -63,19 +64,19 @@ impl Hasher for StableHasher {
     }
 }
 
-/// The bytes of an entry.
+/// Returns the bytes of a sealed entry.
 pub(super) fn seal(key: &MacKey, identity: &Identity, code: &Code) -> Vec<u8> {
     let name = code.name.as_bytes();
-    // Names of wasmtime have some eighty bytes; a longer one gives an entry that does not open.
+    // Names from wasmtime have about eighty bytes. A name too long for a u16 would give an entry that cannot be used.
     let length = u16::try_from(name.len()).unwrap_or(0).to_le_bytes();
     let rest = [&length, name, code.bytes.as_slice()].concat();
     [MAGIC, mac(key, identity, &rest).as_bytes().as_slice(), &rest].concat()
 }
 
-/// Takes an entry apart; `None` if any bit of it is not what [`seal`] wrote under this key for this identity.
+/// Opens a sealed entry. Returns `None` unless every bit is as [`seal`] wrote it under this key for this identity.
 pub(super) fn open(key: &MacKey, identity: &Identity, sealed: &[u8]) -> Option<Code> {
     let (found, rest) = sealed.strip_prefix(MAGIC)?.split_first_chunk::<MAC_BYTES>()?;
-    // Compared in constant time.
+    // This comparison takes constant time.
     if mac(key, identity, rest) != *found {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The key that seals compiled code: random, one for each user, never in a data directory.
+//! The key that seals compiled code: random, one per user, never stored in a data directory.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -9,10 +9,10 @@ use std::{
 use super::private::{self, own_folder};
 
 const BYTES: usize = 32;
-/// What keys that are derived from it are for.
+/// The context string from which keys for this purpose are derived.
 const PURPOSE: &str = "satchel compiled importers v1";
 
-/// Seals entries of this cache and nothing else.
+/// A key that seals entries of this cache and nothing else.
 pub(super) struct MacKey([u8; BYTES]);
 
 impl MacKey {
@@ -25,7 +25,8 @@ impl MacKey {
     }
 }
 
-/// Reads the key, or makes one. One that others may know, or that is damaged, is replaced: what it sealed is compiled anew.
+/// Reads the key, or creates one. A key that others may know, or that is damaged, is replaced; code sealed with the old
+/// key is then compiled again.
 pub(super) fn load_or_create(path: &Path) -> io::Result<MacKey> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     own_folder(folder)?;
@@ -35,7 +36,7 @@ pub(super) fn load_or_create(path: &Path) -> io::Result<MacKey> {
     }
 }
 
-/// The secret in the file; `None` if there is none that can be trusted.
+/// Reads the secret from the file. Returns `None` if there is no secret that can be trusted.
 fn read(path: &Path) -> io::Result<Option<[u8; BYTES]>> {
     let file = match private::open_plain(path) {
         Ok(file) => file,
@@ -61,7 +62,7 @@ fn create(folder: &Path, path: &Path) -> io::Result<MacKey> {
     match file.persist_noclobber(path) {
         Ok(_) => Ok(MacKey::of(&secret)),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-            // Another process was faster.
+            // Another process created the key first.
             if let Some(known) = read(path)? {
                 return Ok(MacKey::of(&known));
             }

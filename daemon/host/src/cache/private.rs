@@ -15,18 +15,18 @@ use tempfile::TempDir;
 
 use super::Code;
 
-/// How the names of the folders begin that processes have for wasmtime; the process id follows.
+/// Name prefix of the per-process folders for wasmtime; the process id follows.
 const SCRATCH: &str = ".process-";
-/// Where writing of a group and of everybody stand in a mode.
+/// The write bits of group and others in a file mode.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Makes a folder that only this user can read and change, or finds one that only this user can change.
+/// Creates a folder that only this user can read and change, or accepts an existing one that only this user can change.
 pub(super) fn own_folder(path: &Path) -> io::Result<()> {
     if !path.is_absolute() {
         return Err(refused("its path is not absolute"));
     }
     if fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        // Root with the home of somebody else would leave folders there that their owner could not use.
+        // If root runs this with another user's home, it would leave folders there that their owner could not use.
         let above = path.ancestors().find_map(|above| fs::metadata(above).ok());
         let euid = geteuid().as_raw();
         if above.is_some_and(|above| above.uid() != euid && above.uid() != 0) {
@@ -41,7 +41,7 @@ pub(super) fn own_folder(path: &Path) -> io::Result<()> {
     owned(&about)
 }
 
-/// Refuses what others own or may write to.
+/// Refuses a file or folder that another user owns or may write to.
 fn owned(about: &Metadata) -> io::Result<()> {
     if about.uid() != geteuid().as_raw() {
         return Err(refused("it belongs to another user"));
@@ -56,7 +56,7 @@ fn refused(problem: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, problem)
 }
 
-/// Opens a plain file to read. No link is followed, and a pipe is not waited for.
+/// Opens a regular file for reading. It does not follow symbolic links and does not block on a pipe.
 pub(super) fn open_plain(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -66,15 +66,15 @@ pub(super) fn open_plain(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A folder of this process, mode 0700, with which wasmtime works; it goes with this value.
+/// A folder of this process with mode 0700, used by wasmtime. It is removed when this value is dropped.
 pub(crate) struct Scratch(TempDir);
 
 impl Scratch {
-    /// Makes one in `folder`, and removes those of processes that were killed.
+    /// Creates a scratch folder in `folder`, and removes the scratch folders of killed processes.
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
         sweep(folder);
         let prefix = format!("{SCRATCH}{}-", std::process::id());
-        // A folder of this name is made with mode 0700, and never found.
+        // The folder is always created, with mode 0700; an existing one is never reused.
         tempfile::Builder::new().prefix(&prefix).tempdir_in(folder).map(Self)
     }
 
@@ -82,12 +82,12 @@ impl Scratch {
         self.0.path()
     }
 
-    /// Another such folder within.
+    /// Creates another such folder inside this one.
     pub(crate) fn within(&self) -> io::Result<Self> {
         tempfile::Builder::new().prefix("compile-").tempdir_in(self.path()).map(Self)
     }
 
-    /// Lets wasmtime find `code`.
+    /// Writes `code` to where wasmtime looks for it.
     pub(crate) fn install(&self, code: &Code) -> io::Result<()> {
         let name = Path::new(&code.name);
         if !name.components().all(|part| matches!(part, Component::Normal(_))) {
@@ -100,12 +100,12 @@ impl Scratch {
         fs::write(path, &code.bytes)
     }
 
-    /// The one entry that wasmtime made here.
+    /// Returns the one entry that wasmtime wrote here.
     pub(crate) fn made(&self) -> io::Result<Option<Code>> {
         for compiler in fs::read_dir(self.path().join("modules"))? {
             for file in fs::read_dir(compiler?.path())? {
                 let path = file?.path();
-                // Beside an entry lies what it counts about it, with an extension.
+                // Beside each entry wasmtime keeps a file of statistics; only that file has an extension.
                 if let (None, Ok(name)) = (path.extension(), path.strip_prefix(self.path())) {
                     let Some(name) = name.to_str().map(str::to_owned) else { continue };
                     return Ok(Some(Code { name, bytes: fs::read(&path)? }));
@@ -116,7 +116,7 @@ impl Scratch {
     }
 }
 
-/// Removes the folders of processes that are no more. One that cannot be removed harms nobody.
+/// Removes the folders of processes that no longer exist. A folder that cannot be removed does no harm.
 fn sweep(folder: &Path) {
     for found in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = found.file_name();

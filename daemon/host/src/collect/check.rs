@@ -1,8 +1,8 @@
-//! Whether a record may be kept: what names it must be right, what merely describes it is left out if wrong.
+//! Checks of single records: a wrong identifier rejects the record, a wrong descriptive value is only left out.
 //!
-//! A record whose id, role or content cannot be used is dropped with its reason. An optional value that breaks a rule
-//! (a time outside the calendar, a tag of other characters, a confidence of 7) is left out with a warning: losing a
-//! whole conversation for a bad tag would serve nobody.
+//! A record whose id, role or content cannot be used is dropped with a reason. An optional value that breaks a rule (a
+//! time outside the calendar, a tag with other characters, a confidence of 7) is left out with a warning: it would help
+//! nobody to lose a whole conversation because of a bad tag.
 
 mod item;
 
@@ -20,23 +20,23 @@ use crate::{
     text,
 };
 
-/// Bytes of an id or key; UUIDs have 36, and ids are keys in the store.
+/// Longest id or key, in bytes. UUIDs have 36 bytes, and ids are keys in the store.
 const MAX_ID_BYTES: usize = KIB;
-/// Bytes of a short text: a model, a media type, a list's name.
+/// Longest short text, in bytes: a model, a media type, the name of a list.
 const MAX_LABEL_BYTES: usize = 4 * KIB;
-/// Tags of one record; each is a key in the store.
+/// Largest number of tags of one record; each is a key in the store.
 const MAX_TAGS: usize = 1_000;
-/// Bytes of an attachment that comes inside a record.
+/// Largest attachment inside a record, in bytes.
 const MAX_INLINE_BYTES: usize = 16 * MIB;
-/// Microseconds of 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999999Z: what RFC 3339 can write.
+/// Microseconds of 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999999Z, the range that RFC 3339 can write.
 const FIRST_TIME: i64 = -62_135_596_800_000_000;
 const LAST_TIME: i64 = 253_402_300_799_999_999;
 
-/// Why a record is dropped.
+/// The reason for dropping a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault(pub(super) String);
 
-/// What was left out of one record that is kept. Where it stood is added by who knows it, only if there is a note.
+/// Notes about values that were left out of a record. The caller adds the locator, and only if there is a note.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(Vec<String>);
 
@@ -45,7 +45,7 @@ impl Notes {
         self.0.push(format!("{field} {problem}; it is left out"));
     }
 
-    /// Notes what was read otherwise than it stood.
+    /// Adds a note about a value that was changed while it was read.
     pub(crate) fn tell(&mut self, note: String) {
         self.0.push(note);
     }
@@ -58,7 +58,7 @@ impl Notes {
         self.0
     }
 
-    /// An id that may be missing.
+    /// Checks an optional id.
     fn optional_id(&mut self, field: &str, id: &mut Option<String>) {
         if let Some(problem) = id.as_deref().and_then(id_problem) {
             self.left_out(field, &problem);
@@ -106,7 +106,7 @@ impl Notes {
     }
 }
 
-/// An id that a record cannot do without.
+/// Checks a required id.
 fn required_id(field: &str, id: &str) -> Result<(), Fault> {
     id_problem(id).map_or(Ok(()), |problem| Err(Fault(format!("its {field} {problem}"))))
 }
@@ -121,7 +121,7 @@ fn id_problem(id: &str) -> Option<String> {
     }
 }
 
-/// PAM's tag: `[a-z0-9][a-z0-9_-]*`.
+/// Returns whether `tag` is a PAM tag: `[a-z0-9][a-z0-9_-]*`.
 fn is_tag(tag: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     tag.len() <= MAX_ID_BYTES
@@ -207,7 +207,8 @@ pub(super) fn relation(record: &mut RelationRecord, notes: &mut Notes) -> Result
     Ok(())
 }
 
-/// Addresses and telephone numbers say where a person is reached; nothing needs them, so they are not kept.
+/// Checks an account. Addresses and telephone numbers are contact data that the program does not need, so they are not
+/// kept.
 pub(super) fn account(record: &mut AccountRecord, notes: &mut Notes) -> Result<(), Fault> {
     record.locator = text::cleaned(std::mem::take(&mut record.locator));
     required_id("id", &record.id)?;
@@ -223,7 +224,7 @@ pub(super) fn account(record: &mut AccountRecord, notes: &mut Notes) -> Result<(
     Ok(())
 }
 
-/// Whether a text is a mail address or a telephone number.
+/// Returns whether a text is a mail address or a telephone number.
 fn is_contact(text: &str) -> bool {
     let mail = text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
     let digits = text.bytes().filter(u8::is_ascii_digit).count();

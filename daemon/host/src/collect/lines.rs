@@ -1,4 +1,4 @@
-//! Records that come as JSON Lines, one `record::Line` each.
+//! Records that arrive as JSON Lines, one `record::Line` each.
 
 use memchr::memchr_iter;
 use satchel_pam::record::{ConversationRecord, Line, RecordKind, Skip};
@@ -7,7 +7,7 @@ use super::{Collector, Notes};
 use crate::text;
 
 impl Collector<'_> {
-    /// Takes whole lines; one that is no record is skipped with its reason.
+    /// Takes complete lines. A line that is not a record is skipped with a reason.
     pub(crate) fn json_lines(&mut self, lines: &[u8]) {
         let mut start = 0;
         for end in memchr_iter(b'\n', lines).chain([lines.len()]) {
@@ -19,7 +19,8 @@ impl Collector<'_> {
         }
     }
 
-    /// The weight of a line is its length: what is made of it takes about as much.
+    /// Takes a conversation with its messages. The length of the line serves as its weight, because the parsed record
+    /// takes about as much memory.
     fn whole(&mut self, mut record: ConversationRecord, weight: usize) {
         let messages = std::mem::take(&mut record.messages);
         self.conversation(record, Notes::default(), weight);
@@ -50,7 +51,7 @@ impl Collector<'_> {
     }
 }
 
-/// What a broken line was meant to be, by its first key.
+/// Guesses the kind of a broken line from its first key.
 fn kind_of(line: &[u8]) -> RecordKind {
     let key = line.strip_prefix(b"{").map(<[u8]>::trim_ascii_start).unwrap_or_default();
     if key.starts_with(b"\"conversation\"") {

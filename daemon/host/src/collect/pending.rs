@@ -1,15 +1,15 @@
-//! The conversation that is being gathered.
+//! The conversation that is being collected.
 
 use satchel_pam::record::{ConversationRecord, MessageRecord, RecordKind, Skip};
 
 use super::check::Fault;
 
-/// A conversation whose messages may still come.
+/// A conversation that may still receive messages.
 pub(super) struct Pending {
     record: ConversationRecord,
     weight: usize,
     max_weight: usize,
-    /// Why it cannot be kept; then its messages are counted only.
+    /// The reason for refusing the conversation. If set, its messages are only counted.
     refused: Option<String>,
     dropped: u64,
 }
@@ -17,7 +17,7 @@ pub(super) struct Pending {
 /// A conversation that is left out.
 pub(super) struct Refused {
     pub(super) skip: Skip,
-    /// How many messages went with it.
+    /// Number of messages that were dropped with it.
     pub(super) messages: u64,
 }
 
@@ -52,7 +52,7 @@ impl Pending {
         self.refuse_if_too_large();
     }
 
-    /// The conversation, unless it is left out.
+    /// Returns the conversation, unless it is left out.
     pub(super) fn finish(self) -> Result<ConversationRecord, Refused> {
         let Self { record, weight: _, max_weight: _, refused, dropped } = self;
         match refused {

@@ -1,18 +1,18 @@
-//! Makes the tree of a conversation sound: ids once, no message its own ancestor.
+//! Repairs the message tree of a conversation: ids become unique, and no message is its own ancestor.
 
 use std::collections::HashMap;
 
 use satchel_pam::record::{ConversationRecord, MessageRecord, RecordKind, Skip, Warning};
 
-/// What was wrong.
+/// The problems that were found.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     pub(super) skips: Vec<Skip>,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Drops the later of two messages with one id, and makes a message of each cycle a root. Linear in the messages, and
-/// without recursion: exports of hostile shape have chains of 10^5 messages.
+/// Drops the later of two messages with the same id, and makes one message of each cycle a root. It takes time linear
+/// in the number of messages and does not recurse: hostile exports have chains of 10^5 messages.
 pub(super) fn repair(conversation: &mut ConversationRecord) -> Faults {
     let mut faults = Faults::default();
     let mut tree = Tree::of(&conversation.messages);
@@ -26,11 +26,11 @@ pub(super) fn repair(conversation: &mut ConversationRecord) -> Faults {
     faults
 }
 
-/// What the ids of the messages say.
+/// The message tree, read from the ids.
 struct Tree {
-    /// Whether an earlier message has the same id.
+    /// For each message, whether an earlier message has the same id.
     repeated: Vec<bool>,
-    /// For each message the place of its parent; none: a root, or a parent that never came.
+    /// For each message, the index of its parent; `None` for a root or if the parent is missing.
     parents: Vec<Option<usize>>,
 }
 
@@ -63,9 +63,9 @@ fn drop_repeated(conversation: &mut ConversationRecord, repeated: Vec<bool>, fau
     });
 }
 
-/// One message of each cycle: the one that stands first in the export.
+/// Returns one message of each cycle: the first of them in the export.
 fn cycle_heads(parents: &[Option<usize>]) -> Vec<usize> {
-    // The walk that reached a message first; each message is walked over once.
+    // For each message, the start of the walk that reached it first. Each message is visited once.
     let mut reached_by = vec![None; parents.len()];
     let mut heads = Vec::new();
     for start in 0..parents.len() {

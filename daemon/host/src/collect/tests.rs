@@ -1,4 +1,4 @@
-//! What the collector delivers, drops and counts.
+//! Tests which records the collector delivers, drops and counts.
 
 use satchel_pam::conversation::Role;
 use satchel_source::{CancelToken, Entry, Files};
@@ -18,7 +18,7 @@ impl Files for Named {
     }
 }
 
-/// What comes out, in short, and the count if the run ends well.
+/// Returns the deliveries in short form, and the counts as if the run succeeded.
 fn collected(limits: &Limits, work: impl FnOnce(&mut Collector<'_>)) -> (Vec<String>, Summary) {
     let stop = StopFlag::new(CancelToken::new());
     let mut delivered = Vec::new();

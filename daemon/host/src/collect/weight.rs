@@ -1,6 +1,6 @@
-//! How much memory a record takes as the plugin handed it over: its own size and the bytes of its texts.
+//! Memory taken by a record as the plugin emitted it: its own size and the bytes of its texts.
 //!
-//! Every field is named, so that a new one cannot go uncounted.
+//! Every field is named, so that a new field cannot be forgotten.
 
 use crate::bindings::satchel::importer::types as wit;
 

@@ -11,7 +11,7 @@ use satchel_pam::{
 use super::raw_object;
 use crate::{bindings::satchel::importer::types as wit, collect::Notes};
 
-/// The record without its messages, which come beside it.
+/// Converts a conversation without its messages, which arrive separately.
 pub(crate) fn conversation(conversation: wit::Conversation, notes: &mut Notes) -> ConversationRecord {
     let wit::Conversation {
         id,

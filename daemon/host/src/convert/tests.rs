@@ -1,4 +1,4 @@
-//! Every field of a WIT record arrives at its place.
+//! Tests that every field of a WIT record is converted to the right place.
 
 use serde_json::{Value, json};
 

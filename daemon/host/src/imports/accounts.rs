@@ -1,4 +1,4 @@
-//! The import `accounts`: takes whose export it is.
+//! The import `accounts`: takes the account that the export belongs to.
 
 use crate::{
     bindings::satchel::importer::{accounts as wit, sink::Verdict},

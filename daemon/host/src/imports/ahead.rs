@@ -1,4 +1,4 @@
-//! Reads a file ahead of the plugin on a thread of its own, so that unpacking and parsing go on side by side.
+//! Read-ahead on a separate thread, so that decompression and parsing run in parallel.
 
 use std::{
     io::{self, Read},
@@ -8,12 +8,13 @@ use std::{
 
 use crate::limits::KIB;
 
-/// Bytes of one read; what the guest SDK asks for at a time.
+/// Bytes of one read; the guest SDK asks for this much at a time.
 const CHUNK: usize = 256 * KIB;
-/// Reads that wait for the plugin.
+/// Number of reads that may wait for the plugin.
 const WAITING: usize = 3;
 
-/// A file that is being read. Its thread ends with the file, at an error, or at its next chunk once this is dropped.
+/// A file that is being read ahead. Its thread ends at the end of the file, at an error, or with its next chunk after
+/// this value was dropped.
 pub(super) struct Ahead {
     chunks: Receiver<io::Result<Vec<u8>>>,
     rest: Vec<u8>,
@@ -26,7 +27,7 @@ impl Ahead {
         Ok(Self { chunks, rest: Vec::new() })
     }
 
-    /// At most `wanted` bytes; empty at the end.
+    /// Returns at most `wanted` bytes; empty at the end of the file.
     pub(super) fn next(&mut self, wanted: usize) -> io::Result<Vec<u8>> {
         let mut chunk = match std::mem::take(&mut self.rest) {
             rest if rest.is_empty() => match self.chunks.recv() {
@@ -47,7 +48,7 @@ fn pump(mut source: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>
         let mut chunk = Vec::with_capacity(CHUNK);
         let outcome = source.by_ref().take(CHUNK as u64).read_to_end(&mut chunk);
         let ended = chunk.is_empty();
-        // What came before an error is good.
+        // Bytes read before an error are valid.
         if !ended && sender.send(Ok(chunk)).is_err() {
             return;
         }
@@ -55,7 +56,7 @@ fn pump(mut source: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>
             Ok(_) if ended => return,
             Ok(_) => {}
             Err(error) => {
-                // Nobody may be listening any more.
+                // The receiver may already be gone.
                 sender.send(Err(error)).ok();
                 return;
             }
@@ -67,7 +68,7 @@ fn pump(mut source: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>
 mod tests {
     use super::*;
 
-    /// Gives its bytes in pieces of `step`, then the end or an error.
+    /// A reader that returns its bytes in pieces of `step`, then the end or an error.
     struct Pieces {
         bytes: Vec<u8>,
         step: usize,

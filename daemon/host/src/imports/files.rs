@@ -10,7 +10,7 @@ use crate::{
     run::State,
 };
 
-/// Bytes of one read. 64 to 256 KiB are fastest; more only costs memory.
+/// Largest read, in bytes. Reads of 64 to 256 KiB are fastest; larger ones only cost memory.
 const MAX_READ: usize = MIB;
 
 type Answer<T> = wasmtime::Result<Result<T, types::ImportError>>;

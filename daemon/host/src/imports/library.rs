@@ -1,4 +1,4 @@
-//! The files of one call, with a count of what was read of each.
+//! The files of one call, with a count of the bytes read from each.
 
 use std::{
     collections::HashMap,
@@ -11,10 +11,10 @@ use satchel_source::{Entry, Files};
 use super::ahead::Ahead;
 use crate::{error::ErrorKind, limits::MIB, text};
 
-/// Bytes that are worth a thread.
+/// File size in bytes from which a thread for read-ahead pays off.
 const LONG: u64 = MIB as u64;
 
-/// Why reading failed, as the plugin is told.
+/// A read error as it is reported to the plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: ErrorKind,
@@ -22,7 +22,7 @@ pub(crate) struct Failure {
     pub(crate) locator: Option<String>,
 }
 
-/// Which files there are: the place of each path in the list. Clones share it.
+/// The index of each path in the list of files. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Paths(Arc<HashMap<String, usize>>);
 
@@ -30,18 +30,18 @@ pub(crate) struct Paths(Arc<HashMap<String, usize>>);
 pub(crate) struct Library {
     files: Arc<dyn Files>,
     paths: Paths,
-    /// Bytes read of each file, through all its readers.
+    /// Bytes read from each file, by all its readers.
     read: Vec<u64>,
-    /// Bytes that may be read of each.
+    /// Bytes that may be read from each file.
     per_file: u64,
-    /// Sums over all files, kept up to date as there may be 10^5 of them: bytes stated, read, and read for the first
-    /// time.
+    /// Sums over all files: bytes stated, bytes read, and bytes read for the first time. They are kept up to date
+    /// because there may be 10^5 files.
     size: u64,
     bytes_read: u64,
     progress: u64,
 }
 
-/// A place in a file. The file is opened at the first read, and again after a jump.
+/// A position in a file. The file is opened at the first read, and again after a seek.
 #[expect(unreachable_pub, reason = "the generated bindings name it in their own public names")]
 pub struct Reader {
     file: usize,
@@ -51,7 +51,7 @@ pub struct Reader {
     source: Option<Source>,
 }
 
-/// Where the bytes come from.
+/// The source of the bytes.
 enum Source {
     Plain(Box<dyn Read + Send>),
     Ahead(Ahead),
@@ -84,7 +84,7 @@ impl Library {
         self.paths.clone()
     }
 
-    /// Bytes of all files, as stated.
+    /// Returns the stated size of all files together, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
@@ -93,7 +93,7 @@ impl Library {
         self.bytes_read
     }
 
-    /// Bytes of the files that were read so far; what is read twice counts once.
+    /// Returns the bytes of the files that were read so far; bytes that were read twice count once.
     pub(crate) fn progress(&self) -> u64 {
         self.progress
     }
@@ -107,7 +107,7 @@ impl Library {
         Ok(Reader { file, path: path.to_owned(), size: entry.size, position: 0, source: None })
     }
 
-    /// At most `len` bytes from where `reader` stands; empty at the end.
+    /// Reads at most `len` bytes from the position of `reader`; empty at the end of the file.
     pub(crate) fn read(&mut self, reader: &mut Reader, len: usize) -> Result<Vec<u8>, Failure> {
         let read_before = self.read.get(reader.file).copied().unwrap_or_default();
         let left = self.per_file.saturating_sub(read_before);
@@ -117,7 +117,7 @@ impl Library {
         }
         let wanted = len.min(usize::try_from(left).unwrap_or(usize::MAX));
         let out = self.next(reader, wanted).map_err(|error| {
-            // The source may stand behind bytes that the plugin never got: another try opens the file anew.
+            // The source may be past bytes that the plugin never received, so another attempt opens the file again.
             reader.source = None;
             reader.failure(ErrorKind::Io, error.to_string())
         })?;
@@ -151,7 +151,7 @@ impl Library {
         }
     }
 
-    /// A long file that may be read whole is read ahead.
+    /// Opens a file. A long file that may be read completely is read ahead.
     fn source(&self, size: u64, path: &str, position: u64) -> io::Result<Source> {
         let source = self.files.open(path, position)?;
         let long = self.per_file == u64::MAX && size.saturating_sub(position) >= LONG;
@@ -164,7 +164,7 @@ impl Reader {
         self.size
     }
 
-    /// Goes on from `offset`, which may lie past the end.
+    /// Continues from `offset`, which may be past the end.
     pub(crate) fn seek(&mut self, offset: u64) {
         if offset != self.position {
             self.position = offset;
@@ -230,7 +230,7 @@ mod tests {
         Ok(())
     }
 
-    /// Gives some bytes, then fails once.
+    /// Files that return some bytes, then fail once.
     struct Failing {
         entries: Vec<Entry>,
         failed: AtomicBool,

@@ -1,4 +1,4 @@
-//! The import `log`: the author's notes, shown in debug logs only, and the last words of a panic.
+//! The import `log`: messages of the plugin, visible in debug logs only, and the message of a panic.
 
 use crate::{bindings::satchel::importer::log as wit, run::State, text};
 
@@ -10,7 +10,7 @@ impl wit::Host for State {
             wit::Level::Warn => tracing::debug!(text, "a plugin warns"),
             wit::Level::Error => {
                 tracing::debug!(text, "a plugin reports an error");
-                // Who can still speak has not died of a refused allocation.
+                // A guest that can still log did not fail because of a refused allocation.
                 self.memory.forgive();
                 self.last_words = Some(text);
             }

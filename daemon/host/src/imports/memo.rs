@@ -1,4 +1,4 @@
-//! The import `memo`: tells the plugin what is known of a piece, and notes what came of it.
+//! The import `memo`: returns the plugin's note on a piece that was read before, and stores a new note.
 
 use crate::{
     bindings::satchel::importer::{memo as wit, sink::Verdict},
@@ -8,14 +8,15 @@ use crate::{
     run::State,
 };
 
-/// Bytes of one note; a longer one is not kept.
+/// Largest note, in bytes; a longer one is not stored.
 const MAX_NOTE: usize = 64 * KIB;
 
 impl wit::Host for State {
     fn recall(&mut self, piece: Vec<u8>) -> wasmtime::Result<Option<Vec<u8>>> {
         let Some(recalling) = &mut self.recalling else { return Ok(None) };
         let note = recalling.begin(&piece);
-        // Most known pieces are not read again: their beginning need not be told.
+        // Most known pieces are not read again, so the start of a piece is delivered only when something is emitted
+        // from it.
         self.unsaid = true;
         Ok(note)
     }

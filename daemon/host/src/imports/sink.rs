@@ -1,4 +1,4 @@
-//! The import `sink`: hands what the plugin emits to the thread that checks it.
+//! The import `sink`: sends the emitted records to the thread that checks them.
 
 use satchel_pam::record::Warning;
 
@@ -55,7 +55,7 @@ impl wit::Host for State {
 
     fn progress(&mut self, done: u64, total: Option<u64>) -> wasmtime::Result<wit::Verdict> {
         tracing::trace!(done, total, "a plugin reports progress");
-        // The plugin's own count is a claim; of its figures only the total is used, as a scale.
+        // The plugin's own count cannot be trusted. Only its total is used, as a scale.
         let done = self.library.progress();
         self.answer(Delivery::Progress { done, total })
     }

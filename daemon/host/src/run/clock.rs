@@ -1,4 +1,4 @@
-//! The work of a plugin in processor time, and when there was too much of it.
+//! The processor time of a plugin, and its limits.
 
 use std::time::Duration;
 
@@ -6,11 +6,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::RunError;
 
-/// Reading may take this many times the work that a plugin may do between two signs of progress. Reading is the
-/// host's work, so it is not charged as the plugin's, but reading the same file for ever must end too.
+/// Reading may take this many times the processor time that a plugin may use without progress. The host does the
+/// reading, so the time is not charged to the plugin, but a plugin that reads the same file for ever must be stopped
+/// too.
 const READING_FACTOR: u32 = 10;
 
-/// Counts the processor time of the thread it was made on: waiting (for the consumer, a disk, other processes) is free.
+/// A clock that counts the processor time of the thread on which it was created. Waiting (for the consumer, a disk,
+/// other processes) does not count.
 #[derive(Debug)]
 pub(crate) struct Clock {
     idle: Duration,
@@ -34,12 +36,12 @@ impl Clock {
         }
     }
 
-    /// Something came out: the time without progress begins anew.
+    /// Restarts the time without progress, because something was emitted.
     pub(crate) fn progress(&mut self) {
         self.progress_at(thread_time());
     }
 
-    /// Does `read` on the host's account.
+    /// Runs `read` without charging its time to the plugin.
     pub(crate) fn read<T>(&mut self, read: impl FnOnce() -> T) -> T {
         let before = thread_time();
         let out = read();
@@ -47,7 +49,7 @@ impl Clock {
         out
     }
 
-    /// Whether the plugin may go on.
+    /// Checks whether the plugin may continue.
     pub(crate) fn check(&self) -> Result<(), RunError> {
         self.check_at(thread_time())
     }
@@ -76,7 +78,7 @@ impl Clock {
     }
 }
 
-/// Processor time of this thread.
+/// Returns the processor time of this thread.
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Why a call ended early, told from what wasmtime says and what the host remembers.
+//! The reason why a call ended early, derived from wasmtime's error and the host's state.
 
 use wasmtime::Trap;
 
@@ -9,7 +9,8 @@ use crate::{
     text,
 };
 
-/// In wasmtime's message when one call hands over more than the hostcall fuel; its type is not public.
+/// Part of wasmtime's message when one call passes more than the hostcall fuel allows; the type of that error is not
+/// public.
 const HOSTCALL_FUEL_GONE: &str = "fuel allocated for hostcalls has been exhausted";
 
 pub(crate) fn reason(error: &wasmtime::Error, state: &State) -> RunError {
@@ -27,7 +28,7 @@ pub(crate) fn reason(error: &wasmtime::Error, state: &State) -> RunError {
     }
 }
 
-/// `unreachable` is how a guest's runtime gives up: out of memory, or after a panic.
+/// Returns the reason for an `unreachable` trap, by which a guest's runtime aborts: out of memory, or after a panic.
 fn gave_up(state: &State) -> RunError {
     if state.memory.denied() {
         return RunError::Memory(state.memory_bytes);
@@ -43,14 +44,14 @@ fn without_trap(error: &wasmtime::Error, state: &State) -> RunError {
     if text.contains(HOSTCALL_FUEL_GONE) {
         RunError::TooMuchAtOnce(HOSTCALL_BYTES)
     } else if state.memory.denied() {
-        // Its first memory is already too large, so it was never instantiated.
+        // Its initial memory is already too large, so it was never instantiated.
         RunError::Memory(state.memory_bytes)
     } else {
         RunError::Trap(text::clean(&text))
     }
 }
 
-/// An error that the plugin itself reported.
+/// Converts an error that the plugin itself reported.
 pub(crate) fn from_import_error(error: wit::ImportError) -> RunError {
     let wit::ImportError { kind, message, locator } = error;
     let kind = match kind {

@@ -1,4 +1,4 @@
-//! What the host keeps for one call of a plugin.
+//! The host's state for one call of a plugin.
 
 use std::time::{Duration, Instant};
 
@@ -17,41 +17,41 @@ use crate::{
     stop::StopFlag,
 };
 
-/// Files that a plugin may hold open: each may cost a descriptor and an unpacker.
+/// Files that a plugin may hold open; each may cost a file descriptor and a decompressor.
 const MAX_OPEN_FILES: usize = 64;
-/// How long a plugin may go on after it was asked to stop, by the wall clock.
+/// How long a plugin may continue after it was asked to stop, in wall-clock time.
 const GRACE: Duration = Duration::from_millis(400);
 
-/// The data of one store.
+/// The data of one wasmtime store.
 pub(crate) struct State {
     pub(crate) memory: MemoryLimiter,
     pub(crate) clock: Clock,
     pub(crate) table: ResourceTable,
     pub(crate) library: Library,
-    /// The text of its last `error` log: the SDK's panic hook speaks through it.
+    /// The text of its last `error` log; the panic hook of the SDK logs there.
     pub(crate) last_words: Option<String>,
     pub(crate) memory_bytes: usize,
-    /// What is known of earlier runs, if anything is.
+    /// The results of earlier runs, if there are any.
     pub(crate) recalling: Option<Recalling>,
-    /// Whether a piece began that nothing was emitted of.
+    /// Whether a piece began and nothing was emitted from it yet.
     pub(crate) unsaid: bool,
     share: Share,
     asked_at: Option<Instant>,
 }
 
-/// What the plugin may do in this call.
+/// The functions that the plugin may use in this call.
 pub(crate) enum Share {
-    /// Look at files.
+    /// Read files only.
     Files,
-    /// Emit too.
+    /// Read files and emit records.
     Everything {
-        /// Takes what it emits.
+        /// Receives the emitted records.
         out: Sender<Delivery>,
-        /// Says how much of it there may be.
+        /// Limits their size.
         meter: Meter,
-        /// Says whether it shall end.
+        /// Says whether the run should stop.
         stop: StopFlag,
-        /// Makes room for others.
+        /// Pauses for API requests.
         stride: Stride,
     },
 }
@@ -74,7 +74,7 @@ impl State {
         }
     }
 
-    /// Called every few ticks while the plugin works: whether it may go on.
+    /// Checks whether the plugin may continue. Called every few ticks while it works.
     pub(crate) fn look(&mut self) -> Result<(), RunError> {
         if self.stopping() {
             let asked_at = *self.asked_at.get_or_insert_with(Instant::now);
@@ -85,7 +85,7 @@ impl State {
         self.clock.check()
     }
 
-    /// Whether the call shall end soon.
+    /// Returns whether the call should end soon.
     pub(crate) fn stopping(&self) -> bool {
         match &self.share {
             Share::Files => false,
@@ -93,7 +93,7 @@ impl State {
         }
     }
 
-    /// Sends something on its way, waiting for room, and says whether the plugin shall go on.
+    /// Sends a delivery, waiting for space in the queue, and returns whether the plugin should continue.
     pub(crate) fn emit(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
         if std::mem::take(&mut self.unsaid) && self.send(Delivery::Piece)? == Verdict::Stop {
             return Ok(Verdict::Stop);
@@ -103,7 +103,7 @@ impl State {
 
     fn send(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
         let Share::Everything { out, meter, stop, stride } = &mut self.share else {
-            // `describe` and `detect` have no sink: nothing may come of what they emit.
+            // `describe` and `detect` have no sink, so whatever they emit must have no effect.
             return Ok(Verdict::Stop);
         };
         if stop.asked() {

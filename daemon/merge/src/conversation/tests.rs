@@ -5,7 +5,7 @@ use satchel_pam::conversation::Content;
 
 use super::*;
 
-/// A store in a map: what `unite` would find the next time.
+/// A store in a map: the state that the next `unite` starts from.
 #[derive(Clone, Default)]
 struct Held {
     known: Option<Known>,

@@ -1,4 +1,5 @@
-//! The union of a conversation as it grows, report by report: each costs what it is long, and not what came before it.
+//! The union of a conversation, built report by report: each report costs as much as it is long, regardless of what
+//! came before it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,10 +10,10 @@ use crate::{
     tree::{self, Node},
 };
 
-/// A node, and its body where that is not the stored one.
+/// A node, and its body if that differs from the stored one.
 type Held = (KnownNode, Option<Vec<u8>>);
 
-/// What all reports come to that were added.
+/// The union of all reports that were added.
 #[derive(Default)]
 pub struct Union {
     report: Option<(Report, Stamps)>,
@@ -20,29 +21,29 @@ pub struct Union {
     index: HashMap<String, usize>,
 }
 
-/// How a report stands to what is known, where one of them is only of an index.
+/// How a report relates to the known state, if one of them comes only from an index.
 enum Index {
-    /// It is of an index, and the conversation is known.
+    /// The report comes from an index, and the conversation itself is known.
     Less,
-    /// It is of the conversation, and only an index was known.
+    /// The report is the conversation itself, and only an index entry was known.
     More,
-    /// Both are; what both say.
+    /// Both come from an index; the union of their facts.
     Both(stub::Facts),
 }
 
 /// What one report added.
 #[derive(Debug, Default)]
 pub struct Added {
-    /// Its messages.
+    /// Counts of its messages.
     pub messages: Tally,
     /// Whether the union differs from what it was before.
     pub changed: bool,
-    /// Bodies of the report that the union has otherwise, by message.
+    /// Bodies of the report that differ from those in the union, by message.
     pub spare: Vec<(String, Vec<u8>)>,
 }
 
 impl Union {
-    /// Of what a store holds.
+    /// Creates a union from the stored state.
     #[must_use]
     pub fn of(known: Known) -> Self {
         let Known { report, stamps, nodes } = known;
@@ -51,7 +52,7 @@ impl Union {
         Self { report: Some((report, stamps)), nodes, index }
     }
 
-    /// Adds a report; `stored` reads the body of a message that the store holds, if it has one.
+    /// Adds a report. `stored` reads the body of a message from the store, if the store has it.
     ///
     /// # Errors
     /// Those of `stored`.
@@ -92,7 +93,8 @@ impl Union {
         Ok(added)
     }
 
-    /// How a report stands to what is known, if one of the two is only of an index; `bare`: it has no messages.
+    /// Returns how a report relates to the known state, if one of the two comes only from an index. `bare`: the report
+    /// has no messages.
     fn by_index(&self, report: &Report, bare: bool) -> Option<Index> {
         let (known, _) = self.report.as_ref()?;
         let of = |report, bare: bool| if bare { stub::told(report) } else { None };
@@ -117,7 +119,7 @@ impl Union {
         changed
     }
 
-    /// What it is, in the order of the tree.
+    /// Returns the union, with its nodes in tree order.
     #[must_use]
     pub fn planned(self) -> Planned {
         let (report, stamps) = self.report.unwrap_or_default();
@@ -127,7 +129,7 @@ impl Union {
     }
 }
 
-/// Unites `report` with what is `known`; `stored` reads the body of a stored message.
+/// Unites `report` with the `known` state. `stored` reads the body of a stored message.
 ///
 /// # Errors
 /// Those of `stored`.
@@ -143,10 +145,10 @@ pub fn unite<E>(
     Ok(ended(union, added, said.as_ref()))
 }
 
-/// Unites all reports of a conversation; every message of the outcome has its body.
+/// Unites all reports of a conversation; every message of the result has its body.
 ///
 /// # Errors
-/// Those of `parts`, which reads them.
+/// Those of `parts`, which reads the reports.
 pub fn unite_all<E>(
     parts: impl Iterator<Item = Result<(Report, Vec<ReportedNode>), E>>,
 ) -> Result<Option<Planned>, E> {
@@ -159,7 +161,8 @@ pub fn unite_all<E>(
     Ok(last.map(|(added, said)| ended(union, added, Some(&said))))
 }
 
-/// With what the last report added; `said`: what that is, if it is not the first.
+/// Returns the plan with the counts of the last report. `said` is the content of that report; it is not needed for the
+/// first report of a conversation.
 fn ended(union: Union, added: Added, said: Option<&Said>) -> Planned {
     let mut planned = union.planned();
     let Added { messages, changed, spare } = added;
@@ -168,15 +171,15 @@ fn ended(union: Union, added: Added, said: Option<&Said>) -> Planned {
 }
 
 impl Planned {
-    /// Whether it is what a report says, with nothing from elsewhere.
+    /// Returns whether the plan is exactly what a report says, with nothing from other reports.
     #[must_use]
     pub fn is(&self, report: &Report, nodes: &[ReportedNode]) -> bool {
-        // Most are shorter, and need no second look.
+        // Most reports have fewer nodes and need no full comparison.
         nodes.len() == self.nodes.len() && Said::of(report, nodes).is_all(self)
     }
 }
 
-/// What a report says, to tell it from the union that it became part of.
+/// The content of a report, to compare with the union that it became part of.
 struct Said {
     report: Report,
     nodes: BTreeMap<String, (Option<String>, Digest16)>,
@@ -200,7 +203,7 @@ impl Said {
     }
 }
 
-/// When a report was made, by the export's own clock.
+/// Returns when a report was made, by the export's own clock.
 fn stamp_of(report: &Report) -> i64 {
     report.updated_at.or(report.created_at).unwrap_or(i64::MIN)
 }

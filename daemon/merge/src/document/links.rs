@@ -1,5 +1,5 @@
-//! Who answers whom in a document: PAM says it twice, by parents and by children, and some producers say it once, or not at all, or
-//! by the provider's ids.
+//! Finds the parent of each message in a document. PAM records every link twice, in the parent and in the children.
+//! Some producers record it only once, or not at all, or by the provider's ids.
 
 use std::collections::HashMap;
 
@@ -7,25 +7,25 @@ use satchel_pam::conversation::Message;
 
 use super::ReportedNode;
 
-/// Who answers whom.
+/// The parent links of a document.
 pub(super) struct Links {
     /// The parent of each message.
     pub(super) parents: Vec<Option<String>>,
-    /// Whether nobody named any: each message follows the one before.
+    /// Whether no message named a parent, so that each message follows the previous one.
     pub(super) line: bool,
-    /// What was read otherwise than it stands, for people.
+    /// Notes for the user about everything that was not read literally.
     pub(super) notes: Vec<String>,
 }
 
-/// The parent of each message. Where only the other end knows a link, that is taken; where nobody knows any, as with providers whose
-/// conversations are a line, each message follows the one before; so does one whose parent is nowhere. `line`: the document says
-/// that it is one.
+/// Returns the parent of each message. If only the parent lists a link among its children, that link is used. If the
+/// document has no links at all, as with providers whose conversations are linear, each message follows the previous
+/// one; so does a message whose parent is missing. `line`: the document says that it is linear.
 pub(super) fn of(messages: &[Message], line: bool) -> Links {
     let names = Names::of(messages);
     let by_children = by_children(messages, &names);
     let named = |message: &Message| message.parent_id.as_deref().is_some_and(|id| !id.is_empty());
     let unlinked = by_children.is_empty() && !messages.iter().any(named);
-    // Of ours it was told when they were imported.
+    // For our own exports the note was already given when the conversation was first imported.
     let ours = line;
     let line = unlinked && (line || messages.iter().all(unplaced));
     let (mut by_provider, mut lost) = (0_usize, 0_usize);
@@ -67,10 +67,10 @@ pub(super) fn of(messages: &[Message], line: bool) -> Links {
     Links { parents, line, notes }
 }
 
-/// What messages are called.
+/// The names by which messages refer to each other.
 struct Names<'m> {
     ids: HashMap<&'m str, &'m str>,
-    /// Where that names one message only.
+    /// `None` if more than one message has this provider id.
     providers: HashMap<&'m str, Option<&'m str>>,
 }
 
@@ -86,7 +86,7 @@ impl<'m> Names<'m> {
         Self { ids, providers }
     }
 
-    /// The id of a message, and whether it was named by its provider's id.
+    /// Returns the id of a message, and whether `name` is its provider's id.
     fn find(&self, name: &str) -> Option<(&'m str, bool)> {
         let by_provider = || Some((self.providers.get(name).copied().flatten()?, true));
         self.ids.get(name).map(|id| (*id, false)).or_else(by_provider)
@@ -104,12 +104,13 @@ fn by_children<'m>(messages: &'m [Message], names: &Names<'m>) -> HashMap<&'m st
     by_children
 }
 
-/// Our own exports say of every message where it stands: one without links is a root there.
+/// Returns whether the message carries no `active_path` note. Our own exports note it on every message, so a message
+/// without links is a root there.
 fn unplaced(message: &Message) -> bool {
     message.raw_metadata.as_ref().is_none_or(|raw| !raw.as_str().contains("\"active_path\""))
 }
 
-/// The leaf that the person last saw, if it is among the nodes.
+/// Returns the leaf that the user last saw, if it is among the nodes.
 pub(super) fn current(nodes: &[ReportedNode], named: Option<String>) -> Option<String> {
     named.filter(|named| nodes.iter().any(|node| node.id == *named))
 }

@@ -1,7 +1,7 @@
-//! Makes the records of a stranger's document such that they may stand in an export of ours.
+//! Repairs the records of a foreign document so that one of our exports may contain them.
 //!
-//! What breaks a rule of PAM is put right if there is a right, and its text as it stood is kept beside it under
-//! [`ORIGINAL_KEY`]: a memory is not lost over its label.
+//! A value that breaks a rule of PAM is corrected if it can be, and the original is kept beside it under
+//! [`ORIGINAL_KEY`], so that a memory is not lost because of a bad label.
 
 use std::collections::BTreeSet;
 
@@ -17,16 +17,17 @@ use satchel_pam::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Where `metadata` or `raw_metadata` keeps the values that were put right, by the names of their fields.
+/// The key of `metadata` or `raw_metadata` under which the original values are kept, by field name.
 pub const ORIGINAL_KEY: &str = "pam:original";
-/// PAM's rule of what `metadata.language` holds. The official SDK does not look at it, PAM's schema refuses what breaks it.
+/// The PAM rule for `metadata.language`. The official SDK does not check it, but PAM's schema rejects values that break
+/// it.
 const LANGUAGE: &str = "R-10.2";
-/// Where a provider is named by nothing that could be a name.
+/// Replaces a platform name that cannot be corrected, and a missing custom type.
 const UNKNOWN: &str = "unknown";
-/// PAM's bounds of a platform's name.
+/// PAM's limits for the length of a platform name.
 const PLATFORM_LENGTH: std::ops::RangeInclusive<usize> = 2..=32;
 
-/// Values that were put right.
+/// The original values of the fields that were corrected.
 #[derive(Default)]
 struct Originals(Map<String, Value>);
 
@@ -35,7 +36,7 @@ impl Originals {
         self.0.insert(field.to_owned(), serde_json::to_value(value).unwrap_or_default());
     }
 
-    /// What to tell of them.
+    /// Returns the messages for the user about these fields.
     fn notes(&self) -> Vec<String> {
         self.0
             .iter()
@@ -44,7 +45,7 @@ impl Originals {
     }
 }
 
-/// Longest original that a note shows, in characters.
+/// The longest original that a note shows, in characters.
 const SHOWN: usize = 80;
 
 fn shown(value: &Value) -> String {
@@ -55,10 +56,10 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Puts `memory` right and says what was wrong.
+/// Corrects `memory` and returns what was wrong.
 ///
 /// # Errors
-/// What is wrong, if there is no right: the memory cannot be taken.
+/// A description of the fault, if it cannot be corrected: the memory cannot be imported.
 pub fn memory(memory: &mut Memory, path: &str) -> Result<Vec<String>, String> {
     let mut originals = Originals::default();
     if memory.temporal.superseded_by.as_ref().is_some_and(|id| *id == memory.id) {
@@ -90,7 +91,7 @@ pub fn memory(memory: &mut Memory, path: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// A language that PAM's schema refuses: its usual spelling if it has one, else none.
+/// Replaces a language that PAM's schema rejects by its usual spelling if there is one, and removes it otherwise.
 fn language(memory: &mut Memory, originals: &mut Originals) {
     let Some(given) = memory.metadata.remove("language") else { return };
     let usual = given.as_str().map(|text| {
@@ -199,7 +200,7 @@ fn metadata(memory: &mut Memory, originals: &mut Originals) {
             originals.keep(&format!("metadata.{key}"), &value.to_string());
         }
     }
-    // What has no canonical form would take the checksum away from every memory beside it.
+    // A value without a canonical form would prevent the checksum over all memories of the document.
     for (key, value) in &mut memory.metadata {
         if jcs::to_vec(value).is_err() {
             originals.keep(&format!("metadata.{key}"), &value.to_string());
@@ -208,7 +209,7 @@ fn metadata(memory: &mut Memory, originals: &mut Originals) {
     }
 }
 
-/// Puts the header of a conversation right and says what was wrong.
+/// Corrects the header of a conversation and returns what was wrong.
 pub fn header(header: &mut ConversationHeader) -> Vec<String> {
     let mut originals = Originals::default();
     let name = platform(&header.provider.name);
@@ -233,7 +234,7 @@ pub fn header(header: &mut ConversationHeader) -> Vec<String> {
     notes
 }
 
-/// `name` as a platform's name in PAM.
+/// Converts `name` to a valid PAM platform name.
 fn platform(name: &str) -> String {
     let fits = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     if PLATFORM_LENGTH.contains(&name.len()) && name.bytes().all(fits) {
@@ -249,14 +250,14 @@ fn platform(name: &str) -> String {
     if PLATFORM_LENGTH.contains(&slug.len()) { slug.to_owned() } else { UNKNOWN.to_owned() }
 }
 
-/// PAM's pattern of a tag.
+/// Returns whether `text` matches PAM's pattern for a tag.
 fn tag(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(['_', '-'])
         && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'))
 }
 
-/// PAM's pattern of a program's name and version.
+/// Returns whether `text` matches PAM's pattern for the name and version of a program.
 fn software(text: &str) -> bool {
     let Some((name, version)) = text.split_once('/') else { return false };
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';

@@ -11,7 +11,7 @@ fn said(node: &ReportedNode) -> Body {
     Body::decode(&node.bytes).unwrap()
 }
 
-/// A document with these messages, read as an import reads it.
+/// Builds a document with these messages and parses it as an import does.
 fn document(messages: &Value, raw: &Value) -> Conversation {
     let text = json!({
         "schema": "portable-ai-memory-conversation", "schema_version": "1.0", "id": "c",
@@ -60,7 +60,7 @@ fn a_link_that_one_end_knows_is_a_link() {
     assert_eq!(parents(&tree), expected);
 }
 
-/// Exports of ours put their notes under one key; older ones put them among the provider's own.
+/// Our exports put their notes under one key; older ones put them among the provider's own fields.
 #[test]
 fn notes_are_taken_off_their_own_key_and_what_stands_beside_it_is_the_providers() {
     let noted = json!({"x": 1, "active_path": false, "satchel": {"active_path": true, "created_at_source": "parent"}});

@@ -1,11 +1,12 @@
-//! Memories that came in PAM documents, whole and with their ids: the other kind of evidence.
+//! Memories from PAM documents, complete and with their ids: the second kind of evidence.
 //!
-//! Every version that any document brought is kept. Which one is shown follows from all of them, whatever the order in which
-//! they came (`the_order_of_documents_never_matters`): one that was retracted stays so; else the one that changed last, and of
-//! those that changed at once, the one that was exported last. Where exports of providers speak of the same memory, the one that
-//! changed last is shown, and a retraction by either is final.
+//! Every version that any document contained is kept. Which one is shown follows from all of them, regardless of the
+//! order in which they arrived (`the_order_of_documents_never_matters`): a retracted version stays retracted; otherwise
+//! the version that changed last is shown, and among versions that changed at the same time, the one that was exported
+//! last. If provider exports contain the same memory, the version that changed last is shown, and a retraction by
+//! either side is final.
 //!
-//! **Invariant:** a document of a stranger is shown only where nothing else speaks of its memory
+//! **Invariant:** a stranger's document is shown only if no other evidence exists for its memory
 //! (`a_stranger_adds_and_changes_nothing`).
 
 use std::collections::BTreeMap;
@@ -22,12 +23,12 @@ use serde_json::Value;
 
 use super::{Derived, Field, marks};
 
-/// Stands for the platform in the ids of this evidence; no platform has a space.
+/// Used in place of the platform in the ids of this evidence; no platform name contains a space.
 const KIND: &str = "pam document";
-/// How the stored form begins; a [`super::Witness`] begins otherwise.
+/// The beginning of the stored form; a [`super::Witness`] begins differently.
 const START: &[u8] = br#"{"document":"#;
 
-/// A memory as a PAM document has it.
+/// A memory as a PAM document contains it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// The memory.
@@ -36,46 +37,47 @@ pub struct Document {
     /// When the document was exported, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exported: Option<Exported>,
-    /// The stranger whose word it is: the key that signed it, multibase, or [`UNSIGNED`]. None: the person's own word, or that of
-    /// somebody whom they trust.
+    /// The stranger who provided the document: the key that signed it, multibase, or [`UNSIGNED`]. `None` if the
+    /// document comes from the user or from somebody whom the user trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stranger: Option<String>,
 }
 
-/// Stands for the key where nobody signed: all such documents are of one stranger.
+/// Used in place of the key for unsigned documents: all of them count as documents of one stranger.
 pub const UNSIGNED: &str = "unsigned";
 
-/// When a document was exported; the later is the greater.
+/// When a document was exported; a later export compares as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Exported {
-    /// PAM `export_date`, in microseconds; it counts whole seconds.
+    /// PAM `export_date`, in microseconds; it has a resolution of whole seconds.
     pub at: i64,
-    /// Which is later in one second: the revision that Satchel's manifest names; without one, changes come after a whole.
+    /// Orders exports within one second: the revision in Satchel's manifest. Without a revision, an incremental export
+    /// follows a full one.
     pub revision: u64,
 }
 
-/// What the evidence's id is made of: one version of a memory, whichever documents hold it.
+/// The input of the evidence id: one version of a memory, regardless of which documents contain it.
 #[derive(Serialize)]
 struct Version<'a> {
     document: &'a Memory,
 }
 
 impl Document {
-    /// Whether the bytes of a stored piece of evidence are a document.
+    /// Returns whether the bytes of a stored piece of evidence are a document.
     pub fn is(bytes: &[u8]) -> bool {
         bytes.starts_with(START)
     }
 
-    /// The evidence's id, one for each version of a memory and each stranger, and the bytes to store.
+    /// Returns the evidence id, which is unique for each version of a memory and each stranger, and the bytes to store.
     ///
     /// # Errors
-    /// None in practice: every field is text, a number or a list of such.
+    /// None in practice: every field is text, a number or a list of these.
     pub fn encode(&self) -> serde_json::Result<(String, Vec<u8>)> {
         let bytes = serde_json::to_vec(self)?;
         let mut version =
             Sha256Digest::of(&serde_json::to_vec(&Version { document: &self.memory })?).to_hex();
         if let Some(stranger) = &self.stranger {
-            // The same words of somebody else are another piece of evidence: each is taken back by itself.
+            // The same content from another stranger is separate evidence: each can be removed independently.
             version.push('\n');
             version.push_str(stranger);
         }
@@ -83,7 +85,8 @@ impl Document {
     }
 }
 
-/// Unites the memories of `documents` with what is derived from exports. Answers when documents retracted which of them.
+/// Unites the memories of `documents` with those derived from exports. Returns, for each memory that a document
+/// retracted, when it did.
 pub(super) fn add<'a>(
     derived: &mut Derived,
     documents: impl IntoIterator<Item = &'a Document>,
@@ -94,7 +97,8 @@ pub(super) fn add<'a>(
     for document in documents {
         let among = if document.stranger.is_none() { &mut shown } else { &mut foreign };
         let known = among.entry(&document.memory.id).or_insert(document);
-        // Of two strangers one is kept to: an import that finds the word of another stores none of its own.
+        // Among several strangers only one counts: an import that finds another stranger's evidence stores none of its
+        // own.
         let other = document.stranger != known.stranger;
         if other && document.stranger < known.stranger || !other && wins(document, known) {
             *known = document;
@@ -114,8 +118,8 @@ pub(super) fn add<'a>(
     retracted
 }
 
-/// Of two documents, a retraction wins (PAM rule 7.3: it is final), then what changed later, then what was exported later; of
-/// two that are alike in all of this the greater text.
+/// Returns whether `one` takes precedence over `other`. A retraction wins (PAM rule 7.3: it is final), then the later
+/// change, then the later export; if all of these are equal, the greater text.
 fn wins(one: &Document, other: &Document) -> bool {
     let rank = |document: &Document| {
         let (retracted, changed) = rank(&document.memory);
@@ -128,13 +132,14 @@ fn wins(one: &Document, other: &Document) -> bool {
     }
 }
 
-/// Whether a memory of a document would be shown instead of one that is `known`, if the person trusted whoever wrote it.
+/// Returns whether a memory from a document would replace the `known` one if the user trusted its author.
 pub fn would_change(came: &Memory, known: &Memory) -> bool {
     came != known && outlasts(came, known)
 }
 
-/// Whether a document counts before what the exports of providers say; what we have the evidence of stays otherwise. What a
-/// person changed by hand where the document comes from counts before anything that a provider says.
+/// Returns whether a document takes precedence over the exports of providers; otherwise the state derived from our own
+/// evidence stays. Edits that a user made by hand where the document comes from take precedence over anything that a
+/// provider says.
 fn outlasts(document: &Memory, derived: &Memory) -> bool {
     let edited = marks(document);
     match (document.status == Status::Retracted, derived.status == Status::Retracted) {
@@ -145,7 +150,8 @@ fn outlasts(document: &Memory, derived: &Memory) -> bool {
     }
 }
 
-/// Whether a memory is retracted, when it last changed by PAM, and when it was last seen at its provider; microseconds.
+/// Returns whether a memory is retracted, when it last changed according to PAM, and when it was last seen at its
+/// provider; times are in microseconds.
 fn rank(memory: &Memory) -> (bool, (i64, Option<i64>)) {
     let seen = memory.metadata.get("satchel").and_then(|own| own.get("last_seen")).and_then(Value::as_str);
     let seen = seen.and_then(|text| Timestamp::parse(text).ok()).map(Timestamp::micros);

@@ -1,6 +1,7 @@
-//! Relations that exports and documents name themselves: the third kind of evidence.
+//! Relations that exports and documents name explicitly: the third kind of evidence.
 //!
-//! What follows from the evidence on memories stands as it follows; of two reports of one edge the later stands.
+//! Relations that are derived from the evidence on memories take precedence over these. Of two reports of one edge, the
+//! later counts.
 
 use satchel_pam::{
     hash::Sha256Digest,
@@ -12,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Derived, word};
 
-/// Stands for the platform in the ids of this evidence; no platform has a space.
+/// Used in place of the platform in the ids of this evidence; no platform name contains a space.
 const KIND: &str = "named relation";
-/// How the stored form begins.
+/// The beginning of the stored form.
 const START: &[u8] = br#"{"edge":"#;
 
 /// A relation as an export names it.
@@ -23,19 +24,19 @@ pub struct Edge {
     /// The relation.
     #[serde(rename = "edge")]
     pub relation: Relation,
-    /// As of a [`super::Document`].
+    /// As in [`super::Document`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stranger: Option<String>,
 }
 
 impl Edge {
-    /// Whether the bytes of a stored piece of evidence are an edge.
+    /// Returns whether the bytes of a stored piece of evidence are an edge.
     #[must_use]
     pub fn is(bytes: &[u8]) -> bool {
         bytes.starts_with(START)
     }
 
-    /// The evidence's id, one for each report of a relation, and the bytes to store.
+    /// Returns the evidence id, which is unique for each report of a relation, and the bytes to store.
     ///
     /// # Errors
     /// None in practice: every field is text or a number.
@@ -46,7 +47,7 @@ impl Edge {
     }
 }
 
-/// The relation that says which memory took the place of another, and since when, in microseconds.
+/// Returns the relation that says that `newer` superseded `older` at `at`, in microseconds.
 #[must_use]
 pub fn supersedes(newer: &str, older: &str, at: i64) -> Relation {
     Relation {
@@ -59,8 +60,9 @@ pub fn supersedes(newer: &str, older: &str, at: i64) -> Relation {
     }
 }
 
-/// Adds the edges whose both ends are known to what follows from the evidence; not those of which the person said otherwise. A
-/// stranger's takes the place of nobody's, and says only of their own memories that another took their place.
+/// Adds the edges whose ends are both known to the derived relations, except those that contradict a decision of the
+/// user. A stranger's edge replaces no existing relation, and it may mark only the stranger's own memories as
+/// superseded.
 pub fn add_edges<'a>(derived: &mut Derived, edges: impl IntoIterator<Item = &'a Edge>) {
     let mut named: std::collections::BTreeMap<&str, &Edge> = std::collections::BTreeMap::new();
     for edge in edges {
@@ -80,14 +82,15 @@ pub fn add_edges<'a>(derived: &mut Derived, edges: impl IntoIterator<Item = &'a 
     }
 }
 
-/// Whether a stranger may say it: that another took the place of a memory only of their own.
+/// Returns whether a stranger may add the relation. A stranger may mark as superseded only a memory that comes from
+/// them alone.
 pub fn may_say(derived: &Derived, relation: &Relation, stranger: Option<&str>) -> bool {
     stranger.is_none()
         || relation.relation_type != RelationType::Supersedes
         || derived.foreign.get(&relation.to).map(String::as_str) == stranger
 }
 
-/// The person's own before a stranger's, then the later.
+/// Returns the sort key: the user's own edges before those of strangers, then the later ones.
 fn rank(edge: &Edge) -> (bool, i64, String) {
     let Edge { relation, stranger } = edge;
     let text = serde_json::to_string(relation).unwrap_or_default();

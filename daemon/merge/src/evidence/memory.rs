@@ -1,4 +1,4 @@
-//! One memory from all that is said of it.
+//! Derives one memory from all evidence about it.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use uuid::Uuid;
 
 use super::{Derived, Fate, Said, Witness, edge::supersedes, sightings, streams::UNDATED};
 
-/// Each further piece of evidence takes this share of the doubt away.
+/// The share of the remaining doubt that each further piece of evidence removes.
 const REINFORCEMENT: f64 = 0.1;
-/// Beyond this many pieces, confidence no longer moves.
+/// The number of pieces beyond which confidence no longer changes.
 const REINFORCEMENTS: usize = 40;
 
-/// Memories and relations from all that is said; none if `stop` says so on the way. `known` tells of which memories anything is
-/// said at all, here or elsewhere.
+/// Derives memories and relations from all evidence. Returns `None` if `stop` returns true on the way. `known` tells
+/// whether any evidence exists for a memory, in `says` or elsewhere.
 pub(super) fn combine(
     mut says: Vec<Said<'_>>,
     known: &dyn Fn(&Uuid) -> bool,
@@ -47,7 +47,7 @@ pub(super) fn combine(
     Some(derived)
 }
 
-/// One memory from all that is said of it; `group` is not empty and stands in the order of time.
+/// Derives one memory from all evidence about it; `group` is not empty and is sorted by time.
 fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<Relation>) {
     let first = &group[0];
     let item = first.item;
@@ -91,14 +91,14 @@ fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<
     (memory, relation)
 }
 
-/// The earliest time at which the memory was made: the provider's where it states one for the memory itself, else that of the
-/// evidence. A time that nobody knows counts only where there is no other.
+/// Returns the earliest creation time of the memory: the provider's if it states one for the memory itself, otherwise
+/// that of the evidence. An unknown time counts only if there is no other.
 fn created_at(group: &[Said<'_>]) -> i64 {
     let times = group.iter().map(|said| said.item.created_at.unwrap_or(said.witness.at));
     times.filter(|at| *at != UNDATED).min().unwrap_or(UNDATED)
 }
 
-/// Active if any stream holds it; else what happened last.
+/// Returns active if the memory is present in any stream, and otherwise its most recent state.
 fn fate(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Status, Option<Uuid>, Option<i64>) {
     if group.iter().any(|said| said.fate == Fate::Stands) {
         return (Status::Active, None, None);
@@ -143,7 +143,7 @@ fn confidence(group: &[Said<'_>], last_seen: i64) -> Confidence {
     }
 }
 
-/// How far a memory is believed that comes without a figure of its own.
+/// Returns the initial confidence in a memory that comes without a score of its own.
 fn trust(method: ExtractionMethod) -> f64 {
     match method {
         ExtractionMethod::Manual => 1.0,
@@ -154,7 +154,7 @@ fn trust(method: ExtractionMethod) -> f64 {
     }
 }
 
-/// The items' own metadata, the earliest first, and under `satchel` where the memory was seen.
+/// Merges the items' own metadata, the earliest first, and records under `satchel` where the memory was seen.
 fn metadata(group: &[Said<'_>], last_seen: i64, created: i64) -> Map<String, Value> {
     let mut metadata = Map::new();
     for raw in group.iter().filter_map(|said| said.item.metadata.as_ref()) {
@@ -181,7 +181,7 @@ fn metadata(group: &[Said<'_>], last_seen: i64, created: i64) -> Map<String, Val
     metadata
 }
 
-/// The evidence in `group`, each piece once: one may say the same thing twice.
+/// Returns the pieces of evidence in `group` without duplicates: one piece may contain the same item twice.
 fn pieces<'a>(group: &[Said<'a>]) -> Vec<&'a Witness> {
     let mut pieces: Vec<&Witness> = group.iter().map(|said| said.witness).collect();
     pieces.dedup_by(|one, other| one.id == other.id);

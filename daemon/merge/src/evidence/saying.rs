@@ -1,4 +1,4 @@
-//! Pieces of evidence taken apart by memory, so that those on a few memories can be held without all others.
+//! Evidence split by memory, so that the evidence on a few memories can be loaded without the rest.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use uuid::Uuid;
 
 use super::{Derived, Document, Fate, Said, Spoken, Witness, memory, memory_uuid, nth, outranks, united};
 
-/// What a piece of evidence says of one memory.
+/// What a piece of evidence says about one memory.
 pub struct Saying {
-    /// The piece, with nothing but the item that speaks of the memory.
+    /// The piece of evidence, reduced to the item about the memory.
     pub witness: Witness,
     memory: Uuid,
-    /// What became of it; none: it does not count.
+    /// The state of the memory; `None` if it does not count.
     now: Option<Fate>,
-    /// The same as it was before the import at hand.
+    /// The state before the current import.
     before: Option<Fate>,
 }
 
-/// What is said of some memories.
+/// The evidence on some memories.
 #[derive(Default)]
 pub struct Sayings(Vec<Saying>);
 
 impl Saying {
-    /// Takes the item of `witness` at `place` out; none: there is none.
+    /// Extracts the item of `witness` at `place`, or returns `None` if there is none.
     #[must_use]
     pub fn of(witness: &Witness, place: usize, now: Option<Fate>, before: Option<Fate>) -> Option<Self> {
         let item = nth(&witness.claim, place)?;
         Some(Self::framed(witness, item, now, before))
     }
 
-    /// As [`Saying::of`], of a `frame` which may lack the item.
+    /// Like [`Saying::of`], for a `frame` that may lack the item.
     #[must_use]
     pub fn framed(frame: &Witness, item: &Item, now: Option<Fate>, before: Option<Fate>) -> Self {
         let claim = match &frame.claim {
@@ -56,8 +56,8 @@ impl Saying {
 }
 
 impl Sayings {
-    /// Takes `statements`, known or of the import at hand, and what is said in lists, of which only what counts is given. Of several
-    /// statements with one id the one counts that outranks the others.
+    /// Combines `statements`, either stored or from the current import, with the evidence from lists, of which only the
+    /// pieces that count are given. Of several statements with one id, the one that outranks the others counts.
     #[must_use]
     pub fn of(statements: Vec<(Witness, bool)>, listed: Vec<Saying>) -> Self {
         let mut now: BTreeMap<String, Witness> = BTreeMap::new();
@@ -90,13 +90,14 @@ impl Sayings {
         Self(sayings)
     }
 
-    /// All pieces, each with its one item.
+    /// Returns all pieces of evidence, each with its one item.
     pub fn witnesses_mut(&mut self) -> impl Iterator<Item = &mut Witness> {
         self.0.iter_mut().map(|saying| &mut saying.witness)
     }
 
-    /// What follows from them, from `documents` and from what the person says; of what is said `now`, or as it was before. `known`
-    /// tells of which memories anything is said at all. None if `stop` says so on the way.
+    /// Derives the memories from this evidence, from `documents` and from the user's edits: the state `now`, or the
+    /// state before the current import. `known` tells whether any evidence exists for a memory. Returns `None` if
+    /// `stop` returns true on the way.
     pub fn derive<'d>(
         &self,
         now: bool,

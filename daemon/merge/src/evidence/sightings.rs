@@ -1,9 +1,9 @@
-//! The list of all evidence of one memory, as it stands in the memory's metadata.
+//! The list of all evidence of one memory, as it is written to the memory's metadata.
 //!
-//! Providers repeat a list of memories in every conversation. If each repetition had a line of its own, every memory would
-//! grow with every conversation, and its history, which holds each version whole, with the square of that. So all snapshots
-//! of one series share a line: the first, the last and how many. Statements and edits have one each. Nothing is left out:
-//! the counts add up to `evidence_count`.
+//! Providers repeat a list of memories in every conversation. If each repetition had a line of its own, every memory
+//! would grow with every conversation, and its history, which holds each version in full, would grow quadratically.
+//! Therefore all snapshots of one series share a line with the first, the last and the count. Each statement and each
+//! edit has its own line. Nothing is left out: the counts add up to `evidence_count`.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use super::{
     streams::{Name, UNDATED},
 };
 
-/// Evidence in one line of the list.
+/// One line of the list.
 struct Line<'a> {
     first: &'a Witness,
     last: &'a Witness,
     count: u64,
 }
 
-/// Lists `evidence`, which stands in the order of time and has no piece twice.
+/// Lists `evidence`, which must be sorted by time and free of duplicates.
 pub(super) fn list(evidence: &[&Witness]) -> Vec<Value> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     let mut series: BTreeMap<Name, usize> = BTreeMap::new();

@@ -1,6 +1,7 @@
-//! Replays lists: what became of each memory that one speaks of.
+//! Replays lists to find the state of each memory in them.
 //!
-//! Only what decides there is held of each piece of evidence, as a provider may show its list in every conversation.
+//! Of each piece of evidence only the facts needed for that are held, because a provider may show its list in every
+//! conversation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +13,10 @@ use uuid::Uuid;
 
 use super::{Fate, Witness, memory_uuid, stated};
 
-/// The time of evidence of which nobody knows when it was seen: 1970-01-01, in microseconds.
+/// The time of evidence whose real time is unknown: 1970-01-01, in microseconds.
 pub(super) const UNDATED: i64 = 0;
 
-/// Evidence that speaks of one list of one account, and so has to be read in its order.
+/// The name of one list of one account. All evidence with the same name has to be read in order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name {
     platform: String,
@@ -26,14 +27,14 @@ pub(super) struct Name {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// The whole list, again and again.
+    /// The whole list, shown again and again.
     Series,
-    /// Each change of it.
+    /// Single changes of the list.
     Log,
 }
 
 impl Name {
-    /// None: a statement stands by itself.
+    /// Returns `None` for a statement, which belongs to no list.
     fn of(witness: &Witness) -> Option<Self> {
         let (kind, name) = match &witness.claim {
             Claim::Snapshot { series, .. } => (Kind::Series, series),
@@ -44,13 +45,13 @@ impl Name {
         Some(Self { platform: platform.clone(), account: account.clone(), kind, name: name.clone() })
     }
 
-    /// That of a list which is shown again and again.
+    /// Returns the name of a list that is shown as a whole, again and again.
     pub(super) fn of_series(witness: &Witness) -> Option<Self> {
         Self::of(witness).filter(|name| name.kind == Kind::Series)
     }
 }
 
-/// All lists; `R` says where a piece of evidence is.
+/// All lists. `R` is the location of a piece of evidence.
 pub struct Streams<R>(BTreeMap<Name, Vec<Entry<R>>>);
 
 impl<R> Default for Streams<R> {
@@ -59,18 +60,18 @@ impl<R> Default for Streams<R> {
     }
 }
 
-/// A memory that a piece of evidence on a list speaks of, and what became of it.
+/// A memory in a piece of evidence on a list, and its state there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fated<R> {
-    /// Where the piece is.
+    /// Where the piece of evidence is.
     pub of: R,
-    /// Which of its items.
+    /// The index of the item in it.
     pub item: u32,
-    /// Of what the item says: pieces of one list with the same digest say the same of the memory.
+    /// Digest of the item: pieces of evidence on one list with the same digest say the same about the memory.
     pub digest: u64,
     /// The memory.
     pub memory: Uuid,
-    /// What became of it there.
+    /// Its state in the list.
     pub fate: Fate,
 }
 
@@ -86,7 +87,7 @@ enum Step {
     Edited(u64, Change),
 }
 
-/// Of a text that is named the hash is kept.
+/// A change of a list. Only the hashes of texts are kept.
 enum Change {
     Add(Mention, ContentHash),
     Replace { line: Option<u32>, target: Option<ContentHash>, by: Mention, hash: ContentHash },
@@ -97,7 +98,7 @@ enum Change {
 struct Mention {
     memory: Uuid,
     digest: u64,
-    /// Whether its content stands: what was erased holds its place in its list, and says nothing.
+    /// Whether its content exists. An erased item keeps its place in the list, but counts as no evidence.
     says: bool,
     stated: Fate,
 }
@@ -105,7 +106,7 @@ struct Mention {
 impl Mention {
     fn of(item: &Item) -> Self {
         let (memory, says, stated) = (memory_uuid(item), !item.content.is_empty(), stated(item));
-        // Not written for an item that cannot be: it has no twin then.
+        // Empty if the item cannot be serialized. The digest then does not identify the item.
         let said = serde_json::to_vec(item).unwrap_or_default();
         let mut start = [0; 8];
         start.copy_from_slice(&Sha256Digest::of(&said).as_bytes()[..8]);
@@ -114,7 +115,8 @@ impl Mention {
 }
 
 impl<R: Copy> Streams<R> {
-    /// Takes what `witness` says of a list; of several with one id the caller chooses. False: it is a statement.
+    /// Adds the evidence of `witness` on a list. If several have the same id, the caller chooses one. Returns false for
+    /// a statement.
     pub fn take(&mut self, witness: &Witness, of: R) -> bool {
         let Some(name) = Name::of(witness) else { return false };
         let step = match &witness.claim {
@@ -127,8 +129,8 @@ impl<R: Copy> Streams<R> {
         true
     }
 
-    /// What became of every memory that the lists speak of, as told by the pieces that `count`; none if `stop`, which is asked
-    /// for every list, says so on the way.
+    /// Returns the state of every memory in the lists, according to the pieces for which `count` is true. Returns
+    /// `None` if `stop` returns true on the way; it is called for every list.
     pub fn fates(&self, count: impl Fn(&R) -> bool, stop: &dyn Fn() -> bool) -> Option<Vec<Fated<R>>> {
         let mut fates = Vec::new();
         for (name, entries) in &self.0 {
@@ -184,14 +186,15 @@ impl<R: Copy> Entry<R> {
     }
 }
 
-/// A memory in a list as it was shown.
+/// A memory in a list, as it was shown.
 struct Held<'a, R> {
     entry: &'a Entry<R>,
     item: u32,
     mention: Mention,
 }
 
-/// A list of at most one line is a slot: what stands in it is what the newest snapshot shows.
+/// Determines the states in a list of snapshots. A list of at most one line is a slot: its content is what the newest
+/// snapshot shows.
 fn snapshots<R: Copy>(entries: &[&Entry<R>], fates: &mut Vec<Fated<R>>) {
     let slot = entries.iter().all(|entry| entry.shown().len() <= 1);
     let held = entries.iter().flat_map(|entry| {
@@ -212,8 +215,8 @@ fn snapshots<R: Copy>(entries: &[&Entry<R>], fates: &mut Vec<Fated<R>>) {
     }
 }
 
-/// What was seen at no known time says nothing where the same was seen at a known one: the parts of an export may come one
-/// by one, and only some of them say when it was made.
+/// Drops undated items if the same memory was also seen at a known time: the parts of an export may be imported one by
+/// one, and only some of them say when the export was made.
 fn give_way<R>(held: &mut Vec<Held<'_, R>>) {
     if held.iter().all(|held| held.entry.at != UNDATED) {
         return;
@@ -223,7 +226,7 @@ fn give_way<R>(held: &mut Vec<Held<'_, R>>) {
     held.retain(|held| held.entry.at != UNDATED || !dated.contains(&held.mention.memory));
 }
 
-/// What came after the `last` time that a memory stood in the slot.
+/// Returns what followed the `last` occurrence of a memory in the slot.
 fn successor<R>(held: &[Held<'_, R>], last: usize) -> Fate {
     match held.get(last + 1) {
         Some(next) => Fate::Replaced { by: Some(next.mention.memory), at: next.entry.at },
@@ -244,7 +247,7 @@ impl<R: Copy> Line<'_, R> {
     }
 }
 
-/// The provider's list of memories after each edit; what leaves it was replaced or removed.
+/// Replays the edits of the provider's list of memories; a memory that leaves the list was replaced or removed.
 fn edits<R: Copy>(entries: &[&Entry<R>], fates: &mut Vec<Fated<R>>) {
     let mut lines: Vec<Line<'_, R>> = Vec::new();
     for entry in entries {
@@ -271,7 +274,7 @@ fn edits<R: Copy>(entries: &[&Entry<R>], fates: &mut Vec<Fated<R>>) {
     fates.extend(lines.iter().filter_map(|line| line.ends(line.mention.stated)));
 }
 
-/// The text is sure, the number is what the model counted.
+/// Finds the line that an edit targets. The text is reliable, while the number was counted by the model.
 fn find<R>(lines: &[Line<'_, R>], number: Option<u32>, target: Option<&ContentHash>) -> Option<usize> {
     let by_text = target.and_then(|hash| lines.iter().rposition(|line| line.hash == *hash));
     by_text.or_else(|| {

@@ -52,7 +52,7 @@ fn list(id: &str, at: i64, items: Vec<Item>) -> Witness {
     witness(id, "chatgpt", at, Claim::Snapshot { series: "about".into(), items })
 }
 
-/// When a provider says that it made a memory, and last changed it.
+/// When, according to the provider, a memory was created and last changed.
 fn own_times() -> impl Strategy<Value = (Option<i64>, Option<i64>)> {
     (prop::option::of(0_i64..6), prop::option::of(0_i64..6))
 }
@@ -147,7 +147,7 @@ fn the_same_statement_on_two_platforms_is_one_memory_and_surer() {
     assert_eq!(memory.provenance.platform, "chatgpt");
 }
 
-/// The list of evidence of the one memory.
+/// The evidence list of the only memory.
 fn listed(derived: &Derived) -> Vec<serde_json::Value> {
     let memory = derived.memories.values().next().expect("one memory");
     memory.metadata["satchel"]["evidence"].as_array().expect("a list").clone()
@@ -186,7 +186,7 @@ fn a_list_seen_at_no_known_time_gives_way_to_one_that_was() {
     assert_eq!(status(&derive(&[slot("a", 0, "Keeps goats")]), "Keeps goats"), Status::Active);
 }
 
-/// The time of creation, and of the last change, of the memory that says `content`.
+/// The times of creation and of the last change of the memory with this `content`.
 fn times(derived: &Derived, content: &str) -> (i64, Option<i64>) {
     let temporal = &derived.memories[&memory_id(&item(content))].temporal;
     (temporal.created_at.micros(), temporal.updated_at.map(satchel_pam::time::Timestamp::micros))
@@ -212,7 +212,7 @@ fn a_memory_of_a_list_has_the_times_that_the_provider_gives_it() {
     assert_eq!(times(&derived, "oat"), (9, None));
     assert_eq!(times(&derived, "fig"), (11, None));
     assert_eq!(times(&derived, "nut"), (9, None));
-    // Another export saw one of them before, and a newer one says that it was changed.
+    // An older snapshot contains one of them, and a newer export says that it was changed.
     let older = witness("b", "chatgpt", 2, Claim::Statement(item("tea")));
     let newer = list("c", 20, vec![dated("tea", Some(3), Some(15)), dated("rye", Some(4), Some(4))]);
     let derived = derive(&[newer, shown, older]);

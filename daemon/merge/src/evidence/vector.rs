@@ -1,4 +1,5 @@
-//! Vectors that imports brought: a kind of evidence that names them. The numbers stand apart, for they are long.
+//! Embedding vectors from imports: a kind of evidence that identifies a vector. The numbers are stored separately
+//! because they are long.
 
 use std::cmp::Ordering;
 
@@ -7,57 +8,59 @@ use serde::{Deserialize, Serialize};
 
 use super::Exported;
 
-/// Stands for the platform in the ids of this evidence; no platform has a space.
+/// Used in place of the platform in the ids of this evidence; no platform name contains a space.
 const KIND: &str = "vector of a memory";
 const FOUND: &str = "vector that was found";
-/// How the stored form begins.
+/// The beginning of the stored form.
 const START: &[u8] = br#"{"vector":"#;
 
-/// A vector as an export has it.
+/// A vector as an export contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vector {
-    /// Which it is.
+    /// The identity of the vector.
     #[serde(rename = "vector")]
     pub named: Named,
-    /// Whether it was stored before it was noted who brought it: then it is nobody's, and always counts.
+    /// Whether it was stored before origins were recorded. It then belongs to no import and always counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
 }
 
-/// Which vector of which memory. Of two for one memory and model the greater stands: the later. A withdrawal is greater than what
-/// was made before it, unless that was told again after it.
+/// The identity of a vector: its memory, its model and its version. Of two vectors for one memory and model, the
+/// greater one counts, which is the later one. A withdrawal is greater than every vector made before it, unless the
+/// vector was reported again after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     /// The memory's id.
     pub memory: String,
     /// The model.
     pub model: String,
-    /// The withdrawal that it was told after, or that it is: when that was said.
+    /// For a withdrawal, the time of the withdrawal; for a vector, the time of the withdrawal after which it was
+    /// reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Exported>,
-    /// When it was made, in microseconds.
+    /// When the vector was made, in microseconds.
     pub at: i64,
-    /// Of all that the export says of it; empty: it is a withdrawal.
+    /// Digest of everything that the export says about the vector; empty for a withdrawal.
     pub digest: String,
-    /// As of a [`super::Document`].
+    /// As in [`super::Document`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stranger: Option<String>,
 }
 
 impl Named {
-    /// What says that the vector of a memory under a model's name was taken back, at `at`.
+    /// Creates a withdrawal, at `at`, of the vector of a memory under a model's name.
     #[must_use]
     pub fn withdrawal(memory: String, model: String, at: Exported) -> Self {
         Self { memory, model, after: Some(at), at: i64::MIN, digest: String::new(), stranger: None }
     }
 
-    /// Whether it is a withdrawal.
+    /// Returns whether this is a withdrawal.
     #[must_use]
     pub fn withdrawn(&self) -> bool {
         self.digest.is_empty() && !self.model.is_empty()
     }
 
-    /// By what one is greater than another.
+    /// Returns the sort key.
     fn rank(&self) -> impl Ord + '_ {
         let Self { memory, model, after, at, digest, stranger } = self;
         let since = after.map_or(*at, |after| after.at.max(*at));
@@ -79,10 +82,10 @@ impl PartialOrd for Named {
 }
 
 impl Vector {
-    /// Names a vector.
+    /// Creates the identity of a vector.
     ///
     /// # Errors
-    /// When a number of it cannot be written as JSON.
+    /// If a number in it cannot be written as JSON.
     pub fn of(embedding: &Embedding) -> serde_json::Result<Self> {
         let digest = Sha256Digest::of(&serde_json::to_vec(embedding)?).to_hex();
         let Embedding { memory_id, model, created_at, .. } = embedding;
@@ -92,7 +95,7 @@ impl Vector {
         Ok(Self { named, found: false })
     }
 
-    /// What is left of it when it is erased: whose it was.
+    /// Returns what remains after the vector is erased: the memory and the stranger.
     #[must_use]
     pub fn emptied(&self) -> Self {
         let Named { memory, stranger, .. } = self.named.clone();
@@ -101,25 +104,26 @@ impl Vector {
         Self { named, found: self.found }
     }
 
-    /// Whether it was erased.
+    /// Returns whether the vector was erased.
     #[must_use]
     pub fn is_emptied(&self) -> bool {
         self.named.digest.is_empty() && self.named.model.is_empty()
     }
 
-    /// Whether the bytes of a stored piece of evidence are a vector.
+    /// Returns whether the bytes of a stored piece of evidence are a vector.
     #[must_use]
     pub fn is(bytes: &[u8]) -> bool {
         bytes.starts_with(START)
     }
 
-    /// The evidence's id, one for each report of a vector, and the bytes to store.
+    /// Returns the evidence id, which is unique for each report of a vector, and the bytes to store.
     ///
     /// # Errors
     /// None in practice: every field is text or a number.
     pub fn encode(&self) -> serde_json::Result<(String, Vec<u8>)> {
         let Named { memory, model, after, at: _, digest, stranger } = &self.named;
-        // An import that says the same takes no part of what is nobody's.
+        // The id differs, so that an import with the same vector does not become an owner of one that belongs to no
+        // import.
         let kind = if self.found { FOUND } else { KIND };
         let after = after.map(|after| format!("\n{} {}", after.at, after.revision)).unwrap_or_default();
         let by = stranger.as_ref().map(|stranger| format!("\n{stranger}")).unwrap_or_default();

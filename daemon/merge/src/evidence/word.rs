@@ -1,9 +1,9 @@
-//! What the person says of memories by hand: the fourth kind of evidence, which counts before what exports say.
+//! The user's own edits of memories: the fourth kind of evidence, which takes precedence over exports.
 //!
-//! Each change that a person makes is an act of one or more words, and every word is kept. What is shown follows from all of them,
-//! whatever was imported before or after: of each field the latest word counts, and what no word speaks of follows the other
-//! evidence as before. A text that the person wrote stands with the status that it then had, so that no later export replaces
-//! it. An act that was undone counts no more.
+//! Each edit is an act of one or more words, and every word is kept. The result follows from all of them, whatever was
+//! imported before or after: for each field the latest word counts, and fields without a word follow the other evidence
+//! as before. A text that the user wrote keeps the status that it had at that time, so that no later export replaces
+//! it. An act that was undone no longer counts.
 
 mod impress;
 mod overlay;
@@ -19,22 +19,22 @@ use crate::body::{Digest16, digest};
 pub use impress::{Field, impress, marks, stamp};
 pub(super) use overlay::{denied, overlay};
 
-/// How the stored form begins; a [`Witness`] begins otherwise.
+/// The beginning of the stored form; a [`Witness`] begins differently.
 const START: &[u8] = br#"{"word":"#;
 
-/// One thing that the person said.
+/// One step of an edit by the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Word {
     /// The act that it is part of, a UUID.
     #[serde(rename = "word")]
     pub act: String,
-    /// Microseconds; later than that of any word on the same memory before it.
+    /// Microseconds; later than any earlier word on the same memory.
     pub at: i64,
-    /// What was said.
+    /// What the step does.
     pub deed: Deed,
 }
 
-/// What a word does.
+/// The action of a word.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
@@ -42,43 +42,44 @@ pub enum Deed {
     Add(Box<Witness>),
     /// Sets fields of a memory.
     Set(Box<Setting>),
-    /// Draws a relation.
+    /// Adds a relation.
     Draw(Relation),
-    /// Takes the relation with this id back.
+    /// Withdraws the relation with this id.
     Withdraw(String),
-    /// Takes an act back.
+    /// Undoes an act.
     Undo(String),
 }
 
-/// Fields of a memory as they are from now on.
+/// New values for fields of a memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
-    /// Which.
+    /// The fields that are set.
     pub fields: BTreeSet<Field>,
-    /// The memory, with these fields set. Whole if its content is among them, else without what is not needed.
+    /// The memory with these fields set. It is complete if its content is among them; otherwise fields that are not
+    /// needed are left out.
     pub to: Memory,
-    /// The memory was retracted, and is no longer.
+    /// Whether this reverses a retraction of the memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lifts: bool,
 }
 
 impl Word {
-    /// Whether the bytes of a stored piece of evidence are a word.
+    /// Returns whether the bytes of a stored piece of evidence are a word.
     #[must_use]
     pub fn is(bytes: &[u8]) -> bool {
         bytes.starts_with(START)
     }
 
-    /// The key of its stored form, and the bytes to store.
+    /// Returns the key of the stored form, and the bytes to store.
     ///
     /// # Errors
-    /// None in practice: every field is text, a number or a list of such.
+    /// None in practice: every field is text, a number or a list of these.
     pub fn encode(&self) -> serde_json::Result<(Digest16, Vec<u8>)> {
         let bytes = serde_json::to_vec(self)?;
         Ok((digest(&bytes), bytes))
     }
 
-    /// The memory that it is about.
+    /// Returns the memory that the word is about.
     #[must_use]
     pub fn memory(&self) -> Option<String> {
         match &self.deed {
@@ -89,21 +90,21 @@ impl Word {
     }
 }
 
-/// All words that count, by what they are about.
+/// All words that count, grouped by subject.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spoken {
-    /// What was stated.
+    /// The memories that the user stated.
     pub added: Vec<Witness>,
     /// By memory, in order of time.
     settings: BTreeMap<String, Vec<(i64, Setting)>>,
-    /// By id; none: taken back.
+    /// By id; `None` if the relation was withdrawn.
     relations: BTreeMap<String, Option<Relation>>,
-    /// When an undo last changed a memory, by its id.
+    /// When an undo last changed a memory, by the memory's id.
     touched: BTreeMap<String, i64>,
 }
 
 impl Spoken {
-    /// What `words` come to, in whatever order they are given.
+    /// Collects the effect of `words`, which may be in any order.
     #[must_use]
     pub fn of(words: &[Word]) -> Self {
         let mut words: Vec<(&Word, String)> =
@@ -140,13 +141,13 @@ impl Spoken {
 }
 
 impl Spoken {
-    /// The relations that the person drew or took back, by id.
+    /// Returns the ids of the relations that the user added or withdrew.
     pub fn relations(&self) -> impl Iterator<Item = &String> {
         self.relations.keys()
     }
 }
 
-/// The acts that count: those that no act undid that counts itself.
+/// Returns the acts that count: those that were not undone by another act that counts.
 fn counting<'a>(words: &[&'a Word]) -> BTreeSet<&'a str> {
     let mut undoing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for word in words {
@@ -154,7 +155,7 @@ fn counting<'a>(words: &[&'a Word]) -> BTreeSet<&'a str> {
             undoing.entry(act).or_default().push(&word.act);
         }
     }
-    // An undo is said after what it undoes, so the latest act is decided first.
+    // An undo is always later than the act that it undoes, so the latest act is decided first.
     let mut counting = BTreeSet::new();
     let mut decided = BTreeSet::new();
     for word in words.iter().rev().filter(|word| decided.insert(word.act.as_str())) {
@@ -166,7 +167,7 @@ fn counting<'a>(words: &[&'a Word]) -> BTreeSet<&'a str> {
     counting
 }
 
-/// The memories that an act is about; those of what it undid, if it is an undo.
+/// Returns the memories that an act is about. For an undo, these are the memories of the act that it undid.
 #[must_use]
 pub fn memories_of_act(words: &[&Word], act: &str) -> BTreeSet<String> {
     let mut sorted = words.to_vec();
@@ -174,7 +175,8 @@ pub fn memories_of_act(words: &[&Word], act: &str) -> BTreeSet<String> {
     about(&sorted).remove(act).unwrap_or_default()
 }
 
-/// The memories that each act is about. An undo is said after what it undoes, so one pass over words in order of time finds all.
+/// Returns the memories that each act is about. An undo is always later than the act that it undoes, so one pass over
+/// the words in order of time finds all of them.
 fn about<'a>(words: &[&'a Word]) -> BTreeMap<&'a str, BTreeSet<String>> {
     let mut about: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for word in words {
@@ -187,7 +189,7 @@ fn about<'a>(words: &[&'a Word]) -> BTreeMap<&'a str, BTreeSet<String>> {
     about
 }
 
-/// Whether `act` counts among `words`.
+/// Returns whether `act` counts among `words`.
 #[must_use]
 pub fn counts(words: &[Word], act: &str) -> bool {
     let mut sorted: Vec<&Word> = words.iter().collect();

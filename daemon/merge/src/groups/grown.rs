@@ -1,5 +1,5 @@
-//! A conversation of rows that an export goes on with: it grows by what is new, so that an import costs what the conversation
-//! is long, and not what all exports ever said of it.
+//! Grows a conversation of rows by the new parts only, so that an import costs as much as the conversation is long, and
+//! not as much as all earlier exports of it together.
 
 use std::cmp::Reverse;
 
@@ -15,9 +15,9 @@ use crate::{
     conversation::{Added, Known, Report, Union},
 };
 
-/// By what the title of a conversation was chosen; the least counts: that of the part that begins first, as importers make
-/// one of the first thing that is said; of two that begin alike the newer's, and then the one that sorts first, so that the
-/// order of the parts does not matter.
+/// Sort key by which the title of a conversation is chosen; the least wins. The title is that of the part that begins
+/// first, because importers derive a title from the first message. Between two parts with the same beginning the newer
+/// wins, then the title that sorts first, so that the order of the parts does not matter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Titled {
     #[serde(rename = "n")]
@@ -33,23 +33,24 @@ pub struct Titled {
 }
 
 impl Titled {
-    /// By the title of a part that begins with `first`.
+    /// Creates the key for the title of a part that begins with `first`.
     pub(super) fn of(report: &Report, (begin, first): (i64, &str)) -> Self {
         let title = report.title.clone();
         let updated = Reverse(report.updated_at.or(report.created_at));
         Self { none: title.is_none(), begin, first: first.to_owned(), updated, title }
     }
 
-    /// When the part begins, and with which message.
+    /// Returns when the part begins, and with which message.
     pub(super) fn begin(&self) -> (i64, &str) {
         (self.begin, &self.first)
     }
 }
 
-/// What the conversation that is `known` comes to with `parts`; none: all parts have to be looked at. So it is with events,
-/// which may belong to another conversation, with a part that shares no row, and with one that gives it another name.
+/// Unites the `known` conversation with `parts`. Returns `None` if all stored parts have to be read again: if there are
+/// events, which may belong to another conversation, if a part shares no row with it, or if a part changes the
+/// conversation's id.
 ///
-/// The conversation itself is the first of the parts of the outcome.
+/// The conversation itself is the first of the parts in the result.
 ///
 /// # Errors
 /// Those of `stored`, which reads the body of a stored message.

@@ -1,21 +1,21 @@
-//! Which parts belong together: those that have a message in common, directly or by others between them.
+//! Determines which parts belong together: those that have a message in common, directly or through other parts.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Part, Titled};
 use crate::{conversation::Report, sets::Sets};
 
-/// Where rows without a time stand among the others.
+/// The sort position of rows without a time: after all others.
 const UNDATED: i64 = i64::MAX;
 
-/// What has to be known of a part before the parts are read one after the other.
+/// The facts about a part that are needed before the parts are read one by one.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    /// The messages in which somebody speaks; all, if nobody does.
+    /// The messages that are not events, or all messages if all are events.
     rows: Vec<String>,
     /// Whether one of the messages is an event.
     pub(super) events: bool,
-    /// By what it would give the title.
+    /// The key of the title that the part would give.
     pub(super) titled: Titled,
 }
 
@@ -31,7 +31,7 @@ pub struct Row<'a> {
 }
 
 impl Outline {
-    /// Of what `report` and `rows` say.
+    /// Creates the outline of a part with `report` and `rows`.
     pub fn of<'a>(report: &Report, rows: impl Iterator<Item = Row<'a>> + Clone) -> Self {
         let silent = rows.clone().all(|row| row.hidden);
         let spoken = rows.clone().filter(|row| silent || !row.hidden);
@@ -43,13 +43,13 @@ impl Outline {
         }
     }
 
-    /// Of a part that is at hand.
+    /// Creates the outline of a part that is in memory.
     #[must_use]
     pub fn of_part((report, nodes): &Part) -> Self {
         Self::of(report, nodes.iter().map(|node| Row { id: &node.id, hidden: node.hidden, time: node.time }))
     }
 
-    /// When it begins, and with which message.
+    /// Returns when the part begins, and with which message.
     pub(super) fn begin(&self) -> (i64, &str) {
         self.titled.begin()
     }
@@ -57,9 +57,9 @@ impl Outline {
 
 /// The sets of parts that belong together.
 pub(super) struct Joined {
-    /// The places of the parts, in order.
+    /// The indexes of the parts, in order.
     pub(super) sets: Vec<Vec<usize>>,
-    /// For each part: with how many sets of the parts before it it has a message in common.
+    /// For each part, the number of sets of earlier parts with which it has a message in common.
     pub(super) joins: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Parts of a list of rows, in any order.
+//! Tests with parts of a list of rows, in any order.
 
 use std::{collections::HashMap, convert::Infallible};
 
@@ -27,7 +27,7 @@ fn node(minute: i64, parent: Option<i64>, event: bool) -> ReportedNode {
     ReportedNode::of(format!("m{minute}"), parent.map(|at| format!("m{at}")), &body).unwrap()
 }
 
-/// A part with messages at these minutes; a negative one is an event.
+/// Builds a part with messages at these minutes; a negative minute is an event.
 fn part(minutes: &[i64]) -> Part {
     let mut parent = None;
     let mut nodes = Vec::new();
@@ -110,7 +110,7 @@ fn of_two_that_begin_alike_the_newer_gives_the_title_whatever_the_order() {
     }
 }
 
-/// What the conversation of `before` comes to with `part`, without a look at the parts.
+/// Grows the conversation of `before` by `part`, without reading the earlier parts.
 fn after(before: &Component, part: &Part) -> Option<Component> {
     let bodies: HashMap<&str, &Vec<u8>> = before
         .planned

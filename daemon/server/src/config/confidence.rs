@@ -1,4 +1,4 @@
-//! `[confidence]`: how long until a score that fades is half of what it was.
+//! The section `[confidence]`: how long it takes until a decaying score is half of its value.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{ConfigError, within};
 
-/// Most days of a half-life: a hundred years.
+/// Longest half-life, in days: a hundred years.
 const MOST_DAYS: u64 = 36_500;
 const DAY: Duration = Duration::from_hours(24);
 
-/// How scores fade on reads: by model, and by type where one has a half-life of its own.
+/// The decay of scores on reads: by model, and by memory type where a type has its own half-life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fading {
     half_lives: HalfLives,
@@ -19,7 +19,7 @@ pub struct Fading {
 }
 
 impl Fading {
-    /// The half-lives of one type.
+    /// Returns the half-lives of one type.
     #[must_use]
     pub fn of(&self, memory_type: MemoryType) -> HalfLives {
         match self.types.get(&memory_type) {
@@ -29,13 +29,13 @@ impl Fading {
     }
 }
 
-/// As typed.
+/// The section as it is typed.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ConfidenceSection {
     linear_half_life_days: Option<u64>,
     exponential_half_life_days: Option<u64>,
-    /// Days by type of memory, whatever the model.
+    /// Days by memory type, for every model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     half_life_days: BTreeMap<MemoryType, u64>,
 }

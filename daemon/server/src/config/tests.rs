@@ -1,4 +1,4 @@
-//! What can be typed, what is refused, and how that is said.
+//! Tests of settings that are accepted or refused, and of the messages.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;

@@ -1,4 +1,4 @@
-//! The file as it is typed: sections and keys, each of which may be left out.
+//! The structure of the configuration file: sections and keys, all of them optional.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LogLevel, confidence::ConfidenceSection};
 
-/// The file as it was typed.
+/// The content of the configuration file.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Typed {

@@ -1,10 +1,10 @@
-//! What to say about a key of the configuration that is not known.
+//! Advice about an unknown key of the configuration.
 
 use satchel_core::nearest;
 
-/// Reads what the parser says about an unknown key: the key, and the advice to give. None when it says something else.
+/// Reads the parser's message about an unknown key, and returns the key and advice. Returns `None` for other messages.
 ///
-/// The parser knows which keys there are at that place, so there is no second list of them to keep.
+/// The parser lists the keys that are allowed in this place, so no second list is needed.
 pub(super) fn advice(message: &str) -> Option<(String, String)> {
     let mut quoted = message.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
     let key = quoted.next()?.to_owned();
@@ -14,7 +14,7 @@ pub(super) fn advice(message: &str) -> Option<(String, String)> {
     Some((key, advice))
 }
 
-/// Names the known word that is nearest to `word`, or all of them.
+/// Suggests the known word that is nearest to `word`, or lists all of them.
 pub(super) fn near(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(nearest) => format!("did you mean {nearest:?}?"),

@@ -1,4 +1,4 @@
-//! Connections, as many as the daemon holds at once; who comes after them waits for one to end.
+//! Accepted connections, limited in number. Further clients wait until a connection ends.
 
 use std::{
     io,
@@ -17,22 +17,22 @@ use tokio::{
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
-/// Connections at once. Every command is one, and ends; a client that stays has one.
+/// Largest number of connections. Every command uses one for a short time; a permanent client uses one.
 const MOST: u64 = 128;
-/// Where few files may be open, at least so many.
+/// Smallest number of connections, even if few files may be open.
 const LEAST: u64 = 16;
-/// Of the files that may be open, one in so many is for connections.
+/// One in this many of the files that may be open is for connections.
 const SHARE: u64 = 4;
-/// Before the next look for a connection when the machine had no file for one.
+/// Time until the next attempt if the system had no file descriptor for a connection.
 const WAIT: Duration = Duration::from_millis(200);
 
-/// How many connections there may be, by how many files may be open.
+/// Returns the limit of connections, from the number of files that may be open.
 pub(super) fn most() -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from((files / SHARE).clamp(LEAST, MOST)).unwrap_or(usize::MAX)
 }
 
-/// The connections of a listener, as they come, at most `most` at once. Runs until nobody takes them any more.
+/// Returns the connections of a listener as they arrive, at most `most` at once. Runs until the receiver is dropped.
 pub(super) fn incoming(listener: UnixListener, most: usize) -> ReceiverStream<io::Result<Held>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(accept(listener, Arc::new(Semaphore::new(most)), sender));
@@ -45,7 +45,7 @@ async fn accept(listener: UnixListener, room: Arc<Semaphore>, sender: mpsc::Send
             permit = Arc::clone(&room).acquire_owned() => permit,
             () = sender.closed() => return,
         };
-        // It is never closed.
+        // The semaphore is never closed.
         let Ok(permit) = permit else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -58,7 +58,7 @@ async fn accept(listener: UnixListener, room: Arc<Semaphore>, sender: mpsc::Send
                 }
             }
             Err(error) => {
-                // Others have all the files that may be open; who waits is served when they close some.
+                // All file descriptors are in use. Waiting clients are served when some of them are closed.
                 tracing::warn!(%error, "a connection cannot be taken yet");
                 tokio::time::sleep(WAIT).await;
             }
@@ -66,7 +66,7 @@ async fn accept(listener: UnixListener, room: Arc<Semaphore>, sender: mpsc::Send
     }
 }
 
-/// A connection; with it goes its place.
+/// A connection together with its permit, which is released with it.
 pub(super) struct Held {
     stream: UnixStream,
     _permit: OwnedSemaphorePermit,

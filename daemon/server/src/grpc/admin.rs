@@ -1,4 +1,4 @@
-//! `AdminService`: shows how the daemon and its store are doing.
+//! `AdminService`: reports the state of the daemon and its store.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -24,7 +24,7 @@ use super::{
     },
 };
 
-/// Most records of a plan to erase something: an answer has no room for more.
+/// Largest number of records in a purge plan; a response cannot hold more.
 const MOST_PURGED: usize = 30_000;
 
 #[derive(Clone)]
@@ -86,7 +86,7 @@ impl AdminService for Admin {
 fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
     let (stats, closed) = match core.store.stats() {
         Ok(stats) => (stats, None),
-        // Somebody took the right to it away: that is what a person asks for the status to learn.
+        // Permissions were taken away. Report this in the status, because that is where users look for it.
         Err(error @ StoreError::Io { .. }) => (Stats::default(), Some(closed(&core.data_dir, &error))),
         Err(error) => return Err(error.into()),
     };
@@ -150,7 +150,7 @@ fn purged_to_wire(line: Line) -> v1::PurgedRecord {
     }
 }
 
-/// What to say of a data directory that cannot be looked into.
+/// Returns the problem to report if the data directory cannot be read.
 fn closed(dir: &Path, error: &StoreError) -> v1::Problem {
     v1::Problem {
         reason: "DATA_DIR".to_owned(),
@@ -159,7 +159,7 @@ fn closed(dir: &Path, error: &StoreError) -> v1::Problem {
     }
 }
 
-/// What is wrong with the store, and what to do about it.
+/// Returns the problems of the store, each with a fix.
 fn problems(health: &Health) -> Vec<v1::Problem> {
     let problem = |reason: &str, message: String, fix: &str| v1::Problem {
         reason: reason.to_owned(),
@@ -223,7 +223,7 @@ fn stats_to_wire(stats: Stats) -> v1::GetStatsResponse {
     }
 }
 
-/// The most frequent first, equal ones by name.
+/// Sorts by count, highest first; equal counts by name.
 fn most_frequent(counted: BTreeMap<String, u64>) -> impl Iterator<Item = (String, u64)> {
     let mut counts: Vec<_> = counted.into_iter().filter(|(_, count)| *count > 0).collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -236,7 +236,7 @@ fn platforms(counted: BTreeMap<String, u64>) -> Vec<v1::PlatformCount> {
         .collect()
 }
 
-/// The store counts by PAM's words, and holds no others.
+/// Parses a word of PAM. The store counts by PAM's words and contains no others.
 fn status_number(word: &str) -> i32 {
     word.parse().map_or(v1::MemoryStatus::Unspecified.into(), status_to_wire)
 }

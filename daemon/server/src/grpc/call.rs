@@ -1,4 +1,4 @@
-//! What every service does alike: crossing to the synchronous side, the header, filling a page.
+//! Helpers that all services share: running blocking work, the response header, filling a page.
 
 use std::path::Path;
 
@@ -13,28 +13,28 @@ use super::{
     status::Fault,
 };
 
-/// Bytes at which a page ends: room for one more row under the 4 MiB that clients take by default.
+/// Bytes at which a page ends. It leaves space for one more row below the 4 MiB that clients accept by default.
 pub(super) const PAGE_BYTES: usize = 3 << 20;
-/// Rows that are fetched at once: a page of large rows must not gather a thousand of them first.
+/// Rows that are fetched at once, so that a page of large rows does not first collect a thousand of them.
 const SLICE: usize = 50;
-/// Longest id and other name in a request, in bytes.
+/// Longest id or other name in a request, in bytes.
 const MAX_NAME_BYTES: usize = 1_024;
-/// Longest path that is taken, in bytes; no system takes longer ones.
+/// Longest path that is accepted, in bytes; no system accepts longer ones.
 const MAX_PATH_BYTES: usize = 4_096;
 
-/// Where a list goes on, and how far.
+/// The position and size of a requested page.
 pub(super) struct Paging {
     list: ListId,
-    /// The revision of the first page; none on the first page.
+    /// The revision of the first page; `None` on the first page.
     pub(super) revision: Option<Revision>,
-    /// None on the first page.
+    /// The position in the list; `None` on the first page.
     pub(super) cursor: Option<Vec<u8>>,
-    /// Most rows.
+    /// Largest number of rows.
     pub(super) rows: usize,
 }
 
 impl Core {
-    /// Answers with what `work` makes on a thread that may wait for the disk.
+    /// Runs `work` on a thread that may block on the disk, and returns its result as the response.
     pub(super) async fn answer<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, Fault> + Send + 'static,
@@ -42,7 +42,7 @@ impl Core {
         Ok(Response::new(self.blocking(work).await?))
     }
 
-    /// Runs `work` on a thread that may wait for the disk.
+    /// Runs `work` on a thread that may block on the disk.
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, Fault> + Send + 'static,
@@ -55,17 +55,17 @@ impl Core {
         outcome.map_err(Status::from)
     }
 
-    /// The header of an answer that shows `revision`.
+    /// Returns the header of a response that shows `revision`.
     pub(super) fn header_at(&self, revision: Revision) -> v1::StoreHeader {
         v1::StoreHeader { store_id: self.store.store_id().to_string(), revision: signed(revision.get()) }
     }
 
-    /// The header of an answer that shows the store as it is.
+    /// Returns the header of a response that shows the current state of the store.
     pub(super) fn header(&self) -> v1::StoreHeader {
         self.header_at(self.store.revision())
     }
 
-    /// Opens the page token of a list; `request` has its size and token cleared.
+    /// Opens the page token of a list. Page size and token must be cleared in `request`.
     pub(super) fn paging(
         &self,
         method: &str,
@@ -83,7 +83,7 @@ impl Core {
         Ok(Paging { list, revision: Some(Revision::new(revision)), cursor: Some(cursor), rows })
     }
 
-    /// Seals where the next page begins; empty after the last one.
+    /// Seals the position of the next page in a token; empty after the last page.
     pub(super) fn next_token(&self, paging: &Paging, revision: Revision, cursor: Option<Vec<u8>>) -> String {
         cursor.map_or_else(String::new, |cursor| {
             let place = Place { revision: revision.get(), cursor };
@@ -97,18 +97,19 @@ impl Core {
 }
 
 impl Paging {
-    /// Which list it is.
+    /// Returns the identity of the list.
     pub(super) fn list(&self) -> ListId {
         self.list
     }
 
-    /// The cursor for the store.
+    /// Returns the cursor for the store.
     pub(super) fn store_cursor(&self) -> Option<Cursor> {
         self.cursor.as_deref().map(Cursor::from_bytes)
     }
 }
 
-/// Fills a page: at most `rows` rows, and none after the one that passes [`PAGE_BYTES`].
+/// Fills a page with at most `rows` rows. It ends before the row that would exceed [`PAGE_BYTES`], unless that is the
+/// first.
 pub(super) fn fill<R, M: Message>(
     rows: usize,
     start: Option<Cursor>,
@@ -132,7 +133,7 @@ pub(super) fn fill<R, M: Message>(
         }
         let taken = shown.len() - before;
         if taken < whole {
-            // The cursor of the last row that found room: only the end of a fetched page has one.
+            // Fetch again up to the last row that fits, because only the end of a fetched page has a cursor.
             let next = if taken == 0 { at } else { fetch(at.as_ref(), taken)?.next };
             return Ok((shown, next));
         }
@@ -144,7 +145,8 @@ pub(super) fn fill<R, M: Message>(
 }
 
 impl Core {
-    /// A page of a list that is in memory, and the token of the next one; `request` has its size and token cleared.
+    /// Returns a page of a list in memory, and the token of the next page. Page size and token must be cleared in
+    /// `request`.
     pub(super) fn page_of<R: Clone, M: Message>(
         &self,
         (method, request): (&str, &impl Message),
@@ -160,7 +162,7 @@ impl Core {
     }
 }
 
-/// A page of a list that is in memory; the cursor is the index of the next row.
+/// Returns a page of a list in memory. The cursor is the index of the next row.
 pub(super) fn slice_page<T: Clone>(
     all: &[T],
     after: Option<&Cursor>,
@@ -179,12 +181,12 @@ pub(super) fn index_of(cursor: Option<&Cursor>) -> Result<usize, Fault> {
     usize::try_from(u64::from_be_bytes(bytes)).map_err(Fault::internal)
 }
 
-/// Makes a cursor of an index.
+/// Converts an index to a cursor.
 pub(super) fn index_cursor(index: usize) -> Cursor {
     Cursor::from_bytes(&(index as u64).to_be_bytes())
 }
 
-/// Checks an id or another name that must be given.
+/// Checks a required id or other name.
 pub(super) fn required(field: &str, value: &str) -> Result<(), Fault> {
     if value.is_empty() {
         return Err(Fault::field(field, "must not be empty"));
@@ -200,7 +202,7 @@ pub(super) fn absolute(field: &str, path: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks an id or another name that may be left out.
+/// Checks an optional id or other name.
 pub(super) fn bounded(field: &str, value: &str) -> Result<(), Fault> {
     if value.len() > MAX_NAME_BYTES {
         return Err(Fault::field(field, format!("is longer than {MAX_NAME_BYTES} bytes")));
@@ -215,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Lists `lengths`; shown, each is a text of that many bytes.
+    /// Returns a function that lists `lengths`; each row is shown as a text of that many bytes.
     fn fetch(lengths: &[usize]) -> impl Fn(Option<&Cursor>, usize) -> Result<Page<usize>, Fault> + '_ {
         |after, limit| slice_page(lengths, after, limit)
     }

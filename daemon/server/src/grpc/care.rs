@@ -1,4 +1,4 @@
-//! The long work of `AdminService`: backups and checks of the store.
+//! The long-running operations of `AdminService`: backups and checks of the store.
 
 use satchel_core::{
     backup::{

@@ -1,4 +1,4 @@
-//! The part of `MemoryService` that changes memories.
+//! The methods of `MemoryService` that change memories.
 
 use prost::Message;
 use satchel_core::ingest::hand::{Bulk, Call, Done, RequestKey};
@@ -23,13 +23,13 @@ use super::{
     },
 };
 
-/// Who calls over the socket of the data directory.
+/// The actor of calls over the socket of the data directory.
 const OWNER: &str = "owner";
-/// Longest reason, in bytes: it stands in the history of every memory that the change is about.
+/// Longest reason, in bytes. It is stored in the history of every memory that the change affects.
 const MAX_REASON: usize = 1_024;
 
-/// Who calls, why, and under which name; `request` has its request id cleared, and its etag: that is a condition, and a call that is
-/// repeated after the answer was lost may have seen its own change.
+/// Returns the actor, reason and request key of a call. The request id must be cleared in `request`, and so must the
+/// etag: an etag is a precondition, and a call that is repeated because its response was lost may meet its own change.
 pub(super) fn call(
     method: &str,
     request_id: &str,
@@ -55,19 +55,19 @@ pub(super) fn call(
 }
 
 impl Core {
-    /// A memory as a change left it.
+    /// Returns a memory as it was after a change.
     fn changed(&self, done: &Done, id: &str) -> Result<v1::Memory, Fault> {
         let record = self.store.memory(id, Some(Revision::new(done.revision)))?;
         self.shown(record.ok_or_else(|| Fault::missing(Kind::Memory, id))?, View::Full)
     }
 
-    /// The only memory that a change is about.
+    /// Returns the only memory that a change affects.
     fn only(&self, done: &Done) -> Result<v1::Memory, Fault> {
         let id = done.memories.last().ok_or_else(|| Fault::internal("a change of no memory"))?;
         self.changed(done, id)
     }
 
-    /// The first relation that a change is about.
+    /// Returns the first relation that a change affects.
     pub(super) fn related(&self, done: &Done) -> Result<Option<v1::Relation>, Fault> {
         let Some(id) = done.relations.first() else { return Ok(None) };
         let record = self.store.relation(id, Some(Revision::new(done.revision)))?;

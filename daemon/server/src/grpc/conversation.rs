@@ -21,7 +21,7 @@ use super::{
     },
 };
 
-/// Bytes of message bodies that are held at once; a single message may be larger.
+/// Bytes of message bodies that are in memory at once; a single message may be larger.
 const BODY_BYTES: u64 = 4 << 20;
 
 #[derive(Clone)]
@@ -159,14 +159,14 @@ fn list_messages(
     })
 }
 
-/// The conversation of the request, laid out.
+/// Reads the conversation of the request and selects its messages.
 fn lay(core: &Core, request: &v1::ListMessagesRequest, revision: Revision) -> Result<Laid, Fault> {
     let record = find(core, "conversation_id", &request.conversation_id, revision)?;
     let chosen = select(&record, request)?;
     Ok(Laid { places: Places::of(&record), chosen, record })
 }
 
-/// The numbers of the messages that the request asks for, in order.
+/// Returns the indexes of the requested messages, in order.
 fn select(record: &ConversationRecord, request: &v1::ListMessagesRequest) -> Result<Vec<usize>, Fault> {
     let branch_ids: Option<BTreeSet<&str>> =
         branch_end(record, request)?.map(|end| branch(record, end).into_iter().collect());
@@ -175,11 +175,11 @@ fn select(record: &ConversationRecord, request: &v1::ListMessagesRequest) -> Res
             && (request.include_thoughts || !head.thought)
             && branch_ids.as_ref().is_none_or(|ids| ids.contains(head.id.as_str()))
     };
-    // The list has parents before their children, so a branch keeps its order in it.
+    // In the list, parents come before their children, so a branch keeps its order.
     Ok(record.heads.iter().enumerate().filter(|(_, head)| wanted(head)).map(|(at, _)| at).collect())
 }
 
-/// Where the wanted branch ends; none for the whole tree.
+/// Returns the last message of the requested branch; `None` for the whole tree.
 fn branch_end<'a>(
     record: &'a ConversationRecord,
     request: &v1::ListMessagesRequest,
@@ -200,7 +200,7 @@ fn branch_end<'a>(
     }
 }
 
-/// The messages from the cursor on, as their places and bodies: at most `limit`, and none after [`BODY_BYTES`].
+/// Returns messages from the cursor on, as indexes and bodies: at most `limit`, and not more than [`BODY_BYTES`].
 fn fetch(
     core: &Core,
     laid: &Laid,

@@ -1,4 +1,4 @@
-//! `ExportService`: makes, lists and hands out exports, and checks bundles.
+//! `ExportService`: creates, lists and downloads exports, and verifies bundles.
 
 mod download;
 
@@ -35,10 +35,10 @@ use super::{
     },
 };
 
-/// Downloads at once, of all clients.
+/// Largest number of concurrent downloads, of all clients.
 const DOWNLOADS: usize = 16;
 
-/// The service.
+/// The service, with the permits for downloads.
 #[derive(Clone)]
 pub(super) struct Bundles(Core, Arc<Semaphore>);
 
@@ -181,7 +181,7 @@ impl ExportService for Bundles {
     }
 }
 
-/// A public key in any form.
+/// Reads a public key in any supported form.
 pub(super) fn key_from_wire(field: &'static str, text: &str) -> Result<PublicKey, Fault> {
     bounded(field, text)?;
     PublicKey::parse(text).map_err(|_| {
@@ -217,7 +217,7 @@ fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
     } = request;
     let extent = extent(r#type, base_export_id)?;
     absolute("output", &output)?;
-    // Zero is what is sent by those who know no formats, and means PAM.
+    // Clients that know no formats send zero, which means PAM.
     let format = if format == 0 { Format::Pam } else { format_from_wire("format", format)? };
     if attachments && format == Format::Memu {
         return Err(Fault::field("attachments", "must be false, as this format has no attachments"));
@@ -231,7 +231,8 @@ fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
     Ok(ExportRequest { output, format, conversations, attachments, extent, selection, lock })
 }
 
-/// The memories asked for; without a status of every status, as an export is of all that was known.
+/// Returns the query for the requested memories. Without a status it selects every status, because an export contains
+/// everything that was known.
 fn chosen(filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, Fault> {
     let Some(filter) = filter else { return Ok(MemoryQuery::default()) };
     let any = filter.statuses.is_empty();
@@ -250,7 +251,7 @@ fn chosen(filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, Fault> {
     Ok(query)
 }
 
-/// What opens an encrypted bundle; none is given: nothing.
+/// Reads the keys that open an encrypted bundle; `None` if the client sent none.
 pub(super) fn keys_from_wire(unlock: Option<v1::Unlock>) -> Result<Option<Keys>, Fault> {
     let Some(v1::Unlock { identities, passphrase }) = unlock else { return Ok(None) };
     let passphrase = (!passphrase.is_empty()).then_some(passphrase);

@@ -1,4 +1,4 @@
-//! The one layer that every call passes: who calls, under which request id, for how long.
+//! The middleware for every call: checks the caller, sets the request id, and limits the time.
 
 use std::{
     future::Future,
@@ -21,31 +21,31 @@ use super::{
     unread::{Counted, Unread},
 };
 
-/// Most calls at once on one connection.
+/// Largest number of concurrent calls on one connection.
 pub const MAX_CALLS_PER_CONNECTION: u32 = 32;
-/// Largest request and largest answer, in bytes.
+/// Largest request and largest response, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// Calls that are worked on at once, of all connections; the others wait for their turn.
+/// Calls that are processed at once, of all connections; the others wait for their turn.
 const AT_ONCE: usize = 32;
-/// Of those that take as long as their work takes.
+/// The same for long-running calls, which have no time limit.
 const LONG_AT_ONCE: usize = 16;
-/// How long a call may take that sets no deadline of its own: no page takes as long.
+/// Time limit of a call that sets no deadline; no page takes that long.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Longest request id that is taken over, in characters.
+/// Longest request id that is accepted, in characters.
 const MAX_REQUEST_ID_CHARS: usize = 64;
-/// How the paths of our own services begin; health and reflection need no clock.
+/// Path prefix of our own services; health and reflection do not need the clock.
 const OWN: &str = "/satchel.";
-/// Where the details of an error are. Each of ours has them, whereas one of the transport has none.
+/// The header with error details. Each of our errors has it; an error of the transport does not.
 const DETAILS: &str = "grpc-status-details-bin";
-/// The code INTERNAL, by which the transport answers bytes that are no request.
+/// The code INTERNAL, with which the transport answers bytes that are not a request.
 const INTERNAL: &str = "13";
 
-/// A folder is packed before its download begins, which takes as long as it is.
+/// The download method. A folder is packed before its download begins, which may take long.
 const DOWNLOAD: &str = "/satchel.v1.ExportService/DownloadExport";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Puts [`Guard`] around the services.
+/// A layer that wraps services in [`Guard`].
 #[derive(Clone)]
 pub struct GuardLayer {
     owner: u32,
@@ -54,7 +54,7 @@ pub struct GuardLayer {
     turns: Turns,
 }
 
-/// How much of all calls there may be at once; clones share it.
+/// The limits on all concurrent calls; clones share them.
 #[derive(Clone, Debug)]
 struct Turns {
     short: Arc<Semaphore>,
@@ -70,7 +70,8 @@ impl Default for Turns {
 }
 
 impl GuardLayer {
-    /// Lets in only processes of the user `owner`, and only while `clock` shows a time that can be stored.
+    /// Creates a layer that admits only processes of the user `owner`, and only while `clock` shows a time that can be
+    /// stored.
     #[must_use]
     pub fn new(owner: u32, clock: Arc<dyn Clock>) -> Self {
         Self { owner, clock, deadline: DEADLINE, turns: Turns::default() }
@@ -85,7 +86,7 @@ impl<S> Layer<S> for GuardLayer {
     }
 }
 
-/// Refuses other users, names each call, and ends calls that take too long.
+/// A service that refuses other users, sets a request id for each call, and ends calls that take too long.
 #[derive(Clone)]
 pub struct Guard<S> {
     inner: S,
@@ -110,7 +111,7 @@ where
         let id = request_id(request.headers());
         let method = request.uri().path().to_owned();
         let span = info_span!("call", method, request = id, code = field::Empty);
-        // The clone is not ready, the original is: swap them.
+        // The original is ready, but its clone is not, so swap them.
         let ready = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, ready);
         let answer = answer(inner, request, self.layer.clone());
@@ -154,9 +155,9 @@ where
     let patient = request.headers().contains_key(GRPC_TIMEOUT);
     let Turns { short, long: long_ones, unread } = turns;
     let call = async move {
-        // Neither is ever closed.
+        // The semaphores are never closed.
         let _turn = if long { None } else { short.acquire_owned().await.ok() };
-        // A download has a place of its own, and no work to do but to be read.
+        // A download has its own permit, and causes no work except that it is read.
         let waits = long && request.uri().path() != DOWNLOAD;
         let place = if waits { long_ones.acquire_owned().await.ok() } else { None };
         let answered = inner.call(request).await.map_err(Into::into);
@@ -171,7 +172,7 @@ where
     }
 }
 
-/// Turns the transport's answer to a request that does not decode, an error of its own, into one of the caller.
+/// Replaces the transport's INTERNAL error for an undecodable request by an error that blames the caller.
 fn readable(response: Response<Body>) -> Response<Body> {
     let headers = response.headers();
     let internal = headers.get("grpc-status").is_some_and(|code| code == INTERNAL);
@@ -181,12 +182,12 @@ fn readable(response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// The user id of the process at the other end, as the kernel says.
+/// Returns the user id of the process at the other end, as reported by the kernel.
 fn peer(request: &Request<Body>) -> Option<u32> {
     request.extensions().get::<UdsConnectInfo>()?.peer_cred.as_ref().map(tokio::net::unix::UCred::uid)
 }
 
-/// The caller's id for the call if it is harmless, else a fresh one.
+/// Returns the caller's request id if it is safe, otherwise a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let harmless = |id: &&str| {
@@ -268,7 +269,7 @@ mod tests {
         assert_eq!(code(&pass(hurried, slow).await), "4");
     }
 
-    /// Calls that never end, one more than may be worked on at once; and one that waits for its turn.
+    /// Starts endless calls, one more than may run at once, and one call that waits for its turn.
     #[tokio::test]
     async fn calls_take_turns() {
         let (here, _there) = UnixStream::pair().unwrap();

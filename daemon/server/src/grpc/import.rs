@@ -23,9 +23,9 @@ use super::{
     },
 };
 
-/// Rows of a page: with the longest path and reason in each, it stays under 4 MiB.
+/// Rows of a page. With the longest path and reason in each, the page stays under 4 MiB.
 const MAX_ROWS: usize = 500;
-/// Entries of the ledger that one page looks at for the wanted statuses.
+/// Entries of the ledger that one page examines for the requested statuses.
 const MAX_LOOKED_AT: usize = 5_000;
 
 #[derive(Clone)]
@@ -198,7 +198,8 @@ fn list(core: &Core, mut request: v1::ListImportsRequest) -> Result<v1::ListImpo
 
 type Found = (Vec<ImportRecord>, Option<Vec<u8>>);
 
-/// Walks the ledger until the page is full, or has looked at enough entries: a rare status must not hold the call.
+/// Reads the ledger until the page is full or enough entries were examined, so that a rare status does not delay the
+/// call.
 fn wanted_imports(
     core: &Core,
     paging: &Paging,
@@ -256,7 +257,7 @@ fn wanted_issues(kinds: &[i32]) -> Result<(bool, bool), Fault> {
     Ok(wanted)
 }
 
-/// The skips come first, then the warnings; a position counts through both.
+/// Returns issues from a position on: first the skips, then the warnings.
 fn fill_issues(
     core: &Core,
     record: &ImportRecord,
@@ -285,5 +286,5 @@ fn fill_issues(
     Ok((issues, next))
 }
 
-/// Positions from here on are those of warnings; no import has as many skips.
+/// Positions from here on are those of warnings; no import has this many skips.
 const WARNINGS_FROM: usize = 1 << 32;

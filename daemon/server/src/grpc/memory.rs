@@ -1,4 +1,4 @@
-//! `MemoryService`: reads memories; what changes them stands in `change` and `relation`.
+//! `MemoryService`: reads memories. The methods that change them are in `change` and `relation`.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use super::{
     },
 };
 
-/// Most ids of one batch.
+/// Largest number of ids in one batch.
 const MAX_BATCH: usize = 500;
 
 #[derive(Clone)]
@@ -145,7 +145,7 @@ impl MemoryService for Memories {
 }
 
 impl Core {
-    /// A memory as it is now: its confidence has faded.
+    /// Returns a memory with its confidence as of now, after decay.
     pub(super) fn shown(&self, record: MemoryRecord, view: View) -> Result<v1::Memory, Fault> {
         let now = Timestamp::saturating(self.clock.now_micros());
         let half_lives = self.fading.of(record.memory.memory_type);

@@ -1,4 +1,4 @@
-//! `OperationService`: follows and cancels long work, of imports and of everything else.
+//! `OperationService`: watches and cancels long-running operations, both imports and others.
 
 mod registry;
 mod watch;
@@ -23,7 +23,7 @@ use super::{
 #[derive(Clone)]
 pub(super) struct Operating {
     pub(super) core: Core,
-    /// Turns true when the daemon is about to stop.
+    /// Becomes true when the daemon is about to stop.
     pub(super) stopping: tokio::sync::watch::Receiver<bool>,
 }
 
@@ -95,7 +95,8 @@ fn list(core: &Core, mut request: v1::ListOperationsRequest) -> Result<v1::ListO
     all.retain(|operation| states.is_empty() || states.contains(&operation.state()));
     all.sort_by_cached_key(|operation| std::cmp::Reverse(position(operation)));
     let page = |after: Option<&Cursor>, limit: usize| {
-        // By what the last row was, and not by its place: newer ones come before it at any time.
+        // Continue after the position of the last row, not after its index, because newer operations may appear before
+        // it.
         let passed =
             all.partition_point(|one| after.is_some_and(|after| position(one) >= after.as_bytes().to_vec()));
         let items: Vec<_> = all.iter().skip(passed).take(limit).cloned().collect();
@@ -112,7 +113,7 @@ fn list(core: &Core, mut request: v1::ListOperationsRequest) -> Result<v1::ListO
     })
 }
 
-/// The place of an operation in the list, by time and id.
+/// Returns the sort key of an operation: time and id.
 fn position(operation: &v1::Operation) -> Vec<u8> {
     let at = operation.created_at.unwrap_or_default();
     let seconds = u64::try_from(at.seconds).unwrap_or(0).to_be_bytes();

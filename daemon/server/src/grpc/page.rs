@@ -1,7 +1,7 @@
-//! Page tokens: sealed places in a list, which a client can hold but not bend.
+//! Page tokens: sealed positions in a list, which a client can keep but not alter.
 //!
-//! A token is `version ‖ expiry ‖ revision ‖ cursor ‖ MAC`, in base64url. The MAC covers the list too (store, method and the
-//! request's other fields), so that a token opens only where it was made.
+//! A token is `version ‖ expiry ‖ revision ‖ cursor ‖ MAC`, in base64url. The MAC also covers the list (store, method
+//! and the other fields of the request), so that a token is valid only for the list it was made for.
 
 use std::{
     fs,
@@ -16,44 +16,45 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// How long a token opens, in seconds: the store keeps the versions of a revision at least as long.
+/// How long a token is valid, in seconds. The store keeps the versions of a revision at least as long.
 pub const TOKEN_SECONDS: u64 = 24 * 60 * 60;
-/// Rows of a page when the client does not say.
+/// Rows of a page if the client does not specify a size.
 pub const DEFAULT_PAGE: usize = 50;
-/// Most rows of a page.
+/// Largest number of rows of a page.
 pub const MAX_PAGE: usize = 1_000;
 
 const KEY_FILE: &str = "page-token.key";
 const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 1 + 8 + 8;
-/// Half of SHA-256: forging one takes 2^128 tries.
+/// Half of a SHA-256: forging a MAC takes 2^128 tries.
 const MAC_BYTES: usize = 16;
-/// Longest token that is looked at, in characters: a cursor is an engine key, which stays under 512 bytes.
+/// Longest token that is examined, in characters. A cursor is a key of the storage engine, which has less than 512
+/// bytes.
 const MAX_TOKEN_CHARS: usize = 2_048;
 
-/// The key of a data directory's page tokens.
+/// The key for page tokens of a data directory.
 #[derive(Clone)]
 pub struct PageKey([u8; 32]);
 
 impl PageKey {
-    /// Takes 32 random bytes.
+    /// Creates a key from 32 random bytes.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self(key)
     }
 
-    /// Makes a key that lives as long as the process.
+    /// Creates a random key that is valid as long as the process runs.
     #[must_use]
     pub fn random() -> Self {
         let mut hash = Sha256::new();
-        // Two of them hold 244 random bits.
+        // Two UUIDs contain 244 random bits.
         hash.update(Uuid::new_v4());
         hash.update(Uuid::new_v4());
         Self(hash.finalize().into())
     }
 
-    /// Returns the key that the folder `keys` keeps, made at the first call. Where it can neither be read nor written
-    /// a fresh one serves: tokens then end with the process, which the log says.
+    /// Returns the key stored in the folder `keys`, and creates it at the first call. If it can be neither read nor
+    /// written, a new key is used: tokens are then invalid after this process ends, and a warning is logged.
     #[must_use]
     pub fn kept_in(keys: &Path) -> Self {
         let path = keys.join(KEY_FILE);
@@ -85,7 +86,7 @@ fn write_key(keys: &Path, path: &Path, key: &PageKey) -> io::Result<()> {
     fs::rename(&fresh, path)
 }
 
-/// A list: one method with one set of fields, on one store.
+/// The identity of a list: one method with one set of fields, on one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListId([u8; 32]);
 
@@ -102,16 +103,16 @@ impl ListId {
     }
 }
 
-/// Where a page begins.
+/// The position at which a page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The revision that all pages show.
     pub revision: u64,
-    /// The last row of the page before, as its list writes it.
+    /// The last row of the previous page, in the encoding of its list.
     pub cursor: Vec<u8>,
 }
 
-/// The token is not one of this list, or too old.
+/// The token does not belong to this list, or is too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "is not a token of this list: it was changed, is older than 24 hours, or belongs to a request with other fields; \
@@ -135,14 +136,14 @@ pub fn seal(key: &PageKey, list: ListId, place: &Place, now: u64) -> String {
 /// Opens a token that [`seal`] made for the same list.
 ///
 /// # Errors
-/// Anything else, and a token that is older than 24 hours.
+/// Any other token, and a token that is older than 24 hours.
 pub fn open(key: &PageKey, list: ListId, token: &str, now: u64) -> Result<Place, TokenError> {
     if token.len() > MAX_TOKEN_CHARS {
         return Err(TokenError);
     }
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| TokenError)?;
     let (sealed, tag) = bytes.split_last_chunk::<MAC_BYTES>().ok_or(TokenError)?;
-    // Nothing of the bytes is looked at before the MAC is; it compares in constant time.
+    // Check the MAC before any other byte is examined. The comparison takes constant time.
     mac(key, list, sealed).verify_truncated_left(tag).map_err(|_| TokenError)?;
     let (head, cursor) = sealed.split_first_chunk::<HEAD_BYTES>().ok_or(TokenError)?;
     let [version, rest @ ..] = head;
@@ -155,7 +156,7 @@ pub fn open(key: &PageKey, list: ListId, token: &str, now: u64) -> Result<Place,
 }
 
 fn mac(key: &PageKey, list: ListId, sealed: &[u8]) -> Hmac<Sha256> {
-    // One block of the hash: a shorter key is filled up with zeros.
+    // One block of the hash; the key is padded with zeros.
     let mut block = [0; 64];
     block[..key.0.len()].copy_from_slice(&key.0);
     let mut mac = Hmac::<Sha256>::new(&block.into());

@@ -1,4 +1,4 @@
-//! `PluginService`: shows the importers.
+//! `PluginService`: lists the importers.
 
 use satchel_proto::v1::{self, plugin_service_server::PluginService};
 use tonic::{Request, Response, Status};

@@ -1,7 +1,8 @@
-//! Conversations of which pages were asked for a moment ago: to lay out a long one for each of its pages would take the square of its
-//! length in all.
+//! Recently read conversations. To prepare a long conversation again for each of its pages would take time quadratic in
+//! its length.
 //!
-//! **Invariant:** one is found only for the same list at the same revision, so a page is the same whether it was kept or not.
+//! **Invariant:** an entry is used only for the same list at the same revision, so a page is the same with and without
+//! the cache.
 
 use std::{
     collections::VecDeque,
@@ -17,33 +18,34 @@ use satchel_store::{ConversationRecord, Revision};
 
 use super::page::ListId;
 
-/// Messages from which on a conversation is kept: laying out a shorter one takes less than its page.
+/// Number of messages from which on a conversation is cached. A shorter one takes less time to prepare than its page.
 const LONG: usize = 1_000;
-/// Conversations that are kept: two clients that read, and one that looks something up.
+/// Number of cached conversations: enough for two clients that read one, and a third that looks something up.
 const KEPT: usize = 3;
-/// Messages of all that are kept, some 300 bytes of memory each; a longer conversation is kept alone.
+/// Number of messages of all cached conversations, at about 300 bytes of memory each. A longer conversation is cached
+/// alone.
 const MESSAGES: usize = 400_000;
-/// How long one is kept that nobody asks for.
+/// How long an entry is cached after its last use.
 const FOR: Duration = Duration::from_secs(20);
 
-/// How often one was laid out since this process began.
+/// How often a conversation was prepared since this process began.
 static LAID_OUT: AtomicU64 = AtomicU64::new(0);
 
-/// Returns how often a conversation was laid out since this process began: what the work on long ones follows.
+/// Returns how often a conversation was prepared since this process began, as a measure of the work on long ones.
 #[must_use]
 pub fn laid_out() -> u64 {
     LAID_OUT.load(Ordering::Relaxed)
 }
 
-/// A conversation, laid out for a list of its messages.
+/// A conversation prepared for a list of its messages.
 pub(super) struct Laid {
     pub(super) record: ConversationRecord,
     pub(super) places: Places,
-    /// The places of the messages that the list holds, in order.
+    /// The indexes of the messages in the list, in order.
     pub(super) chosen: Vec<usize>,
 }
 
-/// Those that are kept; clones share them.
+/// The cache of prepared conversations; clones share it.
 #[derive(Clone, Default)]
 pub struct Recent(Arc<Mutex<VecDeque<Kept>>>);
 
@@ -55,7 +57,7 @@ struct Kept {
 }
 
 impl Recent {
-    /// What was laid out for this list at this revision; else what `lay` makes.
+    /// Returns the cached entry for this list at this revision, or else the result of `lay`.
     pub(super) fn laid<E>(
         &self,
         list: ListId,
@@ -75,8 +77,8 @@ impl Recent {
         Ok(Arc::new(lay()?))
     }
 
-    /// Keeps a long one, as there are more pages of it; with the last page it goes. True: somebody should see to it that it goes too
-    /// where the last page is never asked for.
+    /// Caches a long conversation if more pages follow, and removes it with the last page. Returns true if the caller
+    /// should also schedule its removal, in case the last page is never requested.
     pub(super) fn keep(&self, list: ListId, revision: Revision, laid: &Arc<Laid>, more: bool) -> bool {
         let mut kept = self.kept();
         kept.retain(|one| one.list != list || one.revision != revision);
@@ -94,7 +96,7 @@ impl Recent {
         true
     }
 
-    /// Waits until one that nobody asks for has gone.
+    /// Waits, then removes entries that were not used in the meantime.
     pub(super) async fn forget_later(self) {
         tokio::time::sleep(FOR).await;
         self.kept().retain(|one| one.used.elapsed() < FOR);

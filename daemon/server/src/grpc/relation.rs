@@ -1,4 +1,4 @@
-//! The part of `MemoryService` about relations.
+//! The methods of `MemoryService` about relations.
 
 use satchel_pam::relation::{Relation, RelationType};
 use satchel_proto::v1;

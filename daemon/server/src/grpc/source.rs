@@ -1,4 +1,4 @@
-//! Watched folders: the calls of `ImportService` about them, and how they stand in the daemon's status.
+//! Watched folders: the methods of `ImportService` about them, and their part of the daemon's status.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use satchel_watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder};
 
 use super::{Core, call::absolute, status::Fault, wire::scalar::duration_to_wire};
 
-/// Most files of a folder that are listed because no importer knows them.
+/// Largest number of unrecognised files that are listed for a folder.
 const MAX_UNRECOGNISED: usize = 1_000;
-/// How many of those are looked at for one answer.
+/// Number of those files that are inspected for one response.
 const LOOKED_AT: usize = 200;
-/// Longest reason of one file in an answer, in characters.
+/// Longest reason of one file in a response, in characters.
 const MAX_REASON: usize = 500;
 
-/// Every watched folder.
+/// Lists every watched folder.
 pub(super) fn list(core: &Core, request: v1::ListSourcesRequest) -> Result<v1::ListSourcesResponse, Fault> {
     let v1::ListSourcesRequest { unrecognized, page_size, page_token } = request;
     let show = |folder: WatchedFolder| {
@@ -24,7 +24,7 @@ pub(super) fn list(core: &Core, request: v1::ListSourcesRequest) -> Result<v1::L
         let mut source = to_wire(&core.watch, folder);
         if unrecognized {
             source.unrecognized_items = unrecognised(core, &root)?;
-            // Without a daemon nothing is counted.
+            // Without a running watcher, nothing is counted.
             source.unrecognized = source.unrecognized.max(signed(source.unrecognized_items.len() as u64));
         }
         Ok(source)
@@ -35,7 +35,8 @@ pub(super) fn list(core: &Core, request: v1::ListSourcesRequest) -> Result<v1::L
     Ok(v1::ListSourcesResponse { sources, header: Some(core.header()), next_page_token })
 }
 
-/// What no importer knows in a folder, with what each seems to be. What has gone since is left out.
+/// Returns the unrecognised files of a folder, each with a guess of its content. Files that no longer exist are left
+/// out.
 fn unrecognised(core: &Core, root: &Path) -> Result<Vec<v1::SourceItem>, Fault> {
     let names = core.watch.unrecognised(root, MAX_UNRECOGNISED)?;
     let limits = core.imports.limits();
@@ -82,7 +83,7 @@ pub(super) fn remove(
     Ok(v1::RemoveSourceResponse { header: Some(core.header()) })
 }
 
-/// What a person should look at in the watched folders.
+/// Returns the problems of the watched folders that the user should look at.
 pub(super) fn problems(core: &Core) -> Vec<v1::Problem> {
     let watch = &core.watch;
     let problem =
@@ -107,7 +108,7 @@ pub(super) fn problems(core: &Core) -> Vec<v1::Problem> {
         .collect()
 }
 
-/// What to say of a source that does not answer.
+/// Returns the problem to report for a source that does not respond.
 fn silence(silent: &Silent) -> v1::Problem {
     let Silent { job, path, time } = silent;
     let (path, seconds) = (shown(path.as_os_str()), time.as_secs());
@@ -118,7 +119,7 @@ fn silence(silent: &Silent) -> v1::Problem {
     v1::Problem { reason: "SOURCE_SILENT".to_owned(), message, fix }
 }
 
-/// One problem for all that failed in a folder.
+/// Returns one problem for all failures in a folder.
 fn failures(folder: &WatchedFolder) -> Option<(String, String)> {
     let first = folder.view.failed.first()?;
     let more = match folder.view.failed_total {
@@ -148,7 +149,7 @@ fn to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
         waiting_total,
         failed,
         failed_total,
-        // Problems of the daemon.
+        // Reported as problems of the daemon.
         troubles: _,
         overflows,
         scanned,

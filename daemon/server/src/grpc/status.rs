@@ -1,4 +1,4 @@
-//! The one place where a refusal becomes a gRPC status.
+//! The conversion of errors to gRPC statuses; no other module does this.
 //!
 //! **Invariant:** `proto/README.md` lists exactly the reasons of [`Reason`], with their codes
 //! (`the_readme_lists_every_reason`).
@@ -20,49 +20,49 @@ use satchel_core::clock::ClockError;
 
 /// `ErrorInfo.domain` of all our errors.
 pub const DOMAIN: &str = "satchel.local";
-/// When a client may try again after a full disk or a stop.
+/// When a client may retry after a full disk or a stop.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Why a call is refused.
+/// The reason why a call is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// A field of the request does not hold.
+    /// A field of the request is not valid.
     #[error("{field} {problem}")]
     Field { field: String, problem: String },
-    /// The page token does not open.
+    /// The page token is not valid.
     #[error("page_token {0}")]
     PageToken(#[from] TokenError),
-    /// Nothing has this id.
+    /// There is no record with this id.
     #[error("there is no {} {id:?}", kind.word())]
     Missing { kind: Kind, id: String },
-    /// An import is not in the state that the call needs.
+    /// An import is not in the state that the call requires.
     #[error("{problem}")]
     ImportState { id: String, problem: String },
-    /// A memory, relation or change is not in the state that the call needs.
+    /// A memory, relation or change is not in the state that the call requires.
     #[error("{problem}")]
     MemoryState { id: String, problem: String },
-    /// PAM does not let a status go that way.
+    /// PAM does not allow this change of status.
     #[error("{problem}")]
     Transition { id: String, problem: String },
-    /// Somebody changed the memory meanwhile.
+    /// The memory was changed in the meantime.
     #[error("{problem}")]
     Etag { current: String, problem: String },
-    /// A bulk change would change another number of memories.
+    /// A bulk change would affect another number of memories than expected.
     #[error("{problem}")]
     Matched { matched: u64, problem: String },
-    /// The request id came with other fields.
+    /// The request id was used before with other fields.
     #[error("request_id {problem}")]
     RequestReused { problem: String },
-    /// An export would overwrite something.
+    /// An export would overwrite existing files.
     #[error("{path:?} exists and is not an empty folder; choose another output")]
     OutputExists { path: String },
-    /// The file system does not let an export be written.
+    /// The file system refuses to write the export.
     #[error("cannot write to {path:?}: {problem}")]
     OutputRefused { path: String, problem: String },
-    /// A folder cannot be watched, or not be let go.
+    /// A folder cannot be watched, or its watch cannot be removed.
     #[error("{problem}")]
     SourceRefused { path: String, problem: String },
-    /// The bundle of an export is not where it was written, or not what was written.
+    /// The bundle of an export is no longer at its path, or was changed.
     #[error("the bundle is no longer at {path:?}; export again")]
     BundleGone { path: String },
     /// A bundle cannot be checked.
@@ -74,19 +74,19 @@ pub enum Fault {
     /// The caller is another user.
     #[error("this socket serves only its owner's processes")]
     NotOwner,
-    /// The clock of the machine.
+    /// The clock of the machine is wrong.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// The bytes of a call are no request.
+    /// The bytes of a call are not a valid request.
     #[error("the request is not the protobuf message that this method takes")]
     Malformed,
-    /// The key that signs exports is damaged or gone.
+    /// The key that signs exports is damaged or missing.
     #[error("{problem}")]
     SigningKey { path: String, problem: String },
-    /// As much waits already as may wait.
+    /// A limit on waiting or running work is reached.
     #[error("{0}")]
     Busy(String),
-    /// No room on the disk.
+    /// The disk is full.
     #[error("no space left on the disk; free some and try again")]
     DiskFull,
     /// The call took too long.
@@ -95,26 +95,26 @@ pub enum Fault {
     /// The daemon is about to stop.
     #[error("the daemon is stopping")]
     ShuttingDown,
-    /// The store refused.
+    /// The store returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A mistake of ours; the cause goes to the log only.
+    /// An internal error; its cause is only logged.
     #[error("an error that should not be; the daemon's log has it under this call's x-request-id")]
     Internal(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl Fault {
-    /// Makes a [`Fault::Field`].
+    /// Creates a [`Fault::Field`].
     pub fn field(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Field { field: field.into(), problem: problem.into() }
     }
 
-    /// Makes a [`Fault::Missing`].
+    /// Creates a [`Fault::Missing`].
     pub fn missing(kind: Kind, id: impl Into<String>) -> Self {
         Self::Missing { kind, id: id.into() }
     }
 
-    /// Makes a [`Fault::Internal`].
+    /// Creates a [`Fault::Internal`].
     pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Internal(cause.into())
     }
@@ -149,7 +149,7 @@ impl Fault {
         }
     }
 
-    /// Makes the status: code and message, with the details that `proto/README.md` promises for its reason.
+    /// Returns the status: code and message, with the details that `proto/README.md` documents for its reason.
     #[must_use]
     pub fn into_status(self) -> Status {
         let reason = self.reason();
@@ -161,7 +161,7 @@ impl Fault {
         Status::with_error_details(reason.code(), self.message(reason), details)
     }
 
-    /// What the client reads. A mistake of ours, the store's too, shows nothing of its inside.
+    /// Returns the message for the client. Internal errors, including those of the store, reveal no details.
     fn message(&self, reason: Reason) -> String {
         match self {
             Self::Store(_) if reason == Reason::Internal => Self::Internal("".into()).to_string(),
@@ -234,7 +234,7 @@ fn store_reason(error: &StoreError) -> Reason {
         | StoreError::BadValue { .. }
         | StoreError::Sealed { .. }
         | StoreError::NewerFormat { .. } => Reason::StoreCorrupt,
-        // What is left are mistakes in what we asked of the store, and file errors with paths in them.
+        // The remaining variants are wrong requests of ours to the store, and file errors that contain paths.
         _ => Reason::Internal,
     }
 }

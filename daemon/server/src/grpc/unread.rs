@@ -1,7 +1,8 @@
-//! Answers that their readers have not taken yet: how much memory all of them hold together.
+//! A limit on the memory of all responses that clients have not read yet.
 //!
-//! An answer is handed to the connection in small pieces, as its reader takes them; what remains is counted until it is taken or given
-//! up. Past the bound an answer ends with `RESOURCE_EXHAUSTED`, and those that are on their way go on.
+//! A response is passed to the connection in small pieces, as the client reads them. The rest counts until it is read
+//! or dropped. A response that would exceed the limit ends with `RESOURCE_EXHAUSTED`; responses that are already being
+//! sent continue.
 
 use std::{
     pin::Pin,
@@ -20,20 +21,21 @@ use tonic::{Status, body::Body};
 
 use super::status::Fault;
 
-/// Bytes that a connection is handed at once: it keeps them until the reader takes them, and nobody counts those.
+/// Bytes that are passed to a connection at once. The connection holds them until the client reads them, and they are
+/// not counted.
 const PIECE: usize = 64 << 10;
-/// Bytes of all answers that nobody has taken yet.
+/// Bytes of all responses that are not read yet.
 pub(super) const MOST: usize = 128 << 20;
 
-/// The message of an answer that is refused because too many wait to be read.
+/// The message of a response that is refused because too many are not read yet.
 const FULL: &str =
     "too much that the daemon answered waits to be read; read it, or ask again when others have";
 
-/// How much there is at the moment; clones share it.
+/// The number of unread bytes; clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unread(Arc<AtomicUsize>);
 
-/// A share of it.
+/// The unread bytes of one response.
 #[derive(Debug)]
 struct Share {
     all: Unread,
@@ -41,7 +43,7 @@ struct Share {
 }
 
 impl Unread {
-    /// Takes a share, unless all together would be more than `most`.
+    /// Reserves a share, unless the total would exceed `most`.
     fn share(&self, bytes: usize, most: usize) -> Option<Share> {
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
             all.checked_add(bytes).filter(|all| *all <= most)
@@ -61,20 +63,20 @@ impl Drop for Share {
     }
 }
 
-/// An answer that counts.
+/// A response body whose unread bytes are counted.
 pub(super) struct Counted {
     inner: Body,
     unread: Unread,
     most: usize,
-    /// What is left of a piece, and its share.
+    /// The rest of a frame, and its share.
     rest: Option<(Bytes, Share)>,
     over: bool,
-    /// A place among the calls that take long.
+    /// The permit of a long-running call.
     _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Counted {
-    /// Counts what is left of `inner`; `place` goes with its end.
+    /// Counts the unread bytes of `inner`; `place` is released when the body ends.
     pub(super) fn body(inner: Body, unread: &Unread, place: Option<OwnedSemaphorePermit>) -> Body {
         Body::new(Self { _place: place, ..Self::new(inner, unread, MOST) })
     }
@@ -83,7 +85,7 @@ impl Counted {
         Self { inner, unread: unread.clone(), most, rest: None, over: false, _place: None }
     }
 
-    /// The next small piece of what is left.
+    /// Returns the next small piece of the rest.
     fn piece(&mut self) -> Option<Bytes> {
         let (bytes, share) = self.rest.as_mut()?;
         let piece = bytes.split_to(bytes.len().min(PIECE));
@@ -96,7 +98,7 @@ impl Counted {
         Some(piece)
     }
 
-    /// Ends the answer with a refusal: what was not sent is never sent.
+    /// Ends the response with an error. The unsent part is never sent.
     fn refuse(&mut self) -> Frame<Bytes> {
         self.over = true;
         self.inner = Body::empty();
@@ -144,7 +146,7 @@ impl http_body::Body for Counted {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // What is left of a piece is not known to the inner one any more.
+        // The inner body does not know the rest of the current frame.
         SizeHint::default()
     }
 }
@@ -158,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of these frames.
+    /// A body that consists of these frames.
     struct Frames(Vec<Bytes>);
 
     impl http_body::Body for Frames {

@@ -1,4 +1,4 @@
-//! Generated types on one side, the daemon's own on the other: pairs of free functions, each naming every field.
+//! Conversion between the generated types and the daemon's own: pairs of free functions that name every field.
 
 pub mod conversation;
 pub mod draft;
@@ -9,23 +9,23 @@ pub mod message;
 pub mod relation;
 pub mod scalar;
 
-/// A field of a message from outside does not hold.
+/// A field of a message from a client is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
 pub struct WireError {
-    /// Its path, `filter.types`.
+    /// The path of the field, such as `filter.types`.
     pub field: String,
-    /// What is wrong, as a predicate: `must not be empty`.
+    /// The problem, as a predicate: `must not be empty`.
     pub problem: String,
 }
 
 impl WireError {
-    /// Names a field and what is wrong with it.
+    /// Creates an error from a field and its problem.
     pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { field: field.into(), problem: problem.into() }
     }
 
-    /// The same, seen from the message that holds `outer`.
+    /// Prefixes the field with the name of the field `outer` that contains the message.
     #[must_use]
     pub fn inside(self, outer: &str) -> Self {
         Self { field: format!("{outer}.{}", self.field), problem: self.problem }
@@ -43,7 +43,7 @@ impl From<WireError> for super::status::Fault {
 pub(crate) mod counts {
     use proptest::{array, prelude::*};
 
-    /// Counts that the contract has as they are.
+    /// Returns counts that the contract can represent exactly.
     pub(crate) fn counts<const N: usize>() -> impl Strategy<Value = [u64; N]> {
         array::UniformArrayStrategy::new(0..=i64::MAX.unsigned_abs())
     }

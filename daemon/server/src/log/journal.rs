@@ -1,4 +1,4 @@
-//! Events as lines of the system journal: its own priority before each, no time, no colour.
+//! Events as lines for the system journal: with the journal's priority prefix, without time and colour.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Writes what sd-daemon(3) calls the logging prefix before each line.
+/// A format that writes the logging prefix of sd-daemon(3) before each line.
 pub(super) struct Journal(Format<Full, ()>);
 
 impl Journal {
     pub(super) fn new() -> Self {
-        // The priority says the level.
+        // The priority shows the level.
         Self(format::format().without_time().with_level(false))
     }
 }
@@ -35,12 +35,12 @@ where
         let mut text = String::new();
         self.0.format_event(context, Writer::new(&mut text), event)?;
         let priority = priority(*event.metadata().level());
-        // A line without a prefix would count as a message of its own, with another priority.
+        // A line without a prefix would count as a separate message with another priority.
         text.lines().try_for_each(|line| writeln!(writer, "<{priority}>{line}"))
     }
 }
 
-/// The priorities of syslog(3).
+/// Returns the priority as in syslog(3).
 fn priority(level: Level) -> u8 {
     match level {
         Level::ERROR => 3,

@@ -1,4 +1,4 @@
-//! A log file that is set aside when it is full, so that a log never takes more than a known part of the disk.
+//! A log file that is rotated when it is full, so that the log uses a limited part of the disk.
 
 use std::{
     ffi::OsString,
@@ -11,12 +11,12 @@ use std::{
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// `satchel.log`, and what was set aside as `satchel.log.1`, the newest, to `satchel.log.<keep>`.
+/// `satchel.log`, and the rotated files from `satchel.log.1`, the newest, to `satchel.log.<keep>`.
 pub(super) struct Rotated {
     path: PathBuf,
     max_bytes: u64,
     keep: u32,
-    /// Guards the file that is written.
+    /// Guards the file that is being written.
     current: Mutex<Current>,
 }
 
@@ -26,7 +26,7 @@ struct Current {
 }
 
 impl Rotated {
-    /// Goes on with the file at `path`, or makes it, for its user alone.
+    /// Opens the file at `path` for appending, or creates it; only its user may access it.
     pub(super) fn open(path: PathBuf, max_bytes: u64, keep: u32) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -48,12 +48,13 @@ impl Rotated {
 }
 
 impl Write for &Rotated {
-    /// Takes one event, which is never torn between two files.
+    /// Writes one event, which is never split between two files.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let length = event.len() as u64;
         if current.bytes > 0 && current.bytes.saturating_add(length) > self.max_bytes {
-            // Where the folder refuses, the log goes on in the old file: too long is better than silent.
+            // If the folder refuses the rotation, the log continues in the old file: a file that is too long is better
+            // than no log.
             if let Ok(fresh) = self.set_aside() {
                 *current = fresh;
             }
@@ -78,7 +79,7 @@ impl<'a> MakeWriter<'a> for Rotated {
 
 fn open(path: &Path) -> io::Result<Current> {
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-    // One that was there already may be open to others.
+    // A file that existed before may be accessible to others.
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     let bytes = file.metadata()?.len();
     Ok(Current { file, bytes })

@@ -1,4 +1,4 @@
-//! Keys of `ssh` as recipients and identities of age: of the kind `ssh-ed25519` and no other.
+//! `ssh` keys as recipients and identities of age: only keys of the type `ssh-ed25519`.
 
 use std::str::FromStr as _;
 
@@ -9,7 +9,7 @@ use age::{
 
 use super::EnvelopeError;
 
-/// How a private key begins.
+/// The start of a private key.
 const PRIVATE: &str = "-----BEGIN ";
 
 const LOCKED: &str = "the ssh key is locked by a passphrase; give that with --passphrase, --passphrase-file FILE or SATCHEL_PASSPHRASE";
@@ -17,12 +17,12 @@ const OTHER_PASSPHRASE: &str = "the passphrase is not the one of the ssh key";
 const OTHER_KIND: &str = "the ssh key is no ssh-ed25519 key, the only kind of ssh that opens an export";
 const BROKEN: &str = "the ssh key cannot be read; give the private key that `ssh-keygen` wrote";
 
-/// Whether a text is the public key of some kind of `ssh`.
+/// Returns whether a text is an `ssh` public key of any type.
 pub(super) fn is_public(text: &str) -> bool {
     ["ssh-", "ecdsa-", "sk-"].iter().any(|kind| text.starts_with(kind))
 }
 
-/// The key in a public one, if it is of the right kind.
+/// Returns the key in an `ssh` public key, if it has the right type.
 pub(super) fn recipient(text: &str) -> Option<Recipient> {
     match Recipient::from_str(text) {
         Ok(key @ Recipient::SshEd25519(..)) => Some(key),
@@ -30,12 +30,12 @@ pub(super) fn recipient(text: &str) -> Option<Recipient> {
     }
 }
 
-/// Whether the text of a file is a private key of `ssh`.
+/// Returns whether the text of a file is an `ssh` private key.
 pub(super) fn is_private(file: &str) -> bool {
     file.trim_start().starts_with(PRIVATE)
 }
 
-/// The key in the text of a file, unlocked.
+/// Returns the key in the text of a file, unlocked.
 pub(super) fn identity(file: &str, passphrase: Option<&SecretString>) -> Result<Identity, EnvelopeError> {
     let key = match Identity::from_buffer(file.trim_start().as_bytes(), None) {
         Ok(Identity::Encrypted(locked)) => {
@@ -46,7 +46,7 @@ pub(super) fn identity(file: &str, passphrase: Option<&SecretString>) -> Result<
         Ok(key) => key,
         Err(_) => return Err(EnvelopeError::Ssh(BROKEN)),
     };
-    // Nothing here may decrypt by an RSA key: how long that takes tells of the key.
+    // RSA keys must not be used for decryption here, because the time that it takes reveals information about the key.
     match Recipient::try_from(key.clone()) {
         Ok(Recipient::SshEd25519(..)) => Ok(key),
         Ok(Recipient::SshRsa(..)) | Err(_) => Err(EnvelopeError::Ssh(OTHER_KIND)),

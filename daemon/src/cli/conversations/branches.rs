@@ -1,6 +1,6 @@
-//! Where a conversation forks, and what lies behind each fork.
+//! The forks of a conversation and the branches behind each fork.
 //!
-//! No recursion: the tree comes from data. Parents come before their children.
+//! There is no recursion, because the depth of the tree comes from data. Parents come before their children.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,18 @@ use satchel_proto::v1::Message;
 
 use crate::cli::{error::CliError, page, text};
 
-/// Characters of a message that stand for a whole branch.
+/// Length, in characters, of the preview that represents a branch.
 const PREVIEW: usize = 60;
-/// Other branches that a fork names.
+/// Maximum number of other branches that a fork lists.
 const OTHERS: usize = 3;
 
-/// The shape of one conversation.
+/// The branch structure of one conversation.
 #[derive(Debug, Default)]
 pub(super) struct Branches {
     nodes: Vec<Node>,
     by_id: BTreeMap<String, usize>,
     roots: Vec<usize>,
-    /// Of each fork, by the message above it, the first branches that lead somewhere.
+    /// For each fork, keyed by the message above it: the first branches that lead to a shown message.
     first: BTreeMap<Option<usize>, Vec<usize>>,
 }
 
@@ -27,40 +27,41 @@ pub(super) struct Branches {
 struct Node {
     id: String,
     parent: Option<usize>,
-    /// In order; only those that the tree holds.
+    /// In order; only children that are in the tree.
     children: Vec<usize>,
     shown: bool,
     active: bool,
     preview: String,
-    /// The first message that is shown here or below, along the newest branch; none: this leads nowhere.
+    /// The first shown message at or below this one, along the newest branch; `None` if there is none.
     leads_to: Option<usize>,
-    /// The last child, of those that lead somewhere if there are any.
+    /// The last child that leads to a shown message; if there is none, the last child.
     newest: Option<usize>,
-    /// Which branch of its fork it begins, from 1, and of how many; both count only what leads somewhere.
+    /// The number of the branch that begins here, from 1, and the number of branches of its fork. Only branches
+    /// that lead to a shown message count.
     place: (usize, usize),
 }
 
-/// A fork, seen from one of its branches.
+/// A fork, as seen from one of its branches.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fork {
     /// From 1.
     pub(super) number: usize,
     pub(super) of: usize,
-    /// The first few of the others.
+    /// The first few of the other branches.
     pub(super) others: Vec<Other>,
 }
 
-/// Another branch.
+/// Another branch of a fork.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Other {
-    /// A message on it.
+    /// The id of a message on it.
     pub(super) id: String,
-    /// How it begins.
+    /// The beginning of its text.
     pub(super) preview: String,
 }
 
 impl Branches {
-    /// Takes the whole tree, parents first.
+    /// Builds the branches from the whole tree, parents first.
     pub(super) fn new(tree: &[Message]) -> Self {
         let mut all = Self::default();
         for message in tree {
@@ -85,7 +86,7 @@ impl Branches {
         all
     }
 
-    /// Numbers the branches that begin below `parent`; none: the roots.
+    /// Numbers the branches that begin below `parent`, or the roots if it is `None`.
     fn number(&mut self, parent: Option<usize>) {
         let branches: Vec<usize> =
             self.siblings(parent).iter().copied().filter(|at| self.nodes[*at].leads_to.is_some()).collect();
@@ -103,7 +104,7 @@ impl Branches {
 
     fn add(&mut self, message: &Message) {
         let at = self.nodes.len();
-        // A parent that has not come yet would make a loop possible; such a message begins a tree of its own.
+        // A parent that has not been added yet would allow a cycle, so such a message becomes a root.
         let parent = message.parent_id.as_ref().and_then(|id| self.by_id.get(id)).copied();
         match parent {
             Some(parent) => self.nodes[parent].children.push(at),
@@ -125,15 +126,15 @@ impl Branches {
         self.by_id.insert(message.id.clone(), at);
     }
 
-    /// The branch that the person saw last, from its root.
+    /// Returns the ids of the branch that the person saw last, from its root.
     pub(super) fn active_path(&self) -> BTreeSet<String> {
         self.nodes.iter().filter(|node| node.active).map(|node| node.id.clone()).collect()
     }
 
-    /// The branch through the message that `given` means, down to its newest end.
+    /// Returns the ids of the branch through the message with the id `given`, down to its newest leaf.
     ///
     /// # Errors
-    /// When it fits none or several.
+    /// Fails if the id matches none or several.
     pub(super) fn path_through(&self, given: &str) -> Result<BTreeSet<String>, CliError> {
         let at = self.find(given)?;
         let mut path: Vec<usize> = std::iter::successors(Some(at), |at| self.nodes[*at].parent).collect();
@@ -150,7 +151,7 @@ impl Branches {
         Ok(self.by_id.get(&id).copied().unwrap_or_default())
     }
 
-    /// The fork whose branch begins with this message; none where the conversation goes straight on.
+    /// Returns the fork whose branch begins with this message, or `None` if the conversation does not fork there.
     pub(super) fn fork(&self, id: &str) -> Option<Fork> {
         let at = *self.by_id.get(id)?;
         let (number, of) = self.nodes[at].place;
@@ -165,7 +166,7 @@ impl Branches {
         Some(Fork { number, of, others: others.collect() })
     }
 
-    /// How many forks lie above a message.
+    /// Returns the number of forks above each message.
     pub(super) fn depths(&self) -> BTreeMap<&str, usize> {
         let mut depths: Vec<usize> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -175,7 +176,7 @@ impl Branches {
         self.nodes.iter().map(|node| node.id.as_str()).zip(depths).collect()
     }
 
-    /// All ids.
+    /// Returns all ids.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.by_id.keys().map(String::as_str)
     }
@@ -222,7 +223,7 @@ pub(super) mod tests {
         Message { on_active_branch: false, ..message }
     }
 
-    /// A hidden root; the first question was edited once, its second answer asked for again.
+    /// A tree with a hidden root. The first question was edited once, and its second answer was regenerated.
     pub(in crate::cli::conversations) fn forked() -> Vec<Message> {
         vec![
             hidden("root", None),
@@ -275,7 +276,7 @@ pub(super) mod tests {
         let wide: Vec<Message> = (0..50_000).map(|n| said(&n.to_string(), None, "x")).collect();
         let branches = Branches::new(&wide);
         assert!(wide.iter().all(|message| branches.fork(&message.id).is_some_and(|fork| fork.of == 50_000)));
-        // Forks at which most branches lead nowhere.
+        // Forks at which most branches lead to no shown message.
         let barren: Vec<Message> = (0..40_000)
             .map(|n| if n < 20_000 { hidden(&n.to_string(), None) } else { said(&n.to_string(), None, "x") })
             .collect();

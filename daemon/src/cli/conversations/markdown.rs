@@ -1,6 +1,7 @@
-//! Markdown as people and assistants write it, laid out for a terminal: code stays verbatim, the rest is wrapped.
+//! Lays out Markdown, as people and assistants write it, for a terminal: code stays verbatim, all other text is
+//! wrapped.
 //!
-//! Line by line and without recursion: whatever the text holds, the work is linear in its length.
+//! Works line by line and without recursion, so the cost is linear in the length of the text, whatever it contains.
 
 use textwrap::{Options, WordSeparator, WrapAlgorithm};
 
@@ -9,14 +10,14 @@ use crate::cli::{
     text,
 };
 
-/// Columns before code, which say that it is code.
+/// Indentation that marks a line as code.
 const CODE_INDENT: &str = "    ";
-/// Deepest indentation of a list that is kept; beyond, text would have no room.
+/// Maximum indentation of a list, in columns; beyond it, text would have no room.
 const MAX_LIST_INDENT: usize = 12;
-/// Columns that text keeps, however deep it is indented.
+/// Minimum number of columns for text, however deep it is indented.
 const MIN_TEXT: usize = 20;
 
-/// Lays out `source` under `indent`, each line with its line end.
+/// Lays out `source`, indented by `indent`. Every line ends with a line feed.
 pub(crate) fn render(source: &str, indent: &str, look: Look) -> String {
     let clean = text::clean(source);
     let page = Page { indent, look };
@@ -32,7 +33,7 @@ pub(crate) fn render(source: &str, indent: &str, look: Look) -> String {
             }
             continue;
         }
-        // Several blank lines say no more than one.
+        // Consecutive blank lines are collapsed into one.
         if line.trim().is_empty() {
             if !blank {
                 out.push('\n');
@@ -52,7 +53,7 @@ pub(crate) fn render(source: &str, indent: &str, look: Look) -> String {
     out
 }
 
-/// The line that opened a block of code.
+/// The opening line of a fenced code block.
 struct Fence {
     mark: char,
     length: usize,
@@ -66,7 +67,7 @@ impl Fence {
         let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'))?;
         let rest = body.trim_start_matches(mark);
         let length = body.len() - rest.len();
-        // Backticks after the fence make it inline code.
+        // With backticks after the fence, it is inline code.
         if length < 3 || (mark == '`' && rest.contains('`')) {
             return None;
         }
@@ -108,7 +109,7 @@ impl Page<'_> {
         if let Some(heading) = heading(body) {
             return self.wrapped(&self.look.paint(Paint::Strong, heading), "", "", out);
         }
-        // Columns of a table stay under each other.
+        // The columns of a table must stay aligned.
         if body.starts_with('|') || is_rule(body) {
             return self.line(body, out);
         }
@@ -140,7 +141,7 @@ impl Page<'_> {
         }
     }
 
-    /// Paints `**strong**` and `` `code` ``; without colours the marks stay.
+    /// Paints `**strong**` and `` `code` ``; without colours the marks are kept.
     fn inline(&self, text: &str) -> String {
         if !self.look.color {
             return text.to_owned();
@@ -168,7 +169,8 @@ impl Page<'_> {
     }
 }
 
-/// Ends a colour at the end of a line and takes it up on the next, so that a pager may cut anywhere.
+/// Resets an open colour at the end of a line and restores it on the next, so that a pager can cut the text
+/// anywhere.
 #[derive(Default)]
 struct Carry {
     open: String,
@@ -189,8 +191,8 @@ impl Carry {
     }
 }
 
-/// Where a line may end: at blanks only, so that a long address stays whole and can be followed. Scripts that write no
-/// blanks need Unicode's rules.
+/// Returns where a line may be broken: only at spaces, so that a long URL stays whole and can be followed. Text in
+/// scripts without spaces needs Unicode's rules.
 fn separator(text: &str) -> WordSeparator {
     let wide = text.chars().any(|c| c >= '\u{e00}' && text::width(c.encode_utf8(&mut [0; 4])) == 2);
     if wide { WordSeparator::new() } else { WordSeparator::AsciiSpace }
@@ -206,7 +208,7 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 3 && ["-", "*", "_"].iter().any(|mark| line.trim().split(*mark).all(str::is_empty))
 }
 
-/// The marker and the text of a list's item.
+/// Returns the marker and the text of a list item.
 fn item(line: &str) -> Option<(&str, &str)> {
     let (marker, rest) = line.split_once(' ')?;
     let bullet = matches!(marker, "-" | "*" | "+");

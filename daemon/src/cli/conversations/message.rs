@@ -1,4 +1,4 @@
-//! What one message says: its text and parts, the calls of tools, files and sources.
+//! The content of one message: text, parts, tool calls, files and sources.
 
 use satchel_proto::{
     signed::unsigned,
@@ -11,12 +11,12 @@ use crate::cli::{
     text, words,
 };
 
-/// Columns before everything that a message says.
+/// Indentation of everything in a message.
 pub(super) const INDENT: &str = "  ";
-/// Lines of a tool's output that are shown when folded.
+/// Lines of a tool's output that are shown when it is folded.
 const OUTPUT_LINES: usize = 3;
 
-/// The first words of a message, for lists.
+/// Returns the first words of a message, for lists.
 pub(super) fn first_text(message: &Message) -> String {
     let said = message.content.as_ref().map(|content| {
         let parts = content.parts.iter().filter_map(|part| part.text.as_deref());
@@ -29,7 +29,7 @@ pub(super) fn first_text(message: &Message) -> String {
             .unwrap_or_default()
     });
     if let Some(said) = said.filter(|said| !said.is_empty()) {
-        // Enough for any line, so that a long text is not copied for it.
+        // Enough for any line; avoids copying a long text.
         return said.trim_start().chars().take(400).collect();
     }
     if let Some(call) = message.tool_calls.first() {
@@ -39,15 +39,15 @@ pub(super) fn first_text(message: &Message) -> String {
     file.map(|name| format!("[{name}]")).unwrap_or_default()
 }
 
-/// Lays out what a message says.
+/// Lays out the content of a message.
 pub(super) struct Body {
     pub(super) look: Look,
-    /// Nothing is folded.
+    /// True if nothing is folded.
     pub(super) full: bool,
 }
 
 impl Body {
-    /// Returns the lines under the heading of a message.
+    /// Returns the lines below the heading of a message.
     pub(super) fn render(&self, message: &Message) -> String {
         let mut out = match &message.content {
             Some(_) if self.folds(message) => self.folded(message),
@@ -69,7 +69,7 @@ impl Body {
         out
     }
 
-    /// Whether a message is folded into one line: thoughts, and what tools answered.
+    /// Returns whether a message is folded into one line: thoughts and tool results.
     pub(super) fn folds(&self, message: &Message) -> bool {
         !self.full && (message.is_thought || message.role() == Role::Tool)
     }
@@ -96,7 +96,7 @@ impl Body {
         match part.kind() {
             PartKind::Text | PartKind::Unspecified => markdown::render(said, INDENT, self.look),
             PartKind::Code => {
-                // A fence longer than any in the code, so that nothing in it ends the block.
+                // The fence is longer than any in the code, so that nothing in the code closes the block.
                 let marks = said.lines().map(str::trim).filter(|line| line.bytes().all(|byte| byte == b'`'));
                 let fence = "`".repeat(marks.map(str::len).max().unwrap_or(0).max(2) + 1);
                 let language = text::one_line(part.language.as_deref().unwrap_or_default());
@@ -158,7 +158,7 @@ impl Body {
         self.dim(&format!("[{number}] {}", facts.join(" — ")))
     }
 
-    /// One dim line; the text is cleaned here.
+    /// Returns one dim line; cleans the text.
     fn dim(&self, line: &str) -> String {
         let lead = line.len() - line.trim_start().len();
         format!("{INDENT}{}{}\n", " ".repeat(lead), self.look.paint(Paint::Dim, &text::one_line(line)))

@@ -1,4 +1,4 @@
-//! Conversations as a person reads them: a list, a branch, a tree.
+//! Conversations as text for a person: a list, a branch or a tree.
 
 use satchel_merge::groups::CONTINUED;
 use satchel_proto::{
@@ -18,7 +18,7 @@ use crate::cli::{
     words,
 };
 
-/// Deepest indentation of the tree, in forks; beyond, lines would have no room.
+/// Maximum indentation of the tree, in forks; beyond it, lines would have no room.
 const MAX_DEPTH: usize = 12;
 
 /// Returns the table of `conversations list`.
@@ -47,7 +47,7 @@ pub(super) fn table(rows: &[Conversation], calendar: &Calendar) -> Table {
     table
 }
 
-/// Why a conversation is shown no more.
+/// Returns why a conversation is no longer shown.
 fn gone(conversation: &Conversation) -> String {
     let raw = conversation.raw_metadata_json.as_deref().and_then(|raw| serde_json::from_str(raw).ok());
     let raw: serde_json::Value = raw.unwrap_or_default();
@@ -60,13 +60,13 @@ fn gone(conversation: &Conversation) -> String {
     }
 }
 
-/// How a conversation is shown.
+/// The options for showing a conversation.
 pub(super) struct View<'a> {
     pub(super) calendar: &'a Calendar,
     pub(super) look: Look,
-    /// Nothing is folded.
+    /// True if nothing is folded.
     pub(super) full: bool,
-    /// With messages that the platform does not show.
+    /// True if messages that the platform hides are included.
     pub(super) hidden: bool,
 }
 
@@ -79,7 +79,7 @@ impl View<'_> {
         format!("{}{rest}", self.head(conversation))
     }
 
-    /// Returns what stands above the messages.
+    /// Returns the text above the messages.
     pub(super) fn head(&self, conversation: &Conversation) -> String {
         let title = text::one_line(conversation.title.as_deref().unwrap_or_default());
         let title = if title.is_empty() { "without a title" } else { &title };
@@ -159,7 +159,7 @@ impl View<'_> {
         out
     }
 
-    /// Returns one line for each message, indented at each fork.
+    /// Returns one line per message, indented at each fork.
     pub(super) fn tree(
         &self,
         conversation: &Conversation,
@@ -204,7 +204,7 @@ pub(super) struct Reading<'a> {
     conversation: &'a Conversation,
     branches: &'a Branches,
     ids: text::ShortIds,
-    /// Those that the next message tells of.
+    /// Forks that are shown with the next visible message.
     forks: Vec<Fork>,
     last_folded: bool,
 }
@@ -215,7 +215,7 @@ impl<'a> Reading<'a> {
         Self { view, conversation, branches, ids, forks: Vec::new(), last_folded: false }
     }
 
-    /// Returns the next message.
+    /// Returns the text of the next message.
     pub(super) fn message(&mut self, message: &Message) -> String {
         let view = self.view;
         self.forks.extend(self.branches.fork(&message.id));
@@ -228,7 +228,7 @@ impl<'a> Reading<'a> {
         }
         let body = Body { look: view.look, full: view.full };
         let folded = body.folds(message);
-        // What is folded needs no heading, and stands close to its like.
+        // A folded message needs no heading, and follows another folded message without a blank line.
         if !(folded && self.last_folded) {
             out.push('\n');
         }
@@ -241,7 +241,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Who speaks, as the person knows them.
+/// Returns the name under which the person knows the speaker, and its paint.
 fn speaker(conversation: &Conversation, message: &Message) -> (String, Paint) {
     if message.is_thought {
         return ("Thought".to_owned(), Paint::Dim);

@@ -1,4 +1,4 @@
-//! What could go from a data directory and harms nobody: told, and removed where that is asked for.
+//! Files in a data directory that can safely be removed: they are reported, and removed on request.
 
 use std::path::Path;
 
@@ -9,25 +9,25 @@ use serde::Serialize;
 use super::Findings;
 use crate::cli::text;
 
-/// What could go, and harms nobody.
+/// Something that can safely be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Left {
     pub(super) path: String,
     pub(super) what: String,
-    /// That it takes; none: not known.
+    /// Its size; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bytes: Option<u64>,
-    /// What removes it.
+    /// How to remove it.
     pub(super) fix: String,
 }
 
-/// What removes most of it.
+/// The command that removes most leftovers.
 const REPAIR: &str = "satchel doctor --repair";
-/// What sees to an erasure that was cut off.
+/// What completes an interrupted erasure.
 const OPEN: &str = "leave it; `satchel serve` goes on with it";
 
 impl Findings {
-    /// Tells of files of attachments that no message refers to.
+    /// Reports attachment files that no message refers to.
     pub(super) fn orphaned(&mut self, many: u64, data_dir: &Path) {
         if many > 0 {
             self.left.push(Left {
@@ -39,7 +39,7 @@ impl Findings {
         }
     }
 
-    /// Removes them. Nobody else has the store.
+    /// Removes attachment files that no message refers to. No other process has the store open.
     pub(super) fn remove_orphans(&mut self, store: &Store, hashes: &[[u8; 32]]) -> Result<(), StoreError> {
         let mut bytes = 0;
         for hash in hashes {
@@ -50,8 +50,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Tells what work that was cut off left behind, and removes those of `old` that may go. Nobody else has the data directory
-    /// then.
+    /// Reports what interrupted work left behind, and removes those of `old` that can be removed. At this point, no
+    /// other process has the data directory open.
     pub(super) fn leftovers(&mut self, data_dir: &Path, old: &[Leftover]) {
         let found = match leftovers::find(data_dir) {
             Ok(found) => found,
@@ -104,7 +104,8 @@ mod tests {
     use super::*;
     use crate::cli::doctor::tests::looked;
 
-    /// A store with two attachments, of which one is mentioned by an older version of a conversation only.
+    /// Returns a store with two attachments, one of which is referred to only by an older version of a
+    /// conversation.
     fn store_with_an_orphan(config: &Config) -> [[u8; 32]; 2] {
         let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
         let kept = store.blob_put(&mut &b"kept"[..]).unwrap();
@@ -180,7 +181,7 @@ mod tests {
         assert!(well.repaired.is_empty() && well.left.is_empty() && well.problems.is_empty(), "{well:?}");
     }
 
-    /// Another process that waits for the store gets in as soon as it is closed, and refers to a file that was left over.
+    /// Another process that waits for the store opens it as soon as it is closed, and refers to an orphaned file.
     #[test]
     fn a_file_that_another_process_refers_to_meanwhile_stays() {
         let home = tempfile::tempdir().unwrap();
@@ -190,7 +191,7 @@ mod tests {
         listen_here({
             let (dir, closed) = (config.data_dir.clone(), Rc::clone(&closed));
             move |place| {
-                // Once: at a later close it would put back what was removed in between.
+                // Only once: at a later close it would write the file again that was removed in between.
                 if place == "store closed" && !closed.replace(true) {
                     refer(&dir);
                 }
@@ -202,7 +203,7 @@ mod tests {
         assert!(store.blob_open(&orphan).unwrap().is_some(), "{mended:?}");
     }
 
-    /// Refers to the file that was left over.
+    /// Commits a reference to the orphaned file.
     fn refer(dir: &Path) {
         let store = Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap();
         let blob = store.blob_put(&mut &b"orphan"[..]).unwrap();

@@ -1,10 +1,10 @@
-//! What to do where the store does not open. A backup is the last thing, not the first.
+//! What to do if the store cannot be opened. Restoring a backup is the last resort, not the first.
 
 use std::io;
 
 use satchel_store::StoreError;
 
-/// What helps.
+/// Returns the advice for `error`.
 pub(super) fn remedy(error: &StoreError) -> String {
     match error {
         StoreError::Locked { pid, .. } => {

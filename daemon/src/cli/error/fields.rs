@@ -1,6 +1,7 @@
-//! What a field of a request is called on the command line: people know options, not the names of the wire.
+//! Maps the fields of a request to the options of the command line, because people know options, not the names on
+//! the wire.
 
-/// The beginnings of field names, and what stands for each; the first that fits counts.
+/// Beginnings of field names and their replacements; the first match wins.
 const NAMES: &[(&str, &str)] = &[
     ("age_recipients", "--encrypt-to"),
     ("attachments", "--attachments"),
@@ -46,7 +47,7 @@ const NAMES: &[(&str, &str)] = &[
     ("unlock", "what was given to open it (--identity, --passphrase)"),
 ];
 
-/// Returns what people call the field.
+/// Returns the name that people use for the field.
 pub(super) fn name(field: &str) -> String {
     let known = NAMES.iter().find(|(start, _)| {
         field
@@ -56,7 +57,7 @@ pub(super) fn name(field: &str) -> String {
     known.map_or_else(|| format!("the {}", words(field)), |(_, name)| (*name).to_owned())
 }
 
-/// The last part of a name, as words.
+/// Returns the last part of a name, as words.
 fn words(field: &str) -> String {
     let last = field.rsplit('.').next().unwrap_or(field);
     last.trim_end_matches("_id").replace('_', " ")

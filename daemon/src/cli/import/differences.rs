@@ -1,4 +1,4 @@
-//! What a merge would do to memories, as a person reads it.
+//! The changes that a merge would make to memories, as text for a person.
 
 use satchel_proto::{
     signed::{signed, unsigned},
@@ -10,10 +10,11 @@ use crate::cli::{
     text, words,
 };
 
-/// Memories that are shown one by one; the rest is counted.
+/// Memories that are listed one by one; the rest is only counted.
 const DIFFERENCES: usize = 40;
 
-/// What would become of memories: new ones, changed ones as they are and as they would be, and those that stay against what came.
+/// Returns the memories that would change: new ones, changed ones in their current and future state, and those
+/// whose stored version is kept over the incoming one.
 pub(super) fn differences(import: &Import, look: Look) -> String {
     if import.differences.is_empty() {
         return String::new();

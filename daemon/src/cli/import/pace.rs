@@ -1,4 +1,4 @@
-//! How fast a job goes, and how long it will take.
+//! The speed of a job and the remaining time.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ use satchel_proto::{
 
 use crate::cli::text;
 
-/// Before this much time a rate says nothing.
+/// A rate over less than this time is meaningless.
 const SETTLES: Duration = Duration::from_millis(500);
 
-/// One phase of a job, watched since it began.
+/// One phase of a job, observed since it began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     phase: i32,
     began: Instant,
-    /// Bytes that were done when it was first seen.
+    /// Bytes that were already done when the phase was first seen.
     from: u64,
 }
 
@@ -26,7 +26,7 @@ impl Pace {
         Self { phase: OperationPhase::Unspecified.into(), began: now, from: 0 }
     }
 
-    /// Takes in where the job is; a new phase begins a new measurement.
+    /// Records the current state of the job; a new phase starts a new measurement.
     pub(super) fn see(&mut self, progress: &OperationProgress, now: Instant) {
         if progress.phase != self.phase {
             *self = Self { phase: progress.phase, began: now, from: unsigned(progress.bytes_done) };
@@ -61,7 +61,7 @@ impl Pace {
         let left =
             unsigned(progress.bytes_total).and_then(|total| total.checked_sub(done)).filter(|left| *left > 0);
         if let (Some(left), Some(rate)) = (left, rate) {
-            // Whole seconds: more would only flicker.
+            // Whole seconds; fractions would only flicker.
             text::append(
                 &mut line,
                 format_args!(", {} left", text::span((left / rate + 1) * 1_000).replace(".0 s", " s")),
@@ -70,7 +70,7 @@ impl Pace {
         line
     }
 
-    /// Bytes a second since the phase began; none while that says nothing.
+    /// Returns the bytes per second since the phase began, or `None` as long as a rate would be meaningless.
     fn rate(&self, done: u64, now: Instant) -> Option<u64> {
         let elapsed = now.saturating_duration_since(self.began);
         let moved = done.checked_sub(self.from).filter(|moved| *moved > 0)?;

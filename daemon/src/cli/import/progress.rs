@@ -1,4 +1,4 @@
-//! Shows on stderr how a job goes: a bar on a terminal, else a line every few seconds.
+//! Shows the progress of a job on stderr: as a bar on a terminal, otherwise as a line every few seconds.
 
 use std::{
     io::Write,
@@ -15,14 +15,14 @@ use satchel_proto::{
 use super::pace::Pace;
 use crate::cli::{out::Out, text};
 
-/// Between two plain lines: often enough to see that it lives, seldom enough for a log.
+/// Interval between two plain lines: short enough to show activity, long enough for a log.
 const LINE_EVERY: Duration = Duration::from_secs(3);
 /// Columns of the name before the bar.
 const NAME_COLUMNS: usize = 28;
-/// Positions of a bar; it shows parts, the line beside it has the numbers.
+/// Positions of a bar. The bar only shows fractions; the line beside it has the numbers.
 const STEPS: u64 = 1_000;
 
-/// The display of one job.
+/// The progress display of one job.
 pub(super) struct Progress {
     name: String,
     pace: Pace,
@@ -46,7 +46,7 @@ impl Progress {
         Self { name: name(path), pace: Pace::new(now), shown }
     }
 
-    /// Shows where the job is.
+    /// Shows the current state of the job.
     pub(super) fn show(&mut self, operation: &Operation) {
         let Some(progress) = operation.progress.as_ref() else { return };
         let now = Instant::now();
@@ -62,7 +62,7 @@ impl Progress {
                 bar.set_prefix(text::fit(&self.name, NAME_COLUMNS).into_owned());
                 bar.set_message(self.pace.line(progress, now));
             }
-            // A job that is over in a moment needs no line.
+            // A short job needs no line.
             Shown::Lines { last } if now.duration_since(*last) >= LINE_EVERY => {
                 *last = now;
                 if progress.phase() != OperationPhase::Unspecified {
@@ -74,7 +74,7 @@ impl Progress {
         }
     }
 
-    /// Says something about the job, above the bar.
+    /// Prints a message about the job, above the bar.
     pub(super) fn tell(&self, what: &str) {
         let line = format!("{}: {what}", self.name);
         match &self.shown {
@@ -88,7 +88,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away; the receipt follows.
+    /// Removes the bar; the receipt follows.
     pub(super) fn end(self) {
         if let Shown::Bar(bar) = self.shown {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! A receipt as a person reads it: a small table whose rows balance, and what was left out, grouped by its reason.
+//! A receipt as text for a person: a small table whose rows add up, and the skipped records, grouped by reason.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::cli::{
     words,
 };
 
-/// Reasons that are shown; the rest is counted.
+/// Reasons that are listed; the rest is only counted.
 const REASONS: usize = 6;
 
-/// Returns the lines of a receipt, the last one with its line end.
+/// Returns the lines of a receipt; the last one ends with a line feed.
 pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -> String {
     let mut out = headline(import, look);
     out.push_str(&origin(import, calendar, look));
@@ -46,7 +46,7 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
         }
     }
     out.push_str(&differences(import, look));
-    // Of what was imported before, the first receipt said it.
+    // For an export that was imported before, the first receipt already listed them.
     if import.status() != ImportStatus::Unchanged {
         out.push_str(&skips(import, look));
         out.push_str(&warnings(import, look));
@@ -54,7 +54,8 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
     out
 }
 
-/// What a stranger's documents would have changed, and what was wrong with those that were merged by `--force`.
+/// Returns what the documents of an untrusted signer would have changed, and the problems of documents that were
+/// merged with `--force`.
 fn standing(import: &Import) -> Vec<String> {
     let forced = import.forced.iter().map(|problem| format!("merged by --force, although {problem}"));
     let mut lines: Vec<String> = forced.collect();
@@ -80,7 +81,8 @@ fn standing(import: &Import) -> Vec<String> {
     lines
 }
 
-/// What an export is called: the file or folder that was named, and where in it the export lies if that says more.
+/// Returns the name of an export: the file or folder that was given, and where the export lies inside it if that
+/// adds information.
 pub(in crate::cli) fn called(import: &Import) -> String {
     let source = text::one_line(&import.source);
     let Some(first) = import.files.first() else { return source };
@@ -88,7 +90,7 @@ pub(in crate::cli) fn called(import: &Import) -> String {
     if more == 0 {
         return format!("{source}/{}", text::one_line(first));
     }
-    // The deepest folder or archive in which all that are named lie.
+    // The deepest folder or archive that contains all listed files.
     let shared = first.match_indices('/').map(|(at, _)| &first[..=at]).collect::<Vec<_>>().into_iter();
     let folder = shared.rev().find(|folder| import.files.iter().all(|file| file.starts_with(folder)));
     match folder {
@@ -139,7 +141,7 @@ fn origin(import: &Import, calendar: &Calendar, look: Look) -> String {
     if import.attachments > 0 {
         facts.push(text::count(unsigned(import.attachments), "attachment", "attachments"));
     }
-    // Of a download that waits there is no import yet.
+    // A download that is still waiting has no import yet.
     if !import.dry_run && import.status() != ImportStatus::Waiting {
         facts.push(format!("import {}", text::short_id(&import.id)));
     }
@@ -156,7 +158,7 @@ fn origin(import: &Import, calendar: &Calendar, look: Look) -> String {
     format!("  {}\n", look.paint(Paint::Dim, &facts.join(" · ")))
 }
 
-/// The table; none when nothing was counted.
+/// Returns the table, or `None` if nothing was counted.
 fn counts(import: &Import) -> Option<Table> {
     let rows = [
         ("conversations", import.conversations.as_ref()),
@@ -191,7 +193,7 @@ fn counts(import: &Import) -> Option<Table> {
     Some(table)
 }
 
-/// What was skipped, the most frequent reason first.
+/// Returns what was skipped, the most frequent reason first.
 fn skips(import: &Import, look: Look) -> String {
     if import.skipped.is_empty() {
         return String::new();
@@ -245,10 +247,10 @@ fn warnings(import: &Import, look: Look) -> String {
     format!("\n  {title}\n    {line}\n")
 }
 
-/// Where what was skipped and what was odd is listed.
+/// Returns the command that lists each skipped record and each warning.
 pub(in crate::cli) fn hint(import: &Import) -> Option<String> {
     let some = !import.skipped.is_empty() || !import.warnings.is_empty();
-    // A dry run leaves no entry to look at; of what was imported before, the first receipt said it.
+    // A dry run leaves no entry to look at. For an export that was imported before, the first receipt had the hint.
     let told = some && !import.dry_run && import.status() != ImportStatus::Unchanged;
     told.then(|| format!("`satchel imports issues {}` shows each one", text::short_id(&import.id)))
 }

@@ -1,4 +1,4 @@
-//! `imports undo` and `imports redo`: shows what would change, asks, does it.
+//! `imports undo` and `imports redo`: shows what would change, asks for confirmation and makes the change.
 
 use std::io::{IsTerminal as _, stdin};
 
@@ -15,14 +15,14 @@ use crate::cli::{
     Context, args::UndoArgs, error::CliError, exit::Exit, json, link::Link, operation::unexpected, text,
 };
 
-/// Which of the two.
+/// The direction: undo or redo.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Undo,
     Redo,
 }
 
-/// What the daemon answers to either.
+/// The response of the daemon to either request.
 struct Turned {
     import: Import,
     effects: [(&'static str, Option<RecordEffect>); 3],
@@ -85,7 +85,7 @@ async fn call(
     })
 }
 
-/// Asks on a terminal; elsewhere `--yes` is the answer.
+/// Asks for confirmation on a terminal; without a terminal, `--yes` is required.
 async fn agreed(way: Way) -> Result<bool, CliError> {
     let verb = if way == Way::Undo { "undo" } else { "redo" };
     if !stdin().is_terminal() {
@@ -122,7 +122,7 @@ fn told(context: &mut Context, turned: &Turned, dry_run: bool, way: Way) -> Resu
     Ok(Exit::Done)
 }
 
-/// What changes, in words: `3 conversations and 2 memories are shown no more; 1 conversation changes`.
+/// Returns the changes in words: `3 conversations and 2 memories are shown no more; 1 conversation changes`.
 fn sentence(turned: &Turned, dry_run: bool, way: Way) -> String {
     let source = text::one_line(&turned.import.source);
     let begin = match (way, dry_run) {

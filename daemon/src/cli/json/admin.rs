@@ -1,4 +1,4 @@
-//! Exports, importers and the state of the daemon.
+//! JSON documents for exports, importers and the state of the daemon.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use crate::cli::words;
 #[derive(Debug, Serialize)]
 pub(crate) struct Exports<'a> {
     pub exports: Vec<Export<'a>>,
-    /// There are more than `--limit`.
+    /// True if there are more than `--limit`.
     pub more: bool,
 }
 
-/// `export`, and one of `exports`.
+/// `export`, and an element of `exports`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Export<'a> {
     pub export_id: &'a str,
     pub export_type: String,
-    /// Of an incremental export, as `since`.
+    /// Only for incremental exports, as is `since`.
     pub base_export_id: Option<&'a str>,
     pub since: Option<&'a str>,
     pub memories: u64,
     pub conversations: u64,
     pub relations: u64,
-    /// Of PAM only, as `signer` and `manifest_sha256`.
+    /// Only for PAM, as are `signer` and `manifest_sha256`.
     pub checksum: Option<&'a str>,
     pub revision: u64,
     pub path: &'a str,
@@ -37,17 +37,17 @@ pub(crate) struct Export<'a> {
     pub signer: Option<&'a str>,
     pub manifest_sha256: Option<&'a str>,
     pub format: String,
-    /// Why it is full although changes were asked for.
+    /// Why the export is full although an incremental one was requested.
     pub reason: Option<&'a str>,
-    /// What its changes cannot say.
+    /// What an incremental export cannot express.
     pub warnings: &'a [String],
-    /// Made elsewhere and merged into this store.
+    /// True if it was made elsewhere and merged into this store.
     pub applied: bool,
-    /// Chosen by these: no copy of the store.
+    /// The criteria of a selection; such an export is not a copy of the store.
     pub selected_by: &'a [String],
-    /// Without identifiers.
+    /// True if identifiers were removed.
     pub stripped: bool,
-    /// One `age` file.
+    /// True if it is a single `age` file.
     pub encrypted: bool,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Plugin<'a> {
 pub(crate) struct Status<'a> {
     pub version: &'a str,
     pub data_dir: &'a str,
-    /// A daemon serves; false: only this command did.
+    /// True if a separate daemon is running; false if only this command served the request.
     pub daemon: bool,
     pub pid: u32,
     pub started_at: Option<String>,
@@ -150,7 +150,7 @@ pub(crate) struct Platforms {
     pub by_platform: BTreeMap<String, u64>,
 }
 
-/// Something that a person should look at.
+/// A problem that needs a person's attention.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Problem<'a> {
     pub reason: &'a str,

@@ -1,4 +1,4 @@
-//! What a change by hand came to.
+//! JSON documents for changes made by hand.
 
 use satchel_proto::v1;
 use serde::Serialize;
@@ -6,19 +6,19 @@ use serde::Serialize;
 use super::{memory::Memory, when};
 use crate::cli::words;
 
-/// `memories add`, `memories edit`, and `memories status` of one.
+/// `memories add`, `memories edit`, and `memories status` for one memory.
 #[derive(Debug, Serialize)]
 pub(crate) struct One<'a> {
     pub memory: Memory<'a>,
     pub version: u32,
-    /// Nothing was added: it was there.
+    /// True if nothing was added because the memory existed already.
     pub existed: bool,
-    /// Null: nothing was changed.
+    /// Null if nothing was changed.
     pub undo_token: Option<&'a str>,
     pub revision: u64,
 }
 
-/// `memories status` of all that fit.
+/// `memories status` for all matching memories.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bulk<'a> {
     pub matched: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Undone<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct Relations<'a> {
     pub relations: Vec<Relation<'a>>,
-    /// There are more than `--limit`.
+    /// True if there are more than `--limit`.
     pub more: bool,
 }
 
@@ -51,13 +51,13 @@ pub(crate) struct Relations<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct Drawn<'a> {
     pub relation: Relation<'a>,
-    /// Nothing was drawn: it stood.
+    /// True if nothing was added because the relation existed already.
     pub existed: bool,
     pub undo_token: Option<&'a str>,
     pub revision: u64,
 }
 
-/// One relation, as PAM has it.
+/// One relation, with the keys of PAM.
 #[derive(Debug, Serialize)]
 pub(crate) struct Relation<'a> {
     pub id: &'a str,

@@ -1,4 +1,4 @@
-//! Conversations and messages, with the keys of PAM 1.0 where PAM has one.
+//! JSON documents for conversations and messages, with the keys of PAM 1.0 where it defines one.
 
 use satchel_proto::{
     signed::unsigned,
@@ -14,7 +14,7 @@ use crate::cli::words;
 #[derive(Debug, Serialize)]
 pub(crate) struct Conversations<'a> {
     pub conversations: Vec<Row<'a>>,
-    /// There are more than `--limit`.
+    /// True if there are more than `--limit`.
     pub more: bool,
     pub revision: u64,
     pub store_id: &'a str,
@@ -27,7 +27,7 @@ impl<'a> Conversations<'a> {
     }
 }
 
-/// What a list holds of a conversation.
+/// The part of a conversation that lists contain.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row<'a> {
     pub id: &'a str,
@@ -85,7 +85,7 @@ pub(crate) struct Whole<'a> {
     pub active_leaf_id: Option<&'a str>,
     pub raw_metadata: Option<&'a RawValue>,
     pub abridged: bool,
-    /// An undo took away what had brought it.
+    /// True if an undo removed everything that had brought the conversation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
 }
@@ -271,7 +271,7 @@ impl<'a> Citation<'a> {
 pub(crate) struct ToolCall<'a> {
     pub id: Option<&'a str>,
     pub name: &'a str,
-    /// A text, an object, or null.
+    /// A string, an object, or null.
     pub input: ToolInput<'a>,
     pub output: Option<&'a str>,
 }
@@ -296,7 +296,7 @@ impl<'a> ToolCall<'a> {
     }
 }
 
-/// The JSON of the wire as it stands; none if it is cut.
+/// Returns the JSON of the wire unchanged, or `None` if it is truncated.
 fn raw(json: Option<&String>) -> Option<&RawValue> {
     json.and_then(|json| serde_json::from_str(json).ok())
 }

@@ -1,4 +1,4 @@
-//! Receipts of imports, and what they skipped.
+//! JSON documents for the receipts of imports, and for what they skipped.
 
 use satchel_proto::{
     signed::{millis, unsigned},
@@ -13,7 +13,7 @@ use crate::cli::words;
 #[derive(Debug, Serialize)]
 pub(crate) struct Imports<'a> {
     pub imports: Vec<Import<'a>>,
-    /// There are more than `--limit`; only in lists.
+    /// True if there are more than `--limit`; only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more: Option<bool>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct One<'a> {
     pub import: Import<'a>,
 }
 
-/// The receipt of one export.
+/// The receipt for one export.
 #[derive(Debug, Serialize)]
 pub(crate) struct Import<'a> {
     pub id: &'a str,
@@ -47,42 +47,42 @@ pub(crate) struct Import<'a> {
     pub embeddings: Option<Counts>,
     /// The first 1,000.
     pub skipped: Vec<Skip<'a>>,
-    /// `imports issues` has more.
+    /// True if `imports issues` has more.
     pub more_skipped: bool,
     pub warnings: Vec<Warning<'a>>,
     pub warnings_total: u64,
-    /// The first and the last revision that it committed.
+    /// The first and the last revision that the import committed.
     pub revisions: Option<[u64; 2]>,
     pub elapsed_ms: u64,
     pub reason: Option<&'a str>,
     pub dry_run: bool,
     pub plugin: Option<&'a str>,
     pub path: &'a str,
-    /// Of the source, the first 10; empty where that is no folder.
+    /// The files of the source that make up the export, the first 10; empty if the source is not a folder.
     pub files: &'a [String],
     pub files_total: u64,
     pub bytes: u64,
     pub attachments: u64,
     pub started_at: Option<String>,
     pub finished_at: Option<String>,
-    /// Of a dry run over PAM documents, the first 1,000.
+    /// For a dry run over PAM documents; the first 1,000.
     pub differences: Vec<Difference<'a>>,
     pub differences_total: u64,
-    /// Whose export it is; empty in lists.
+    /// The accounts that the export belongs to; empty in lists.
     pub accounts: Vec<Account<'a>>,
-    /// Of PAM documents: `own`, `trusted`, `stranger` or `forced`.
+    /// For PAM documents: `own`, `trusted`, `stranger` or `forced`.
     pub standing: Option<String>,
-    /// Of PAM documents: the key that signed them; null: nobody, or they do not hold.
+    /// For PAM documents: the key that signed them; null if they are unsigned or do not verify.
     pub signer: Option<&'a str>,
-    /// Of PAM documents: `signer` signed only some of them.
+    /// For PAM documents: true if `signer` signed only some of them.
     pub partly_signed: bool,
-    /// What a stranger's documents would have changed and did not; null: nothing.
+    /// What documents of an untrusted signer would have changed but did not; null if nothing.
     pub would_change: Option<HeldBack<'a>>,
-    /// What was wrong with documents that were merged by `--force`.
+    /// The problems of documents that were merged with `--force`.
     pub forced: &'a [String],
 }
 
-/// Records that a stranger's documents would have changed.
+/// Records that documents of an untrusted signer would have changed.
 #[derive(Debug, Serialize)]
 pub(crate) struct HeldBack<'a> {
     pub memories: u64,
@@ -123,7 +123,7 @@ impl<'a> Account<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct Difference<'a> {
     pub id: &'a str,
-    /// `new`, `changed`, or `kept`: then the version that is held stays.
+    /// `new`, `changed`, or `kept` if the stored version stays.
     pub kind: String,
     pub held_status: Option<String>,
     pub held_content: Option<&'a str>,
@@ -186,7 +186,7 @@ impl<'a> Import<'a> {
     }
 }
 
-/// found = new + updated + unchanged + skipped.
+/// The counts for one kind of record: found = new + updated + unchanged + skipped.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Counts {
     pub found: u64,
@@ -239,7 +239,7 @@ impl<'a> Warning<'a> {
 pub(crate) struct Issues<'a> {
     pub id: &'a str,
     pub issues: Vec<Issue<'a>>,
-    /// There are more than `--limit`.
+    /// True if there are more than `--limit`.
     pub more: bool,
 }
 
@@ -253,7 +253,7 @@ impl<'a> Issues<'a> {
 pub(crate) struct Issue<'a> {
     /// `skip` or `warning`.
     pub issue: String,
-    /// What was skipped; null for a warning.
+    /// The kind of record that was skipped; null for a warning.
     pub kind: Option<String>,
     pub locator: &'a str,
     pub message: &'a str,
@@ -286,14 +286,14 @@ pub(crate) struct Turned<'a> {
     pub conversations: Effect,
     pub memories: Effect,
     pub relations: Effect,
-    /// All records that changed, or would.
+    /// Number of all records that changed, or would change.
     pub records: u64,
-    /// First and last revision that it wrote.
+    /// The first and the last revision that it wrote.
     pub revisions: Option<[u64; 2]>,
     pub dry_run: bool,
 }
 
-/// What becomes of the records of one kind.
+/// How the records of one kind change.
 #[derive(Debug, Serialize)]
 pub(crate) struct Effect {
     withdrawn: u64,

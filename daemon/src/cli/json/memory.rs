@@ -1,4 +1,4 @@
-//! Memories, each as the exact PAM 1.0 object that an export carries.
+//! JSON documents for memories, each as the exact PAM 1.0 object that an export contains.
 
 use satchel_proto::{
     signed::unsigned,
@@ -14,7 +14,7 @@ use crate::cli::words;
 #[derive(Debug, Serialize)]
 pub(crate) struct Memories<'a> {
     pub memories: Vec<Memory<'a>>,
-    /// There are more than `--limit`.
+    /// True if there are more than `--limit`.
     pub more: bool,
     pub revision: u64,
     pub store_id: &'a str,
@@ -38,7 +38,8 @@ pub(crate) struct One<'a> {
     pub version: u32,
     pub create_revision: u64,
     pub mod_revision: u64,
-    /// The key that signed the only document that brought it, of somebody who is not trusted, or `unsigned`; null: it is one's own.
+    /// Set if only a document that is not trusted brought the memory: the key that signed it, or `unsigned`. Null
+    /// if the memory is the owner's own.
     pub stranger: Option<&'a str>,
 }
 
@@ -96,7 +97,7 @@ impl<'a> Version<'a> {
 pub(crate) enum Memory<'a> {
     /// The PAM object, byte for byte.
     Pam(&'a RawValue),
-    /// What an answer holds of a memory that is too large for one; an export has it whole.
+    /// The part of a memory that a response contains if the memory is too large for it; an export has all of it.
     Abridged {
         id: &'a str,
         #[serde(rename = "type")]

@@ -1,4 +1,4 @@
-//! Watched folders.
+//! JSON documents for watched folders.
 
 use satchel_proto::{signed::unsigned, v1};
 use serde::Serialize;
@@ -12,7 +12,7 @@ pub(crate) struct Sources<'a> {
     pub sources: Vec<Source<'a>>,
 }
 
-/// `sources add`, and one of `sources list` and `status`.
+/// `sources add`, and an element of `sources list` and `status`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Source<'a> {
     pub path: &'a str,
@@ -20,7 +20,7 @@ pub(crate) struct Source<'a> {
     pub state: String,
     pub polling_reason: Option<&'a str>,
     pub recursive: bool,
-    /// Everything in it was looked at since the daemon began.
+    /// True if the whole folder was scanned since the daemon started.
     pub scanned: bool,
     pub imported: u64,
     pub unrecognized: u64,
@@ -28,11 +28,11 @@ pub(crate) struct Source<'a> {
     pub waiting_total: u64,
     pub failed_total: u64,
     pub overflows: u64,
-    /// The first of each.
+    /// The first items of each kind.
     pub reading: Vec<Item<'a>>,
     pub waiting: Vec<Item<'a>>,
     pub failed: Vec<Item<'a>>,
-    /// With `--unrecognised`: `reason` says what each seems to be.
+    /// Only with `--unrecognised`: `reason` says what each file seems to be.
     pub unrecognized_items: Vec<Item<'a>>,
 }
 

@@ -1,4 +1,4 @@
-//! The shapes that scripts rely on, key by key and in their order.
+//! Checks the documents that scripts rely on, key by key and in order.
 
 use satchel_proto::v1;
 use serde::Serialize;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{admin, conversation, import, memory};
 
-/// The keys of an object in the order in which they are printed.
+/// Returns the keys of an object in the order in which they are printed.
 fn keys(value: &impl Serialize) -> Vec<String> {
     let text = serde_json::to_string(value).unwrap();
-    // One level deep: a quote that opens a key follows `{` or `,` outside of any inner value.
+    // Only keys at depth one count: a quote that opens a key follows `{` or `,` outside of any inner value.
     let (mut keys, mut depth, mut rest) = (Vec::new(), 0, text.as_str());
     while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {
         let found = rest.as_bytes()[at];

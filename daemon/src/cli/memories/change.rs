@@ -21,7 +21,7 @@ use crate::cli::{
     text, words,
 };
 
-/// What a change came to.
+/// The result of a change.
 struct Changed {
     id: String,
     undo_token: String,
@@ -210,7 +210,7 @@ pub(super) async fn undo(context: &mut Context, link: &Link, args: &TakeBackArgs
     Ok(Exit::Done)
 }
 
-/// Shows the memory as it is now, and how the change is taken back.
+/// Prints the memory in its current state, and how to undo the change.
 async fn told(context: &mut Context, link: &Link, changed: Changed, verb: &str) -> Result<Exit, CliError> {
     let memory = look(link, &changed.id, MemoryView::PamJson).await?;
     if context.out.json {
@@ -235,7 +235,7 @@ async fn told(context: &mut Context, link: &Link, changed: Changed, verb: &str) 
     Ok(Exit::Done)
 }
 
-/// One line for a memory: id, status, what it says.
+/// Returns one line for a memory: id, status and content.
 fn line(memory: &Memory) -> String {
     let state =
         if memory.withdrawn { "no longer shown".to_owned() } else { words::memory_status(memory.status) };
@@ -243,7 +243,7 @@ fn line(memory: &Memory) -> String {
     format!("{}  {state}  {}\n", text::short_id(&memory.id), text::fit(&says, SAID))
 }
 
-/// Columns of what a memory says, in the line about it.
+/// Columns of the content in that line.
 const SAID: usize = 100;
 
 fn hint(context: &mut Context, undo_token: &str) {

@@ -1,4 +1,4 @@
-//! The fields of a memory as they are typed, as the daemon wants them: a memory and a mask.
+//! Converts the fields of a memory from the command line into a request: a memory and a field mask.
 
 use satchel_proto::v1::{Access, Confidence, Memory, MemoryType, Temporal, Visibility};
 use serde_json::{Map, Value};
@@ -9,13 +9,13 @@ use crate::cli::{
     time::Calendar,
 };
 
-/// The daemon's own part of metadata.
+/// The key of the daemon's own metadata.
 const OWN: &str = "satchel";
 
-/// A new memory.
+/// Returns a new memory.
 ///
 /// # Errors
-/// What cannot be read.
+/// Fails if a value cannot be parsed.
 pub(super) fn new(args: &AddArgs, calendar: &Calendar) -> Result<Memory, CliError> {
     let (mut memory, mut mask) = (Memory::default(), Vec::new());
     fill(&mut memory, &mut mask, &args.fields, calendar)?;
@@ -23,10 +23,10 @@ pub(super) fn new(args: &AddArgs, calendar: &Calendar) -> Result<Memory, CliErro
     Ok(memory)
 }
 
-/// A memory with the fields that change, and their paths.
+/// Returns a memory with the changed fields, and their paths.
 ///
 /// # Errors
-/// What cannot be read, and when nothing is to change.
+/// Fails if a value cannot be parsed, or if nothing would change.
 pub(super) fn changed(
     args: &EditArgs,
     known: &Memory,
@@ -65,7 +65,8 @@ pub(super) fn changed(
         let problem = "nothing is to change; name a field, such as --content, --tag or --clear";
         return Err(CliError::Usage(problem.to_owned()));
     }
-    // What does not change is not sent: a call that is repeated has the same bytes, though the memory changed meanwhile.
+    // Unchanged fields are not sent, so that a repeated request has the same bytes even if the memory changed in
+    // between.
     if !mask.contains(&"access") {
         memory.access = None;
     }
@@ -130,7 +131,7 @@ fn fill(
     Ok(())
 }
 
-/// The metadata that is there, without the daemon's own, and with what is given.
+/// Returns the existing metadata, without the daemon's own, merged with the given values.
 fn metadata(known: Option<&str>, given: &[String]) -> Result<String, CliError> {
     let known = known.and_then(|json| serde_json::from_str::<Map<String, Value>>(json).ok());
     let mut metadata = known.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Memories as a person reads them.
+//! Memories as text for a person.
 
 use satchel_merge::evidence::UNSIGNED;
 use satchel_proto::{
@@ -16,12 +16,12 @@ use crate::cli::{
     words,
 };
 
-/// Said of a memory whose validity has ended.
+/// The label of a memory whose validity has ended.
 const EXPIRED: &str = "expired";
 /// Lines of metadata that are shown.
 const METADATA_LINES: usize = 40;
 
-/// Returns the table of `memories list`; with a column for the status when several are in it.
+/// Returns the table of `memories list`. It has a status column if the memories have several statuses.
 pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> Table {
     let ids = text::ShortIds::new(memories.iter().map(|memory| memory.id.as_str()));
     let mut table = Table::new([
@@ -55,7 +55,7 @@ pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> T
     table
 }
 
-/// Returns one memory with all that is known of it.
+/// Returns one memory with all its facts.
 pub(super) fn one(memory: &Memory, stranger: &str, calendar: &Calendar, look: Look) -> String {
     let content = text::clean(said(memory));
     let options = Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
@@ -69,7 +69,7 @@ pub(super) fn one(memory: &Memory, stranger: &str, calendar: &Calendar, look: Lo
     out
 }
 
-/// Where the earlier versions are, if there are any.
+/// Returns a hint to the earlier versions, if there are any.
 pub(super) fn hint(memory: &Memory) -> Option<String> {
     let command = format!("satchel memories history {}", text::short_id(&memory.id));
     (memory.version > 1).then(|| format!("`{command}` shows its {} versions", memory.version))
@@ -156,7 +156,7 @@ fn metadata(memory: &Memory, look: Look) -> String {
     out
 }
 
-/// Returns the versions of a memory, newest first, each with what it said.
+/// Returns the versions of a memory, newest first, each with its content.
 pub(super) fn history(versions: &[MemoryVersion], calendar: &Calendar, look: Look) -> String {
     let mut out = String::new();
     for version in versions {
@@ -181,12 +181,12 @@ pub(super) fn history(versions: &[MemoryVersion], calendar: &Calendar, look: Loo
     out
 }
 
-/// What stands where its text stood.
+/// Returns the content, or a placeholder if it was erased.
 fn said(memory: &Memory) -> &str {
     if erased(memory) { "(erased)" } else { &memory.content }
 }
 
-/// Whether its owner erased it for good: no other memory says nothing.
+/// Returns whether the owner erased the memory for good: only an erased memory is empty.
 fn erased(memory: &Memory) -> bool {
     memory.content.is_empty()
 }

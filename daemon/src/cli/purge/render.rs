@@ -1,4 +1,4 @@
-//! What is told of an erasure. The words that go are not repeated: a terminal keeps what it showed.
+//! Output of an erasure. The erased text itself is not printed, because a terminal keeps its scrollback.
 
 use satchel_core::ingest::purge::{Line, Plan};
 use satchel_proto::{
@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use crate::cli::{Context, error::CliError, look::Paint, text};
 
-/// Ids of one kind that are listed.
+/// Maximum number of ids listed per kind.
 const LISTED: usize = 50;
 
-/// What would go, however it was found out.
+/// What would be erased, whether this process or the daemon determined it.
 #[derive(Debug)]
 pub(super) struct Outlook {
     memories: Vec<v1::PurgedRecord>,
@@ -21,7 +21,7 @@ pub(super) struct Outlook {
     evidence: u64,
     by_hand: u64,
     attachments: u64,
-    /// Conversations that may say the same.
+    /// Conversations that may contain the same text.
     stay: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Told<'a> {
     }
 }
 
-/// Lists what goes.
+/// Lists what will be erased.
 pub(super) fn plan(context: &mut Context, word: &str, plan: &Outlook, dry_run: bool) -> Result<(), CliError> {
     if context.out.json {
         let told = Told::new(plan, false, plan.attachments);
@@ -163,7 +163,7 @@ pub(super) fn plan(context: &mut Context, word: &str, plan: &Outlook, dry_run: b
     context.out.print(&out)
 }
 
-/// Tells what was done, and what is left to do elsewhere.
+/// Prints what was erased, and what remains to be done elsewhere.
 pub(super) fn done(context: &mut Context, plan: &Outlook, attachments: u64) -> Result<(), CliError> {
     if context.out.json {
         return context.out.json(&Told::new(plan, true, attachments));

@@ -1,4 +1,4 @@
-//! What a rebuild from a damaged journal would lose, told before anything is touched.
+//! Determines what a rebuild from a damaged journal would lose, before anything is changed.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -10,31 +10,31 @@ use serde::Serialize;
 
 use crate::cli::text;
 
-/// Changes that are read at once.
+/// Changes read per page.
 const PAGE: usize = 1_000;
-/// Places that are named one by one.
+/// Damaged places that are listed one by one.
 const NAMED: usize = 5;
 
-/// What the journal has lost and the database still shows.
+/// What the journal has lost and the database still has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(in crate::cli) struct Loss {
-    /// First and last of each run of revisions.
+    /// The first and last revision of each range.
     pub(super) revisions: Vec<[u64; 2]>,
     pub(super) memories: u64,
     pub(super) conversations: u64,
     /// Relations and vectors.
     pub(super) others: u64,
-    /// When the first of these commits was made; none: the database does not say.
+    /// When the first of these commits was made; `None` if the database does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) since: Option<String>,
     /// The damaged places.
     pub(super) places: Vec<String>,
 }
 
-/// Opens the store, reads all of its journal, and closes it again.
+/// Opens the store, reads the whole journal, and closes the store again.
 ///
 /// # Errors
-/// What store and file system refuse.
+/// Returns the errors of the store and of the file system.
 pub(super) fn look(
     dir: &Path,
     options: OpenOptions,
@@ -82,7 +82,7 @@ impl Loss {
         }
     }
 
-    /// What would be lost, and how it is kept.
+    /// Returns what would be lost, and how to keep it.
     pub(super) fn words(&self) -> String {
         let mut said = vec!["the journal is damaged, and a database that is built from it would be poorer than the one that is there; \
                              nothing was changed"
@@ -100,7 +100,7 @@ impl Loss {
         said.join("\n")
     }
 
-    /// The records, revisions and time.
+    /// Returns the records, revisions and time.
     pub(super) fn lacking(&self) -> String {
         if self.revisions.is_empty() {
             return "no record that is shown; entries of the history of imports and exports".to_owned();
@@ -121,7 +121,7 @@ impl Loss {
     }
 }
 
-/// When the version of a record that is shown was written.
+/// Returns when the shown version of a record was written.
 fn written(store: &Store, kind: ChangeKind, id: &str) -> Result<Option<i64>, StoreError> {
     let found = match kind {
         ChangeKind::Memory => store.memory(id, None).map(|found| found.map(|found| found.origin.at_micros)),
@@ -131,7 +131,7 @@ fn written(store: &Store, kind: ChangeKind, id: &str) -> Result<Option<i64>, Sto
         _ => Ok(None),
     };
     match found {
-        // Longer ones stand in the journal only.
+        // Longer records are stored only in the journal.
         Err(StoreError::DamagedRecord { .. }) => Ok(None),
         found => found,
     }

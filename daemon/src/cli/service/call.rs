@@ -1,4 +1,4 @@
-//! What a service manager is given: files, and the commands that steer it.
+//! The files for a service manager, and the commands that control it.
 
 use std::path::PathBuf;
 
@@ -11,16 +11,16 @@ pub(super) struct File {
     pub(super) text: String,
 }
 
-/// A command that steers the manager.
+/// A command that controls the service manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) words: Vec<String>,
-    /// It has to succeed.
+    /// True if it must succeed.
     pub(super) must: bool,
 }
 
 impl Call {
-    /// As a person types it.
+    /// Returns the command as a person would type it.
     pub(super) fn typed(&self) -> String {
         let quoted = self.words.iter().map(|word| text::quoted(word));
         quoted.collect::<Vec<_>>().join(" ")

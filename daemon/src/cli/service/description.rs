@@ -1,4 +1,5 @@
-//! What the service runs: the program, its words, and which of them the system would choose by itself.
+//! Describes what the service runs: the program and its arguments, without those that the daemon would choose by
+//! default.
 
 use std::path::{Path, PathBuf};
 
@@ -9,21 +10,22 @@ use crate::cli::{
     error::CliError,
 };
 
-/// A daemon as the service manager is to start it. Every path is absolute and text without control characters.
+/// A daemon as the service manager starts it. Every path is absolute and is text without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Description {
     pub(super) executable: String,
-    /// What follows the program's name.
+    /// The arguments after the name of the program.
     pub(super) words: Vec<String>,
-    /// Where clients look for it.
+    /// The socket to which clients connect.
     pub(super) socket: String,
 }
 
 impl Description {
-    /// Describes the daemon of these options, for a manager that knows nothing of this shell's environment but HOME.
+    /// Describes the daemon with these options, for a service manager that knows nothing of this shell's
+    /// environment except HOME.
     ///
     /// # Errors
-    /// Paths that a unit file cannot hold.
+    /// Fails for paths that a unit file cannot contain.
     pub(super) fn of(
         global: &Global,
         args: &InstallArgs,
@@ -55,21 +57,21 @@ impl Description {
     }
 }
 
-/// The configuration file, where the daemon would not find it by itself.
+/// Returns the configuration file if the daemon would not find it by itself.
 fn config_to_name(global: &Global, environment: &Environment) -> Result<Option<PathBuf>, CliError> {
     let Some(file) = config_file(global, environment) else { return Ok(None) };
     let file = absolute(&file)?;
     let found = usual(environment, ".config/satchel/satchel.toml").as_deref() == Some(file.as_path());
-    // One that is named must be there when the daemon starts.
+    // A configuration file that is named must exist when the daemon starts.
     Ok(Some(file).filter(|file| !found && (global.config.is_some() || file.exists())))
 }
 
-/// Where something lies for a process that has a home and no other variables.
+/// Returns the default location of a file for a process that has HOME and no other variables.
 fn usual(environment: &Environment, below_home: &str) -> Option<PathBuf> {
     environment.home.as_ref().map(|home| home.join(below_home))
 }
 
-/// A path as text that cannot break out of its line.
+/// Returns a path as text that cannot break out of its line.
 pub(super) fn plain(path: &Path) -> Result<String, CliError> {
     let refused = |why: &str| {
         CliError::Usage(format!("the path {path:?} cannot stand in a service's file: it {why}; use another"))

@@ -1,4 +1,4 @@
-//! The daemon as an agent of launchd, on macOS.
+//! Runs the daemon as a launchd agent on macOS.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use crate::cli::error::CliError;
 
 pub(super) const LABEL: &str = "local.satchel";
 
-/// The agent's property list in `home`.
+/// Returns the property list of the agent in `home`.
 ///
 /// # Errors
-/// A home that cannot stand in it.
+/// Fails if the property list cannot contain `home`.
 pub(super) fn files(description: &Description, home: &Path) -> Result<Vec<File>, CliError> {
     let path = home.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
-    // This folder is always there; launchd makes none.
+    // This folder always exists; launchd does not create any.
     let logs = home.join("Library/Logs");
     let text = agent(description, &plain(&logs)?).map_err(|source| CliError::Step {
         what: "cannot write the property list".to_owned(),
@@ -28,24 +28,24 @@ pub(super) fn files(description: &Description, home: &Path) -> Result<Vec<File>,
     Ok(vec![File { path, text }])
 }
 
-/// What has to be run once the file is there; at the next login launchd finds it by itself.
+/// Returns the commands to run after the file was written. At the next login, launchd finds the file by itself.
 pub(super) fn install(now: bool, changed: bool, user: u32, file: &str) -> Vec<Call> {
     if !now {
         return Vec::new();
     }
-    // One that is loaded cannot be loaded again. It need not be.
+    // An agent that is already loaded cannot be loaded again, and does not need to be.
     let mut calls = if changed { uninstall(user) } else { Vec::new() };
     calls.push(call(&["bootstrap", &format!("gui/{user}"), file], changed));
     calls.push(call(&["kickstart", &format!("gui/{user}/{LABEL}")], true));
     calls
 }
 
-/// What has to be run before the file goes.
+/// Returns the commands to run before the file is removed.
 pub(super) fn uninstall(user: u32) -> Vec<Call> {
     vec![call(&["bootout", &format!("gui/{user}/{LABEL}")], false)]
 }
 
-/// Asks whether it is loaded, and so runs.
+/// Returns the command that asks whether the agent is loaded, and therefore running.
 pub(super) fn question(user: u32) -> Call {
     call(&["print", &format!("gui/{user}/{LABEL}")], false)
 }
@@ -57,7 +57,8 @@ fn call(words: &[&str], must: bool) -> Call {
 
 fn agent(description: &Description, logs: &str) -> Result<String, plist::Error> {
     let Description { executable, words, socket: _ } = description;
-    // There is no journal: the daemon keeps a log of bounded size, and only what ends it early goes to the other file.
+    // launchd has no journal: the daemon writes a log of bounded size, and only errors that end it early go to the
+    // other file.
     let log = ["--log-file".to_owned(), format!("{logs}/satchel.log")];
     let words = [executable].into_iter().chain(words).chain(&log).cloned().map(Value::String);
     let mut keep_alive = Dictionary::new();
@@ -80,7 +81,7 @@ fn agent(description: &Description, logs: &str) -> Result<String, plist::Error> 
     Value::Dictionary(agent).to_writer_xml(&mut xml)?;
     let xml = String::from_utf8_lossy(&xml).into_owned();
     let marker = format!("<!-- {} -->", MARKER.trim_start_matches("# "));
-    // A comment may stand anywhere but before the declaration.
+    // In XML, a comment may be anywhere except before the declaration.
     Ok(match xml.split_once('\n') {
         Some((declaration, rest)) => format!("{declaration}\n{marker}\n{rest}\n"),
         None => xml,

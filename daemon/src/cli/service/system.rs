@@ -1,4 +1,4 @@
-//! The service managers that there are: which files they read, and which commands steer them.
+//! The supported service managers: the files they read, and the commands that control them.
 
 use std::{
     io,
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::cli::{Environment, error::CliError, folder_of_config};
 
-/// Whether a file that says this was written by us.
+/// Returns whether a file with this text was written by us.
 pub(super) fn ours(text: &str) -> bool {
     text.contains(MARKER.trim_start_matches("# "))
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) success: bool,
@@ -27,14 +27,16 @@ pub(super) struct Outcome {
     pub(super) stderr: String,
 }
 
-/// Runs commands; tests have one that only notes them.
+/// Runs commands. Tests use an implementation that only records them.
 pub(super) trait Runner {
+    /// Runs a command.
+    ///
     /// # Errors
-    /// When the program is not there or cannot be started.
+    /// Fails if the program does not exist or cannot be started.
     fn run(&mut self, call: &Call) -> io::Result<Outcome>;
 }
 
-/// Runs them.
+/// Runs commands as processes.
 pub(super) struct Processes;
 
 impl Runner for Processes {
@@ -50,7 +52,7 @@ impl Runner for Processes {
     }
 }
 
-/// Who runs services here.
+/// The service manager of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum System {
     Systemd { folder: PathBuf },
@@ -58,10 +60,10 @@ pub(super) enum System {
 }
 
 impl System {
-    /// The one of this machine.
+    /// Returns the service manager of this machine.
     ///
     /// # Errors
-    /// When the environment does not say where its files lie.
+    /// Fails if the environment does not say where its files are.
     pub(super) fn here(environment: &Environment) -> Result<Self, CliError> {
         let no_home = || CliError::Usage("no HOME is set; services belong to a user's home".to_owned());
         if cfg!(target_os = "macos") {
@@ -72,10 +74,10 @@ impl System {
         Ok(Self::Systemd { folder })
     }
 
-    /// The files of a service.
+    /// Returns the files of a service.
     ///
     /// # Errors
-    /// Paths that cannot stand in them.
+    /// Fails for paths that the files cannot contain.
     pub(super) fn files(&self, description: &Description) -> Result<Vec<File>, CliError> {
         match self {
             Self::Systemd { folder } => systemd::files(description, folder),
@@ -83,7 +85,7 @@ impl System {
         }
     }
 
-    /// What is run once they are there.
+    /// Returns the commands to run after the files were written.
     pub(super) fn install(&self, now: bool, changed: bool, files: &[File]) -> Vec<Call> {
         match self {
             Self::Systemd { .. } => systemd::install(now, changed),
@@ -94,7 +96,7 @@ impl System {
         }
     }
 
-    /// What is run before they go, and after.
+    /// Returns the commands to run before the files are removed, and after.
     pub(super) fn uninstall(&self) -> (Vec<Call>, Vec<Call>) {
         match self {
             Self::Systemd { .. } => systemd::uninstall(),
@@ -102,7 +104,8 @@ impl System {
         }
     }
 
-    /// Whether the service starts at login, and whether it runs; in the manager's words, none where it does not say.
+    /// Returns whether the service starts at login and whether it is running, in the words of the service manager;
+    /// `None` if it does not say.
     pub(super) fn state(&self, runner: &mut dyn Runner) -> (Option<String>, Option<String>) {
         let mut ask = |call: &Call| {
             // The answer is on stdout, whatever the exit code.
@@ -124,7 +127,7 @@ impl System {
         }
     }
 
-    /// What else a person may want to know.
+    /// Returns a hint for the person.
     pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::Systemd { .. } => {

@@ -1,4 +1,4 @@
-//! The daemon as a user unit of systemd, with a socket that starts it when a command needs it.
+//! Runs the daemon as a systemd user unit, with a socket that starts it when a command needs it.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::cli::error::CliError;
 pub(super) const SERVICE: &str = "satchel.service";
 pub(super) const SOCKET: &str = "satchel.socket";
 
-/// The unit files in `folder`.
+/// Returns the unit files in `folder`.
 ///
 /// # Errors
-/// A program that systemd would not start.
+/// Fails for a program that systemd would not start.
 pub(super) fn files(description: &Description, folder: &Path) -> Result<Vec<File>, CliError> {
-    // In the path of a program systemd takes none of these, however they are written.
+    // systemd accepts none of these in the path of a program, however they are escaped.
     if description.executable.contains(['"', '\'', '\\']) {
         return Err(CliError::Usage(format!(
             "systemd starts no program whose path holds quotes or backslashes; move {:?} elsewhere",
@@ -30,11 +30,11 @@ pub(super) fn files(description: &Description, folder: &Path) -> Result<Vec<File
     ])
 }
 
-/// What has to be run once the files are there.
+/// Returns the commands to run after the files were written.
 pub(super) fn install(now: bool, changed: bool) -> Vec<Call> {
     let mut calls = vec![call(&["daemon-reload"]), call(&["enable", SERVICE, SOCKET])];
     if now && changed {
-        // A socket is made anew only while nothing is served on it. Neither need be running.
+        // systemd recreates a socket only while no service uses it. Neither unit has to be running.
         calls.push(Call { must: false, ..call(&["stop", SERVICE, SOCKET]) });
     }
     if now {
@@ -43,12 +43,12 @@ pub(super) fn install(now: bool, changed: bool) -> Vec<Call> {
     calls
 }
 
-/// What has to be run before the files go, and after.
+/// Returns the commands to run before the files are removed, and after.
 pub(super) fn uninstall() -> (Vec<Call>, Vec<Call>) {
     (vec![call(&["disable", "--now", SERVICE, SOCKET])], vec![call(&["daemon-reload"])])
 }
 
-/// Asks whether it starts by itself, and whether it runs.
+/// Returns the commands that ask whether the service starts by itself, and whether it is running.
 pub(super) fn questions() -> (Call, Call) {
     (call(&["is-enabled", SERVICE]), call(&["is-active", SERVICE]))
 }
@@ -136,14 +136,14 @@ WantedBy=sockets.target
     )
 }
 
-/// Where a word stands: systemd puts variables into arguments, but not into the path of the program.
+/// The position of a word: systemd expands variables in arguments, but not in the path of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Program,
     Argument,
 }
 
-/// A word of a command line as systemd.service(5) reads it back.
+/// Quotes a word of a command line as systemd.service(5) parses it.
 fn quoted(word: &str, place: Place) -> String {
     let mut out = String::from('"');
     for c in word.chars() {

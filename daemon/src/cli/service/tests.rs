@@ -8,11 +8,11 @@ use crate::cli::{
     out::memory::Page,
 };
 
-/// Notes what it is to run, and answers as told.
+/// Records the commands to run, and answers as configured.
 #[derive(Default)]
 struct Noted {
     calls: Vec<String>,
-    /// The program is not there.
+    /// True if the program does not exist.
     missing: bool,
     /// A command with this word fails.
     failing: Option<&'static str>,
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// What `satchel service …` does on a Linux machine.
+    /// Runs `satchel service …` as on a Linux machine.
     fn typed(&mut self, words: &[&str]) -> (Result<Exit, CliError>, Page) {
         let cli = Cli::try_parse_from([&["satchel", "service"], words].concat()).unwrap();
         let environment = self.environment();

@@ -1,4 +1,4 @@
-//! The lists that records stand in: entries are put, ended, and dropped when no page is pinned to them any more.
+//! The lists that contain records: entries are added, ended, and deleted once no page can be pinned to them any more.
 
 use super::Applier;
 use crate::{
@@ -11,15 +11,17 @@ use crate::{
     value::{self, OldVersion, Stored},
 };
 
-/// Entries of lists that ended are kept for this time, in microseconds: a week. A page token pins its revision for 24 hours, and
-/// each page gives a new one.
+/// Ended list entries are kept for this time, in microseconds: one week. A page token pins its revision for 24 hours, and each
+/// page returns a new token.
 const PINNED: u64 = 7 * 24 * 3_600 * 1_000_000;
-/// Versions dropped from lists by one commit of their record: more than one, so that what a busy week left is worked off.
+/// The number of versions that one commit of a record drops from lists. It is greater than one, so that the backlog of a busy
+/// week is worked off.
 const DROPPED_AT_ONCE: usize = 16;
 
 impl Applier {
-    /// Drops the entries of versions that were replaced so long before `by` that no reader is pinned to them. Returns the revision of
-    /// the oldest version that is still listed. Depends on nothing but the journal, so that a rebuild gives the same keys.
+    /// Drops the list entries of versions that were replaced so long before `by` that no reader is pinned to them. Returns the
+    /// revision of the oldest version that is still listed. The result depends on the journal alone, so that a rebuild produces
+    /// the same keys.
     pub(super) fn unlist(
         &self,
         changes: &mut Changes,
@@ -33,7 +35,7 @@ impl Applier {
         for (key, value) in self.engine.scan(&from, &until, DROPPED_AT_ONCE, false)? {
             let mut version = read(&value, "an older version", OldVersion::take)?;
             listed = keys::entry_tail(&key).map_or(listed, |(_, revision)| revision);
-            // A time far ahead is one of a clock that was set back.
+            // A time far in the future comes from a clock that was set back later.
             if version.ended_at.abs_diff(by.at_micros) < PINNED {
                 return Ok(listed);
             }
@@ -47,7 +49,7 @@ impl Applier {
     }
 }
 
-/// Puts the version that is replaced under its own key; `entries` are those that it has in lists.
+/// Stores the replaced version under its own key. `entries` are the keys of its list entries.
 pub(super) fn history(
     changes: &mut Changes,
     kind: u8,
@@ -61,7 +63,8 @@ pub(super) fn history(
     changes.put(keys::version(kind, id, old.revision), ended.encode());
 }
 
-/// Puts the entries of a version in its lists, ended at revision `end` or, if 0, holding still; returns their keys.
+/// Puts a version into its lists, with entries that ended at revision `end` or, if `end` is 0, are still valid. Returns their
+/// keys.
 pub(super) fn list_memory(
     engine: &dyn Engine,
     changes: &mut Changes,
@@ -73,8 +76,8 @@ pub(super) fn list_memory(
     let mut entries = Vec::new();
     for (list, sort) in lists(engine, facets) {
         let value = value::list_entry(end, |out| {
-            // The lists that are walked from end to end say what filters ask for. The others are short, and with the other tags in
-            // the entry of each tag a memory of n tags would take n² bytes.
+            // Only the lists that are scanned as a whole contain the filter fields. The other lists are short, and if the entry
+            // of each tag contained all tags, a memory with n tags would take n² bytes.
             if matches!(list, List::MemoriesUpdated | List::MemoriesCreated) {
                 facets.put(out);
             }
@@ -98,7 +101,7 @@ pub(super) fn list_conversation(
     entry
 }
 
-/// The lists that a memory stands in, and where.
+/// Returns the lists that contain a memory, each with the memory's sort value.
 pub(crate) fn lists(engine: &dyn Engine, facets: &Facets) -> Vec<(List, u64)> {
     let newest = keys::descending(facets.updated);
     let mut lists = vec![

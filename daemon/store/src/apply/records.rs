@@ -1,4 +1,4 @@
-//! How each kind of record changes.
+//! The changes of each kind of record.
 
 use satchel_pam::hash::Sha256Digest;
 
@@ -19,15 +19,15 @@ use crate::{
     value::{self, ConversationValue, LedgerValue, MemoryValue, PlainValue, RelationValue, Stored, counter},
 };
 
-/// Parts of a conversation with more bytes of heads than this are written before the batch that shows them.
+/// If the heads of a conversation take more bytes than this, its parts are written before the batch that makes them visible.
 const PARTS_APART: usize = 256 << 10;
 
 /// The commit that writes a record.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
-    /// Its revision; of a note, that of the store.
+    /// The revision of the commit; for a note, the revision of the store.
     pub(super) revision: u64,
-    /// Where the record lies in the journal.
+    /// The place of the record in the journal.
     pub(super) place: Place,
     pub(super) origin: &'a Origin,
 }
@@ -57,7 +57,7 @@ impl Applier {
                 history(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin, entries);
                 stored.listed = self.unlist(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin)?;
             }
-            // The records themselves stand in the order of ids that are UUIDs.
+            // Ids that are canonical UUIDs need no entry of their own: the keys of their records already sort by id.
             None if canonical_uuid(&entry.id).is_some() => {}
             None => changes.put(keys::memory_id(&entry.id), [value::plain(), id.to_vec()].concat()),
         }
@@ -103,7 +103,7 @@ impl Applier {
         Ok(changes)
     }
 
-    /// Takes the version that stood out of the way; returns the oldest revision that is still listed.
+    /// Ends the previous version of a conversation. Returns the oldest revision that is still listed.
     fn end_conversation(
         &mut self,
         changes: &mut Changes,
@@ -124,7 +124,8 @@ impl Applier {
         self.unlist(changes, keys::OLD_CONVERSATION, id, stored, by.origin)
     }
 
-    /// Many parts go ahead of their record: nothing shows them yet, and replaying writes the same keys again.
+    /// Writes the parts of a conversation ahead of its record if there are many. Nothing refers to them yet, and a replay writes
+    /// the same keys again.
     fn parts(&mut self, id: Id16, revision: u64, parts: Vec<Vec<u8>>) -> Result<Changes, StoreError> {
         let apart = parts.iter().map(Vec::len).sum::<usize>() > PARTS_APART;
         let mut changes = Changes::default();
@@ -193,7 +194,7 @@ impl Applier {
         self.share(&key, old.as_ref().map(|old| &old.share), &share);
         let stored = self.next(ChangeKind::Embedding, &memory, old.as_ref(), by, share, withdrawn);
         let mut changes = Changes::default();
-        // A vector is some 30 KiB of JSON and read rarely: it stays in the journal.
+        // A vector takes about 30 KiB as JSON and is read rarely, so it stays in the journal.
         let bytes = withdrawn.then(Vec::new);
         changes.put(key, PlainValue { stored, bytes }.encode());
         Ok(changes)
@@ -264,7 +265,8 @@ impl Applier {
         value.map(Some).map_err(|error| StoreError::BadValue { what: what(), problem: error.to_string() })
     }
 
-    /// Whether a record stands at this commit already; then the change is only logged. A replay after a kill meets those.
+    /// Returns whether a record already has the revision of this commit or a later one. The change is then only logged. This
+    /// happens in a replay after a kill.
     fn stands(
         &mut self,
         kind: ChangeKind,
@@ -280,7 +282,7 @@ impl Applier {
         stood.is_some()
     }
 
-    /// Logs and numbers the next version of a record.
+    /// Numbers and logs the next version of a record.
     fn next(
         &mut self,
         kind: ChangeKind,
@@ -328,7 +330,7 @@ impl Applier {
     }
 }
 
-/// The share of a record in the state digest: none if it is not shown.
+/// Returns the share of a record in the state digest: zeros if the record is not shown.
 fn shown(withdrawn: bool, share: impl FnOnce() -> [u8; 32]) -> [u8; 32] {
     if withdrawn { [0; 32] } else { share() }
 }

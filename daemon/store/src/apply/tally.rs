@@ -1,12 +1,13 @@
-//! The sum over all records, taken in pieces while commits go on: what changes behind the walk is made good here.
+//! The sum over all records, computed page by page while commits continue. A change to a record that was already counted corrects
+//! the sum.
 
 use crate::report::StateDigest;
 
-/// A walk over the engine in the order of its keys.
+/// A walk over the engine in key order.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     sum: StateDigest,
-    /// The last key that was counted. None: the walk has not begun.
+    /// The last key that was counted. `None` before the walk begins.
     passed: Option<Vec<u8>>,
 }
 
@@ -17,7 +18,7 @@ impl Tally {
         self.passed = Some(key.to_vec());
     }
 
-    /// Takes a change into account if the walk has been there; else it will meet the record as it is by then.
+    /// Corrects the sum if the walk has already counted this record. Otherwise the walk will count the changed record later.
     pub(super) fn changed(&mut self, key: &[u8], old: Option<&[u8; 32]>, new: &[u8; 32]) {
         if self.passed.as_deref().is_none_or(|passed| key > passed) {
             return;

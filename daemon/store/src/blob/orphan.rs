@@ -1,4 +1,5 @@
-//! Blobs that nothing refers to: their commit never came, as after a kill, or what brought them was left out.
+//! Blobs that nothing refers to, because their commit never happened (for example after a kill) or the record that needed them
+//! was left out.
 
 use std::io;
 
@@ -9,11 +10,11 @@ use crate::{
 };
 
 impl Store {
-    /// Removes a blob and returns the bytes that it took on the disk; 0: it is not there. The caller knows that nothing refers to
-    /// it, and that nobody puts any meanwhile. Durable when this returns.
+    /// Removes a blob and returns the bytes that it took on disk, or 0 if it does not exist. The caller must know that nothing
+    /// refers to the blob and that nobody puts it at the same time. Durable when this returns.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// Any error of the file system.
     pub fn blob_remove(&self, sha256: &[u8; 32]) -> Result<u64, StoreError> {
         let path = blob_path(self.dir(), &file_name(sha256, self.seal()));
         let disk = self.reader().disk().as_ref();

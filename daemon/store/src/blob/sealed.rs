@@ -1,4 +1,4 @@
-//! An attachment of an encrypted store: its bytes in chunks that are sealed one by one, so that any part is read without the rest.
+//! Attachments of an encrypted store, sealed in separate chunks so that any part can be read without the rest.
 
 use std::{
     io::{self, Read},
@@ -14,16 +14,16 @@ use crate::{
 
 const MAGIC: &[u8; 8] = b"SATCHELB";
 const FORMAT: u16 = 1;
-/// Plain bytes of a chunk; the last may be shorter.
+/// Plain bytes of a chunk; the last one may be shorter.
 const CHUNK: usize = 64 << 10;
-/// Magic, version, key id.
+/// Magic, version and key id.
 const HEAD: usize = 12;
-/// SHA-256 of the plain bytes, their number, the id that binds the chunks to this file.
+/// SHA-256 of the plain bytes, their number, and the id that binds the chunks to this file.
 const ABOUT: usize = 32 + 8 + 16;
-/// Where the first chunk begins.
+/// Offset of the first chunk.
 const BODY: usize = HEAD + ABOUT + OVERHEAD;
 
-/// What the header says, sealed.
+/// The sealed content of the header.
 #[derive(Clone, Copy)]
 struct About {
     sha256: [u8; 32],
@@ -38,7 +38,7 @@ impl About {
     }
 }
 
-/// Writes one, chunk by chunk; the header comes last, for only then the name is known.
+/// Writes a sealed attachment chunk by chunk. The header is written last, because the name is known only then.
 pub(super) struct SealedWriter {
     seal: Seal,
     file: [u8; 16],
@@ -67,7 +67,7 @@ impl SealedWriter {
         Ok(())
     }
 
-    /// Writes what is left and the header.
+    /// Writes the remaining bytes and the header.
     pub(super) fn finish(mut self, out: &dyn DiskFile, sha256: &[u8; 32], length: u64) -> io::Result<()> {
         if self.buffer.len() > NONCE {
             self.chunk(out)?;
@@ -93,19 +93,19 @@ impl SealedWriter {
     }
 }
 
-/// Reads one from the first byte on.
+/// Reads a sealed attachment from the first byte on.
 pub(super) struct SealedReader {
     disk_file: Arc<dyn DiskFile>,
     seal: Seal,
     about: About,
-    /// The next byte that is read.
+    /// Offset of the next byte to read.
     at: u64,
-    /// The chunk that holds it, opened.
+    /// The number and the opened bytes of the chunk that was read last.
     chunk: Option<(u64, Vec<u8>)>,
 }
 
 impl SealedReader {
-    /// Opens the file that stands under `name`.
+    /// Opens the file named `name`.
     pub(super) fn open(disk_file: Arc<dyn DiskFile>, seal: Seal, name: &[u8; 32]) -> io::Result<Self> {
         let mut header = vec![0; BODY];
         let filled = disk_file.read_at(0, &mut header)?;
@@ -116,7 +116,7 @@ impl SealedReader {
         Ok(Self { disk_file, seal, about, at: 0, chunk: None })
     }
 
-    /// The hash of what is read, as the writer found it.
+    /// Returns the hash of the content, as recorded by the writer.
     pub(super) fn sha256(&self) -> [u8; 32] {
         self.about.sha256
     }
@@ -125,7 +125,7 @@ impl SealedReader {
         self.about.length
     }
 
-    /// Opens a chunk, wherever it lies.
+    /// Reads and opens the chunk with this number.
     fn load(&self, number: u64) -> io::Result<Vec<u8>> {
         let left = self.about.length.saturating_sub(number * CHUNK as u64);
         let plain = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
@@ -165,12 +165,12 @@ fn head() -> Vec<u8> {
     head
 }
 
-/// The header is bound to the name of the file.
+/// Returns the associated data of the header, which binds it to the name of the file.
 fn header_place(name: &[u8; 32]) -> Vec<u8> {
     [b"header".as_slice(), name].concat()
 }
 
-/// A chunk is bound to its file and its number.
+/// Returns the associated data of a chunk, which binds it to its file and its number.
 fn chunk_place(file: &[u8; 16], number: u64) -> Vec<u8> {
     [b"chunk".as_slice(), file, &number.to_be_bytes()].concat()
 }

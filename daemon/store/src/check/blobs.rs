@@ -1,4 +1,4 @@
-//! Whether the bytes of each blob still hash to its name.
+//! Checks that the bytes of each blob still hash to its name.
 
 use std::{
     fs,
@@ -33,8 +33,8 @@ pub(super) fn check(store: &Store, report: &mut CheckReport) -> Result<(), Store
     Ok(())
 }
 
-/// Names the blobs that stand, by the hashes of their bytes; what is not named like one is none. Of a sealed one the hash is what
-/// its header says; one whose header does not open is named by its file, which is the hash of nothing.
+/// Lists the existing blobs by the hash of their bytes. Files whose names are not those of blobs are ignored. For a sealed blob
+/// the hash comes from its header; if the header does not open, the name of its file is used, which is the hash of nothing.
 pub(crate) fn list(dir: &Path, seal: Option<&Seal>) -> Result<Vec<[u8; 32]>, StoreError> {
     let mut found = Vec::new();
     for path in files(dir)? {
@@ -49,7 +49,7 @@ pub(crate) fn list(dir: &Path, seal: Option<&Seal>) -> Result<Vec<[u8; 32]>, Sto
     Ok(found)
 }
 
-/// The files of blobs, sorted.
+/// Returns the files of all blobs, sorted.
 pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut all = Vec::new();
     for folder in entries(&dir.join("blobs"))? {

@@ -16,25 +16,25 @@ use crate::{
     value::{ConversationValue, LedgerValue, MemoryValue, OldVersion, PlainValue, RelationValue},
 };
 
-/// One pass over the journal with the engine at its side.
+/// One pass over the journal that compares it with the engine.
 pub(super) struct Comparer<'a> {
     store: &'a Store,
-    /// Commits after it happen while we look.
+    /// The last revision that is compared; later commits happen during the check.
     until: u64,
-    /// Unpacked length of each body frame, some 40 bytes for 20 KiB of journal.
+    /// The unpacked length of each body frame; takes about 40 bytes per 20 KiB of journal.
     bodies: BTreeMap<(u32, u64), usize>,
-    /// Keys of ledger entries that are not there: a later write may have taken them away.
+    /// Keys of ledger entries that the engine does not have. A later write may have removed them.
     gone: BTreeSet<Vec<u8>>,
     pub(super) records: u64,
     pub(super) problems: Vec<String>,
 }
 
-/// How a record stands to the place that is looked at.
+/// How the engine's record relates to the place in the journal that is being compared.
 #[derive(Clone, Copy)]
 enum Standing {
-    /// It was written there.
+    /// This place wrote the record.
     Here,
-    /// A later commit wrote it.
+    /// A later commit wrote the record.
     Later,
     Missing,
 }
@@ -151,7 +151,7 @@ impl<'a> Comparer<'a> {
         Ok(())
     }
 
-    /// Heads must read, hash to the conversation's digest, and point into bodies that are there.
+    /// Checks that the heads can be read, that they hash to the conversation's digest, and that they refer to existing bodies.
     fn bodies_of(&mut self, entry: &ConversationEntry, what: &str) -> Result<(), StoreError> {
         let (mut found, mut places) = (Vec::new(), Vec::new());
         for part in &entry.parts {
@@ -247,7 +247,7 @@ impl<'a> Comparer<'a> {
         Ok(())
     }
 
-    /// All of the journal was seen.
+    /// Reports the ledger entries that are missing, once the whole journal was read.
     pub(super) fn end(&mut self) {
         let missing = self.gone.iter().map(|_| "a ledger entry is missing".to_owned());
         self.problems.extend(missing);
@@ -290,7 +290,7 @@ impl<'a> Comparer<'a> {
         Ok(())
     }
 
-    /// Whether an index entry holds still, or ended after we began to look.
+    /// Returns whether an index entry is still valid, or ended only after the check began.
     fn live(&self, key: &[u8]) -> Result<bool, StoreError> {
         let end = self.get(key, "an entry of a list", |mut take| take.u64())?;
         Ok(end.is_some_and(|end| end == 0 || end > self.until))

@@ -1,4 +1,4 @@
-//! Message heads: the tree of a conversation in some 50 bytes a message.
+//! Message heads: the tree of a conversation in about 50 bytes per message.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::{Malformed, Put, Take};
 use crate::{change::MessageHead, record::BodyPlace};
 
-/// A part is closed when it has reached this many bytes, so that an engine value stays under 64 KiB.
+/// A part is closed once it has reached this many bytes, so that an engine value stays under 64 KiB.
 pub(crate) const PART: usize = 48 << 10;
 
 const HIDDEN: u8 = 1 << 2;
@@ -18,12 +18,12 @@ const PARENT_BACK: u8 = 1 << 5;
 const PARENT_ID: u8 = 1 << 6;
 const OPAQUE: u8 = 1 << 7;
 
-/// Writes the heads of one conversation in order and hashes what they say; what is opaque is not said.
+/// Writes the heads of one conversation in order and hashes their content. The opaque bytes are not hashed.
 pub(crate) struct HeadWriter<'a> {
     parts: Vec<Vec<u8>>,
     run: Run,
     written: Vec<&'a str>,
-    /// Built when a parent is not the message before: most conversations are chains.
+    /// Built only when a parent is not the message before it, because most conversations are chains.
     positions: HashMap<&'a str, usize>,
     indexed: usize,
     hasher: Sha256,
@@ -87,7 +87,7 @@ impl<'a> HeadWriter<'a> {
         self.run = Run { time: head.created_at_micros, segment: place.segment, offset: place.offset };
     }
 
-    /// Returns the parts and the digest of all heads without their places.
+    /// Returns the parts, and the digest of all heads without their places.
     pub(crate) fn finish(self) -> (Vec<Vec<u8>>, [u8; 32]) {
         (self.parts, self.hasher.finalize().into())
     }
@@ -117,7 +117,7 @@ impl<'a> HeadWriter<'a> {
     }
 }
 
-/// Returns what [`HeadWriter::finish`] gives as digest.
+/// Returns the same digest as [`HeadWriter::finish`].
 pub(crate) fn digest(heads: &[MessageHead]) -> [u8; 32] {
     let mut writer = HeadWriter::new(0);
     for head in heads {
@@ -126,7 +126,7 @@ pub(crate) fn digest(heads: &[MessageHead]) -> [u8; 32] {
     writer.hasher.finalize().into()
 }
 
-/// Reads one part after those that `heads` and `places` hold already.
+/// Reads one part, which follows those that `heads` and `places` already contain.
 pub(crate) fn read_part(
     part: &[u8],
     heads: &mut Vec<MessageHead>,
@@ -224,7 +224,7 @@ mod tests {
                 .map(|(n, row)| {
                     let head = MessageHead {
                         id: ids[n].clone(),
-                        // Any message may be the parent, also a later one, and one that is not there.
+                        // Any message may be the parent, including a later one or one that does not exist.
                         parent: match row.3 {
                             0 => None,
                             1 => n.checked_sub(1).map(|before| ids[before].clone()),

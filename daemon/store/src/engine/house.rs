@@ -1,4 +1,4 @@
-//! The folder that the engine lives in: opened, set aside, and fingerprinted at a clean stop.
+//! The folder of the engine's files: opened, set aside, and fingerprinted at a clean stop.
 
 use std::{
     fs, io,
@@ -14,10 +14,11 @@ use serde::{Deserialize, Serialize};
 use super::{Engine, EngineError, tree::SledEngine};
 use crate::disk::close_to_others;
 
-/// The checksums at a clean stop and start cover this many bytes; reading more would take longer than a second.
+/// Checksums at a clean stop and start are computed for at most this many bytes in all; reading more would take longer than a
+/// second.
 const CHECKSUM_BYTES: u64 = 256 << 20;
 
-/// Looks for sled's lock to be given up, and the time between two: two seconds together.
+/// How often the program checks whether sled's lock is released, and the time between two checks: two seconds in all.
 const LOCK_LOOKS: u32 = 100;
 const LOCK_WAIT: Duration = Duration::from_millis(20);
 
@@ -26,19 +27,20 @@ const LOCK_WAIT: Duration = Duration::from_millis(20);
 pub(crate) struct FileMark {
     pub(crate) name: String,
     pub(crate) length: u64,
-    /// CRC-32C; none where the files are too large in all.
+    /// CRC-32C; `None` if the files are too large in all.
     pub(crate) crc32c: Option<u32>,
 }
 
-/// Where an engine is kept.
+/// The location of an engine's files.
 pub(crate) trait House: Send + Sync {
-    /// Waits until nobody writes to the engine's files; false if somebody still does after two seconds.
+    /// Waits until nothing writes to the engine's files. Returns false if something still does after two seconds.
     fn released(&self) -> io::Result<bool>;
-    /// Opens the engine, or makes an empty one.
+    /// Opens the engine, or creates an empty one.
     fn open(&self) -> Result<Arc<dyn Engine>, EngineError>;
     /// Moves the engine's files out of the way.
     fn set_aside(&self) -> io::Result<()>;
-    /// Removes what was set aside, but for the newest: the journal is whole, so that nothing in it is the only copy.
+    /// Removes the files that were set aside, except the newest. Only called while the journal is whole, so that none of them is
+    /// the only copy of anything.
     fn forget_older(&self) -> io::Result<()> {
         Ok(())
     }
@@ -59,7 +61,7 @@ impl SledHouse {
         Self { folder: store.join("db"), cache_bytes }
     }
 
-    /// sled makes its files as the umask has them, some of them only when it is closed.
+    /// Restricts the modes of sled's files. sled creates them according to the umask, some of them only when it is closed.
     fn close_to_others(&self) -> io::Result<()> {
         let mut paths = vec![self.folder.clone()];
         while let Some(path) = paths.pop() {
@@ -73,7 +75,7 @@ impl SledHouse {
         Ok(())
     }
 
-    /// What was set aside, by number.
+    /// Returns the databases that were set aside, with their numbers.
     fn aside(&self) -> io::Result<Vec<(u64, PathBuf)>> {
         let mut found = Vec::new();
         let Some(store) = self.folder.parent() else { return Ok(found) };
@@ -106,7 +108,7 @@ impl SledHouse {
 }
 
 impl House for SledHouse {
-    /// sled's threads outlive its close for a moment; the lock on its file goes with the last of them.
+    /// sled's threads outlive its close for a moment. The lock on its file is released when the last of them ends.
     fn released(&self) -> io::Result<bool> {
         let file = match fs::File::open(self.folder.join("db")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
@@ -142,7 +144,7 @@ impl House for SledHouse {
         fs::rename(&self.folder, store.join(format!("db.broken-{}", newest + 1)))
     }
 
-    /// The newest is for a look at what went wrong, not for its data.
+    /// The newest one is kept for finding out what went wrong, not for its data.
     fn forget_older(&self) -> io::Result<()> {
         let mut aside = self.aside()?;
         aside.sort();

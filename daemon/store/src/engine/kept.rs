@@ -1,8 +1,8 @@
-//! Leaves that were read or written a moment ago, open and unpacked: an import asks whether an entry is there, puts it, and soon
+//! A cache of unpacked leaves that were read or written recently. It helps imports, which look for an entry, put it, and soon put
 //! one beside it.
 //!
-//! **Invariant:** whoever finds a leaf here finds what the engine holds. While somebody writes nobody else finds anything, and what a
-//! reader has read meanwhile is not kept; after a write that failed nothing is. Held by `tests::kept`.
+//! **Invariant:** a leaf that is found in the cache is the one that the engine holds. During a write only the writer finds leaves
+//! here, and a leaf that a reader has read meanwhile is not cached. A failed write empties the cache. Held by `tests::kept`.
 
 use std::{
     collections::BTreeMap,
@@ -10,14 +10,14 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Most bytes of leaves that are kept, younger and older ones in two halves: what a batch reads before it writes it, and the leaves
-/// that each batch changes.
-/// At four times as many an import takes half a percent fewer instructions.
+/// Maximum number of bytes of cached leaves, in a younger and an older half: enough for the leaves that a batch reads before it
+/// writes them, and for those that every batch changes. With four times as much, an import takes half a percent fewer
+/// instructions.
 pub(crate) const KEPT_BYTES: usize = 2 << 20;
 const HALF: usize = KEPT_BYTES / 2;
-/// A longer leaf would drive out too many others.
+/// Maximum size of a cached leaf; a longer one would evict too many others.
 const LONGEST: usize = KEPT_BYTES / 64;
-/// Bytes that a leaf takes beside its own and its keys, about.
+/// Approximate overhead of a leaf in bytes, besides its content and its keys.
 const BESIDE: usize = 160;
 
 /// A leaf, unpacked.
@@ -25,7 +25,7 @@ const BESIDE: usize = 160;
 pub(super) struct Opened {
     pub(super) key: Vec<u8>,
     pub(super) bytes: Vec<u8>,
-    /// Up to this key, and with it, all belongs to this leaf for certain.
+    /// The last key, inclusive, that certainly belongs to this leaf.
     pub(super) until: Vec<u8>,
 }
 
@@ -35,34 +35,34 @@ impl Opened {
     }
 }
 
-/// The leaves that are kept.
+/// The cached leaves.
 #[derive(Default)]
 pub(super) struct Kept(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     young: Half,
-    /// Goes as a whole when `young` is full; a leaf that is asked for again before that becomes young.
+    /// Cleared as a whole when `young` is full. A leaf that is found here before that moves to `young`.
     old: Half,
-    /// Raised by each write.
+    /// Incremented by each write.
     writes: u64,
-    /// Somebody writes: some leaves are here that the engine does not have yet.
+    /// A write is in progress: some cached leaves are not in the engine yet.
     under_way: bool,
 }
 
-/// Before a leaf is read: when that was.
+/// The state of the write counter before a leaf is read.
 #[derive(Clone, Copy)]
 pub(super) struct Ticket(u64);
 
 impl Kept {
-    /// Returns the leaf of a key, or what is needed to keep it once it is read.
+    /// Returns the leaf that contains a key or, if it is not cached, the ticket that is needed to cache it once it is read.
     pub(super) fn find(&self, key: &[u8]) -> Result<Opened, Ticket> {
         let mut state = self.state();
         let ticket = Ticket(state.writes);
         if state.under_way { Err(ticket) } else { state.find(key).ok_or(ticket) }
     }
 
-    /// Keeps a leaf that was read since the ticket was given, unless somebody has written since then.
+    /// Caches a leaf that was read after the ticket was issued, unless there was a write in between.
     pub(super) fn keep(&self, ticket: Ticket, leaf: &Opened) {
         let mut state = self.state();
         if ticket.0 == state.writes && !state.under_way {
@@ -70,33 +70,33 @@ impl Kept {
         }
     }
 
-    /// One writer begins.
+    /// Begins a write. There is only one writer at a time.
     pub(super) fn begin(&self) {
         let mut state = self.state();
         if state.under_way {
-            // The writer before this one panicked.
+            // The previous writer panicked.
             state.forget();
         }
         state.writes += 1;
         state.under_way = true;
     }
 
-    /// Returns the leaf of a key to the one who writes.
+    /// Returns the leaf that contains a key to the writer.
     pub(super) fn find_to_write(&self, key: &[u8]) -> Option<Opened> {
         self.state().find(key)
     }
 
-    /// Takes a leaf that is going to be written.
+    /// Caches a leaf that is about to be written.
     pub(super) fn put(&self, leaf: &Opened) {
         self.state().keep(leaf);
     }
 
-    /// Forgets a leaf that is going to be deleted.
+    /// Removes a leaf that is about to be deleted.
     pub(super) fn remove(&self, leaf: &[u8]) {
         self.state().remove(leaf);
     }
 
-    /// The writer is done. After a failure nobody knows what the engine holds.
+    /// Ends a write. After a failure the content of the engine is unknown, so the cache is emptied.
     pub(super) fn end(&self, written: bool) {
         let mut state = self.state();
         if !written {
@@ -106,7 +106,7 @@ impl Kept {
         state.under_way = false;
     }
 
-    /// All that it guards holds together after each step, so a panic leaves nothing half done.
+    /// Locks the state. It is consistent after each step, so a panic leaves nothing half done and poisoning can be ignored.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,17 +152,17 @@ impl State {
     }
 }
 
-/// Leaves one after the other in one piece of memory, which is used again: as an allocation each, short-lived ones between them,
-/// they keep several times as much of it.
+/// Leaves stored one after the other in a single buffer, which is reused. As separate allocations, with short-lived ones between
+/// them, they would hold on to several times as much memory.
 #[derive(Default)]
 struct Half {
     leaves: BTreeMap<Vec<u8>, Slot>,
     bytes: Vec<u8>,
-    /// With those that were removed: their room is free again when the half is cleared.
+    /// The cost of all leaves, including removed ones: their space is free again only when the half is cleared.
     taken: usize,
 }
 
-/// Where the bytes of a leaf lie, and its last key.
+/// The ranges of a leaf's bytes and of its last key in the buffer.
 struct Slot {
     bytes: Range<usize>,
     until: Range<usize>,
@@ -180,7 +180,7 @@ impl Half {
         })
     }
 
-    /// There is room for it.
+    /// Adds a leaf. The caller has checked that there is room.
     fn put(&mut self, leaf: &Opened) {
         if self.bytes.capacity() == 0 {
             self.bytes.reserve_exact(HALF);

@@ -1,4 +1,4 @@
-//! One leaf: neighbouring entries in one value, each key without what it shares with the key before it.
+//! A leaf: neighbouring entries in one value, where each key is stored without the prefix that it shares with the key before it.
 
 use super::{Pair, kept::Opened};
 use crate::{
@@ -6,12 +6,12 @@ use crate::{
     value::PLAIN,
 };
 
-/// Longest key: nothing has one that is near it.
+/// Maximum length of a key in bytes; real keys are much shorter.
 const LONGEST_KEY: usize = 4 << 10;
-/// Bytes that an entry takes beside key and value, about: three lengths.
+/// Approximate overhead of an entry in bytes, besides key and value: three lengths.
 const LENGTHS: usize = 4;
 
-/// Reads a leaf, one entry after the other.
+/// Reads the entries of a leaf one by one.
 pub(super) struct Entries<'a> {
     take: Take<'a>,
     key: Vec<u8>,
@@ -19,12 +19,12 @@ pub(super) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// `key` is the leaf's own.
+    /// Begins to read a leaf. `key` is the key of the leaf itself.
     pub(super) fn new(key: &[u8], leaf: &'a [u8]) -> Self {
         Self { take: Take(leaf), key: key.to_vec(), begun: false }
     }
 
-    /// Returns the next key, which is lent until the one after it, and its value.
+    /// Returns the next key, borrowed until the following call, and its value.
     pub(super) fn next(&mut self) -> Result<Option<(&[u8], Content<'a>)>, Malformed> {
         let take = &mut self.take;
         if take.0.is_empty() {
@@ -48,13 +48,13 @@ impl<'a> Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// Returns the key that was read last; before that, the leaf's own.
+    /// Returns the key that was read last or, before any entry was read, the key of the leaf itself.
     pub(super) fn into_key(self) -> Vec<u8> {
         self.key
     }
 }
 
-/// The value of an entry. Nearly all have the envelope of a plain value; it is not written.
+/// The value of an entry. Nearly all values have the envelope of a plain value, which is not stored.
 #[derive(Clone, Copy)]
 pub(super) struct Content<'a> {
     enveloped: bool,
@@ -67,7 +67,7 @@ impl Content<'_> {
     }
 }
 
-/// What becomes of a leaf.
+/// The result of changing a leaf.
 pub(super) enum Written {
     Put(Opened),
     Gone(Vec<u8>),
@@ -77,17 +77,17 @@ pub(super) enum Written {
 pub(super) struct Leaf {
     key: Vec<u8>,
     entries: Vec<Pair>,
-    /// Its first and last key in the engine; none if it is not there.
+    /// The first and last key that it has in the engine; `None` if the leaf does not exist there.
     stood: Option<(Vec<u8>, Vec<u8>)>,
     changed: bool,
-    /// Whether keys came before its first one, or between others, …
+    /// Whether a key was inserted before its first one, or between others.
     lower: bool,
-    /// … after its last one, or between others.
+    /// Whether a key was inserted after its last one, or between others.
     higher: bool,
 }
 
 impl Leaf {
-    /// A leaf that is not there yet.
+    /// Returns a leaf that does not exist in the engine yet.
     pub(super) fn empty(key: Vec<u8>) -> Self {
         Self { key, entries: Vec::new(), stood: None, changed: false, lower: false, higher: false }
     }
@@ -107,12 +107,13 @@ impl Leaf {
         &self.key
     }
 
-    /// Whether a key belongs here for certain. One behind the last may belong to the next leaf: where a leaf ends, only that one says.
+    /// Returns whether a key certainly belongs to this leaf. A key after the last one may belong to the next leaf, since only
+    /// that leaf's key shows where this one ends.
     pub(super) fn holds(&self, key: &[u8]) -> bool {
         key >= self.key.as_slice() && self.stood.as_ref().is_some_and(|(_, last)| key <= last.as_slice())
     }
 
-    /// Puts an entry, or takes it away.
+    /// Puts an entry, or removes it.
     pub(super) fn set(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
         let found = self.entries.binary_search_by(|(entry, _)| entry.as_slice().cmp(&key));
         match (found, value) {
@@ -136,10 +137,10 @@ impl Leaf {
         }
     }
 
-    /// Returns what is to be written, if anything is: the leaf, in pieces if it has become longer than `limit`, or that it goes.
+    /// Returns the leaf to write, in pieces if it has grown longer than `limit`, or its deletion; nothing if it is unchanged.
     ///
-    /// The first piece keeps the key, so that the pieces stand for the same keys as the leaf did. Where keys came at one end only,
-    /// more will come there: the piece at that end gets the room.
+    /// The first piece keeps the key, so that the pieces together cover the same keys as the leaf did. If keys were inserted at
+    /// one end only, more are likely to follow there, so the piece at that end gets the free space.
     pub(super) fn write(self, limit: usize) -> Vec<Written> {
         let Self { key, entries, stood, changed, lower, higher } = self;
         if !changed {
@@ -167,7 +168,7 @@ impl Leaf {
     }
 }
 
-/// `size`: about how many bytes that takes.
+/// Encodes entries; `size` is the approximate length of the result in bytes.
 fn encode(key: &[u8], entries: &[Pair], size: usize) -> Vec<u8> {
     let (mut out, mut before) = (Vec::with_capacity(size), key);
     for (key, value) in entries {
@@ -183,7 +184,7 @@ fn encode(key: &[u8], entries: &[Pair], size: usize) -> Vec<u8> {
     out
 }
 
-/// About how many bytes each entry takes.
+/// Returns approximately how many bytes each entry takes.
 fn sizes(key: &[u8], entries: &[Pair]) -> Vec<usize> {
     let mut before = key;
     let mut sizes = Vec::with_capacity(entries.len());
@@ -194,28 +195,28 @@ fn sizes(key: &[u8], entries: &[Pair]) -> Vec<usize> {
     sizes
 }
 
-/// With how many equal bytes two keys begin.
+/// Returns the length of the prefix that two keys share.
 fn shared(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Where pieces end that are as full as can be, except the last.
+/// Returns the ends of pieces that are as full as possible, except the last one.
 fn from_the_start(sizes: &[usize], limit: usize) -> Vec<usize> {
     cut(sizes, limit, limit)
 }
 
-/// Where pieces end that are as full as can be, except the first.
+/// Returns the ends of pieces that are as full as possible, except the first one.
 fn from_the_end(sizes: &[usize], limit: usize) -> Vec<usize> {
     let reversed: Vec<usize> = sizes.iter().rev().copied().collect();
     let mut ends = cut(&reversed, limit, limit);
     ends.pop();
-    // Seen from the front, an end is where a piece begins, and the one before it ends.
+    // An end in the reversed order is the beginning of a piece, and the end of the piece before it.
     let mut ends: Vec<usize> = ends.into_iter().rev().map(|end| sizes.len() - end).collect();
     ends.push(sizes.len());
     ends
 }
 
-/// Where pieces end that are about equally full, with room in each.
+/// Returns the ends of pieces that are about equally full, with free space in each.
 fn even(sizes: &[usize], limit: usize) -> Vec<usize> {
     let total: usize = sizes.iter().sum();
     if total <= limit {
@@ -225,7 +226,8 @@ fn even(sizes: &[usize], limit: usize) -> Vec<usize> {
     cut(sizes, limit, total / pieces)
 }
 
-/// Where pieces end that are closed when they have `enough`, and before they are longer than `limit`. Each has an entry at least.
+/// Returns the ends of pieces that are closed once they have `enough` bytes, and before they exceed `limit`. Each piece has at
+/// least one entry.
 fn cut(sizes: &[usize], limit: usize, enough: usize) -> Vec<usize> {
     let (mut ends, mut sum) = (Vec::new(), 0);
     for (at, size) in sizes.iter().enumerate() {

@@ -1,10 +1,11 @@
-//! An engine that keeps small entries together: sled needs some 300 bytes of memory for each page of at most 16 keys, whether
-//! anybody reads it or not.
+//! An engine that stores small entries together, because sled uses about 300 bytes of memory for each page of at most 16 keys,
+//! whether the page is read or not.
 //!
-//! Entries of most kinds lie in leaves. A leaf is a value of the engine below, and holds the entries from its own key up to the key
-//! of the next leaf of its kind; the first leaf of a kind has the kind's byte for a key. **Invariant:** an entry moves only when its
-//! leaf is split, and then into a leaf with a greater key that is written in the same batch. So a reader who goes from leaf to leaf
-//! while others write misses nothing that stays, and what he meets again he has met before. Held by `tests::leaves`.
+//! Entries of most kinds are stored in leaves. A leaf is one value of the engine below and contains the entries from its own key
+//! up to the key of the next leaf of its kind. The key of the first leaf of a kind is the kind's byte. **Invariant:** an entry
+//! moves only when its leaf is split, and then into a leaf with a greater key that is written in the same batch. So a reader that
+//! goes from leaf to leaf during concurrent writes misses no entry that remains, and an entry that it meets a second time was
+//! returned before. Held by `tests::leaves`.
 
 use std::{
     collections::BTreeMap,
@@ -24,25 +25,26 @@ use crate::{
     keys::{self, Id16},
 };
 
-/// Most bytes of a leaf of list entries and the like. Each change of an entry writes its leaf anew: at twice the length 100,000
-/// memories grow a database of 491 MiB instead of 309.
+/// Maximum size in bytes of a leaf of list entries and similar ones. Each change of an entry rewrites its leaf: with leaves of
+/// twice this size, 100,000 memories make a database of 491 MiB instead of 309 MiB.
 pub(crate) const SHORT: usize = 512;
-/// Most bytes of a leaf of records, which are longer, before it is packed. One that is longer still has a leaf of its own.
+/// Maximum size in bytes, before compression, of a leaf of records, which are longer. A record that is longer still has a leaf of
+/// its own.
 pub(crate) const LONG: usize = 4 << 10;
-/// How many entries a leaf is taken to have by a reader who wants a number of them.
+/// The number of entries that a reader assumes per leaf when it needs a certain number of entries.
 const USUAL: usize = 6;
-/// Most leaves that are fetched at once.
+/// Maximum number of leaves that are fetched at once.
 const FETCHED: usize = 32;
 
 #[cfg(test)]
 pub(crate) use super::kept::KEPT_BYTES;
 
-/// Keeps the small entries of another engine together.
+/// Stores the small entries of another engine together.
 pub(crate) struct Leaves {
     inner: Arc<dyn Engine>,
     wrap: Wrap,
     kept: Kept,
-    /// Held from when a leaf is read to be changed until it is written.
+    /// Held from the moment a leaf is read in order to be changed until it is written.
     writer: Mutex<()>,
 }
 
@@ -52,7 +54,7 @@ impl Leaves {
         Ok(Self { inner, wrap, kept: Kept::default(), writer: Mutex::new(()) })
     }
 
-    /// Returns leaves whose own keys are in a range.
+    /// Returns the leaves whose own keys are in a range.
     fn leaves(
         &self,
         from: &[u8],
@@ -73,7 +75,7 @@ impl Leaves {
         self.kept.find(key).map_or_else(|_| self.read_leaf(key), |leaf| Ok(Some(leaf)))
     }
 
-    /// As [`Leaves::leaf_of`], and keeps it.
+    /// Returns the leaf as [`Leaves::leaf_of`] does, and caches it.
     fn kept_leaf_of(&self, key: &[u8]) -> Result<Option<Opened>, EngineError> {
         let ticket = match self.kept.find(key) {
             Ok(leaf) => return Ok(Some(leaf)),
@@ -92,18 +94,18 @@ impl Leaves {
             return Ok(None);
         };
         let last = last(&leaf, &bytes).map_err(|error| broken(&leaf, error))?;
-        // No other leaf begins before the key that was asked for.
+        // This is the last leaf that begins at or before `key`, so it covers all keys up to `key`.
         let until = if last.as_slice() < key { key.to_vec() } else { last };
         Ok(Some(Opened { key: leaf, bytes, until }))
     }
 
-    /// Returns the bytes of leaves that are kept.
+    /// Returns the number of bytes of cached leaves.
     #[cfg(test)]
     pub(crate) fn kept_bytes(&self) -> usize {
         self.kept.bytes()
     }
 
-    /// Brings entries into their leaves.
+    /// Puts entries into their leaves.
     fn pack(
         &self,
         entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
@@ -121,7 +123,7 @@ impl Leaves {
         open.map_or(Ok(()), |leaf| self.close(leaf, out))
     }
 
-    /// Returns the leaf of a key, which may be the one that is open; else that one is written.
+    /// Returns the leaf that a key belongs to. If this is not the open leaf, the open one is written first.
     fn next_leaf(&self, open: Option<Leaf>, key: &[u8], out: &mut Changes) -> Result<Leaf, EngineError> {
         let kept = self.kept.find_to_write(key);
         let found = kept.map_or_else(|| self.read_leaf(key), |leaf| Ok(Some(leaf)))?;
@@ -177,7 +179,7 @@ impl Leaves {
         let mut leaves = Vec::from_iter(first.map(|leaf| (leaf.key, leaf.bytes)));
         loop {
             for (key, bytes) in &leaves {
-                // What a split has put into a leaf of its own since then is passed over: it was met in the leaf before.
+                // An entry that a split has moved into the next leaf since then is skipped: it was found in the previous leaf.
                 for (entry, value) in within(key, bytes, &next, until, limit - found.len())? {
                     next = next_key(&entry);
                     found.push((entry, value));
@@ -209,8 +211,9 @@ impl Leaves {
     }
 }
 
-/// Returns the key of a leaf as the engine below has it: in the same order, and without two bytes `ff` in a row. Where sled goes
-/// backwards it takes `ff ff ff ff` for greater than all that a key can go on with, and else looks a million times and panics.
+/// Returns the key under which the engine below stores a leaf. Escaped keys sort in the same order and never contain two bytes
+/// `ff` in a row. In a backward scan sled assumes that `ff ff ff ff` is greater than any continuation of a key; otherwise it
+/// retries a million times and panics.
 fn escaped(key: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(key.len() + 4);
     for byte in key {
@@ -274,7 +277,7 @@ fn last(leaf: &[u8], bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(entries.into_key())
 }
 
-/// Most bytes of a leaf of this kind that has more than one entry.
+/// Returns the maximum size in bytes of a leaf of this kind that has more than one entry.
 fn limit(kind: u8) -> usize {
     match kind {
         keys::MEMORY
@@ -288,7 +291,8 @@ fn limit(kind: u8) -> usize {
     }
 }
 
-/// Whether an entry lies in a leaf. The record about the whole is alone, and those of conversations are long.
+/// Returns whether an entry is stored in a leaf. The meta record is stored alone, and the records and parts of conversations are
+/// long.
 fn packed(key: &[u8]) -> bool {
     let apart = [keys::META[0], keys::CONVERSATION, keys::PART];
     key.first().is_some_and(|kind| !apart.contains(kind))
@@ -307,7 +311,7 @@ impl Engine for Leaves {
         entry(&leaf.key, &leaf.bytes, key).map_err(|error| broken(&leaf.key, error))
     }
 
-    /// All keys asked for are of one kind.
+    /// Scans a range. All keys of the range must be of one kind.
     fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
         if !packed(from) {
             return self.inner.scan(from, until, limit, reverse);

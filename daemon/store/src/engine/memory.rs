@@ -1,4 +1,4 @@
-//! An engine in memory, for a store whose disk takes nothing: built from the journal, gone with the process.
+//! An engine in memory, for a store whose disk accepts no writes. It is built from the journal and lost with the process.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
 
 use super::{Changes, Engine, EngineError, Pair};
 
-/// Up to `limit` pairs of a map with `from ≤ key < until`, the last ones first if `reverse`.
+/// Returns up to `limit` pairs of a map with `from ≤ key < until`, the last ones first if `reverse`.
 pub(crate) fn pairs(
     map: &BTreeMap<Vec<u8>, Vec<u8>>,
     (from, until): (&[u8], &[u8]),
@@ -23,7 +23,7 @@ pub(crate) fn pairs(
     if reverse { range.rev().take(limit).map(pair).collect() } else { range.take(limit).map(pair).collect() }
 }
 
-/// An ordered map. A panic in the middle of a batch cannot happen: a map takes what it is given.
+/// An ordered map. A batch cannot panic in the middle, because a map accepts every change, so a poisoned lock can be ignored.
 #[derive(Default)]
 pub(crate) struct MemoryEngine(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
 

@@ -1,4 +1,5 @@
-//! The engine of an encrypted store: values are sealed on their way in, bound to their keys, and opened on their way out.
+//! The engine of an encrypted store: values are sealed, bound to their keys, when they are written, and opened when they are
+//! read.
 
 use std::{io, sync::Arc};
 
@@ -11,12 +12,12 @@ use crate::{
     value::{self, PLAIN},
 };
 
-/// What a sealed value begins with: version and key id.
+/// The first bytes of a sealed value: version and key id.
 const SEALED: [u8; HEAD] = [value::ENVELOPE, KEY_ID.to_be_bytes()[0], KEY_ID.to_be_bytes()[1]];
-/// Its length.
+/// Length of this prefix.
 const HEAD: usize = PLAIN.len();
 
-/// Seals what another engine keeps.
+/// Seals the values of another engine.
 pub(crate) struct SealedEngine {
     inner: Arc<dyn Engine>,
     seal: Seal,
@@ -27,7 +28,7 @@ impl SealedEngine {
         Self { inner, seal }
     }
 
-    /// Turns a plain envelope into a sealed one. Empty values, which say only that a key is there, stay empty.
+    /// Turns a plain envelope into a sealed one. Empty values, which only mark that a key exists, stay empty.
     fn seal(&self, key: &[u8], plain: &[u8]) -> io::Result<Vec<u8>> {
         if plain.is_empty() {
             return Ok(Vec::new());
@@ -42,7 +43,8 @@ impl SealedEngine {
         Ok(sealed)
     }
 
-    /// Turns a sealed envelope into a plain one. A plain one is none of ours: whoever put it there has no key.
+    /// Turns a sealed envelope into a plain one. A plain envelope is refused: this engine never writes one, so somebody without
+    /// the key did.
     fn open(&self, key: &[u8], mut stored: Vec<u8>) -> Result<Vec<u8>, EngineError> {
         if stored.is_empty() {
             return Ok(stored);

@@ -1,14 +1,14 @@
-//! The engine that readers see, which another can take the place of while they read.
+//! The engine that readers use, which can be replaced by another one while they read.
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use super::{Changes, Engine, EngineError, Pair};
 use crate::keys::Id16;
 
-/// Puts another engine in the place of one that failed; false if it cannot now.
+/// Replaces a failed engine with another one; returns false if that is not possible now.
 type Mend = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// An engine, and what is done when it fails.
+/// An engine, and the callback for its failure.
 pub(crate) struct Switch {
     current: RwLock<Arc<dyn Engine>>,
     mend: OnceLock<Mend>,
@@ -19,13 +19,13 @@ impl Switch {
         Self { current: RwLock::new(engine), mend: OnceLock::new() }
     }
 
-    /// Asks `mend` when the engine fails for want of something; whoever gives it must not wait for who reads.
+    /// Sets the callback for a read that fails because a resource is exhausted. The callback must not wait for readers.
     pub(crate) fn when_it_fails(&self, mend: Mend) {
-        // The first one stays: a store is made once.
+        // A store is built once, so there is only one callback; a second one would be ignored.
         drop(self.mend.set(mend));
     }
 
-    /// From now on everybody reads this one. It holds what the other held.
+    /// Makes all readers use this engine from now on. It holds the same data as the previous one.
     pub(crate) fn put(&self, engine: Arc<dyn Engine>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = engine;
     }

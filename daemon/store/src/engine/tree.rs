@@ -1,4 +1,4 @@
-//! sled 0.34 behind the five calls. It panics on damaged files, so every call is fenced.
+//! sled 0.34 as an engine. It panics on damaged files, so panics are caught in every call.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -7,26 +7,26 @@ use std::{
 
 use super::{Changes, Engine, EngineError, Pair};
 
-/// Larger segments keep pages out of sled's `blobs/`, which it does not fsync.
+/// Size of sled's segments. Large segments keep pages out of sled's `blobs/`, which it does not fsync.
 const SEGMENT_BYTES: usize = 8 << 20;
-/// How many times its stored length a page takes in memory; sled counts the stored length against its bound.
+/// The size of a page in memory as a multiple of its stored length. sled's cache limit counts the stored length.
 const PAGE_IN_MEMORY: u64 = 2;
-/// How often sled hands its buffer to the file system; a kill loses at most this much, which is replayed.
+/// How often sled hands its buffer to the file system. A kill loses at most this much, and it is replayed.
 const FLUSH_MILLISECONDS: u64 = 500;
 
-/// Bytes that are read before a page is asked for once more. sled counts what is asked for in 256 heaps, and looks whether the
-/// pages of a heap are too many only when 64 were asked for: who reads each page once would have up to 16,384 of them in memory,
-/// whatever the bound says. So one who reads on and on asks for each page again as often as it is long.
+/// Bytes that are read before a page is accessed once more. sled counts accesses in 256 heaps, and checks whether a heap holds
+/// too many pages only after 64 accesses. A reader that accesses each page once would therefore have up to 16,384 pages in
+/// memory, regardless of the limit. So a long scan accesses each page again in proportion to its length.
 const READ_PER_TOUCH: usize = 1 << 10;
-/// Entries of a read that is one step of many. What looks for one entry or its neighbours mostly comes again to the same pages, which
-/// are to stay.
+/// The number of entries from which a scan counts as one step of a longer one. A lookup of a single entry or its neighbours
+/// usually returns to the same pages, and these should stay in the cache.
 const LONG_READ: usize = 4;
 
-/// One sled tree, the default one of its database.
+/// The default tree of a sled database.
 pub(crate) struct SledEngine(sled::Db);
 
 impl SledEngine {
-    /// Opens or makes the database in `folder`; pages that it keeps take about `cache_bytes` of memory.
+    /// Opens or creates the database in `folder`; cached pages take about `cache_bytes` of memory.
     pub(crate) fn open(folder: &Path, cache_bytes: u64) -> Result<Self, EngineError> {
         let config = sled::Config::new()
             .path(folder)
@@ -38,7 +38,7 @@ impl SledEngine {
         fenced(|| config.open().map(Self))
     }
 
-    /// Asks for the pages of these entries again.
+    /// Accesses the pages of these entries again.
     fn touch(&self, entries: &[Pair]) -> sled::Result<()> {
         let mut read = 0;
         for (key, value) in entries {
@@ -98,7 +98,7 @@ impl Engine for SledEngine {
     }
 }
 
-/// Turns errors and panics of sled into one thing. After a panic its state is unknown, and the store stops using it.
+/// Converts both errors and panics of sled into an error. After a panic its state is unknown, and the store stops using it.
 fn fenced<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, EngineError> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(done) => done.map_err(|error| EngineError(error.to_string())),

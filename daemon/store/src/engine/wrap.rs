@@ -1,4 +1,4 @@
-//! How a leaf lies in the engine below: in the envelope of a plain value, the long ones packed.
+//! The stored form of a leaf: the envelope of a plain value around the entries, which are compressed in long leaves.
 
 use std::{
     io,
@@ -13,16 +13,19 @@ use crate::{
     value::PLAIN,
 };
 
-/// zstd level: the fast ones leave out the coding of single bytes, whose tables take longer to read than a short leaf.
+/// zstd level. The fast (negative) levels skip the entropy coding of single bytes, whose tables take longer to read than a short
+/// leaf.
 const LEVEL: i32 = -1;
-/// Leaves up to this many bytes are not worth packing: keys and times do not become much shorter.
+/// Leaves shorter than this many bytes are not worth compressing: keys and times hardly become shorter.
 const PACK_FROM: usize = 640;
-/// Longest leaf that is packed; a reader takes room for no longer one on a leaf's word.
+/// Maximum size in bytes of a leaf that is compressed. A reader trusts a stored length only up to this limit when it allocates
+/// memory.
 const LONGEST: usize = 256 << 10;
-/// Decompressors that are kept for the next readers; each has some 100 KiB.
+/// Number of decompressors that are kept for later readers; each takes about 100 KiB.
 const KEPT: usize = 2;
 
-/// Records of a kind are much alike, so packed together they take less than half the room, in sled's cache too.
+/// Wraps and unwraps leaves. Records of one kind are similar, so compressed together they take less than half the space, in
+/// sled's cache too.
 pub(super) struct Wrap {
     packer: Mutex<Packer>,
     unpackers: Mutex<Vec<Decompressor<'static>>>,

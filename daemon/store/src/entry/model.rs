@@ -1,4 +1,4 @@
-//! Between PAM's types and entries.
+//! Converts between PAM's types and entries.
 
 use satchel_pam::{
     conversation::ConversationHeader, embedding::Embedding, memory::Memory, relation::Relation,
@@ -20,7 +20,7 @@ pub(crate) fn memory(bytes: &[u8], withdrawn: bool) -> Result<MemoryEntry, Malfo
     Ok(MemoryEntry { facets: facets(&memory), withdrawn, id: memory.id, json: bytes.to_vec() })
 }
 
-/// What lists need to know of a memory.
+/// Returns the fields of a memory that lists need.
 pub(crate) fn facets(memory: &Memory) -> Facets {
     let created = memory.temporal.created_at.micros();
     Facets {
@@ -36,7 +36,7 @@ pub(crate) fn facets(memory: &Memory) -> Facets {
     }
 }
 
-/// Makes the list's line of a conversation.
+/// Makes the list row of a conversation.
 pub(crate) fn summary(header: &ConversationHeader, messages: u32) -> Summary {
     let created = header.temporal.created_at.micros();
     Summary {
@@ -52,14 +52,14 @@ pub(crate) fn summary(header: &ConversationHeader, messages: u32) -> Summary {
     }
 }
 
-/// Reads the list's line off a header in the journal.
+/// Reads the list row from a header in the journal.
 pub(crate) fn conversation_header(bytes: &[u8], messages: u32) -> Result<Summary, Malformed> {
     let header: ConversationHeader =
         serde_json::from_slice(bytes).map_err(|_| Malformed("has a conversation that does not read"))?;
     Ok(summary(&header, messages))
 }
 
-/// Digest of what a conversation says: when and from which file it was imported does not count.
+/// Returns the digest of a conversation's content. When it was imported, and from which file, does not count.
 pub(crate) fn conversation_digest(
     header: &mut ConversationHeader,
     current: Option<&str>,
@@ -99,14 +99,14 @@ impl TryFrom<&Embedding> for EmbeddingEntry {
     }
 }
 
-/// What names an embedding; one that is withdrawn says no more.
+/// The fields that identify an embedding. The entry of a withdrawn embedding contains nothing else.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct EmbeddingName {
     memory_id: String,
     model: String,
 }
 
-/// Makes the entry of an embedding that is not shown from now on.
+/// Makes the entry of an embedding that is hidden from now on.
 pub(crate) fn embedding_withdrawn(memory: String, model: String) -> Result<EmbeddingEntry, StoreError> {
     let name = EmbeddingName { memory_id: memory, model };
     let json = json(&name, || format!("embedding of {:?}", name.memory_id))?;

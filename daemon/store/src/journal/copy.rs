@@ -1,4 +1,4 @@
-//! A journal that is written beside another: the same frames in the same segments, under headers and sums of its own.
+//! A journal that is written beside another one: the same frames in the same segments, with its own headers and checksums.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -15,18 +15,18 @@ use crate::{
     report::Damage,
 };
 
-/// Frames are handed to the file in pieces of about this many bytes.
+/// Frames are written to the file in pieces of about this many bytes.
 const WRITE_AT: usize = 1 << 20;
 
 /// The new journal, as far as it is written.
 pub(crate) struct Copy<'a> {
     disk: Arc<dyn Disk>,
     home: Home,
-    /// The journal that it is made from.
+    /// The journal that is copied.
     old: &'a Segments,
     file: Option<Arc<dyn DiskFile>>,
     segment: u32,
-    /// Where `buffer` begins in the file.
+    /// Offset in the file at which `buffer` begins.
     start: u64,
     buffer: Vec<u8>,
     chain: [u8; 16],
@@ -37,7 +37,7 @@ impl<'a> Copy<'a> {
         Self { disk, home, old, file: None, segment: 0, start: 0, buffer: Vec::new(), chain: [0; 16] }
     }
 
-    /// Returns where the next frame of a segment will begin.
+    /// Returns the offset of the next frame of a segment.
     pub(crate) fn offset(&mut self, segment: u32) -> Result<u64, StoreError> {
         while self.segment < segment {
             self.next()?;
@@ -45,7 +45,7 @@ impl<'a> Copy<'a> {
         Ok(self.start + self.buffer.len() as u64)
     }
 
-    /// Appends a frame to a segment, its payload as it will lie on disk.
+    /// Appends a frame to a segment. The payload is written as given.
     pub(crate) fn put(&mut self, segment: u32, label: Label, payload: &[u8]) -> Result<(), StoreError> {
         let offset = self.offset(segment)?;
         let at = self.buffer.len();
@@ -83,7 +83,7 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    /// Ends the segment that is open; returns its length.
+    /// Closes the open segment and returns its length.
     fn close(&mut self) -> Result<u64, StoreError> {
         self.write()?;
         let Some(file) = self.file.take() else { return Ok(0) };
@@ -91,7 +91,7 @@ impl<'a> Copy<'a> {
         Ok(self.start)
     }
 
-    /// Makes all of it durable, and as many segments as the old journal has; returns its folder.
+    /// Makes the whole journal durable, with as many segments as the old one has, and returns its folder.
     pub(crate) fn finish(mut self) -> Result<PathBuf, StoreError> {
         self.offset(self.old.last().max(1))?;
         self.close()?;

@@ -1,4 +1,4 @@
-//! One frame: header, checksum, hash, payload.
+//! A frame: header, checksum, hash, payload.
 
 use crate::{codec::Malformed, sha256::Sha256};
 
@@ -6,12 +6,13 @@ use crate::{codec::Malformed, sha256::Sha256};
 pub(crate) const HEADER: usize = 36;
 /// The payload is zstd.
 pub(crate) const ZSTD: u8 = 1;
-/// Everything before this frame was fsynced before it was written.
+/// Everything before this frame was fsynced before the frame was written.
 pub(crate) const SYNCED: u8 = 2;
-/// Longest unpacked payload, in bytes: a frame is unpacked whole. Bodies and batches are kept below it on write.
+/// Maximum length of an unpacked payload, in bytes, because a frame is unpacked as a whole. Writes keep bodies and batches below
+/// it.
 pub(crate) const MAX_PAYLOAD: usize = 256 << 20;
 
-/// What a frame holds.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Body,
@@ -48,7 +49,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads a header; `None` if no frame can begin so.
+    /// Reads a header. Returns `None` if the bytes cannot be the beginning of a frame.
     pub(crate) fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
         let word = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
         let kind = Kind::from_code(bytes[8])?;
@@ -67,13 +68,13 @@ impl Header {
         })
     }
 
-    /// Bytes of the frame with its header.
+    /// Returns the length of the frame in bytes, including its header.
     pub(crate) fn frame_length(&self) -> u64 {
         u64::from(self.length) + HEADER as u64
     }
 }
 
-/// What a frame is bound to, besides its bytes.
+/// The position and the store id that a frame is bound to, besides its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding {
     pub(crate) store_id: [u8; 16],
@@ -81,7 +82,7 @@ pub(crate) struct Binding {
     pub(crate) offset: u64,
 }
 
-/// What a header says of its frame, besides length and sums.
+/// The fields of a header other than length, checksum and hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label {
     pub(crate) kind: Kind,
@@ -90,7 +91,8 @@ pub(crate) struct Label {
     pub(crate) revision: u64,
 }
 
-/// What a sealed payload is bound to. Not the store's id: a backup that is restored keeps its payloads under a new one.
+/// Returns the associated data of a sealed payload. The store's id is not part of it, because a restored backup keeps its
+/// payloads under a new id.
 pub(crate) fn place(kind: Kind, segment: u32, offset: u64, revision: u64) -> [u8; 21] {
     let mut place = [0; 21];
     place[0] = kind.code();
@@ -100,7 +102,7 @@ pub(crate) fn place(kind: Kind, segment: u32, offset: u64, revision: u64) -> [u8
     place
 }
 
-/// Writes the header of the frame that begins at `start` of `buffer` and whose payload follows it there; returns the frame's hash.
+/// Writes the header of a frame. `buffer` is the frame: space for the header, then the payload. Returns the frame's hash.
 pub(crate) fn finish(
     buffer: &mut [u8],
     binding: Binding,
@@ -120,7 +122,7 @@ pub(crate) fn finish(
     Ok(hash(&[buffer]))
 }
 
-/// CRC-32C over the binding, the header without length and CRC, and the payload.
+/// Returns the CRC-32C over the binding, the header without length and CRC, and the payload.
 pub(crate) fn checksum(binding: Binding, rest: &[u8]) -> u32 {
     let mut seed = [0_u8; 28];
     seed[..16].copy_from_slice(&binding.store_id);
@@ -129,7 +131,7 @@ pub(crate) fn checksum(binding: Binding, rest: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&seed), rest)
 }
 
-/// The link of the chain: 16 bytes of SHA-256 over header and payload.
+/// Returns the link of the hash chain: 16 bytes of SHA-256 over header and payload.
 pub(crate) fn hash(pieces: &[&[u8]]) -> [u8; 16] {
     let mut hasher = Sha256::new();
     for piece in pieces {

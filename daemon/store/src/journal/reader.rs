@@ -15,7 +15,7 @@ use crate::{
     report::Damage,
 };
 
-/// Segments kept open for readers; enough for a page whose rows are spread, far below the limit on open files.
+/// Segments that are kept open for readers: enough for a page whose rows are spread, and far below the limit on open files.
 const OPEN_FILES: usize = 32;
 
 /// Opens segments on demand and reads frames from them.
@@ -24,11 +24,11 @@ pub(crate) struct Reader {
     home: Home,
     /// Guards the open files.
     files: Mutex<BTreeMap<u32, Arc<dyn DiskFile>>>,
-    /// The first frame that did not read as it was written.
+    /// The first frame that was found damaged.
     met: Mutex<Option<Damage>>,
 }
 
-/// A frame that checked.
+/// A frame with a valid checksum.
 pub(crate) struct Frame {
     pub(crate) header: Header,
     pub(crate) payload: Vec<u8>,
@@ -47,12 +47,12 @@ impl Reader {
         &self.disk
     }
 
-    /// The first damage that a read met.
+    /// Returns the first damage that a read found.
     pub(crate) fn met(&self) -> Option<Damage> {
         self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads and unpacks the frame of one of `kinds` at a place that a record names.
+    /// Reads and unpacks the frame at a place that a record refers to. The frame must be of one of `kinds`.
     pub(crate) fn frame(
         &self,
         segment: u32,
@@ -111,15 +111,16 @@ impl Reader {
     }
 }
 
-/// A frame whose checksum fits; the payload is not unpacked.
+/// A frame with a valid checksum, whose payload is not unpacked.
 pub(crate) struct Loaded {
     pub(crate) header: Header,
     pub(crate) payload: Vec<u8>,
-    /// The link of the chain for the frame after it.
+    /// The link of the hash chain for the next frame.
     pub(crate) hash: [u8; 16],
 }
 
-/// Reads the frame at `binding.offset`, which must end by `end`; `None` if there is none. The length is bounded before anything is allocated.
+/// Reads the frame at `binding.offset`, which must end by `end`. Returns `None` if there is no valid frame. The length is checked
+/// before anything is allocated.
 pub(crate) fn load(file: &dyn DiskFile, binding: Binding, end: u64) -> std::io::Result<Option<Loaded>> {
     let mut head = [0_u8; HEADER];
     if binding.offset.saturating_add(HEADER as u64) > end || file.read_at(binding.offset, &mut head)? < HEADER

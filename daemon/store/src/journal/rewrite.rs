@@ -1,5 +1,5 @@
-//! A journal written anew beside the old one: sealed with another key, or with some of its content changed. The same commits stand
-//! in the same segments, under the same store id and revisions; only places inside a segment move, and references follow them.
+//! Writes a journal again beside the old one, sealed with another key or with some of its content changed. The same commits are
+//! in the same segments, with the same store id and revisions. Only places inside a segment move, and references are updated.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -26,23 +26,23 @@ use crate::{
     report::{CheckProgress, Damage},
 };
 
-/// What may be changed of a frame on its way.
+/// The content of a frame that may be changed during the rewrite.
 pub(crate) enum Content<'a> {
-    /// The bodies in one frame, which lies there in the old journal. Their number of bytes must stay.
+    /// The bodies in one frame, with its place in the old journal. Their number of bytes must not change.
     Bodies { segment: u32, offset: u64, bytes: &'a mut [u8] },
-    /// The changes of a commit. Their number and order must stay: records name them by it.
+    /// The changes of a commit. Their number and order must not change, because records refer to them by number.
     Changes { origin: &'a mut Origin, entries: &'a mut Vec<Entry> },
 }
 
-/// Is shown all content in order.
+/// A callback that receives all content in order.
 pub(crate) type Edit<'a> = &'a mut dyn FnMut(Content<'_>) -> Result<(), StoreError>;
 
-/// Writes the journal `old` into the new folder `folder`, sealed with `seal` or plain; durable when it returns. `edit` is none where
-/// all content stays; then bodies are not even unpacked.
+/// Writes the journal `old` into the new folder `folder`, sealed with `seal` or plain. Durable when this returns. Without `edit`
+/// all content stays as it is, and bodies are not even unpacked.
 ///
 /// # Errors
-/// [`StoreError::DamagedJournal`] if a byte of the old one is not as it was written, or it does not end with a whole commit; what
-/// the file system refuses. The old journal stands in any case.
+/// [`StoreError::DamagedJournal`] if a byte of the old journal is damaged, or if it does not end with a whole commit; any error
+/// of the file system. The old journal stays in any case.
 pub(crate) fn rewrite(
     disk: &Arc<dyn Disk>,
     old: &Segments,
@@ -78,7 +78,7 @@ struct Rewriter<'a, 'e> {
     home: Home,
     edit: Option<Edit<'e>>,
     packer: Packer,
-    /// Where each body frame lies now, by its old place: some 40 bytes for 20 KiB of journal.
+    /// The new offset of each body frame, by its old place; takes about 40 bytes per 20 KiB of journal.
     moved: BTreeMap<(u32, u64), u64>,
 }
 
@@ -119,14 +119,14 @@ impl Rewriter<'_, '_> {
         }
     }
 
-    /// Notes where a body frame comes to lie.
+    /// Records the new place of a body frame.
     fn moves(&mut self, visit: &Visit<'_>) -> Result<(), StoreError> {
         let now = self.copy.offset(visit.start.segment)?;
         self.moved.insert((visit.start.segment, visit.start.offset), now);
         Ok(())
     }
 
-    /// Points the heads of a conversation to where their bodies lie now.
+    /// Updates the heads of a conversation to the new places of their bodies.
     fn follow(&self, entry: &mut Entry) -> Result<(), Malformed> {
         let Entry::Conversation(conversation) = entry else { return Ok(()) };
         let (mut heads, mut places) = (Vec::new(), Vec::new());
@@ -151,7 +151,7 @@ impl Rewriter<'_, '_> {
         self.put(visit, packed, if smaller { frame::ZSTD } else { 0 })
     }
 
-    /// Seals a payload for its new place, if it is to be, and appends it.
+    /// Seals a payload for its new place if the journal is sealed, and appends it.
     fn put(&mut self, visit: &Visit<'_>, payload: Vec<u8>, zstd: u8) -> Result<(), StoreError> {
         let (segment, header) = (visit.start.segment, visit.header);
         let flags = header.flags & !frame::ZSTD | zstd;

@@ -19,19 +19,19 @@ use crate::{
     report::Damage,
 };
 
-/// Bytes looked through at once for the next valid frame.
+/// Bytes that are searched at once for the next valid frame.
 const WINDOW: usize = 256 << 10;
-/// No store reaches this revision; a header above it is not one of ours.
+/// No store reaches this revision, so a header with this or a greater one is not valid.
 const MAX_REVISION: u64 = 1 << 48;
 
-/// A frame that belongs where it stands.
+/// A frame that belongs at its position.
 pub(crate) struct Visit<'a> {
-    /// Where it begins.
+    /// The position at which it begins.
     pub(crate) start: Position,
-    /// Where the next one begins.
+    /// The position at which the next frame begins.
     pub(crate) end: Position,
     pub(crate) header: Header,
-    /// As it lies on disk.
+    /// The payload as it is on disk.
     pub(crate) payload: &'a [u8],
     /// Whether bytes before it are damaged.
     pub(crate) after_damage: bool,
@@ -44,12 +44,12 @@ impl Visit<'_> {
         self.home.unpack(&self.header, self.start.segment, self.start.offset, self.payload.to_vec())
     }
 
-    /// Opens the payload; it may still be packed.
+    /// Opens the payload. The result may still be compressed.
     pub(crate) fn open(&self) -> Result<Vec<u8>, Malformed> {
         self.home.open(&self.header, self.start.segment, self.start.offset, self.payload.to_vec())
     }
 
-    /// Says that something is wrong with it.
+    /// Returns a report that this frame is damaged.
     pub(crate) fn damage(&self, problem: &str) -> Damage {
         let revision = self.header.revision;
         let path = self.home.segment_path(self.start.segment);
@@ -58,7 +58,8 @@ impl Visit<'_> {
     }
 }
 
-/// What is known to have been acknowledged: all of it from the trusted engine, the revision alone from the note of a clean stop.
+/// The commits that are known to have been acknowledged. A trusted engine provides all fields, the `db.state` of a clean stop
+/// only the revision.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) segment: u32,
@@ -66,22 +67,22 @@ pub(crate) struct Acknowledged {
     pub(crate) revision: u64,
 }
 
-/// What a scan found.
+/// The result of a scan.
 pub(crate) struct Outcome {
-    /// After the last whole commit.
+    /// The position after the last whole commit.
     pub(crate) end: Position,
-    /// Of the last whole commit.
+    /// The revision of the last whole commit.
     pub(crate) revision: u64,
     pub(crate) damage: Vec<Damage>,
-    /// Bytes after `end` that nobody was told of.
+    /// Bytes after `end` that were never acknowledged.
     pub(crate) tail: u64,
-    /// The last segment was never finished and must be removed.
+    /// The last segment, if it was never finished and must be removed.
     pub(crate) unfinished: Option<u32>,
     pub(crate) frames: u64,
 }
 
 impl Segments {
-    /// Reads all frames from `from`, where `revision` is the last one before it, and shows each to `visit`.
+    /// Reads all frames from `from` on, where `revision` is the last one before it, and passes each to `visit`.
     pub(crate) fn scan(
         &self,
         from: Position,
@@ -112,8 +113,8 @@ impl Segments {
         Ok(scan.outcome)
     }
 
-    /// What is damaged before a place. Segments are only looked at for being there, ours, and whole in length; if one is not, all
-    /// before the place is read, so that what is lost is named exactly.
+    /// Returns the damage before a position. The scan only checks that the segments exist, belong to this store and have their
+    /// full length. If one does not, everything before the position is read, so that the report names exactly what is lost.
     fn damage_before(&self, place: Position, revision: u64) -> Result<Vec<Damage>, StoreError> {
         let from = Self::beginning();
         if (place.segment, place.offset) <= (from.segment, from.offset) || self.whole_before(place) {
@@ -128,15 +129,15 @@ impl Segments {
 
 struct Scan<'a> {
     segments: &'a Segments,
-    /// The file that is read, by its number.
+    /// The open file, with the number of its segment.
     open: Option<(u32, Arc<dyn DiskFile>)>,
     acknowledged: Acknowledged,
     at: Position,
-    /// Whether `at.chain` is the hash of the frame before; not so after damage.
+    /// Whether `at.chain` is the hash of the previous frame. It is not after damage.
     trusted: bool,
-    /// All revisions up to here have been seen or reported.
+    /// All revisions up to this one were seen or reported.
     reached: u64,
-    /// Damage whose revisions are not known before the next frame: its number in the outcome, and its bytes.
+    /// Damage whose revisions are not known before the next frame: its index in the outcome, and its bytes.
     pending: Option<(usize, u32, u64, u64)>,
     outcome: Outcome,
     visit: &'a mut dyn FnMut(&Visit<'_>) -> Result<(), StoreError>,
@@ -164,7 +165,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Checks a segment's header; false if the segment is an unfinished file at the end.
+    /// Checks a segment's header. Returns false if the segment is an unfinished file at the end.
     fn enter(&mut self, segment: Segment, last: bool) -> Result<bool, StoreError> {
         let number = self.at.segment;
         let Some(header) = segment.header else {
@@ -185,13 +186,13 @@ impl Scan<'_> {
         }
         self.reach(header.revision);
         if self.outcome.damage.is_empty() {
-            // The one before is complete, or this one would not have been begun.
+            // The previous segment is complete, otherwise this one would not have been begun.
             self.outcome.end = self.at;
         }
         Ok(true)
     }
 
-    /// Reads the frames of one segment; false if its end is an unfinished tail.
+    /// Reads the frames of one segment. Returns false if its end is an unfinished tail.
     fn frames(&mut self, segment: Segment, last: bool) -> Result<bool, StoreError> {
         let number = self.at.segment;
         while self.at.offset < segment.length {
@@ -217,13 +218,14 @@ impl Scan<'_> {
         Ok(true)
     }
 
-    /// Whether a frame follows the one before it. A plain frame in an encrypted journal is somebody else's.
+    /// Returns whether a frame follows the one before it. In an encrypted journal, a plain frame was written by somebody else.
     fn belongs(&self, header: Header) -> bool {
         let foreign = header.key <= KEY_ID && header.key != self.segments.home.key();
         !foreign && (!self.trusted || header.previous == self.at.chain)
     }
 
-    /// Whether bytes at `bad` were fsynced once: a later frame says so, or the engine holds commits from beyond.
+    /// Returns whether the bytes at `bad` were fsynced once: a later frame is flagged accordingly, or the engine holds commits
+    /// from beyond.
     fn was_acknowledged(
         &mut self,
         segment: Segment,
@@ -281,7 +283,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// All revisions up to `revision` came before this place: those not seen are lost in the last damage.
+    /// Records that all revisions up to `revision` come before this position. Those that were not seen are lost in the last
+    /// damage.
     fn reach(&mut self, revision: u64) {
         if revision <= self.reached {
             return;
@@ -297,7 +300,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A batch right after damage lost bodies if it refers into the damaged bytes.
+    /// Reports the revision of a batch that directly follows damage if it refers to bodies in the damaged bytes.
     fn touch(&mut self, start: Position, loaded: &Loaded) {
         let Some((index, segment, from, length)) = self.pending.take() else { return };
         let inside =
@@ -325,7 +328,7 @@ impl Scan<'_> {
         self.trusted = false;
     }
 
-    /// A segment ends before the length that the next one knows; the frame that the cut goes through is reported with it.
+    /// Reports a segment that ends before the length that the next one records. The frame at the cut is reported with it.
     fn note_cut(&mut self, segment: u32, length: u64, known: u64) {
         let path = self.segments.home.segment_path(segment);
         let index = self.outcome.damage.len().saturating_sub(1);
@@ -359,7 +362,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// At the end: what the engine knows of and the journal does not have is lost.
+    /// Ends the scan. Commits that the engine knows of and the journal does not have are lost.
     fn finish(&mut self) {
         let end = (self.outcome.end.segment, self.outcome.end.offset);
         let short = end < (self.acknowledged.segment, self.acknowledged.offset)
@@ -390,7 +393,8 @@ impl Scan<'_> {
         Ok(file)
     }
 
-    /// Finds the first valid frame at or after `from`. Its CRC binds it to its place, so nothing in a payload passes for one.
+    /// Finds the first valid frame at or after `from`. The CRC binds a frame to its place, so no bytes in a payload can be
+    /// mistaken for one.
     fn find(&mut self, segment: Segment, from: u64) -> Result<Option<u64>, StoreError> {
         let mut window = vec![0_u8; WINDOW];
         let mut base = from;
@@ -415,13 +419,13 @@ impl Scan<'_> {
 }
 
 impl Outcome {
-    /// Where the whole commits of a segment end.
+    /// Returns the offset at which the whole commits of a segment end.
     fn end_offset(&self, number: u32) -> u64 {
         if self.end.segment == number { self.end.offset } else { segment::HEADER }
     }
 }
 
-/// A cheap look before the checksum is computed.
+/// Returns whether a frame may begin here: a cheap test before the checksum is computed.
 fn plausible(bytes: &[u8], room: u64) -> bool {
     let Some(Ok(head)) = bytes.get(..frame::HEADER).map(<&[u8; frame::HEADER]>::try_from) else {
         return false;

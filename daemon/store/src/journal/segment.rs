@@ -4,17 +4,18 @@ use std::path::Path;
 
 use crate::{codec::Put, error::StoreError};
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub(crate) const HEADER_BYTES: usize = 72;
-/// Where the first frame begins.
+/// Offset of the first frame.
 pub(crate) const HEADER: u64 = HEADER_BYTES as u64;
 /// The version of segments and frames that this program writes.
 pub(crate) const FORMAT: u16 = 1;
-/// A segment of this many bytes takes no further group: small enough to copy and check, large enough to be few.
+/// A segment of this many bytes accepts no further group. The size is small enough to copy and check, and large enough to keep
+/// the number of segments low.
 pub(crate) const ROLL_AT: u64 = 64 << 20;
 const MAGIC: &[u8; 8] = b"SATCHELJ";
 
-/// What stands at the start of a segment.
+/// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) number: u32,
@@ -41,7 +42,7 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Reads a header; `Ok(None)` if the bytes are not one.
+    /// Reads a header. Returns `Ok(None)` if the bytes are not one.
     pub(crate) fn parse(bytes: &[u8], file: &Path) -> Result<Option<Self>, StoreError> {
         let Ok(bytes) = <&[u8; HEADER_BYTES]>::try_from(bytes) else { return Ok(None) };
         if &bytes[..8] != MAGIC {
@@ -73,7 +74,7 @@ pub(crate) fn name(number: u32) -> String {
     format!("{number:08}.seg")
 }
 
-/// Returns the number of a segment's file name, `None` for other files.
+/// Returns the number in a segment's file name, or `None` for other files.
 pub(crate) fn number(name: &str) -> Option<u32> {
     let digits = name.strip_suffix(".seg")?;
     if digits.len() < 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! The files of a journal: which there are, and whether they fit each other.
+//! The files of a journal: which ones exist, and whether they fit together.
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
@@ -20,7 +20,8 @@ use crate::{
 /// Frames at the beginning of each segment that are tried with a key before it counts as the wrong one.
 const FRAMES_TRIED: usize = 4;
 
-/// The segments of a folder and their headers. No file stays open: there may be more of them than a process may hold.
+/// The segments of a folder and their headers. No file stays open, because there may be more segments than a process may have
+/// files open.
 #[derive(Clone)]
 pub(crate) struct Segments {
     pub(crate) home: Home,
@@ -36,7 +37,7 @@ pub(super) struct Segment {
 }
 
 impl Segments {
-    /// Lists them; `None` if there is no journal yet, or only the unfinished first file of one.
+    /// Lists the segments. Returns `None` if there is no journal yet, or only the unfinished first file of one.
     pub(crate) fn list(
         disk: &Arc<dyn Disk>,
         folder: PathBuf,
@@ -67,8 +68,8 @@ impl Segments {
         Ok(Some(Self { home: Home { folder, store_id, seal }, disk: Arc::clone(disk), files }))
     }
 
-    /// Whether the journal is sealed with the key that is given, or is plain and none is: looked at before anything is changed. One
-    /// frame that opens is enough; the others may be damaged.
+    /// Checks that the journal is sealed with the given key or, without a key, that it is plain. This happens before anything is
+    /// changed. One frame that opens is enough, because the others may be damaged.
     pub(crate) fn check_key(&self) -> Result<(), StoreError> {
         let (mut refused, mut read) = (Ok(()), false);
         for segment in self.files.values() {
@@ -86,10 +87,11 @@ impl Segments {
         if read { refused } else { self.check_key_of_any() }
     }
 
-    /// As [`Segments::check_key`], where the beginning of no segment reads: by whatever frame does, sealed or plain.
+    /// Does the same as [`Segments::check_key`] if no segment has a readable beginning, using any frame that can be read, sealed
+    /// or plain.
     fn check_key_of_any(&self) -> Result<(), StoreError> {
         let mut other = self.clone();
-        // A scan takes only frames of its own kind for frames; that the key opens them is not asked of it.
+        // A scan accepts only frames of the journal's own kind, sealed or plain; it does not check that the key opens them.
         other.home.seal = match &self.home.seal {
             Some(_) => None,
             None => Some(Seal::new(&DataKey::from_bytes(&[0; 32]))),
@@ -100,10 +102,10 @@ impl Segments {
         }
     }
 
-    /// What the frames that `segments` shows say of the key of these; none: there are none.
+    /// Returns what the frames of `segments` show about the key of `self`, or `None` if there are no frames.
     fn check_frames(&self, segments: &Self) -> Result<Option<Result<(), StoreError>>, StoreError> {
         let mut told = None;
-        // What was acknowledged is no matter here: all of it is looked through.
+        // This marks everything as acknowledged, so that all of it is searched.
         let all = Acknowledged { segment: u32::MAX, ..Acknowledged::default() };
         segments.scan(Self::beginning(), 0, all, &mut |visit| {
             if !matches!(told, Some(Ok(()))) {
@@ -144,13 +146,13 @@ impl Segments {
         }
     }
 
-    /// Bytes from a position to the end.
+    /// Returns the number of bytes from a position to the end.
     pub(crate) fn bytes_from(&self, from: Position) -> u64 {
         let later = self.files.range(from.segment..).map(|(_, segment)| segment.length).sum::<u64>();
         later.saturating_sub(from.offset)
     }
 
-    /// The revision that a segment's header says.
+    /// Returns the revision in a segment's header.
     pub(crate) fn revision_before(&self, number: u32) -> u64 {
         self.files.get(&number).and_then(|segment| segment.header).map_or(0, |header| header.revision)
     }
@@ -159,17 +161,17 @@ impl Segments {
         self.files.contains_key(&number)
     }
 
-    /// The number of the last segment.
+    /// Returns the number of the last segment.
     pub(crate) fn last(&self) -> u32 {
         self.files.keys().next_back().copied().unwrap_or_default()
     }
 
-    /// Where the first frame of the journal begins.
+    /// Returns the position of the first frame of the journal.
     pub(crate) fn beginning() -> Position {
         Position { segment: 1, offset: segment::HEADER, chain: [0; 16] }
     }
 
-    /// Leaves out what is after `end`: a commit may be under way there.
+    /// Excludes everything after `end`, where a commit may be in progress.
     pub(crate) fn clip(&mut self, end: Position) {
         self.files.split_off(&end.segment.saturating_add(1));
         if let Some(last) = self.files.get_mut(&end.segment) {
@@ -177,8 +179,8 @@ impl Segments {
         }
     }
 
-    /// Where to begin so that all after `position` is read: there, or, if the journal does not reach so far any more,
-    /// at the beginning of its last readable segment. With it, the last revision before.
+    /// Returns where to begin so that everything after `position` is read, and the last revision before that. This is `position`
+    /// itself or, if the journal no longer reaches so far, the beginning of its last readable segment.
     pub(crate) fn start(&self, position: Position, revision: u64) -> (Position, u64) {
         if self.files.get(&position.segment).is_some_and(|segment| segment.length >= position.offset) {
             return (position, revision);

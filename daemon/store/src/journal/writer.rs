@@ -1,4 +1,4 @@
-//! Appends frames in groups: all frames of a group reach the disk before any of its commits is acknowledged.
+//! Appends frames in groups. All frames of a group are on disk before any of its commits is acknowledged.
 
 use std::{io, sync::Arc};
 
@@ -16,18 +16,18 @@ use crate::{
     record::BodyPlace,
 };
 
-/// Bodies are gathered up to this many bytes: one frame then unpacks in about 50 µs, and packs well.
+/// Bodies are collected up to this many bytes. One such frame unpacks in about 50 µs and compresses well.
 const CHUNK: usize = 64 << 10;
-/// Frames are handed to the file in pieces of about this many bytes.
+/// Frames are written to the file in pieces of about this many bytes.
 const WRITE_AT: usize = 1 << 20;
 
-/// The end of the journal.
+/// The writer at the end of the journal.
 pub(crate) struct Writer {
     disk: Arc<dyn Disk>,
     home: Home,
     file: Arc<dyn DiskFile>,
     segment: u32,
-    /// Where `buffer` begins in the file.
+    /// Offset in the file at which `buffer` begins.
     start: u64,
     buffer: Vec<u8>,
     chain: [u8; 16],
@@ -35,7 +35,7 @@ pub(crate) struct Writer {
     synced: u64,
     roll_at: u64,
     chunk: Vec<u8>,
-    /// Bodies in `chunk`; it may hold one that is empty.
+    /// Number of bodies in `chunk`. Needed because the only body may be empty.
     gathered: usize,
     packer: Packer,
     stopped: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Goes on at the end of a segment that has just been fsynced.
+    /// Continues at the end of a segment that has just been fsynced.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         home: Home,
@@ -70,7 +70,7 @@ impl Writer {
         })
     }
 
-    /// Why nothing can be written any more.
+    /// Returns the reason why nothing can be written any more, if there is one.
     pub(crate) fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
@@ -80,7 +80,7 @@ impl Writer {
         self.stopped.get_or_insert(reason);
     }
 
-    /// Where the next frame begins.
+    /// Returns the position of the next frame.
     pub(crate) fn position(&self) -> Position {
         Position { segment: self.segment, offset: self.end(), chain: self.chain }
     }
@@ -97,7 +97,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gathers a body and says where it will lie.
+    /// Collects a body and returns the place that it will have.
     pub(crate) fn body(&mut self, body: &[u8], revision: u64) -> Result<BodyPlace, StoreError> {
         if self.chunk.len() + body.len() > CHUNK {
             self.flush_bodies(revision)?;
@@ -110,7 +110,7 @@ impl Writer {
         Ok(place)
     }
 
-    /// Writes a batch, note or seal frame after the bodies gathered so far; returns where it begins.
+    /// Writes a batch, note or seal frame after the bodies collected so far. Returns the offset of the frame.
     pub(crate) fn frame(&mut self, kind: Kind, payload: &[u8], revision: u64) -> Result<u64, StoreError> {
         self.flush_bodies(revision)?;
         let offset = self.end();
@@ -118,9 +118,9 @@ impl Writer {
         Ok(offset)
     }
 
-    /// Makes the group durable. This is the commit point. A failed fsync stops the journal: what the disk holds is not known any
-    /// more, and the system may take the bytes for written, so that a next fsync succeeds without them. So they are cut off: the
-    /// next start must not build on them.
+    /// Makes the group durable. This is the commit point. A failed fsync stops the journal: the content of the disk is unknown,
+    /// and the system may treat the bytes as written, so that the next fsync succeeds without them. So the bytes are truncated,
+    /// because the next start must not build on them.
     pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
         self.hand_over()?;
         if self.synced == self.end() {
@@ -140,12 +140,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether all before a place is known to be on the disk.
+    /// Returns whether everything before a position is known to be on disk.
     pub(crate) fn durable(&self, place: Position) -> bool {
         (place.segment, place.offset) <= (self.segment, self.synced)
     }
 
-    /// Hands all bytes to the file without waiting for the disk.
+    /// Writes all bytes to the file without waiting for the disk.
     pub(crate) fn hand_over(&mut self) -> Result<(), StoreError> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -157,7 +157,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes back the group that failed, so that the next one can be tried.
+    /// Undoes the group that failed, so that the next one can be tried.
     pub(crate) fn undo(&mut self) {
         self.chunk.clear();
         self.gathered = 0;
@@ -173,7 +173,8 @@ impl Writer {
         }
     }
 
-    /// Begins the next segment. The old one is fsynced first: a reader takes only the last segment's end for unfinished.
+    /// Begins the next segment. The old one is fsynced first, because a reader accepts an unfinished end only in the last
+    /// segment.
     fn roll(&mut self, revision: u64) -> Result<(), StoreError> {
         self.sync()?;
         satchel_failpoints::reached("segment full");
@@ -254,7 +255,7 @@ impl Writer {
     }
 }
 
-/// Makes a segment with its header, durable under its name.
+/// Creates a segment with its header, durable under its name.
 pub(crate) fn create(
     disk: &dyn Disk,
     home: &Home,
@@ -270,7 +271,7 @@ pub(crate) fn create(
     Ok(file)
 }
 
-/// Removes a segment that could not be begun; says so if that fails too.
+/// Removes a segment that could not be begun. Returns a message if that fails too.
 pub(crate) fn leftover(disk: &dyn Disk, home: &Home, number: u32) -> Option<String> {
     let path = home.segment_path(number);
     match disk.remove(&path) {

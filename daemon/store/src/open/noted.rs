@@ -1,5 +1,5 @@
-//! `journal.damaged`: that the journal was found damaged once. A start looks at its new end only; as long as this file is there, it
-//! reads all of the journal, until nothing is wrong with it any more.
+//! `journal.damaged`: a record that damage was found in the journal. A start normally reads only the new end of the journal.
+//! While this file exists, a start reads the whole journal, until nothing is wrong with it any more.
 
 use std::{
     io,
@@ -14,18 +14,18 @@ use crate::{
     report::Damage,
 };
 
-/// Longest file that is read; ours are some thousand bytes.
+/// Maximum number of bytes that are read; files of this program have some thousand bytes.
 const MAX_BYTES: u64 = 1 << 20;
-/// Places that are written down; people read them, the program looks for itself.
+/// Maximum number of places that are recorded. They are for people only; the program searches for damage itself.
 const PLACES: usize = 20;
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Noted {
     /// The last revision that is known to have been acknowledged.
     #[serde(default)]
     pub(crate) revision: u64,
-    /// What was found, for people.
+    /// The damage that was found, for people.
     #[serde(default)]
     found: Vec<String>,
 }
@@ -34,7 +34,8 @@ pub(crate) fn path(dir: &Path) -> PathBuf {
     dir.join("journal.damaged")
 }
 
-/// Reads it; none: the journal is not known to be damaged. One that does not read says that it was.
+/// Reads the file. Returns `None` if the journal is not known to be damaged. A file that cannot be parsed still means that it
+/// was.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Noted>, StoreError> {
     let path = path(dir);
     let file = match disk.open(&path, false) {
@@ -52,7 +53,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Noted>, StoreEr
     Ok(Some(serde_json::from_slice(&bytes).unwrap_or_default()))
 }
 
-/// Writes it. Where that is refused, the next start finds out anew, or `doctor` does.
+/// Writes the file. If that fails, the next start or `doctor` finds the damage again.
 pub(crate) fn write(disk: &dyn Disk, dir: &Path, revision: u64, damage: &[Damage]) {
     let before = read(disk, dir).ok().flatten().unwrap_or_default();
     let lost = damage.iter().flat_map(|place| &place.revisions).map(|range| *range.end()).max().unwrap_or(0);
@@ -68,7 +69,7 @@ pub(crate) fn write(disk: &dyn Disk, dir: &Path, revision: u64, damage: &[Damage
     }
 }
 
-/// The journal is whole again.
+/// Removes the file, because the journal is whole again.
 pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     let path = path(dir);
     match disk.remove(&path) {

@@ -1,5 +1,5 @@
-//! A store without a database on the disk: all of it is built in memory, from the journal. Of a disk that takes nothing that is what can
-//! be had: to read what is there.
+//! A store without a database on disk: the whole database is built in memory, from the journal. This makes a store readable when
+//! its disk accepts no writes.
 
 use std::{
     fs, io,
@@ -26,7 +26,7 @@ use crate::{
     value::Meta,
 };
 
-/// Builds an engine in memory that holds all that the journal holds. `noted`: a revision that the journal has had.
+/// Builds an engine in memory that holds everything in the journal. `noted` is a revision that the journal is known to have had.
 pub(crate) fn in_memory(
     segments: &Segments,
     noted: u64,
@@ -34,7 +34,7 @@ pub(crate) fn in_memory(
 ) -> Result<(Applier, Outcome), StoreError> {
     let memory = Arc::new(MemoryEngine::default());
     let engine = match &segments.home.seal {
-        // It blinds names as the other did.
+        // It blinds names with the same key as the engine on disk.
         Some(seal) => Leaves::new(Arc::new(SealedEngine::new(memory, seal.clone())))?,
         None => Leaves::new(memory)?,
     };
@@ -44,7 +44,7 @@ pub(crate) fn in_memory(
     Ok((applier, outcome))
 }
 
-/// Opens the store in `dir` to read it, and writes nothing: no lock's text, no note, no database.
+/// Opens the store in `dir` for reading. Nothing is written: neither the text of the lock file nor `db.state` nor a database.
 pub(crate) fn open_to_read(
     dir: &Path,
     options: OpenOptions,
@@ -86,7 +86,7 @@ pub(crate) fn open_to_read(
     Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, (lock, headroom)))
 }
 
-/// Keeps writers out, and lets other readers in; where there is no lock file, as none can be made, nobody writes either.
+/// Locks out writers and admits other readers. If there is no lock file because none can be created, nobody can write either.
 fn share(dir: &Path) -> Result<Option<fs::File>, StoreError> {
     let path = dir.join("store.lock");
     let file = match fs::File::open(&path) {

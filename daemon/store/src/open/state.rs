@@ -1,4 +1,4 @@
-//! `db.state`: how the engine was left, and whether it can be trusted.
+//! `db.state`: the state in which the engine was left, and whether it can be trusted.
 
 use std::{
     io,
@@ -15,15 +15,15 @@ use crate::{
     error::StoreError,
 };
 
-/// Longest state file that is read; ours are some hundred bytes.
+/// Maximum number of bytes that are read; files of this program have some hundred bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What `db.state` says.
+/// The content of `db.state`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
     #[serde(rename = "state")]
     pub(crate) left: Left,
-    /// The journal that the engine follows.
+    /// The store id of the journal that the engine was built from.
     #[serde(default)]
     pub(crate) store: Option<Uuid>,
     #[serde(default)]
@@ -34,28 +34,28 @@ pub(crate) struct State {
     pub(crate) digest: String,
     #[serde(default)]
     pub(crate) files: Vec<FileMark>,
-    /// CRC-32C of the line with a zero here; none in notes of programs before it.
+    /// CRC-32C of the line with a zero here; `None` in files of earlier programs.
     #[serde(default)]
     pub(crate) crc32c: Option<u32>,
 }
 
-/// How the engine was left.
+/// The state in which the engine was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Left {
-    /// In use; still in use or killed.
+    /// In use: it is open now, or its process was killed.
     Open,
-    /// Flushed, fsynced, closed.
+    /// Flushed, fsynced and closed.
     Clean,
-    /// After an error of the engine, or nobody knows.
+    /// Unknown, or left after an error of the engine.
     Suspect,
 }
 
-/// Whether to use what is there.
+/// Whether the existing engine is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     Trusted,
-    /// There was none: nothing to say about it.
+    /// There is no engine yet, and nothing to report about that.
     Fresh,
     Untrusted(String),
 }
@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    /// The line, whose checksum covers all else in it.
+    /// Returns the line, whose checksum covers everything else in it.
     fn sealed(mut self) -> io::Result<Vec<u8>> {
         self.crc32c = Some(0);
         self.crc32c = Some(crc32c::crc32c(&serde_json::to_vec(&self)?));
@@ -82,7 +82,7 @@ impl State {
         Ok(bytes)
     }
 
-    /// Reads a line; `None` if it does not say what was written.
+    /// Parses a line. Returns `None` if it is not as it was written.
     fn unsealed(bytes: &[u8]) -> Option<Self> {
         let state: Self = serde_json::from_slice(bytes).ok()?;
         let Some(found) = state.crc32c else { return Some(state) };
@@ -90,13 +90,13 @@ impl State {
         (crc32c::crc32c(&written) == found).then_some(state)
     }
 
-    /// The last revision of the journal with this id, if its end was fsynced and written down.
+    /// Returns the last revision of the journal with this id if a clean stop recorded it, otherwise 0.
     pub(crate) fn acknowledged(&self, store: Uuid) -> u64 {
         if self.left == Left::Clean && self.store == Some(store) { self.revision } else { 0 }
     }
 }
 
-/// Reads the state; one that does not read is [`Left::Suspect`].
+/// Reads the state. An unreadable file counts as [`Left::Suspect`].
 pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<State>, StoreError> {
     let file = match disk.open(path, false) {
         Ok(file) => file,
@@ -114,7 +114,7 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<State>, StoreE
     Ok(Some(State::unsealed(&bytes).unwrap_or_else(|| State::new(Left::Suspect, Uuid::nil(), None))))
 }
 
-/// Decides by the table in FORMAT.md, 2.6.
+/// Decides according to the table in FORMAT.md, 2.6.
 pub(crate) fn judge(
     state: Option<&State>,
     boot: Option<&str>,
@@ -151,14 +151,15 @@ fn fits(then: &[FileMark], now: &[FileMark]) -> bool {
         })
 }
 
-/// Writes the last state when the engine has been closed: it stands after the engine in the store's fields.
+/// Writes the final state after the engine was closed. In the store's fields it comes after the engine, so that it is dropped
+/// later.
 pub(crate) struct Closing {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) house: Arc<dyn House>,
     pub(crate) path: PathBuf,
     pub(crate) store: Uuid,
     pub(crate) boot: Option<String>,
-    /// Guards what will be written; none leaves the file as it is.
+    /// Guards the state that will be written; `None` leaves the file as it is.
     pub(crate) last: Mutex<Option<State>>,
 }
 
@@ -169,7 +170,7 @@ impl Closing {
         self.put(&state).map_err(StoreError::io("write", &self.path))
     }
 
-    /// Chooses what is written when the engine is closed.
+    /// Sets the state that is written when the engine is closed.
     pub(crate) fn leave(&self, left: Left, revision: u64, digest: String) {
         let state = State { revision, digest, ..State::new(left, self.store, self.boot.clone()) };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
@@ -197,7 +198,7 @@ impl Drop for Closing {
     fn drop(&mut self) {
         let last = self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Err(error)) = last.map(|state| self.close(state)) {
-            // Without the note the next start rebuilds the database: slower, nothing lost.
+            // Without this file the next start rebuilds the database, which is slower but loses nothing.
             tracing::warn!(path = %self.path.display(), %error, "cannot note how the database was left");
         }
     }

@@ -1,4 +1,4 @@
-//! What stays of a memory or a conversation whose content is erased: that it was there, since when, and the hash of what it said.
+//! The remains of a memory or conversation whose content is erased: its existence, its times, and the hash of its content.
 
 use satchel_pam::{
     conversation::{ConversationHeader, Provider},
@@ -13,12 +13,12 @@ use crate::{
     error::StoreError,
 };
 
-/// The key of what is ours in a memory's metadata and in the raw metadata of a conversation.
+/// The key of this program's data in a memory's metadata and in the raw metadata of a conversation.
 const PLACE: &str = "satchel";
-/// Below it: the content was erased by its owner.
+/// The key below it which records that the owner erased the content.
 const MARK: &str = "purged";
 
-/// A memory without anything that it says.
+/// Returns a memory without its content.
 #[must_use]
 pub fn empty_memory(memory: &Memory) -> Memory {
     let Temporal { created_at, updated_at, .. } = memory.temporal;
@@ -53,14 +53,14 @@ pub fn empty_memory(memory: &Memory) -> Memory {
     }
 }
 
-/// Whether a memory's content was erased.
+/// Returns whether a memory's content was erased.
 #[must_use]
 pub fn erased(memory: &Memory) -> bool {
     let mark = memory.metadata.get(PLACE).and_then(|own| own.get(MARK));
     memory.content.is_empty() && mark == Some(&Value::Bool(true))
 }
 
-/// The header of a conversation without anything that it says.
+/// Returns the header of a conversation without its content.
 #[must_use]
 pub fn empty_conversation(header: &ConversationHeader) -> ConversationHeader {
     let ConversationHeader { id, provider, temporal, import_metadata, .. } = header.clone();
@@ -80,13 +80,13 @@ pub fn empty_conversation(header: &ConversationHeader) -> ConversationHeader {
     }
 }
 
-/// The same version of a memory, without its content.
+/// Returns the same version of a memory, without its content.
 pub(super) fn without_memory(entry: &MemoryEntry) -> Result<MemoryEntry, StoreError> {
     let memory: Memory = read(&entry.json, &entry.id)?;
     memory_entry(&empty_memory(&memory), entry.withdrawn)
 }
 
-/// The same version of a conversation, without a message.
+/// Returns the same version of a conversation, without messages.
 pub(super) fn without_conversation(entry: &ConversationEntry) -> Result<ConversationEntry, StoreError> {
     let header: ConversationHeader = read(&entry.header, &entry.summary.id)?;
     let mut header = empty_conversation(&header);

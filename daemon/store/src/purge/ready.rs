@@ -1,5 +1,5 @@
-//! Whether an erasure would come to its end, asked while nothing has changed yet. From the moment on at which the new store is whole every
-//! open has to go on with it, so what stands in its way then shuts the store.
+//! Checks whether an erasure can be completed, while nothing has changed yet. Once the new store is complete, every open has to
+//! resume the erasure, so an obstacle at that stage would make the store inaccessible.
 
 use std::{
     collections::BTreeSet,
@@ -18,14 +18,15 @@ use crate::{
     swap,
 };
 
-/// Bytes that must stay free while the store stands twice.
+/// Bytes that must stay free while both stores exist.
 const HEADROOM: u64 = 64 << 20;
 
-/// Makes sure that [`super::purge`] would come to its end in `dir`: there is room for the store a second time, all that it overwrites lies
-/// in `dir` itself, and this user may write it. `attachments` may go with it. Whoever has the store open may ask; nothing is changed.
+/// Checks that [`super::purge`] can be completed in `dir`: there is room for a second store, everything that is overwritten is in
+/// `dir` itself, and this user may write it. `attachments` may be erased with it. The store may be open in the calling process;
+/// nothing is changed.
 ///
 /// # Errors
-/// [`StoreError::NoRoom`], and [`StoreError::Io`] with the file that stands in the way and what to do about it.
+/// [`StoreError::NoRoom`], and [`StoreError::Io`] with the file that is in the way and what to do about it.
 pub fn purge_ready(
     dir: &Path,
     seal: Option<&Seal>,
@@ -43,12 +44,12 @@ pub(crate) fn ready(
     disk: &dyn Disk,
 ) -> Result<(), StoreError> {
     replaceable(dir, old, attachments)?;
-    // The journal again, and a database, which is about as large.
+    // Room for the journal a second time and for a database, which is about as large.
     let needed = old.bytes_from(Segments::beginning()).saturating_mul(3).saturating_add(HEADROOM);
     swap::room(dir, needed, disk)
 }
 
-/// Whether all that goes can be overwritten.
+/// Checks that everything that is erased can be overwritten.
 pub(super) fn replaceable(
     dir: &Path,
     old: &Segments,

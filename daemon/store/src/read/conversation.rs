@@ -22,10 +22,10 @@ use crate::{
 };
 
 impl Store {
-    /// Returns a conversation, withdrawn or not, without bodies as it stands, or stood at a revision.
+    /// Returns a conversation, withdrawn or not, without bodies: the current version, or the one at a revision.
     ///
     /// # Errors
-    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    /// [`StoreError::FutureRevision`] if the store has not reached this revision; any error of the engine or the journal.
     pub fn conversation(
         &self,
         id: &str,
@@ -40,7 +40,7 @@ impl Store {
             match seen(&value.stored, at) {
                 Seen::Nothing => return Ok(None),
                 Seen::Current => {
-                    // No parts: a writer replaced the record after we read it.
+                    // Parts are missing if a writer replaced the record after it was read here.
                     if let Some(rows) = parts(self.engine(), id16, &value)? {
                         return self.current_conversation(value, rows, &what).map(Some);
                     }
@@ -57,10 +57,10 @@ impl Store {
         Err(StoreError::BadValue { what, problem: "parts of it are missing".to_owned() })
     }
 
-    /// Returns one version of a conversation without bodies, by its number.
+    /// Returns one version of a conversation, by its number, without bodies.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn conversation_version(
         &self,
         id: &str,
@@ -82,11 +82,12 @@ impl Store {
         found.map(|place| self.old_conversation(created, version, place, &what)).transpose()
     }
 
-    /// Returns a page of conversations as they stood at a revision, newest update first. While commits go on, no row comes twice
-    /// and none is missed. The list reaches back a week at least: at an older revision one that has changed since may be missing.
+    /// Returns a page of conversations as of a revision, most recently updated first. During concurrent commits no row is
+    /// repeated and none is missed. The list goes back at least a week: at an older revision, a conversation that has changed
+    /// since may be missing.
     ///
     /// # Errors
-    /// [`StoreError::FutureRevision`]; what the engine refuses.
+    /// [`StoreError::FutureRevision`] if the store has not reached this revision; any error of the engine.
     pub fn conversations(
         &self,
         query: &ConversationQuery,
@@ -108,18 +109,18 @@ impl Store {
         Ok(rows.page())
     }
 
-    /// Returns the bodies of the messages at some places of a record, in the order asked for. The work follows what is asked for,
-    /// however long the conversation is.
+    /// Returns the bodies of the messages at the given indexes of a record, in the requested order. The cost depends on the
+    /// number of requested bodies, not on the length of the conversation.
     ///
     /// # Errors
-    /// [`StoreError::DamagedRecord`] if the journal does not give them.
+    /// [`StoreError::DamagedRecord`] if the journal does not contain them undamaged.
     pub fn bodies_at(&self, record: &ConversationRecord, at: &[usize]) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut bodies = Bodies::new(self, record);
         let known = at.iter().filter_map(|at| record.heads.get(*at).zip(record.places.get(*at)));
         known.map(|(head, place)| Ok(bodies.body(&head.id, *place)?.1)).collect()
     }
 
-    /// Walks the bodies of all messages in order, unpacking each frame once.
+    /// Iterates over the bodies of all messages in order, unpacking each frame once.
     #[must_use]
     pub fn all_bodies<'a>(&'a self, record: &'a ConversationRecord) -> Bodies<'a> {
         Bodies::new(self, record)
@@ -186,7 +187,7 @@ impl Store {
     }
 }
 
-/// The bodies of a conversation, in order. Holds one unpacked frame.
+/// An iterator over the bodies of a conversation, in order. Holds one unpacked frame.
 pub struct Bodies<'a> {
     store: &'a Store,
     record: &'a ConversationRecord,
@@ -234,7 +235,7 @@ impl Iterator for Bodies<'_> {
     }
 }
 
-/// Returns the heads of a conversation as it stands; the writer's view.
+/// Returns the heads of the current version of a conversation, for the writer.
 pub(crate) fn heads(
     engine: &dyn Engine,
     id: Id16,
@@ -247,7 +248,7 @@ fn value(engine: &dyn Engine, id: Id16) -> Result<Option<ConversationValue>, Sto
     value.map(|value| read(&value, "a conversation", ConversationValue::take)).transpose()
 }
 
-/// Reads the parts of a record; `None` if one is missing.
+/// Reads the parts of a record. Returns `None` if one is missing.
 pub(crate) fn parts(
     engine: &dyn Engine,
     id: Id16,

@@ -17,30 +17,31 @@ impl Store {
     /// Returns a piece of evidence.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn evidence(&self, id: [u8; 16]) -> Result<Option<EvidenceRecord>, StoreError> {
         let value = self.engine().get(&keys::object(keys::EVIDENCE, id))?;
         value.map(|value| self.evidence_record(id, &value)).transpose()
     }
 
-    /// Whether there is a piece of evidence under this id.
+    /// Returns whether there is a piece of evidence with this id.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// Any error of the engine.
     pub fn has_evidence(&self, id: [u8; 16]) -> Result<bool, StoreError> {
         Ok(self.engine().get(&keys::object(keys::EVIDENCE, id))?.is_some())
     }
 
-    /// Walks all evidence in the order of its ids, a bounded piece of it in memory. What is written meanwhile may or may not show.
+    /// Iterates over all evidence in the order of its ids, with a limited number of pieces in memory. Evidence that is written
+    /// meanwhile may or may not be included.
     #[must_use]
     pub fn evidence_all(&self) -> EvidenceIter<'_> {
         EvidenceIter { store: self, page: Vec::new().into_iter(), last: None, done: false }
     }
 
-    /// Returns the vector of a memory under a model's name.
+    /// Returns the vector of a memory for a model.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn embedding(&self, memory: &str, model: &str) -> Result<Option<EmbeddingRecord>, StoreError> {
         let key = keys::pair(keys::EMBEDDING, keys::id16(memory), self.engine().blind(model));
         let value = self.engine().get(&key)?;
@@ -50,7 +51,7 @@ impl Store {
     /// Returns a page of vectors, by memory, in a fixed order. Vectors have no history: the newest of each is shown.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn embeddings(
         &self,
         after: Option<&Cursor>,
@@ -64,10 +65,10 @@ impl Store {
         Ok(rows.page())
     }
 
-    /// Returns the vectors of a memory, one of each model.
+    /// Returns the vectors of a memory, one for each model.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn embeddings_of(&self, memory: &str) -> Result<Vec<EmbeddingRecord>, StoreError> {
         let mut found = Vec::new();
         let prefix = keys::object(keys::EMBEDDING, keys::id16(memory));
@@ -78,10 +79,10 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns the models under which a vector of a memory is shown no more, each with the revision since when.
+    /// Returns the models whose vector of a memory is hidden, each with the revision that hid it.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn withdrawn_embeddings_of(&self, memory: &str) -> Result<Vec<(String, Revision)>, StoreError> {
         let what = "an embedding";
         let mut found = Vec::new();
@@ -89,7 +90,7 @@ impl Store {
         engine::walk::<StoreError>(self.engine(), &prefix, None, |_, value| {
             let value = read(value, what, PlainValue::take)?;
             let withdrawn = value.withdrawn_embedding();
-            // What was erased for good has no name any more.
+            // A vector that was erased permanently has no name any more.
             if withdrawn && let (_, _, Entry::Embedding(entry)) = self.change(value.stored.place, what)? {
                 found.push((entry.model, Revision::new(value.stored.revision)));
             }
@@ -98,7 +99,7 @@ impl Store {
         Ok(found)
     }
 
-    /// None: it is not shown.
+    /// Returns `None` if the embedding is hidden.
     fn embedding_record(&self, value: &[u8]) -> Result<Option<EmbeddingRecord>, StoreError> {
         let what = "an embedding";
         let value = read(value, what, PlainValue::take)?;
@@ -127,7 +128,7 @@ impl Store {
     }
 }
 
-/// All evidence, one after the other.
+/// An iterator over all evidence.
 pub struct EvidenceIter<'a> {
     store: &'a Store,
     page: std::vec::IntoIter<engine::Pair>,

@@ -1,4 +1,4 @@
-//! The change feed: every change of every revision, without a gap.
+//! The change feed: every change of every revision, without gaps.
 
 use super::read;
 use crate::{
@@ -13,17 +13,18 @@ use crate::{
 };
 
 impl Store {
-    /// Returns up to `limit` changes after a position, in order, up to the revision that readers see. Go on after the position of the last one.
+    /// Returns up to `limit` changes after a position, in order, up to the current revision. To continue, pass the position of
+    /// the last one.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// Any error of the engine.
     pub fn changes_since(
         &self,
         after: ChangePosition,
         limit: usize,
     ) -> Result<Vec<ChangeLogEntry>, StoreError> {
         let current = self.revision();
-        // All parts of the position's own revision are read again: entries are numbered through the parts.
+        // All parts of the position's own revision are read again, because entries are numbered across parts.
         let first = keys::changes(after.revision.get(), 0);
         let before_first = first.split_last().map_or(first.as_slice(), |(_, rest)| rest);
         let mut entries = Vec::new();

@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Store {
-    /// A page in the order of ids, which never change: the list has no versions.
+    /// Returns a page in the order of ids. Ids never change, so this list has no versions.
     pub(super) fn by_id(
         &self,
         query: &MemoryQuery,
@@ -43,12 +43,12 @@ impl Store {
     }
 }
 
-/// All memories in the order of their ids, from two lists that are each in that order: records, whose keys sort as ids that are UUIDs
-/// do, and the other ids.
+/// An iterator over all memories in the order of their ids. It merges two sorted lists: the records, whose keys sort like ids
+/// that are UUIDs, and the list of the other ids.
 struct Ids<'a> {
     store: &'a Store,
     uuids: Pairs<'a>,
-    /// A record that was found and is not wanted yet.
+    /// A record that was read but is not needed yet.
     held: Option<Pair>,
     others: Pairs<'a>,
     uuid: Option<MemoryValue>,
@@ -56,14 +56,14 @@ struct Ids<'a> {
 }
 
 impl<'a> Ids<'a> {
-    /// From the id after that of a row's key on, `page` at a time.
+    /// Begins after the id in a row's key, and reads `page` pairs at a time.
     fn new(store: &'a Store, after: Option<&[u8]>, page: usize) -> Self {
         let after = after.map(|key| key.get(1..).unwrap_or_default());
         let others =
             after.map_or_else(|| vec![keys::MEMORY_ID], |id| [&[keys::MEMORY_ID], id, &[0]].concat());
         let uuids = match after {
             None => vec![keys::MEMORY],
-            // Past the last one: no row.
+            // There is no UUID after this id, so no row follows.
             Some(id) => uuid_after(id)
                 .map_or_else(|| vec![keys::MEMORY + 1], |uuid| keys::object(keys::MEMORY, *uuid.as_bytes())),
         };
@@ -87,7 +87,8 @@ impl<'a> Ids<'a> {
         while self.uuid.is_none() {
             let found = self.held.take().map_or_else(|| self.uuids.next(), |held| Ok(Some(held)));
             let Some((key, value)) = found? else { break };
-            // Records of other ids lie among these. No further than to where the next of those comes, or each page would pass all.
+            // Records of other ids are among these. Stop where the next of the other ids belongs, otherwise each page would read
+            // all records.
             let key_id = keys::last16(&key).map(|id| Uuid::from_bytes(id).to_string());
             if self.other.as_ref().is_some_and(|other| key_id.is_some_and(|id| other.id < id)) {
                 self.held = Some((key, value));
@@ -104,10 +105,10 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// Returns the first UUID whose text sorts after an id's bytes.
+/// Returns the first UUID whose text sorts after the bytes of an id.
 fn uuid_after(id: &[u8]) -> Option<Uuid> {
     let after = |number: u128| Uuid::from_u128(number).to_string().as_bytes() > id;
-    // Texts sort as their numbers do.
+    // The texts sort like the numbers.
     let (mut low, mut high) = (0, u128::MAX);
     if !after(high) {
         return None;

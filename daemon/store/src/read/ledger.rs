@@ -1,4 +1,4 @@
-//! Ledgers: imports, exports, sources and the rest.
+//! Ledgers: imports, exports, sources and others.
 
 use satchel_pam::hash::Sha256Digest;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ impl Store {
     /// Returns an entry.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn ledger_get(&self, ledger: Ledger, id: &str) -> Result<Option<LedgerEntry>, StoreError> {
         let value = self.engine().get(&keys::ledger(ledger, id))?;
         let entry = value.map(|value| self.ledger_entry(&value)).transpose()?;
@@ -30,7 +30,7 @@ impl Store {
     /// Returns a page of a ledger, newest first.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn ledger_list(
         &self,
         ledger: Ledger,
@@ -50,17 +50,17 @@ impl Store {
         Ok(rows.page())
     }
 
-    /// Returns up to `limit` entries of before a time, in microseconds since the Unix epoch, newest first.
+    /// Returns up to `limit` entries older than a time, in microseconds since the Unix epoch, newest first.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn ledger_older(
         &self,
         ledger: Ledger,
         than_micros: i64,
         limit: usize,
     ) -> Result<Vec<LedgerEntry>, StoreError> {
-        // The last key of that time: what comes after it is older.
+        // The last possible key of that time; entries after it are older.
         let after = Cursor(keys::ledger_time(ledger, than_micros, [u8::MAX; 16]));
         Ok(self.ledger_list(ledger, Some(&after), limit)?.items)
     }
@@ -68,17 +68,17 @@ impl Store {
     /// Returns one page of an import's issues, as it was put.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn issues(&self, import: Uuid, page: u32) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(value) = self.engine().get(&keys::issues(import, page))? else { return Ok(None) };
         let value = read(&value, "a page of issues", LedgerValue::take)?;
         self.ledger_bytes(value.bytes, value.place, "a page of issues").map(Some)
     }
 
-    /// Returns what is remembered of a piece, as it was put.
+    /// Returns the stored result for a piece, as it was put.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn piece(&self, digest: &[u8; 32]) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(value) = self.engine().get(&keys::piece(digest))? else { return Ok(None) };
         let value = read(&value, "a known piece", LedgerValue::take)?;

@@ -20,28 +20,28 @@ use crate::{
 };
 
 impl Store {
-    /// Returns a memory, withdrawn or not, as it stands, or stood at a revision.
+    /// Returns a memory, withdrawn or not: the current version, or the one at a revision.
     ///
     /// # Errors
-    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    /// [`StoreError::FutureRevision`] if the store has not reached this revision; any error of the engine or the journal.
     pub fn memory(&self, id: &str, at: Option<Revision>) -> Result<Option<MemoryRecord>, StoreError> {
         let at = self.at(at)?;
         let Some(value) = self.memory_value(keys::id16(id))? else { return Ok(None) };
         if value.id == id { self.memory_at(value, at) } else { Ok(None) }
     }
 
-    /// Whether a memory is shown now whose id has this key; see [`key_of`](crate::key_of).
+    /// Returns whether a memory whose id has this key is shown now; see [`key_of`](crate::key_of).
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// Any error of the engine.
     pub fn shows_memory(&self, key: [u8; 16]) -> Result<bool, StoreError> {
         Ok(self.memory_value(key)?.is_some_and(|value| !value.withdrawn))
     }
 
-    /// Returns all versions of a memory, the first one first. They are kept for ever.
+    /// Returns all versions of a memory, the first one first. They are kept forever.
     ///
     /// # Errors
-    /// What engine or journal refuse.
+    /// Any error of the engine or the journal.
     pub fn memory_versions(&self, id: &str) -> Result<Vec<MemoryRecord>, StoreError> {
         let id16 = keys::id16(id);
         let Some(value) = self.memory_value(id16)?.filter(|value| value.id == id) else {
@@ -61,13 +61,14 @@ impl Store {
         Ok(versions)
     }
 
-    /// Returns a page of memories as they stood at a revision. While commits go on, no row comes twice and none is missed.
+    /// Returns a page of memories as of a revision. During concurrent commits no row is repeated and none is missed.
     ///
-    /// `after` is the cursor of the page before, of the same query and revision. `limit` is at least 1. Lists reach back a week at
-    /// least: at an older revision a memory that has changed since may be missing, except in the order of ids.
+    /// `after` is the cursor of the previous page of the same query and revision. `limit` is at least 1. Lists go back at least a
+    /// week: at an older revision, a memory that has changed since may be missing, except in the order of ids.
     ///
     /// # Errors
-    /// [`StoreError::FutureRevision`], [`StoreError::TooLarge`] for too many ids; what engine or journal refuse.
+    /// [`StoreError::FutureRevision`] if the store has not reached `at`, [`StoreError::TooLarge`] for too many ids; any error of
+    /// the engine or the journal.
     pub fn memories(
         &self,
         query: &MemoryQuery,
@@ -95,7 +96,7 @@ impl Store {
         }
     }
 
-    /// A page off a list that is in the order asked for.
+    /// Returns a page of a list that is in the requested order.
     fn listed(
         &self,
         query: &MemoryQuery,
@@ -119,7 +120,8 @@ impl Store {
         Ok(rows.page())
     }
 
-    /// Few rows of a selective list, sorted by creation: all are looked at for each page, and no more are held than it takes.
+    /// Returns a page of the rows of a selective list, sorted by creation. All rows are read for each page, and no more are held
+    /// in memory than the page needs.
     fn sorted(
         &self,
         query: &MemoryQuery,
@@ -138,7 +140,7 @@ impl Store {
                 if after.is_none_or(|after| key.as_slice() > after.as_bytes()) {
                     found.insert((key, id));
                 }
-                // The one after the page says that there is a next one.
+                // The row after the page shows that there is a next page.
                 if found.len() > limit.saturating_add(1) {
                     found.pop_last();
                 }
@@ -148,7 +150,7 @@ impl Store {
         self.page_of(found.into_iter().collect(), after, limit, at)
     }
 
-    /// The ids asked for, in the order asked for.
+    /// Returns a page of the requested ids, in the requested order.
     fn picked(
         &self,
         query: &MemoryQuery,
@@ -199,7 +201,7 @@ impl Store {
         self.memory_value(id)?.map_or(Ok(None), |value| self.memory_at(value, at))
     }
 
-    /// What filters ask for of a memory; of one that has not changed since, without its text.
+    /// Returns the filter fields of a memory. If it has not changed since `at`, its text is not read.
     fn facets_by_key(&self, id: Id16, at: Revision) -> Result<Option<Facets>, StoreError> {
         let Some(value) = self.memory_value(id)? else { return Ok(None) };
         match seen(&value.stored, at) {
@@ -210,7 +212,7 @@ impl Store {
         }
     }
 
-    /// Whether a memory holds as the query wants it, which only its text tells.
+    /// Returns whether the validity of a memory matches the query; only its text shows that.
     fn valid_by_key(&self, query: &MemoryQuery, id: Id16, at: Revision) -> Result<bool, StoreError> {
         if query.valid_at.is_none() && query.expired_at.is_none() {
             return Ok(true);
@@ -284,7 +286,7 @@ impl Store {
     }
 }
 
-/// Rows of one page, and whether there is one more.
+/// The rows of one page, and whether another one follows.
 pub(super) struct Rows<T> {
     items: Vec<T>,
     limit: usize,
@@ -302,7 +304,7 @@ impl<T> Rows<T> {
         }
     }
 
-    /// Takes a row; false when the page is full and one more is known to follow.
+    /// Adds a row. Returns false if the page is full, which means that another row follows.
     pub(super) fn push(&mut self, key: &[u8], item: T) -> bool {
         if self.items.len() == self.limit {
             self.more = true;
@@ -318,7 +320,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// Reads an index entry if it held at `at`; those of selective lists have no facets.
+/// Reads an index entry if it was valid at `at`. Entries of selective lists contain no facets.
 fn row(key: &[u8], value: &[u8], at: Revision) -> Result<Option<(Option<Facets>, Id16)>, StoreError> {
     let Some((id, from)) = keys::entry_tail(key) else { return Ok(None) };
     let facets =
@@ -333,7 +335,7 @@ fn row(key: &[u8], value: &[u8], at: Revision) -> Result<Option<(Option<Facets>,
     Ok(facets.map(|facets| (facets, id)))
 }
 
-/// Reads what an index entry holds, if its span covers `at`.
+/// Reads the content of an index entry if its span covers `at`.
 pub(super) fn spanned<T>(
     value: &[u8],
     from: u64,
@@ -349,7 +351,7 @@ pub(super) fn spanned<T>(
     })
 }
 
-/// Returns the list with the fewest rows for a query, if one is better than all memories.
+/// Returns the list with the fewest rows for a query, if one is better than the list of all memories.
 fn selective(engine: &dyn Engine, query: &MemoryQuery) -> Option<List> {
     if let Some(hash) = &query.content_hash {
         return Some(List::MemoriesHashed(engine.blind(hash)));
@@ -402,7 +404,7 @@ pub(crate) fn matches(query: &MemoryQuery, facets: &Facets) -> bool {
         && content_hash.as_ref().is_none_or(|hash| *hash == facets.content_hash.to_string())
 }
 
-/// Whether a memory holds as the query wants it; lists do not know.
+/// Returns whether the validity of a memory matches the query; lists do not contain it.
 pub(crate) fn valid(query: &MemoryQuery, memory: &Memory) -> bool {
     let until = memory.temporal.valid_until.map(satchel_pam::time::Timestamp::micros);
     query.valid_at.is_none_or(|at| until.is_none_or(|until| until > at))

@@ -1,4 +1,4 @@
-//! Ids that begin with a text: of every record, withdrawn or not, so that a person who copied the beginning of one finds it.
+//! Finds the ids of all records, withdrawn or not, that begin with a text, for a user who copied only the beginning of an id.
 
 use super::read;
 use crate::{
@@ -11,11 +11,11 @@ use crate::{
 };
 
 impl Store {
-    /// Returns the ids of memories that begin with `prefix` and had come by `at`, in order. Letter case does not count. Withdrawn and
-    /// erased memories are among them.
+    /// Returns the ids of memories that begin with `prefix` and were created by `at`, in order. Letter case is ignored. Withdrawn
+    /// and erased memories are included.
     ///
     /// # Errors
-    /// [`StoreError::FutureRevision`]; what the engine refuses.
+    /// [`StoreError::FutureRevision`] if the store has not reached this revision; any error of the engine.
     pub fn memory_ids(&self, prefix: &str, at: Revision) -> Result<Vec<String>, StoreError> {
         self.ids(keys::MEMORY, prefix, at, |value| {
             read(value, "a memory", |take| {
@@ -24,10 +24,10 @@ impl Store {
         })
     }
 
-    /// Returns the ids of conversations, as [`Store::memory_ids`] does.
+    /// Returns the ids of conversations, as [`Store::memory_ids`] does for memories.
     ///
     /// # Errors
-    /// As [`Store::memory_ids`].
+    /// The errors of [`Store::memory_ids`].
     pub fn conversation_ids(&self, prefix: &str, at: Revision) -> Result<Vec<String>, StoreError> {
         self.ids(keys::CONVERSATION, prefix, at, |value| {
             let what = "a conversation";
@@ -37,7 +37,7 @@ impl Store {
         })
     }
 
-    /// Looks through all records of a kind: ids that are no UUIDs lie among the others by a digest.
+    /// Searches all records of a kind, because ids that are not UUIDs are sorted by their digest among the others.
     fn ids(
         &self,
         kind: u8,
@@ -59,7 +59,7 @@ impl Store {
     }
 }
 
-/// As people copy ids from anywhere, letter case does not count.
+/// Compares without regard to letter case, because users copy ids from various places.
 fn starts_with(id: &str, prefix: &str) -> bool {
     id.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }

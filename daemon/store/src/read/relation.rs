@@ -15,19 +15,19 @@ use crate::{
 };
 
 impl Store {
-    /// Returns a relation, withdrawn or not, as it stands or stood at a revision.
+    /// Returns a relation, withdrawn or not: the current version, or the one at a revision.
     ///
     /// # Errors
-    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    /// [`StoreError::FutureRevision`] if the store has not reached this revision; any error of the engine or the journal.
     pub fn relation(&self, id: &str, at: Option<Revision>) -> Result<Option<RelationRecord>, StoreError> {
         let at = self.at(at)?;
         Ok(self.relation_by_key(keys::id16(id), at)?.filter(|record| record.relation.id == id))
     }
 
-    /// Returns the relations that stand with a memory at either end.
+    /// Returns the valid relations that have a memory at either end.
     ///
     /// # Errors
-    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    /// [`StoreError::FutureRevision`] if the store has not reached this revision; any error of the engine or the journal.
     pub fn relations_of(
         &self,
         memory: &str,
@@ -46,7 +46,7 @@ impl Store {
         ids.dedup();
         let mut relations = Vec::new();
         for id in ids {
-            // The key may stem from an older version with other ends.
+            // The key may be that of an older version with other ends.
             let record = self.relation_by_key(id, at)?;
             let ends =
                 |record: &RelationRecord| record.relation.from == memory || record.relation.to == memory;
@@ -55,10 +55,10 @@ impl Store {
         Ok(relations)
     }
 
-    /// Returns a page of the relations that stood at a revision, in a fixed order.
+    /// Returns a page of the relations that were valid at a revision, in a fixed order.
     ///
     /// # Errors
-    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    /// [`StoreError::FutureRevision`] if the store has not reached this revision; any error of the engine or the journal.
     pub fn relations(
         &self,
         after: Option<&Cursor>,
@@ -71,7 +71,7 @@ impl Store {
     /// Returns a page of the relations that were withdrawn at a revision, in a fixed order.
     ///
     /// # Errors
-    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    /// [`StoreError::FutureRevision`] if the store has not reached this revision; any error of the engine or the journal.
     pub fn withdrawn_relations(
         &self,
         after: Option<&Cursor>,

@@ -1,4 +1,4 @@
-//! The commit path: check, journal, fsync, engine, and only then the answer.
+//! The commit path: check, journal, fsync, engine, and only then the reply to the caller.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,7 +28,7 @@ use crate::{
     value::INLINE,
 };
 
-/// What a group has touched: the engine does not know of it before the fsync.
+/// The records that a group has changed. Before the fsync the engine does not know of these changes.
 type Touched = HashSet<Key>;
 
 /// Kind and key of a record.
@@ -60,7 +60,8 @@ impl Inner {
         Ok(revisions)
     }
 
-    /// The error for a commit that failed with nothing of it in the journal. On a full disk an engine in memory takes over.
+    /// Returns the error for a commit that failed and of which nothing is in the journal. If the disk is full, an engine in
+    /// memory takes over.
     fn refuse(&self, error: StoreError, writer: &mut WriteSide) -> StoreError {
         let lacking = matches!(&error, StoreError::Engine { problem } if passes(problem));
         let ready = writer.journal.stopped().is_none() && !writer.standing_in;
@@ -71,7 +72,7 @@ impl Inner {
         error
     }
 
-    /// A database that finds no room is a disk that is full, for all who do not look after it.
+    /// Converts an error of a database that finds no room into "disk full" for callers, who need not know about the database.
     fn not_yet(&self, error: StoreError) -> StoreError {
         match error {
             StoreError::Engine { problem } if passes(&problem) => {
@@ -97,14 +98,15 @@ impl Inner {
         }
     }
 
-    /// After a failed fsync or engine nothing more is written: what they hold is not known any more.
+    /// Stops all further writes after a failed fsync or a failure of the engine, because the content of the disk or of the engine
+    /// is then unknown.
     pub(super) fn note_failure(&self, error: &StoreError, writer: &mut WriteSide) {
         if error.unconfirmed() {
             writer.journal.stop(format!("the disk failed: {error}"));
         }
         let stopped = writer.journal.stopped();
         let engine_failed = matches!(error, StoreError::Engine { .. } | StoreError::BadValue { .. });
-        // Notes that waited for a later fsync: the database has them, the journal has them no more.
+        // Notes that waited for a later fsync are in the database, but no longer in the journal.
         let ahead = error.unconfirmed() && !writer.journal.durable(writer.applier.meta().position);
         if (engine_failed || ahead)
             && let Err(error) = self.closing.write(Left::Suspect)
@@ -119,17 +121,17 @@ impl Inner {
 }
 
 impl Store {
-    /// Sets whether somebody may be reading while something is committed, as is assumed of a new store. The engine shuts readers
-    /// out while it takes a batch; without them it takes larger ones, and many small changes are stored in less time.
+    /// Sets whether other threads may be reading during commits; a new store assumes that they may. The engine locks out readers
+    /// while it applies a batch. Without readers it gets larger batches, and many small changes are stored in less time.
     pub fn expect_readers(&self, expected: bool) {
         self.inner.readers.store(expected, Ordering::Relaxed);
     }
 
-    /// Whether these changes could stand in one batch, as far as sizes, ids and their keys say: what a stranger's document
-    /// asks for is looked at before it can fail a commit.
+    /// Checks that these changes could be one batch, as far as sizes, ids and their keys are concerned. So the contents of an
+    /// untrusted document are checked before they can make a commit fail.
     ///
     /// # Errors
-    /// What [`Store::commit`] would refuse; what the engine refuses.
+    /// The errors that [`Store::commit`] would return; any error of the engine.
     pub fn accepts(&self, changes: &[Change]) -> Result<(), StoreError> {
         let engine = self.engine();
         check(changes)?.iter().try_for_each(|(key, id)| collides(engine, *key, id))
@@ -165,8 +167,8 @@ impl Group<'_> {
         Ok(Revision::new(revision))
     }
 
-    /// Makes sure of room and of the blobs before a byte of the group can reach the journal: a group that is whole there counts
-    /// after a kill, though nobody was told of it.
+    /// Makes sure that there is room and that the blobs are durable before a byte of the group can reach the journal: after a
+    /// kill, a group that is complete in the journal is valid, even if it was never acknowledged.
     fn begin(&mut self, revision: u64) -> Result<(), StoreError> {
         let (disk, dir) = (self.inner.reader.disk().as_ref(), self.inner.dir.as_path());
         self.inner.room(dir)?;
@@ -199,13 +201,13 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// The commit point, then the engine.
+    /// Performs the commit: first the journal, which is the commit point, then the engine.
     fn finish(&mut self, durability: Durability) -> Result<(), StoreError> {
         match durability {
             Durability::Now => self.writer.journal.sync()?,
             Durability::WithNextCommit => self.writer.journal.hand_over()?,
         }
-        // From here on the group is no longer undone.
+        // From here on the group is not undone any more.
         self.begun = false;
         self.touched.clear();
         if self.commits.is_empty() {
@@ -213,7 +215,7 @@ impl Group<'_> {
         }
         self.writer.dirty = true;
         match self.apply() {
-            // It is in the journal, and so it counts: the one that stands in has it from there.
+            // The commit is in the journal and therefore valid. The replacement engine reads it from there.
             Err(StoreError::Engine { problem }) if passes(&problem) => self.stand_in(problem)?,
             applied => applied?,
         }
@@ -223,7 +225,8 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Without a stand-in nothing is written any more: the journal is ahead of what is known here.
+    /// Replaces the engine by one in memory. If that fails, nothing more is written, because the journal is ahead of the state of
+    /// this process.
     fn stand_in(&mut self, problem: String) -> Result<(), StoreError> {
         self.inner.stand_in(self.writer).map_err(|error| {
             self.writer.journal.stop(format!("the database failed, and cannot be built in memory: {error}"));
@@ -302,7 +305,7 @@ impl Group<'_> {
         }))
     }
 
-    /// Where the bodies of the stored version are, if any of them is kept.
+    /// Returns the places of the bodies of the stored version if any of them is kept.
     fn kept(&self, id: &str, messages: &[MessageWrite]) -> Result<HashMap<String, BodyPlace>, StoreError> {
         if !messages.iter().any(|message| matches!(message, MessageWrite::Keep { .. })) {
             return Ok(HashMap::new());
@@ -312,7 +315,7 @@ impl Group<'_> {
     }
 }
 
-/// Checks what can be checked without the store; returns the keys and ids that the batch touches.
+/// Checks everything that can be checked without the store. Returns the keys and ids that the batch changes.
 fn check(changes: &[Change]) -> Result<Vec<(Key, String)>, StoreError> {
     let mut keys = Vec::with_capacity(changes.len());
     let mut seen: HashMap<Key, usize> = HashMap::with_capacity(changes.len());
@@ -371,7 +374,7 @@ fn check_messages(conversation: &ConversationWrite) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns key kind, name, key and id of the record that a change puts.
+/// Returns the key kind, the name, the key and the id of the record that a change puts.
 fn identity(change: &Change) -> Option<(u8, &'static str, Id16, String)> {
     let named = |kind, name, id: &String| Some((kind, name, keys::id16(id), id.clone()));
     match change {
@@ -396,12 +399,12 @@ fn identity(change: &Change) -> Option<(u8, &'static str, Id16, String)> {
         Change::Ledger(LedgerWrite::Issues { import, page, .. }) => {
             named(keys::ISSUES, "page of issues", &format!("{import}\n{page}"))
         }
-        // One that comes twice in a batch says the same twice.
+        // A piece that occurs twice in a batch has the same value both times.
         Change::Ledger(LedgerWrite::Piece { .. }) => None,
     }
 }
 
-/// Refuses an id whose key belongs to another id: a UUID can be chosen to equal the hash of a text.
+/// Refuses an id whose key belongs to another id: a UUID can be chosen so that it equals the hash of a text.
 fn collides(engine: &dyn Engine, (kind, key): (u8, Id16), id: &str) -> Result<(), StoreError> {
     match read::stored_id(engine, kind, key)? {
         Some(other) if other != id => Err(StoreError::IdCollision { id: id.to_owned(), other }),
@@ -409,7 +412,7 @@ fn collides(engine: &dyn Engine, (kind, key): (u8, Id16), id: &str) -> Result<()
     }
 }
 
-/// A relation is always kept in its engine value; ours have some 300 bytes.
+/// Refuses a relation that is too long for an engine value, where relations are always stored. Ours take about 300 bytes.
 fn small(entry: entry::RelationEntry) -> Result<entry::RelationEntry, StoreError> {
     if entry.json.len() > INLINE {
         return Err(too_large(format!("relation {:?}", entry.id), entry.json.len(), INLINE));

@@ -1,7 +1,8 @@
-//! What is done when the database fails because the disk takes nothing: a stand-in in memory, until there is room for another.
+//! Replaces a database that fails because the disk accepts no writes: an engine in memory is used until there is room for a new
+//! database.
 //!
-//! **Invariant:** what the journal has confirmed is shown, whatever becomes of the database, and a commit that answers an error is not
-//! in the journal (`tests::small_disk`).
+//! **Invariant:** everything that the journal has confirmed is shown, whatever happens to the database, and a commit that returns
+//! an error is not in the journal (`tests::small_disk`).
 
 use std::{
     path::Path,
@@ -17,7 +18,7 @@ use crate::{
 };
 
 impl Inner {
-    /// Puts an engine in memory in the place of one that failed. Whoever calls it is the writer, and has no group under way.
+    /// Replaces a failed engine by one in memory. The caller is the writer and has no group in progress.
     pub(super) fn stand_in(&self, writer: &mut WriteSide) -> Result<(), StoreError> {
         tracing::warn!(
             "the database finds no room on its disk; a copy in memory stands in until there is some"
@@ -29,7 +30,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The same for who reads, unless somebody writes: the writer finds out for itself.
+    /// Replaces a failed engine for a reader, unless a writer is active: the writer notices the failure itself.
     pub(super) fn mend_for_reader(&self) -> bool {
         let mut writer = match self.writer.try_lock() {
             Ok(writer) => writer,
@@ -42,7 +43,7 @@ impl Inner {
         mended.inspect_err(|error| tracing::error!(%error, "the database cannot be built in memory")).is_ok()
     }
 
-    /// Builds a database on the disk again, if one in memory stands in and there is room.
+    /// Builds a database on disk again if one in memory is in use and there is room.
     pub(super) fn settle_again(&self, writer: &mut WriteSide) -> Result<(), StoreError> {
         if !writer.standing_in {
             return Ok(());
@@ -64,7 +65,7 @@ impl Inner {
     }
 
     fn take_over(&self, writer: &mut WriteSide, mut applier: Applier) {
-        // A check that is under way has counted records, which are the same in both.
+        // A check in progress has counted records, which are the same in both engines.
         *applier.tally() = writer.applier.tally().take();
         self.engine.put(applier.engine());
         self.revision.store(applier.meta().revision, Ordering::Release);

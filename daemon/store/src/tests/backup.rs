@@ -1,4 +1,4 @@
-//! A copy that is taken while commits go on is a store of one revision, under an id of its own.
+//! A copy that is taken during commits is a store at one revision, with an id of its own.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Health, OpenEvent, Pinned, Revision, Store, StoreError, renew};
 
-/// What a backup does with what is pinned.
+/// Restores pinned data as a backup does.
 fn restore(store: &Store, pinned: &Pinned, to: &Path) {
     fs::create_dir_all(to.join("journal")).unwrap();
     for segment in &pinned.segments {
@@ -48,7 +48,7 @@ pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
         });
         let before = store.revision();
         let pinned = store.pin(&mut |_| {}).unwrap();
-        // The copy is taken only now, after more commits: none of them is in it.
+        // The copy is made only now, after more commits, and contains none of them.
         while store.revision() <= pinned.revision {
             std::thread::yield_now();
         }
@@ -67,7 +67,7 @@ pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
     assert!(copy.check(true, &mut |_| {}).unwrap().clean());
     let at_that_revision = super::world::show(&store, pinned.revision).unwrap();
     assert_eq!(super::world::show(&copy, pinned.revision).unwrap(), at_that_revision);
-    // It goes on as a store of its own, over a restart.
+    // The copy continues as a store of its own, across a restart.
     let mut model = Model::default();
     copy.commit(model.batch(&mut Dice(5))).unwrap();
     let shown = show_all(&copy).unwrap();

@@ -1,4 +1,4 @@
-//! Power losses, kills and refusing disks: nothing acknowledged is lost, no batch is seen in part.
+//! Power losses, kills and failing disks: nothing acknowledged is lost, and no batch is visible in part.
 
 use std::io::ErrorKind;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Batch, Health, OpenEvent, Revision, StoreError};
 
-/// A run of random batches: `models[n]` stands after `n` of them, `revisions[n]` is the revision then.
+/// A run of random batches: `models[n]` is the content after `n` of them, `revisions[n]` the revision at that point.
 struct Plan {
     batches: Vec<Batch>,
     models: Vec<Model>,
@@ -30,7 +30,7 @@ impl Plan {
         plan
     }
 
-    /// What stands in the folder must be the state after some number of batches, not fewer than `acknowledged`.
+    /// Checks that the store in the folder is in the state after some number of batches, not fewer than `acknowledged`.
     fn check(
         &self,
         disk: &CrashDisk,
@@ -53,7 +53,7 @@ impl Plan {
         }
         let report = store.check(true, &mut |_| {}).unwrap();
         assert!(report.clean(), "{what}: {report:?}");
-        // It takes the rest as if nothing had happened.
+        // It accepts the remaining batches as if nothing had happened.
         for batch in &self.batches[found..] {
             store.commit(batch.clone()).unwrap();
         }
@@ -62,7 +62,7 @@ impl Plan {
     }
 }
 
-/// The disk's double keeps full paths, so the folder of all stores of a test is the same.
+/// Returns the folder of a test's stores. It is the same for all of them, because the disk's double keeps full paths.
 fn folder() -> &'static tempfile::TempDir {
     thread_local! {
         static FOLDER: &'static tempfile::TempDir = Box::leak(Box::new(tempfile::tempdir().unwrap()));
@@ -70,7 +70,7 @@ fn folder() -> &'static tempfile::TempDir {
     FOLDER.with(|folder| *folder)
 }
 
-/// Runs a plan; returns the disk as it is after each acknowledged batch.
+/// Runs a plan and returns the disk as it is after each acknowledged batch.
 fn images(plan: &Plan) -> Vec<(usize, Files)> {
     let (disk, house) = (CrashDisk::default(), MapHouse::default());
     let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
@@ -93,7 +93,7 @@ fn a_power_loss_between_commits_loses_nothing() {
     }
 }
 
-/// The disk in the middle of a commit: all bytes of the group are written, its fsync does not come.
+/// Returns the disk in the middle of a commit: all bytes of the group are written, but not fsynced.
 fn unsynced(plan: &Plan, acknowledged: usize) -> Files {
     let attempt = |syncs: usize| {
         let (disk, house) = (CrashDisk::default(), MapHouse::default());
@@ -101,7 +101,8 @@ fn unsynced(plan: &Plan, acknowledged: usize) -> Files {
         for batch in &plan.batches[..acknowledged] {
             store.commit(batch.clone()).unwrap();
         }
-        // A batch that touches what one before it touched makes its own group, and a new segment has an fsync of its own.
+        // A batch that changes a record of an earlier batch is committed in a group of its own, and a new segment has an fsync of
+        // its own.
         disk.lock().syncs = Some(syncs);
         match store.commit_group(plan.batches[acknowledged..].to_vec()) {
             Ok(_) => assert_eq!(disk.image().unsynced(), 0),
@@ -295,7 +296,7 @@ pub(super) fn a_blob_is_durable_once_a_commit_after_it_was_acknowledged() {
         let calls = disk.lock().calls;
         disk.lock().fail = Some((calls + call, ErrorKind::StorageFull));
         let put = store.blob_put(&mut picture.as_slice());
-        // The second commit may be the first to go through; it takes along what the refused one left.
+        // The second commit may be the first to succeed; it then includes what the refused one left.
         let commits: Vec<_> = plan.batches.iter().map(|batch| store.commit(batch.clone()).is_ok()).collect();
         drop(store);
         let after = CrashDisk::default();

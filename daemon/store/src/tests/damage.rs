@@ -1,11 +1,11 @@
-//! Flipped bits, cut and missing files: found, named, mended where the journal can mend it.
+//! Flipped bits, truncated and missing files: found, reported, and repaired where the journal allows it.
 
 use std::{fs, path::Path};
 
 use super::world::{Dice, Model, open_real, show_all};
 use crate::{Damage, Health, OpenEvent, OpenOptions, Revision, Store, StoreError};
 
-/// Makes a store of `count` batches and returns what it shows.
+/// Makes a store of `count` batches and returns its content.
 pub(super) fn make(dir: &Path, seed: u64, count: usize) -> Model {
     let (mut model, mut dice) = (Model::default(), Dice(seed));
     let (store, _) = open_real(dir, "boot").unwrap();
@@ -86,7 +86,7 @@ fn a_rebuild_can_be_asked_for_and_keeps_one_old_database() {
     }
 }
 
-/// Opens a copy whose journal was changed by `harm`, without its engine, and returns what it says.
+/// Opens a copy whose journal was changed by `harm`, without its engine, and returns the result.
 fn harmed(
     dir: &Path,
     keep_engine: bool,
@@ -130,7 +130,7 @@ pub(super) fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_name
             .iter()
             .find(|frame| frame.segment as usize == segment + 1 && (frame.start..frame.end).contains(&at));
         if owner.is_some_and(|frame| frame.seal) && segment + 1 == segments.len() {
-            // The seal is the last thing of all: nobody was told that it is there, and nothing is lost with it.
+            // The seal is the last frame. It was never acknowledged, and nothing is lost with it.
             assert_eq!((told, store.revision()), (Vec::new(), last));
             continue;
         }
@@ -142,7 +142,7 @@ pub(super) fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_name
         assert!(matches!(store.health(), Health::Damaged(_)));
         let refused = store.commit(Model::default().batch(&mut Dice(1)));
         assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
-        // The last commit itself may be what is lost.
+        // The last commit itself may be lost.
         let before = expected == [last.get()] && store.revision().get() == last.get() - 1;
         assert!(before || store.revision() == last, "what comes after the damage is shown");
     }
@@ -174,7 +174,7 @@ pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
                     continue;
                 }
                 if is_last && !keep_engine {
-                    // Nothing is left that knows of the end: it looks like a tail that was never acknowledged.
+                    // Nothing that knows the end is left, so it looks like a tail that was never acknowledged.
                     assert!(store.revision().get() < last);
                     continue;
                 }
@@ -188,7 +188,7 @@ pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
                     assert_eq!(store.revision().get(), last, "{what}");
                 }
                 drop(store);
-                // The same is said at the next start, and after the file is back all is well.
+                // The next start reports the same, and once the file is restored nothing is wrong any more.
                 let (store, _) = open_real(kept.path(), "boot").unwrap();
                 assert!(matches!(store.health(), Health::Damaged(_)), "{what}");
                 drop(store);
@@ -431,7 +431,7 @@ fn a_database_that_somebody_writes_to_is_left_alone() {
     let model = make(dir.path(), 8, 4);
     let held = fs::File::open(dir.path().join("db/db")).unwrap();
     held.lock().unwrap();
-    // The lock file was removed under a running process: only the database's own lock is left to tell.
+    // The lock file was removed while a process was running, so only the database's own lock is left to detect it.
     match open_real(dir.path(), "boot") {
         Err(StoreError::Locked { pid, .. }) => assert_eq!(pid, "?"),
         other => panic!("{other:?}"),

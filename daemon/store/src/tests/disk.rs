@@ -1,4 +1,4 @@
-//! A file system that can fail a call, lose what was not fsynced, and tear writes.
+//! A file system that can make a call fail, lose bytes that were not fsynced, and tear writes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,30 +9,30 @@ use std::{
 
 use crate::disk::{Disk, DiskFile};
 
-/// Clones share their content, as two processes would share a disk.
+/// A simulated disk. Clones share their content, as two processes would share a disk.
 #[derive(Clone, Default)]
 pub(super) struct CrashDisk(Arc<Mutex<Files>>);
 
-/// All that a disk holds.
+/// The whole content of a disk.
 #[derive(Clone, Default)]
 pub(super) struct Files {
     content: BTreeMap<u64, Content>,
     names: BTreeMap<PathBuf, u64>,
     durable_names: BTreeMap<PathBuf, u64>,
     next: u64,
-    /// Calls that change something or fsync.
+    /// Number of calls that change something or fsync.
     pub(super) calls: usize,
-    /// Which call fails, and how.
+    /// The call that fails, and its error.
     pub(super) fail: Option<(usize, io::ErrorKind)>,
-    /// From this call on all fail: the machine has lost its power, or the process was killed.
+    /// From this call on all calls fail: the machine has lost power, or the process was killed.
     pub(super) dead_from: Option<usize>,
-    /// Calls that read.
+    /// Number of calls that read.
     pub(super) reads: usize,
-    /// Which of them fails.
+    /// The read call that fails.
     pub(super) fail_read: Option<usize>,
-    /// Bytes that are free; none: as many as one likes.
+    /// Bytes that are free; `None` means unlimited.
     pub(super) free: Option<u64>,
-    /// This many more fsyncs of files go through, then none.
+    /// This many more fsyncs of files succeed, then none.
     pub(super) syncs: Option<usize>,
 }
 
@@ -40,8 +40,8 @@ pub(super) struct Files {
 struct Content {
     live: Vec<u8>,
     durable: Vec<u8>,
-    /// Writes since the last fsync. One that fails forgets them: the system takes them for written, and the next one succeeds
-    /// without them.
+    /// Writes since the last fsync. An fsync that fails forgets them: the system treats them as written, and the next fsync
+    /// succeeds without them.
     pending: Vec<Write>,
 }
 
@@ -51,26 +51,27 @@ enum Write {
     Length(u64),
 }
 
-/// What a power loss leaves of the writes that were not fsynced.
+/// The part of the unsynced writes that a power loss leaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Loss {
-    /// The first so many bytes, in the order of writing.
+    /// The first bytes, up to this number, in the order of writing.
     Cut(usize),
-    /// Sectors of this size, each there or zero by the bits of the seed; the length is the full one.
+    /// Sectors of this size; the bits of the seed decide whether each one is written or zero. The length is the full one.
     Torn(usize, u64),
-    /// As torn, with other files' old bytes where sectors are missing, and each name that was not fsynced as it is now or as it was.
+    /// As torn, but missing sectors contain old bytes of other files, and each name that was not fsynced is as it is now or as it
+    /// was.
     Garbage(usize, u64),
-    /// None: the process was killed, and the system goes on.
+    /// Nothing is lost: the process was killed, and the system continues.
     Killed,
 }
 
 impl Files {
-    /// Bytes that were written and not fsynced.
+    /// Returns the number of bytes that were written and not fsynced.
     pub(super) fn unsynced(&self) -> usize {
         self.content.values().flat_map(|file| &file.pending).map(Write::len).sum()
     }
 
-    /// What is there after a power loss.
+    /// Returns the content after a power loss.
     pub(super) fn after(mut self, loss: Loss) -> Self {
         (self.fail, self.syncs, self.dead_from, self.fail_read) = (None, None, None, None);
         if let Loss::Killed = loss {
@@ -111,7 +112,7 @@ impl Files {
         self
     }
 
-    /// Each name that was not fsynced as it is now or as it was, by the bits of the seed.
+    /// Returns the names; the bits of the seed decide whether each name that was not fsynced is as it is now or as it was.
     fn names_by(&self, seed: u64) -> BTreeMap<PathBuf, u64> {
         let all: BTreeSet<&PathBuf> = self.names.keys().chain(self.durable_names.keys()).collect();
         let chosen = all.into_iter().enumerate().filter_map(|(n, name)| {
@@ -250,7 +251,7 @@ impl DiskFile for CrashFile {
             && (!dead || first)
             && let Some(file) = self.0.lock().content.get_mut(&self.1)
         {
-            // A full disk takes a part of the bytes before it refuses.
+            // A full disk accepts a part of the bytes before it refuses.
             let half = &bytes[..bytes.len() / 2];
             put(&mut file.live, offset, half);
             file.pending.push(Write::At(offset, half.to_vec()));

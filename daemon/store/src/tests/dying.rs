@@ -1,8 +1,8 @@
-//! A real process with real files that kills itself at the k-th call to the disk or the engine: before it, in the middle of its
-//! bytes, or after it.
+//! A real process with real files that kills itself at the k-th call to the disk or the engine: before the call, in the middle of
+//! its bytes, or after it.
 //!
-//! The calls are all that a commit, an attachment, a roll of the segment, a seal, the note on the database and a start make: create,
-//! write, fsync, rename and remove of files, fsync of folders, cuts, and batches and flushes of sled.
+//! The calls are those of commits, attachments, segment rolls, seals, writes of `db.state` and starts: create, write, fsync,
+//! rename and remove of files, fsync of folders, truncations, and batches and flushes of sled.
 
 use std::{
     io,
@@ -30,7 +30,7 @@ use crate::{
     open::Ground,
 };
 
-/// Set in the child: the store's folder, the call, and how far into it.
+/// Set in the child process: the store's folder, the call, and how far it gets.
 const DIR: &str = "SATCHEL_TEST_DYING_DIR";
 const CALL: &str = "SATCHEL_TEST_DYING_CALL";
 const WHEN: &str = "SATCHEL_TEST_DYING_WHEN";
@@ -175,7 +175,7 @@ impl Engine for DyingEngine {
     }
 }
 
-/// Not a test of its own: what the child process of the test below runs.
+/// Not a test of its own, but the code of the child process in the test below.
 #[test]
 fn child_that_dies() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
@@ -201,14 +201,14 @@ fn child_that_dies() {
         let store = Store::open_on(&dir.join("store"), options, ground, &mut |_| {}).unwrap();
         for step in part {
             run.step(&store, step).unwrap();
-            // The log of what was acknowledged: one file for each, so it needs no more than its name.
+            // The log of acknowledged batches: one file for each, so that only its name is needed.
             std::fs::write(dir.join("acknowledged").join(run.acknowledged.to_string()), "").unwrap();
         }
         store.close().unwrap();
     }
 }
 
-/// Runs the child; true if it died.
+/// Runs the child process. Returns true if it died.
 fn child(dir: &Path, call: u64, when: &str) -> bool {
     let arguments = ["--exact", "tests::dying::child_that_dies", "--test-threads", "1"];
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -221,7 +221,7 @@ fn child(dir: &Path, call: u64, when: &str) -> bool {
 #[test]
 fn a_process_killed_at_any_call_leaves_what_it_acknowledged() {
     let script = Script::new(SEED);
-    // About twenty places in a short run; `SATCHEL_FAULT_ROUNDS=20` tries every one.
+    // About twenty calls in a short run; `SATCHEL_FAULT_ROUNDS=20` tries every one.
     let stride = (23 / rounds(1)).max(1);
     let (mut call, mut deaths) = (1, 0);
     loop {
@@ -244,7 +244,8 @@ fn a_process_killed_at_any_call_leaves_what_it_acknowledged() {
     assert!(deaths > 5, "{deaths} deaths");
 }
 
-/// What was acknowledged is there, at most one batch more, all of it whole, and a rebuild makes the same of it.
+/// Checks that all acknowledged batches are there, at most one more, each of them complete, and that a rebuild gives the same
+/// content.
 pub(super) fn look(dir: &Path, script: &Script, acknowledged: usize, what: &str) {
     let (store, _) = open_real(dir, "boot").unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(store.health(), Health::Good, "{what}");

@@ -1,4 +1,4 @@
-//! A real process that dies at each named place of the commit path, the first and the last time that it comes there.
+//! A real process that dies at each named place of the commit path, the first and the last time that it is reached.
 
 use std::{
     collections::BTreeMap,
@@ -17,15 +17,15 @@ use super::{
     world::open_real,
 };
 
-/// Set in the child: the store's folder, the place, and the time there that is its last. No place: it lives.
+/// Set in the child process: the store's folder, the place, and the pass at which it dies there. Without a place it survives.
 const DIR: &str = "SATCHEL_TEST_POINTS_DIR";
 const PLACE: &str = "SATCHEL_TEST_POINTS_PLACE";
 const TIME: &str = "SATCHEL_TEST_POINTS_TIME";
 const SEED: u64 = 62;
-/// Processes that run at once.
+/// Processes that run at the same time.
 const AT_ONCE: usize = 4;
 
-/// Every step of the commit path, so that one that loses its name is missed.
+/// Every step of the commit path, so that the test fails if one of them loses its name.
 const PLACES: [&str; 20] = [
     "blob copied",
     "blob folders synced",
@@ -49,7 +49,7 @@ const PLACES: [&str; 20] = [
     "unfinished end cut",
 ];
 
-/// Not a test of its own: what the child process of the test below runs.
+/// Not a test of its own, but the code of the child process in the test below.
 #[test]
 fn child_that_dies_at_a_place() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
@@ -80,7 +80,7 @@ fn child_that_dies_at_a_place() {
         store.close().unwrap();
         tear(&dir.join("store/journal"));
     }
-    // The torn end is cut by this one.
+    // This open truncates the torn end.
     open_real(&dir.join("store"), "boot").unwrap().0.close().unwrap();
 }
 
@@ -91,7 +91,7 @@ fn tear(journal: &Path) {
     std::fs::File::options().append(true).open(last).unwrap().write_all(&[0x5a; 37]).unwrap();
 }
 
-/// Runs the child; true if it died.
+/// Runs the child process. Returns true if it died.
 fn child(dir: &Path, place: &str, time: u64) -> bool {
     std::fs::create_dir(dir.join("acknowledged")).unwrap();
     let arguments = ["--exact", "tests::failpoints::child_that_dies_at_a_place", "--test-threads", "1"];
@@ -112,7 +112,7 @@ fn a_process_killed_at_any_named_place_leaves_what_it_acknowledged() {
     let mut cases = Vec::new();
     for (place, times) in places {
         let mut chosen = vec![1, times];
-        // A longer run tries times between too.
+        // A longer run also tries passes in between.
         chosen.extend((1..rounds(1)).map(|round| 1 + round * 7 % times));
         chosen.sort_unstable();
         chosen.dedup();
@@ -138,7 +138,7 @@ fn kill_at(place: &str, time: u64, script: &Script) {
     look(&dir.path().join("store"), script, acknowledged, &what);
 }
 
-/// A folder in memory where there is one: what a killed process has written outlives it there too.
+/// Returns a folder, in memory if possible: there too, data that a killed process has written survives it.
 fn quick() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }

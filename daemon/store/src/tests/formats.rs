@@ -1,4 +1,4 @@
-//! Stores that earlier programs wrote open, and those of later programs are refused with a message.
+//! Stores that earlier programs wrote can be opened, and those of later programs are refused with a message.
 
 use std::{
     fs,
@@ -18,8 +18,8 @@ use crate::{
     value::SCHEMA,
 };
 
-/// One folder for each format that was ever released: the files of a store, each packed with zstd, and `digest` and `revision`
-/// as the program of the time said them.
+/// Returns one folder for each format that was ever released: the files of a store, each compressed with zstd, and `digest` and
+/// `revision` as the program of that time reported them.
 fn fixtures() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut found: Vec<_> = fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -66,12 +66,12 @@ fn a_store_of_every_format_opens_with_the_state_that_it_had() {
     }
 }
 
-/// Whether a fixture is of an encrypted store; then it is sealed with the key of these tests.
+/// Returns whether a fixture is an encrypted store, which is then sealed with the key of these tests.
 fn is_sealed(fixture: &Path) -> bool {
     fixture.file_name().unwrap().to_string_lossy().starts_with("sealed")
 }
 
-/// Changes a segment's header so that its checksum fits.
+/// Changes the version in a segment's header and updates the checksum.
 fn reversion(segment: &Path, version: u16) {
     let mut bytes = fs::read(segment).unwrap();
     bytes[8..10].copy_from_slice(&version.to_be_bytes());
@@ -135,7 +135,7 @@ fn a_note_of_another_program_or_with_a_flipped_byte_is_not_believed() {
     let mut flipped = note.clone().into_bytes();
     flipped[digits] = b'9';
     for (text, believed) in [
-        // Written before notes had a checksum.
+        // Written before `db.state` had a checksum.
         (unsummed(&note), true),
         (String::from_utf8(flipped).unwrap(), false),
         (note.replace("clean", "mended"), false),
@@ -151,13 +151,13 @@ fn a_note_of_another_program_or_with_a_flipped_byte_is_not_believed() {
     }
 }
 
-/// The note without its checksum.
+/// Returns the `db.state` without its checksum.
 fn unsummed(note: &str) -> String {
     let at = note.rfind(",\"crc32c\":").unwrap();
     format!("{}}}\n", &note[..at])
 }
 
-/// Writes a fixture of the format that this program writes, into `SATCHEL_WRITE_FIXTURE`, encrypted if that is named so; else it
+/// Writes a fixture of the current format into `SATCHEL_WRITE_FIXTURE`, encrypted if the name says so. Without that variable it
 /// does nothing.
 #[test]
 fn writes_a_fixture_when_asked() {

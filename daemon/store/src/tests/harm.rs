@@ -1,5 +1,5 @@
-//! Every file of a store is flipped, cut, zeroed, filled with noise and removed: it is always found out, the database is always
-//! mended, and a journal that lost something names the revisions.
+//! Every file of a store is flipped, truncated, zeroed, filled with noise and removed: the harm is always detected, the database
+//! is always repaired, and a journal that lost something names the revisions.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ enum Harm {
 
 const HARMS: [Harm; 6] = [Harm::Flip, Harm::Cut, Harm::ZeroPage, Harm::ZeroAll, Harm::Noise, Harm::Remove];
 
-/// Harms a file; false if it is as before.
+/// Harms a file. Returns false if it is unchanged.
 fn harm(path: &Path, harm: Harm, dice: &mut Dice) -> bool {
     let before = fs::read(path).unwrap();
     let length = before.len() as u64;
@@ -65,7 +65,7 @@ pub(super) fn all_files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A store that was closed in order, with a model after each revision.
+/// A store that was closed cleanly, with a model after each revision.
 struct Whole {
     dir: tempfile::TempDir,
     model: Model,
@@ -93,7 +93,7 @@ fn whole() -> Whole {
     Whole { dir, model, at, digest, files }
 }
 
-/// What is not named as lost shows as it was, at every revision that is whole.
+/// Checks that everything that is not reported as lost is shown unchanged, at every undamaged revision.
 fn lost_is_named(store: &Store, whole: &Whole, what: &str) {
     let Health::Damaged(damage) = store.health() else { panic!("{what}: {:?}", store.health()) };
     let named: Vec<u64> =
@@ -102,7 +102,7 @@ fn lost_is_named(store: &Store, whole: &Whole, what: &str) {
     let first_lost = named.iter().copied().min().unwrap_or(u64::MAX);
     let last = store.revision().get().min(first_lost.saturating_sub(1));
     for revision in 0..=last {
-        // A version that a lost commit replaced may still stand in its place; nothing else differs.
+        // A version that a lost commit replaced may still be shown in its place; nothing else differs.
         if named.is_empty() {
             assert_eq!(
                 show(store, Revision::new(revision)).unwrap(),
@@ -128,7 +128,7 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
         for (index, name) in whole.files.iter().enumerate() {
             for kind in HARMS {
                 if name.starts_with("blobs") && kind != HARMS[(index + round as usize) % HARMS.len()] {
-                    // There are many and all are alike: one harm for each.
+                    // There are many such files and all are alike, so each of them gets only one kind of harm.
                     continue;
                 }
                 let copied = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
                 let room = name.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
                 let opened = open_real(copied.path(), "boot");
                 if room == "journal" {
-                    // What an open need not read, a check does.
+                    // A check finds harm in the parts that an open need not read.
                     match opened {
                         Err(StoreError::DamagedJournal { .. } | StoreError::NewerFormat { .. }) => {
                             refused += 1;

@@ -1,4 +1,4 @@
-//! Leaves that are kept are what the engine holds: after writes, after failed ones, and for readers while others write.
+//! Cached leaves are equal to those of the engine: after writes, after failed writes, and for readers during concurrent writes.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use crate::{
     keys, value,
 };
 
-/// Number of a key, and the length of its value, or none to take the entry away.
+/// Number of a key, and the length of its value, or `None` to remove the entry.
 type Step = (u8, Option<usize>);
 
 fn batch() -> impl Strategy<Value = Vec<Step>> {
@@ -31,7 +31,7 @@ fn key(number: u8) -> Vec<u8> {
     vec![keys::LEDGER_TIME, number / 16, number % 16]
 }
 
-/// `mark` tells values of one batch from those of another.
+/// Returns the changes of a batch; `mark` distinguishes its values from those of other batches.
 fn changes(batch: &[Step], mark: u8) -> Changes {
     let mut changes = Changes::default();
     for (number, length) in batch {
@@ -43,7 +43,7 @@ fn changes(batch: &[Step], mark: u8) -> Changes {
     changes
 }
 
-/// What the engine below holds, read by somebody who has kept nothing.
+/// Returns the content of the engine below, read without a cache.
 fn held(below: &MapEngine) -> BTreeMap<Vec<u8>, Vec<u8>> {
     below.entries()
 }
@@ -81,7 +81,7 @@ proptest! {
             let (before, after) = (held(&below), changes(&batch, mark));
             *crowd.script.lock().unwrap() = Some(after);
             let seen = leaves.get(&key(asked)).unwrap();
-            // The leaf was kept, so that the engine was not asked: the batch is written now.
+            // The leaf was cached, so the engine was not read; the batch is written now.
             let left = crowd.script.lock().unwrap().take();
             if let Some(after) = left {
                 leaves.apply(after).unwrap();
@@ -114,12 +114,12 @@ fn after_a_writer_that_panicked_the_engine_is_asked_again() {
     assert_eq!(held(&below).into_keys().collect::<Vec<_>>(), [1, 7, 9].map(key));
 }
 
-/// An engine at which others write when a reader has read and has not yet kept it, and others read when a writer is about to write.
+/// An engine that writes after a reader has read and before it caches the leaf, and that reads when a writer is about to write.
 #[derive(Default)]
 struct Crowd {
     below: MapEngine,
     leaves: OnceLock<Weak<Leaves>>,
-    /// What is written behind the next reader.
+    /// The batch that is written behind the next reader.
     script: Mutex<Option<Changes>>,
     /// The next write panics.
     panics: AtomicBool,

@@ -1,4 +1,4 @@
-//! Entries in leaves are those that were put, for readers between writers too.
+//! Entries in leaves equal those that were put, also for readers during concurrent writes.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use crate::{
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Kind and number of a key, and the length of its value, or none to take the entry away.
+/// Kind and number of a key, and the length of its value, or `None` to remove the entry.
 type Step = (u8, u16, Option<usize>);
 
 fn batch() -> impl Strategy<Value = Vec<Step>> {
@@ -27,12 +27,12 @@ fn batch() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((0_u8..3, 0_u16..700, value), 1..60)
 }
 
-/// Kinds with short leaves, with long ones, and without.
+/// Returns a key of a kind with short leaves, with long ones, or without leaves.
 fn key(kind: u8, number: u16) -> Vec<u8> {
     let kind = [keys::INDEX, keys::MEMORY, keys::CONVERSATION][usize::from(kind)];
     let mut key = vec![kind];
     key.extend_from_slice(&number.to_be_bytes());
-    // Some keys begin with others.
+    // Some keys are prefixes of others.
     key.extend(std::iter::repeat_n(0, usize::from(number % 3)));
     key
 }
@@ -126,7 +126,7 @@ proptest! {
     }
 }
 
-/// Writes a batch before each answer.
+/// An engine that writes a batch before each read.
 struct Disturbed {
     below: MapEngine,
     script: Mutex<Script>,
@@ -135,7 +135,7 @@ struct Disturbed {
 struct Script {
     batches: Vec<Vec<Step>>,
     now: Map,
-    /// What has stood from the beginning, if `now` has it too.
+    /// Entries that were there from the beginning and are still in `now`.
     stayed: Map,
 }
 
@@ -171,7 +171,7 @@ impl Engine for Disturbed {
     }
 }
 
-/// Returns how many leaves a list of 1,000 entries takes whose keys come in an order.
+/// Returns how many leaves a list of 1,000 entries takes if its keys are put in this order.
 fn leaves_of(order: impl Iterator<Item = u32>) -> usize {
     let below = MapEngine::default();
     let leaves = Leaves::new(Arc::new(below.clone())).unwrap();
@@ -211,7 +211,7 @@ fn bytes_that_are_no_leaf_are_told() {
         vec![1, 0, 0, 0, 0, 0, 0xff, 0xff],
         vec![1, 0, 0, 1, 0xff, 0, 0, 0, 7],
         vec![1, 0, 0, 1, 0, 0, 0, 9, 7, 7, 7],
-        // Keys that do not rise.
+        // Keys that do not increase.
         vec![1, 0, 0, 0, 1, 5, 0, 1, 0, 0],
         vec![1, 0, 0, 0, 1, 5, 0, 0, 1, 4, 0],
     ] {
@@ -227,7 +227,7 @@ fn bytes_that_are_no_leaf_are_told() {
     }
 }
 
-/// An entry of a kind with long leaves.
+/// Returns an entry of a kind with long leaves.
 fn record(id: [u8; 16], length: usize) -> (Vec<u8>, Vec<u8>) {
     let value = [value::plain(), (0..length).map(|n| (n % 7) as u8).collect()].concat();
     (keys::object(keys::MEMORY, id), value)
@@ -261,7 +261,7 @@ fn sled_finds_the_leaf_before_a_key_whatever_bytes_keys_have() {
     };
     let mut entries = Vec::new();
     for at in 0..60 {
-        // Long ones have a leaf each.
+        // Long entries have a leaf each.
         entries.push(record(id([0, 0, 0, 0x0a, 0xff], 0xff, at), LONG));
         entries.push(record(id([0, 0, 0, 0x0b, 0x80], 0, at), LONG));
     }

@@ -1,4 +1,4 @@
-//! The room that lists take in the engine.
+//! The space that lists take in the engine.
 
 use super::{
     disk::CrashDisk,
@@ -43,7 +43,7 @@ fn versions_that_no_page_is_pinned_to_leave_the_lists() {
         if day >= 20 {
             most = most.max(entries(&house));
         }
-        // What was shown within the last week is shown still.
+        // Entries that were shown within the last week are still shown.
         for (revision, text, title) in shown.iter().rev().take(7) {
             let query = MemoryQuery { tags_all: vec!["tea".to_owned()], ..MemoryQuery::default() };
             for query in [query, MemoryQuery::default()] {
@@ -94,7 +94,7 @@ fn tags_do_not_multiply_each_other() {
     }
 }
 
-/// Times of records in microseconds; 0 stands for one that nobody knows.
+/// Times of records in microseconds; 0 means unknown.
 const TIMES: [i64; 6] = [5 * DAY, -3 * DAY, 1, 0, 400 * DAY, -1];
 
 fn timed() -> (tempfile::TempDir, Store) {
@@ -114,7 +114,7 @@ fn timed() -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-/// Walks in pages of `limit`.
+/// Reads all rows in pages of `limit`.
 fn walked<T>(limit: usize, page: impl Fn(Option<&crate::Cursor>, usize) -> crate::Page<T>) -> Vec<T> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {

@@ -1,4 +1,4 @@
-//! An engine in memory that can be killed: the test double.
+//! The test double of the engine: in memory, and it can be killed.
 
 use std::{
     collections::BTreeMap,
@@ -12,23 +12,24 @@ use crate::engine::{
     memory::pairs,
 };
 
-/// Clones share their content, as two processes would share a folder.
+/// An engine in memory. Clones share their content, as two processes would share a folder.
 #[derive(Clone, Default)]
 pub(super) struct MapEngine(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     now: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// States after each batch since the last `settle`, so that a kill can go back to one.
+    /// The states after each batch since the last `settle`, so that a kill can go back to one of them.
     applied: Vec<BTreeMap<Vec<u8>, Vec<u8>>>,
     fail_after: Option<usize>,
-    /// What it says then.
+    /// The error text of the failure.
     says: Option<&'static str>,
     panics: bool,
 }
 
 impl MapEngine {
-    /// Goes back to the state after one of the last batches, as a killed engine may. Returns how many there were to choose from.
+    /// Goes back to the state after one of the last batches, as a killed engine may. Returns how many states there were to choose
+    /// from.
     pub(super) fn kill(&self, choose: usize) -> usize {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = state.applied.len();
@@ -40,7 +41,7 @@ impl MapEngine {
         count
     }
 
-    /// Returns a copy that goes its own way: what was there when the process was killed.
+    /// Returns an independent copy: the content at the moment when the process was killed.
     pub(super) fn fork(&self) -> Self {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Self(Arc::new(Mutex::new(State {
@@ -50,18 +51,18 @@ impl MapEngine {
         })))
     }
 
-    /// From now on a kill cannot go further back than here.
+    /// From now on a kill cannot go back beyond this state.
     pub(super) fn settle(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.applied = vec![state.now.clone()];
     }
 
-    /// Lets `batches` more batches through, then fails.
+    /// Accepts `batches` more batches, then fails.
     pub(super) fn fail_after(&self, batches: usize) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).fail_after = Some(batches);
     }
 
-    /// Lets `batches` more batches through, then finds the disk full.
+    /// Accepts `batches` more batches, then reports a full disk.
     pub(super) fn fill_after(&self, batches: usize) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (state.fail_after, state.says) = (Some(batches), Some("IO error: StorageFull"));
@@ -80,7 +81,7 @@ impl MapEngine {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).now.clone()
     }
 
-    /// The content without regard to the leaves that it lies in; of a plain store.
+    /// Returns the content regardless of the leaves that contain it; for a plain store.
     pub(super) fn entries(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let leaves = Leaves::new(Arc::new(self.clone())).unwrap();
         let of = |kind: u8| leaves.scan(&[kind], &[kind + 1], usize::MAX, false).unwrap();
@@ -126,7 +127,7 @@ impl Engine for MapEngine {
     }
 }
 
-/// The folder of a [`MapEngine`].
+/// The location of a [`MapEngine`].
 #[derive(Clone, Default)]
 pub(super) struct MapHouse(pub(super) MapEngine);
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{ChangePosition, Health, OpenEvent, Revision, Store};
 
-/// Every earlier revision still shows what it showed.
+/// Checks that every earlier revision still shows the same content.
 fn check(store: &Store, model: &Model, history: &[Model]) {
     assert_eq!(show_all(store).unwrap(), *model);
     assert_eq!(store.revision().get() + 1, history.len() as u64);
@@ -20,7 +20,7 @@ fn check(store: &Store, model: &Model, history: &[Model]) {
     assert!(report.clean(), "{report:?}");
 }
 
-/// Each revision is in the feed, numbered without a gap, and says truly what came before.
+/// Checks that each revision is in the feed, that changes are numbered without gaps, and that the previous revisions are right.
 fn check_feed(store: &Store) {
     let all = store.changes_since(ChangePosition::after(Revision::ZERO), usize::MAX).unwrap();
     let mut last = std::collections::BTreeMap::new();
@@ -81,7 +81,7 @@ proptest! {
                 let digest = store.state_digest();
                 let content = house.0.entries();
                 drop(store);
-                // Power loss without anything lost: the engine is built again with the same entries, byte for byte.
+                // A power loss that loses nothing: the engine is rebuilt with the same entries, byte for byte.
                 let (again, events) = open(dir.path(), &disk, &house, "boot").unwrap();
                 drop(again);
                 prop_assert_eq!(events.len(), 1);

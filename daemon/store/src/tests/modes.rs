@@ -1,10 +1,10 @@
-//! Nobody but the owner can read what the store writes.
+//! Only the owner can read the store's files.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use super::world::{Dice, Model, open_real};
 
-/// Every path below `folder` that others have a right to, with its mode.
+/// Collects every path below `folder` that others may access, with its mode.
 fn open_to_others(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -36,7 +36,7 @@ fn folders_are_0700_and_files_0600() {
         look(&format!("after a commit of round {round}"));
         drop(store);
         look(&format!("after round {round}"));
-        // As a store of an older version, or one that was copied, may be.
+        // As in a store of an older version, or one that was copied.
         for name in ["db", "db/db", "db/conf", "store.lock"] {
             let path = dir.join(name);
             fs::set_permissions(&path, fs::Permissions::from_mode(if path.is_dir() { 0o755 } else { 0o644 }))

@@ -1,4 +1,4 @@
-//! Pages: pinned while writing, filtered and ordered as a plain list would be.
+//! Pages: pinned during writes, filtered and ordered like a plain list.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn query(dice: &mut Dice) -> MemoryQuery {
     query
 }
 
-/// The plain way: all memories, filtered, sorted.
+/// The simple implementation: all memories, filtered, sorted.
 fn expected(store: &Store, model: &Model, query: &MemoryQuery) -> Vec<String> {
     let memories: Vec<Memory> =
         model.memories.values().map(|(json, _)| serde_json::from_str(json).unwrap()).collect();
@@ -182,7 +182,7 @@ fn ids_that_are_uuids_and_others_come_in_one_order() {
     let mut dice = Dice(31);
     let uuid = |number: u128| uuid::Uuid::from_u128(number).to_string();
     let mut ids: Vec<String> = (0..40_u128).map(|n| uuid(n * (u128::MAX / 40))).collect();
-    // The same in capitals, cut short, and longer: those are no canonical UUIDs, and sort among them.
+    // The same ids in capitals, shortened, and extended: these are not canonical UUIDs, and sort among them.
     ids.extend(
         (0..40).step_by(3).map(|n| ids[n].to_uppercase()).filter(|id| id.contains('E')).collect::<Vec<_>>(),
     );

@@ -1,4 +1,4 @@
-//! What is remembered of the pieces of a source.
+//! The stored results for the pieces of a source.
 
 use super::world::open_real;
 use crate::{Batch, Change, LedgerWrite, OpenOptions, Store};

@@ -1,5 +1,5 @@
-//! The machine goes dark, or the process is killed, at each single call to the disk: through the making of the store, commits,
-//! attachments, rolls of the segment, seals, and a second start.
+//! The machine loses power, or the process is killed, at each single call to the disk: during creation of the store, commits,
+//! attachments, segment rolls, seals, and a second start.
 
 use std::{io::Read as _, path::Path};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Health, StoreError, blob::blob_path};
 
-/// What is found must be the state after as many batches as were acknowledged, or one more, whole, with all attachments.
+/// Checks that the store is in the state after the acknowledged batches, or one more, complete, with all attachments.
 fn found(dir: &Path, script: &Script, run: &Run, image: Files, engine: MapEngine, boot: &str, what: &str) {
     let disk = CrashDisk::default();
     disk.restore(image);
@@ -23,7 +23,7 @@ fn found(dir: &Path, script: &Script, run: &Run, image: Files, engine: MapEngine
     let n = (run.acknowledged..script.models.len()).find(|&n| script.models[n] == shown);
     let Some(n) = n else { panic!("{what}: not the state after {} batches or more", run.acknowledged) };
     assert!(n <= run.acknowledged + 1, "{what}");
-    // An attachment of a batch that is there is there, acknowledged or not.
+    // The attachment of a batch that is there exists, whether the batch was acknowledged or not.
     let later = script.batches[..n].iter().filter_map(|(_, picture)| picture.as_ref());
     for bytes in later.chain(run.blobs.iter().map(|(_, bytes)| bytes)) {
         let sha256: [u8; 32] =
@@ -40,7 +40,7 @@ fn found(dir: &Path, script: &Script, run: &Run, image: Files, engine: MapEngine
         store.commit(batch.clone()).unwrap();
     }
     assert_eq!(show_all(&store).unwrap(), *script.models.last().unwrap(), "{what}");
-    // And what it was told then is durable, whatever the first run left half done.
+    // Data that is acknowledged from now on is durable, whatever the first run left unfinished.
     let image = disk.image().after(Loss::Cut(0));
     drop(store);
     disk.restore(image);
@@ -116,7 +116,7 @@ fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
         let mut run = Run::default();
         if let Ok((store, _)) = open(dir.path(), &disk, &house, "boot") {
             for (n, step) in script.batches.iter().enumerate() {
-                // One more try after a refusal; but not if only the note after the commit was refused.
+                // One more attempt after a refusal, but not if only the write of `db.state` after the commit was refused.
                 let mut done = run.step(&store, step);
                 if done.is_err() && run.acknowledged == n {
                     done = run.step(&store, step);
@@ -135,7 +135,7 @@ fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
         if disk.image().calls < call {
             break;
         }
-        // Another process of the same boot believes what the system shows it, and then the power goes.
+        // Another process of the same boot trusts the content that the system shows, and then the power is lost.
         disk.lock().fail = None;
         let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
         assert_eq!(store.health(), Health::Good, "call {call}");

@@ -1,4 +1,4 @@
-//! What is erased stands in no frame, no value and no file, and the rest stands as it did.
+//! Erased content is in no frame, no value and no file, and everything else is unchanged.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     purge::purge,
 };
 
-/// Erases everything of the memory and the conversation that were planted.
+/// Erases the whole planted memory and conversation.
 pub(super) struct All {
     memory: String,
     conversation: String,
@@ -58,7 +58,7 @@ impl Eraser for All {
     }
 }
 
-/// What is planted, with the actor's name taken off: who did something stays.
+/// Plants the content to be erased, without the actor's name, which an erasure does not remove.
 pub(super) fn plant(dir: &Path) -> (Model, All) {
     let (store, _) = open_real(dir, "boot").unwrap();
     let (mut model, mut dice) = (Model::default(), Dice(8));
@@ -88,7 +88,7 @@ pub(super) fn plant(dir: &Path) -> (Model, All) {
     (shown, All { memory, conversation, looked: 0, attachments: BTreeSet::from([blob.sha256]) })
 }
 
-/// Whether an unpacked frame of the journal holds the planted words.
+/// Returns whether an unpacked frame of the journal contains the planted words.
 pub(super) fn framed(dir: &Path) -> bool {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let journal = Segments::list(&disk, dir.join("journal"), seal()).unwrap().unwrap();

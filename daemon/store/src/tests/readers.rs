@@ -1,4 +1,4 @@
-//! What is stored does not depend on whether readers are expected.
+//! The stored data does not depend on whether readers are expected.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn open(dir: &std::path::Path) -> Store {
     Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap()
 }
 
-/// More changes than the engine takes in one of its small batches.
+/// Returns more changes than the engine accepts in one of its small batches.
 fn many(round: u32) -> Batch {
     let evidence = |number: u32| {
         let id = uuid::Uuid::from_u128(u128::from(number) << 64 | u128::from(round % 3)).into_bytes();

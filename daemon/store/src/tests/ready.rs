@@ -1,4 +1,4 @@
-//! An erasure that would not come to its end is refused before anything has changed.
+//! An erasure that could not be completed is refused before anything has changed.
 
 use std::{
     collections::BTreeSet,
@@ -31,16 +31,16 @@ use crate::{
     purge::{purge, purge_ready, ready},
 };
 
-/// Set in the child: what it erases.
+/// Set in the child process: the path that it erases.
 const ERASED: &str = "SATCHEL_TEST_ERASED";
-/// The user without rights.
+/// The user without permissions.
 const NOBODY: u32 = 65_534;
 
-/// A file that cannot be written until this goes: not by its owner's rights, and for root not at all.
+/// A file that cannot be written until this value is dropped: its owner lacks the permission, and even root cannot write it.
 struct Kept(PathBuf, u32);
 
 impl Kept {
-    /// None where the file system knows no such files, and this user may write everything.
+    /// Returns `None` if the file system does not support such files and this user may write everything.
     fn new(path: &Path) -> Option<Self> {
         let mode = fs::metadata(path).unwrap().permissions().mode();
         let mut kept = Some(Self(path.to_owned(), mode));
@@ -69,7 +69,7 @@ fn immutable(path: &Path, on: bool) -> bool {
     ioctl_setflags(&file, flags).is_ok()
 }
 
-/// It is refused with the name of what is in the way, and the store is as it was.
+/// Checks that the erasure is refused with the name of the obstacle, and that the store is unchanged.
 fn refused(dir: &Path, all: &mut All, way: &str) {
     let told = |error: StoreError| {
         let source = std::error::Error::source(&error).map(ToString::to_string);
@@ -109,7 +109,7 @@ fn what_lies_behind_a_link_is_refused_before_anything_changes() {
         fs::remove_file(&path).unwrap();
         fs::rename(&there, &path).unwrap();
     }
-    // A link to all of it is no link in it.
+    // A link to the whole store is not a link inside it.
     let above = tempfile::tempdir().unwrap();
     let link = above.path().join("data");
     symlink(dir.path(), &link).unwrap();
@@ -134,7 +134,7 @@ fn what_cannot_be_overwritten_is_refused_before_anything_changes() {
         assert_eq!(store.health(), Health::Good, "{}", path.display());
         store.close().unwrap();
     }
-    // Something else of the attachments does not matter.
+    // Other files among the attachments do not matter.
     fs::write(dir.path().join("blobs/other"), "").unwrap();
     let other = Kept::new(&dir.path().join("blobs/other"));
     purge(dir.path(), None, &mut all, &mut |_| {}).unwrap();
@@ -169,7 +169,7 @@ fn a_folder_without_a_journal_needs_nothing() {
     purge_ready(dir.path(), None, &BTreeSet::new()).unwrap();
 }
 
-/// Not a test of its own: what a user without rights runs.
+/// Not a test of its own, but the code that a user without permissions runs.
 #[test]
 fn child_that_erases() {
     if let Some(path) = std::env::var_os(ERASED) {

@@ -1,4 +1,4 @@
-//! One run of commits, attachments and notes, and how far it came.
+//! A run of commits, attachments and notes, and its progress.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Batch, BlobRef, Durability, Ledger, LedgerWrite, Store, StoreError};
 
-/// What a run did before it was cut off.
+/// The progress of a run before it was interrupted.
 #[derive(Default)]
 pub(super) struct Run {
     /// Batches that were acknowledged.
@@ -18,7 +18,8 @@ pub(super) struct Run {
     pub(super) blobs: Vec<(BlobRef, Vec<u8>)>,
 }
 
-/// Batches with the model after each; every third comes with an attachment, one is large enough to reach the file in pieces.
+/// Batches, with the model after each. Every third one has an attachment, and one is large enough to be written to the file in
+/// pieces.
 pub(super) struct Script {
     pub(super) batches: Vec<(Batch, Option<Vec<u8>>)>,
     pub(super) models: Vec<Model>,
@@ -37,14 +38,14 @@ impl Script {
         script
     }
 
-    /// Plays it with a restart in the middle, as far as the disk lets it.
+    /// Runs the script with a restart in the middle, as far as the disk allows.
     pub(super) fn play(&self, dir: &Path, disk: &CrashDisk, house: &MapHouse) -> Run {
         let mut run = Run::default();
         let half = self.batches.len() / 2;
         for part in [&self.batches[..half], &self.batches[half..]] {
             let Ok((store, _)) = open(dir, disk, house, "boot") else { return run };
             if part.iter().try_for_each(|step| run.step(&store, step)).is_err() {
-                // A dead machine closes nothing: the engine stays as it is.
+                // A dead machine closes nothing, so the engine stays as it is.
                 return run;
             }
         }

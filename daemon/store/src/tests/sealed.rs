@@ -1,4 +1,4 @@
-//! An encrypted store: nothing of it is plain on the disk, everything stands as in a plain one, and what was moved does not open.
+//! An encrypted store: none of it is plain on disk, its content is that of a plain store, and data that was moved does not open.
 
 use std::{fs, io::Read as _, path::Path, sync::Arc};
 
@@ -24,10 +24,10 @@ use crate::{
     keys,
 };
 
-/// Stands in everything that a person would call theirs.
+/// A word that is planted in everything that users would consider their own.
 pub(super) const PLANTED: &str = "planted-Tangerine";
 
-/// A batch with the planted words in each place that holds text.
+/// Returns a batch with the planted word in every field that contains text.
 pub(super) fn planted() -> Batch {
     let mut dice = Dice(1);
     let mut remembered = memory(0, &mut dice);
@@ -64,7 +64,8 @@ pub(super) fn planted() -> Batch {
     batch
 }
 
-/// Every file below a folder in which the planted words stand, or what zstd leaves readable of a plain frame's repeated letters.
+/// Returns every file below a folder that contains the planted word, or the repeated letters that zstd leaves readable in a plain
+/// frame.
 pub(super) fn readable(dir: &Path) -> Vec<std::path::PathBuf> {
     let found = |path: &std::path::PathBuf| {
         let bytes = fs::read(path).unwrap();
@@ -146,7 +147,8 @@ fn try_open(dir: &Path, seal: Option<Seal>, rebuild: bool) -> Result<Store, Stor
     Store::open(dir, OpenOptions { rebuild, seal, ..OpenOptions::default() }, &mut |_| {})
 }
 
-/// All bytes below a folder, but for the lock file, into which whoever tries writes its number.
+/// Returns all bytes below a folder, except for the lock file, into which every process that tries to open the store writes its
+/// id.
 fn bytes(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let files = harm::all_files(dir).into_iter().filter(|path| !path.ends_with("store.lock"));
     files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
@@ -185,7 +187,7 @@ fn two_values_that_changed_places_in_the_database_are_noticed() {
     sealed(|| {
         let dir = tempfile::tempdir().unwrap();
         let shown = fill(dir.path());
-        // The first leaf of each kind has the kind for a key.
+        // The key of the first leaf of each kind is the kind itself.
         let (one, other) = (vec![keys::MEMORY], vec![keys::INDEX]);
         let (store, _) = open_real(dir.path(), "boot").unwrap();
         drop(store);
@@ -198,7 +200,7 @@ fn two_values_that_changed_places_in_the_database_are_noticed() {
             engine.apply(changes).unwrap();
             engine.flush().unwrap();
         }
-        // As after a kill: the note of a clean stop would tell that the files changed.
+        // As after a kill: the `db.state` of a clean stop would show that the files changed.
         let state = fs::read_to_string(dir.path().join("db.state")).unwrap();
         let mut state: serde_json::Value = serde_json::from_str(&state).unwrap();
         state["state"] = json!("open");
@@ -216,7 +218,7 @@ fn two_values_that_changed_places_in_the_database_are_noticed() {
     });
 }
 
-/// Writes the journal anew with two payloads of a kind exchanged; all sums and links are right.
+/// Rewrites the journal with two payloads of a kind exchanged. All checksums and links are valid.
 fn exchange(dir: &Path, kind: Kind) {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let old = Segments::list(&disk, dir.join("journal"), seal()).unwrap().unwrap();
@@ -227,7 +229,7 @@ fn exchange(dir: &Path, kind: Kind) {
     });
     scanned.unwrap();
     let chosen: Vec<usize> = (0..frames.len()).filter(|&n| frames[n].1.kind == kind).collect();
-    // Of equal length, or all places after them would move.
+    // They have equal lengths, otherwise all places after them would move.
     let pair = chosen.iter().flat_map(|&a| chosen.iter().map(move |&b| (a, b)));
     let (a, b) = pair.clone().find(|&(a, b)| a < b && frames[a].2.len() == frames[b].2.len()).unwrap();
     let first = frames[a].2.clone();
@@ -246,7 +248,7 @@ fn exchange(dir: &Path, kind: Kind) {
     fs::rename(dir.join("exchanged"), dir.join("journal")).unwrap();
 }
 
-/// A store whose notes and bodies have equal lengths.
+/// Makes a store whose notes and bodies have equal lengths.
 fn regular(dir: &Path) {
     let (store, _) = open_real(dir, "boot").unwrap();
     let mut dice = Dice(9);
@@ -274,7 +276,7 @@ fn two_frames_that_changed_places_in_the_journal_are_noticed() {
         let dir = tempfile::tempdir().unwrap();
         regular(dir.path());
         exchange(dir.path(), Kind::Body);
-        // Bodies are read when they are asked for.
+        // Bodies are read only on request.
         let store = try_open(dir.path(), seal(), true).unwrap();
         let wrong = (0..3).filter(|&n| {
             let record = store.conversation(&id("conversation", n), None).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! A disk of a few megabytes, which is really full.
+//! A disk of a few megabytes that is really full.
 
 use std::{fs, io::Write as _, path::Path, process::Command};
 
@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{Health, OpenOptions, Store, StoreError, open::Ground};
 
-/// A file system in memory; it is unmounted when this goes.
+/// A file system in memory; it is unmounted when this value is dropped.
 struct Small(tempfile::TempDir);
 
 impl Small {
-    /// None where this process may not mount one.
+    /// Returns `None` if this process may not mount one.
     fn mount(megabytes: u64) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         if !rustix::process::geteuid().is_root() {
@@ -40,12 +40,12 @@ fn open(dir: &Path, headroom: u64) -> Store {
     Store::open_on(dir, options, ground, &mut |_| {}).unwrap()
 }
 
-/// Says so past the capture of the test's output, which nobody sees of a test that passes.
+/// Reports a skipped test on the real stderr, because the captured output of a test that passes is not shown.
 fn skipped(why: &str) {
     writeln!(std::io::stderr(), "{why}").unwrap();
 }
 
-/// What stands when the disk is full, what the refused commit would have made of it, and the refusal.
+/// The content when the disk is full, the content that the refused commit would have produced, and the error.
 struct Filled {
     stands: Model,
     attempted: Model,
@@ -80,7 +80,7 @@ fn a_full_disk_refuses_whole_commits_and_takes_them_again_when_there_is_room() {
     let Filled { stands, error, .. } = fill(&store, &mut dice);
     let mut model = stands.clone();
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
-    // Somebody else takes the rest of the disk.
+    // Something else takes the rest of the disk.
     fs::write(&ballast, vec![1; 40 << 20]).unwrap();
     for _ in 0..3 {
         let refused = store.commit(model.clone().batch(&mut dice));
@@ -88,7 +88,7 @@ fn a_full_disk_refuses_whole_commits_and_takes_them_again_when_there_is_room() {
         assert_eq!(show_all(&store).unwrap(), stands, "reads go on");
     }
     fs::remove_file(&ballast).unwrap();
-    // What the store wrote keeps its room; a larger disk stands for one on which other things were deleted.
+    // The store's own files keep their space. A larger disk simulates one on which other files were deleted.
     let grown = Command::new("mount").args(["-o", "remount,size=200m"]).arg(small.0.path()).status().unwrap();
     assert!(grown.success());
     for _ in 0..3 {
@@ -107,7 +107,7 @@ fn a_disk_that_fills_up_under_the_database_loses_nothing() {
         return;
     };
     let dir = small.0.path().join("store");
-    // Without headroom the engine too is refused its pieces.
+    // Without headroom the writes of the engine fail too.
     let store = open(&dir, 0);
     let Filled { stands, attempted, error } = fill(&store, &mut Dice(52));
     assert!(matches!(error, StoreError::Full { .. } | StoreError::Engine { .. }), "{error}");
@@ -117,7 +117,7 @@ fn a_disk_that_fills_up_under_the_database_loses_nothing() {
     let store = open(&dir, 0);
     assert_eq!(store.health(), Health::Good);
     let shown = show_all(&store).unwrap();
-    // A commit that the engine was refused is in the journal, whole, as its message says.
+    // A commit whose engine write failed is in the journal, complete, as its message says.
     let whole = shown == stands || (matches!(error, StoreError::Engine { .. }) && shown == attempted);
     assert!(whole, "{error}");
     store.commit(Model::default().batch(&mut Dice(3))).unwrap();
@@ -129,7 +129,7 @@ fn mount(small: &Small, option: &str) {
     assert!(done.success(), "{option}");
 }
 
-/// Takes all that is left of a disk.
+/// Fills the rest of a disk.
 fn take_the_rest(ballast: &Path) {
     let mut file = fs::File::create(ballast).unwrap();
     while file.write_all(&[1; 8 << 10]).is_ok() {}
@@ -145,7 +145,8 @@ fn what_somebody_else_fills_under_the_database_is_read_and_goes_on_by_itself() {
     let (dir, ballast) = (small.0.path().join("store"), small.0.path().join("ballast"));
     let store = open(&dir, Ground::new(&dir, &OpenOptions::default()).headroom);
     let (mut dice, mut model) = (Dice(57), Model::default());
-    // What the database has not written yet it cannot write then: sled fails for good from there on. It may have been quicker.
+    // The database cannot write the data that is still pending: sled fails permanently from then on. It may have written
+    // everything before.
     let failed = (0..8).any(|_| {
         for _ in 0..3 {
             store.commit(model.large_batch(&mut dice)).unwrap();
@@ -181,7 +182,7 @@ fn what_somebody_else_fills_under_the_database_is_read_and_goes_on_by_itself() {
     );
 }
 
-/// At each batch that the database is handed: what it finds no room for is confirmed or not there.
+/// Lets each batch to the database fail in turn: a commit for which it finds no room is either confirmed or absent.
 #[test]
 fn a_database_that_finds_no_room_is_stood_in_for_and_no_commit_is_half_answered() {
     stood_in_for();
@@ -247,7 +248,7 @@ fn a_full_or_read_only_disk_is_read_without_a_byte_being_written() {
     let look = |why: &str| {
         let before = files();
         let read = || Store::open_to_read(&dir, plain(), why.to_owned(), &mut |_| {}).unwrap();
-        // Who reads holds up nobody who reads.
+        // Readers do not block each other.
         let (store, other) = (read(), read());
         assert_eq!((store.state_digest(), store.revision()), (digest, revision));
         assert_eq!((show_all(&store).unwrap(), show_all(&other).unwrap()), (model.clone(), model.clone()));

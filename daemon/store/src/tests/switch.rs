@@ -1,4 +1,4 @@
-//! Encryption is switched on for a store that stands, whatever cuts that off.
+//! Encryption is switched on for an existing store, whatever interrupts the process.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// A plain store with all that a data directory may hold; what it shows, and its digest.
+/// Makes a plain store with everything that a data directory may contain. Returns its content and its digest.
 fn plain(dir: &Path) -> (Model, StateDigest) {
     let (store, _) = open_real(dir, "boot").unwrap();
     let (mut model, mut dice) = (Model::default(), Dice(5));
@@ -39,7 +39,7 @@ fn seals() -> Seal {
     Seal::new(&DataKey::from_bytes(&[42; 32]))
 }
 
-/// The store is sealed, shows what it showed, and nothing plain is left.
+/// Checks that the store is sealed, shows the same content, and that nothing plain is left.
 fn switched(dir: &Path, (shown, digest): &(Model, StateDigest), what: &str) {
     assert_eq!(readable(dir), Vec::<std::path::PathBuf>::new(), "{what}");
     assert!(!dir.join("encrypting").exists() && !dir.join("db.broken-1").exists(), "{what}");
@@ -94,7 +94,7 @@ fn a_replacement_that_is_cut_off_at_any_step_goes_on() {
 fn a_staging_that_is_cut_off_changes_nothing_and_is_begun_anew() {
     let dir = tempfile::tempdir().unwrap();
     let before = plain(dir.path());
-    // Another key, as of a try whose key was never written down; and half of what it staged.
+    // Another key, as from an attempt whose key was never stored, and half of its staged files.
     drop(
         stage(dir.path(), &Seal::new(&DataKey::from_bytes(&[1; 32])), &|| false, &mut |_| {})
             .unwrap()
@@ -134,7 +134,7 @@ fn a_store_in_use_or_damaged_is_not_staged() {
 fn a_staging_that_fails_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let before = plain(dir.path());
-    // Something stands in the way of the sealed attachments.
+    // Something is in the way of the sealed attachments.
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     let blob = store.blobs().unwrap()[0];
     drop(store);
@@ -174,7 +174,7 @@ fn content_can_be_changed_while_a_journal_is_written_anew() {
                     times.push(origin.at_micros);
                     for entry in entries {
                         if let Entry::Memory(memory) = entry {
-                            // A longer one: all places after it move.
+                            // A longer one, so that all places after it move.
                             memory.json = [memory.json.as_slice(), &[b' '; 500]].concat();
                         }
                     }

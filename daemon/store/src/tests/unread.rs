@@ -1,4 +1,4 @@
-//! A key is held against what reads, wherever in the journal that stands.
+//! A key is checked against the readable frames, wherever in the journal they are.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Invented records, random batches of them, and what a store that took them must show.
+//! Invented records, random batches of them, and the content that a store must show after them.
 
 use std::{cell::Cell, collections::BTreeMap, path::Path, sync::Arc};
 
@@ -25,19 +25,19 @@ thread_local! {
     static SEALED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `work` on stores that are encrypted.
+/// Runs `work` with encrypted stores.
 pub(super) fn sealed(work: impl FnOnce()) {
     SEALED.set(true);
     work();
     SEALED.set(false);
 }
 
-/// What stores of this test are sealed with.
+/// Returns the seal of this test's stores.
 pub(super) fn seal() -> Option<Seal> {
     SEALED.get().then(|| Seal::new(&DataKey::from_bytes(&[42; 32])))
 }
 
-/// A random number after the other; the same for the same seed.
+/// A generator of random numbers; the same seed gives the same sequence.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -51,7 +51,7 @@ impl Dice {
 }
 
 pub(super) fn id(kind: &str, n: u64) -> String {
-    // Some ids are no UUIDs.
+    // Some ids are not UUIDs.
     if n % 3 == 2 {
         format!("{kind}/{n}")
     } else {
@@ -78,7 +78,7 @@ pub(super) fn memory(n: u64, dice: &mut Dice) -> Memory {
         "provenance": {"platform": platform, "conversation_ref": id("conversation", n % 2)},
     });
     if dice.roll(8) == 0 {
-        // Longer than what the engine keeps.
+        // Longer than a text that the engine stores.
         value["metadata"] = json!({"long": "x".repeat(40_000)});
     }
     serde_json::from_value(value).unwrap()
@@ -122,12 +122,12 @@ pub(super) fn embedding(n: u64, dice: &mut Dice) -> Embedding {
     .unwrap()
 }
 
-/// What a store must show.
+/// The content that a store must show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Model {
     pub(super) memories: BTreeMap<String, (String, u32)>,
     pub(super) conversations: BTreeMap<String, Talk>,
-    /// What is readable by its id only.
+    /// Records that can be read by their id only.
     pub(super) withdrawn_memories: BTreeMap<String, (String, u32)>,
     pub(super) withdrawn_conversations: BTreeMap<String, Talk>,
     pub(super) relations: BTreeMap<String, (String, bool)>,
@@ -145,7 +145,7 @@ pub(super) struct Talk {
 }
 
 impl Model {
-    /// Throws a batch and takes it.
+    /// Returns a random batch and applies it to the model.
     pub(super) fn batch(&mut self, dice: &mut Dice) -> Batch {
         let mut changes: BTreeMap<String, Change> = BTreeMap::new();
         for _ in 0..=dice.roll(4) {
@@ -196,13 +196,13 @@ impl Model {
         batch
     }
 
-    /// A batch whose frames reach the file before the commit ends.
+    /// Returns a batch whose frames are written to the file before the commit ends.
     pub(super) fn large_batch(&mut self, dice: &mut Dice) -> Batch {
         let mut batch = self.clone().batch(dice);
         batch.changes.retain(|change| !matches!(change, Change::Conversation(_)));
         let mut messages = Vec::new();
         for message in 0..3 {
-            // Noise does not pack.
+            // Random bytes do not compress.
             let body = (0..500_000).map(|_| dice.roll(256) as u8).collect();
             messages.push(MessageWrite::Put { head: head(9, message, dice), body });
         }
@@ -288,7 +288,7 @@ impl Model {
         all.insert(write.header.id.clone(), talk);
     }
 
-    /// What has a history: memories, conversations, relations.
+    /// Returns only the records that have a history: memories, conversations, relations.
     pub(super) fn timeless(&self) -> Self {
         Self {
             embeddings: BTreeMap::new(),
@@ -299,7 +299,7 @@ impl Model {
     }
 }
 
-/// Reads everything that a store shows at a revision, through its pages.
+/// Reads everything that a store shows at a revision, page by page.
 pub(super) fn show(store: &Store, at: Revision) -> Result<Model, StoreError> {
     let mut model = Model::default();
     let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
@@ -372,7 +372,7 @@ pub(super) fn show_all(store: &Store) -> Result<Model, StoreError> {
     Ok(model)
 }
 
-/// Opens a store on doubles.
+/// Opens a store on test doubles.
 pub(super) fn open(
     dir: &Path,
     disk: &CrashDisk,
@@ -382,7 +382,7 @@ pub(super) fn open(
     open_with(dir, disk, house, boot, 0)
 }
 
-/// Opens a store on doubles that wants so many bytes free.
+/// Opens a store on test doubles that requires this many free bytes.
 pub(super) fn open_with(
     dir: &Path,
     disk: &CrashDisk,
@@ -408,13 +408,13 @@ pub(super) fn open_real(dir: &Path, boot: &str) -> Result<(Store, Vec<OpenEvent>
     Ok((store, events))
 }
 
-/// Where one frame lies and which revision it belongs to.
+/// The place of one frame, and the revision that it belongs to.
 #[derive(Clone, Debug)]
 pub(super) struct FrameSpan {
     pub(super) segment: u32,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// None for notes and seals, whose loss touches no revision.
+    /// `None` for notes and seals, whose loss affects no revision.
     pub(super) revision: Option<u64>,
     pub(super) seal: bool,
 }

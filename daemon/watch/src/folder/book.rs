@@ -1,4 +1,5 @@
-//! What is known of the names of a folder, counted as it changes: among ten thousand files nobody wants to count anew for each.
+//! The known names of a folder, with running counts: among ten thousand files it would be too slow to count again at
+//! each change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +8,7 @@ use std::{
 
 use crate::memory::{Known, Verdict};
 
-/// What is known, by name.
+/// The known names and their verdicts.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     all: BTreeMap<Box<OsStr>, Known>,
@@ -34,7 +35,7 @@ impl Book {
         self.all.insert(name.into(), known);
     }
 
-    /// False: it was not known.
+    /// Removes a name. Returns false if it was not known.
     pub(super) fn remove(&mut self, name: &OsStr) -> bool {
         let Some(known) = self.all.remove(name) else { return false };
         match known.verdict {
@@ -48,7 +49,7 @@ impl Book {
         true
     }
 
-    /// The names that are there no more.
+    /// Returns the known names that no longer exist.
     pub(super) fn gone(&self, there: impl Fn(&OsStr) -> bool) -> Vec<OsString> {
         self.all.keys().filter(|name| !there(name)).map(|name| name.as_ref().to_owned()).collect()
     }
@@ -61,7 +62,7 @@ impl Book {
         self.unrecognised
     }
 
-    /// Those that failed, by name.
+    /// Returns the names that failed, in order.
     pub(super) fn failed(&self) -> impl Iterator<Item = (&OsStr, &Known)> {
         self.failed.iter().filter_map(|name| Some((name.as_ref(), self.all.get(name)?)))
     }
@@ -76,8 +77,8 @@ mod tests {
         Known { stamp: Stamp { bytes: 1, modified: 0, inode: 1, below: 0 }, verdict }
     }
 
-    /// A tree of names has room for twice what is in it at worst; a name in an allocation of its own takes at most its length and
-    /// half as much. So ten thousand files of 64 bytes of name take less than 3 MB.
+    /// At worst, a B-tree has room for twice its entries, and the allocation of a name takes its length and half as
+    /// much again. So ten thousand files with names of 64 bytes take less than 3 MB.
     #[test]
     fn a_watched_file_takes_less_than_three_hundred_bytes() {
         let entry = size_of::<(Box<OsStr>, Known)>();
@@ -95,7 +96,7 @@ mod tests {
             ("c", Verdict::Unrecognised { importers: "v1".into() }),
             ("d", Verdict::Imported),
             ("e", Verdict::Cancelled),
-            // Another verdict takes the place of the first.
+            // The second verdict replaces the first.
             ("a", failed()),
             ("b", Verdict::Imported),
             ("b", Verdict::Imported),

@@ -1,4 +1,5 @@
-//! The course of a name that has settled: it is handed to the imports, and how that ends decides whether and when it comes again.
+//! Imports of settled names: a name is passed to the imports, and the outcome decides whether and when it is tried
+//! again.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,25 +15,27 @@ use crate::{
     settle::{Moment, Stamp},
 };
 
-/// Imports of one folder that run or wait in the queue; two run at once, and the next must not be late.
+/// Imports of one folder that run or wait in the queue. Two run at once, and the next one should be ready when one
+/// ends.
 pub(super) const FEED: usize = 4;
-/// How often a file that fails is tried, until it or the importers change: for about a day.
+/// How often a failing file is tried, unless the file or the importers change; this takes about a day.
 pub(super) const MAX_TRIES: u32 = 12;
 /// Longest time between two tries.
 const LONGEST_RETRY: Duration = Duration::from_hours(6);
-/// How often the delay of a file that changes and is never known doubles.
+/// How often the delay doubles for a file that keeps changing and is never recognised.
 const MAX_STREAK: u32 = 8;
-/// How long the queue is left alone when it is full.
+/// How long to wait before another attempt when the queue is full.
 const BUSY: Duration = Duration::from_secs(1);
 
-/// What is being imported.
+/// A name that is being imported.
 pub(super) struct Busy {
     pub(super) stamp: Stamp,
     pub(super) job: String,
 }
 
 impl Folder {
-    /// Whether nothing is to be done about a name as it stands; what is to be done later is noted.
+    /// Returns whether there is nothing to do now for a name with this stamp. Schedules a retry if there is something
+    /// to do later.
     pub(super) fn done_with(&mut self, name: &OsStr, stamp: Stamp, now: Moment) -> bool {
         let importers = self.parts.queue.importers();
         let Some(known) = self.known_of(name) else { return false };
@@ -67,12 +70,12 @@ impl Folder {
         self.ready.push(name, stamp);
     }
 
-    /// The time of a file that failed, or was not known, has come.
+    /// Handles a name whose retry is due, because it failed or was not recognised.
     pub(super) fn retry(&mut self, name: &OsStr) {
         self.retries.remove(name);
         let look = self.parts.disk.look(name).ok().and_then(|sight| sight.look);
         match (look, self.known.get(name)) {
-            // It had settled, and nobody wrote to it since.
+            // The file had settled and was not written to since.
             (Some(look), Some(Known { stamp, verdict: Verdict::Failed(_) }))
                 if look.stamp == *stamp && !self.busy.contains_key(name) =>
             {
@@ -82,7 +85,7 @@ impl Folder {
         }
     }
 
-    /// Hands on what is ready, a few at a time.
+    /// Passes ready names to the imports, a few at a time.
     pub(super) fn feed(&mut self) {
         let now = self.now();
         if now < self.next_feed {
@@ -151,7 +154,7 @@ impl Folder {
         self.known.insert(name, known);
     }
 
-    /// How often the file failed as it stands.
+    /// Returns how often the file failed with this stamp and these importers.
     pub(super) fn tries(&mut self, name: &OsStr, stamp: Stamp, importers: &str) -> u32 {
         match self.known_of(name) {
             Some(Known { stamp: before, verdict: Verdict::Failed(failure) })
@@ -168,7 +171,7 @@ impl Folder {
     }
 }
 
-/// `first`, and twice as long for each try after the first.
+/// Returns `first`, doubled for each try after the first, but at most `longest`.
 pub(super) fn backed_off(first: Duration, tries: u32, longest: Duration) -> Duration {
     first.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(longest)
 }

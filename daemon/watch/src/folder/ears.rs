@@ -1,4 +1,4 @@
-//! How a folder hears of changes: by the system, or by looking itself where the system does not tell.
+//! Change detection for a folder: by events of the system, or by polling where the system does not report changes.
 
 use std::{
     collections::BTreeMap,
@@ -12,17 +12,18 @@ use crate::{
     settle::Moment,
 };
 
-/// How a folder hears of changes.
+/// How a folder detects changes.
 pub(super) enum Ears {
-    /// Not yet.
+    /// Not started yet.
     Closed,
-    /// The system tells.
+    /// The system reports changes.
     Open {
         hints: Box<dyn Hints>,
-        /// The folders that it tells of, by the name that they lie under.
+        /// The watched subfolders, by the name in the folder that contains them.
         folders: BTreeMap<OsString, Vec<PathBuf>>,
     },
-    /// Nobody tells; why, and whether a person can do something about it, and when that is tried again.
+    /// The system reports nothing: the reason, a trouble if the user can do something about it, and the time of the
+    /// next attempt.
     Deaf { why: String, trouble: Option<Trouble>, until: Moment },
 }
 
@@ -31,7 +32,7 @@ impl Ears {
         matches!(self, Self::Open { .. })
     }
 
-    /// Forgets the folders under names that are there no more.
+    /// Stops watching the folders under names that no longer exist.
     pub(super) fn keep(&mut self, there: impl Fn(&OsStr) -> bool) {
         if let Self::Open { hints, folders } = self {
             folders.retain(|name, folders| {
@@ -46,7 +47,7 @@ impl Ears {
 }
 
 impl Folder {
-    /// Begins to listen, if that is not so yet.
+    /// Starts to listen for events, unless it already does.
     pub(super) fn hear(&mut self, now: Moment) {
         match &self.ears {
             Ears::Open { .. } => return,
@@ -79,7 +80,7 @@ impl Folder {
         self.ears = Ears::Deaf { why: trouble.message.clone(), until: trouble.next, trouble: Some(trouble) };
     }
 
-    /// Listens to the folders below `name`; true: some are new.
+    /// Watches the folders below `name`. Returns true if some of them are new.
     pub(super) fn hear_of(&mut self, name: &OsStr, found: Vec<PathBuf>) -> bool {
         let Ears::Open { hints, folders } = &mut self.ears else { return false };
         let before = folders.remove(name).unwrap_or_default();
@@ -99,7 +100,7 @@ impl Folder {
                     new = true;
                     heard.push(folder);
                 }
-                // It went away, or may not be read; its own look says so.
+                // The folder was removed or may not be read; inspecting it reports that.
                 Err(Deaf::Other(why)) => tracing::debug!(why, "a folder cannot be listened to"),
                 Err(limit) => {
                     deaf = Some(limit);

@@ -1,23 +1,24 @@
-//! What left the folder is forgotten, in memory and in the store, at a cost of its own and not of all that is known.
+//! Removal of names that left the folder, from memory and from the store. The cost depends on the names removed, not on
+//! all known names.
 
 use std::ffi::{OsStr, OsString};
 
 use super::Folder;
 
 impl Folder {
-    /// Forgets what is there no more. What runs goes on.
+    /// Forgets the names that no longer exist. Running imports continue.
     pub(super) fn keep_only(&mut self, listed: &[OsString]) {
         let there = |name: &OsStr| listed.binary_search_by(|one| one.as_os_str().cmp(name)).is_ok();
         for name in self.known.gone(there) {
             self.unknow(&name);
         }
-        // A folder that is cut short says nothing of what is gone.
+        // A truncated listing does not show which names are missing.
         if self.more {
             self.gone.clear();
         } else if !self.scanned
             && let Some((_, inode)) = self.identity
         {
-            // What went while nobody looked is found by the first look.
+            // The first scan finds the names that were removed while no watcher ran.
             self.parts.memory.keep_only(inode, &there);
         }
         self.settle.keep(there);
@@ -28,7 +29,7 @@ impl Folder {
         self.ears.keep(there);
     }
 
-    /// Forgets a name that is there no more.
+    /// Forgets a name that no longer exists.
     pub(super) fn forget(&mut self, name: &OsStr) {
         self.unknow(name);
         self.settle.gone(name);
@@ -44,8 +45,8 @@ impl Folder {
         }
     }
 
-    /// Gives back what the store keeps of names that are gone. Where another volume, or the bare mount point, stands in the folder's
-    /// place, nothing is gone for good.
+    /// Removes the store's entries of names that left the folder. If another volume or the bare mount point is now in
+    /// the folder's place, nothing is removed, because the names may come back.
     pub(super) fn give_back(&mut self) {
         if self.gone.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What has settled and waits for a place among the imports: in the order of its coming, and found by name.
+//! The settled names that wait for an import slot, in order of arrival and searchable by name.
 
 use std::{
     collections::BTreeMap,
@@ -7,20 +7,20 @@ use std::{
 
 use crate::settle::Stamp;
 
-/// First come, first served; one that leaves costs the others nothing.
+/// A first-in, first-out queue. Removing a name does not cost time for the others.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
-    /// By the number of its coming.
+    /// The waiting names by sequence number.
     waiting: BTreeMap<u64, (OsString, Stamp)>,
     numbers: BTreeMap<OsString, u64>,
     next: u64,
 }
 
-/// Numbers begin here, so that there are some for what goes before all others.
+/// The first sequence number; lower numbers are for names that are put back before all others.
 const FIRST: u64 = 1 << 63;
 
 impl Ready {
-    /// Puts a name at the end, unless it waits already.
+    /// Adds a name at the end, unless it is already waiting.
     pub(super) fn push(&mut self, name: &OsStr, stamp: Stamp) {
         if !self.has(name) {
             let number = self.next.max(FIRST);
@@ -29,14 +29,14 @@ impl Ready {
         }
     }
 
-    /// Takes the first.
+    /// Removes and returns the first name.
     pub(super) fn pop(&mut self) -> Option<(OsString, Stamp)> {
         let (_, first) = self.waiting.pop_first()?;
         self.numbers.remove(&first.0);
         Some(first)
     }
 
-    /// Puts what was taken back before all others.
+    /// Puts a name back before all others.
     pub(super) fn put_back(&mut self, name: OsString, stamp: Stamp) {
         let first = self.waiting.first_key_value().map_or(FIRST, |(number, _)| *number);
         self.put(first - 1, name, stamp);
@@ -53,7 +53,7 @@ impl Ready {
         }
     }
 
-    /// Keeps only those that `there` knows.
+    /// Keeps only the names for which `there` returns true.
     pub(super) fn keep(&mut self, there: impl Fn(&OsStr) -> bool) {
         self.numbers.retain(|name, _| there(name));
         self.waiting.retain(|_, (name, _)| there(name));

@@ -1,4 +1,4 @@
-//! A folder with made-up time, disk and imports: every way in which files come, fail and go.
+//! Tests of a folder with simulated time, disk and imports: every way in which files arrive, fail and disappear.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod ears;

@@ -1,4 +1,4 @@
-//! What people are told of a watched folder.
+//! The status of a watched folder as shown to users.
 
 use std::{ffi::OsStr, io, path::Path};
 
@@ -11,64 +11,64 @@ use crate::{
     settle::{Moment, Wait},
 };
 
-/// Names of one kind that are told; the rest is counted.
+/// Number of names of one kind that are listed; the rest is only counted.
 const NAMED: usize = 20;
 
-/// Something that a person should look at.
+/// A problem that the user should look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub fix: String,
-    /// How often it was met.
+    /// How often the problem occurred.
     pub tries: u32,
-    /// When it is tried again.
+    /// When the next attempt is made.
     pub next: Moment,
 }
 
 /// How a folder is watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Nobody watches: no daemon does, or it has not begun.
+    /// Not watched: no daemon runs, or it has not started to watch.
     #[default]
     Idle,
-    /// The system tells of changes.
+    /// The system reports changes.
     Watching,
-    /// It is looked at now and then; why.
+    /// The folder is polled; the reason.
     Polling(String),
-    /// It cannot be read.
+    /// The folder cannot be read.
     Broken,
 }
 
-/// One file or folder of it.
+/// One file or folder in a watched folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub name: String,
-    /// What is wrong, or waited for; empty where the list says it.
+    /// The problem, or the event that it waits for; empty if the list that holds the notice says enough.
     pub reason: String,
-    /// The job that reads it.
+    /// The job that imports it.
     pub job: Option<String>,
     /// When it is tried again.
     pub again: Option<Moment>,
 }
 
-/// What people are told of a watched folder; lists are cut, counts are not.
+/// The status of a watched folder as shown to users. Lists are truncated, counts are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderView {
     pub state: State,
     pub imported: usize,
     pub unrecognised: usize,
     pub reading: Vec<Notice>,
-    /// Settled, waiting for a place.
+    /// Number of settled names that wait for an import slot.
     pub queued: usize,
     pub waiting: Vec<Notice>,
     pub waiting_total: usize,
     pub failed: Vec<Notice>,
     pub failed_total: usize,
     pub troubles: Vec<Trouble>,
-    /// How often the system lost count of changes.
+    /// How often the system lost events.
     pub overflows: u64,
-    /// Everything was looked at once.
+    /// Whether the whole folder was scanned at least once.
     pub scanned: bool,
 }
 
@@ -124,7 +124,7 @@ impl Trouble {
 }
 
 impl Wait {
-    /// In words for people.
+    /// Returns the reason in words for users.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Growing => "it has changed a moment ago".to_owned(),
@@ -136,7 +136,7 @@ impl Wait {
 }
 
 impl Folder {
-    /// What people are told.
+    /// Returns the status shown to users.
     pub(crate) fn view(&self) -> FolderView {
         let mut view = FolderView {
             state: self.state(),

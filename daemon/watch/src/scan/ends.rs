@@ -1,4 +1,4 @@
-//! Whether the ends of files in a watched folder are there.
+//! Checks whether the files in a watched folder are complete up to their ends.
 
 use std::{ffi::OsStr, fs::File, io};
 
@@ -10,9 +10,9 @@ use satchel_source::{ending, names};
 
 use super::{Ground, MAX_DEPTH, each, open_folder, stat_at};
 
-/// Whether the end of one file is there; else what is missing.
+/// Checks whether the end of one file is present; otherwise returns a description of the missing part.
 pub(super) fn whole(folder: &OwnedFd, name: &OsStr) -> io::Result<Result<(), String>> {
-    // A pipe or device in its place must not hold us.
+    // Do not block if a pipe or device took the place of the file.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(folder, name, flags, Mode::empty())?;
     if FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode) != FileType::RegularFile {
@@ -21,7 +21,7 @@ pub(super) fn whole(folder: &OwnedFd, name: &OsStr) -> io::Result<Result<(), Str
     Ok(ending::missing(File::from(opened), name)?.map_or(Ok(()), Err))
 }
 
-/// The same of the files of a folder that importers might read, `left` of them.
+/// Does the same for the files of a folder that importers might read, at most `left` of them.
 pub(super) fn whole_folder(
     ground: &Ground,
     folder: OwnedFd,
@@ -40,7 +40,7 @@ pub(super) fn whole_folder(
         let missing = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if names::exported(&name) && *left > 0 => {
                 *left -= 1;
-                // What may not be read, and what is empty, is for the receipt to tell.
+                // Unreadable and empty files are reported by the receipt.
                 whole(&folder, &name).unwrap_or(Ok(())).err().filter(|_| stat.st_size > 0)
             }
             FileType::Directory if depth < MAX_DEPTH => match open_folder(&folder, &name) {

@@ -13,7 +13,8 @@ use rustix::{
 };
 use satchel_source::names;
 
-/// File systems whose changes by other machines, or by a program behind them, nobody tells us: their numbers in `statfs(2)`.
+/// File systems that do not report changes made by other machines or by the program behind them, as numbers of
+/// `statfs(2)`.
 const SILENT: [u64; 12] = [
     0x6969,      // NFS
     0x517b,      // SMB
@@ -35,12 +36,13 @@ pub(crate) struct Ground {
     root: PathBuf,
     recursive: bool,
     ignore: Vec<Pattern>,
-    /// Device and inode of the folder that we write to ourselves.
+    /// Device and inode of the data directory that this program writes to.
     own: Option<(u64, u64)>,
 }
 
 impl Ground {
-    /// The folder `root`; names that fit one of `ignore` are passed over, and so is our own `data_dir` below it.
+    /// Creates the folder `root`. Names that match a pattern in `ignore` are skipped, and so is our own `data_dir`
+    /// below it.
     pub(crate) fn new(root: &Path, recursive: bool, ignore: &[Pattern], data_dir: &Path) -> Self {
         let own = rustix::fs::stat(data_dir).ok().map(|stat| (stat.st_dev, stat.st_ino));
         Self { root: root.to_owned(), recursive, ignore: ignore.to_vec(), own }
@@ -54,23 +56,23 @@ impl Ground {
         self.recursive
     }
 
-    /// Whether it is the folder that we keep everything in.
+    /// Returns whether it is our own data directory.
     pub(super) fn own(&self, stat: &Stat) -> bool {
         self.own == Some((stat.st_dev, stat.st_ino))
     }
 
-    /// Whether nobody means this name for an export.
+    /// Returns whether this name is skipped, because it cannot be meant as an export.
     pub(super) fn passed_over(&self, name: &OsStr) -> bool {
         names::hidden(name) || self.ignore.iter().any(|pattern| pattern.matches(&name.to_string_lossy()))
     }
 
-    /// Opens the folder; it may be a link, as the person named it.
+    /// Opens the folder. It may be a symbolic link, because the user named it.
     pub(super) fn open_root(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(rustix::fs::open(&self.root, flags, Mode::empty())?)
     }
 
-    /// Whether the system tells of changes there; what cannot be asked is taken to.
+    /// Returns whether the system reports changes there. If the type of the file system cannot be read, returns true.
     #[cfg(target_os = "linux")]
     #[expect(clippy::cast_sign_loss, reason = "a magic number, of 32 bits wherever it is kept")]
     pub(super) fn told(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Folders with everything in them that must not be read.
+//! Tests with folders that contain everything that must not be read.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::{

@@ -1,4 +1,4 @@
-//! Files that arrive in every way that downloads do, with made-up time.
+//! Tests of files that arrive in every way that downloads do, with simulated time.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -34,7 +34,7 @@ impl One {
         self.0.look(OsStr::new(NAME), look, at(seconds))
     }
 
-    /// A look, and if that says so a check of the end.
+    /// Inspects the file, and if that asks for it checks the end.
     fn arrives(&mut self, seconds: u64, seen: Look, whole: bool) -> bool {
         let end = if whole { Ok(()) } else { Err("the end is missing".to_owned()) };
         self.look(seconds, seen.clone()) == Step::Check
@@ -180,7 +180,7 @@ fn an_event_brings_the_next_look_forward_but_not_without_end() {
     assert!(!one.0.touched(OsStr::new("other"), at(0)));
 }
 
-/// What a writer does between two looks.
+/// An action of a writer between two inspections.
 #[derive(Clone, Debug)]
 enum Act {
     Nothing,
@@ -242,8 +242,8 @@ impl Model {
 }
 
 proptest! {
-    /// However it is written and whenever it is looked at: what arrives is whole, alone, and was quiet; and once the writer is
-    /// done it does arrive, within the time that the looks take.
+    /// Regardless of how it is written and when it is inspected, a file that arrives is complete, has no partner, and
+    /// was quiet. Once the writer is done, the file does arrive, within the time that the inspections take.
     #[test]
     fn only_whole_and_quiet_files_arrive_and_all_of_them_do(acts in acts()) {
         let mut settle = Settle::new(QUIET);

@@ -1,4 +1,4 @@
-//! The entries of two memory stores, read one after the other: both together may be longer than memory.
+//! Reads the entries of two memory stores one by one, because both together may be larger than memory.
 
 use std::{cmp::Ordering, collections::BTreeSet, io};
 
@@ -20,11 +20,11 @@ use crate::verify::VerifyError;
 /// The memory store of a bundle.
 pub(in crate::verify) struct Content {
     pub(in crate::verify) bundle: Bundle,
-    /// None: the bundle has no memory store.
+    /// `None` if the bundle has no memory store.
     pub(in crate::verify) store: Option<String>,
 }
 
-/// Memories that an incremental export brings, by id; of several with one id the first.
+/// The memories of an incremental export, by id. If several have the same id, the first counts.
 #[derive(Default)]
 pub(super) struct Changes {
     ids: Vec<String>,
@@ -32,18 +32,18 @@ pub(super) struct Changes {
     conversations: BTreeSet<Key>,
 }
 
-/// What there is to refer to.
+/// The ids that references may point to.
 #[derive(Default)]
 pub(super) struct Known {
     memories: BTreeSet<Key>,
     conversations: BTreeSet<Key>,
 }
 
-/// What was merged, and which memories stay as the base has them.
+/// The result of the merge, and warnings about memories that stay as they are in the base.
 type Outcome = (Merged, Vec<Issue>);
 
 impl Content {
-    /// Reads all entries in their order; none if it is no memory store that can be read.
+    /// Reads all entries in order. Returns `None` if there is no memory store, or if it cannot be parsed.
     fn scan(
         &self,
         take: &mut dyn FnMut(usize, StoreEntry) -> Result<(), PackedError>,
@@ -63,7 +63,7 @@ impl Content {
         Ok(scan.and_then(|scan| scan.frame).map(|frame| frame.header))
     }
 
-    /// Reads a base, and merges `changes` into it.
+    /// Reads the base and merges `changes` into it.
     pub(super) fn merged(
         &self,
         changes: &Changes,
@@ -85,7 +85,7 @@ impl Content {
         Ok((header, known, outcome))
     }
 
-    /// The same of a base whose memories do not stand in the order of their ids.
+    /// Merges a base whose memories are not sorted by id.
     fn merged_in_order(&self, changes: &Changes) -> Result<Outcome, VerifyError> {
         let mut base = Changes::default();
         self.scan(&mut |_, entry| match entry {
@@ -100,7 +100,7 @@ impl Content {
         Ok(merging.end()?)
     }
 
-    /// What of it names something that is not `known`.
+    /// Returns issues for references to ids that are not `known`.
     pub(super) fn references(&self, known: &Known) -> Result<Vec<Issue>, VerifyError> {
         let mut issues = Vec::new();
         let mut check = |all: &BTreeSet<Key>, id: &str, path: String| {
@@ -118,7 +118,7 @@ impl Content {
                     if let Some(id) = &memory.temporal.superseded_by {
                         check(&known.memories, id, format!("$.memories[{at}].temporal.superseded_by"));
                     }
-                    // Where there is no index at all, none can be missed in it.
+                    // Without any index, no conversation can be missing in it.
                     let conversation = memory.provenance.conversation_ref.as_ref();
                     if let Some(id) = conversation.filter(|_| !known.conversations.is_empty()) {
                         let path = format!("$.memories[{at}].provenance.conversation_ref");
@@ -140,7 +140,7 @@ impl Content {
 }
 
 impl Changes {
-    /// What an incremental export holds, and what it says of itself.
+    /// Reads the entries and the header of an incremental export.
     pub(super) fn of(delta: &Content) -> Result<(Option<StoreHeader>, Self), VerifyError> {
         let mut changes = Self::default();
         let header = delta.scan(&mut |_, entry| match entry {
@@ -179,14 +179,14 @@ impl Known {
     }
 }
 
-/// A base on its way, in the order of ids, with changes put in their places.
+/// A merge in progress: the base is read in id order, and the changes are inserted in their places.
 struct Merging<'c> {
     changes: &'c Changes,
-    /// How many of them are done.
+    /// The number of changes that are done.
     done: usize,
-    /// The memory before.
+    /// The id of the previous memory.
     previous: Option<String>,
-    /// The base is not in order, so that nothing of this counts.
+    /// Set if the base is not in id order; the result of this merge then does not count.
     unordered: bool,
     count: u64,
     checksum: Result<Builder, ChecksumError>,
@@ -230,7 +230,7 @@ impl<'c> Merging<'c> {
         Ok(())
     }
 
-    /// Takes a memory of which both have a version.
+    /// Takes a memory of which both sides have a version.
     fn decide(&mut self, held: &Memory, id: &str) -> Result<(), PackedError> {
         let came = self.changes.memory(id)?;
         let verdict = merge::memory(Some(held), &came);
@@ -265,7 +265,7 @@ fn unreadable() -> PackedError {
     PackedError::Unreadable
 }
 
-/// A digest of an id, which takes less memory than the id.
+/// Returns a digest of an id, which takes less memory than the id.
 fn key_of(id: &str) -> Key {
     let mut key = Key::default();
     key.copy_from_slice(&digest(&SHA256, id.as_bytes()).as_ref()[..16]);

@@ -1,4 +1,4 @@
-//! The conversations of a bundle: a file for each, the index of them all, and their attachments.
+//! The conversations of a bundle: one file each, their index, and their attachments.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,21 +20,21 @@ use crate::{
     export::{ExportError, PAGE, id::Id, job::Job, pages, target::Target},
 };
 
-/// The conversations of the bundle. What the index says of them is read again when it is written: titles, tags and memories of
-/// all of them need not be in memory at once.
+/// The conversations of the bundle. Index entries are read from the store again when the index is written, so that the
+/// titles, tags and memories of all conversations need not be in memory at once.
 #[derive(Default)]
 pub(super) struct Conversations {
-    /// Those that were written, in the order of their ids.
+    /// The conversations that were written, ordered by id.
     files: Vec<Id>,
-    /// Those that the index alone tells of.
+    /// The conversations that only the index lists.
     listed: BTreeMap<Id, Listed>,
 }
 
-/// What tells of a conversation that has no file in the bundle.
+/// The source of the index entry of a conversation without a file in the bundle.
 enum Listed {
-    /// The store, which has never seen more of it than an index.
+    /// The store, which knows the conversation only from an index.
     Stored,
-    /// Memories that name it; as far as they tell: its platform, and when the first of them was made.
+    /// Memories that refer to it. They tell only its platform and the creation time of the earliest of them.
     Memories { platform: String, first: Timestamp },
 }
 
@@ -49,7 +49,8 @@ impl Conversations {
         self.files.binary_search(&id).is_ok() || self.listed.contains_key(&id)
     }
 
-    /// Takes note of the conversation that a memory of the bundle names, so that the index has an entry for it (rule ).
+    /// Records the conversation that a memory of the bundle refers to, so that the index has an entry for it (rule
+    ///
     pub(super) fn name(&mut self, memory: &Memory) {
         let Some(id) = memory.provenance.conversation_ref.as_deref().map(Id::from) else { return };
         if self.files.binary_search(&id).is_ok() {
@@ -115,7 +116,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Shows what the index says of each conversation, in the order of their ids.
+    /// Passes the index entry of each conversation to `see`, ordered by id.
     pub(super) fn each_index_entry(
         &self,
         written: &Conversations,
@@ -137,8 +138,8 @@ impl Job<'_> {
         Ok(entry.map(|entry| IndexEntry { storage, ..entry }))
     }
 
-    /// Says of a conversation that is not in the bundle what the base says of it. Where conversations were not wanted, or there is
-    /// none, that is nothing that the memories do not say themselves.
+    /// Returns the entry of a conversation without a file in the bundle, as the base describes it. If conversations
+    /// were not requested, or there is no base, the entry contains only what the memories themselves say.
     fn entry_without_file(&self, id: &str, listed: &Listed) -> Result<IndexEntry, ExportError> {
         let told = matches!(listed, Listed::Stored) || self.delta.is_some() && self.request.conversations;
         if told && let Some(entry) = self.stored_entry(id)? {
@@ -160,7 +161,7 @@ impl Job<'_> {
         })
     }
 
-    /// What the store knows of a conversation that it shows.
+    /// Returns the index entry of a conversation that is visible in the store.
     fn stored_entry(&self, id: &str) -> Result<Option<IndexEntry>, ExportError> {
         let record = self.store.conversation(id, Some(self.revision))?.filter(|record| !record.withdrawn);
         let Some(record) = record else { return Ok(None) };
@@ -186,11 +187,12 @@ impl Job<'_> {
         }))
     }
 
-    /// The memories of a conversation that are in the bundle, by id: those that name it, and those that an index `listed`.
+    /// Returns the ids of a conversation's memories that are in the bundle: those that refer to it, and those that an
+    /// index `listed`.
     fn derived(&self, conversation: &str, listed: &[String]) -> Result<Vec<String>, ExportError> {
         let query = MemoryQuery {
             conversation: Some(conversation.to_owned()),
-            // Of a conversation's list this is the order; any other would look at all of them for each page.
+            // The list of a conversation is in this order; any other order would scan the whole list for each page.
             order: MemoryOrder::UpdatedDescending,
             ..self.request.selection.memories.clone()
         };
@@ -213,12 +215,12 @@ impl Job<'_> {
         Ok(derived)
     }
 
-    /// Whether the export is of such memories: all, or those that changed.
+    /// Returns whether the export covers a memory: a full export covers all, an incremental one those that changed.
     fn told_by(&self, memory: &str) -> bool {
         self.delta.as_ref().is_none_or(|delta| delta.memories.contains(&Id::from(memory)))
     }
 
-    /// The bytes of the attachments that the conversations written name.
+    /// Writes the bytes of the attachments that the written conversations refer to.
     pub(super) fn attachments(
         &self,
         target: &mut Target,

@@ -1,4 +1,4 @@
-//! The vectors of a bundle: of each memory at most one, as PAM has no room for more (PAM rule ).
+//! The vectors of a bundle: at most one per memory, because PAM has no room for more (PAM rule ).
 
 use satchel_pam::embedding::{self, Embedding};
 use satchel_store::{EmbeddingRecord, Revision};
@@ -31,7 +31,7 @@ impl Job<'_> {
         Ok(false)
     }
 
-    /// The vectors that leave.
+    /// Passes each exported vector to `see`.
     fn each_embedding(
         &self,
         mut see: impl FnMut(Embedding) -> Result<(), ExportError>,
@@ -42,7 +42,7 @@ impl Job<'_> {
             }
             return Ok(());
         }
-        // Those of one memory follow each other.
+        // The vectors of one memory are adjacent.
         let mut best: Option<Embedding> = None;
         let one = |EmbeddingRecord { embedding, revision }| {
             if !self.goes(&embedding, revision)? {
@@ -62,7 +62,7 @@ impl Job<'_> {
         best.map_or(Ok(()), see)
     }
 
-    /// The vector of a memory that leaves with it.
+    /// Returns the vector that is exported with a memory.
     pub(in crate::export) fn embedding_of(&self, memory: &str) -> Result<Option<Embedding>, ExportError> {
         let mut best: Option<Embedding> = None;
         for EmbeddingRecord { embedding, revision } in self.store.embeddings_of(memory)? {
@@ -73,15 +73,15 @@ impl Job<'_> {
         Ok(best)
     }
 
-    /// Whether a vector, which came with the revision `came`, may leave, and is of what its memory says: the person, or a document, may
-    /// have written something else since (PAM rule ).
+    /// Returns whether a vector that was stored at revision `came` may be exported and matches the current content of
+    /// its memory. The user, or a document, may have changed the content since (PAM rule ).
     fn goes(&self, embedding: &Embedding, came: Revision) -> Result<bool, ExportError> {
         let id = &embedding.memory_id;
         if !self.leaves(id)? {
             return Ok(false);
         }
         let Some(record) = self.store.memory(id, Some(self.revision))? else { return Ok(false) };
-        // One that came before its memory was of what that said first.
+        // A vector that was stored before its memory belongs to the memory's first version.
         let then = match self.store.memory(id, Some(came))? {
             None => self.store.memory_versions(id)?.into_iter().next(),
             then => then,
@@ -91,7 +91,8 @@ impl Job<'_> {
     }
 }
 
-/// Whether `one` leaves rather than `other`, a vector of the same memory: the model decides between two of one time.
+/// Returns whether `one` is exported instead of `other`, a vector of the same memory. If both have the same time, the
+/// model decides.
 fn newer(one: &Embedding, other: &Embedding) -> bool {
     (one.created_at.micros(), &one.model) > (other.created_at.micros(), &other.model)
 }

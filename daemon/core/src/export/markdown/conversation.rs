@@ -1,4 +1,4 @@
-//! One conversation: the branch that the person last saw, then all others.
+//! Writes one conversation: first the branch that the user last saw, then all others.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,18 +13,18 @@ use satchel_store::{ConversationRecord, MessageHead};
 use super::{ExportError, Files, Front, Job, Places, Target, memory, name, text};
 use crate::conversation_record;
 
-/// Bytes of messages that are in memory at once, unless one alone has more.
+/// Bytes of messages that are in memory at once, unless a single message is larger.
 const AT_ONCE: u64 = 4 << 20;
 
 /// A message in the order of the file.
 struct Line<'r> {
-    /// Its place in the record.
+    /// Its position in the record.
     at: usize,
-    /// What it answers, if that does not stand right above it.
+    /// The id of the message that it answers, unless that one is directly above.
     answers: Option<&'r str>,
 }
 
-/// What is shown of a conversation, and in which order.
+/// The messages that are shown, and their order.
 struct Order<'r> {
     seen: Vec<Line<'r>>,
     others: Vec<Line<'r>>,
@@ -32,7 +32,7 @@ struct Order<'r> {
     branches: usize,
 }
 
-/// Writes the conversation's file, and remembers its name.
+/// Writes the conversation's file, and records its name.
 pub(super) fn write(
     job: &Job<'_>,
     target: &mut Target,
@@ -89,7 +89,7 @@ fn head(
     let title = text::plain(header.title.as_deref().unwrap_or_default());
     writeln!(out, "# {}\n", if title.is_empty() { "Untitled" } else { &title })?;
     if order.hidden > 0 {
-        // A memory may have come of one of them.
+        // A memory may be derived from a hidden message, so the anchors of hidden messages are kept.
         for head in record.heads.iter().filter(|head| head.hidden) {
             write!(out, "<a id=\"m-{}\"></a>", name::mark(&head.id))?;
         }
@@ -102,11 +102,12 @@ fn head(
     Ok(())
 }
 
-/// What each message stands below. What the provider hides is left out; what follows it stands below what is shown. Each hidden
-/// message is passed once, however many follow it; a ring of them stands below nothing.
+/// Returns the visible parent of each message. Hidden messages are left out, and their children are moved below the
+/// nearest visible ancestor. Each hidden message is visited once, however many messages follow it. Messages below a
+/// cycle of hidden messages have no parent.
 fn above(heads: &[MessageHead], index: &BTreeMap<&str, usize>) -> Vec<Option<usize>> {
     let parent = |at: usize| heads[at].parent.as_deref().and_then(|parent| index.get(parent)).copied();
-    // What is shown above a hidden message, once it is known.
+    // The visible ancestor of each hidden message, once it is known.
     let mut known: Vec<Option<Option<usize>>> = vec![None; heads.len()];
     let mut all = Vec::with_capacity(heads.len());
     for at in 0..heads.len() {
@@ -117,7 +118,7 @@ fn above(heads: &[MessageHead], index: &BTreeMap<&str, usize>) -> Vec<Option<usi
                     if let Some(found) = known[hidden] {
                         break found;
                     }
-                    // In a ring it is met again, and stands below nothing.
+                    // In a cycle, the message is reached again and then has no parent.
                     known[hidden] = Some(None);
                     passed.push(hidden);
                     up = parent(hidden);
@@ -175,7 +176,7 @@ impl<'r> Order<'r> {
     }
 }
 
-/// Writes messages, a few of them in memory at a time.
+/// Writes messages, with only a few of them in memory at a time.
 fn messages(
     job: &Job<'_>,
     out: &mut dyn Write,
@@ -311,7 +312,7 @@ fn cited(out: &mut dyn Write, citation: &Citation) -> io::Result<()> {
     }
 }
 
-/// The memories that came from it.
+/// Writes the memories that were derived from the conversation.
 fn memories(
     job: &Job<'_>,
     out: &mut dyn Write,

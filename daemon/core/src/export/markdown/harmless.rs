@@ -1,20 +1,20 @@
-//! What people and assistants wrote, as Markdown that shows it and does nothing else: no HTML, no picture from elsewhere, no link but to
-//! the web, nothing that means anything in another message.
+//! Turns text written by people and assistants into Markdown that shows the text and does nothing else: no HTML, no
+//! remote images, no links except to the web, and nothing that affects other messages.
 //!
-//! Line by line and without recursion. Code stays as it is; where it begins and ends is written so that every reader sees the same, so
-//! that nothing that counts as code here is anything else there.
+//! Works line by line and without recursion. Code is kept as it is. Its start and end are written so that every
+//! renderer sees the same block; otherwise text that counts as code here could be something else there.
 //!
-//! **Invariant:** whatever the text, a renderer makes of it only elements without a script, a style or an address outside of the web
-//! (`whatever_somebody_wrote_does_nothing_in_a_browser` below).
+//! **Invariant:** for any text, the rendered output contains only elements without scripts, styles, or addresses
+//! outside of the web (`whatever_somebody_wrote_does_nothing_in_a_browser` below).
 
-/// Deepest indentation of a fence that is taken for one; lists of lists are not deeper.
+/// Deepest indentation at which a fence is recognised; nested lists are not deeper.
 const DEEPEST: usize = 24;
-/// Where links may lead.
+/// Prefixes of allowed link targets.
 const WEB: [&str; 4] = ["https://", "http://", "mailto:", "#"];
-/// What may stand before a heading: marks of lists, quotes and definitions.
+/// Characters that may precede a heading: markers of lists, quotes and definitions.
 const CONTAINERS: &str = " \t>-*+.:)0123456789";
 
-/// Lines as every reader counts them; a control character, which no text needs, becomes U+FFFD.
+/// Splits a text into lines the way every renderer does. Control characters, which no text needs, become U+FFFD.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let mut ended_by_return = false;
@@ -45,20 +45,20 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The lines of a text, harmless.
+/// Returns the lines of a text, made harmless.
 pub(super) fn harmless(text: &str) -> Vec<String> {
     let all: Vec<String> = lines(text).collect();
     let mut out = Vec::with_capacity(all.len());
     let last_math = all.iter().rposition(|line| line.contains("$$")).unwrap_or(0);
     let (mut at, mut math, mut formula) = (0, false, false);
-    // Where the paragraph begins in which the next line would stand.
+    // Start of the paragraph that the next line may belong to.
     let mut begin = 0;
     while let Some(line) = all.get(at) {
         if let Some(fence) = Fence::open(line) {
             let rest = &all[at + 1..];
             let end = rest.iter().position(|line| fence.closed_by(line));
             let (body, close) = (&rest[..end.unwrap_or(rest.len())], end.map(|end| rest[end].as_str()));
-            // What ends a formula would end the code in it.
+            // `$$`, which ends a formula, would also end the code in it.
             if !(math && at < last_math && body.iter().any(|line| line.contains("$$"))) {
                 let certain = fence.interrupts(&all[begin..at]);
                 fence.write(line, body, close, certain, &mut out);
@@ -84,12 +84,12 @@ fn is_blank(line: &str) -> bool {
     line.trim_matches([' ', '\t']).is_empty()
 }
 
-/// The line that begins a block of code.
+/// The line that opens a block of code.
 struct Fence {
     indent: usize,
     mark: char,
     length: usize,
-    /// What stands behind the marks.
+    /// The text after the marks.
     info: String,
 }
 
@@ -99,13 +99,13 @@ impl Fence {
         let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'))?;
         let info = body.trim_start_matches(mark);
         let (indent, length) = (line.len() - body.len(), body.len() - info.len());
-        // Backticks behind the marks make it code within a line.
+        // Backticks after the marks make it inline code.
         let fence = length >= 3 && indent <= DEEPEST && !info.contains('`');
         fence.then(|| Self { indent, mark, length, info: info.to_owned() })
     }
 
-    /// Whether every reader sees code here, after the lines `above` of a paragraph, of which a deep fence may be the next line, unless
-    /// it stands in an item of a list.
+    /// Returns whether every renderer sees code here. `above` holds the preceding lines of the paragraph; a deeply
+    /// indented fence may be a continuation of them, unless it is part of a list item.
     fn interrupts(&self, above: &[String]) -> bool {
         let Some((first, others)) = above.split_first().filter(|_| self.indent >= 4) else { return true };
         let depth = |line: &str| line.len() - line.trim_start_matches(' ').len();
@@ -122,8 +122,9 @@ impl Fence {
             && (line.len() - body.len()).abs_diff(self.indent) <= 3
     }
 
-    /// Writes the block so that nothing in it can end it: with marks longer than any in it, every line as deep as the first, and an end.
-    /// Where it is not `certain` to be code, it does nothing as text either.
+    /// Writes the block so that nothing in it can end it: its marks are longer than any run in it, every line is
+    /// indented at least as deep as the first, and it is always closed. If it is not `certain` to be code, its lines
+    /// are escaped so that they are harmless as text, too.
     fn write(&self, first: &str, body: &[String], close: Option<&str>, certain: bool, out: &mut Vec<String>) {
         let longest = body.iter().map(|line| longest_run(line, self.mark)).max().unwrap_or(0);
         let length = self.length.max(longest + 1);
@@ -143,13 +144,13 @@ impl Fence {
             }
         }
         let same = close.filter(|close| length == self.length && close.starts_with(&indent));
-        // An end that is less deep than the beginning ends it for some readers only.
+        // Some renderers do not accept a closing fence whose indentation differs from that of the opening fence.
         let same = same.filter(|close| !close[self.indent..].starts_with(' '));
         out.push(same.map_or_else(|| format!("{indent}{marks}"), str::to_owned));
     }
 }
 
-/// Where the text of a list item begins, for a line that begins one at the top level.
+/// Returns the column where the text of a list item begins, for a line that starts an item at the top level.
 fn item_offset(line: &str) -> Option<usize> {
     let body = line.trim_start_matches(' ');
     let indent = line.len() - body.len();
@@ -167,17 +168,19 @@ fn item_offset(line: &str) -> Option<usize> {
     (indent < 4 && begins).then_some(indent + marker + if spaces > 4 { 1 } else { spaces })
 }
 
-/// What a block of code is called; some readers give braces and the like a meaning.
+/// Returns the language of a block of code. Only safe characters are kept, because some renderers interpret braces and
+/// other characters.
 pub(super) fn language(info: &str) -> String {
     info.chars().filter(|c| c.is_ascii_alphanumeric() || "+-#.".contains(*c)).collect()
 }
 
-/// The longest row of a mark.
+/// Returns the length of the longest run of a mark.
 pub(super) fn longest_run(text: &str, mark: char) -> usize {
     text.split(|c| c != mark).map(str::len).max().unwrap_or(0)
 }
 
-/// Whether a line is a heading, by its own marks or by those below it: what stands in braces at its end may be attributes.
+/// Returns whether a line is a heading, by its own marks or by an underline below it. Braces at the end of a heading
+/// may be attributes.
 fn is_heading(line: &str, below: &str) -> bool {
     let inside = |line: &str| line.trim_start_matches(|c: char| CONTAINERS.contains(c)).trim_end().to_owned();
     let marks = below.trim_matches(|c: char| " >\t".contains(c));
@@ -186,9 +189,9 @@ fn is_heading(line: &str, below: &str) -> bool {
     inside(line).starts_with('#') || underlined
 }
 
-/// A line that is no code, with what would do something escaped.
+/// Returns a line that is not code, with active characters escaped.
 fn prose(line: &str, heading: bool, formula: bool) -> String {
-    // Columns and formulas end inside what looks like code.
+    // Table columns and formulas can end inside text that looks like inline code.
     let divided = formula || line.contains('|');
     let mut out = String::with_capacity(line.len() + 8);
     let mut rest = line;
@@ -196,7 +199,7 @@ fn prose(line: &str, heading: bool, formula: bool) -> String {
     while let Some(c) = rest.chars().next() {
         let after = &rest[c.len_utf8()..];
         let next = after.chars().next().unwrap_or('\n');
-        // Readers that know attributes of headings take them by their braces, escaped or not.
+        // Renderers that support heading attributes interpret braces even if they are escaped.
         let named = if c == '{' { "&#123;" } else { "&#125;" };
         if heading && matches!(c, '{' | '}') {
             out.push_str(named);
@@ -213,7 +216,8 @@ fn prose(line: &str, heading: bool, formula: bool) -> String {
                     let marks = code.len() - code.trim_start_matches('`').len();
                     let (open, inner) = code.split_at(marks);
                     let (inner, close) = inner.split_at(inner.len() - marks);
-                    // A backtick left of it, escaped or not, would end the code for readers that see no column.
+                    // A backtick that is left inside, escaped or not, would end the code in renderers that do not
+                    // support tables.
                     let inner = prose(&inner.replace('`', "&#96;"), heading, formula);
                     out.push_str(&format!("{open}{inner}{close}"));
                 } else {
@@ -236,37 +240,38 @@ fn prose(line: &str, heading: bool, formula: bool) -> String {
     out
 }
 
-/// Whether a character begins or ends something that is more than text.
+/// Returns whether a character begins or ends something that is more than text.
 fn does_something(c: char, before: char, after: &str) -> bool {
     let next = after.chars().next().unwrap_or('\n');
     match c {
-        // A tag, a comment, an address in angle brackets.
+        // HTML tags, comments and autolinks.
         '<' => next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'),
-        // A picture, and what a note shows of another; and a link between notes, which may lead anywhere.
+        // Images, embedded notes and links between notes, which may lead anywhere.
         '!' => next == '[',
-        // And a footnote, whose name would end behind code that begins in it.
+        // Footnotes, whose names could end after code that begins inside them.
         '[' => matches!(next, '[' | '^'),
-        // What a name stands for, in all of the file; and links.
+        // Link reference definitions, which apply to the whole file, and links.
         ']' => next == ':' || next == '(' && !to_the_web(&after[1..]),
-        // A block of code in a quote or item, where the end of the text would not end it.
+        // A block of code in a quote or list item, which the end of the text would not close.
         '~' => after.starts_with("~~"),
-        // A footnote within the line.
+        // Inline footnotes.
         '^' => next == '[',
-        // A comment of Obsidian's, which hides what follows.
+        // Obsidian comments, which hide the text after them.
         '%' => next == '%' || before == '%',
-        // Attributes, and raw HTML of Pandoc's.
+        // Attributes, and Pandoc's raw HTML.
         '{' => matches!(before, '`' | ')' | ']'),
         _ => false,
     }
 }
 
-/// Whether a link leads to the web; `target` is what stands behind its opening bracket.
+/// Returns whether a link leads to the web. `target` is the text after its opening bracket.
 fn to_the_web(target: &str) -> bool {
     let target = target.trim_start();
     WEB.iter().any(|web| target.get(..web.len()).is_some_and(|start| start.eq_ignore_ascii_case(web)))
 }
 
-/// The code that begins with the backticks at the start, and whether it ends in this line; else those backticks.
+/// Returns the inline code that starts with the backticks at the beginning, and whether it ends in this line. If it
+/// does not, returns only those backticks.
 fn span(text: &str) -> (&str, bool) {
     let marks = text.len() - text.trim_start_matches('`').len();
     let mut at = marks;

@@ -1,4 +1,4 @@
-//! The first page: what there is, and where.
+//! The index page of the export.
 
 use super::{ExportError, Front, Job, Places, Target, name::UNDATED};
 
@@ -26,7 +26,7 @@ pub(super) fn write(job: &Job<'_>, target: &mut Target, places: &Places) -> Resu
             writeln!(out, "- [{name}](memories/{name}.md): {count}").map_err(&failed)?;
         }
         let mut names: Vec<&str> = places.conversations.values().map(String::as_str).collect();
-        // They begin with their day: the newest first, those without one last.
+        // Names begin with the day: newest first, undated ones last.
         names.sort_unstable_by(|one, other| other.cmp(one));
         names.sort_by_key(|name| name.starts_with(UNDATED));
         let mut month = "";

@@ -1,4 +1,4 @@
-//! All memories of one type, the last changed first.
+//! All memories of one type, most recently changed first.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use satchel_store::{MemoryOrder, MemoryQuery};
 
 use super::{ExportError, Front, Job, PAGE, Places, Target, name, pages, text};
 
-/// The target of a link to a memory from a file that has the folder of memories at `folder`.
+/// Returns the link target of a memory from a file that reaches the memories' folder by the prefix `folder`.
 pub(super) fn link(folder: &str, kind: MemoryType, id: &str) -> String {
     format!("{folder}{}.md#mem-{}", kind.as_str(), name::mark(id))
 }
@@ -92,7 +92,7 @@ fn show(out: &mut dyn Write, memory: &Memory, places: &Places) -> io::Result<()>
     Ok(())
 }
 
-/// Writes what ties a memory to others that are exported; answers how many edges begin at it.
+/// Writes the relations between a memory and other exported memories. Returns the number of relations that start at it.
 fn relations(job: &Job<'_>, out: &mut dyn Write, memory: &Memory) -> Result<u64, ExportError> {
     let failed = ExportError::write(&job.request.output);
     let mut begun = 0;

@@ -1,22 +1,22 @@
-//! Names of files and anchors: the same for the same record in every export, whatever else is in it.
+//! Names of files and anchors. The same record gets the same name in every export, whatever else the export contains.
 
 use satchel_pam::{conversation::ConversationHeader, hash::Sha256Digest, time::Timestamp};
 
-/// Begins the names of conversations of which nobody knows the day: neither a digit, so that they stand together, nor the name of a
-/// device.
+/// Prefix for conversations without a known date. It does not begin with a digit, so that they are grouped together,
+/// and is not the name of a device.
 pub(super) const UNDATED: &str = "undated";
-/// Longest part of a name that comes of a title, in characters.
+/// Longest part of a name that is taken from a title, in characters.
 const LONGEST_TITLE: usize = 60;
-/// And in bytes: file systems end at 255 for a whole name.
+/// The same limit in bytes: file systems limit a whole name to 255 bytes.
 const LONGEST_TITLE_BYTES: usize = 150;
-/// Hex digits that tell two records apart.
+/// Number of hex digits that tell two records apart.
 const MARK: usize = 12;
 /// Longest extension that is kept.
 const LONGEST_EXTENSION: usize = 8;
 
-/// The name of a conversation's file without `.md`: its day, its title as far as every file system takes it, and a mark of its id.
-/// It begins with a digit, or as [`UNDATED`], so it is never the name of a device, and ends with the mark, so no two are one where letter case
-/// does not count.
+/// Returns the name of a conversation's file without `.md`: its date, the part of its title that every file system
+/// accepts, and a hash of its id. The name begins with a digit or [`UNDATED`], so it is never the name of a device. It
+/// ends with the hash, so names are unique even on a file system that ignores letter case.
 pub(super) fn conversation(header: &ConversationHeader) -> String {
     let day = day(header.temporal.created_at).unwrap_or_else(|| UNDATED.to_owned());
     let title = header.title.as_deref().map(slug).filter(|slug| !slug.is_empty());
@@ -24,7 +24,7 @@ pub(super) fn conversation(header: &ConversationHeader) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("-")
 }
 
-/// The day of a time, UTC; none of one that nobody knows.
+/// Returns the UTC date of a time, or `None` if the time is unknown.
 pub(super) fn day(time: Timestamp) -> Option<String> {
     time.known().then(|| {
         let mut text = time.to_string();
@@ -33,14 +33,14 @@ pub(super) fn day(time: Timestamp) -> Option<String> {
     })
 }
 
-/// Tells records apart in names and anchors.
+/// Returns the short hash that tells records apart in names and anchors.
 pub(super) fn mark(id: &str) -> String {
     let mut hex = Sha256Digest::of(id.as_bytes()).to_hex();
     hex.truncate(MARK);
     hex
 }
 
-/// The extension of a file's own name, if it is one that means the same everywhere.
+/// Returns the extension of a file's own name, if it is valid on every system.
 pub(super) fn extension(name: Option<&str>) -> String {
     let extension =
         name.and_then(|name| name.rsplit_once('.')).map(|(_, extension)| extension.to_ascii_lowercase());
@@ -50,7 +50,7 @@ pub(super) fn extension(name: Option<&str>) -> String {
     extension.filter(fits).map(|extension| format!(".{extension}")).unwrap_or_default()
 }
 
-/// Letters and digits of any script in lower case, single dashes between them.
+/// Returns the letters and digits of a title, of any script, in lower case with single dashes between words.
 fn slug(title: &str) -> String {
     let mut out = String::new();
     for c in title.chars().flat_map(char::to_lowercase) {

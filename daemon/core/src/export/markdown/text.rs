@@ -1,7 +1,8 @@
-//! Text of anybody inside a Markdown file, so that it can neither end what it stands in nor begin anything of its own.
+//! Embeds arbitrary text in a Markdown file so that it can neither end its surroundings nor begin anything of its own.
 //!
-//! **Invariant:** what people and assistants wrote stands in block quotes, each line behind a `>`, and what could do something is escaped
-//! ([`harmless`]). A fence or a heading inside a quote ends with it at the latest (test `whatever_is_quoted_stays_inside`).
+//! **Invariant:** text written by people and assistants is in block quotes, each line behind a `>`, and active
+//! characters are escaped ([`harmless`]). A fence or heading inside a quote ends with the quote at the latest (test
+//! `whatever_is_quoted_stays_inside`).
 
 use std::io::{self, Write};
 
@@ -11,18 +12,18 @@ use super::harmless::{harmless, language, lines, longest_run};
 
 /// Longest text of a heading or link, in characters.
 const LONGEST_LINE: usize = 160;
-/// What Markdown, or a renderer, gives a meaning to.
+/// Characters that have a meaning in Markdown or for a renderer.
 const MARKS: &str = "\\`*_{}[]<>#|~$&!^=%";
 
-/// What stands where nobody knows the time.
+/// Placeholder for an unknown time.
 pub(super) const UNKNOWN_TIME: &str = "time unknown";
 
-/// A record's time as PAM writes it, or [`UNKNOWN_TIME`].
+/// Returns a record's time as PAM writes it, or [`UNKNOWN_TIME`].
 pub(super) fn time(time: Timestamp) -> String {
     if time.known() { time.to_string() } else { UNKNOWN_TIME.to_owned() }
 }
 
-/// Writes a text as a harmless quote of its own, with the empty line that ends it.
+/// Writes a text as a separate harmless quote, with the empty line that ends it.
 pub(super) fn quote(out: &mut dyn Write, text: &str) -> io::Result<()> {
     for line in harmless(text) {
         let gap = if line.is_empty() { "" } else { " " };
@@ -31,7 +32,7 @@ pub(super) fn quote(out: &mut dyn Write, text: &str) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes a program or data as code inside a quote of its own.
+/// Writes a program or data as code inside a separate quote.
 pub(super) fn code(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
     let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
     writeln!(out, "> {fence}{}", self::language(language))?;
@@ -42,7 +43,7 @@ pub(super) fn code(out: &mut dyn Write, language: &str, text: &str) -> io::Resul
     writeln!(out, "> {fence}\n")
 }
 
-/// A text on one line that means nothing but itself, cut where it is long.
+/// Returns a text on one line, with all markup escaped, truncated if it is long.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut count = 0;
@@ -66,13 +67,13 @@ pub(super) fn plain(text: &str) -> String {
     out
 }
 
-/// Characters that have no form of their own and change the order of what follows.
+/// Returns whether a character is invisible and changes the direction of the text after it.
 pub(super) fn steers(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}' | '\u{feff}')
 }
 
-/// A text as a value of the front matter: JSON's form, which is YAML's too, in ASCII where YAML knows the character by another
-/// meaning.
+/// Encodes a text as a value of the front matter. The encoding is a JSON string, which is valid YAML too. Characters
+/// that YAML interprets differently are written as ASCII escapes.
 pub(super) fn yaml(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -94,7 +95,7 @@ pub(super) fn yaml(text: &str) -> String {
     out
 }
 
-/// The target of a link to a page of the web; none for anything else.
+/// Returns the target of a link to a web page, or `None` for any other URL.
 pub(super) fn address(url: &str) -> Option<String> {
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return None;

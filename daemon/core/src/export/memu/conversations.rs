@@ -1,4 +1,4 @@
-//! Conversations as MemU's API answers them, and the answers to saved ones.
+//! Conversations in the format of MemU's API, and the API's responses to saved conversations.
 
 use satchel_merge::notes::{self, OWN};
 use satchel_pam::conversation::{Content, ConversationHeader, Message, Role};
@@ -8,19 +8,22 @@ use super::{Object, PLATFORM, put};
 
 /// Characters of the first question that a summary shows.
 const SUMMARY_CHARACTERS: usize = 100;
-/// What says that the provider hid a message.
+/// The key that marks a message as hidden by the provider.
 const HIDDEN: &str = "hidden";
 
-/// A conversation with its messages in their order, as MemU's API answers it; `user` is the person where it does not say.
+/// Returns a conversation with its messages in order, as MemU's API returns it. `user` is the user id if the
+/// conversation has none.
 ///
-/// One of MemU comes out field by field. Of others the branch that was last seen is given, without thoughts and hidden
-/// messages, since MemU has lists only; numbers and summary follow MemU's rules.
+/// A MemU conversation is exported field by field. Of any other conversation, only the branch that was last seen is
+/// exported, without thoughts and hidden messages, because MemU knows only linear conversations. The turn count,
+/// message indices and summary follow MemU's rules.
 #[must_use]
 pub fn conversation(header: &ConversationHeader, messages: &[Message], user: &str) -> Object {
     let native = header.provider.name == PLATFORM;
     let mut object = raw(header.raw_metadata.as_ref());
     object.remove("save_answer");
-    // Without a time of its own a conversation of MemU had none; MemU's shape wants one of all others.
+    // A MemU conversation without a time of its own had none in the source, so it gets none. MemU's format requires a
+    // time for all others.
     let dated = !native || own(&object, "created_at_source").is_none();
     object.remove(OWN);
     let part = |role| {
@@ -48,7 +51,7 @@ pub fn conversation(header: &ConversationHeader, messages: &[Message], user: &st
     object
 }
 
-/// The API's answer that came with a conversation of MemU, if one did.
+/// Returns the API's response that was imported with a MemU conversation, if there was one.
 #[must_use]
 pub fn save_answer(header: &ConversationHeader) -> Option<Object> {
     let metadata = raw(header.raw_metadata.as_ref());
@@ -59,7 +62,7 @@ pub fn save_answer(header: &ConversationHeader) -> Option<Object> {
     Some(answer)
 }
 
-/// A message as it was read.
+/// Returns a message as it was read.
 fn native_message(message: &Message) -> Object {
     let mut object = raw(message.raw_metadata.as_ref());
     let dated = own(&object, "created_at_source").is_none();
@@ -79,7 +82,7 @@ fn native_message(message: &Message) -> Object {
 fn foreign_message(index: usize, message: &Message) -> Object {
     let mut object = Object::new();
     put(&mut object, "message_id", Some(message.id.clone()));
-    // MemU has three roles; what a tool said came from the assistant's side.
+    // MemU has three roles; tool output belongs to the assistant's side.
     let role = if message.role == Role::Tool { Role::Assistant } else { message.role };
     put(&mut object, "role", Some(role.as_str()));
     put(&mut object, "content", Some(message.content.as_ref().map(text).unwrap_or_default()));
@@ -88,7 +91,7 @@ fn foreign_message(index: usize, message: &Message) -> Object {
     object
 }
 
-/// Whether a message of another assistant is part of what the person saw.
+/// Returns whether a message of another assistant is part of what the user saw.
 fn shown(message: &Message) -> bool {
     let metadata = raw(message.raw_metadata.as_ref());
     let left = own(&metadata, "active_path") == Some(&Value::Bool(false));
@@ -96,14 +99,14 @@ fn shown(message: &Message) -> bool {
     !message.is_thought && !left && !hidden
 }
 
-/// All texts of a content, a line break between two.
+/// Returns all texts of a content, separated by line breaks.
 fn text(content: &Content) -> String {
     let parts = content.parts.iter().filter_map(|part| part.text.as_deref());
     let texts: Vec<&str> = content.text.as_deref().into_iter().chain(parts).collect();
     texts.join("\n")
 }
 
-/// The summary as MemU makes it.
+/// Returns the summary as MemU makes it.
 fn summary(messages: &[&Message]) -> String {
     if messages.is_empty() {
         return "Empty conversation".to_owned();
@@ -117,7 +120,7 @@ fn summary(messages: &[&Message]) -> String {
     format!("Conversation with {} turns: {start}...", messages.len())
 }
 
-/// What Satchel noted itself.
+/// Returns a value that Satchel itself recorded.
 fn own<'o>(object: &'o Object, key: &str) -> Option<&'o Value> {
     notes::own(object)?.get(key)
 }

@@ -14,37 +14,37 @@ use serde_json::{Value, json};
 
 use super::{LISTS, Object, PLATFORM, put};
 
-/// What the view needs to know of the store beside the evidence.
+/// The data that the view needs from the store besides the evidence.
 pub struct Sources<'s> {
-    /// The text that the store shows for a memory; none if it is not active or may not leave.
+    /// Returns the text that the store shows for a memory, or `None` if it is not active or must not be exported.
     pub shown: &'s dyn Fn(&str) -> Option<String>,
-    /// The vector of a memory.
+    /// Returns the vector of a memory.
     pub vector: &'s dyn Fn(&str) -> Option<Vec<f64>>,
 }
 
-/// What MemU's own evidence gives.
+/// The result of converting MemU's own evidence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lists {
-    /// For `memories.json`: an object for each agent of each user, as the API answers it.
+    /// For `memories.json`: one object for each agent of each user, as the API returns it.
     pub memories: Vec<Object>,
     /// For `memory_contents.json`: the rows that were read as rows.
     pub rows: Vec<Object>,
-    /// The memories that stand in either.
+    /// The memories that are contained in either of them.
     pub taken: BTreeSet<String>,
-    /// Those that conversations led to: they stand in the results of these.
+    /// The memories that were derived from conversations; they are exported with the results of those conversations.
     pub concluded: BTreeSet<String>,
 }
 
-/// Whose list it is: `user_id`, `agent_id`, `memory_id`.
+/// The owner of a list: `user_id`, `agent_id`, `memory_id`.
 type Owner = [Option<String>; 3];
 
 /// One list at its newest time.
 #[derive(Default)]
 struct List<'a> {
     at: i64,
-    /// By place in the list; texts of one place are told apart.
+    /// Keyed by position in the list and by text, so that different texts at one position are kept apart.
     entries: BTreeMap<(u64, &'a str), Entry<'a>>,
-    /// The text of the whole list, where that is a memory of its own.
+    /// The text of the whole list, if that is a memory of its own.
     whole: Option<&'a Item>,
 }
 
@@ -53,7 +53,7 @@ struct Entry<'a> {
     origin: Object,
 }
 
-/// The lists that MemU held last, each with all that stood beside it.
+/// Returns MemU's most recent lists, each with all the metadata recorded next to it.
 #[must_use]
 pub fn lists(witnesses: &[Witness], sources: &Sources<'_>) -> Lists {
     let mut owners: BTreeMap<Owner, BTreeMap<String, List<'_>>> = BTreeMap::new();
@@ -74,7 +74,7 @@ pub fn lists(witnesses: &[Witness], sources: &Sources<'_>) -> Lists {
     found
 }
 
-/// What the importer noted beside an item.
+/// Returns the metadata that the importer recorded with an item.
 fn origin(item: &Item) -> Object {
     let mut metadata = item.metadata.as_ref().map(RawObject::to_map).unwrap_or_default();
     match metadata.remove(PLATFORM) {
@@ -141,7 +141,7 @@ impl Lists {
         }
     }
 
-    /// The list as it stood: as a list, or as one text; word for word where nobody changed it.
+    /// Returns the list in its original form: as a list, or as one text. It is returned verbatim if nobody changed it.
     fn list(&mut self, list: &List<'_>, name: &str, sources: &Sources<'_>) -> Value {
         let (values, intact) = self.values(list, sources);
         let verbatim = list.beside("record").and_then(|record| record.get(name));
@@ -176,8 +176,9 @@ impl Lists {
         Some(row)
     }
 
-    /// The entries in their order, and whether all of them stand as they were read. What a person changed is shown as
-    /// changed, what was taken back is not there.
+    /// Returns the entries in order, and whether all of them are unchanged since they were read. An entry that the user
+    /// changed is returned in its changed form, and an entry that is no longer active, or must not be exported, is left
+    /// out.
     fn values(&mut self, list: &List<'_>, sources: &Sources<'_>) -> (Vec<Value>, bool) {
         let (mut values, mut intact) = (Vec::new(), true);
         for entry in list.entries.values() {
@@ -189,7 +190,7 @@ impl Lists {
             self.taken.insert(id);
             let same = ContentHash::of(&shown) == ContentHash::of(&entry.item.content);
             intact &= same;
-            // Of one statement in two spellings the store shows the first; here the list's own counts.
+            // The store shows the first of two spellings of one statement; here the list's own spelling is used.
             let text = if same { entry.item.content.clone() } else { shown };
             values.push(entry.value(text));
         }
@@ -198,7 +199,7 @@ impl Lists {
 }
 
 impl List<'_> {
-    /// What stood once for the whole list; its first entry carries it.
+    /// Returns the metadata of the whole list; the list's first entry carries it.
     fn beside(&self, key: &str) -> Option<&Object> {
         self.entries.values().find_map(|entry| entry.origin.get(key)).and_then(Value::as_object)
     }
@@ -209,7 +210,7 @@ impl List<'_> {
 }
 
 impl Entry<'_> {
-    /// The text, or the object that it stood in.
+    /// Returns the text, or the object that contained it.
     fn value(&self, text: String) -> Value {
         match self.origin.get("entry") {
             Some(Value::Object(rest)) => {
@@ -228,9 +229,10 @@ fn joined(values: &[Value]) -> String {
     texts.join("\n")
 }
 
-/// What other assistants hold, gathered memory by memory.
+/// The memories of other assistants, collected one by one.
 ///
-/// Circumstances, projects and goals are events; what a model concluded stays in `mind`; all else is the profile.
+/// Contexts, projects and goals become events. Custom memories of type `mind` (a model's conclusions) stay in `mind`.
+/// All others become the profile.
 #[derive(Debug, Default)]
 pub struct Others {
     lists: [Vec<Value>; 3],
@@ -238,7 +240,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// Takes a memory in, if it is active and may leave.
+    /// Adds a memory, if it is active and may be exported.
     pub fn add(&mut self, memory: &Memory) {
         if memory.status != Status::Active || !memory.exportable() {
             return;
@@ -256,13 +258,13 @@ impl Others {
         self.times = Some((earliest.min(first), latest.max(last)));
     }
 
-    /// How many there are.
+    /// Returns the number of memories.
     #[must_use]
     pub fn count(&self) -> usize {
         self.lists.iter().map(Vec::len).sum()
     }
 
-    /// One memory object of the person `user`: none if there is nothing.
+    /// Returns one memory object for the user `user`, or `None` if there are no memories.
     #[must_use]
     pub fn object(self, user: &str) -> Option<Object> {
         let (first, last) = self.times?;

@@ -1,8 +1,8 @@
-//! Who is asked first about files: an importer whose signs stand in their heads. To compile one takes longer than to read most
-//! exports, and in a new data directory none is compiled yet.
+//! Selects the importers to ask first: those whose signatures occur in the first bytes of the files. Compiling an
+//! importer takes longer than reading most exports, and in a new data directory none is compiled yet.
 //!
-//! **Invariant:** a sign decides only the order of the questions. Nobody is left unasked unless every file that could be an
-//! export has been claimed by those who were asked, as surely as any importer ever claims
+//! **Invariant:** a signature affects only the order in which importers are asked. An importer is skipped only if every
+//! file that could be an export is already claimed with the highest confidence that any importer reports
 //! (`who_is_asked_first_takes_nothing_from_others` in `tests/`).
 
 use std::io::Read as _;
@@ -11,18 +11,18 @@ use satchel_source::{Bundle, Files as _};
 
 use super::Claim;
 
-/// The confidence of an importer that saw records of its own; none says more.
+/// The confidence of an importer that found records of its own format; no importer reports more.
 const SURE: u8 = 95;
-/// Bytes of a head that are looked at.
+/// Bytes that are searched at the start of a file.
 const HEAD: u64 = 64 << 10;
-/// Files that are looked at.
+/// Maximum number of files that are examined.
 const FILES: usize = 32;
-/// Endings of files that no importer takes for an export by themselves, in lower case.
+/// File extensions, in lower case, that no importer takes for an export by themselves.
 const MEDIA: [&str; 15] = [
     "png", "jpg", "jpeg", "webp", "gif", "heic", "svg", "wav", "mp3", "m4a", "mp4", "mov", "webm", "pdf",
     "dat",
 ];
-/// What stands in the head of most exports of these importers. A sign that is missing costs time, and nothing else.
+/// Strings that occur near the start of most exports of these importers. A missing signature costs time, nothing else.
 const SIGNS: [(&str, &[&str]); 6] = [
     ("chatgpt", &["\"mapping\""]),
     ("claude", &["\"chat_messages\""]),
@@ -32,7 +32,7 @@ const SIGNS: [(&str, &[&str]); 6] = [
     ("memu", &["\"recall_files\"", "\"memory_categories\""]),
 ];
 
-/// The names of importers whose signs stand in the heads of these files.
+/// Returns the names of the importers whose signatures occur at the start of these files.
 pub(super) fn names(bundle: &Bundle) -> Vec<&'static str> {
     let mut found = Vec::new();
     for entry in bundle.list().iter().filter(|entry| telling(&entry.path)).take(FILES) {
@@ -47,7 +47,7 @@ pub(super) fn names(bundle: &Bundle) -> Vec<&'static str> {
     found
 }
 
-/// Whether nobody else could claim anything of it.
+/// Returns whether no other importer could claim any of the files.
 pub(super) fn settled(bundle: &Bundle, claims: &[Claim]) -> bool {
     let sure = |path: &str| {
         let mut by = claims.iter().filter(|claim| claim.confidence >= SURE);
@@ -56,7 +56,7 @@ pub(super) fn settled(bundle: &Bundle, claims: &[Claim]) -> bool {
     bundle.list().iter().all(|entry| entry.size == 0 || !telling(&entry.path) || sure(&entry.path))
 }
 
-/// Whether the file may be more than a part of an export.
+/// Returns whether the file may be an export by itself, not only a part of one.
 fn telling(path: &str) -> bool {
     let ending = path.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     ending.is_none_or(|ending| !MEDIA.contains(&ending.as_str()))

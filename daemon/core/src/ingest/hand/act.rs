@@ -1,4 +1,4 @@
-//! One act on its way: its words, what they change, and the commit of both.
+//! One change by hand in progress: its evidence, its effects, and the commit of both.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,15 @@ use uuid::Uuid;
 use super::{Call, Done, HandError, check, etag, owed, request};
 use crate::lineage::{self, Counted, Purged};
 
-/// Changes of one commit, and bytes of it; the same bounds as an import's.
+/// Maximum number of changes of one commit. This bound and the next are those of an import.
 const BATCH_CHANGES: usize = 400;
 const BATCH_BYTES: usize = 8 << 20;
-/// Longest memory that is stored with the words, in bytes, if what an act changes needs several commits.
+/// Longest memory, in bytes, that is stored in the first commit together with the evidence when a change needs several
+/// commits.
 const FIRST_BYTES: usize = 64 << 10;
-/// Memories that an answer names.
+/// Maximum number of memories that an answer lists.
 const NAMED: usize = 100;
-/// Most steps from a memory to the last of its successors that are followed.
+/// Maximum number of steps followed along a chain of successors.
 const STEPS: usize = 10_000;
 
 pub(super) struct Act<'a> {
@@ -39,10 +40,10 @@ impl<'a> Act<'a> {
         Self { store, call, id, now, words: Vec::new(), changes: Vec::new(), done }
     }
 
-    /// The memory as it is shown.
+    /// Returns the memory as it is shown.
     ///
     /// # Errors
-    /// When none is, or it is not the version that the caller saw.
+    /// When it does not exist or is withdrawn, or when it is not the version that the caller saw.
     pub(super) fn shown(&self, id: &str, seen: &str) -> Result<MemoryRecord, HandError> {
         let record = self.store.memory(id, None)?.filter(|record| !record.withdrawn);
         let record = record.ok_or_else(|| HandError::NoMemory(id.to_owned()))?;
@@ -54,7 +55,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Names a memory in the answer.
+    /// Adds a memory to the answer.
     pub(super) fn name(&mut self, id: &str) {
         self.done.matched += 1;
         if self.done.memories.len() < NAMED {
@@ -70,7 +71,7 @@ impl<'a> Act<'a> {
         self.changes.push(change);
     }
 
-    /// What this act makes of a memory so far, if it changes it.
+    /// Returns the state that this change gives a memory so far, if it changes it.
     pub(super) fn pending(&self, id: &str) -> Option<&Memory> {
         self.changes.iter().rev().find_map(|change| match change {
             Change::Memory(memory) if memory.id == id => Some(&**memory),
@@ -78,7 +79,7 @@ impl<'a> Act<'a> {
         })
     }
 
-    /// Sets `fields` of a memory that is shown to those of `to`.
+    /// Sets `fields` of a visible memory to their values in `to`.
     pub(super) fn set(
         &mut self,
         shown: &Memory,
@@ -86,7 +87,8 @@ impl<'a> Act<'a> {
         to: &Memory,
     ) -> Result<(), HandError> {
         if fields.contains(&Field::Content) {
-            // What the person wrote stands as it stood then, whatever a provider does to what it was written over.
+            // Text that the user wrote keeps the status it had at that time, even if a provider later replaces the
+            // text it was written over.
             fields.insert(Field::Status);
         }
         let lifts = shown.status == Status::Retracted && to.status != Status::Retracted;
@@ -105,14 +107,15 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Now, or just after the last word on the memory, where the clock went back.
+    /// Returns the current time, or a time just after the last statement on the memory if the clock went back.
     fn after(&self, shown: &Memory, lifts: bool) -> i64 {
         let last = marks(shown).into_values().max().map(|last| last.saturating_add(1));
         let lifted = lifts.then(|| satchel_pam::lifecycle::changed_at(shown).saturating_add(1));
         [last, lifted].into_iter().flatten().fold(self.now, i64::max)
     }
 
-    /// Makes the relations to a memory say what its `superseded_by` says; answers the one to draw.
+    /// Makes the `supersedes` relations to a memory agree with its `superseded_by`; returns the relation to draw, if
+    /// one is missing.
     fn edges(&mut self, memory: &Memory, at: i64) -> Result<Option<Relation>, HandError> {
         let successor = memory.temporal.superseded_by.as_ref();
         for record in self.store.relations_of(&memory.id, None)? {
@@ -128,10 +131,10 @@ impl<'a> Act<'a> {
         Ok((!stands).then_some(drawn))
     }
 
-    /// Draws a relation of which the words of this act speak.
+    /// Draws a relation that follows from this change.
     fn draw(&mut self, mut relation: Relation) -> Result<(), HandError> {
         if self.store.relation(&relation.id, None)?.is_some() {
-            // It stood before, and since when it stands now follows from everything.
+            // The relation existed before; its creation time has to be derived from all evidence.
             let mut counted = Counted::of(self.store, &lineage::undone(self.store)?)?;
             counted.words.extend(self.words.iter().cloned());
             counted.spoken = Spoken::of(&counted.words);
@@ -142,7 +145,7 @@ impl<'a> Act<'a> {
         Ok(())
     }
 
-    /// Whether following the successors from `from` comes to `to`.
+    /// Returns whether following the successors from `from` leads to `to`.
     pub(super) fn leads(&self, from: &str, to: &str) -> Result<bool, HandError> {
         let mut at = from.to_owned();
         for _ in 0..STEPS {
@@ -158,8 +161,8 @@ impl<'a> Act<'a> {
         Ok(true)
     }
 
-    /// Writes words and changes. Durable when this returns; a kill on the way leaves all or nothing of it, as the next start
-    /// completes what the words say.
+    /// Writes the evidence and the changes. Durable when this returns. A crash in between leaves either all or nothing,
+    /// as the next start completes a change whose evidence is stored.
     pub(super) fn commit(self) -> Result<Done, HandError> {
         let store = self.store;
         let (batches, mut done) = self.written()?;
@@ -170,7 +173,7 @@ impl<'a> Act<'a> {
         Ok(done)
     }
 
-    /// The commits that write all of it, and the answer.
+    /// Returns the batches that write everything, and the answer.
     pub(super) fn written(mut self) -> Result<(Vec<Batch>, Done), HandError> {
         self.refuse_erased()?;
         let mut words = Vec::with_capacity(self.words.len() + 1);
@@ -195,7 +198,7 @@ impl<'a> Act<'a> {
         self.done.revision = self.store.revision().get() + raised;
         let entries = request::entries(self.store, self.call, self.now, &self.done)?;
         if !entries.is_empty() {
-            // With the words: who asks again after a kill gets the same answer.
+            // In the same commit as the evidence: a request repeated after a crash gets the same answer.
             match batches.first_mut() {
                 Some(first) => first.changes.extend(entries),
                 None => batches.push(Batch { origin, changes: entries }),
@@ -204,7 +207,7 @@ impl<'a> Act<'a> {
         Ok((batches, self.done))
     }
 
-    /// What was erased for good does not come back by hand either, not by mistake.
+    /// Refuses content that was erased for good: it must not return by hand either, not even by mistake.
     fn refuse_erased(&self) -> Result<(), HandError> {
         let purged = Purged::of(self.store)?;
         match self.words.iter().find(|word| !purged.is_empty() && purged.word(&mut (*word).clone())) {
@@ -216,8 +219,9 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// What belongs together may need several commits: then the first has all words, at most those of [`super::BULK_LIMIT`]
-    /// memories, with one memory that tells the reason, and a mark says what is owed until the last.
+    /// Splits changes that belong together into several commits if necessary. The first commit then holds all evidence
+    /// (on at most [`super::BULK_LIMIT`] memories), one memory whose history records the reason, and a mark that the
+    /// change is incomplete. The last commit removes the mark.
     fn batches(
         &self,
         words: Vec<Change>,
@@ -246,7 +250,8 @@ impl<'a> Act<'a> {
         Ok(batches)
     }
 
-    /// Writes what an act owes of which only the words are stored, and that it is `settled`.
+    /// Writes the outstanding changes of an incomplete change of which only the evidence is stored, and the entry
+    /// `settled` that marks it as complete.
     pub(super) fn settle(mut self, origin: &Origin, settled: Change) -> Result<(), HandError> {
         let mut owing = Vec::new();
         for change in std::mem::take(&mut self.changes) {
@@ -273,7 +278,7 @@ impl<'a> Act<'a> {
     }
 }
 
-/// Without changes of memories that this act changes once more.
+/// Keeps only the last change of each memory.
 fn last_of_each(mut changes: Vec<Change>) -> Vec<Change> {
     let mut later = BTreeSet::new();
     changes.reverse();
@@ -285,7 +290,7 @@ fn last_of_each(mut changes: Vec<Change>) -> Vec<Change> {
     changes
 }
 
-/// Takes out the first memory that is short enough to be stored with the words.
+/// Takes out the first memory that is short enough to be stored with the evidence.
 fn first_of(changes: &mut Vec<Change>) -> Option<Box<Memory>> {
     let short = |change: &Change| matches!(change, Change::Memory(_)) && weight(change) <= FIRST_BYTES;
     let at = changes.iter().position(short)?;
@@ -295,7 +300,7 @@ fn first_of(changes: &mut Vec<Change>) -> Option<Box<Memory>> {
     }
 }
 
-/// Changes in commits of bounded size.
+/// Splits changes into commits of bounded size.
 fn split(changes: Vec<Change>, origin: &Origin) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     let mut bytes = BATCH_BYTES;
@@ -334,7 +339,8 @@ fn weight(change: &Change) -> usize {
     }
 }
 
-/// What a word needs of a memory to set `fields`: many words may stand on one memory that is long.
+/// Returns the parts of a memory that evidence needs to set `fields`: many pieces of evidence may refer to one long
+/// memory.
 fn slim(memory: &Memory, fields: &BTreeSet<Field>) -> Memory {
     let mut slim = memory.clone();
     let keeps = |field| fields.contains(&field);
@@ -361,5 +367,5 @@ fn slim(memory: &Memory, fields: &BTreeSet<Field>) -> Memory {
     slim
 }
 
-/// Where a memory's metadata holds what is ours.
+/// The metadata key under which the daemon stores its own data.
 const PLACE: &str = "satchel";

@@ -1,4 +1,4 @@
-//! What a person wants of a memory: the fields that they name, and no others.
+//! The fields of a memory that the user sets; all others stay unchanged.
 
 use std::collections::BTreeSet;
 
@@ -14,34 +14,34 @@ use serde_json::{Map, Value};
 
 use super::HandError;
 
-/// Longest content that is taken, in bytes: what one call can hold, with room for the rest.
+/// Longest accepted content, in bytes: as much as one call can carry, with room for the other fields.
 const MAX_CONTENT: usize = 1 << 20;
 
-/// The fields that are named; an inner none clears one.
+/// The fields to set; an inner `None` clears the field.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
-    /// What is remembered.
+    /// Content.
     pub content: Option<String>,
-    /// Type, and custom type.
+    /// Type and custom type.
     pub kind: Option<(MemoryType, Option<String>)>,
     /// Summary.
     pub summary: Option<Option<String>>,
-    /// All tags.
+    /// All tags; they replace the existing ones.
     pub tags: Option<Vec<String>>,
-    /// Since when it is true.
+    /// The start of the memory's validity.
     pub valid_from: Option<Option<Timestamp>>,
-    /// Until when.
+    /// The end of the memory's validity.
     pub valid_until: Option<Option<Timestamp>>,
-    /// How its confidence fades.
+    /// The decay model of its confidence.
     pub decay: Option<Option<DecayModel>>,
-    /// Who may see it, and whether it may leave.
+    /// Access rules: who may see it, and whether it may be exported.
     pub access: Option<Access>,
-    /// All metadata but what is the daemon's own.
+    /// All metadata except the daemon's own.
     pub metadata: Option<Map<String, Value>>,
 }
 
 impl Draft {
-    /// The statement of a new memory.
+    /// Returns the statement of a new memory.
     pub(super) fn item(&self) -> Result<Item, HandError> {
         self.check()?;
         let content =
@@ -67,7 +67,7 @@ impl Draft {
         })
     }
 
-    /// `memory` with the fields that are named, and which of them differ.
+    /// Returns `memory` with the draft's fields applied, and the fields that differ.
     pub(super) fn on(&self, memory: &Memory) -> Result<(Memory, BTreeSet<Field>), HandError> {
         self.check()?;
         let mut to = memory.clone();
@@ -138,7 +138,7 @@ impl Draft {
     }
 }
 
-/// Refuses an interval that ends before it begins.
+/// Refuses a validity interval that ends before it begins.
 pub(super) fn ordered(memory: &Memory) -> Result<(), HandError> {
     match (memory.temporal.valid_from, memory.temporal.valid_until) {
         (Some(from), Some(until)) if until.micros() < from.micros() => {
@@ -148,7 +148,7 @@ pub(super) fn ordered(memory: &Memory) -> Result<(), HandError> {
     }
 }
 
-/// The fields in which two memories differ.
+/// Returns the fields in which two memories differ.
 pub(super) fn differing(one: &Memory, other: &Memory) -> BTreeSet<Field> {
     let own = |memory: &Memory| {
         let mut metadata = memory.metadata.clone();

@@ -1,4 +1,4 @@
-//! Adds a memory, and changes what one says.
+//! Adds memories and edits their fields.
 
 use std::collections::BTreeSet;
 
@@ -14,23 +14,23 @@ use super::{Act, Call, Done, Draft, HandError, Imports, PLATFORM, SOFTWARE, chec
 use crate::lineage::{self, Counted};
 
 impl Imports {
-    /// Adds a memory, or finds the one that says the same.
+    /// Adds a memory, or returns the visible one with the same statement.
     ///
     /// # Errors
-    /// What of the draft does not hold; what the store refuses.
+    /// When a field of the draft is not valid, or the store returns an error.
     pub fn add_memory(&self, call: &Call, draft: &Draft) -> Result<Done, HandError> {
         self.0.by_hand(call, |act| act.add(draft).map(drop))
     }
 
-    /// Changes the fields that `draft` names. `etag` is that of the version that the caller saw, or empty.
+    /// Sets the fields that are given in `draft`. `etag` is that of the version that the caller saw, or empty.
     ///
     /// # Errors
-    /// As for [`Imports::add_memory`]; [`HandError::Changed`].
+    /// As for [`Imports::add_memory`]; also [`HandError::Changed`].
     pub fn edit_memory(&self, call: &Call, id: &str, etag: &str, draft: &Draft) -> Result<Done, HandError> {
         self.0.by_hand(call, |act| {
             let shown = act.shown(id, etag)?.memory;
             let (to, fields) = draft.on(&shown)?;
-            // Who may see it can be said of it still.
+            // Access rules of a retracted memory can still be changed.
             if shown.status == Status::Retracted && fields.iter().any(|field| *field != Field::Access) {
                 let problem = format!(
                     "memory {id:?} is retracted, and what is retracted is not changed; take that back first, or add a new one"
@@ -47,7 +47,7 @@ impl Imports {
 }
 
 impl Act<'_> {
-    /// States a memory, unless one that is shown says the same; answers its id.
+    /// Adds a memory unless a visible one makes the same statement; returns its id.
     pub(super) fn add(&mut self, draft: &Draft) -> Result<String, HandError> {
         let item = draft.item()?;
         let id = memory_id(&item);
@@ -84,7 +84,8 @@ impl Act<'_> {
         Ok(id)
     }
 
-    /// States a memory that was shown before: more may have been said of it, and what it replaced or was joined with is so again.
+    /// Adds a memory that was visible before. Other evidence on it may exist, and the relations it had follow from that
+    /// evidence again, so everything is derived anew.
     fn add_again(&mut self, id: &str, word: Word) -> Result<(), HandError> {
         let mut counted = Counted::of(self.store, &lineage::undone(self.store)?)?;
         let before = counted.derive();
@@ -98,7 +99,7 @@ impl Act<'_> {
         self.turn(&before, after)
     }
 
-    /// Gives a memory that is shown another status.
+    /// Sets the status of a visible memory.
     pub(super) fn stand(
         &mut self,
         shown: &Memory,

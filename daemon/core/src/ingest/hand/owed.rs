@@ -1,4 +1,5 @@
-//! Completes a change that a kill cut off: its words are stored, all of them, and what follows from them is not.
+//! Completes a change that was interrupted by a crash: all of its evidence is stored, but not everything that follows
+//! from it.
 
 use satchel_merge::evidence::Spoken;
 use satchel_store::{Change, Origin, Store};
@@ -12,25 +13,25 @@ use crate::{
 
 const UNREADABLE: HandError = HandError::Unencodable { what: "what is owed of a change" };
 
-/// As it lies in the mark: who made which change.
+/// The mark of an incomplete change, as stored: which change, and who made it.
 #[derive(Serialize, Deserialize)]
 struct Owed {
     act: String,
     actor: String,
     at: i64,
-    /// A memory of the first commit: its history says why, where an erasure reaches it.
+    /// A memory of the first commit. Its history holds the reason, where an erasure can remove it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first: Option<String>,
-    /// Why, as earlier versions of the program wrote it here.
+    /// The reason, as earlier versions of the program stored it here.
     #[serde(default, skip_serializing)]
     reason: String,
-    /// The mark in whose place this one stands: an import owes too.
+    /// The mark that this one replaces: an import may be incomplete as well.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     before: String,
 }
 
-/// Two changes: what says that of this act the words are stored, and perhaps not all that follows from them; and what says that it
-/// is. `first`: a memory that is stored with the words.
+/// Returns two changes: one that marks the change as incomplete (its evidence is stored, but perhaps not everything
+/// that follows), and one that marks it as complete. `first` is a memory that is stored together with the evidence.
 pub(super) fn marks(
     store: &Store,
     act: &str,
@@ -47,13 +48,13 @@ pub(super) fn marks(
 }
 
 impl Inner {
-    /// Completes the change that is owed, if one is. Nobody writes meanwhile.
+    /// Completes the interrupted change, if there is one. The caller ensures that nobody else writes.
     pub(in crate::ingest) fn complete_by_hand(&self) -> Result<(), HandError> {
         complete(&self.store)
     }
 }
 
-/// Completes the change that is owed, if one is. The caller holds the pen, or is alone.
+/// Completes the interrupted change, if there is one. The caller holds the commit lock or has exclusive access.
 pub(in crate::ingest) fn complete(store: &Store) -> Result<(), HandError> {
     let Some(owed) = owed(store)? else { return Ok(()) };
     let reason = why(store, &owed)?;
@@ -69,7 +70,7 @@ pub(in crate::ingest) fn complete(store: &Store) -> Result<(), HandError> {
     completing.settle(&Origin { import: None, actor, reason, at_micros: at }, known::mark(&before))
 }
 
-/// The reason of the change, as the history of its first memory has it; none, if that was erased.
+/// Returns the reason of the change, as recorded in the history of its first memory; empty if that was erased.
 fn why(store: &Store, owed: &Owed) -> Result<String, HandError> {
     let Some(id) = &owed.first else { return Ok(owed.reason.clone()) };
     let mut versions = store.memory_versions(id)?.into_iter().map(|version| version.origin);
@@ -77,7 +78,8 @@ fn why(store: &Store, owed: &Owed) -> Result<String, HandError> {
     Ok(own.map(|origin| origin.reason).unwrap_or_default())
 }
 
-/// The change of the mark; none, if there is none, or an import set it, which the next one completes.
+/// Returns the change that the mark names. `None` if there is no mark, or if an import set it; the next import
+/// completes that.
 fn owed(store: &Store) -> Result<Option<Owed>, HandError> {
     let mark = known::by(store)?.filter(|mark| mark.starts_with(b"{"));
     let owed = mark.map(|mark| serde_json::from_slice(&mark)).transpose();

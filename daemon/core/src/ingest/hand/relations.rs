@@ -1,4 +1,4 @@
-//! Draws relations between memories, and takes them back.
+//! Adds and withdraws relations between memories.
 
 use satchel_merge::evidence::Deed;
 use satchel_pam::{
@@ -10,24 +10,25 @@ use satchel_store::Change;
 
 use super::{Call, Done, HandError, Imports};
 
-/// A relation that a person draws.
+/// A relation that the user adds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRelation {
-    /// Id of a memory.
+    /// The id of the source memory.
     pub from: String,
-    /// Id of another.
+    /// The id of the target memory.
     pub to: String,
-    /// What the one is to the other.
+    /// The type of the relation.
     pub relation_type: RelationType,
-    /// 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: Option<f64>,
 }
 
 impl Imports {
-    /// Draws a relation, or finds the one that says the same.
+    /// Adds a relation, or returns the existing one between the same memories with the same type.
     ///
     /// # Errors
-    /// Ends that are not shown; `supersedes`, which a status says; what the store refuses.
+    /// When an end is not visible, when the type is `supersedes` (which follows from a memory's status), or when the
+    /// store returns an error.
     pub fn draw_relation(&self, call: &Call, new: &NewRelation) -> Result<Done, HandError> {
         let NewRelation { from, to, relation_type, confidence } = new.clone();
         if from == to {
@@ -64,10 +65,10 @@ impl Imports {
         })
     }
 
-    /// Takes a relation back; it stays in the history, and no import draws it again.
+    /// Withdraws a relation. It stays in the history, and no import adds it again.
     ///
     /// # Errors
-    /// [`HandError::NoRelation`]; one that says what a memory's status says; what the store refuses.
+    /// [`HandError::NoRelation`]; when the relation follows from a memory's status; or when the store returns an error.
     pub fn withdraw_relation(&self, call: &Call, id: &str) -> Result<Done, HandError> {
         self.0.by_hand(call, |act| {
             let stored = act.store.relation(id, None)?.filter(|stored| !stored.withdrawn);

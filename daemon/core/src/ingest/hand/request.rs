@@ -1,32 +1,32 @@
-//! Calls that can be repeated: the answer to a request id is kept with the change that it made.
+//! Idempotent calls: the answer to a request id is stored together with the change it made.
 
 use satchel_store::{Change, Ledger, LedgerWrite, Store};
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Done, HandError};
 
-/// How long an answer is kept, in microseconds: a day.
+/// Retention of an answer, in microseconds: one day.
 const KEPT: i64 = 24 * 3_600 * 1_000_000;
-/// Answers that lapsed and go with one call: more than one, so that what a busy day left is worked off.
+/// Expired answers that are deleted with each call: more than one, so that a backlog shrinks.
 const DROPPED_AT_ONCE: usize = 16;
 
-/// The name that a client gave a request, and what the request says.
+/// The id that a client gave a request, and a digest of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestKey {
     /// A UUID.
     pub id: String,
-    /// Digest of method and fields, hex.
+    /// Digest of the method and its fields, in hex.
     pub body: String,
 }
 
-/// As it lies in the ledger.
+/// An answer as stored in the ledger.
 #[derive(Serialize, Deserialize)]
 struct Answer {
     body: String,
     done: Done,
 }
 
-/// What the same request was answered, if it was asked within a day.
+/// Returns the stored answer to the same request, if it was made within the last day.
 pub(super) fn answered(store: &Store, call: &Call, now: i64) -> Result<Option<Done>, HandError> {
     let Some(key) = &call.request else { return Ok(None) };
     let Some(entry) = store.ledger_get(Ledger::Request, &key.id)? else { return Ok(None) };
@@ -42,7 +42,7 @@ pub(super) fn answered(store: &Store, call: &Call, now: i64) -> Result<Option<Do
     }
 }
 
-/// What keeps the answer, and lets older ones go.
+/// Returns the changes that store the answer and delete expired ones.
 pub(super) fn entries(store: &Store, call: &Call, now: i64, done: &Done) -> Result<Vec<Change>, HandError> {
     let Some(RequestKey { id, body }) = call.request.clone() else { return Ok(Vec::new()) };
     let value = serde_json::to_vec(&Answer { body, done: done.clone() })
@@ -51,7 +51,7 @@ pub(super) fn entries(store: &Store, call: &Call, now: i64, done: &Done) -> Resu
         Change::Ledger(LedgerWrite::Entry { ledger: Ledger::Request, id, at_micros, value })
     };
     let lapsed = store.ledger_older(Ledger::Request, now.saturating_sub(KEPT), DROPPED_AT_ONCE)?;
-    // The same name may have lapsed, and is taken anew.
+    // If the same id has expired, it is reused, so it must not be deleted.
     let lapsed = lapsed.into_iter().filter(|old| old.id != id);
     let mut entries: Vec<Change> = lapsed.map(|old| entry(old.id, old.at_micros, Vec::new())).collect();
     entries.push(entry(id, now, value));

@@ -1,4 +1,4 @@
-//! Moves memories along their life, as PAM §7 lets them go: one, one by another, or all that fit a filter.
+//! Status transitions of memories (PAM §7): of one memory, of one replaced by another, or of all that match a filter.
 
 use satchel_pam::{
     lifecycle::{allowed, supersede},
@@ -9,29 +9,29 @@ use satchel_store::{MemoryOrder, MemoryQuery};
 
 use super::{Act, Call, Done, Draft, HandError, Imports};
 
-/// Most memories of one bulk change: they are held in memory until they are written.
+/// Maximum number of memories of one bulk change: they are held in memory until they are written.
 pub const BULK_LIMIT: usize = 10_000;
-/// Memories that are looked up at once.
+/// Memories that are read per page.
 const PAGE: usize = 500;
 
-/// A change of all memories that fit.
+/// A change of status for all memories that match a query.
 #[derive(Clone, Debug)]
 pub struct Bulk {
-    /// Which.
+    /// The query.
     pub query: MemoryQuery,
-    /// What they become.
+    /// The new status.
     pub status: Status,
-    /// Only count them.
+    /// Only count the matching memories.
     pub dry_run: bool,
-    /// How many a dry run counted.
+    /// The number of matches that a dry run returned.
     pub expected: Option<u64>,
 }
 
 impl Imports {
-    /// Gives a memory another status.
+    /// Sets the status of a memory.
     ///
     /// # Errors
-    /// [`HandError::Transition`], [`HandError::Changed`]; what the store refuses.
+    /// [`HandError::Transition`], [`HandError::Changed`], or an error of the store.
     pub fn set_memory_status(
         &self,
         call: &Call,
@@ -46,16 +46,16 @@ impl Imports {
                 return Ok(());
             }
             may_become(&shown, status)?;
-            // An archived memory still says what replaced it.
+            // An archived memory keeps the id of its successor.
             let successor = shown.temporal.superseded_by.clone();
             act.stand(&shown, status, successor)
         })
     }
 
-    /// Lets a new memory, or one that is there, take the place of another.
+    /// Replaces a memory by another, new or existing one.
     ///
     /// # Errors
-    /// [`HandError::Transition`], [`HandError::Changed`], a successor that is not active; what the store refuses.
+    /// [`HandError::Transition`], [`HandError::Changed`], a successor that is not active, or an error of the store.
     pub fn supersede_memory(
         &self,
         call: &Call,
@@ -87,10 +87,10 @@ impl Imports {
         })
     }
 
-    /// Gives all memories that fit another status, if they are as many as a dry run counted.
+    /// Sets the status of all memories that match, if they are as many as a dry run counted.
     ///
     /// # Errors
-    /// [`HandError::Count`], [`HandError::TooMany`], [`HandError::Transition`]; what the store refuses.
+    /// [`HandError::Count`], [`HandError::TooMany`], [`HandError::Transition`], or an error of the store.
     pub fn set_status_of_all(&self, call: &Call, bulk: &Bulk) -> Result<Done, HandError> {
         if bulk.dry_run {
             let mut act = Act::new(self.store(), call, 0);
@@ -124,9 +124,9 @@ impl Imports {
     }
 }
 
-/// The memories that fit and are not what they would become.
+/// Returns the memories that match and do not have the new status yet.
 fn fitting(act: &Act<'_>, bulk: &Bulk) -> Result<Vec<Memory>, HandError> {
-    // The order of ids never changes, however many are written meanwhile.
+    // Ordering by id is stable, even if memories are written meanwhile.
     let query = MemoryQuery { order: MemoryOrder::IdAscending, ..bulk.query.clone() };
     let revision = act.store.revision();
     let (mut found, mut after) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! A store, a person and exports: what the person says stands, whatever else comes.
+//! Tests with a store, changes by hand and exports: a user's changes persist, whatever is imported later.
 
 mod histories;
 mod lives;
@@ -34,7 +34,7 @@ use crate::{
 const START: i64 = 1_767_225_600_000_000;
 const SECOND: i64 = 1_000_000;
 
-/// A clock that a test sets.
+/// A clock that a test sets; each reading advances it by one second.
 struct Hands(AtomicI64);
 
 impl Clock for Hands {
@@ -43,7 +43,7 @@ impl Clock for Hands {
     }
 }
 
-/// A store in a throw-away folder.
+/// A store in a temporary directory.
 struct Desk {
     dir: TempDir,
     store: Store,
@@ -72,7 +72,7 @@ impl Desk {
         Self { dir, store, imports, clock }
     }
 
-    /// Stops and starts the program.
+    /// Restarts the program.
     fn restarted(self, rebuild: bool) -> Self {
         let Self { dir, store, imports, clock } = self;
         drop(imports);
@@ -82,7 +82,7 @@ impl Desk {
         Self::open(dir, clock.0.load(Ordering::Relaxed))
     }
 
-    /// All that follows from the evidence.
+    /// Derives all records from the evidence.
     fn replayed(&self) -> satchel_merge::evidence::Derived {
         Counted::of(&self.store, &Undone::new()).unwrap().derive()
     }
@@ -115,7 +115,7 @@ impl Desk {
         self.store.commit(Batch { origin, changes }).unwrap();
     }
 
-    /// Everything that is shown.
+    /// Returns all visible memories and relations.
     fn shown(&self) -> (BTreeMap<String, Memory>, BTreeMap<String, Relation>) {
         let revision = self.store.revision();
         let memories = self.store.memories(&satchel_store::MemoryQuery::default(), None, 1_000, revision);
@@ -144,7 +144,8 @@ impl Desk {
         self.imports.edit_memory(&call(""), id, "", draft)
     }
 
-    /// What is shown is what all evidence says, holds PAM's rules, and agrees on who replaced whom.
+    /// Checks that the visible records are those derived from all evidence, that they are valid under PAM's rules, and
+    /// that memories and relations agree on successors.
     fn sound(&self) -> Result<(), String> {
         let (memories, relations) = self.shown();
         let derived = self.replayed();
@@ -210,7 +211,7 @@ fn stated(id: &str, at: i64, content: &str) -> Witness {
     witness(id, at, Claim::Statement(item(content)))
 }
 
-/// The one line of a list that providers rewrite.
+/// Evidence of a list with a single line, which providers overwrite.
 fn slot(id: &str, at: i64, content: &str) -> Witness {
     witness(id, at, Claim::Snapshot { series: "about".to_owned(), items: vec![item(content)] })
 }

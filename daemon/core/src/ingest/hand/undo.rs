@@ -1,4 +1,4 @@
-//! Takes an act back, or gives a memory an earlier version's fields back.
+//! Undoes a change by hand, or restores the fields of an earlier version of a memory.
 
 use satchel_merge::evidence::{Deed, Derived, Spoken, Word, counts, memories_of_act};
 use satchel_pam::memory::{Memory, Status};
@@ -11,10 +11,11 @@ use crate::{
 };
 
 impl Imports {
-    /// Gives a memory what an earlier version said. No transition of PAM §7: what was retracted may come back so.
+    /// Restores an earlier version of a memory. This is no transition of PAM §7: a retracted memory may become active
+    /// again.
     ///
     /// # Errors
-    /// [`HandError::NoVersion`]; a version that cannot stand any more; what the store refuses.
+    /// [`HandError::NoVersion`], a version that is no longer valid, or an error of the store.
     pub fn restore_memory_version(&self, call: &Call, id: &str, version: u32) -> Result<Done, HandError> {
         self.0.by_hand(call, |act| {
             let shown = act.shown(id, "")?.memory;
@@ -29,10 +30,11 @@ impl Imports {
         })
     }
 
-    /// Takes an act back: what is shown becomes what it would be without it. An undo is an act too.
+    /// Undoes a change: what is shown becomes what it would be without that change. An undo is itself a change, and can
+    /// be undone.
     ///
     /// # Errors
-    /// [`HandError::NoChange`], an act that is undone already; what the store refuses.
+    /// [`HandError::NoChange`], a change that is already undone, or an error of the store.
     pub fn undo_change(&self, call: &Call, act_id: &str) -> Result<Done, HandError> {
         self.0.by_hand(call, |act| {
             let counted = Counted::of(act.store, &lineage::undone(act.store)?)?;
@@ -40,10 +42,11 @@ impl Imports {
         })
     }
 
-    /// Takes the last act on a memory back that was not undone.
+    /// Undoes the last change of a memory that was not undone yet.
     ///
     /// # Errors
-    /// [`HandError::NoChange`]; an act on many memories, which has to be named.
+    /// When there is no such memory or no such change, or when the change affected several memories, so that it has to
+    /// be named by its id.
     pub fn undo_last_change(&self, call: &Call, id: &str) -> Result<Done, HandError> {
         self.0.by_hand(call, |act| {
             let counted = Counted::of(act.store, &lineage::undone(act.store)?)?;
@@ -93,7 +96,7 @@ impl Act<'_> {
                 return Err(HandError::state(&shown.id, problem));
             }
         }
-        // In an earlier version of a document, or by an import, it may have been replaced by nothing that is known.
+        // A memory read from an earlier version of a document, or by an import, may have an unknown successor.
         if old.status == Status::Superseded && old.temporal.superseded_by.is_none() {
             let problem =
                 format!("in that version memory {:?} was replaced, and by what is not known", shown.id);
@@ -123,7 +126,7 @@ impl Act<'_> {
         self.turn(&before, after)
     }
 
-    /// Writes where `after` differs from `before`.
+    /// Writes what differs between `before` and `after`.
     pub(super) fn turn(&mut self, before: &Derived, after: Derived) -> Result<(), HandError> {
         for change in gone(self.store, before, &after)? {
             self.change(change);

@@ -1,7 +1,8 @@
-//! When a source is hashed: before it is read where its bytes may have been imported before, else beside the reading.
+//! Decides when a source is hashed: before it is read if its bytes may have been imported before, otherwise in parallel
+//! with reading.
 //!
-//! **Invariant:** the identity of a source, what is stored and what the receipt says do not depend on when it was hashed
-//! (`hashing` in `tests/`).
+//! **Invariant:** the identity of a source, the stored records and the receipt do not depend on when the source was
+//! hashed (`hashing` in `tests/`).
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -16,20 +17,20 @@ use crate::ingest::{IngestError, Phase, conclude::Ended, ledger, receipt::Import
 
 type Outcome = Result<Option<Sha256Digest>, IngestError>;
 
-/// A source that is being hashed on a thread of its own.
+/// A source that is being hashed on its own thread.
 pub(super) struct Beside<'scope> {
     thread: ScopedJoinHandle<'scope, Outcome>,
     state: &'scope State,
 }
 
-/// How far that is, and what became of the reading.
+/// The progress of hashing, and what the reader has decided meanwhile.
 #[derive(Default)]
 pub(super) struct State {
     done: AtomicU64,
     total: u64,
-    /// Nothing else is left to be done: people are told how far it is.
+    /// Hashing is all that is left, so its progress is shown.
     last: AtomicBool,
-    /// Nobody wants the digest any more.
+    /// The digest is no longer needed.
     unwanted: AtomicBool,
 }
 
@@ -39,13 +40,14 @@ impl State {
     }
 }
 
-/// Bytes that are hashed.
+/// Returns the number of bytes to hash.
 fn bytes(source: &Source, files: &Bundle) -> u64 {
     if source.folder() { files.bytes() } else { source.length() }
 }
 
 impl Task {
-    /// Whether it is hashed before it is read: only a source of the size of one that was imported may be the same.
+    /// Returns whether the source is hashed before it is read. Only a source of the same size as an imported one can
+    /// have the same bytes.
     pub(super) fn hashed_first(&self, record: &ImportRecord) -> Result<bool, IngestError> {
         if self.request.again || self.request.apply.is_some() {
             return Ok(false);
@@ -53,7 +55,7 @@ impl Task {
         ledger::size_known(&self.inner.store, record.bytes, self.request.dry_run)
     }
 
-    /// Hashes a source of which `files` are read; none if it was cancelled.
+    /// Hashes a source of which `files` are read; `None` if it was cancelled.
     pub(super) fn hash(&self, source: &Source, files: &Bundle) -> Outcome {
         let total = bytes(source, files);
         self.show(|view| (view.phase, view.done, view.total) = (Phase::Hashing, 0, total));
@@ -73,7 +75,8 @@ impl Task {
         })
     }
 
-    /// Hashes it while others read it. `files` have counters of their own: what is unpacked here is not unpacked by the reader.
+    /// Hashes the source while another thread reads it. `files` have their own counters: bytes unpacked here do not
+    /// count against the reader's limits.
     pub(super) fn hash_beside<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -93,14 +96,14 @@ impl Task {
         Beside { thread, state }
     }
 
-    /// Waits for the digest of what was read, unless that was cancelled.
+    /// Waits for the digest of the source, unless the reading was cancelled.
     pub(super) fn hashed(
         &self,
         beside: Beside<'_>,
         outcome: Result<Ended, IngestError>,
         record: &mut ImportRecord,
     ) -> Result<Ended, IngestError> {
-        // Whoever ends the job while its source hangs has all that was read.
+        // If the job is ended while its source hangs, the view has everything that was read.
         self.replace_last(record.clone());
         let Beside { thread, state } = beside;
         let wanted = !matches!(outcome, Ok(Ended::Cancelled) | Err(IngestError::Cancelled));
@@ -121,7 +124,7 @@ impl Task {
                 record.source_checksum = Some(digest.to_string());
                 outcome
             }
-            // Why it could not be read says more.
+            // The reason why reading failed is more useful than the failure of hashing.
             Ok(None) | Err(_) if !matches!(outcome, Ok(Ended::Done(_))) => outcome,
             Ok(None) => Ok(Ended::Cancelled),
             Err(error) => Err(error),

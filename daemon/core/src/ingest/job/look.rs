@@ -1,4 +1,4 @@
-//! Looks for the exports of a source: what is damaged ends by itself, and archives inside archives are opened.
+//! Detects the exports of a source. Damaged parts get receipts of their own, and archives inside archives are opened.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use crate::ingest::{
     receipt::{ImportRecord, ImportStatus},
 };
 
-/// Damaged parts that a reason names.
+/// Damaged parts that a reason lists.
 const NAMED: usize = 3;
 
 impl Task {
-    /// Gives archives that do not open, backups and downloads on their way receipts of their own.
+    /// Ends archives that cannot be opened, backups and unfinished downloads with receipts of their own.
     pub(super) fn end_apart(&self, bundle: Bundle) -> Bundle {
         for unread in bundle.unread() {
             let status = match unread.why {
@@ -31,7 +31,8 @@ impl Task {
         bundle.having_told(|unread| unread.why != Why::LeftOut, Vec::new())
     }
 
-    /// Finds the exports in `bundle`, which loses what is damaged and gets the files of archives inside archives.
+    /// Detects the exports in `bundle`. Damaged parts are removed from the bundle, and the files of inner archives are
+    /// added.
     pub(super) fn look(&self, bundle: &mut Bundle) -> Result<(Vec<Found>, Vec<Warning>), IngestError> {
         let mut opened = Opened::default();
         loop {
@@ -61,7 +62,7 @@ impl Task {
                 return Ok((found, notes));
             }
             let (before, after) = (bundle.clone(), bundle.opening(&inner)?);
-            // Those that do not open have ended.
+            // Archives that cannot be opened have already ended with their own receipts.
             let whole = |name: &String| after.unread().iter().all(|unread| unread.name != *name);
             let names = inner.into_iter().filter(whole).collect();
             *bundle = self.end_apart(after);
@@ -69,7 +70,7 @@ impl Task {
         }
     }
 
-    /// Ends the archives that are damaged, unless something of them is claimed all the same, and leaves out the files.
+    /// Ends damaged archives, unless some of their files are claimed anyway, and leaves out the damaged files.
     fn end_damaged(&self, bundle: &Bundle, faults: &[Fault], claimed: &BTreeSet<&str>) -> Bundle {
         let used: BTreeSet<&str> = claimed.iter().filter_map(|file| bundle.archive_of(file)).collect();
         let mut ended = BTreeSet::new();
@@ -103,7 +104,8 @@ fn claimed(found: &[Found]) -> BTreeSet<&str> {
     found.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect()
 }
 
-/// The files of an export that broke off at `faults` which lie in no damaged archive; none if it did not break off.
+/// Returns the files of an export that are in no damaged archive, if the export stopped at `faults`; none if it did not
+/// stop.
 pub(super) fn whole_files(bundle: &Bundle, mut files: Vec<String>, faults: &[Fault]) -> Vec<String> {
     if faults.is_empty() {
         return Vec::new();
@@ -118,10 +120,10 @@ pub(super) fn whole_files(bundle: &Bundle, mut files: Vec<String>, faults: &[Fau
     files
 }
 
-/// Says in the receipt of an import that failed which damaged parts it broke off at, and answers them.
+/// Names the damaged parts at which a failed import stopped in its receipt, and returns them.
 pub(super) fn told_in(record: &mut ImportRecord, faults: Vec<Fault>) -> Vec<Fault> {
     let (ImportStatus::Failed, Some(reason)) = (record.status, &record.reason) else { return Vec::new() };
-    // A picture that did not read breaks nothing off.
+    // An unreadable attachment does not stop an import, so it is not listed here.
     let faults: Vec<Fault> = faults.into_iter().filter(|fault| reason.contains(&fault.told)).collect();
     let mut sentences: Vec<&str> = faults.iter().map(|fault| fault.sentence.as_str()).collect();
     sentences.dedup();

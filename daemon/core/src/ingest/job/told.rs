@@ -1,4 +1,4 @@
-//! What is told of a job, while it runs and when it ends: to those who follow it, and to the history of imports.
+//! Reports the state of a job, while it runs and when it ends, to its subscribers and to the ledger of imports.
 
 use std::{
     collections::BTreeSet,
@@ -20,18 +20,18 @@ use crate::ingest::{
     receipt::{Counts, HeldBack, ImportRecord, ImportStatus, LISTED_FILES},
 };
 
-/// Microseconds between two views of a running job; people do not read faster.
+/// Minimum interval between two updates of a running job, in microseconds; people do not read faster.
 pub(super) const SHOW_EVERY: i64 = 100_000;
 
-/// Why an import of a watched file ended when somebody wrote to the file.
+/// The reason of an import of a watched file that ended because the file was modified.
 pub(super) const CHANGED: &str =
     "the file changed while it was read; it is imported again when it has settled";
 
-/// Why an import ended that was cancelled while nothing came from its disk or share.
+/// The reason of an import that was cancelled while its disk or share did not answer.
 const SILENT: &str = "it was cancelled while its disk or share did not answer; what is stored stays, importing again completes it";
 
 impl Task {
-    /// All of it is over.
+    /// Marks the job as ended.
     pub(super) fn over(&self) {
         let left = self.left();
         if !*left {
@@ -53,7 +53,7 @@ impl Task {
         self.end(record);
     }
 
-    /// Ends a job whose thread broke off by a bug.
+    /// Ends a job whose thread panicked.
     pub(in crate::ingest) fn broke_off(&self) {
         let running = self.view.borrow().imports.iter().find(|import| !import.ended()).cloned();
         self.show(|view| view.imports.retain(ImportRecord::ended));
@@ -70,7 +70,8 @@ impl Task {
         if due {
             shown.store(now, Ordering::Relaxed);
         }
-        // Kept up with each record, though people are told of some only: whoever ends the job while its source hangs has this.
+        // The view is updated with each record, although subscribers are notified less often: if the job is ended
+        // while its source hangs, its receipt is taken from the view.
         self.view.send_if_modified(|view| {
             (view.done, view.total) = (done, total);
             if let Some(last) = view.imports.last_mut() {
@@ -131,8 +132,8 @@ impl Task {
         }
     }
 
-    /// Lists the files of an export in its receipt, if it was read from a folder. Files that are attached to messages are left out:
-    /// their names must not outlive the purge of their conversation.
+    /// Lists the files of an export in its receipt, if the source is a folder. Attachments of messages are left out:
+    /// their names must not remain after their conversation is purged.
     pub(super) fn name_files(
         source: &Source,
         found: &Found,
@@ -146,8 +147,8 @@ impl Task {
         record.files_found = found.files.len() as u64;
     }
 
-    /// Ends the job for all others: it was cancelled, and its source does not answer. Its thread is left behind; when it comes
-    /// back, it finds that all was said.
+    /// Ends a cancelled job for its subscribers while its source does not answer. The thread is left behind; when its
+    /// read returns, it finds the job ended and reports nothing.
     pub(in crate::ingest) fn let_go(&self) {
         let mut left = self.left();
         if *left || self.view.borrow().phase == Phase::Ended {
@@ -166,12 +167,13 @@ impl Task {
         *left = true;
     }
 
-    /// Tells who wants to hear how it ended, once.
+    /// Calls the callback for the end of the job, once.
     pub(in crate::ingest) fn tell_end(&self) {
         let stopping = self.inner.jobs().stopping;
         let on_end = self.on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
         let view = self.view.borrow().clone();
-        // What the end of the daemon broke off was not stopped by a person: it is due again at the next start.
+        // Jobs that the shutdown of the daemon stopped were not cancelled by the user: they are due again at the next
+        // start.
         let cancelled = |import: &ImportRecord| import.status == ImportStatus::Cancelled;
         let broken_off = stopping && view.imports.iter().any(cancelled);
         if let Some(on_end) = on_end.filter(|_| !broken_off) {
@@ -183,7 +185,7 @@ impl Task {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends an import that wrote no records and shows it.
+    /// Ends an import that wrote no records, and publishes it.
     pub(super) fn end(&self, record: ImportRecord) {
         let left = self.left();
         if *left {
@@ -206,12 +208,12 @@ impl Task {
         record
     }
 
-    /// A watched folder brings it again when it has settled, so that this end is none.
+    /// Returns whether a watched folder submits the source again once it is stable, so that this end is not final.
     pub(super) fn will_come_again(&self) -> bool {
         self.watched.is_some() && self.changed.load(Ordering::Relaxed)
     }
 
-    /// Whether the history of imports has it: not what came of itself and brought nothing.
+    /// Returns whether the import belongs in the ledger. Imports of watched folders that brought nothing do not.
     fn worth_keeping(&self, record: &ImportRecord) -> bool {
         let nothing = matches!(record.status, ImportStatus::Unrecognized | ImportStatus::Unchanged);
         let idle = self.watched.is_some() && nothing;

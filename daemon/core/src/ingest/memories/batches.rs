@@ -1,30 +1,30 @@
-//! Stores what follows from evidence, a bounded piece of it at a time.
+//! Stores derived records in batches of bounded size.
 
 use satchel_store::Change;
 
 use super::known;
 use crate::ingest::{IngestError, receipt::ImportRecord, write::Writer};
 
-/// Changes of one batch: the more there are, the fewer leaves of the database are written more than once.
+/// Maximum number of changes of one batch: larger batches write fewer leaves of the database more than once.
 const BATCH_CHANGES: usize = 4_000;
-/// Encoded bytes of one batch; a memory grows with its evidence, and the journal takes no endless frame.
+/// Maximum encoded bytes of one batch: a memory grows with its evidence, and the size of a journal frame is limited.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Changes on their way to the store.
+/// Changes that wait to be committed.
 #[derive(Default)]
 pub(super) struct Batches {
     pub(super) batch: Vec<Change>,
     bytes: usize,
-    /// Who is to be named where more than one batch stores what belongs together.
+    /// The import to name in the mark, if related changes need more than one batch.
     by: Option<String>,
-    /// Whether the ledger says that what is stored is not all.
+    /// Whether the mark in the ledger says that the stored records are incomplete.
     pub(super) marked: bool,
-    /// Whether a batch was full.
+    /// Whether a full batch was committed.
     pub(super) begun: bool,
 }
 
 impl Batches {
-    /// For the import `by`; `marked`: the ledger says already that what is stored is not all.
+    /// Returns empty batches for the import `by`; `marked`: the ledger already has the mark.
     pub(super) fn of(by: &str, marked: bool) -> Self {
         Self { by: Some(by.to_owned()), marked, ..Self::default() }
     }
@@ -48,7 +48,7 @@ impl Batches {
         Ok(())
     }
 
-    /// Commits what waits; a dry run stores nothing.
+    /// Commits the pending changes; a dry run stores nothing.
     pub(super) fn commit(
         &mut self,
         writer: &mut Writer<'_>,
@@ -59,7 +59,8 @@ impl Batches {
         if batch.is_empty() || writer.dry_run {
             return Ok(());
         }
-        // What follows from the batches that are stored is completed by the next import: the ledger says that it is owed.
+        // If the import is cancelled here, the next import completes what follows from the stored batches: the mark in
+        // the ledger says that they are incomplete.
         writer.wanted()?;
         writer.commit(batch, record)?;
         satchel_failpoints::reached("memories stored");
@@ -67,7 +68,7 @@ impl Batches {
     }
 }
 
-/// Bytes of what can be long.
+/// Returns the encoded bytes of changes that can be long.
 fn weight(change: &Change) -> usize {
     match change {
         Change::Evidence(write) => write.json.len(),

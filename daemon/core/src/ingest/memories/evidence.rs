@@ -1,4 +1,4 @@
-//! What an import and the store say of some memories, and what follows.
+//! The evidence of an import and of the store on some memories, and what follows from it.
 
 use std::{
     cell::OnceCell,
@@ -24,9 +24,10 @@ use crate::{
 /// All evidence on some memories that counts.
 pub(super) struct Evidence {
     slice: Slice,
-    /// Memories of this import's PAM documents that were not known so.
+    /// Memories of this import's PAM documents that are not yet known in this form.
     pub(super) documents: Vec<Document>,
-    /// What would follow if the import had said nothing. Seldom needed, and as costly as what follows from all.
+    /// The result without the import's evidence. It is seldom needed, and costs as much as the result with all
+    /// evidence.
     without: OnceCell<Derived>,
 }
 
@@ -43,28 +44,29 @@ impl Evidence {
                 |known: &&&Document| known.memory == document.memory && known.stranger == document.stranger;
             match versions.iter().find(same) {
                 None => true,
-                // What it would have changed is told each time.
+                // What it would have changed is reported by each import.
                 Some(_) if document.stranger.is_some() => true,
-                // When it was exported last matters only beside another version.
+                // A later export date matters only if there is another version.
                 Some(known) => versions.len() > 1 && known.exported < document.exported,
             }
         });
         Self { slice, documents, without: OnceCell::new() }
     }
 
-    /// Without the edges that are named.
+    /// Derives memories, without the relations that were named explicitly.
     pub(super) fn derive(&self, cancel: &CancelToken) -> Result<Derived, IngestError> {
         self.slice.derive(true, &self.documents, &|| cancel.cancelled()).ok_or(IngestError::Cancelled)
     }
 
-    /// The memory `id` as it would be if the import had said nothing.
+    /// Returns the memory `id` as it would be without this import.
     pub(super) fn without(&self, id: &str) -> Option<&Memory> {
         let derived =
             self.without.get_or_init(|| self.slice.derive(false, &[], &|| false).unwrap_or_default());
         derived.memories.get(id)
     }
 
-    /// What would follow if the strangers were trusted whose documents the import brings; none: it brings no such.
+    /// Returns the result if the strangers whose documents the import brings were trusted; `None` if it brings no such
+    /// documents.
     pub(super) fn trusted(&self, cancel: &CancelToken) -> Result<Option<Derived>, IngestError> {
         if self.documents.iter().all(|document| document.stranger.is_none()) {
             return Ok(None);
@@ -75,14 +77,14 @@ impl Evidence {
         derived.map(Some).ok_or(IngestError::Cancelled)
     }
 
-    /// The memories of which a stranger's document speaks.
+    /// Returns the ids of memories on which there is a stranger's document.
     pub(super) fn of_strangers(&self) -> BTreeSet<&str> {
         let all = self.slice.known.documents.iter().chain(&self.documents);
         let strangers = all.filter(|document| document.stranger.is_some());
         strangers.map(|document| document.memory.id.as_str()).collect()
     }
 
-    /// Leaves out the vectors of a stranger where another's stands, and what it says of such.
+    /// Leaves out a stranger's vectors where there is one from another source, and its withdrawals of such vectors.
     pub(super) fn hold_vectors_back(
         &self,
         store: &Store,
@@ -113,12 +115,12 @@ impl Evidence {
         Ok(())
     }
 
-    /// Relations that were named before.
+    /// Returns the relations that earlier imports named.
     pub(super) fn edges(&self) -> &[Edge] {
         &self.slice.known.edges
     }
 
-    /// Stores documents once more that are stored as exported at another time.
+    /// Returns the changes that store documents again whose stored copy has an earlier export date.
     pub(super) fn exported_again(&self, store: &Store) -> Result<Vec<Change>, IngestError> {
         let mut changes = Vec::new();
         for document in &self.documents {
@@ -134,7 +136,7 @@ impl Evidence {
         Ok(changes)
     }
 
-    /// Notes the vectors that `came` and what was `told` of others.
+    /// Records the vectors that `came`, and what was `told` about others.
     pub(super) fn vectors(
         &self,
         store: &Store,
@@ -151,7 +153,7 @@ impl Evidence {
         }
         let known = vectors::standing(&self.slice.known.vectors);
         for place in told.withdrawn.keys() {
-            // Of what nobody brought nothing is taken back, however much of it is named.
+            // A vector that nobody brought cannot be withdrawn, however many are named.
             if known.contains_key(place) || store.embedding(&place.0, &place.1)?.is_some() {
                 places.entry(place.clone()).or_default();
             }
@@ -188,7 +190,8 @@ impl Evidence {
         Ok(shown)
     }
 
-    /// The memories that documents brought; not those of which a stranger's says something else than what is shown.
+    /// Returns the memories that documents brought, except those where a stranger's document differs from what is
+    /// shown.
     pub(super) fn documented(&self, derived: &Derived) -> BTreeSet<String> {
         let all = self.slice.known.documents.iter().chain(&self.documents);
         let shown = all.filter(|document| {
@@ -198,7 +201,8 @@ impl Evidence {
     }
 }
 
-/// Counts the vectors `found` for one memory and model, of which at most one `shows`, where one was `stored`.
+/// Counts the vectors `found` for one memory and model. `shows` is the digest of the one that is shown, if it is one of
+/// these; `stored` is the digest of the one that was stored before.
 fn count(counts: &mut Counts, found: u64, shows: Option<&String>, stored: Option<&String>) {
     let changed = u64::from(shows.is_some() && shows != stored);
     counts.found += found;
@@ -206,30 +210,30 @@ fn count(counts: &mut Counts, found: u64, shows: Option<&String>, stored: Option
     *(if stored.is_some() { &mut counts.updated } else { &mut counts.new }) += changed.min(found);
 }
 
-/// What became of the vectors that an import brought.
+/// The result for the vectors that an import brought.
 #[derive(Default)]
 pub(super) struct Shown {
-    /// What shows those that stand, and keeps the others.
+    /// Changes that show the current vectors and store the others.
     pub(super) changes: Vec<Change>,
-    /// That the import brought them.
+    /// Evidence that the import brought them, by key.
     pub(super) reports: BTreeMap<Key, Vec<u8>>,
-    /// Vectors that were stored before it was noted who brought them.
+    /// Evidence for vectors that were stored before their origin was recorded.
     pub(super) found: Vec<EvidenceWrite>,
 }
 
-/// The key under which a piece of evidence is stored, and its bytes.
+/// Returns the key under which a piece of evidence is stored, and its encoded bytes.
 pub(in crate::ingest) fn document_report(document: &Document) -> Result<(Key, Vec<u8>), IngestError> {
     let (id, json) =
         document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
     Ok((key_of(&id), json))
 }
 
-/// As [`document_report`].
+/// Works as [`document_report`].
 pub(super) fn witness_report(witness: &Witness) -> Result<(Key, Vec<u8>), IngestError> {
     witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })
 }
 
-/// As [`document_report`].
+/// Works as [`document_report`].
 pub(super) fn edge_report(edge: &Edge) -> Result<(Key, Vec<u8>), IngestError> {
     let (id, json) = edge.encode().map_err(|_| IngestError::Unencodable { what: "a relation" })?;
     Ok((key_of(&id), json))

@@ -1,11 +1,11 @@
-//! What followed from the evidence and follows no more.
+//! Removes records that no longer follow from the evidence.
 
 use std::collections::BTreeSet;
 
 use satchel_merge::evidence::Derived;
 use satchel_store::{Change, Store, StoreError};
 
-/// The changes that take away what `was` has and `now` has not, and is shown.
+/// Returns the changes that withdraw visible records which are in `was` but not in `now`.
 pub(in crate::ingest) fn gone(
     store: &Store,
     was: &Derived,

@@ -1,8 +1,8 @@
-//! The way out for an import that says nothing about memories that is not known: nothing is derived anew.
+//! The fast path for an import whose evidence is already stored: nothing is derived again.
 //!
-//! What is shown follows from all evidence, so evidence that is stored already changes nothing, as long as what followed from
-//! it was stored too. A mark in the ledger says that it was not: it is set with the first of several batches, and taken away
-//! with the last.
+//! What is shown follows from all evidence. Evidence that is already stored therefore changes nothing, provided that
+//! everything that follows from it was stored too. A mark in the ledger says that it was not: it is set with the first
+//! of several batches and removed with the last.
 
 use satchel_store::{Change, Ledger, LedgerWrite, Store, StoreError};
 
@@ -12,43 +12,44 @@ use crate::{
     lineage::{Key, Packed},
 };
 
-/// The mark; its value is the import that set it, a change by hand, or nothing.
+/// The id of the mark. Its value is the import that set it, or a change by hand, or empty.
 const SETTLING: &str = "settling memories";
-/// What derived all memories last.
+/// The id of the entry that names the version of the program which last derived all memories.
 const DERIVED: &str = "memories derived by";
-/// This program.
+/// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Sets the mark, or takes it away.
+/// Returns the change that sets the mark, or removes it if `by` is empty.
 pub(in crate::ingest) fn mark(by: &str) -> Change {
     let (ledger, id, value) = (Ledger::Setting, SETTLING.to_owned(), by.as_bytes().to_vec());
     Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value })
 }
 
-/// Whether an import died before all that followed from its evidence was stored.
+/// Returns whether an import died before everything that follows from its evidence was stored.
 pub(in crate::ingest) fn marked(store: &Store) -> Result<bool, IngestError> {
     Ok(by(store)?.is_some())
 }
 
-/// What set the mark.
+/// Returns what set the mark.
 pub(in crate::ingest) fn by(store: &Store) -> Result<Option<Vec<u8>>, StoreError> {
     let mark = store.ledger_get(Ledger::Setting, SETTLING)?;
     Ok(mark.map(|mark| mark.value).filter(|value| !value.is_empty()))
 }
 
-/// Notes that this program derived all memories.
+/// Returns the change which records that this version of the program derived all memories.
 pub(super) fn derived() -> Change {
     let (ledger, id, value) = (Ledger::Setting, DERIVED.to_owned(), VERSION.as_bytes().to_vec());
     Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value })
 }
 
-/// Whether all memories are as this program derives them; another version of it may have derived them otherwise.
+/// Returns whether this version of the program derived all memories; another version may derive them differently.
 pub(super) fn derived_here(store: &Store) -> Result<bool, IngestError> {
     let by = store.ledger_get(Ledger::Setting, DERIVED)?;
     Ok(by.is_some_and(|by| by.value == VERSION.as_bytes()))
 }
 
-/// Counts what the import says and notes that it does, if all of it is known; else false, and nothing is done.
+/// If all evidence of the import is stored already, counts it, records that the import brought it, and returns true.
+/// Otherwise returns false and changes nothing.
 pub(super) fn settle(
     store: &Store,
     writer: &mut Writer<'_>,
@@ -82,7 +83,7 @@ pub(super) fn settle(
     Ok(true)
 }
 
-/// Counts a memory of which the import says only what was known.
+/// Counts a memory on which the import has only evidence that was stored already.
 pub(super) fn count(store: &Store, memory: Key, record: &mut ImportRecord) -> Result<(), IngestError> {
     if store.shows_memory(memory)? {
         record.memories.found += 1;
@@ -91,7 +92,7 @@ pub(super) fn count(store: &Store, memory: Key, record: &mut ImportRecord) -> Re
     Ok(())
 }
 
-/// The keys of the import's evidence, if every piece is stored.
+/// Returns the keys of the import's evidence, if every piece is stored.
 fn stored_keys(store: &Store, writer: &Writer<'_>) -> Result<Option<Vec<Key>>, IngestError> {
     let mut keys = Vec::new();
     for key in writer.reports.keys() {

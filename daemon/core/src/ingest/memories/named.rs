@@ -20,9 +20,9 @@ use crate::{
     lineage::Undone,
 };
 
-/// Takes back the edge to the successor that the memory `older` no longer has, if it followed from the evidence before: what is
-/// `stored` still names it. An edge of the same kind that an export named itself stays; that of a memory of a PAM document is
-/// not asked about, as the document stands for it.
+/// Returns the withdrawal of the relation to a former successor of the memory `older`: `stored` still names that
+/// successor, but the evidence no longer does. A relation of the same kind that an export named explicitly stays.
+/// Callers skip memories that came from a PAM document, as the document decides on those.
 pub(super) fn withdrawal(
     store: &Store,
     derived: &Derived,
@@ -36,8 +36,8 @@ pub(super) fn withdrawal(
     Ok((stands && !derived.relations.contains_key(&id)).then_some(Change::WithdrawRelation(id)))
 }
 
-/// Relations that were withdrawn where a document comes from. What follows from evidence here stands, and what was drawn after
-/// that was said.
+/// Selects the relations to withdraw because they were withdrawn at the origin of a document. Relations that follow
+/// from evidence here stay, as do relations created after that withdrawal.
 pub(super) fn taken_back(
     store: &Store,
     derived: &Derived,
@@ -55,7 +55,8 @@ pub(super) fn taken_back(
     Ok(taken_back)
 }
 
-/// Relations by which a stranger said what took the place of their own memories, which are others' by now.
+/// Returns the relations by which a stranger stated the successors of their own memories, where those memories now
+/// belong to others.
 pub(super) fn outlived(store: &Store, derived: &Derived, known: &[Edge]) -> Result<Vec<String>, IngestError> {
     let mut outlived = Vec::new();
     for Edge { relation, stranger } in known {
@@ -70,8 +71,9 @@ pub(super) fn outlived(store: &Store, derived: &Derived, known: &[Edge]) -> Resu
     Ok(outlived)
 }
 
-/// What stores `relations` where the store has them otherwise. One that was only ever named, not `replayed`, and that an import
-/// took back stays so, until that import is undone. What the person took back is not among them.
+/// Returns the changes that store those of `relations` that differ from the store. A relation that was only named
+/// explicitly, not `replayed`, stays withdrawn if an import withdrew it, until that import is undone. Relations that
+/// the user withdrew are not among `relations`.
 pub(in crate::ingest) fn relation_changes(
     store: &Store,
     relations: BTreeMap<String, Relation>,
@@ -94,7 +96,7 @@ pub(in crate::ingest) fn relation_changes(
     Ok(changes)
 }
 
-/// Relations that a run gave by the keys of its items.
+/// Resolves the relations that a run named by item keys.
 pub(super) fn named_edges(
     named: Vec<RelationRecord>,
     keys: &BTreeMap<String, String>,
@@ -119,7 +121,7 @@ pub(super) fn named_edges(
     edges
 }
 
-/// Vectors that a run gave by the keys of its items; of what it repeats, the last.
+/// Resolves the vectors that a run named by item keys; of repeated ones, the last is used.
 pub(super) fn named_vectors(
     vectors: Vec<EmbeddingRecord>,
     keys: &BTreeMap<String, String>,
@@ -158,17 +160,17 @@ fn embedding_of(vector: EmbeddingRecord, memory: String) -> Embedding {
     }
 }
 
-/// What PAM documents say of relations.
+/// Relations of PAM documents.
 pub(super) struct Drawn {
     pub(super) relations: Vec<Relation>,
-    /// Those that were withdrawn where the document comes from, and when.
+    /// Relations that were withdrawn at the origin of the document, with the time in microseconds.
     pub(super) withdrawn: Vec<(String, i64)>,
-    /// Whose documents they are.
+    /// The stranger whose documents they are: a key, or the marker for unsigned documents.
     pub(super) stranger: Option<String>,
 }
 
-/// Edges of PAM documents, with their ids; one that was withdrawn stays so, unless it was drawn anew later. A stranger's changes
-/// none that is there.
+/// Checks the relations of PAM documents, which keep their ids. A relation that was withdrawn here stays withdrawn,
+/// unless it was created again later. A stranger's document changes no existing relation.
 pub(super) fn drawn_edges(
     store: &Store,
     derived: &Derived,
@@ -200,7 +202,7 @@ pub(super) fn drawn_edges(
             refuse = refusal(store, Change::Relation(edge.clone()))?;
         }
         let stored = store.relation(&edge.id, None)?;
-        // What an undo took away may come back by an import.
+        // A relation that an undo withdrew may return by an import.
         let anew = |known: &Relation| known.created_at.micros() < edge.created_at.micros();
         let gone = stored.as_ref().is_some_and(|stored| {
             stored.withdrawn && stored.origin.reason != UNDONE && !anew(&stored.relation)
@@ -219,7 +221,8 @@ pub(super) fn drawn_edges(
     Ok(edges)
 }
 
-/// Whether a stranger's relation is left out because of what others say; then whether it says something else.
+/// Returns `Some` if a stranger's relation is left out because of other sources; the value says whether it differs from
+/// them.
 fn held_back(
     store: &Store,
     derived: &Derived,
@@ -237,9 +240,10 @@ fn held_back(
     Ok((!own).then_some(stored.relation != *edge))
 }
 
-/// Vectors of PAM documents, with their ids. Those of memories that are not here yet are kept: they may come. One of another text than
-/// the memory has now says nothing of it (PAM rule ); where the person wrote that text themselves, it may be of what the memory
-/// says again when they take it back.
+/// Checks the vectors of PAM documents, which keep their ids. Vectors of memories that are not stored yet are kept, as
+/// the memories may arrive later. A vector of a text other than the memory's current one does not apply to it (PAM rule
+/// If the user wrote the current text by hand, the vector is kept nevertheless: it may be of the text that an
+/// undo restores.
 pub(super) fn told_vectors(
     store: &Store,
     derived: &Derived,
@@ -280,7 +284,7 @@ pub(super) fn told_vectors(
     Ok(told)
 }
 
-/// Why the store would not take a stranger's record.
+/// Returns the reason why the store would not accept a record of a document.
 fn refusal(store: &Store, change: Change) -> Result<Option<String>, IngestError> {
     match store.accepts(&[change]) {
         Ok(()) => Ok(None),

@@ -1,4 +1,4 @@
-//! One import's evidence and what follows from it, on their way to the store.
+//! Stores the evidence of one import and the records that follow from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,19 +17,20 @@ use crate::{
     lineage::{Key, Packed, Sifted, moved, note_stranger, stranger_of},
 };
 
-/// What follows where memories hang together.
+/// The records derived from connected memories.
 pub(super) struct Joined {
     pub(super) derived: Derived,
     /// Relations that the import names or draws.
     pub(super) edges: Vec<Edge>,
-    /// Relations that follow without being named.
+    /// The ids of relations that follow from evidence without being named.
     replayed: BTreeSet<String>,
-    /// Relations that were withdrawn where a document comes from.
+    /// The ids of relations that were withdrawn at the origin of a document.
     taken_back: Vec<String>,
 }
 
 impl Joined {
-    /// What follows from `evidence`, the edges that the import names, those that documents draw, and those withdrawn there.
+    /// Derives records from `evidence`, the relations that the import names, those of documents, and withdrawals by
+    /// documents.
     pub(super) fn of(
         store: &Store,
         evidence: &Evidence,
@@ -55,7 +56,7 @@ impl Joined {
     }
 }
 
-/// Whether a relation is this stranger's and nobody else's.
+/// Returns whether only this stranger brought the relation.
 pub(super) fn brought_by(edges: &[Edge], id: &str, stranger: &str) -> bool {
     let mut of_it = edges.iter().filter(|edge| edge.relation.id == id).peekable();
     of_it.peek().is_some() && of_it.all(|edge| edge.stranger.as_deref() == Some(stranger))
@@ -64,18 +65,19 @@ pub(super) fn brought_by(edges: &[Edge], id: &str, stranger: &str) -> bool {
 pub(super) struct Settling<'a> {
     store: &'a Store,
     batches: Batches,
-    /// Keys of the memories that the import speaks of and that are not counted yet.
+    /// Keys of the memories that the import mentions and that are not counted yet.
     touched: BTreeSet<Key>,
-    /// Relations of which the person said something by hand.
+    /// Ids of the relations that the user changed by hand.
     ruled: BTreeSet<String>,
-    /// Relations that follow in slices: they are stored when all memories are.
+    /// Relations derived in slices; they are stored after all memories.
     followed: BTreeMap<String, Relation>,
-    /// Documents' versions that are stored as exported at another time.
+    /// Documents that are already stored with another export date.
     kept: Packed,
 }
 
 impl<'a> Settling<'a> {
-    /// Of an import that speaks of the memories `touched`; of the relations `ruled` the person said something by hand.
+    /// Creates the state for an import that mentions the memories `touched`; the user changed the relations `ruled` by
+    /// hand.
     pub(super) fn new(
         store: &'a Store,
         batches: Batches,
@@ -85,7 +87,7 @@ impl<'a> Settling<'a> {
         Self { store, batches, touched, ruled, followed: BTreeMap::new(), kept: Packed::default() }
     }
 
-    /// Notes that the import says what is stored under `keys`.
+    /// Records that the import brought the evidence stored under `keys`.
     pub(super) fn say(
         &mut self,
         keys: impl Iterator<Item = Key>,
@@ -100,7 +102,8 @@ impl<'a> Settling<'a> {
         self.put(page, writer, record)
     }
 
-    /// Stores a piece of evidence, unless it is stored. A document's version that is stored as exported at another time is kept.
+    /// Stores a piece of evidence unless it is stored already. A document that is stored with another export date is
+    /// kept for later.
     pub(super) fn store(
         &mut self,
         id: Key,
@@ -118,7 +121,9 @@ impl<'a> Settling<'a> {
         Ok(())
     }
 
-    /// Lets go of `reports` that are stored: they are read from the store from now on. Few wait, to be stored with what follows.
+    /// Commits the pending evidence and drops `reports`, as they are read from the store from now on; only documents that
+    /// are stored with another export date are returned. If no batch was committed yet, `reports` are returned instead:
+    /// they are few, and are committed together with the derived records.
     pub(super) fn let_go(
         &mut self,
         reports: Packed,
@@ -141,7 +146,7 @@ impl<'a> Settling<'a> {
         changes.into_iter().try_for_each(|change| self.batches.put(change, writer, record))
     }
 
-    /// Derives and stores what stands by itself, slice by slice.
+    /// Derives and stores independent memories, slice by slice.
     pub(super) fn slices(
         &mut self,
         mut sifted: Sifted,
@@ -160,7 +165,7 @@ impl<'a> Settling<'a> {
         Ok(sifted)
     }
 
-    /// Stores what hangs together.
+    /// Stores the records derived from connected memories.
     pub(super) fn joined(
         &mut self,
         evidence: &Evidence,
@@ -177,7 +182,8 @@ impl<'a> Settling<'a> {
         self.put(relations, writer, record)
     }
 
-    /// Stores the memories that the store has otherwise, and takes back the edges of those that no longer replace others.
+    /// Stores the memories that differ from the store, and withdraws the relations of those that no longer replace
+    /// others.
     fn memories(
         &mut self,
         evidence: &Evidence,
@@ -219,7 +225,8 @@ impl<'a> Settling<'a> {
         Ok(())
     }
 
-    /// Keeps the memories that stand without any evidence, as an old program left them: they are nobody's, so no stranger's.
+    /// Keeps visible memories without any evidence, which old versions of the program left: they belong to nobody,
+    /// hence to no stranger.
     fn keep_unproven(
         &self,
         evidence: &Evidence,
@@ -242,9 +249,9 @@ impl<'a> Settling<'a> {
         Ok(())
     }
 
-    /// What stores `memory`, if the store has it otherwise. One that the import does not speak of counts only if its evidence
-    /// changed it, by taking its place or removing it; one that differs for another reason, as an import died before it was
-    /// derived, is stored uncounted.
+    /// Returns the change that stores `memory`, if it differs from the store. A memory that the import does not mention
+    /// is counted only if the import's evidence changed it, by replacing or removing it. If it differs for another
+    /// reason, such as an import that died before deriving it, it is stored without being counted.
     fn memory(
         &mut self,
         id: &str,
@@ -270,7 +277,7 @@ impl<'a> Settling<'a> {
         (!same).then(|| Change::Memory(Box::new(memory)))
     }
 
-    /// Counts memories of which the import said only what was known, and which were not derived anew.
+    /// Counts the memories on which the import has only evidence that was known, and which were not derived again.
     pub(super) fn count_rest(
         &mut self,
         sifted: &Sifted,
@@ -284,7 +291,8 @@ impl<'a> Settling<'a> {
         Ok(())
     }
 
-    /// Stores what waits, and that all is settled: `all` memories, or those that the import speaks of.
+    /// Commits the pending changes, and records that everything is derived: `all` memories, or only those that the
+    /// import mentions.
     pub(super) fn end(
         mut self,
         all: bool,
@@ -302,7 +310,7 @@ impl<'a> Settling<'a> {
     }
 }
 
-/// A document may be older than what is known: it is kept, and the later stays shown.
+/// Warns if a document is older than the version that is shown: it is stored, and the later version stays visible.
 fn tell_of_later(
     store: &Store,
     derived: &Derived,

@@ -1,4 +1,5 @@
-//! Vectors that several imports brought for one memory, and what is shown when some of them are undone.
+//! Vectors that several imports brought for one memory, and the one that is shown when some of these imports are
+//! undone.
 
 use std::{path::Path, sync::Arc};
 
@@ -39,7 +40,8 @@ impl Shelf {
         Self { store, imports, pen: Pen::default() }
     }
 
-    /// Imports what makes the memory, and its vector, if it has one, made at that time with that number.
+    /// Imports the evidence for the memory, and a vector for it if there is one, given as creation time and first
+    /// number.
     fn import(&self, vector: Option<(i64, f64)>) -> ImportRecord {
         let mut record = receipt();
         let origin = Origin {
@@ -66,7 +68,7 @@ impl Shelf {
         self.imports.turn(request, &CancelToken::new()).unwrap().unwrap();
     }
 
-    /// The number of the vector that is shown.
+    /// Returns the first number of the vector that is shown.
     fn shown(&self) -> Option<f64> {
         let stored = self.store.embedding(&memory(), MODEL).unwrap();
         let all = self.store.embeddings_of(&memory()).unwrap();
@@ -146,7 +148,7 @@ fn a_vector_leaves_with_the_import_that_brought_it_though_others_brought_the_mem
     shelf.turn(&with, Turn::Undo);
     assert_eq!(shelf.shown(), None);
     assert!(shelf.store.shows_memory(key_of(&memory())).unwrap());
-    // Another export says the same.
+    // Another export brings the same vector.
     let again = shelf.import(Some((10, 1.0)));
     assert_eq!(shelf.shown(), Some(1.0));
     shelf.turn(&with, Turn::Redo);

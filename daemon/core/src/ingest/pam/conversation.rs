@@ -24,14 +24,14 @@ use crate::ingest::{
     write::groups,
 };
 
-/// A document, what is wrong with it, and what of it could not be read.
+/// A document, its issues, and the parts of it that could not be read.
 type Read = (Option<Document>, Vec<Issue>, Remains);
 
-/// Name of a tool call that has none, which PAM does not allow.
+/// Name given to a tool call that has none, which PAM does not allow.
 const UNNAMED: &str = "unknown";
 
 impl Reading<'_, '_, '_> {
-    /// Reads one document; whatever is wrong with it concerns no other.
+    /// Reads one document; its problems do not affect other documents.
     pub(super) fn conversation(&mut self, name: &str) -> Result<(), IngestError> {
         let (document, issues, remains) = match self.document(name)? {
             Ok(read) => read,
@@ -58,7 +58,7 @@ impl Reading<'_, '_, '_> {
             self.warn(format!("{name}:$"), note);
         }
         if erased {
-            // It may be of what was erased.
+            // The title may quote an erased message.
             document.header.title = None;
         }
         self.messages(name, &mut document, &remains)?;
@@ -74,7 +74,7 @@ impl Reading<'_, '_, '_> {
                 let mut conversation = reported(mapped);
                 conversation.stranger.clone_from(&self.tail.stranger);
                 if rows {
-                    // The oldest of those that are left names it, as in every export of the provider that comes from now on.
+                    // The oldest remaining message determines the id, as in every later export of the provider.
                     let Conversation { platform, report, nodes, .. } = &conversation;
                     conversation.id =
                         satchel_merge::groups::id_of(platform, report.account.as_deref(), nodes);
@@ -88,7 +88,7 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    /// The document; why not, for people.
+    /// Reads the document; the inner error is the reason for the user.
     fn document(&mut self, name: &str) -> Result<Result<Read, String>, IngestError> {
         let bundle = self.run.bundle;
         let size = bundle.size_of(name);
@@ -102,7 +102,7 @@ impl Reading<'_, '_, '_> {
         Ok(read.map_err(|error| format!("{name:?} cannot be read: {error}")))
     }
 
-    /// Leaves out the messages that cannot stand in the store.
+    /// Leaves out the messages that the store would not accept.
     fn messages(
         &mut self,
         name: &str,
@@ -115,7 +115,7 @@ impl Reading<'_, '_, '_> {
         let left_out: BTreeSet<usize> = remains.left_out.iter().map(|entry| entry.index).collect();
         let mut places = (0..).filter(|at| !left_out.contains(at));
         let (mut seen, mut told) = (BTreeSet::new(), Ok(()));
-        // In place: a copy of the list would take as much memory again.
+        // The list is filtered in place, as a copy would take as much memory again.
         document.messages.retain_mut(|message| {
             let locator = format!("{name}:$.messages[{}]", places.next().unwrap_or_default());
             let erased = self.purged.row(&message.id).then(|| gate::REASON.to_owned());
@@ -135,7 +135,7 @@ impl Reading<'_, '_, '_> {
         told
     }
 
-    /// Stores the files that came with the documents, and lets the messages refer to them as the store does.
+    /// Stores the files that came with the documents, and makes the messages refer to the stored bytes.
     fn attachments(&mut self, name: &str, document: &mut Document) -> Result<(), IngestError> {
         let run = self.run;
         let mut files: Vec<(&mut Attachment, &str)> = Vec::new();
@@ -159,7 +159,7 @@ impl Reading<'_, '_, '_> {
     }
 }
 
-/// Whether a document is a conversation of rows, of which each is known by itself.
+/// Returns whether a document is a conversation of rows, which are identified one by one.
 fn of_rows(document: &Document) -> bool {
     document::conversation(document.clone()).is_ok_and(|mapped| groups::are(&reported(mapped)))
 }
@@ -174,11 +174,11 @@ fn unfit(message: &Message, seen: &BTreeSet<String>) -> Option<String> {
     satchel_store::id_too_long(&message.id).then(|| "its id is longer than the store takes".to_owned())
 }
 
-/// The conversation as a union takes it.
+/// Converts the document to the form that the union takes.
 fn reported(mapped: Mapped) -> Conversation {
     let Mapped { id, platform, import, report, mut nodes, notes: _ } = mapped;
     for node in &mut nodes {
-        // A parent that no store could hold is a parent that nobody has.
+        // A parent id that is too long for the store cannot belong to any message.
         node.parent = node.parent.take().filter(|parent| !satchel_store::id_too_long(parent));
     }
     let weight = weight(&nodes);

@@ -1,4 +1,4 @@
-//! Conversations that the index of a memory store lists and that came with no file that can be read.
+//! Conversations that the index of a memory store lists without a readable file.
 
 use satchel_merge::{document::mend, stub};
 use satchel_pam::{
@@ -12,11 +12,11 @@ use satchel_source::Files as _;
 use super::Reading;
 use crate::ingest::{IngestError, normalise::Conversation, purge::gate, run::Normalised};
 
-/// Bytes that an entry holds in memory beside its texts, roughly.
+/// Approximate bytes that an entry occupies in memory, without its texts.
 const WEIGHT: usize = 512;
 
 impl Reading<'_, '_, '_> {
-    /// Keeps what the index says of conversations that did not come themselves.
+    /// Stores the index entries of conversations that were not read from files.
     pub(super) fn listed(&mut self) -> Result<(), IngestError> {
         let Some(store) = self.run.files.store.clone() else { return Ok(()) };
         let read = self.index(&store, |reading, at, entry| {
@@ -31,7 +31,8 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    /// Whether an entry says no more than the memories that name the conversation: it stands there for their sake alone.
+    /// Returns whether an entry says no more than the memories that refer to the conversation; it is in the index only
+    /// because of them.
     fn says_nothing(&self, entry: &IndexEntry) -> bool {
         let IndexEntry {
             id,
@@ -56,7 +57,7 @@ impl Reading<'_, '_, '_> {
             let files = self.run.files;
             let file = format!("{}{}", files.root, storage.reference);
             if self.given.contains(&file) {
-                // It holds another conversation than the index says.
+                // The file holds a conversation other than the one in the index.
                 return Ok(());
             }
             let there = self.run.bundle.list().iter().any(|one| one.path == file);
@@ -93,7 +94,7 @@ impl Reading<'_, '_, '_> {
     }
 }
 
-/// The entry as the header of a conversation.
+/// Converts the entry to the header of a conversation.
 fn header_of(entry: &IndexEntry) -> ConversationHeader {
     ConversationHeader {
         id: entry.id.clone(),

@@ -1,4 +1,4 @@
-//! What checksum, count and signature of a store say, in words. Nothing is refused for it: the person decides.
+//! Describes checksum, count and signature of a store in words. Nothing is refused because of them: the user decides.
 
 use satchel_pam::{
     parse::ChecksumReading,
@@ -9,7 +9,7 @@ use satchel_pam::{
 
 use super::{standing::Right, store::Looked};
 
-/// One sentence for the receipt.
+/// Returns one sentence for the receipt.
 pub(super) fn summary(looked: &Looked, right: &Right) -> String {
     let scan = &looked.scan;
     let checksum = match &scan.checksum {
@@ -21,7 +21,7 @@ pub(super) fn summary(looked: &Looked, right: &Right) -> String {
         }
     };
     let signature = match sign::verify(&scan.signed) {
-        // A signature that holds is no word on files that do not.
+        // A valid signature says nothing about files that it does not match.
         SignatureCheck::Valid { .. } if right.signer.is_none() => {
             "the signature does not cover what is there".to_owned()
         }
@@ -33,14 +33,14 @@ pub(super) fn summary(looked: &Looked, right: &Right) -> String {
     format!("{checksum}; {signature}")
 }
 
-/// What is worth a warning of its own.
+/// Returns the problems that deserve their own warnings.
 pub(super) fn warnings(name: &str, looked: &Looked) -> Vec<Warning> {
     let Looked { frame, scan, .. } = looked;
     let mut found = Vec::new();
     let mut warn = |path: &str, message: String| {
         found.push(Warning { locator: format!("{name}:{path}"), message });
     };
-    // A text that breaks off is reported as such; that it fits no checksum says nothing more.
+    // A truncated text is reported as such; its wrong checksum adds nothing.
     if scan.broken.is_none() {
         match &scan.checksum {
             ChecksumReading::Spec | ChecksumReading::SdkNormalForm => {}
@@ -68,7 +68,7 @@ pub(super) fn warnings(name: &str, looked: &Looked) -> Vec<Warning> {
         let message = format!("is {stated}, but there are {} memories", scan.count);
         warn("$.integrity.total_memories", message);
     }
-    // The records are judged one by one where they are taken; here the rest of the frame.
+    // The records are validated one by one when they are read; this validates the rest of the frame.
     let mut bare = satchel_pam::store::MemoryStore {
         schema_version: frame.schema_version.clone(),
         header: frame.header.clone(),

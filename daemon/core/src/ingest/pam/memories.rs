@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Reading, of_content, taken::MEMORY};
 use crate::ingest::{IngestError, purge::gate, run::Normalised};
 
-/// Longest memory, in bytes of its JSON: the journal takes no endless frame, and evidence is read whole.
+/// Longest memory, in bytes of its JSON: the size of a journal frame is limited, and evidence is read as a whole.
 const LONGEST_MEMORY: usize = 32 << 20;
 
 impl Reading<'_, '_, '_> {
@@ -53,8 +53,8 @@ impl Reading<'_, '_, '_> {
         self.writer.take(Normalised::Document(Box::new(document)), self.record)
     }
 
-    /// Some producers give one id to different memories. The second gets the id that its content would have here; false if
-    /// that is taken as well, so that it is the same memory again.
+    /// Some producers give the same id to different memories. Gives the second one the id that its content would have
+    /// here. Returns false if that id is taken too, as it is the same memory again.
     fn other_id(&mut self, locator: &str, memory: &mut Memory) -> bool {
         if memory.id.is_empty() {
             return false;

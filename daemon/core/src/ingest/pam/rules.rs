@@ -1,4 +1,5 @@
-//! Whether a document may be merged: whose it is, what it builds on, whether it is as its producer wrote it (PAM 1.0 §16.3).
+//! Decides whether a document may be merged: its owner, its base export, and whether it is as its producer wrote it
+//! (PAM 1.0 §16.3).
 
 use std::{cell::RefCell, io::Read as _};
 
@@ -22,30 +23,30 @@ use crate::{
     ingest::IngestError,
 };
 
-/// What a manifest says beside PAM.
+/// Statements of a manifest beyond PAM.
 #[derive(Debug, Default)]
 pub(in crate::ingest) struct Told {
-    /// Relations that were withdrawn where the export was made.
+    /// Relations that were withdrawn at the origin of the export.
     pub(in crate::ingest) withdrawn: Vec<String>,
-    /// Conversations that were taken back there.
+    /// Conversations that were undone there.
     pub(in crate::ingest) undone: Vec<String>,
     /// Vectors that were withdrawn there.
     pub(in crate::ingest) vectors: Vec<VectorName>,
-    /// When that was said, in microseconds: what is drawn later stands.
+    /// The time of these statements, in microseconds; relations created later stay.
     pub(in crate::ingest) at: i64,
 }
 
-/// Whether a document may be taken.
+/// Whether a document may be read.
 pub(super) enum Footing {
     Fits,
-    /// Not by itself, but the person lets it pass; what is wrong.
+    /// It breaks a rule that the user waives; holds the problem.
     LetPass(String),
-    /// Not; why.
+    /// It may not; holds the reason.
     Refused(String),
 }
 
 impl Run<'_> {
-    /// Whether the document may be taken.
+    /// Decides whether the document may be read.
     pub(super) fn refused(&self, looked: &Looked, right: &Right) -> Result<Footing, IngestError> {
         let failed = RefCell::new(None);
         let export = |id: &str| {
@@ -54,7 +55,7 @@ impl Run<'_> {
                 None
             })
         };
-        // What builds on a selection would leave holes that nobody sees.
+        // A document based on a partial export would have gaps that nobody notices.
         let whole = |id: &str| export(id).filter(|record| record.selection.is_none());
         let kind = |id: &str| whole(id).and_then(|record| record.export_type.parse::<ExportType>().ok());
         let owner = self.apply.and_then(|apply| apply.owner.as_deref());
@@ -82,7 +83,8 @@ impl Run<'_> {
         })
     }
 
-    /// What the manifest says, if it is of the signer of the document; why it is not followed otherwise.
+    /// Returns what the manifest withdraws, if the signer of the document signed it; otherwise the reason why it is
+    /// ignored.
     pub(super) fn told(&self, header: &StoreHeader, right: &Right) -> Result<Told, String> {
         let Some(bytes) = self.beside(MANIFEST)? else { return Ok(Told::default()) };
         let manifest = Manifest::parse(&bytes)?;
@@ -104,7 +106,8 @@ impl Run<'_> {
         Ok(Told { withdrawn, undone, vectors, at })
     }
 
-    /// Whoever may take back what the base brought: its signer, or that signer's later key. Anybody can sign a manifest.
+    /// Checks that the key may withdraw what the base export brought: it must be the base's signer, or a later key of
+    /// that signer. A valid signature alone is not enough, as anybody can sign a manifest.
     fn of_the_base(
         &self,
         header: &StoreHeader,
@@ -121,7 +124,7 @@ impl Run<'_> {
         Err("the export that it builds on was signed with another key".to_owned())
     }
 
-    /// What the document says of itself, if it is no copy of a store.
+    /// Describes the selection that the document holds, if it is not a full copy of a store.
     pub(super) fn selected(&self, header: &StoreHeader) -> Option<Selected> {
         Selected::of(header, self.manifest().as_ref())
     }
@@ -130,8 +133,8 @@ impl Run<'_> {
         self.beside(MANIFEST).ok().flatten().and_then(|bytes| Manifest::parse(&bytes).ok())
     }
 
-    /// When the document was exported. A selection counts before all others: of two versions that changed at once, the one from
-    /// which nothing was taken is shown.
+    /// Returns the export date of the document. A partial export ranks before all others: of two versions with the same
+    /// time of change, the one from which nothing was removed is shown.
     pub(super) fn exported(&self, header: &StoreHeader) -> Option<Exported> {
         let at = header.export_date?.micros();
         let manifest = self.manifest();
@@ -157,7 +160,7 @@ impl Run<'_> {
     }
 }
 
-/// What of a document does not hold.
+/// Returns what fails verification in a document.
 fn unproven(looked: &Looked, right: &Right) -> Option<String> {
     let problem = if looked.scan.broken.is_some() {
         "the document breaks off before its end".to_owned()
@@ -174,8 +177,8 @@ fn unproven(looked: &Looked, right: &Right) -> Option<String> {
     Some(format!("{problem}; `satchel verify` says more, --force takes it nevertheless"))
 }
 
-/// What the ledger is to keep of a document that was merged; none without an id to know it by. The caller fills in when, where
-/// and to which revision.
+/// Returns the ledger entry for a merged document; `None` if it has no export id. The caller fills in time, path and
+/// revision.
 pub(super) fn record(looked: &Looked, right: &Right) -> Option<ExportRecord> {
     let header = &looked.frame.header;
     let export_id = header.export_id.clone().filter(|id| !id.is_empty())?;

@@ -1,4 +1,4 @@
-//! By what right PAM documents are taken: merged as the person's own, or only added to what is here.
+//! Determines the standing of PAM documents: whether they are merged as the user's own, or only add what is missing.
 
 use satchel_bundle::{
     manifest::{MANIFEST, SIGNATURE},
@@ -10,43 +10,43 @@ use satchel_pam::sign::PublicKey;
 use super::{Run, store::Looked};
 use crate::ingest::{Apply, receipt::Standing};
 
-/// The keys that this data directory knows, multibase.
+/// The keys that this data directory knows, as multibase.
 #[derive(Clone, Debug, Default)]
 pub(in crate::ingest) struct KnownKeys {
-    /// Those that sign and signed here.
+    /// Keys that this data directory signs with now, or signed with earlier.
     pub(in crate::ingest) own: Vec<String>,
-    /// Those of others that the person trusts.
+    /// Keys of others that the user trusts.
     pub(in crate::ingest) trusted: Vec<String>,
 }
 
-/// What is known of documents before they are taken.
+/// What is known about the origin of documents before they are read.
 pub(super) struct Right {
     pub(super) standing: Standing,
-    /// Who signed them, if all of them holds.
+    /// The key that signed them, if all of them pass verification.
     pub(super) signer: Option<PublicKey>,
-    /// What of them does not hold.
+    /// The reason why they fail verification.
     pub(super) problem: Option<String>,
-    /// The signer's key and those that it follows, multibase.
+    /// The signer's key and its predecessors, as multibase.
     keys: Vec<String>,
-    /// Some of them is covered by no signature.
+    /// Part of the documents is not covered by a signature.
     pub(super) open: bool,
 }
 
 impl Right {
-    /// Documents for which nobody vouches.
+    /// Returns the standing of documents without a verified signer.
     pub(super) fn of_nobody(apply: Option<&Apply>) -> Self {
         let forced = apply.is_some_and(|apply| apply.force);
         let standing = if forced { Standing::Forced } else { Standing::Stranger };
         Self { standing, signer: None, problem: None, keys: Vec::new(), open: false }
     }
 
-    /// The stranger whose documents they are; none: they are merged.
+    /// Returns the stranger whose documents they are; `None` if they are merged.
     pub(super) fn stranger(&self) -> Option<String> {
         let name = || self.signer.as_ref().map_or_else(|| UNSIGNED.to_owned(), PublicKey::multibase);
         (self.standing == Standing::Stranger).then(name)
     }
 
-    /// What the person let pass.
+    /// Returns the problems that the user waived.
     pub(super) fn forced(&self) -> Vec<String> {
         let by = match (&self.problem, &self.signer) {
             _ if self.standing != Standing::Forced => return Vec::new(),
@@ -61,7 +61,7 @@ impl Right {
 }
 
 impl Run<'_> {
-    /// By what right the documents of a store are taken; why they are refused otherwise.
+    /// Determines the standing of a store's documents; the error is the reason why they are refused.
     pub(super) fn right(&self, looked: &Looked) -> Result<Right, String> {
         if !self.claims(looked) {
             return self.wanted_signer(Right::of_nobody(self.apply));
@@ -75,7 +75,7 @@ impl Run<'_> {
         let keys: Vec<String> = keys.map(PublicKey::multibase).collect();
         let own = keys.iter().any(|key| self.keys.own.contains(key));
         if own && judged.is_bare() {
-            // As `verify` says: what is signed here has a manifest.
+            // As in `verify`: bundles signed by this data directory have a manifest.
             let problem = format!("{MANIFEST} is missing, so relations and conversations are not signed");
             return self.wanted_signer(Right { problem: Some(problem), ..Right::of_nobody(self.apply) });
         }
@@ -87,7 +87,7 @@ impl Run<'_> {
         self.wanted_signer(right)
     }
 
-    /// Whether they say that somebody vouches for them.
+    /// Returns whether the documents claim an origin: by a manifest, a signature or the name of an exporter.
     fn claims(&self, looked: &Looked) -> bool {
         let beside = |name: &str| self.files.beside.contains(&format!("{}{name}", self.files.root));
         beside(MANIFEST)
@@ -96,7 +96,8 @@ impl Run<'_> {
             || looked.frame.header.exported_by.is_some()
     }
 
-    /// Whose they are, if it is somebody whose documents are merged. What no signature covers may be anybody's.
+    /// Returns the standing if the signer's documents are merged. Documents that are not fully signed have none: the
+    /// unsigned part may come from anybody.
     fn known(&self, right: &Right) -> Option<Standing> {
         if right.open {
             return None;
@@ -109,7 +110,7 @@ impl Run<'_> {
         right.keys.iter().any(trusted).then_some(Standing::Trusted)
     }
 
-    /// Whether it is the signer's whom the person named.
+    /// Checks that the signer is the one that the user named.
     pub(super) fn wanted_signer(&self, right: Right) -> Result<Right, String> {
         let Some(named) = self.apply.and_then(|apply| apply.trust.as_ref()) else { return Ok(right) };
         let named = named.multibase();

@@ -1,4 +1,5 @@
-//! Memory stores. A store is read twice: first to judge it as a whole, then to take its entries, so that it is never held in memory.
+//! Memory stores. A store is read twice, first to judge it as a whole and then to import its entries, so that it is
+//! never held in memory.
 
 use std::{
     cell::Cell,
@@ -31,17 +32,18 @@ use crate::{
     ingest::{IngestError, receipt::Standing, run::Applied},
 };
 
-/// Entries left out whose issues are not told a second time; no more issues are kept of a document.
+/// Maximum number of left-out entries whose issues are suppressed as duplicates; no document reports more issues than
+/// that.
 pub(super) const MOST_LEFT_OUT: usize = 10_000;
 
 /// A memory store as a whole, without its entries.
 pub(super) struct Looked {
     pub(super) frame: StoreFrame,
-    /// What else the text tells; its frame is taken out.
+    /// The other results of the scan; the frame is taken out of it.
     pub(super) scan: StoreScan,
-    /// How many of its entries can be read.
+    /// The number of readable entries.
     pub(super) readable: Readable,
-    /// JSON paths of entries that are left out.
+    /// JSON paths of the entries that are left out.
     left_out: BTreeSet<String>,
 }
 
@@ -52,7 +54,8 @@ pub(super) struct Readable {
     pub(super) conversations: u64,
 }
 
-/// Looks at a whole memory store; what is wrong with it if it is none. None once it is not wanted any more.
+/// Scans a whole memory store; the inner error holds the issues if it is no memory store. `None` if the scan was
+/// cancelled.
 pub(super) fn look(
     text: &dyn Text,
     wanted: &dyn Fn() -> bool,
@@ -75,7 +78,8 @@ pub(super) fn look(
 }
 
 impl Reading<'_, '_, '_> {
-    /// Takes the memory store: whether its index lists conversations, or why nothing of the bundle is taken.
+    /// Imports the memory store. Returns whether its index lists conversations, or why nothing of the bundle is
+    /// imported.
     pub(super) fn store(&mut self, name: &str) -> Result<Result<bool, String>, IngestError> {
         let (run, read) = (self.run, Arc::clone(&self.read));
         let looked =
@@ -109,7 +113,7 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    /// Notes what the store says of itself, and what is to be known of it.
+    /// Records the header of the store in the receipt and for the ledger, with warnings about its origin and contents.
     fn introduce(&mut self, name: &str, looked: &Looked, right: &Right) {
         if let Some(problem) = right.problem.as_ref().filter(|_| right.standing == Standing::Stranger) {
             let message = format!(
@@ -141,19 +145,19 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    /// Follows what was taken back where the export was made.
+    /// Records what was withdrawn at the origin of the export.
     fn take_back(&mut self, name: &str, told: Told) {
         let Told { withdrawn, undone, vectors, at } = told;
         self.tail.withdrawn = withdrawn.into_iter().map(|id| (id, at)).collect();
         let at = self.exported.unwrap_or(Exported { at, revision: 0 });
-        // Without a model's name it would name nothing.
+        // The entry of a vector without a model name matches nothing.
         let named = vectors.into_iter().filter(|vector| !vector.model.is_empty());
         let places = named.map(|VectorName { memory_id, model }| ((memory_id, model), at));
         self.tail.told_vectors.withdrawn = places.collect();
         self.undone = undone.into_iter().map(|id| (name.to_owned(), id)).collect();
     }
 
-    /// Takes memories and relations.
+    /// Imports memories and relations.
     fn records(&mut self, name: &str) -> Result<io::Result<()>, IngestError> {
         self.entries(name, true, |reading, at, entry| match entry {
             StoreEntry::Memory(memory) => reading.memory(format!("{name}:$.memories[{at}]"), *memory),
@@ -166,7 +170,7 @@ impl Reading<'_, '_, '_> {
         })
     }
 
-    /// Takes the index of conversations.
+    /// Reads the index of conversations.
     pub(super) fn index(
         &mut self,
         name: &str,
@@ -178,7 +182,8 @@ impl Reading<'_, '_, '_> {
         })
     }
 
-    /// Passes each entry of the store to `take`, with its place in its list; `counted`: as progress.
+    /// Passes each entry of the store to `take`, with its index in its list; `counted`: the bytes read count as
+    /// progress.
     fn entries(
         &mut self,
         name: &str,
@@ -205,7 +210,7 @@ impl Reading<'_, '_, '_> {
         let locator = format!("{name}:{}", entry.path());
         match entry.list {
             "memories" => return self.skip(RecordKind::Memory, locator, entry.reason),
-            // The file, if there is one, is found and read without the index.
+            // The conversation's file, if there is one, is found and read without the index.
             "conversations_index" => self.warn(locator, format!("the entry is left out: {}", entry.reason)),
             _ => self.warn(locator, format!("the relation is left out: {}", entry.reason)),
         }
@@ -213,7 +218,7 @@ impl Reading<'_, '_, '_> {
     }
 }
 
-/// Memory that an entry takes, roughly.
+/// Returns the approximate memory that an entry takes, in bytes.
 fn weight(entry: &StoreEntry) -> usize {
     match entry {
         StoreEntry::Memory(memory) => memory.content.len() + 2048,

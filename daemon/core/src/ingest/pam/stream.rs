@@ -1,4 +1,4 @@
-//! Reading beside writing: what is read on a thread of its own reaches the writer entry by entry.
+//! Reads on a separate thread and passes the entries to the writer one by one.
 
 use std::{
     io::{self, Read},
@@ -16,14 +16,14 @@ use satchel_source::{Bundle, Document};
 use super::Reading;
 use crate::ingest::{IngestError, run::IDLE};
 
-/// Memory that entries take between the two threads, in bytes.
+/// Memory that entries take in the queue between the two threads, in bytes.
 const QUEUE_BYTES: usize = 4 << 20;
 
 impl Reading<'_, '_, '_> {
-    /// Runs `read` on a thread of its own and passes what it pushes, in order, to `take`. A push answers false once nothing more is
-    /// wanted. `weight` is the memory that an entry takes.
+    /// Runs `read` on a separate thread and passes the entries that it pushes, in order, to `take`. A push returns
+    /// false once no more entries are needed. `weight` is the memory that an entry takes.
     ///
-    /// While the source does not answer, no other import has to wait for this one.
+    /// While the source does not answer, other imports need not wait for this one.
     pub(super) fn stream<T: Send, R: Send>(
         &mut self,
         read: impl FnOnce(&mut dyn FnMut(T) -> bool) -> R + Send,
@@ -51,7 +51,7 @@ impl Reading<'_, '_, '_> {
                     break next;
                 }
             };
-            // Without a receiver, the next push answers false.
+            // Once the receiver is dropped, the next push returns false.
             drop(receiver);
             let read = reading.join().map_err(|_| IngestError::Panicked)?;
             taken.map(|()| read)
@@ -60,12 +60,12 @@ impl Reading<'_, '_, '_> {
         Ok(read)
     }
 
-    /// What `work` gives, which reads from the source or looks at much of it.
+    /// Runs `work`, which reads from the source or examines much of it, on a separate thread and returns its result.
     pub(super) fn aside<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> Result<T, IngestError> {
         self.stream(|_: &mut dyn FnMut(()) -> bool| work(), |()| 0, |_, ()| Ok(()))
     }
 
-    /// Lets other imports write, and shows how far this one is.
+    /// Lets other imports write, and reports the progress of this one.
     fn idle(&mut self) -> Result<(), IngestError> {
         self.writer.let_others(self.record)?;
         self.show_progress();
@@ -80,7 +80,7 @@ pub(super) struct Counted<'b> {
 }
 
 impl<'b> Counted<'b> {
-    /// The file `name` of `bundle`; `read` counts.
+    /// Opens the file `name` of `bundle`; the bytes read are added to `read`.
     pub(super) fn new(bundle: &'b Bundle, name: &'b str, read: &Arc<AtomicU64>) -> Self {
         Self { document: Document::new(bundle, name), read: Arc::clone(read) }
     }

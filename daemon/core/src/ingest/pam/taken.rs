@@ -1,5 +1,5 @@
-//! Ids of the records that an import of PAM documents has taken, so that none comes twice and no two share a key. A document may hold a
-//! million of them.
+//! The ids of the records that an import of PAM documents has accepted, so that no record is imported twice and no two
+//! share a key. A document may hold a million of them.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -8,22 +8,22 @@ use satchel_store::key_of;
 
 use crate::lineage::Key;
 
-/// The kind of record of which it is known what each says.
+/// The kind of record whose contents are noted as well.
 pub(super) const MEMORY: &str = "memory";
 
-/// The start of a digest: enough to tell texts apart that came under one key.
+/// The first 64 bits of a digest: enough to tell apart texts that have the same key.
 pub(super) type Fingerprint = u64;
 
 #[derive(Default)]
 pub(super) struct Taken {
-    /// By kind and key: the id.
+    /// The fingerprint of the id, by kind and key.
     ids: BTreeMap<&'static str, BTreeMap<Key, Fingerprint>>,
-    /// By the key of its id: what a memory says.
+    /// The fingerprint of a memory's content, by the key of its id.
     contents: BTreeMap<Key, Fingerprint>,
 }
 
 impl Taken {
-    /// Takes an id for a record; why not, if it has been taken.
+    /// Reserves an id for a record; the error says why it cannot be used.
     pub(super) fn claim(&mut self, kind: &'static str, id: &str) -> Result<(), String> {
         if id.is_empty() {
             return Err("its id is empty".to_owned());
@@ -42,12 +42,12 @@ impl Taken {
         }
     }
 
-    /// Notes what the memory `id` says.
+    /// Notes the content of the memory `id`.
     pub(super) fn note_content(&mut self, id: &str, content: &ContentHash) {
         self.contents.insert(key_of(id), of_content(content));
     }
 
-    /// What the memory `id` of the documents says; none: they do not hold it.
+    /// Returns the fingerprint of the content of the memory `id`; `None` if the documents do not hold it.
     pub(super) fn content(&self, id: &str) -> Option<Fingerprint> {
         let key = key_of(id);
         let taken = self.ids.get(MEMORY)?.get(&key)?;
@@ -59,7 +59,7 @@ fn of_id(id: &str) -> Fingerprint {
     start(blake3::hash(id.as_bytes()).as_bytes())
 }
 
-/// The fingerprint of what a memory says.
+/// Returns the fingerprint of a memory's content.
 pub(in crate::ingest) fn of_content(content: &ContentHash) -> Fingerprint {
     start(content.as_bytes())
 }

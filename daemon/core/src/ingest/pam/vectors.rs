@@ -1,4 +1,4 @@
-//! Embeddings documents: their vectors are stored some at a time, when the memories that they belong to are.
+//! Embeddings documents: their vectors are stored in batches, after the memories that they belong to.
 
 use std::{
     cell::Cell,
@@ -30,16 +30,16 @@ use crate::{
     lineage::vectors::Told,
 };
 
-/// Memory that the vectors of one batch take, in bytes, roughly.
+/// Approximate memory that the vectors of one batch take, in bytes.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// What is to be known of the documents before their embeddings are read.
+/// The state of the import of the other documents that reading the embeddings needs.
 #[derive(Default)]
 pub(in crate::ingest) struct Later {
     pub(super) taken: Taken,
     pub(super) exported: Option<Exported>,
     pub(super) stranger: Option<String>,
-    /// Bytes read.
+    /// Bytes read so far.
     pub(super) done: u64,
 }
 
@@ -66,7 +66,7 @@ impl Run<'_> {
     }
 }
 
-/// An embedding that was read, or why it was not.
+/// An embedding, or the reason why it could not be read.
 type Entry = Result<Embedding, LeftOut>;
 
 impl Reading<'_, '_, '_> {
@@ -97,7 +97,7 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    /// Passes each entry to `take`, with its place in the list.
+    /// Passes each entry to `take`, with its index in the list.
     fn scan(
         &mut self,
         name: &str,
@@ -115,7 +115,7 @@ impl Reading<'_, '_, '_> {
             |(_, entry)| weight(entry),
             |reading, (at, entry)| take(reading, at, entry),
         )?;
-        // None was wanted any more: then the import was cancelled, which is told already.
+        // No result means that the import was cancelled, which is reported elsewhere.
         Ok(scanned.map(Option::unwrap_or_default))
     }
 
@@ -144,7 +144,7 @@ impl Reading<'_, '_, '_> {
         if batch.bytes >= BATCH_BYTES { self.store_batch(std::mem::take(batch)) } else { Ok(()) }
     }
 
-    /// Stores some vectors, each by what stands for its memory by now.
+    /// Stores some vectors, according to the memories as they are now.
     fn store_batch(&mut self, batch: Batch) -> Result<(), IngestError> {
         if batch.vectors.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Knows the words that go, wherever the journal has them.
+//! Recognises erased text wherever the journal has it.
 
 use std::collections::BTreeSet;
 
@@ -12,20 +12,20 @@ use crate::{
     lineage::{Family, LineageError, PurgeRecord, Purged, vectors},
 };
 
-/// Stands in a receipt for what named something that was erased.
+/// Replaces the text in a receipt that mentioned something erased.
 const INSTEAD: &str = "(erased)";
-/// A shorter name is part of too many other words.
+/// Minimum length of a name, in characters; a shorter one occurs in too many other words.
 const SHORTEST: usize = 4;
-/// The lists of a receipt that may name a title or a file.
+/// The fields of a receipt that may mention a title or a file.
 const LISTS: [&str; 5] = ["skipped", "warnings", "differences", "reason", "files"];
 
-/// What some erasures take off the disk.
+/// The text that pending erasures remove from the disk.
 pub(super) struct Words {
     purged: Purged,
     records: Vec<PurgeRecord>,
-    /// Entries of the ledger that hold what imports said of the conversations.
+    /// Ids of the lineage entries that hold what imports said about the conversations.
     said: BTreeSet<String>,
-    /// Titles and names of files that receipts may repeat, and texts.
+    /// Titles, file names and memory texts that receipts may repeat.
     names: BTreeSet<String>,
     attachments: BTreeSet<[u8; 32]>,
 }
@@ -82,7 +82,7 @@ impl Words {
         self.names.iter().any(|name| text.contains(name.as_str()))
     }
 
-    /// Takes names out of all texts of `value`; answers whether one was there.
+    /// Replaces all texts in `value` that contain an erased name; returns whether there was one.
     fn clear(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) if self.named(text) => {
@@ -103,7 +103,7 @@ impl Words {
         cleared.then(|| serde_json::to_vec(&receipt).ok()).flatten()
     }
 
-    /// Whether an entry of the lineage goes.
+    /// Returns whether an entry of the lineage is erased.
     fn lineage(&self, id: &str, value: &[u8]) -> Result<bool, StoreError> {
         let memory = vectors::kept_of(id, value).map_err(|error| bad("a vector that is kept", &error))?;
         Ok(memory.is_some_and(|memory| self.purged.vectors(&memory))
@@ -135,7 +135,7 @@ impl Eraser for Words {
             Text::Entry { ledger: Ledger::Lineage, id, value }
                 if self.records.iter().any(|record| record.families.contains(id)) =>
             {
-                // Every state of the lineage, as parts may have left it since.
+                // Earlier states of the lineage count as well, as parts may have left it since.
                 self.said.extend(Family::kept_in(value));
             }
             Text::Evidence(_) | Text::Entry { .. } | Text::Issues(_) => {}
@@ -161,7 +161,7 @@ impl Eraser for Words {
     }
 
     fn reason(&self, reason: &str) -> String {
-        // A reason that a person typed may say what it was about.
+        // A reason that a person typed may quote what was erased.
         if reason == PURGED { reason.to_owned() } else { String::new() }
     }
 

@@ -1,4 +1,4 @@
-//! What its owner erased stays out, whichever export brings it again.
+//! Keeps erased records out, whichever export brings them again.
 
 use satchel_merge::evidence::{Witness, items_of};
 use satchel_pam::{
@@ -12,24 +12,24 @@ use crate::{
     lineage::Purged,
 };
 
-/// Why a record is left out.
+/// The reason why a record is left out.
 pub(in crate::ingest) const REASON: &str = "its owner erased it for good; it is not stored again";
 
-/// Why a vector is left out.
+/// The reason why a vector is left out.
 const GONE: &str = "the owner of its memory erased that for good";
 
-/// What becomes of a record.
+/// The decision on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ingest) enum Passage {
-    /// All of it comes in.
+    /// All of it is imported.
     Whole,
-    /// What is left of it comes in.
+    /// What remains of it is imported.
     Part,
-    /// None of it.
+    /// Nothing of it is imported.
     Refused,
 }
 
-/// Looks at a conversation before a byte of it, or of its attachments, is stored. Rows that were erased are taken out.
+/// Checks a conversation before any byte of it, or of its attachments, is stored. Erased rows are removed from it.
 pub(in crate::ingest) fn conversation(
     purged: &Purged,
     reader: &Reader,
@@ -48,14 +48,15 @@ pub(in crate::ingest) fn conversation(
         left if left == before => Passage::Whole,
         0 => Passage::Refused,
         _ => {
-            // It may be of what was erased: importers make titles of the first words.
+            // The title may quote an erased message: importers make titles of the first words.
             record.title = None;
             Passage::Part
         }
     }
 }
 
-/// Takes what was erased out of pieces of evidence; what says nothing any more is left out, and told.
+/// Removes erased statements from evidence. Each piece affected is reported as a skip, and pieces with nothing left are
+/// dropped.
 pub(in crate::ingest) fn evidence(purged: &Purged, witnesses: &mut Vec<Witness>) -> Vec<Skip> {
     let mut skips = Vec::new();
     if purged.is_empty() {
@@ -67,13 +68,13 @@ pub(in crate::ingest) fn evidence(purged: &Purged, witnesses: &mut Vec<Witness>)
         }
         let (kind, locator, reason) = (RecordKind::Memory, format!("evidence {}", witness.id), REASON);
         skips.push(Skip { kind, locator, reason: reason.to_owned() });
-        // The place in a list or a log says in which order the others came.
+        // A list or a log is kept even if it was emptied: positions in it define the order of other entries.
         !matches!(witness.claim, Claim::Statement(_)) || !items_of(&witness.claim).is_empty()
     });
     skips
 }
 
-/// Leaves out the vectors of what was erased; each is told.
+/// Leaves out the vectors of erased memories, with a warning for each.
 pub(in crate::ingest) fn vectors(
     store: &Store,
     vectors: &mut Vec<Embedding>,
@@ -84,7 +85,7 @@ pub(in crate::ingest) fn vectors(
         return Ok(());
     }
     for vector in std::mem::take(vectors) {
-        // One that said the same under another id stands emptied.
+        // A memory with the same content under another id is stored emptied.
         let emptied =
             |id: &str| Ok::<_, StoreError>(store.memory(id, None)?.is_some_and(|one| erased(&one.memory)));
         if purged.vectors(&vector.memory_id) || emptied(&vector.memory_id)? {

@@ -1,4 +1,4 @@
-//! What goes when a memory or a conversation does.
+//! Determines what is erased together with a memory or a conversation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,63 +14,63 @@ use crate::{
     lineage::{Family, PurgeRecord, Purged, family_of_row},
 };
 
-/// Changes that are read at once.
+/// Changes that are read per page.
 const PAGE: usize = 5_000;
-/// How a message names the bytes of a file; the hash follows.
+/// How a message refers to the bytes of a file; the hash follows.
 const REFERENCE: &str = "attachments/";
 /// Hex digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// What its owner names.
+/// What the owner wants to erase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A memory, and every other that says the same.
+    /// A memory, and every other with the same content.
     Memory(String),
-    /// A conversation, with the memories that came of it, unless they are kept.
+    /// A conversation, with the memories derived from it unless they are kept.
     Conversation {
-        /// Its id.
+        /// The id of the conversation.
         id: String,
-        /// Whether memories stay.
+        /// Whether the memories are kept.
         keep_memories: bool,
     },
 }
 
-/// A memory, or a conversation, that goes.
+/// A memory or a conversation that is to be erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its id.
+    /// The id of the record.
     pub id: String,
-    /// Where it comes from.
+    /// The platform from which it comes.
     pub platform: String,
-    /// Microseconds since the Unix epoch.
+    /// When it was created, in microseconds since the Unix epoch.
     pub created_at: i64,
-    /// Versions that the history holds.
+    /// The number of versions in the history.
     pub versions: u32,
-    /// Of a conversation.
+    /// The number of messages of a conversation.
     pub messages: u64,
 }
 
-/// All that goes.
+/// Everything that is to be erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What notes it.
+    /// The record of the erasure, for the ledger.
     pub record: PurgeRecord,
-    /// Memories.
+    /// The memories.
     pub memories: Vec<Line>,
-    /// Conversations.
+    /// The conversations.
     pub conversations: Vec<Line>,
-    /// Pieces of what exports and documents said of them.
+    /// The number of pieces of evidence from exports and documents.
     pub evidence: u64,
-    /// What the person wrote by hand.
+    /// The number of pieces of evidence that the user made by hand.
     pub words: u64,
-    /// Conversations from which memories came, and which stay: they may say the same.
+    /// Conversations from which erased memories came and which are kept: they may contain the same text.
     pub stay: BTreeSet<String>,
 }
 
-/// What would go with `target`; none if nothing has this id, or it went before.
+/// Returns what would be erased with `target`; `None` if nothing has this id, or if it was erased before.
 ///
 /// # Errors
-/// What the store refuses.
+/// The error of the store.
 pub fn planned(store: &Store, target: &Target, now: i64) -> Result<Option<Plan>, IngestError> {
     let record = PurgeRecord {
         id: Uuid::new_v4().to_string(),
@@ -101,7 +101,7 @@ pub fn planned(store: &Store, target: &Target, now: i64) -> Result<Option<Plan>,
 }
 
 impl Plan {
-    /// Takes a memory with all its versions.
+    /// Adds a memory with all its versions.
     fn memory(&mut self, store: &Store, id: &str) -> Result<(), IngestError> {
         let versions = store.memory_versions(id)?;
         let Some(last) = versions.last().filter(|last| !erased(&last.memory)) else { return Ok(()) };
@@ -118,8 +118,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Takes all memories that ever came of one of these conversations, or ever said what one says that goes. Those that are shown
-    /// no more, as their import was undone, go too: their words lie on the disk like any other's.
+    /// Adds all memories that ever came from one of these conversations, or whose content was ever that of an erased
+    /// one. Withdrawn memories of undone imports are included: their text is on the disk like any other.
     fn same(&mut self, store: &Store, conversations: &BTreeSet<String>) -> Result<(), IngestError> {
         loop {
             let known = self.record.memories.len();
@@ -139,14 +139,15 @@ impl Plan {
                     hashes.extend(self.record.memories.get(&id).into_iter().flatten().cloned());
                 }
             }
-            // What came last may say what one said that was looked at before.
+            // The last additions may have the content of a memory that was checked before them.
             if known == self.record.memories.len() {
                 return Ok(());
             }
         }
     }
 
-    /// Takes a conversation; one that was grouped from rows with all that ever had a row of it.
+    /// Adds a conversation. If it was grouped from rows, all conversations that ever had one of its rows are added,
+    /// too.
     fn conversation(&mut self, store: &Store, id: &str) -> Result<(), IngestError> {
         let mut left = vec![id.to_owned()];
         while let Some(id) = left.pop() {
@@ -196,7 +197,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Finds the families that have become part of those that go.
+    /// Adds the families that were merged into the erased ones.
     fn families(&mut self, store: &Store) -> Result<(), IngestError> {
         let (mut moved, mut after) = (BTreeMap::new(), None);
         loop {
@@ -225,7 +226,7 @@ impl Plan {
         }
     }
 
-    /// Counts what was said of the memories.
+    /// Counts the evidence on the memories.
     fn count(&mut self, store: &Store) -> Result<(), IngestError> {
         let purged = Purged::from_records(std::slice::from_ref(&self.record));
         for record in store.evidence_all() {
@@ -242,7 +243,7 @@ fn is_empty(header: &satchel_pam::conversation::ConversationHeader) -> bool {
     *header == satchel_store::empty_conversation(header)
 }
 
-/// The ids of all memories that ever were.
+/// Returns the ids of all memories that ever existed.
 fn ever(store: &Store) -> Result<BTreeSet<String>, IngestError> {
     let (mut ids, mut after) = (BTreeSet::new(), ChangePosition::after(Revision::ZERO));
     loop {
@@ -253,7 +254,7 @@ fn ever(store: &Store) -> Result<BTreeSet<String>, IngestError> {
     }
 }
 
-/// The bytes of a hash in hex.
+/// Decodes a hash from hex.
 pub(super) fn sha256(hex: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     if hex.len() != DIGITS || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {

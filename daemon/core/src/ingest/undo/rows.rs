@@ -1,4 +1,4 @@
-//! Conversations grouped from rows: without an import they may fall apart, or begin later and so have another name.
+//! Conversations grouped from rows: without an import they may split, or begin later and therefore have another id.
 
 use satchel_merge::groups::Component;
 use satchel_store::{Change, Store};
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Run<'_> {
-    /// What becomes of the conversations of a family that changes; `key` is where it stands.
+    /// Returns the changes to the conversations of a family of rows; `key` is the key under which the family is stored.
     pub(super) fn rows(&mut self, key: &str, mut family: Family) -> Result<Vec<Change>, IngestError> {
         let store = &self.inner.store;
         let Some(platform) = platform(store, &family)? else { return Ok(Vec::new()) };
@@ -50,14 +50,15 @@ impl Run<'_> {
             ids.push(id);
         }
         if family.show(ids) | family.titled.take().is_some() {
-            // Before the conversations that it names: a run that dies between the two is completed from it.
+            // The family is written before the conversations that it lists: an undo that dies in between is completed
+            // from it.
             changes.insert(0, family.change(key)?);
         }
         Ok(changes)
     }
 }
 
-/// Whose rows they are.
+/// Returns the platform of the rows.
 fn platform(store: &Store, family: &Family) -> Result<Option<String>, IngestError> {
     for id in &family.shown {
         if let Some(stored) = store.conversation(id, None)? {

@@ -1,4 +1,4 @@
-//! One conversation: united with what is known of it, counted, and put into the batch with its lineage.
+//! Unites one conversation with what the store has, counts it, and adds it to the batch with its lineage.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,18 +19,19 @@ use crate::{
     lineage::{Family, Kept, Key, Part, Reading, Said, shown},
 };
 
-/// Why a stranger's conversation is left out.
+/// The reason why a stranger's conversation is left out.
 const HELD_BACK: &str = "it is here from another source and says something else; a document of somebody whom you do not trust \
                          changes nothing";
 
-/// A conversation as the store has it, before an import adds its word.
+/// A conversation as the store has it, before the import.
 struct Before {
     stored: Option<ConversationRecord>,
     family: Family,
 }
 
 impl Before {
-    /// Whether a word that is no stranger's takes the place of what is shown, which is, and says something else.
+    /// Returns whether the report replaces what is shown: it is not a stranger's, what counts so far includes a stranger's
+    /// report, and what is shown differs from it.
     fn is_outdone_by(
         &self,
         stranger: Option<&str>,
@@ -105,7 +106,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The union of a report with what counts of what was said before; `outdone`: without a stranger's word.
+    /// Returns the union of a report with the earlier parts that count; `outdone`: without those of strangers.
     fn united(
         &self,
         id: &str,
@@ -120,7 +121,7 @@ impl Writer<'_> {
                 bodies.get(message)
             });
         }
-        // An undo that is not over may have left what is stored as it was.
+        // An undo in progress may not have updated the stored conversation yet.
         let mut reading = Reading::new(self.store);
         let parts = before.family.counting(&self.left_out, outdone);
         let parts = parts.map(|part| Ok(reading.part(id, part)?)).chain([Ok((report, nodes))]);
@@ -131,7 +132,8 @@ impl Writer<'_> {
         Ok(planned)
     }
 
-    /// Leaves a stranger's word on a conversation out that others brought. Counts it as unchanged if it says nothing else.
+    /// Leaves out a stranger's version of a conversation that others brought. It is counted as unchanged if it adds
+    /// nothing.
     fn hold_back(
         &mut self,
         id: &str,
@@ -141,7 +143,7 @@ impl Writer<'_> {
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
         let found = nodes.len() as u64;
-        // What it would come to if the person trusted the stranger.
+        // The result if the user trusted the stranger.
         let outdone = before.is_outdone_by(None, (&report, &nodes), &self.left_out);
         let planned = self.united(id, (report, nodes), before, outdone)?;
         record.messages.found += found;
@@ -155,7 +157,7 @@ impl Writer<'_> {
         self.skip_conversation(id, record)
     }
 
-    /// Counts a conversation as left out because a stranger's word changes nothing.
+    /// Counts a conversation as skipped because a stranger's document changes nothing.
     pub(super) fn skip_conversation(
         &mut self,
         id: &str,
@@ -167,7 +169,7 @@ impl Writer<'_> {
         skip.map_or(Ok(()), |skip| self.spill(skip, record))
     }
 
-    /// What keeps what was said, if nobody said it before.
+    /// Returns the changes that keep the reported part in the lineage, if it is not there yet.
     fn lineage(
         id: &str,
         (said, stranger): (Said, Option<&str>),
@@ -191,7 +193,8 @@ impl Writer<'_> {
         Ok(changes)
     }
 
-    /// Why the store would not take a change; an error is none of the change's own.
+    /// Returns the reason why the store would not accept a change; `Err` is an error that does not concern the change
+    /// itself.
     pub(super) fn refusal(&self, change: Option<&Change>) -> Result<Option<StoreError>, IngestError> {
         match change.map_or(Ok(()), |change| self.store.accepts(std::slice::from_ref(change))) {
             Ok(()) => Ok(None),
@@ -200,7 +203,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Counts a conversation that the store would not take, and its messages, as left out.
+    /// Counts a conversation that the store would not accept, and its messages, as skipped.
     pub(super) fn refuse(
         &mut self,
         id: &str,
@@ -216,13 +219,13 @@ impl Writer<'_> {
     }
 }
 
-/// Tells that a conversation shows what a stranger said of it no more.
+/// Returns the warning that a conversation no longer shows what a stranger's document said.
 pub(super) fn outdone_stranger(id: &str) -> Warning {
     let message = "a document of somebody whom you do not trust had brought it before; it now shows what this import says, and nothing of that document".to_owned();
     Warning { locator: format!("conversation {id:?}"), message }
 }
 
-/// What a conversation comes to if only some of what was said counts; none: nothing of it does.
+/// Returns the union of the parts that count; `None` if there are none.
 pub(in crate::ingest) fn replayed<'p>(
     store: &Store,
     id: &str,
@@ -232,7 +235,7 @@ pub(in crate::ingest) fn replayed<'p>(
     unite_all(parts.map(|part| Ok(reading.part(id, part)?)))
 }
 
-/// The change that shows `planned`. Bodies that the stored version has, shown or not, are not stored twice.
+/// Returns the change that shows `planned`. Bodies that the stored version has, visible or not, are not stored twice.
 pub(in crate::ingest) fn write_of(
     planned: Planned,
     labels: Labels<'_>,
@@ -249,7 +252,7 @@ pub(in crate::ingest) fn write_of(
     Change::Conversation(Box::new(write))
 }
 
-/// The change that shows `stored` no more.
+/// Returns the change that withdraws `stored`.
 pub(in crate::ingest) fn withdrawal_of(stored: ConversationRecord) -> Change {
     let ConversationRecord { header, current, opaque, heads, .. } = stored;
     let messages = heads.into_iter().map(|head| MessageWrite::Keep { head }).collect();
@@ -257,7 +260,7 @@ pub(in crate::ingest) fn withdrawal_of(stored: ConversationRecord) -> Change {
     Change::WithdrawConversation(Box::new(write))
 }
 
-/// How the conversation came here, as its header says it.
+/// Returns the import metadata for the header of a conversation.
 pub(in crate::ingest) fn import_of(record: &ImportRecord) -> ImportMetadata {
     ImportMetadata {
         importer: record.plugin.clone(),
@@ -268,7 +271,7 @@ pub(in crate::ingest) fn import_of(record: &ImportRecord) -> ImportMetadata {
     }
 }
 
-/// The bodies of a stored conversation, read at once when the first of them is needed.
+/// The bodies of a stored conversation, read together when the first of them is needed.
 pub(super) struct StoredBodies<'a> {
     store: &'a Store,
     record: Option<&'a ConversationRecord>,

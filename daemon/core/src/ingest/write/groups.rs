@@ -1,4 +1,4 @@
-//! Conversations grouped from rows without ids: all that was said of the rows decides which conversations they come to.
+//! Conversations grouped from rows without ids: all reports on the rows together determine the conversations.
 
 mod clan;
 
@@ -16,13 +16,14 @@ use crate::{
     lineage::{Clan, Family, Part, Reading},
 };
 
-/// Bytes in memory of conversations that wait. Each family of rows is united once for so much of an export, so that the work
-/// is what the rows are, however many conversations the export makes of them.
+/// Memory of waiting conversations, in bytes. Each family of rows is united once per this amount of an export, so that
+/// the work depends on the number of rows, however many conversations the export makes of them.
 const WAITING_BYTES: usize = 16 << 20;
-/// Unions of one lot that the store may refuse before those of which they are made are left out together.
+/// Maximum number of unions in one lot that the store may refuse before the remaining ones that it refuses are left out
+/// as a whole, without splitting them.
 const REFUSALS: u32 = 64;
 
-/// Conversations of rows that wait to be said together.
+/// Conversations of rows that wait to be processed together.
 #[derive(Default)]
 pub(super) struct Waiting {
     conversations: Vec<Group>,
@@ -34,12 +35,13 @@ pub(super) struct Group {
     id: String,
     platform: String,
     import: Option<ImportMetadata>,
-    /// As of a [`Conversation`].
+    /// See [`Conversation`].
     stranger: Option<String>,
     part: groups::Part,
 }
 
-/// Whether a conversation is one of rows. One from a document is if its id says so: all others keep theirs.
+/// Returns whether a conversation is grouped from rows. One from a document is if its id was derived from its rows; all
+/// others keep their ids.
 pub(in crate::ingest) fn are(conversation: &Conversation) -> bool {
     let Conversation { id, platform, foreign, report, nodes, .. } = conversation;
     groups::grouped(report.provider_conversation_id.as_deref(), report.raw_metadata.as_ref())
@@ -47,7 +49,7 @@ pub(in crate::ingest) fn are(conversation: &Conversation) -> bool {
         && (!foreign || *id == groups::id_of(platform, report.account.as_deref(), nodes))
 }
 
-/// What becomes of one conversation.
+/// The effect on one conversation.
 pub(in crate::ingest) enum Step {
     /// It is shown as `component`.
     Show {
@@ -56,11 +58,11 @@ pub(in crate::ingest) enum Step {
         /// Whether that differs from what is stored.
         changed: bool,
     },
-    /// It is shown no more; the change that says so.
+    /// It is no longer shown; holds the change that withdraws it.
     Withdraw(Change),
 }
 
-/// What makes the store show `components`, and nothing else of what the rows of `family` ever came to.
+/// Returns the steps after which the store shows `components`, and no other conversation of the rows of `family`.
 pub(in crate::ingest) fn steps(
     store: &Store,
     family: &Family,
@@ -85,7 +87,7 @@ pub(in crate::ingest) fn steps(
     Ok(steps)
 }
 
-/// The component in which each message is.
+/// Returns the id of the component that has each message.
 fn index(components: &[Component]) -> HashMap<String, String> {
     let mut index = HashMap::new();
     for Component { id, planned, .. } in components {
@@ -94,7 +96,7 @@ fn index(components: &[Component]) -> HashMap<String, String> {
     index
 }
 
-/// The conversation with the id of the one where its first message is now.
+/// Adds the id of the conversation that has its first message now to the metadata of a withdrawn conversation.
 fn pointed(mut stored: ConversationRecord, index: &HashMap<String, String>) -> ConversationRecord {
     if let Some(id) = stored.heads.first().and_then(|head| index.get(&head.id)) {
         let raw = stored.header.raw_metadata.take().unwrap_or_default();
@@ -103,7 +105,7 @@ fn pointed(mut stored: ConversationRecord, index: &HashMap<String, String>) -> C
     stored
 }
 
-/// What the parts of a family that count come to, with `more` that are at hand.
+/// Returns the conversations that follow from the `known` parts together with `more` parts of the import.
 pub(in crate::ingest) fn planned(
     store: &Store,
     platform: &str,
@@ -132,7 +134,7 @@ fn wanted(cancel: &CancelToken) -> Result<(), IngestError> {
 }
 
 impl Writer<'_> {
-    /// Takes a conversation of rows.
+    /// Adds a conversation of rows to those that wait.
     pub(super) fn group(
         &mut self,
         conversation: Conversation,
@@ -144,23 +146,23 @@ impl Writer<'_> {
         if self.waiting.bytes >= WAITING_BYTES { self.say_groups(record) } else { Ok(()) }
     }
 
-    /// Says all conversations of rows that wait: those of one family together.
+    /// Processes all waiting conversations of rows, those of one family together.
     pub(super) fn say_groups(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let Waiting { conversations, .. } = std::mem::take(&mut self.waiting);
         if conversations.is_empty() {
             return Ok(());
         }
-        // Nothing of them must wait to be committed when they are looked up.
+        // Pending changes have to be committed before the conversations are looked up.
         self.store_changes(record)?;
         self.hold()?;
         let said = self.say(&conversations.iter().collect::<Vec<_>>(), &mut { REFUSALS }, record);
-        // Those families that were counted are stored, whatever ended the rest.
+        // Families that were counted are committed, even if the others failed.
         self.store_batch(record)?;
         said
     }
 
-    /// Says conversations of rows. Where the store refuses what they come to, each half of them is said for itself, `tries`
-    /// times in all.
+    /// Processes conversations of rows. Where the store refuses a union, each half of its conversations is tried
+    /// separately, with at most `tries` such splits in all.
     fn say(
         &mut self,
         said: &[&Group],
@@ -183,7 +185,7 @@ impl Writer<'_> {
             let (one, other) = mine.split_at(mine.len() / 2);
             for half in [one, other] {
                 self.say(half, tries, record)?;
-                // The other half is to find it.
+                // The other half has to find this one in the store.
                 self.store_changes(record)?;
             }
         }

@@ -1,4 +1,4 @@
-//! Batches: how large they are, and what stands of an import that is cancelled.
+//! Batches: their size, and the records that remain of a cancelled import.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn receipt() -> ImportRecord {
     .unwrap()
 }
 
-/// The conversation of a number, with an id of the provider's or grouped from rows.
+/// Returns the conversation with this number, either with an id of the provider's or grouped from rows.
 fn conversation(number: usize, grouped: bool) -> Normalised {
     let mut record: ConversationRecord = serde_json::from_value(json!({
         "id": format!("c{number}"), "created_at": 5,
@@ -58,7 +58,7 @@ fn conversation(number: usize, grouped: bool) -> Normalised {
     Normalised::Conversation(Box::new(conversation))
 }
 
-/// Revisions that forty conversations take.
+/// Returns the number of revisions that forty conversations take.
 fn revisions(asked: bool) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());

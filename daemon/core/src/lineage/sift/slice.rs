@@ -1,4 +1,4 @@
-//! The evidence on some memories, read when their turn comes.
+//! The evidence about a group of memories, which is read only when needed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,42 +13,42 @@ use uuid::Uuid;
 use super::{Fated, Loose, Piece};
 use crate::lineage::{Counted, Key, LineageError, Packed, Places, Report};
 
-/// Pieces of evidence of one kind that are read at once; a few kilobytes each.
+/// Number of pieces of evidence of one kind that are read at once; each has a few kilobytes.
 const SLICE: usize = 1_024;
-/// Evidence that was taken apart, in the order of memories.
+/// Grouped evidence, ordered by memory.
 pub struct Sifted {
     loose: Vec<Loose>,
-    /// What became of memories in lists.
+    /// The fates of memories in lists.
     now: Vec<Fated<u32>>,
-    /// The same as it was before the import.
+    /// The same, as it was before the import.
     before: Vec<Fated<u32>>,
-    /// Where the next slice begins in each.
+    /// Where the next slice begins in each of the three lists.
     at: [usize; 3],
-    /// Pieces of a slice.
+    /// Number of pieces in a slice.
     pub(super) size: usize,
     bound: BTreeSet<Key>,
     said: Said,
-    /// Those of lists.
+    /// The pieces of evidence about lists.
     pieces: Vec<Piece>,
     places: Arc<Places>,
 }
 
-/// The memories of which anything is said, in order: now, and before the import.
+/// The memories that any report asserts, in order: now, and before the import.
 #[derive(Clone, Default)]
 struct Said([Arc<[Key]>; 2]);
 
-/// An item of a list that is needed.
+/// A list item that is needed.
 struct Wanted {
     digest: u64,
-    /// What became of it, now and before the import.
+    /// Its fate, now and before the import.
     fates: [Option<Fate>; 2],
 }
 
-/// All evidence on some memories.
+/// All evidence about a group of memories.
 #[derive(Default)]
 pub struct Slice {
     sayings: Sayings,
-    /// What the store has, but for what exports say.
+    /// The evidence in the store, except for the reports of exports.
     pub known: Counted,
     /// Memories of the import's documents.
     pub documents: Vec<Document>,
@@ -57,7 +57,7 @@ pub struct Slice {
 }
 
 impl Sifted {
-    /// Each list stands in the order of memories.
+    /// Creates it from lists that are each ordered by memory.
     pub(super) fn new(
         (loose, now, before): (Vec<Loose>, Vec<Fated<u32>>, Vec<Fated<u32>>),
         pieces: Vec<Piece>,
@@ -67,7 +67,7 @@ impl Sifted {
         Self { loose, now, before, at: [0; 3], size: SLICE, bound, said, pieces, places }
     }
 
-    /// Takes out what there is on the memories in `bound`, to `whole`.
+    /// Removes the evidence about the memories in `bound` and returns it, added to `whole`.
     pub(super) fn take_out(
         &mut self,
         bound: BTreeSet<Key>,
@@ -86,7 +86,7 @@ impl Sifted {
         self.read((&loose, &now, &before), Counted { spoken, ..whole }, (store, reports))
     }
 
-    /// Leaves out memories for which nothing else follows than before, as far as is known of all but those in `told`.
+    /// Drops memories whose state does not change, as far as that can be told. Those in `told` are kept.
     pub(super) fn keep_told(&mut self, mut told: BTreeSet<Key>) {
         told.extend(self.loose.iter().filter(|one| one.fresh).map(|one| one.memory));
         let (mut now, mut before) = (self.now.as_slice(), self.before.as_slice());
@@ -106,16 +106,16 @@ impl Sifted {
         self.before.retain(|one| told.contains(one.memory.as_bytes()));
     }
 
-    /// Whether what follows for this memory hangs together with others.
+    /// Returns whether the memory is derived together with others.
     #[must_use]
     pub fn binds(&self, memory: &Key) -> bool {
         self.bound.contains(memory)
     }
 
-    /// The next slice; none: that was all.
+    /// Returns the next slice, or `None` if there are no more.
     ///
     /// # Errors
-    /// When store or ledger do not read.
+    /// The store or the ledger cannot be read.
     pub fn next(&mut self, store: &Store, reports: &Packed) -> Result<Option<Slice>, LineageError> {
         let [loose, now, before] =
             [self.at[0]..self.loose.len(), self.at[1]..self.now.len(), self.at[2]..self.before.len()];
@@ -123,7 +123,7 @@ impl Sifted {
             return Ok(None);
         }
         let fated = |one: &Fated<u32>| one.memory.into_bytes();
-        // A memory is not cut.
+        // The evidence about one memory is never split.
         let last = [
             self.loose[loose.clone()].get(self.size - 1).map(|one| one.memory),
             self.now[now.clone()].get(self.size - 1).map(fated),
@@ -162,7 +162,7 @@ impl Sifted {
         Ok(Slice { sayings, known, documents, said: self.said.clone(), places: Arc::clone(&self.places) })
     }
 
-    /// What lists say. Of pieces that say the same of a memory one is read.
+    /// Returns what lists report. Of several pieces that report the same about a memory, only one is read.
     fn listed(
         &self,
         now: &[Fated<u32>],
@@ -198,8 +198,8 @@ impl Sifted {
 }
 
 impl Slice {
-    /// What follows, with the relations that do so unnamed; `now`, or as it was before the import. `documents` of the import are
-    /// taken with those that are known. None if `stop` says so on the way.
+    /// Returns the state that follows, with the implicit relations: `now`, or as it was before the import. The import's
+    /// `documents` are used together with those in the store. Returns `None` if `stop` returns true on the way.
     pub fn derive(&self, now: bool, documents: &[Document], stop: &dyn Fn() -> bool) -> Option<Derived> {
         let Self { sayings, known, said, .. } = self;
         let said = |memory: &Uuid| said.0[usize::from(!now)].binary_search(memory.as_bytes()).is_ok();
@@ -228,7 +228,7 @@ impl Said {
     }
 }
 
-/// Reads what an import brings, unless that was let go of, or what is stored.
+/// Reads a piece of evidence that an import brings, unless it was released already, or a stored one.
 pub(super) fn read(
     store: &Store,
     reports: &Packed,

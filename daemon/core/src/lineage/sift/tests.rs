@@ -1,4 +1,4 @@
-//! What is derived slice by slice is what is derived at once.
+//! Deriving memories slice by slice gives the same result as deriving them all at once.
 
 use proptest::prelude::*;
 use satchel_merge::evidence::{
@@ -14,7 +14,7 @@ use satchel_store::{Batch, Change, EvidenceWrite, OpenOptions, Origin};
 
 use super::*;
 
-/// Texts that are remembered.
+/// Texts of memories.
 const TEXTS: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
 
 fn item(text: usize, successor: Option<usize>) -> Item {
@@ -70,7 +70,8 @@ fn archived(text: usize) -> Deed {
     Deed::Set(Box::new(Setting { fields: [Field::Status].into(), to, lifts: false }))
 }
 
-/// Any piece of evidence. Of statements, one id always says the same, as ids are made of what is said.
+/// Generates a piece of evidence of any kind. Statements with the same id always have the same content, because ids are
+/// derived from the content.
 fn report() -> impl Strategy<Value = (Key, Vec<u8>)> {
     let text = || 0..TEXTS.len();
     let other = || prop::option::weighted(0.2, 0..TEXTS.len());
@@ -131,7 +132,7 @@ fn keep(store: &Store, reports: &BTreeMap<Key, Vec<u8>>) {
     }
 }
 
-/// Whether `json` is stored where `stored` is: not a document that was exported earlier.
+/// Returns whether `json` replaces `stored` in the store: a document does not if it was exported earlier.
 fn later(stored: Option<&Vec<u8>>, json: &[u8]) -> bool {
     let exported = |json: &[u8]| match Report::decode(json).unwrap() {
         Some(Report::Document(document)) => document.exported,
@@ -150,7 +151,7 @@ fn open(dir: &std::path::Path) -> Store {
     Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap()
 }
 
-/// What follows slice by slice, and how many there were.
+/// Returns the state derived slice by slice, and the number of slices.
 fn sifted(store: &Store, fresh: &Packed, all: bool, size: usize) -> (Derived, usize) {
     let never = || false;
     let sifter = Sifter::until(store, &Undone::new(), fresh, &never).unwrap().unwrap();
@@ -174,7 +175,7 @@ fn sifted(store: &Store, fresh: &Packed, all: bool, size: usize) -> (Derived, us
     (together, slices)
 }
 
-/// The memories as they were before the import, slice by slice.
+/// Returns the memories as they were before the import, derived slice by slice.
 fn before(store: &Store, fresh: &Packed) -> BTreeMap<String, satchel_pam::memory::Memory> {
     let never = || false;
     let sifter = Sifter::until(store, &Undone::new(), fresh, &never).unwrap().unwrap();
@@ -197,7 +198,7 @@ proptest! {
         let [one, both] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let (store, whole) = (open(one.path()), open(both.path()));
         let mut stored: BTreeMap<Key, Vec<u8>> = stored.into_iter().collect();
-        // An import brings no edges and words so, and nothing that was erased.
+        // An import does not bring edges, manual changes or erased content in this way.
         let (fresh, others): (BTreeMap<Key, Vec<u8>>, BTreeMap<Key, Vec<u8>>) = fresh.into_iter().partition(|(_, json)| {
             let erased = r#"{"statement":{"content":"","#;
             !Edge::is(json) && !Word::is(json) && !String::from_utf8_lossy(json).contains(erased)
@@ -212,7 +213,7 @@ proptest! {
         prop_assert_eq!(&together.memories, &at_once.memories);
         prop_assert_eq!(&together.relations, &at_once.relations);
         prop_assert_eq!(before(&store, &fresh), Counted::of(&store, &Undone::new()).unwrap().derive().memories);
-        // Without those of which the import says nothing, the others are the same.
+        // Leaving out the memories that the import does not affect gives the same result for the others.
         let (told, _) = sifted(&store, &fresh, false, size);
         for (id, memory) in &told.memories {
             prop_assert_eq!(Some(memory), at_once.memories.get(id));

@@ -1,4 +1,4 @@
-//! The items of evidence.
+//! Checks of the items of evidence.
 
 use satchel_pam::{
     memory::MemoryType,

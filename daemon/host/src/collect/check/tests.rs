@@ -1,4 +1,4 @@
-//! Which records are dropped, and which values are left out.
+//! Tests which records are dropped and which values are left out.
 
 use satchel_pam::record::Line;
 

@@ -1,4 +1,4 @@
-//! Sets one field of a memory, and marks it as set by the person.
+//! Sets one field of a memory and marks it as set by the user.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use satchel_pam::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Where a memory's metadata holds what is ours.
+/// The key of a memory's metadata that holds Satchel's own entries.
 pub(super) const OWN: &str = "satchel";
-/// Where in it the marks stand: by field, when the person set it.
+/// The key, inside it, of the marks: for each field, when the user set it.
 const EDITED: &str = "edited";
 
-/// What a person can set.
+/// A field that the user can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Field {
@@ -26,22 +26,22 @@ pub enum Field {
     Summary,
     /// The tags.
     Tags,
-    /// Since when it is true.
+    /// The time from which it is valid.
     ValidFrom,
-    /// Until when.
+    /// The time until which it is valid.
     ValidUntil,
-    /// How its confidence fades; the scores are the system's.
+    /// The decay model of the confidence; the scores are computed by the system.
     Decay,
-    /// Who may see it, and whether it may leave.
+    /// Who may see it, and whether it may be exported.
     Access,
-    /// Metadata, but for what is ours.
+    /// Metadata, except for Satchel's own.
     Metadata,
     /// Status and successor.
     Status,
 }
 
 impl Field {
-    /// All of them.
+    /// All fields.
     pub const ALL: [Self; 10] = [
         Self::Content,
         Self::Type,
@@ -55,7 +55,7 @@ impl Field {
         Self::Status,
     ];
 
-    /// The word in the marks.
+    /// Returns the name of the field in the marks.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,12 +73,12 @@ impl Field {
     }
 }
 
-/// Copies `field` of `from`.
+/// Copies `field` from `from` to `to`.
 pub(super) fn copy(field: Field, from: &Memory, to: &mut Memory) {
     match field {
         Field::Content => {
             if to.content != from.content {
-                // A vector belongs to a content (PAM rule ).
+                // A vector belongs to one content (PAM rule ).
                 to.embedding_ref = None;
             }
             to.content.clone_from(&from.content);
@@ -112,7 +112,7 @@ pub(super) fn copy(field: Field, from: &Memory, to: &mut Memory) {
     }
 }
 
-/// Copies `fields` of `from`, said at `at`, and marks them so.
+/// Copies `fields` from `from`, as set at `at`, and marks them as set by the user.
 pub fn impress<'a>(fields: impl IntoIterator<Item = &'a Field>, from: &Memory, at: i64, to: &mut Memory) {
     for field in fields {
         copy(*field, from, to);
@@ -121,7 +121,7 @@ pub fn impress<'a>(fields: impl IntoIterator<Item = &'a Field>, from: &Memory, a
     stamp(at, to);
 }
 
-/// Notes that a memory changed at `at`, if that is later than what is known.
+/// Records that a memory changed at `at`, if that is later than its last known change.
 pub fn stamp(at: i64, memory: &mut Memory) {
     let times = &mut memory.temporal;
     let last = times.updated_at.unwrap_or(times.created_at);
@@ -146,7 +146,8 @@ pub(super) fn mark(field: Field, at: i64, memory: &mut Memory) {
     }
 }
 
-/// When the person set which field, microseconds; here or where a PAM document comes from.
+/// Returns when the user set which field, in microseconds. The edits may have been made here or where a PAM document
+/// comes from.
 #[must_use]
 pub fn marks(memory: &Memory) -> BTreeMap<Field, i64> {
     let edited = memory.metadata.get(OWN).and_then(|own| own.get(EDITED)).and_then(Value::as_object);

@@ -1,4 +1,4 @@
-//! Lays what the person said over what follows from all other evidence.
+//! Applies the user's edits on top of everything that is derived from other evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use super::{
     impress::{copy, mark, marks, stamp},
 };
 
-/// The status that the person gave a memory, and when.
+/// The status that the user gave a memory, and when.
 struct Standing {
     at: i64,
     memory: String,
     status: Status,
     successor: Option<String>,
-    /// When the person first named this successor.
+    /// When the user first named this successor.
     since: i64,
 }
 
-/// Lays `spoken` over `derived`. `retracted` says when PAM documents retracted a memory: that is final, unless the person
-/// took it back later.
+/// Applies `spoken` to `derived`. `retracted` says when PAM documents retracted a memory. A retraction is final unless
+/// the user reversed it later.
 pub(in crate::evidence) fn overlay(
     derived: &mut Derived,
     spoken: &Spoken,
@@ -61,7 +61,7 @@ pub(in crate::evidence) fn overlay(
     }
 }
 
-/// Whether a relation says that a memory replaced another of which the person said otherwise.
+/// Returns whether a relation says that a memory superseded another one for which the user decided otherwise.
 pub(in crate::evidence) fn denied(
     memories: &BTreeMap<String, Memory>,
     ruled: &BTreeSet<String>,
@@ -73,13 +73,13 @@ pub(in crate::evidence) fn denied(
         && named() != Some(&relation.from)
 }
 
-/// What nothing else brought, and the person wrote themselves.
+/// Returns the memory that the user wrote, for the case that no other evidence contains it.
 fn written(settings: &[(i64, Setting)]) -> Option<Memory> {
     let last = settings.iter().rev().find(|(_, setting)| setting.fields.contains(&Field::Content));
     last.map(|(_, setting)| setting.to.clone())
 }
 
-/// Sets every field but the status, which it answers if the person gave one that counts.
+/// Sets every field but the status. Returns the status if the user gave one that counts.
 fn fields(memory: &mut Memory, settings: &[(i64, Setting)], retracted: Option<i64>) -> Option<Standing> {
     let known = marks(memory);
     let mut standing = None;
@@ -111,8 +111,8 @@ fn fields(memory: &mut Memory, settings: &[(i64, Setting)], retracted: Option<i6
     Some(Standing { at, memory: memory.id.clone(), status, successor, since })
 }
 
-/// Gives each memory its status, in order of time. One that would be superseded by a memory that is not there, or that leads
-/// back to it, stays as the other evidence has it. Answers whose status the person gave.
+/// Gives each memory its status, in order of time. A memory whose successor is missing, or whose successors lead back
+/// to it, keeps the status from the other evidence. Returns the memories whose status the user gave.
 fn stand(derived: &mut Derived, mut standings: Vec<Standing>) -> BTreeSet<String> {
     standings.sort_by(|one, other| (one.at, &one.memory).cmp(&(other.at, &other.memory)));
     let mut next: BTreeMap<String, String> = derived
@@ -128,7 +128,7 @@ fn stand(derived: &mut Derived, mut standings: Vec<Standing>) -> BTreeSet<String
             successor.as_ref().filter(|by| derived.memories.contains_key(*by) && !leads(&next, by, &id));
         let fits = fits.cloned();
         let Some(memory) = derived.memories.get_mut(&id) else { continue };
-        // One without a successor had one that was erased for good.
+        // A superseded memory without a successor had one that was permanently erased.
         if status == Status::Superseded && fits.is_none() && successor.is_some() {
             let before = before.get(&id).cloned().flatten().filter(|by| !leads(&next, by, &id));
             if memory.status == Status::Superseded && before.is_none() {
@@ -154,10 +154,10 @@ fn stand(derived: &mut Derived, mut standings: Vec<Standing>) -> BTreeSet<String
     ruled
 }
 
-/// Whether following the successors from `from` comes to `to`.
+/// Returns whether following the successors from `from` leads to `to`.
 fn leads(next: &BTreeMap<String, String>, from: &str, to: &str) -> bool {
     let mut at = Some(from);
-    // No way is longer than there are steps.
+    // No path is longer than the number of entries, so the bound also stops at loops.
     for _ in 0..=next.len() {
         match at {
             None => return false,

@@ -1,4 +1,4 @@
-//! What words come to, alone and over other evidence.
+//! Tests of the effect of words, alone and on top of other evidence.
 
 use proptest::prelude::*;
 use satchel_pam::{

@@ -1,4 +1,4 @@
-//! Bundles on their way to clients, piece by piece, as fast as each client reads.
+//! Downloads of bundles, sent in chunks as fast as each client reads.
 
 use std::{
     fs::File,
@@ -20,18 +20,19 @@ use tracing::Instrument as _;
 
 use crate::grpc::status::Fault;
 
-/// Bytes of one piece of a download.
+/// Bytes of one chunk of a download.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// Pieces that wait for a slow reader.
+/// Chunks that wait for a slow reader.
 const CHUNKS_AHEAD: usize = 1;
-/// A reader that takes no piece for so long has gone, or holds a place that others wait for.
+/// How long a reader may take for a chunk. After that it counts as gone, because others may wait for its permit.
 pub(super) const STALLED: Duration = Duration::from_mins(5);
-/// How a download ends that stalled.
+/// The message with which a stalled download ends.
 const NOT_READ: &str = "the download was not read for 5 minutes; go on from the offset that you have come to";
-/// The pieces of a bundle.
+/// The stream of chunks of a bundle.
 pub(super) type Download = Pin<Box<dyn Stream<Item = Result<v1::DownloadExportResponse, Status>> + Send>>;
 
-/// The rest of `file`, which has `size` bytes, for a reader who takes each piece within `patience`; `place` is free at its end.
+/// Streams the rest of `file`, which has `size` bytes, to a reader that takes each chunk within `patience`. `place` is
+/// released at the end.
 pub(super) fn streamed(
     file: File,
     (offset, size): (u64, u64),
@@ -50,15 +51,15 @@ pub(super) fn streamed(
         drop((place, sender));
     };
     tokio::spawn(sending.instrument(span));
-    // The channel is full of pieces that nobody read: the reason comes behind them.
+    // The channel is full of chunks that were not read, so the error follows after them.
     let end = std::iter::from_fn(move || {
         stalled.swap(false, Ordering::AcqRel).then(|| Err(Fault::Busy(NOT_READ.to_owned()).into()))
     });
     Box::pin(ReceiverStream::new(receiver).chain(tokio_stream::iter(end)))
 }
 
-/// Sends the rest of `file` until its end, or until nobody listens; false: nobody took a piece within `patience`. No thread waits with
-/// it for a slow reader.
+/// Sends the rest of `file` until its end, or until the receiver is dropped. Returns false if no chunk was taken within
+/// `patience`. No thread blocks while it waits for a slow reader.
 async fn send(
     file: File,
     (mut offset, size): (u64, u64),
@@ -69,7 +70,7 @@ async fn send(
     let mut header = Some(header);
     let file = Arc::new(file);
     loop {
-        // The size that was told binds: a file that grows meanwhile is not sent further.
+        // The announced size is binding: bytes that are appended meanwhile are not sent.
         let room = CHUNK_BYTES.min(size - offset);
         let bytes = Arc::clone(&file);
         let read = tokio::task::spawn_blocking(move || piece(&bytes, offset, room)).await;
@@ -80,7 +81,7 @@ async fn send(
         });
         offset += room;
         let last = answer.is_err() || offset == size;
-        // Nobody to tell is no matter.
+        // A dropped receiver is not an error.
         match tokio::time::timeout(patience, sender.send(answer.map_err(Status::from))).await {
             Err(_) => return false,
             Ok(sent) if last || sent.is_err() => return true,
@@ -89,7 +90,7 @@ async fn send(
     }
 }
 
-/// The `room` bytes from `offset` on.
+/// Reads `room` bytes from `offset` on.
 fn piece(file: &File, offset: u64, room: u64) -> Result<Vec<u8>, Fault> {
     let mut data = vec![0; usize::try_from(room).map_err(Fault::internal)?];
     file.read_exact_at(&mut data, offset).map_err(|error| match error.kind() {
@@ -107,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// A download of six pieces, for a reader with little time, and the places that it has taken one of.
+    /// Starts a download of six chunks with a short timeout. Returns it with the semaphore from which it took a permit.
     async fn begun() -> (Download, Arc<Semaphore>) {
         let places = Arc::new(Semaphore::new(1));
         let place = Arc::clone(&places).acquire_owned().await.unwrap();
@@ -121,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn a_download_that_nobody_reads_ends_with_the_reason_and_frees_its_place() {
         let (mut download, places) = begun().await;
-        // It is free when the download has ended.
+        // The permit is released when the download has ended.
         drop(places.acquire().await.unwrap());
         let mut pieces = 0;
         let status = loop {

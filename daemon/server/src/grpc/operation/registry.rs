@@ -1,4 +1,4 @@
-//! The operations of this daemon that are not imports: what runs, what waits, and how the last ones ended.
+//! The operations of this daemon that are not imports: running, queued and recently ended ones.
 //!
 //! **Invariant:** every operation that was started ends in one of the three final states, whatever its work does.
 
@@ -24,11 +24,11 @@ use crate::grpc::{status::Fault, wire::scalar::time_to_wire};
 
 /// Operations that run at once.
 const AT_ONCE: usize = 16;
-/// Operations that have not ended; a client that starts more has to wait.
+/// Operations that have not ended; beyond this number, new ones are refused.
 const MOST_OPEN: usize = 256;
 /// Ended operations that are remembered.
 const REMEMBERED: usize = 200;
-/// Time between two reports of progress.
+/// Time between two progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(50);
 
 /// All operations of a daemon. Clones share them.
@@ -57,7 +57,7 @@ impl Entry {
 /// The result of the work of an operation; `None` if it was cancelled.
 pub(in crate::grpc) type Outcome = Result<Option<operation::Result>, Fault>;
 
-/// What the work of an operation is given: it reports progress, and asks whether to stop.
+/// The handle for the work of an operation, to report progress and to check whether to stop.
 pub(in crate::grpc) struct Reporter {
     view: watch::Sender<v1::Operation>,
     cancel: CancelToken,
@@ -65,7 +65,7 @@ pub(in crate::grpc) struct Reporter {
 }
 
 impl Reporter {
-    /// Sets the progress, and wakes those who watch unless it did so a moment ago; false if the work is to stop.
+    /// Sets the progress, and wakes the watchers unless it did so a moment ago. Returns false if the work should stop.
     pub(in crate::grpc) fn report(&self, progress: v1::OperationProgress) -> bool {
         let due = self.last.get().is_none_or(|last| last.elapsed() >= REPORT_EVERY);
         if due {
@@ -78,7 +78,7 @@ impl Reporter {
         !self.cancel.cancelled()
     }
 
-    /// For work that asks for itself whether to stop.
+    /// Returns the cancel token, for work that checks it directly.
     pub(in crate::grpc) fn cancel(&self) -> &CancelToken {
         &self.cancel
     }
@@ -92,10 +92,10 @@ impl Default for Operations {
 }
 
 impl Operations {
-    /// Starts an operation. `work` runs on a thread that may wait for the disk.
+    /// Starts an operation. `work` runs on a thread that may block on the disk.
     ///
     /// # Errors
-    /// When too many have not ended.
+    /// If too many operations have not ended.
     pub(in crate::grpc) fn start(
         &self,
         clock: &Arc<dyn Clock>,
@@ -145,23 +145,23 @@ impl Operations {
         Ok(())
     }
 
-    /// Follows an operation; `None` if no such operation is remembered.
+    /// Watches an operation; `None` if no such operation is remembered.
     pub(in crate::grpc) fn subscribe(&self, id: &str) -> Option<watch::Receiver<v1::Operation>> {
         let id = Uuid::parse_str(id).ok()?;
         self.entries().iter().find(|entry| entry.id == id).map(|entry| entry.view.clone())
     }
 
-    /// All operations that are remembered.
+    /// Returns all operations that are remembered.
     pub(in crate::grpc) fn list(&self) -> Vec<v1::Operation> {
         self.entries().iter().map(|entry| entry.view.borrow().clone()).collect()
     }
 
-    /// Number of operations that are running or queued.
+    /// Returns the number of operations that are running or queued.
     pub(in crate::grpc) fn open(&self) -> usize {
         self.entries().iter().filter(|entry| entry.open()).count()
     }
 
-    /// Asks an operation to stop; false if no such operation is remembered.
+    /// Asks an operation to stop. Returns false if no such operation is remembered.
     pub(in crate::grpc) fn cancel(&self, id: &str) -> bool {
         let Ok(id) = Uuid::parse_str(id) else { return false };
         let entries = self.entries();
@@ -177,7 +177,8 @@ impl Operations {
         self.entries().iter().for_each(|entry| entry.cancel.cancel());
     }
 
-    /// Asks all operations to stop and waits until they have ended, at most for `patience`; false if one still runs.
+    /// Asks all operations to stop and waits until they have ended, at most for `patience`. Returns false if one still
+    /// runs.
     pub fn stop(&self, patience: Duration) -> bool {
         self.cancel_all();
         let open = |entries: &mut VecDeque<Entry>| entries.iter().any(Entry::open);
@@ -216,7 +217,7 @@ fn end(operation: &mut v1::Operation, outcome: Outcome, now: i64) {
     }
 }
 
-/// The status of a call, as a message.
+/// Converts the status of a call to a message.
 fn error_of(status: &Status) -> tonic_types::pb::Status {
     let bare = || tonic_types::pb::Status {
         code: status.code().into(),
@@ -229,7 +230,7 @@ fn error_of(status: &Status) -> tonic_types::pb::Status {
         .unwrap_or_else(bare)
 }
 
-/// Progress that is counted in bytes.
+/// Returns progress counted in bytes.
 pub(in crate::grpc) fn bytes(done: u64, total: u64) -> v1::OperationProgress {
     v1::OperationProgress {
         bytes_done: signed(done),
@@ -364,7 +365,7 @@ mod tests {
             let started = operations.start(&clock(), KIND, |_| Ok(Some(backup()))).unwrap();
             ended(&operations, &started).await;
         }
-        // The one that is added last is not among those that have ended.
+        // The operation that was added last has not ended yet.
         assert!(operations.list().len() <= REMEMBERED + 1, "{}", operations.list().len());
         let (finish, finished) = mpsc::channel::<()>();
         let finished = Arc::new(Mutex::new(finished));

@@ -1,4 +1,4 @@
-//! Follows an operation from the outside: its current state, its changes, and its end.
+//! Watching of an operation: its current state, its changes, and its end.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::grpc::{
     wire::import::job_to_wire,
 };
 
-/// The interval of a watcher that does not ask for one.
+/// The interval if the client does not specify one.
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(250);
-/// The intervals that a watcher may ask for.
+/// The intervals that a client may specify.
 const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
-/// Imports of the ledger that are read at once while those of a job are looked for.
+/// Imports that are read from the ledger at once, to find those of a job.
 const PAGE: usize = 100;
-/// Pages of it: the newest five thousand imports.
+/// Largest number of such pages: the newest five thousand imports.
 const MAX_PAGES: usize = 50;
 
-/// An operation that can be followed, or the end of one that is forgotten.
+/// An operation that can be watched, or the final state of one that is no longer remembered.
 pub(super) enum Followed {
     Import(watch::Receiver<JobView>),
     Other(watch::Receiver<v1::Operation>),
@@ -33,7 +33,7 @@ pub(super) enum Followed {
 }
 
 impl Followed {
-    /// The operation with this id, or the one that made the import with this id.
+    /// Finds the operation with this id, or the operation of the import with this id.
     pub(super) fn find(core: &Core, id: &str) -> Result<Self, Fault> {
         required("id", id)?;
         if let Some(view) = core.operations.subscribe(id) {
@@ -50,7 +50,7 @@ impl Followed {
         }
     }
 
-    /// The state as it is; [`Followed::changed`] then waits for another one.
+    /// Returns the current state; [`Followed::changed`] then waits for another one.
     fn now_seen(&mut self) -> v1::Operation {
         match self {
             Self::Import(view) => job_to_wire(view.borrow_and_update().clone()),
@@ -59,7 +59,7 @@ impl Followed {
         }
     }
 
-    /// Waits for the end; false if it will never be seen.
+    /// Waits for the end. Returns false if the end can no longer be observed.
     async fn ended(&mut self) -> bool {
         match self {
             Self::Import(view) => view.wait_for(|view| view.phase == Phase::Ended).await.is_ok(),
@@ -68,7 +68,7 @@ impl Followed {
         }
     }
 
-    /// Waits for a change; false if there will be none.
+    /// Waits for a change. Returns false if there will be none.
     async fn changed(&mut self) -> bool {
         match self {
             Self::Import(view) => view.changed().await.is_ok(),
@@ -94,12 +94,12 @@ fn import_operation(core: &Core, id: &str) -> Result<Followed, Fault> {
         }
         let mut imports = imports_of(core, &record.job)?;
         if imports.iter().all(|import| import.id != record.id) {
-            // So old that it is not found among the others of its job.
+            // The import is so old that it was not found among the others of its job.
             imports.insert(0, record.clone());
         }
         (record, imports)
     } else {
-        // A job that is forgotten: too many came after it, or the program was started anew.
+        // The job is no longer remembered: too many jobs followed, or the program was restarted.
         let imports = imports_of(core, id)?;
         (imports.first().cloned().ok_or_else(missing)?, imports)
     };
@@ -115,14 +115,15 @@ fn import_operation(core: &Core, id: &str) -> Result<Followed, Fault> {
     }))))
 }
 
-/// The imports of a job as the ledger has them, in the order in which they began.
+/// Returns the imports of a job from the ledger, in the order in which they began.
 fn imports_of(core: &Core, job: &str) -> Result<Vec<ImportRecord>, Fault> {
     let (mut found, mut after) = (Vec::new(), None);
     for _ in 0..MAX_PAGES {
         let page = core.imports.list(after.as_ref(), PAGE)?;
         found.extend(page.items.into_iter().filter(|record| record.job == job));
         after = page.next;
-        // Others may stand between them: an import takes hours, and its next begins after it.
+        // Continue through all pages: other imports may be between them, because an import can take hours and the next
+        // one of the job begins after it.
         if after.is_none() {
             break;
         }
@@ -137,7 +138,7 @@ pub(super) fn interval(wire: Option<prost_types::Duration>) -> Result<Duration, 
     interval.ok_or_else(|| Fault::field("min_interval", "must lie between 100 ms and 60 s"))
 }
 
-/// The current state of an operation, its changes, and its end.
+/// Returns the stream of an operation's current state, its changes, and its end.
 pub(super) fn states(
     core: Core,
     mut stopping: watch::Receiver<bool>,
@@ -150,7 +151,7 @@ pub(super) fn states(
             let state = operation.now_seen();
             let ended = state.ended();
             let answer = v1::WatchOperationResponse { operation: Some(state), header: Some(core.header()) };
-            // Nobody listens any more: the operation goes on.
+            // The receiver was dropped; the operation continues.
             if sender.send(Ok(answer)).await.is_err() || ended {
                 return;
             }
@@ -158,7 +159,7 @@ pub(super) fn states(
                 Next::Send => {}
                 Next::Nothing => return,
                 Next::Stop => {
-                    // Nobody to send it to is no matter.
+                    // A dropped receiver is not an error.
                     drop(sender.send(Err(Fault::ShuttingDown.into())).await);
                     return;
                 }
@@ -168,17 +169,17 @@ pub(super) fn states(
     ReceiverStream::new(receiver)
 }
 
-/// What a watcher is sent next.
+/// The next step for a watcher.
 enum Next {
-    /// The operation has changed.
+    /// Send the state, because the operation changed.
     Send,
-    /// Nothing any more, or nobody is there to receive it.
+    /// End the stream: there will be no change, or the receiver was dropped.
     Nothing,
-    /// The daemon stops before the operation has ended.
+    /// Report that the daemon stops before the operation has ended.
     Stop,
 }
 
-/// Waits until there is something to send: the end at once, all else not before the interval has passed.
+/// Waits until there is something to send: the end at once, other changes only after the interval.
 async fn next<T>(
     operation: &mut Followed,
     stopping: &mut watch::Receiver<bool>,

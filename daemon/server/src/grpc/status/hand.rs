@@ -1,4 +1,4 @@
-//! What refuses a change by hand.
+//! Errors of manual changes.
 
 use satchel_core::ingest::hand::HandError;
 

@@ -1,4 +1,4 @@
-//! The words by which programs tell refusals apart, and the codes that go with them.
+//! The reasons by which programs distinguish errors, and their gRPC codes.
 
 use tonic::Code;
 
@@ -43,7 +43,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them, in the order of the table.
+    /// All reasons, in the order of the table.
     pub const ALL: [Self; 35] = [
         Self::FieldInvalid,
         Self::PageTokenInvalid,
@@ -124,7 +124,7 @@ impl Reason {
         }
     }
 
-    /// Returns the code that goes with it.
+    /// Returns the gRPC code of the reason.
     #[must_use]
     pub fn code(self) -> Code {
         match self {
@@ -163,7 +163,7 @@ impl Reason {
     }
 }
 
-/// What a thing that is not there would have been.
+/// The kind of a record that was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Memory,

@@ -1,4 +1,4 @@
-//! What each room below refuses, as a [`Fault`].
+//! Conversion of the errors of the lower layers to a [`Fault`].
 
 use std::io;
 
@@ -60,7 +60,7 @@ impl From<PluginsError> for Fault {
 }
 
 impl Fault {
-    /// Why the bundle at `path` could not be checked.
+    /// Returns the reason why the bundle at `path` could not be checked.
     pub(in crate::grpc) fn unverified(path: &str, error: &VerifyError) -> Self {
         match error {
             VerifyError::Intake(IntakeError::Missing { .. }) => Self::missing(Kind::Path, path),
@@ -111,7 +111,7 @@ impl From<ExportedError> for Fault {
     }
 }
 
-/// An output that lies where none may.
+/// Returns the error for an output path that is not allowed.
 fn inside(error: &DataDirError) -> Fault {
     match error {
         DataDirError::OutputInside { path, .. } => {

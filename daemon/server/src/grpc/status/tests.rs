@@ -1,4 +1,4 @@
-//! What a client reads of each refusal.
+//! Tests of the statuses that clients receive.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Conversations without their messages, and their filter.
+//! Conversations without their messages, and the filter for conversations.
 
 use prost::Message as _;
 use satchel_pam::{
@@ -21,9 +21,9 @@ use super::{
     },
 };
 
-/// What a cut text keeps, in bytes.
+/// Length of a truncated text, in bytes.
 const CUT_BYTES: usize = 256 << 10;
-/// Participants of a cut conversation.
+/// Number of participants in an abridged conversation.
 const CUT_PARTICIPANTS: usize = 100;
 
 enum_pair!(role_to_wire, role_from_wire, Role, v1::Role, [
@@ -33,22 +33,22 @@ enum_pair!(role_to_wire, role_from_wire, Role, v1::Role, [
     Tool => Tool,
 ]);
 
-/// What the daemon adds to a conversation's header.
+/// The fields that the daemon adds to a conversation's header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// All messages.
+    /// Number of all messages.
     pub messages: u64,
-    /// The leaf of the branch that the person saw last.
+    /// The leaf of the branch that the user saw last.
     pub active_leaf: Option<String>,
-    /// Messages of that branch.
+    /// Number of messages in that branch.
     pub active_messages: u64,
-    /// The revision that changed it last.
+    /// The revision that changed the conversation last.
     pub revision: Revision,
-    /// Whether it is shown no more.
+    /// Whether the conversation is withdrawn, so that it is no longer shown.
     pub withdrawn: bool,
 }
 
-/// Shows a conversation.
+/// Converts a conversation to the wire.
 #[must_use]
 pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v1::Conversation {
     let ConversationHeader {
@@ -94,10 +94,10 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
     wire
 }
 
-/// Reads a conversation.
+/// Reads a conversation from the wire.
 ///
 /// # Errors
-/// A field that no conversation has, and one that was abridged.
+/// A field with a value that no conversation has, and an abridged conversation.
 pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHeader, Standing), WireError> {
     let v1::Conversation {
         id,
@@ -207,7 +207,7 @@ fn import_metadata_from_wire(wire: v1::ImportMetadata) -> Result<ImportMetadata,
     })
 }
 
-/// Shows a line of the list.
+/// Converts a row of the list to the wire.
 #[must_use]
 pub fn summary_to_wire(summary: ConversationSummary) -> v1::Conversation {
     let ConversationSummary {
@@ -239,12 +239,12 @@ pub fn summary_to_wire(summary: ConversationSummary) -> v1::Conversation {
     wire
 }
 
-/// Reads a line of the list.
+/// Reads a row of the list from the wire.
 ///
 /// # Errors
-/// A field that no line has.
+/// A field with a value that no row has.
 pub fn summary_from_wire(wire: v1::Conversation) -> Result<ConversationSummary, WireError> {
-    // A line leaves the other fields out.
+    // A row leaves the other fields out.
     let v1::Conversation {
         id,
         platform,
@@ -273,7 +273,7 @@ pub fn summary_from_wire(wire: v1::Conversation) -> Result<ConversationSummary, 
     })
 }
 
-/// Shows a query as a filter.
+/// Converts a query to a filter.
 #[must_use]
 pub fn filter_to_wire(query: ConversationQuery) -> v1::ConversationFilter {
     let ConversationQuery {
@@ -298,10 +298,10 @@ pub fn filter_to_wire(query: ConversationQuery) -> v1::ConversationFilter {
     }
 }
 
-/// Reads a filter; none asks for all conversations.
+/// Reads a filter; `None` selects all conversations.
 ///
 /// # Errors
-/// Too many or too long values, ranges that end before they begin.
+/// Too many or too long values, and ranges that end before they begin.
 pub fn filter_from_wire(wire: Option<v1::ConversationFilter>) -> Result<ConversationQuery, WireError> {
     let v1::ConversationFilter {
         platforms,

@@ -1,4 +1,4 @@
-//! What a client wants of a memory, as the fields that it names.
+//! New and changed memories, read from the fields that a client names.
 
 use satchel_core::ingest::hand::Draft;
 use satchel_pam::memory::MemoryType;
@@ -9,7 +9,7 @@ use super::{
     memory::{access_from_wire, decay_from_wire, memory_type_from_wire, stamp_from_wire},
 };
 
-/// The paths that a mask may hold.
+/// The paths that a mask may contain.
 const PATHS: [&str; 10] = [
     "content",
     "type",
@@ -23,10 +23,10 @@ const PATHS: [&str; 10] = [
     "metadata_json",
 ];
 
-/// Reads a new memory; no type is a fact.
+/// Reads a new memory; without a type it is a fact.
 ///
 /// # Errors
-/// Fields that the daemon sets, and values that do not read.
+/// Fields that only the daemon sets, and values that cannot be read.
 pub fn draft_from_wire(mut wire: v1::Memory) -> Result<Draft, WireError> {
     foreign(&wire)?;
     if wire.r#type == 0 {
@@ -51,7 +51,7 @@ pub fn draft_from_wire(mut wire: v1::Memory) -> Result<Draft, WireError> {
 /// Reads the fields that `paths` name.
 ///
 /// # Errors
-/// No path, unknown paths, and values that do not read.
+/// No path, unknown paths, and values that cannot be read.
 pub fn change_from_wire(wire: v1::Memory, paths: &[String]) -> Result<Draft, WireError> {
     if paths.is_empty() {
         return Err(WireError::new("update_mask", "must name at least one field"));
@@ -90,7 +90,7 @@ pub fn change_from_wire(wire: v1::Memory, paths: &[String]) -> Result<Draft, Wir
     Ok(draft)
 }
 
-/// Type and custom type go together; naming only the second means a custom one.
+/// Reads type and custom type together. A path that names only the custom type means the type custom.
 fn kind(wire: &v1::Memory, path: &str) -> Result<(MemoryType, Option<String>), WireError> {
     let custom = wire.custom_type.clone().filter(|custom| !custom.is_empty());
     if path == "custom_type" && wire.r#type == 0 {
@@ -99,7 +99,7 @@ fn kind(wire: &v1::Memory, path: &str) -> Result<(MemoryType, Option<String>), W
     Ok((memory_type_from_wire("type", wire.r#type)?, custom))
 }
 
-/// Refuses what only the daemon sets.
+/// Refuses fields that only the daemon sets.
 fn foreign(wire: &v1::Memory) -> Result<(), WireError> {
     let v1::Memory {
         id,

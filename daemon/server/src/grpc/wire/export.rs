@@ -1,4 +1,4 @@
-//! The ledger of exports, and what came of checking a bundle.
+//! The ledger of exports, and the results of checking a bundle.
 
 use satchel_bundle::{
     manifest::Selected,
@@ -20,7 +20,7 @@ use super::{
     scalar::{cut, enum_pair, required_time_from_wire, time_to_wire},
 };
 
-/// Findings of one answer.
+/// Largest number of findings in one response.
 const MAX_FINDINGS: usize = 1_000;
 /// Longest text of a finding, in bytes.
 const MAX_TEXT_BYTES: usize = 1_024;
@@ -43,7 +43,7 @@ enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
     Warning => Warning,
 ]);
 
-/// Shows what came of checking a bundle: the first findings, long texts cut.
+/// Converts the result of checking a bundle to the wire: the first findings, with long texts truncated.
 #[must_use]
 pub fn report_to_wire(report: Report) -> v1::BundleVerification {
     let Report {
@@ -115,7 +115,7 @@ fn part_to_wire(part: Part) -> v1::VerifiedBundle {
     }
 }
 
-/// Shows a key of somebody else that is trusted.
+/// Converts a trusted key of another owner to the wire.
 #[must_use]
 pub fn trusted_to_wire(key: TrustedKey) -> v1::TrustedKey {
     let TrustedKey { public_key, since } = key;
@@ -132,7 +132,7 @@ fn finding_to_wire(finding: Finding) -> v1::VerifyIssue {
     }
 }
 
-/// Shows how far an export is: conversations are written first.
+/// Converts the progress of an export to the wire; conversations are written first.
 #[must_use]
 pub fn progress_to_wire(progress: Progress) -> v1::OperationProgress {
     let Progress { memories, memories_total, conversations, conversations_total } = progress;
@@ -149,7 +149,7 @@ pub fn progress_to_wire(progress: Progress) -> v1::OperationProgress {
     }
 }
 
-/// Shows the keys that sign and signed.
+/// Converts the current and former signing keys to the wire.
 #[must_use]
 pub fn keys_to_wire(keys: SigningKeys) -> v1::SigningKeys {
     let SigningKeys { owner, did, keys } = keys;
@@ -175,7 +175,7 @@ fn key_to_wire(key: SigningKeyInfo) -> v1::SigningKey {
     }
 }
 
-/// Shows an export.
+/// Converts an export to the wire.
 #[must_use]
 pub fn export_to_wire(record: ExportRecord) -> v1::Export {
     let ExportRecord {
@@ -242,7 +242,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
     }
 }
 
-/// Reads an export.
+/// Reads an export from the wire.
 ///
 /// # Errors
 /// An unknown type or format, and a missing time.
@@ -313,7 +313,7 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         scheduled,
         selection: selected(selected_by, stripped),
         encrypted,
-        // Only its maker asks for them.
+        // Only the code that creates exports needs them.
         recipients: None,
     })
 }

@@ -22,11 +22,11 @@ use super::{
 };
 use crate::grpc::call::PAGE_BYTES;
 
-/// Longest locator or reason in an answer, in bytes: a receipt lists a thousand of each.
+/// Longest locator or reason in a response, in bytes: a receipt lists a thousand of each.
 const MAX_TEXT_BYTES: usize = 1_024;
-/// Longest content of a memory that is shown as different, in bytes: likewise.
+/// Longest content of a differing memory, in bytes, for the same reason.
 const MAX_DIFFERENCE_BYTES: usize = 256;
-/// Longest reason of an import in an answer, in bytes.
+/// Longest reason of an import in a response, in bytes.
 const MAX_REASON_BYTES: usize = 2_048;
 
 enum_pair!(status_to_wire, status_from_wire, ImportStatus, v1::ImportStatus, [
@@ -61,7 +61,7 @@ enum_pair!(record_kind_to_wire, record_kind_from_wire, RecordKind, v1::RecordKin
     File => File,
 ]);
 
-/// Shows the counts of one kind.
+/// Converts the counts of one kind to the wire.
 #[must_use]
 pub fn counts_to_wire(counts: Counts) -> v1::RecordCounts {
     let Counts { found, new, updated, unchanged, skipped } = counts;
@@ -74,10 +74,10 @@ pub fn counts_to_wire(counts: Counts) -> v1::RecordCounts {
     }
 }
 
-/// Reads the counts of one kind.
+/// Reads the counts of one kind from the wire.
 ///
 /// # Errors
-/// When they are missing.
+/// If they are missing.
 pub fn counts_from_wire(field: &str, wire: Option<v1::RecordCounts>) -> Result<Counts, WireError> {
     let v1::RecordCounts { found, new, updated, unchanged, skipped } =
         wire.ok_or_else(|| WireError::new(field, "is missing"))?;
@@ -90,24 +90,24 @@ pub fn counts_from_wire(field: &str, wire: Option<v1::RecordCounts>) -> Result<C
     })
 }
 
-/// Shows what becomes of the records of one kind.
+/// Converts the effect on the records of one kind to the wire.
 #[must_use]
 pub fn effect_to_wire(effect: Effect) -> v1::RecordEffect {
     let Effect { withdrawn, restored, changed } = effect;
     v1::RecordEffect { withdrawn: signed(withdrawn), restored: signed(restored), changed: signed(changed) }
 }
 
-/// Reads what becomes of the records of one kind.
+/// Reads the effect on the records of one kind from the wire.
 ///
 /// # Errors
-/// When it is missing.
+/// If it is missing.
 pub fn effect_from_wire(field: &str, wire: Option<v1::RecordEffect>) -> Result<Effect, WireError> {
     let v1::RecordEffect { withdrawn, restored, changed } =
         wire.ok_or_else(|| WireError::new(field, "is missing"))?;
     Ok(Effect { withdrawn: unsigned(withdrawn), restored: unsigned(restored), changed: unsigned(changed) })
 }
 
-/// Shows a skip; long texts are cut.
+/// Converts a skip to the wire; long texts are truncated.
 #[must_use]
 pub fn skip_to_wire(skip: Skip) -> v1::ImportIssue {
     let Skip { kind, locator, reason } = skip;
@@ -119,7 +119,7 @@ pub fn skip_to_wire(skip: Skip) -> v1::ImportIssue {
     }
 }
 
-/// Reads a skip.
+/// Reads a skip from the wire.
 ///
 /// # Errors
 /// A warning, or an unknown kind of record.
@@ -131,7 +131,7 @@ pub fn skip_from_wire(wire: v1::ImportIssue) -> Result<Skip, WireError> {
     Ok(Skip { kind: record_kind_from_wire("record", record)?, locator, reason: message })
 }
 
-/// Shows a warning; long texts are cut.
+/// Converts a warning to the wire; long texts are truncated.
 #[must_use]
 pub fn warning_to_wire(warning: Warning) -> v1::ImportIssue {
     let Warning { locator, message } = warning;
@@ -143,7 +143,7 @@ pub fn warning_to_wire(warning: Warning) -> v1::ImportIssue {
     }
 }
 
-/// Reads a warning.
+/// Reads a warning from the wire.
 ///
 /// # Errors
 /// A skip.
@@ -155,7 +155,7 @@ pub fn warning_from_wire(wire: v1::ImportIssue) -> Result<Warning, WireError> {
     Ok(Warning { locator, message })
 }
 
-/// Shows what a merge does to a memory; long texts are cut.
+/// Converts the effect of a merge on a memory to the wire; long texts are truncated.
 #[must_use]
 pub fn difference_to_wire(difference: Difference) -> v1::MemoryDifference {
     let Difference { id, kind, held, came: (status, content) } = difference;
@@ -174,7 +174,7 @@ pub fn difference_to_wire(difference: Difference) -> v1::MemoryDifference {
     }
 }
 
-/// Reads what a merge does to a memory.
+/// Reads the effect of a merge on a memory from the wire.
 ///
 /// # Errors
 /// An unknown kind or status.
@@ -220,7 +220,7 @@ fn account_from_wire(wire: v1::ImportAccount) -> Account {
     Account { id, name }
 }
 
-/// Shows a receipt; long texts are cut.
+/// Converts a receipt to the wire; long texts are truncated.
 #[must_use]
 pub fn import_to_wire(record: ImportRecord) -> v1::Import {
     let ImportRecord {
@@ -300,11 +300,11 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
     }
 }
 
-/// Reads a receipt. How many pages of further issues there are, and under which import, is the ledger's affair: one stands
-/// for some.
+/// Reads a receipt from the wire. The number of pages with further issues, and their import, are known only to the
+/// ledger; one page stands for any number.
 ///
 /// # Errors
-/// A field that no receipt of ours has.
+/// A field with a value that none of our receipts has.
 pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
     let v1::Import {
         id,
@@ -384,7 +384,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
     })
 }
 
-/// Shows a receipt without its issues, for lists and for progress.
+/// Converts a receipt without its issues to the wire, for lists and for progress.
 #[must_use]
 pub fn light_import_to_wire(record: ImportRecord) -> v1::Import {
     let more_skipped = !record.skipped.is_empty() || record.issue_pages > 0;
@@ -398,13 +398,13 @@ pub fn light_import_to_wire(record: ImportRecord) -> v1::Import {
     v1::Import { more_skipped, ..import_to_wire(light) }
 }
 
-/// Shows the revisions that an import or its reversal committed.
+/// Converts the revisions that an import or its reversal committed to the wire.
 #[must_use]
 pub fn revisions_to_wire([first, last]: [u64; 2]) -> v1::RevisionRange {
     v1::RevisionRange { first: signed(first), last: signed(last) }
 }
 
-/// Shows what came of undoing or redoing an import.
+/// Converts the result of undoing or redoing an import to the wire.
 #[must_use]
 pub fn reversal_to_wire(outcome: Outcome) -> v1::ImportReversal {
     let records = signed(outcome.records());
@@ -419,14 +419,14 @@ pub fn reversal_to_wire(outcome: Outcome) -> v1::ImportReversal {
     }
 }
 
-/// Shows the job of an import as an operation. Receipts are whole, as far as they fit, when it has ended.
+/// Converts the job of an import to an operation. When it has ended, receipts are complete as far as they fit.
 #[must_use]
 pub fn job_to_wire(job: JobView) -> v1::Operation {
     let room = if job.phase == Phase::Ended { PAGE_BYTES } else { 0 };
     job_within(job, room)
 }
 
-/// As [`job_to_wire`], with receipts that leave out skips and warnings.
+/// Does the same as [`job_to_wire`], with receipts without skips and warnings.
 #[must_use]
 pub fn light_job_to_wire(job: JobView) -> v1::Operation {
     job_within(job, 0)
@@ -478,7 +478,7 @@ fn job_state(phase: Phase, imports: &[ImportRecord]) -> v1::OperationState {
     match phase {
         Phase::Waiting => v1::OperationState::Queued,
         Phase::Looking | Phase::Hashing | Phase::Reading | Phase::Settling => v1::OperationState::Running,
-        // Cancelled while it waited: it never had an import.
+        // Cancelled while it was queued, so it never had an import.
         Phase::Ended if imports.is_empty() || any(ImportStatus::Cancelled) => v1::OperationState::Cancelled,
         Phase::Ended if any(ImportStatus::Failed) => v1::OperationState::Failed,
         Phase::Ended => v1::OperationState::Succeeded,

@@ -23,11 +23,11 @@ use super::{
 use crate::grpc::status::Fault;
 use satchel_core::ingest::hand::etag;
 
-/// Characters of the content in the basic view: what a line of a table has room for, with some to spare.
+/// Characters of the content in the basic view: a little more than fits in a row of a table.
 const BASIC_CHARS: usize = 280;
-/// Largest row of an answer, in bytes; beyond it the texts are cut.
+/// Largest row of a response, in bytes; in larger rows the texts are truncated.
 pub(super) const MAX_ROW_BYTES: usize = 1 << 20;
-/// What a cut text keeps, in bytes.
+/// Length of a truncated text, in bytes.
 const CUT_BYTES: usize = 256 << 10;
 
 enum_pair!(memory_type_to_wire, memory_type_from_wire, MemoryType, v1::MemoryType, [
@@ -81,7 +81,7 @@ enum_pair!(permission_to_wire, permission_from_wire, Permission, v1::Permission,
 /// How much of a memory to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// A line of a table.
+    /// The fields for a row of a table.
     Basic,
     /// All fields.
     Full,
@@ -89,7 +89,7 @@ pub enum View {
     PamJson,
 }
 
-/// Reads a view; `unset` stands for an unspecified one.
+/// Reads a view; `unset` replaces an unspecified one.
 ///
 /// # Errors
 /// An unknown number.
@@ -103,10 +103,10 @@ pub fn view_from_wire(wire: i32, unset: View) -> Result<View, WireError> {
     }
 }
 
-/// Shows a stored memory.
+/// Converts a stored memory to the wire.
 ///
 /// # Errors
-/// When it does not become JSON, which no stored memory does.
+/// If it cannot be encoded as JSON, which does not happen for stored memories.
 pub fn record_to_wire(record: MemoryRecord, view: View) -> Result<v1::Memory, Fault> {
     let etag = etag(&record);
     let MemoryRecord { memory, withdrawn, version, created_revision, revision, origin: _ } = record;
@@ -140,7 +140,7 @@ fn to_basic(wire: &mut v1::Memory) {
     wire.metadata_json = None;
 }
 
-/// Cuts a row that would not leave room for others, and says so.
+/// Truncates a row that is too large, and marks it as abridged.
 fn abridge(wire: &mut v1::Memory) {
     if wire.encoded_len() <= MAX_ROW_BYTES {
         return;
@@ -152,10 +152,10 @@ fn abridge(wire: &mut v1::Memory) {
     wire.pam_json = String::new();
 }
 
-/// Shows a memory, whole; the daemon's own fields are left empty.
+/// Converts a complete memory to the wire; the daemon's own fields stay empty.
 ///
 /// # Errors
-/// When its metadata does not become JSON, which no metadata does.
+/// If its metadata cannot be encoded as JSON, which does not happen.
 pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, Fault> {
     let Memory {
         id,
@@ -202,10 +202,10 @@ pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, Fault> {
     })
 }
 
-/// Reads a memory in the full view.
+/// Reads a memory in the full view from the wire.
 ///
 /// # Errors
-/// A field that no memory has, and a memory that was abridged.
+/// A field with a value that no memory has, and an abridged memory.
 pub fn memory_from_wire(wire: v1::Memory) -> Result<Memory, WireError> {
     let v1::Memory {
         id,
@@ -266,12 +266,12 @@ pub(super) fn stamp_to_wire(time: Timestamp) -> prost_types::Timestamp {
     time_to_wire(time.micros())
 }
 
-/// Shows a time that PAM requires; none where nobody knows it.
+/// Converts a time that PAM requires to the wire; `None` if the time is unknown.
 pub(super) fn known_to_wire(time: Timestamp) -> Option<prost_types::Timestamp> {
     time.known().then(|| stamp_to_wire(time))
 }
 
-/// Reads a time that PAM requires; an absent one is one that nobody knows.
+/// Reads a time that PAM requires; a missing time is unknown.
 pub(super) fn known_from_wire(
     field: &str,
     wire: Option<prost_types::Timestamp>,

@@ -1,4 +1,4 @@
-//! Messages: one node of a conversation.
+//! Messages, the nodes of a conversation.
 
 use prost::Message as _;
 use satchel_pam::conversation::{
@@ -16,9 +16,9 @@ use super::{
     scalar::{cut, enum_pair},
 };
 
-/// What the texts of a cut message keep together, in bytes; the other half of a row is for what stands around them.
+/// Length of all texts of an abridged message together, in bytes. The other half of a row is for the remaining fields.
 const CUT_BYTES: usize = MAX_ROW_BYTES / 2;
-/// Parts, files, sources, calls and children of a cut message.
+/// Number of parts, files, sources, calls and children in an abridged message.
 const CUT_ITEMS: usize = 1_000;
 
 enum_pair!(part_kind_to_wire, part_kind_from_wire, PartKind, v1::PartKind, [
@@ -43,7 +43,7 @@ enum_pair!(attachment_kind_to_wire, attachment_kind_from_wire, AttachmentKind, v
     Document => Document,
 ]);
 
-/// Shows a message; the daemon's own fields are left empty.
+/// Converts a message to the wire; the daemon's own fields stay empty.
 #[must_use]
 pub fn message_to_wire(message: Message) -> v1::Message {
     let Message {
@@ -85,10 +85,10 @@ pub fn message_to_wire(message: Message) -> v1::Message {
     wire
 }
 
-/// Reads a message.
+/// Reads a message from the wire.
 ///
 /// # Errors
-/// A field that no message has, and one that was abridged.
+/// A field with a value that no message has, and an abridged message.
 pub fn message_from_wire(wire: v1::Message) -> Result<Message, WireError> {
     let v1::Message {
         id,
@@ -213,7 +213,7 @@ fn call_from_wire(wire: v1::ToolCall) -> Result<ToolCall, WireError> {
     Ok(ToolCall { id, name, input, output })
 }
 
-/// Cuts a row that would not leave room for others, and says so.
+/// Truncates a row that is too large, and marks it as abridged.
 fn abridge(wire: &mut v1::Message) {
     if wire.encoded_len() <= MAX_ROW_BYTES {
         return;
@@ -235,7 +235,7 @@ fn abridge(wire: &mut v1::Message) {
         content.parts.iter_mut().for_each(|part| short(&mut part.text));
     }
     for call in &mut wire.tool_calls {
-        // JSON that is cut is no JSON.
+        // Truncated JSON is not valid JSON.
         call.input = match call.input.take() {
             Some(v1::tool_call::Input::InputText(text)) => {
                 let mut text = Some(text);

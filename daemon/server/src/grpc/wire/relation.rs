@@ -20,7 +20,7 @@ enum_pair!(relation_type_to_wire, relation_type_from_wire, RelationType, v1::Rel
     DerivedFrom => DerivedFrom,
 ]);
 
-/// Shows a stored relation.
+/// Converts a stored relation to the wire.
 #[must_use]
 pub fn relation_to_wire(record: RelationRecord) -> v1::Relation {
     let RelationRecord { relation, withdrawn, created_revision: _, revision, origin: _ } = record;
@@ -37,10 +37,10 @@ pub fn relation_to_wire(record: RelationRecord) -> v1::Relation {
     }
 }
 
-/// Reads a new relation.
+/// Reads a new relation from the wire.
 ///
 /// # Errors
-/// Fields that the daemon sets, and values that do not read.
+/// Fields that only the daemon sets, and values that cannot be read.
 pub fn relation_from_wire(wire: v1::Relation) -> Result<NewRelation, WireError> {
     let v1::Relation { id, from_id, to_id, r#type, confidence, created_at, withdrawn, mod_revision } = wire;
     let set = [

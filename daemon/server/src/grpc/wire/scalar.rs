@@ -1,4 +1,4 @@
-//! Times, ranges and enums: what many messages share.
+//! Times, ranges and enums that many messages share.
 
 use prost_types::Timestamp;
 use satchel_proto::{signed::Signed, v1};
@@ -12,14 +12,14 @@ const FIRST_SECOND: i64 = -62_135_596_800;
 const LAST_SECOND: i64 = 253_402_300_799;
 const MICROS: i64 = 1_000_000;
 
-/// Shows microseconds since the Unix epoch.
+/// Converts microseconds since the Unix epoch to the wire.
 #[must_use]
 pub fn time_to_wire(micros: i64) -> Timestamp {
     let nanos = i32::try_from(micros.rem_euclid(MICROS) * 1_000).unwrap_or(0);
     Timestamp { seconds: micros.div_euclid(MICROS), nanos }
 }
 
-/// Reads microseconds since the Unix epoch.
+/// Reads microseconds since the Unix epoch from the wire.
 ///
 /// # Errors
 /// Years before 1 and after 9999, and digits below the microsecond.
@@ -34,37 +34,37 @@ pub fn time_from_wire(field: &str, wire: Timestamp) -> Result<i64, WireError> {
     Ok(seconds * MICROS + i64::from(nanos / 1_000))
 }
 
-/// Reads a time that must be there.
+/// Reads a required time.
 ///
 /// # Errors
-/// As [`time_from_wire`], and for an absent one.
+/// As for [`time_from_wire`], and a missing time.
 pub fn required_time_from_wire(field: &str, wire: Option<Timestamp>) -> Result<i64, WireError> {
     time_from_wire(field, wire.ok_or_else(|| WireError::new(field, "is missing"))?)
 }
 
-/// Shows a record's time; none where nobody knows it.
+/// Converts the time of a record to the wire; `None` if it is unknown.
 #[must_use]
 pub fn known_micros_to_wire(micros: i64) -> Option<Timestamp> {
     (micros != UNKNOWN_TIME).then(|| time_to_wire(micros))
 }
 
-/// Reads a record's time; an absent one is one that nobody knows.
+/// Reads the time of a record; a missing time is unknown.
 ///
 /// # Errors
-/// As [`time_from_wire`].
+/// As for [`time_from_wire`].
 pub fn known_micros_from_wire(field: &str, wire: Option<Timestamp>) -> Result<i64, WireError> {
     Ok(optional_time_from_wire(field, wire)?.unwrap_or(UNKNOWN_TIME))
 }
 
-/// Reads a time that may be left out.
+/// Reads an optional time.
 ///
 /// # Errors
-/// As [`time_from_wire`].
+/// As for [`time_from_wire`].
 pub fn optional_time_from_wire(field: &str, wire: Option<Timestamp>) -> Result<Option<i64>, WireError> {
     wire.map(|wire| time_from_wire(field, wire)).transpose()
 }
 
-/// Shows a range; none if it is open at both ends.
+/// Converts a range to the wire; `None` if it is open at both ends.
 #[must_use]
 pub fn range_to_wire(range: TimeRange) -> Option<v1::TimeRange> {
     let TimeRange { from, until } = range;
@@ -72,7 +72,7 @@ pub fn range_to_wire(range: TimeRange) -> Option<v1::TimeRange> {
         .then(|| v1::TimeRange { start: from.map(time_to_wire), end: until.map(time_to_wire) })
 }
 
-/// Reads a range.
+/// Reads a range from the wire.
 ///
 /// # Errors
 /// A range without ends, and one that ends before it begins.
@@ -88,15 +88,15 @@ pub fn range_from_wire(field: &str, wire: Option<v1::TimeRange>) -> Result<TimeR
     }
 }
 
-/// Most values in one field of a filter.
+/// Largest number of values in one field of a filter.
 const MAX_VALUES: usize = 100;
 /// Longest value in a filter, in bytes.
 const MAX_VALUE_BYTES: usize = 1_024;
 
-/// Reads the values of a filter's field.
+/// Reads the values of a filter field.
 ///
 /// # Errors
-/// Too many, an empty one, or one that is too long.
+/// Too many values, an empty value, or one that is too long.
 pub fn values_from_wire(field: &str, wire: Vec<String>) -> Result<Vec<String>, WireError> {
     bounded_count(field, wire.len())?;
     for value in &wire {
@@ -110,10 +110,10 @@ pub fn values_from_wire(field: &str, wire: Vec<String>) -> Result<Vec<String>, W
     Ok(wire)
 }
 
-/// Reads the one value of a filter's field; empty means any.
+/// Reads the single value of a filter field; an empty text means any value.
 ///
 /// # Errors
-/// One that is too long.
+/// A value that is too long.
 pub fn value_from_wire(field: &str, wire: String) -> Result<Option<String>, WireError> {
     if wire.len() > MAX_VALUE_BYTES {
         return Err(WireError::new(field, format!("is longer than {MAX_VALUE_BYTES} bytes")));
@@ -121,10 +121,10 @@ pub fn value_from_wire(field: &str, wire: String) -> Result<Option<String>, Wire
     Ok((!wire.is_empty()).then_some(wire))
 }
 
-/// Checks how many values a filter's field has.
+/// Checks the number of values of a filter field.
 ///
 /// # Errors
-/// Too many.
+/// Too many values.
 pub fn bounded_count(field: &str, count: usize) -> Result<(), WireError> {
     if count > MAX_VALUES {
         return Err(WireError::new(field, format!("has {count} values, at most {MAX_VALUES} are allowed")));
@@ -132,7 +132,7 @@ pub fn bounded_count(field: &str, count: usize) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Cuts `text` to at most `bytes` bytes, between characters.
+/// Truncates `text` to at most `bytes` bytes, at a character boundary.
 #[must_use]
 pub fn cut(mut text: String, bytes: usize) -> String {
     let end = text.floor_char_boundary(bytes);
@@ -140,10 +140,10 @@ pub fn cut(mut text: String, bytes: usize) -> String {
     text
 }
 
-/// Reads a number that counts.
+/// Reads a count.
 ///
 /// # Errors
-/// A negative one.
+/// A negative number.
 pub fn count_from_wire<T: Signed<Count = C>, C>(field: &str, wire: T) -> Result<C, WireError>
 where
     C: TryFrom<T>,
@@ -151,16 +151,16 @@ where
     C::try_from(wire).map_err(|_| WireError::new(field, "is negative"))
 }
 
-/// A span of time; one that does not fit is none.
+/// Converts a duration to the wire; one that is out of range becomes zero.
 #[must_use]
 pub fn duration_to_wire(duration: std::time::Duration) -> prost_types::Duration {
     prost_types::Duration::try_from(duration).unwrap_or_default()
 }
 
-/// Writes both directions of an enum whose variants have the same meaning on both sides; the wire's zero is refused.
+/// Defines both conversions of an enum whose variants have the same meaning on both sides; the wire's zero is refused.
 macro_rules! enum_pair {
     ($to:ident, $from:ident, $ours:ty, $wire:ty, [$($variant:ident => $number:ident),+ $(,)?]) => {
-        /// Shows the value.
+        /// Converts the value to the wire.
         #[must_use]
         pub fn $to(ours: $ours) -> i32 {
             match ours {
@@ -168,7 +168,7 @@ macro_rules! enum_pair {
             }
         }
 
-        /// Reads the value.
+        /// Reads the value from the wire.
         ///
         /// # Errors
         /// Zero and unknown numbers.

@@ -18,7 +18,7 @@ fn description(executable: &str, words: &[&str]) -> Description {
     }
 }
 
-/// Sections, keys and values as systemd.syntax(7) has them.
+/// Parses sections, keys and values as described in systemd.syntax(7).
 fn read(text: &str) -> BTreeMap<(String, String), String> {
     let mut section = String::new();
     let mut read = BTreeMap::new();
@@ -34,7 +34,7 @@ fn read(text: &str) -> BTreeMap<(String, String), String> {
     read
 }
 
-/// The words of a command line, as systemd.service(5) says that they are taken apart.
+/// Splits a command line into words as described in systemd.service(5).
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut rest) = (Vec::new(), line.chars().peekable());
     while rest.next_if_eq(&'"').is_some() {
@@ -85,7 +85,7 @@ fn the_units_say_what_the_daemon_keeps_to() {
     assert_eq!(value(&service, "Unit", "Requires"), "satchel.socket");
     assert_eq!(value(&service, "Unit", "StartLimitBurst"), "5");
     assert_eq!(value(&service, "Install", "WantedBy"), "default.target");
-    // Importers are compiled at run time, and exports lie anywhere.
+    // Importers are compiled at run time, and exports may be anywhere.
     for key in ["MemoryDenyWriteExecute", "ProtectHome", "ProtectSystem", "PrivateTmp"] {
         assert_eq!(value(&service, "Service", key), "", "{key}");
     }
@@ -113,7 +113,7 @@ fn a_program_that_systemd_would_not_start_is_refused() {
     }
 }
 
-/// Where systemd is installed, it says itself what it thinks of the units.
+/// If systemd is installed, lets it verify the units.
 #[test]
 fn systemd_takes_the_units() {
     let folder = tempfile::Builder::new().prefix("100% $HOME ü ").tempdir().unwrap();
@@ -127,7 +127,7 @@ fn systemd_takes_the_units() {
     let mut verify = Command::new("systemd-analyze");
     verify.args(["--user", "--man=no", "verify"]).args(files.iter().map(|file| &file.path));
     let Ok(output) = verify.env("XDG_RUNTIME_DIR", folder.path()).env("HOME", folder.path()).output() else {
-        // The tests above hold without it.
+        // The tests above do not depend on it.
         return;
     };
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -135,7 +135,8 @@ fn systemd_takes_the_units() {
     assert!(!told.contains("satchel."), "{told}");
 }
 
-/// Where systemd is installed, it judges a unit without running it. Another version of it may print no JSON.
+/// If systemd is installed, lets it rate the security of a unit without running it. Other versions may not print
+/// JSON.
 #[test]
 fn systemd_finds_closed_what_a_users_manager_can_close() {
     let folder = tempfile::tempdir().unwrap();

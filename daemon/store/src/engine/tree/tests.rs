@@ -2,13 +2,13 @@ use std::{fs, path::Path, process::Command};
 
 use super::{super::next_key, *};
 
-/// Set in the child: the folder of its database.
+/// Set in the child process: the folder of its database.
 const FOLDER: &str = "SATCHEL_TEST_TREE";
 const VALUES: u32 = 16_384;
 const VALUE_BYTES: usize = 4 << 10;
 const CACHE_BYTES: u64 = 4 << 20;
 
-/// Private memory of this process, in KiB.
+/// Returns the private memory of this process, in KiB.
 fn private_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("the state of this process");
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its private memory");
@@ -27,8 +27,8 @@ fn fill(folder: &Path) -> Result<(), EngineError> {
     engine.flush()
 }
 
-/// Not a test of its own: what the child process of the test below runs. It reads all once, and ends with an error when that
-/// has stayed in memory.
+/// Not a test of its own, but the code of the child process in the test below. It reads everything once, and fails if that stays
+/// in memory.
 #[test]
 fn child_that_reads_all() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -44,7 +44,7 @@ fn child_that_reads_all() {
     }
     assert_eq!(count, VALUES as usize);
     let grown = most.saturating_sub(before) >> 10;
-    // Between 12 and 25, as sled spreads pages over its shards by chance; 64 if nothing leaves.
+    // Between 12 and 25, because sled spreads pages over its shards at random; 64 if nothing is evicted.
     assert!(grown <= 32, "{grown} MiB of 64 that were read are in memory, with a bound of 4");
 }
 

@@ -1,4 +1,4 @@
-//! What the system tells of changes, and where it tells too little.
+//! Tests of events from the system, and of polling where there are too few events.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Volumes, shares and file systems that come, go and answer oddly.
+//! Tests of volumes, shares and file systems that appear, disappear and return unusual results.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn a_volume_that_goes_and_comes_back_is_picked_up() {
         play.seconds(40);
         assert_eq!((play.folder.view().state, play.folder.view().troubles), (State::Watching, Vec::new()));
     }
-    // Another volume in its place, without a word.
+    // Another volume appears in its place without an event.
     play.world().volume = 2;
     play.put("b.zip", 1);
     play.seconds(40);
@@ -64,14 +64,15 @@ fn what_left_the_folder_is_forgotten_for_good_and_comes_again_as_new() {
     play.seconds(700);
     assert_eq!(play.started(), ["a.zip"]);
     play.ended("a.zip", Outcome::Imported);
-    // While nobody looked.
+    // This happens while no watcher runs.
     play.world().files.remove(OsStr::new("b.zip"));
     let mut again = Play::on(play.shared.clone(), false);
     again.seconds(5);
     assert_eq!((kept(&again), again.started()), (vec![OsString::from("a.zip")], Vec::new()));
 }
 
-/// A poll, or an event, finds them gone one after another: a walk through all that is kept for each would never end.
+/// A poll or events find the files missing one after another. A walk through all stored entries for each of them would
+/// never end.
 #[test]
 fn ten_thousand_files_that_leave_one_by_one_cost_one_step_each() {
     const FILES: usize = 10_000;
@@ -169,7 +170,7 @@ fn a_share_that_numbers_its_files_anew_brings_each_once_more_and_not_again_and_a
     play.world().volume = 7;
     play.world().files.values_mut().for_each(|file| file.stamp.inode += 100);
     play.seconds(60);
-    // Their bytes are compared by the import, which finds nothing new.
+    // The import compares their bytes and finds nothing new.
     assert_eq!(play.started(), ["a.zip", "b.zip"]);
     for name in ["a.zip", "b.zip"] {
         play.ended(name, Outcome::Imported);

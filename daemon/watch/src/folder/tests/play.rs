@@ -1,4 +1,4 @@
-//! The machine in the hands of a test: made-up time, disk and imports.
+//! A test harness for the state machine, with simulated time, disk and imports.
 
 use std::{
     collections::HashMap,
@@ -14,12 +14,12 @@ use crate::{
     settle::{Hold, Stamp},
 };
 
-/// All that the machine sees, in the hands of a test.
+/// Everything that the machine sees, under the control of a test.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) now: Moment,
     pub(super) files: BTreeMap<OsString, File>,
-    /// The folder itself cannot be read.
+    /// The error with which the folder itself cannot be read.
     pub(super) down: Option<io::ErrorKind>,
     pub(super) volume: u64,
     pub(super) silent: bool,
@@ -28,15 +28,15 @@ pub(super) struct World {
     pub(super) started: Vec<String>,
     pub(super) refuse: Option<Refused>,
     pub(super) kept: HashMap<OsString, Known>,
-    /// On which volume.
+    /// The volume of each stored entry.
     pub(super) kept_on: HashMap<OsString, u64>,
-    /// Names whose looks fail, as a share's do whose server lost them.
+    /// Names that cannot be inspected, like those of a share whose server lost them.
     pub(super) stale: BTreeSet<OsString>,
     pub(super) importers: String,
     pub(super) looks: usize,
-    /// Names that were given back one by one.
+    /// Number of names that were removed from the store one by one.
     pub(super) forgotten: usize,
-    /// Walks through all that is kept.
+    /// Number of walks through all stored entries.
     pub(super) walks: usize,
 }
 
@@ -155,7 +155,7 @@ impl Memory for Shared {
     }
 }
 
-/// The machine and its world.
+/// The machine and its simulated world.
 pub(super) struct Play {
     pub(super) shared: Shared,
     pub(super) folder: Folder,
@@ -200,7 +200,7 @@ impl Play {
         change(self.world().files.get_mut(OsStr::new(name)).unwrap());
     }
 
-    /// Lets time go on, with a step whenever one is due; the system tells of nothing.
+    /// Advances the time, with a step whenever one is due; the system reports no events.
     pub(super) fn pass(&mut self, time: Duration) {
         let end = self.world().now + time;
         loop {

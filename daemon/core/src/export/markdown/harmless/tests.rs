@@ -1,4 +1,4 @@
-//! What a renderer makes of hostile texts, and a browser of that.
+//! Renders hostile texts and checks what a browser makes of the result.
 
 use html5ever::{ParseOpts, parse_document, tendril::TendrilSink as _};
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
@@ -7,7 +7,8 @@ use pulldown_cmark::{Options, Parser, html::push_html};
 
 use super::{super::text::quote, *};
 
-/// Elements that Markdown has words for and that load nothing. `input` is the box of a task; `sup` and `div` are those of footnotes.
+/// Elements that Markdown can produce and that load nothing. `input` is the check box of a task; `sup` and `div` belong
+/// to footnotes.
 const ELEMENTS: &[&str] = &[
     "a",
     "blockquote",
@@ -46,18 +47,19 @@ const ELEMENTS: &[&str] = &[
     "tr",
     "ul",
 ];
-/// And what they may have. `class` and `style` come of languages, formulas and columns; what stands in them is looked at.
+/// The attributes that they may have. `class` and `style` come from code languages, formulas and table columns; their
+/// values are checked.
 const ATTRIBUTES: &[&str] =
     &["checked", "class", "disabled", "href", "id", "start", "style", "title", "type"];
 
-/// The page that a browser makes of a Markdown file.
+/// Returns the page that a browser makes of a Markdown file.
 fn page(markdown: &str, options: Options) -> RcDom {
     let mut html = String::new();
     push_html(&mut html, Parser::new_ext(markdown, options));
     parse_document(RcDom::default(), ParseOpts::default()).one(html)
 }
 
-/// Every node, parents first.
+/// Returns every node, parents first.
 fn nodes(dom: &RcDom) -> Vec<Handle> {
     let (mut all, mut due) = (Vec::new(), vec![dom.document.clone()]);
     while let Some(node) = due.pop() {
@@ -67,7 +69,7 @@ fn nodes(dom: &RcDom) -> Vec<Handle> {
     all
 }
 
-/// What is wrong with a page; nothing: it does nothing.
+/// Returns the problems of a page; an empty list means that the page is harmless.
 fn problems(dom: &RcDom) -> Vec<String> {
     let mut found = Vec::new();
     for node in nodes(dom) {
@@ -102,7 +104,7 @@ fn problems(dom: &RcDom) -> Vec<String> {
     found
 }
 
-/// The names and texts of the children of the page's body that are elements.
+/// Returns the names and texts of the elements directly below the page's body.
 fn blocks(dom: &RcDom) -> Vec<(String, String)> {
     let name = |node: &Handle| match &node.data {
         NodeData::Element { name, .. } => Some(name.local.to_string()),
@@ -124,7 +126,7 @@ fn inside(node: &Handle) -> String {
     text
 }
 
-/// Two messages as an export has them, with a heading of ours before each and behind them.
+/// Returns two messages as an export contains them, with a heading of our own before each message and after the last.
 fn file(one: &str, other: &str) -> String {
     let mut out = Vec::new();
     for text in [one, other] {
@@ -136,14 +138,14 @@ fn file(one: &str, other: &str) -> String {
 }
 
 fn readers() -> [Options; 3] {
-    // What reads as front matter, or as a note of another program, does not begin in a quote.
+    // Text that looks like front matter, or like a note of another program, cannot begin in a quote.
     let all = Options::all()
         - Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
         - Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
     [Options::empty(), Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_GFM, all]
 }
 
-/// Nothing happens, and each text stays in its own quote.
+/// Asserts that the page is harmless and that each text stays in its own quote.
 fn assert_harmless(one: &str, other: &str) {
     let markdown = file(one, other);
     for options in readers() {
@@ -158,7 +160,7 @@ fn assert_harmless(one: &str, other: &str) {
     }
 }
 
-/// Pieces of which hostile texts are made.
+/// Fragments that hostile texts are made of.
 const PIECES: &[&str] = &[
     "<img src=http://evil.example/b>",
     "<script>alert(1)</script>",
@@ -275,7 +277,7 @@ fn each_known_trick_does_nothing() {
         assert_harmless(&format!("words\n{text}\nwords"), text);
     }
     for text in [
-        // Code whose end is another's for another reader.
+        // Code that ends at different places for different renderers.
         "- a\n\n  ```\n<img src=x>\n  ```",
         "```\n        ```\n```\n<img src=x>",
         "~~~\n```\n~~~\n<img src=x>\n```",
@@ -291,7 +293,7 @@ fn each_known_trick_does_nothing() {
         "[x]:\nhttp://evil.example\n\n![x]",
         "<<img src=x>",
         "```\n<img src=x>",
-        // Where a heading, a formula, a column, a list or a footnote begins or ends is another's for another reader.
+        // Headings, formulas, table columns, lists and footnotes whose bounds differ between renderers.
         "\t# heading {onclick=x}",
         ":# heading {onclick=x}",
         "$$```{=html}$$<javascript:alert(1)>```js",

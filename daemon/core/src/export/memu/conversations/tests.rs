@@ -1,4 +1,4 @@
-//! Conversations of the importer's fixtures, there and back.
+//! Round trips of the conversations in the importer's fixtures.
 
 use std::{fs, path::PathBuf};
 
@@ -17,7 +17,7 @@ fn read(path: &str) -> Value {
     serde_json::from_slice(&fs::read(path).expect("the fixture is there")).expect("it is JSON")
 }
 
-/// The conversation of a fixture as a store gives it.
+/// Returns the conversation of a fixture as a store returns it.
 fn stored(name: &str) -> (ConversationHeader, Vec<Message>) {
     let exports = read(&format!("{name}/expected.json"));
     let lines = exports[0]["lines"].as_array().expect("there are lines");

@@ -1,4 +1,4 @@
-//! The importer's fixtures, there and back.
+//! Round trips of the memories in the importer's fixtures.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -17,7 +17,7 @@ fn read(path: PathBuf) -> Value {
     serde_json::from_slice(&fs::read(path).expect("the fixture is there")).expect("it is JSON")
 }
 
-/// What the importer is known to make of a fixture.
+/// Returns the importer's expected output for a fixture.
 fn lines(name: &str) -> Vec<Line> {
     let exports = read(fixture(name).join("expected.json"));
     let lines =
@@ -46,7 +46,7 @@ fn witnesses(lines: &[Line]) -> Vec<Witness> {
     found.into_values().collect()
 }
 
-/// Texts and vectors by memory, as a store that holds nothing else has them.
+/// Returns texts and vectors by memory, as a store with no other data has them.
 fn store(lines: &[Line], witnesses: &[Witness]) -> (BTreeMap<String, String>, BTreeMap<String, Vec<f64>>) {
     let items: Vec<&Item> = witnesses.iter().flat_map(|witness| items_of(&witness.claim)).collect();
     let texts = items.iter().map(|item| (memory_id(item), item.content.clone())).collect();
@@ -88,7 +88,7 @@ fn a_memory_comes_out_as_it_went_in() {
 fn rows_and_their_vectors_come_out_as_they_went_in() {
     let view = view("rows-in-one-dump", |_| {});
     let mut dump = input("rows-in-one-dump", "dump.json");
-    // The vector that stood as its text is written as a list, with the same numbers.
+    // The vector that was stored as text is written as a list with the same numbers.
     dump["memory_contents"][1]["content_vector"] = json!([0.5, 0.5, 1.0]);
     let by_id = |rows: &[Value]| -> BTreeMap<String, Value> {
         rows.iter().map(|row| (row["content_id"].to_string(), row.clone())).collect()

@@ -1,11 +1,11 @@
-//! Random histories of exports and of a person's changes, with a clock that may go back.
+//! Random histories of exports and changes by hand, with a clock that may go back.
 
 use proptest::prelude::*;
 use satchel_pam::relation::RelationType;
 
 use super::*;
 
-/// What may happen; numbers choose among what there is then.
+/// A step of a history; its numbers select among the records that exist at that time.
 #[derive(Clone, Debug)]
 enum Step {
     Stated(u8),
@@ -44,7 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Few texts, so that exports and the person meet.
+/// Returns one of a few texts, so that exports and the user often state the same.
 fn text(number: u8) -> String {
     format!("Fact number {}", number % 5)
 }
@@ -56,7 +56,7 @@ struct History {
 }
 
 impl History {
-    /// One of the memories that are shown.
+    /// Returns the id of one of the visible memories.
     fn some(&self, number: u8) -> Option<String> {
         let ids: Vec<String> = self.desk.shown().0.into_keys().collect();
         ids.get(usize::from(number) % ids.len().max(1)).cloned()
@@ -64,7 +64,7 @@ impl History {
 
     fn witness(&mut self, claim: Claim) -> Witness {
         self.brought += 1;
-        // Evidence comes in any order of its own times.
+        // The times of the evidence are not in the order of its arrival.
         let at = (self.brought * 7) % 13;
         witness(&format!("w{}", self.brought), at, claim)
     }

@@ -1,4 +1,4 @@
-//! Single lives: transitions, edits over later exports, retractions, undo, repeated calls.
+//! Histories of single memories: transitions, edits followed by exports, retractions, undo, repeated calls.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ fn an_edit_outlives_what_providers_say_before_and_after() {
     let id = id_of("I live in Bergen");
     desk.edit(&id, &content("I live in Bergen, Nordnes")).unwrap();
     desk.edit(&id, &tags(&["home"])).unwrap();
-    // A newer export has replaced the line, an older one has said it before.
+    // A newer export replaced the line, and an older one contained it.
     desk.bring(&[slot("b", 9, "I live in Oslo"), slot("c", 0, "I live in Bergen")]);
     let memory = desk.memory(&id);
     assert_eq!(
@@ -223,7 +223,7 @@ fn a_call_that_is_repeated_gets_the_same_answer_also_after_a_restart() {
     assert_eq!((after, desk.store.revision()), (first, revision));
     let other = desk.imports.add_memory(&named("y"), &content("Keeps geese"));
     assert!(matches!(other, Err(HandError::RequestReused(_))), "{other:?}");
-    // A day later the name is free.
+    // A day later the request id can be used again.
     desk.clock.0.fetch_add(25 * 3_600 * SECOND, Ordering::Relaxed);
     assert!(!desk.imports.add_memory(&named("y"), &content("Keeps geese")).unwrap().existed);
 }
@@ -247,7 +247,7 @@ fn answers_that_nobody_may_ask_for_any_more_are_not_kept() {
     (41..44).for_each(|number| drop(add(number)));
     let names: BTreeSet<String> = kept().into_iter().map(|entry| entry.id).collect();
     assert_eq!(names, (40..44).map(|number| format!("request-{number}")).collect());
-    // A name that lapsed can be taken again, and is kept then.
+    // An expired request id can be used again, and its answer is stored then.
     let again = add(3);
     assert!(again.existed, "the memory is there, the answer was not");
     assert_eq!(add(3), again);

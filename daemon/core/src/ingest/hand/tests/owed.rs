@@ -1,4 +1,4 @@
-//! A change of many memories of which only the first commit is stored, as a kill and a full disk leave it.
+//! A change of many memories of which only the first commit is stored, as after a crash or on a full disk.
 
 use satchel_host::Pace;
 use satchel_pam::conversation::ImportMetadata;
@@ -7,11 +7,11 @@ use satchel_source::CancelToken;
 use super::*;
 use crate::ingest::{memories::known, pen::Pen, write::Writer};
 
-/// More than one commit holds.
+/// More memories than fit into one commit.
 const MANY: usize = 450;
 const WHY: &str = "tidy";
 
-/// A store of memories; those that are named are to be deprecated.
+/// Returns a store of memories, and the ids of those that are to be deprecated.
 fn laid() -> (Desk, Vec<String>) {
     let desk = Desk::new();
     let ids = (0..MANY).map(|number| desk.add(&format!("Fact {number}"))).collect();
@@ -32,7 +32,7 @@ fn cut(desk: &Desk, ids: &[String]) {
     assert!(ids.iter().any(|id| desk.memory(id).status == Status::Active), "nothing is owed");
 }
 
-/// All of it is shown, with its reason in every history.
+/// Checks that the whole change is visible, with its reason in every history.
 fn stands(desk: &Desk, ids: &[String]) {
     for id in ids {
         let versions = desk.store.memory_versions(id).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of one family of rows when an export says several conversations of them: united once, written once.
+//! Processes one family of rows of which an export has several conversations: it is united once and written once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,46 +24,46 @@ use crate::{
     lineage::{Clan, Family, Kept, Part, Said, shown},
 };
 
-/// What an import changes.
+/// The changes of an import.
 #[derive(Default)]
 struct Told {
     changes: Vec<Change>,
     lineage: Vec<Change>,
-    /// Whether messages may have got another conversation.
+    /// Whether messages may have moved to another conversation.
     moved: bool,
 }
 
-/// What one conversation of the import is, and what it was to what is known.
+/// One conversation of the import, compared with what is known.
 struct Heard<'a> {
     group: &'a Group,
     said: Said,
-    /// Whether it is looked at: nobody said it before, or what was said has to be looked at anew.
+    /// Whether it takes part in the union: it is a new part, or known parts have to be united again.
     new: bool,
-    /// Whether it is noted that it was said.
+    /// Whether the lineage has to record it as a new part.
     noted: bool,
     becomes: Becomes,
     messages: Tally,
 }
 
-/// What becomes of a conversation of rows.
+/// The effect on a conversation of rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Becomes {
-    /// Nothing was shown of it.
+    /// Nothing of it was shown before.
     New,
     Updated,
     Unchanged,
 }
 
 impl Writer<'_> {
-    /// Takes what becomes of the rows of a clan into the batch, and counts it. The pen is held. An error within is about what
-    /// is said: the store takes no conversation of it, and nothing has been done.
+    /// Adds the changes to the rows of a clan to the batch and counts them. The commit lock is held. The inner error is
+    /// a refusal because of the contents: the store accepts none of these conversations, and nothing was changed.
     pub(super) fn clan(
         &mut self,
         clan: &mut Clan,
         groups: &[&Group],
         record: &mut ImportRecord,
     ) -> Result<Result<(), StoreError>, IngestError> {
-        // One run brings the documents of one stranger, or of none.
+        // All documents of one run come from the same stranger, or from none.
         let stranger = groups.iter().find_map(|group| group.stranger.as_deref());
         if stranger.is_some() && clan.family.is_of_another(&self.left_out, stranger) {
             return self.hold_rows_back(&clan.family, groups, record).map(Ok);
@@ -71,7 +71,7 @@ impl Writer<'_> {
         let mut heard = self.heard(&clan.family, groups, stranger)?;
         let outdone = clan.family.is_outdone_by(stranger, &self.left_out);
         let told = self.told(clan, &mut heard, stranger)?;
-        // What is united may be more than one conversation holds, whoever says it.
+        // A union may exceed the limits of one conversation, whoever reported its parts.
         for change in &told.changes {
             if let Some(refusal) = self.refusal(Some(change))? {
                 return Ok(Err(refusal));
@@ -86,7 +86,8 @@ impl Writer<'_> {
         }
         if !self.dry_run {
             self.bytes += told.changes.iter().map(weight).sum::<usize>();
-            // The lineage first: a commit is whole, but a reader of it wants to know the conversations before they come.
+            // The lineage comes first: the commit is atomic, but its readers need the lineage before the
+            // conversations.
             self.changes.extend(told.lineage.into_iter().chain(told.changes));
             self.moved |= told.moved;
             if self.bytes >= BATCH_BYTES {
@@ -96,7 +97,8 @@ impl Writer<'_> {
         Ok(Ok(()))
     }
 
-    /// Leaves a stranger's word on rows out that others brought. One that says what others said counts as unchanged.
+    /// Leaves out a stranger's conversations of rows that others brought. One that is the same as a known part counts
+    /// as unchanged.
     fn hold_rows_back(
         &mut self,
         family: &Family,
@@ -120,7 +122,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What is said, against what was said before.
+    /// Compares the conversations of the import with the known parts.
     fn heard<'a>(
         &self,
         family: &Family,
@@ -140,7 +142,7 @@ impl Writer<'_> {
         Ok(all)
     }
 
-    /// What becomes of what is shown, and of the lineage, when this import says what is `heard`.
+    /// Returns the changes to conversations and lineage when this import brings the conversations `heard`.
     fn told(
         &self,
         clan: &mut Clan,
@@ -153,7 +155,7 @@ impl Writer<'_> {
         let platform = &heard[last].group.platform;
         let parts: Vec<&groups::Part> = new.iter().map(|at| &heard[*at].group.part).collect();
         let (components, first) = self.come_to(platform, clan, &parts, stranger)?;
-        // An event may have gone from one to the other.
+        // An event may have moved from one conversation to another.
         told.moved = components.len() > 1;
         clan.family.titled = match components.as_slice() {
             [only] => Some(only.titled.clone()),
@@ -204,7 +206,8 @@ impl Writer<'_> {
         heard.group.import.clone().unwrap_or_else(|| self.import.clone())
     }
 
-    /// The conversations of a clan of which `parts` are said, too, and the place of the first of these among all parts.
+    /// Returns the conversations of a clan including the new `parts`, and the index of the first new part among all
+    /// parts.
     fn come_to(
         &self,
         platform: &str,
@@ -220,7 +223,7 @@ impl Writer<'_> {
         Ok((planned(self.store, platform, &known, parts, &self.cancel)?, known.len()))
     }
 
-    /// The only conversation of a clan, grown by `parts`.
+    /// Returns the only conversation of a clan extended by `parts`; `None` if the shortcut does not apply.
     fn grown(
         &self,
         platform: &str,
@@ -259,7 +262,8 @@ impl Heard<'_> {
     }
 }
 
-/// Notes what was said with the version of the component that is it and nothing else; what no version is, is kept apart.
+/// Records the new parts with the version of the component that equals them; parts that no version equals are kept
+/// separately.
 fn note<'a>(
     family: &mut Family,
     component: &Component,

@@ -1,4 +1,4 @@
-//! Memories name the conversation that has their row, whatever becomes of it.
+//! Memories refer to the conversation that has their row, however conversations change.
 
 mod many;
 
@@ -37,7 +37,7 @@ struct Shelf {
     pen: Pen,
 }
 
-/// What an export holds: conversations of messages at these minutes, and the minute of one that is remembered.
+/// An export: conversations with messages at these minutes, and the minute of a message with a memory.
 type Export<'a> = (&'a [&'a [i64]], Option<i64>);
 
 impl Shelf {
@@ -49,12 +49,12 @@ impl Shelf {
         Self { store, imports, pen: Pen::default() }
     }
 
-    /// Imports; `settled`: it lives until memories follow.
+    /// Imports an export; `settled`: the import does not die before memories are derived.
     fn import(&self, (conversations, remembered): Export<'_>, settled: bool) -> ImportRecord {
         self.import_remembering(conversations, remembered.as_slice(), settled)
     }
 
-    /// Imports; something is remembered at each of these minutes.
+    /// Imports an export with a memory for the message at each of these minutes.
     fn import_remembering(
         &self,
         conversations: &[&[i64]],
@@ -100,7 +100,8 @@ impl Shelf {
         all.items.into_iter().next().unwrap().memory
     }
 
-    /// The minutes of the conversation that the memory names, which has its message.
+    /// Returns the minutes of the conversation that the memory refers to, after checking that it has the memory's
+    /// message.
     fn around(&self) -> Vec<i64> {
         let memory = self.memory();
         let id = memory.provenance.conversation_ref.unwrap();
@@ -125,7 +126,7 @@ fn receipt(id: Uuid) -> ImportRecord {
     .unwrap()
 }
 
-/// Messages at these minutes; a negative one is an event.
+/// Returns a conversation with messages at these minutes; a negative minute is an event.
 fn rows(minutes: &[i64]) -> ConversationRecord {
     let message = |minute: &i64| -> MessageRecord {
         let (at, raw) = (minute.abs(), if *minute < 0 { json!({"hidden": true}) } else { json!({}) });

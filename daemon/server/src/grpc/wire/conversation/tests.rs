@@ -1,4 +1,4 @@
-//! Round trips and cuts of conversations.
+//! Tests of round trips and truncation of conversations.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use satchel_pam::time::Timestamp;
@@ -113,7 +113,7 @@ proptest! {
             title_contains,
         };
         let back = filter_from_wire(Some(filter_to_wire(query.clone())));
-        // The query has no equality of its own.
+        // The query does not implement `PartialEq`.
         prop_assert_eq!(format!("{back:?}"), format!("{:?}", Ok::<_, WireError>(query)));
     }
 

@@ -1,4 +1,4 @@
-//! Round trips of receipts, and the states of jobs.
+//! Tests of round trips of receipts, and of the states of jobs.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use uuid::Uuid;
@@ -56,7 +56,7 @@ fn differences(any: bool) -> Vec<Difference> {
     if any { all } else { Vec::new() }
 }
 
-/// None, or one without a name and one with it.
+/// Returns no account, or two, of which the second may have a name.
 fn accounts(drawn: u64) -> Vec<Account> {
     let named = (drawn % 3 > 1).then(|| "Ana Example".to_owned());
     let all = [Account { id: "a".to_owned(), name: None }, Account { id: "b".to_owned(), name: named }];

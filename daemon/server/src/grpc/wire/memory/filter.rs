@@ -1,4 +1,4 @@
-//! Which memories a client asks for, and in which order.
+//! The filter and the order of memories.
 
 use satchel_proto::v1;
 use satchel_store::{MemoryOrder, MemoryQuery};
@@ -25,7 +25,7 @@ pub fn order_from_wire(wire: i32) -> Result<MemoryOrder, WireError> {
     }
 }
 
-/// Shows a query as a filter. Its `ids` and its order have no place there.
+/// Converts a query to a filter. A filter cannot represent its `ids` and its order.
 #[must_use]
 pub fn filter_to_wire(query: MemoryQuery) -> v1::MemoryFilter {
     let MemoryQuery {
@@ -60,10 +60,10 @@ pub fn filter_to_wire(query: MemoryQuery) -> v1::MemoryFilter {
     }
 }
 
-/// Reads a filter. No filter, and one without statuses, asks for active memories.
+/// Reads a filter. No filter, or one without statuses, selects active memories.
 ///
 /// # Errors
-/// Unknown values, too many or too long ones, ranges that end before they begin.
+/// Unknown values, too many or too long ones, and ranges that end before they begin.
 pub fn filter_from_wire(wire: Option<v1::MemoryFilter>) -> Result<MemoryQuery, WireError> {
     let v1::MemoryFilter {
         types,

@@ -1,4 +1,4 @@
-//! Round trips and views of memories.
+//! Tests of round trips and views of memories.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use satchel_store::{MemoryOrder, MemoryQuery, Origin, Revision, TimeRange};
@@ -149,7 +149,7 @@ proptest! {
     #[test]
     fn a_filter_comes_back(query in query()) {
         let back = filter_from_wire(Some(filter_to_wire(query.clone())));
-        // The query has no equality of its own.
+        // The query does not implement `PartialEq`.
         prop_assert_eq!(format!("{back:?}"), format!("{:?}", Ok::<_, WireError>(query)));
     }
 

@@ -1,4 +1,4 @@
-//! Round trips and cuts of messages.
+//! Tests of round trips and truncation of messages.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use satchel_pam::{conversation::Role, raw::RawObject, time::Timestamp};

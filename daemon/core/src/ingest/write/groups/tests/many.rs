@@ -1,4 +1,5 @@
-//! One export makes thousands of conversations of the rows of which another makes one: the work is what the rows are.
+//! One export makes thousands of conversations of rows that another export has in one: the work depends on the number
+//! of rows.
 
 use std::cell::Cell;
 
@@ -12,7 +13,7 @@ thread_local! {
     static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts what this thread reads from now on.
+/// Counts the reads of this thread from now on.
 fn count() {
     listen_here(|name| match name {
         "version of a conversation read" => READ.set(READ.get() + 1),
@@ -21,7 +22,7 @@ fn count() {
     });
 }
 
-/// What an import cost.
+/// The cost of an import.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     revisions: u64,
@@ -30,23 +31,23 @@ struct Cost {
     read: u64,
 }
 
-/// How the second export has the rows of the first.
+/// The distribution of rows to the conversations of the second export.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    /// Rows of one of its conversations.
+    /// Rows per conversation.
     rows: i64,
-    /// Whether each of them has an event of its own.
+    /// Whether each conversation has an event of its own.
     events: bool,
-    /// Whether each shares a row with the next: then nothing else joins them.
+    /// Whether each conversation shares a row with the next, so that they are connected without the other export.
     chained: bool,
-    /// Whether the newest comes first.
+    /// Whether the newest conversation comes first.
     backwards: bool,
 }
 
 const PARTED: Shape = Shape { rows: 4, events: false, chained: false, backwards: false };
 
 impl Shape {
-    /// `groups` conversations of consecutive rows.
+    /// Returns `groups` conversations of consecutive rows.
     fn parts(self, groups: i64) -> Vec<Vec<i64>> {
         let part = |at: i64| -> Vec<i64> {
             let first = 1 + at * self.rows;
@@ -63,7 +64,8 @@ impl Shape {
         parts
     }
 
-    /// What it costs to import `groups` of them after one conversation that has all, if one comes `before`.
+    /// Returns the cost of importing `groups` conversations; if `before`, after an import of one conversation with all
+    /// of their rows.
     fn cost(self, groups: i64, before: bool) -> Cost {
         let dir = tempfile::tempdir().unwrap();
         let shelf = Shelf::open(dir.path());
@@ -92,7 +94,7 @@ impl Shape {
 }
 
 impl Shelf {
-    /// Messages that are shown.
+    /// Returns the number of visible messages.
     fn messages(&self) -> usize {
         let (query, mut all) = (satchel_store::ConversationQuery::default(), 0);
         let mut after = None;
@@ -109,11 +111,11 @@ impl Shelf {
 
 fn journal(dir: &Path) -> u64 {
     let files = std::fs::read_dir(dir.join("journal")).unwrap();
-    // One that is made ready on the way is gone before it is looked at.
+    // A segment that is being prepared may be gone before its size is read.
     files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
 }
 
-/// Whether four times as much costs some four times as much, in whatever way the export has it.
+/// Checks that four times as many conversations cost about four times as much.
 fn grows_with_the_rows(shape: Shape, before: bool) {
     count();
     let [some, more] = [60, 240].map(|groups| shape.cost(groups, before));
@@ -153,7 +155,7 @@ fn memories_that_follow_their_rows_look_once_at_each_conversation() {
     for whole in [&whole[..], &whole[..159]] {
         LOOKED_AT.set(0);
         shelf.import_remembering(&[whole], &[], true);
-        // Those that have become part of the one are looked at, too.
+        // Conversations that have become part of the single one are read as well.
         assert!(LOOKED_AT.get() <= 2 * 40, "{}", LOOKED_AT.get());
     }
     let evidence = shelf.memory().metadata["satchel"]["evidence"].as_array().unwrap().len();
@@ -161,7 +163,7 @@ fn memories_that_follow_their_rows_look_once_at_each_conversation() {
     assert_eq!(shelf.around(), whole);
 }
 
-/// What a store shows: id, title, messages of each conversation.
+/// The visible conversations: id, title and messages of each.
 type Shown = Vec<(String, Option<String>, Vec<KnownNode>)>;
 
 impl Shelf {
@@ -191,7 +193,7 @@ fn said_together_they_are_what_they_are_one_by_one() {
         let shape = Shape { rows: 3, events, chained, backwards };
         let parts = shape.parts(9);
         let parts: Vec<&[i64]> = parts.iter().map(Vec::as_slice).collect();
-        // It has the rows of the middle, so that some stay apart.
+        // It has only the rows of the middle, so some conversations stay separate.
         let whole: &[i64] = &(9..=18).collect::<Vec<i64>>();
         let [together, apart] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [together, apart] = [together.path(), apart.path()].map(Shelf::open);
