@@ -117,7 +117,7 @@ fn an_import_stopped_in_any_phase_leaves_whole_records_and_is_completed_by_the_n
 fn a_source_that_is_stopped_is_read_no_further() -> Result<()> {
     use satchel_source::CancelToken;
     use satchel_source::Files as _;
-    use satchel_source::{IntakeError, Source};
+    use satchel_source::{Source, SourceError};
     use std::io::Read as _;
     let folder = tempfile::tempdir()?;
     generate::chatgpt(folder.path(), 1_000, 1)?;
@@ -129,7 +129,7 @@ fn a_source_that_is_stopped_is_read_no_further() -> Result<()> {
     assert!(reader.read(&mut [0; 16]).is_err(), "an open file is read on");
     assert!(bundle.open("user.json", 0)?.read(&mut [0; 16]).is_err(), "another file is read");
     let refused = source.open_until(&Limits::default(), &cancel).err();
-    assert!(matches!(refused, Some(IntakeError::Stopped { .. })), "{refused:?}");
+    assert!(matches!(refused, Some(SourceError::Stopped { .. })), "{refused:?}");
     Ok(())
 }
 

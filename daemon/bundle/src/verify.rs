@@ -17,7 +17,7 @@ use satchel_pam::{
     sign::PublicKey,
 };
 use satchel_source::{
-    Bundle, CancelToken, Files, IntakeError, Limits, Opened, Source, Unread,
+    Bundle, CancelToken, Files, Limits, Opened, Source, SourceError, Unread,
     envelope::Keys,
     listed,
     pam::{LONGEST_CONVERSATION, PamFiles},
@@ -148,7 +148,7 @@ pub struct Part {
 pub enum VerifyError {
     /// The path cannot be opened.
     #[error(transparent)]
-    Intake(#[from] IntakeError),
+    Source(#[from] SourceError),
     /// The path contains something else.
     #[error("{path:?} is not a PAM bundle: {seen}")]
     NoBundle { path: PathBuf, seen: String },

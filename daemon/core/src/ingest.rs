@@ -40,7 +40,7 @@ use std::{
 use satchel_host::{Limits as PluginLimits, Plugin};
 use satchel_pam::{record::Skip, sign::PublicKey};
 use satchel_seal::PackedError;
-use satchel_source::{CancelToken, IntakeError, Limits, envelope::Keys};
+use satchel_source::{CancelToken, Limits, SourceError, envelope::Keys};
 use satchel_store::{Cursor, Health, Page, Store, StoreError};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -167,7 +167,7 @@ pub enum IngestError {
     Plugins(#[from] PluginsError),
     /// The source cannot be read.
     #[error(transparent)]
-    Intake(#[from] IntakeError),
+    Source(#[from] SourceError),
     /// The store returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),

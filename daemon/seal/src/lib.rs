@@ -13,9 +13,8 @@ pub use scratch::Scratch;
 
 use std::{fmt, io, sync::Arc};
 
-use zeroize::Zeroizing;
-
 use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
 
 /// The number of the data key in headers and envelopes; 0 means no key.
 pub const KEY_ID: u16 = 1;

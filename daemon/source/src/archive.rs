@@ -11,7 +11,7 @@ use std::{
 use age::stream::StreamReader;
 use zip::{CompressionMethod, result::ZipError};
 
-use super::{IntakeError, Limits, handles::Reopened, tree::litter};
+use super::{Limits, SourceError, handles::Reopened, tree::litter};
 use crate::{envelope::OpenError, names::BACKUP_MANIFEST as BACKUP, zip_directory};
 
 /// An opened file, or a part of one, that is shared by many readers, each with its own position.
@@ -157,13 +157,13 @@ pub(super) fn list(
     reader: impl Read + Seek,
     path: &Path,
     limits: &Limits,
-) -> Result<Vec<Listed>, IntakeError> {
+) -> Result<Vec<Listed>, SourceError> {
     let damaged = |error: ZipError| unlisted(path, error);
     let hostile =
-        |problem: &str| IntakeError::HostileArchive { path: path.to_owned(), problem: problem.to_owned() };
+        |problem: &str| SourceError::HostileArchive { path: path.to_owned(), problem: problem.to_owned() };
     let mut archive = match zip_directory::open(reader, limits.entries) {
         Err(error) if zip_directory::too_long(&error) => {
-            return Err(IntakeError::TooManyFiles { path: path.to_owned(), limit: limits.entries });
+            return Err(SourceError::TooManyFiles { path: path.to_owned(), limit: limits.entries });
         }
         opened => opened.map_err(damaged)?,
     };
@@ -177,7 +177,7 @@ pub(super) fn list(
         return Err(hostile("its entries overlap, as those of a ZIP bomb do"));
     }
     if archive.index_for_name(BACKUP).is_some() {
-        return Err(IntakeError::Backup { path: path.to_owned() });
+        return Err(SourceError::Backup { path: path.to_owned() });
     }
     archive.validate_header_consistency().map_err(|error| match error {
         ZipError::Io(_) => damaged(error),
@@ -196,16 +196,16 @@ pub(super) fn list(
 }
 
 /// Returns why a directory cannot be listed, in words for the user.
-fn unlisted(path: &Path, error: ZipError) -> IntakeError {
+fn unlisted(path: &Path, error: ZipError) -> SourceError {
     let problem = match error {
         // The library searches for the end of the directory; the data that it points to may be missing.
         ZipError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-            return IntakeError::Read { path: path.to_owned(), source: error };
+            return SourceError::Read { path: path.to_owned(), source: error };
         }
         ZipError::UnsupportedArchive(_) => "it uses what exports do not",
         _ => "the directory at its end is missing or does not read, as in a download that was cut off",
     };
-    IntakeError::DamagedArchive { name: name_of(path), problem }
+    SourceError::DamagedArchive { name: name_of(path), problem }
 }
 
 /// Returns the name of a file, for messages.
@@ -213,7 +213,7 @@ pub(super) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-fn line(entry: &zip::read::ZipFile<'_, impl Read>, file: &SharedFile) -> Result<Option<Listed>, IntakeError> {
+fn line(entry: &zip::read::ZipFile<'_, impl Read>, file: &SharedFile) -> Result<Option<Listed>, SourceError> {
     let name = match entry.name() {
         Ok(name) => name.into_owned(),
         Err(_) => String::from_utf8_lossy(entry.name_raw()).into_owned(),

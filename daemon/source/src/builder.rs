@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Bundle, IntakeError, Limits, Pulse, Source, SourceStamp,
+    Bundle, Limits, Pulse, Source, SourceError, SourceStamp,
     archive::{self, Listed, SharedFile},
     below,
     bundle::{Place, Unit},
@@ -113,10 +113,10 @@ impl Builder {
     }
 
     /// Fails if the operation was cancelled.
-    pub(super) fn go_on(&self, path: &Path) -> Result<(), IntakeError> {
+    pub(super) fn go_on(&self, path: &Path) -> Result<(), SourceError> {
         self.pulse.beats();
         if self.cancel.cancelled() {
-            return Err(IntakeError::Stopped { path: path.to_owned() });
+            return Err(SourceError::Stopped { path: path.to_owned() });
         }
         Ok(())
     }
@@ -129,13 +129,13 @@ impl Builder {
         self.unread.push(Unread { name, reason: reason.to_owned(), why: Why::Waiting });
     }
 
-    pub(super) fn unopened(&mut self, name: String, error: &IntakeError) {
-        let why = if matches!(error, IntakeError::Backup { .. }) { Why::Backup } else { Why::Damaged };
+    pub(super) fn unopened(&mut self, name: String, error: &SourceError) {
+        let why = if matches!(error, SourceError::Backup { .. }) { Why::Backup } else { Why::Damaged };
         self.unread.push(Unread { name, reason: chain(error), why });
     }
 
     /// Adds a file of the machine under `name`. If it is a ZIP, it is opened and its files are added under `name/`.
-    pub(super) fn file(&mut self, name: String, path: PathBuf, limits: &Limits) -> Result<(), IntakeError> {
+    pub(super) fn file(&mut self, name: String, path: PathBuf, limits: &Limits) -> Result<(), SourceError> {
         let opened = below::file(&self.base, &path).and_then(|mut file| {
             let mut head = Vec::new();
             (&mut file).take(HEAD).read_to_end(&mut head)?;
@@ -145,7 +145,7 @@ impl Builder {
         let (zipped, stamp) = match opened {
             Ok(opened) => opened,
             // The file may be fine: the same import will read it once other programs have closed some files.
-            Err(source) if exhausted(&source) => return Err(IntakeError::Read { path, source }),
+            Err(source) if exhausted(&source) => return Err(SourceError::Read { path, source }),
             Err(error) => {
                 self.unread(name, format!("it cannot be read: {error}"));
                 return Ok(());
@@ -157,8 +157,8 @@ impl Builder {
         let unit = Arc::new(Unit { name: name.as_str().into(), nesting: 1 });
         let shared = SharedFile::reopened(self.handles.file(&self.base, &path, stamp));
         match self.archive(&format!("{name}/"), shared, &path, limits, &unit) {
-            Err(IntakeError::Read { path, source }) if exhausted(&source) => {
-                return Err(IntakeError::Read { path, source });
+            Err(SourceError::Read { path, source }) if exhausted(&source) => {
+                return Err(SourceError::Read { path, source });
             }
             Err(error) => {
                 self.go_on(&path)?;
@@ -186,7 +186,7 @@ impl Builder {
         path: &Path,
         limits: &Limits,
         unit: &Arc<Unit>,
-    ) -> Result<(), IntakeError> {
+    ) -> Result<(), SourceError> {
         // Archives inside an encrypted one stay closed, because they would have to be unpacked to the disk.
         let opens = unit.nesting == 1 && !file.is_sealed();
         let (cancel, pulse) = (self.cancel.clone(), self.pulse.clone());
@@ -208,14 +208,14 @@ impl Builder {
     }
 
     /// Opens the archive `name`, which was added as a file of another archive; its files replace it.
-    pub(super) fn inner(&mut self, name: &str, limits: &Limits) -> Result<(), IntakeError> {
+    pub(super) fn inner(&mut self, name: &str, limits: &Limits) -> Result<(), SourceError> {
         let Some((_, Place::Packed(packed, outer))) = self.places.get(name).cloned() else { return Ok(()) };
         self.places.remove(name);
         let spilled = self.spill.take_in(&packed, limits, (&self.cancel, &self.pulse));
         self.go_on(Path::new(name))?;
         let spilled = match spilled {
             Err(source) if exhausted(&source) => {
-                return Err(IntakeError::Read { path: PathBuf::from(name), source });
+                return Err(SourceError::Read { path: PathBuf::from(name), source });
             }
             spilled => spilled,
         };
@@ -230,9 +230,9 @@ impl Builder {
         Ok(())
     }
 
-    fn add(&mut self, name: String, size: u64, place: Place, limits: &Limits) -> Result<(), IntakeError> {
+    fn add(&mut self, name: String, size: u64, place: Place, limits: &Limits) -> Result<(), SourceError> {
         if self.places.len() >= limits.entries {
-            return Err(IntakeError::TooManyFiles { path: PathBuf::from(name), limit: limits.entries });
+            return Err(SourceError::TooManyFiles { path: PathBuf::from(name), limit: limits.entries });
         }
         self.places.insert(name, (size, place));
         Ok(())
@@ -259,9 +259,9 @@ impl Builder {
 }
 
 /// Returns the error for an inner archive that could not be unpacked.
-fn unspilled(name: &str, error: &io::Error) -> IntakeError {
+fn unspilled(name: &str, error: &io::Error) -> SourceError {
     let sentence = fault::sentence(name, Some(name), error);
-    IntakeError::Inner {
+    SourceError::Inner {
         sentence: sentence.unwrap_or_else(|| format!("{} is not opened: {error}", shown(name.as_ref()))),
     }
 }

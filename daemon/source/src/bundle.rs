@@ -11,7 +11,7 @@ use std::{
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
-    Fault, IntakeError, Limits, Pulse, Source, SourceStamp, Unread,
+    Fault, Limits, Pulse, Source, SourceError, SourceStamp, Unread,
     archive::{Packed, SharedFile},
     below,
     builder::{Builder, zipped},
@@ -63,21 +63,21 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    pub(super) fn open(source: &Source, limits: &Limits, cancel: &CancelToken) -> Result<Self, IntakeError> {
+    pub(super) fn open(source: &Source, limits: &Limits, cancel: &CancelToken) -> Result<Self, SourceError> {
         let _asked = source.pulse.call();
         let mut builder = Builder::of(source, cancel.clone());
         if source.folder() {
             tree::walk(&source.path, limits, &mut builder)?;
             return Ok(builder.finish(limits));
         }
-        let read = IntakeError::read;
+        let read = SourceError::read;
         let mut file = below::file(&source.base, &source.path).map_err(read(&source.path))?;
         if is_zip(&mut file).map_err(read(&source.path))? {
             let file = SharedFile::new(file).map_err(read(&source.path))?;
             builder.archive("", file, &source.path, limits, &source.unit())?;
         } else if is_sealed(&mut file).map_err(read(&source.path))? {
             let keys = source.keys.clone().unwrap_or_default();
-            let failed = |error| IntakeError::Sealed { path: source.path.clone(), source: error };
+            let failed = |error| SourceError::Sealed { path: source.path.clone(), source: error };
             let file = keys.open(file).map_err(failed)?;
             let file = SharedFile::sealed(file).map_err(|_| failed(OpenError::Damaged))?;
             builder.archive("", file, &source.path, limits, &source.unit())?;
@@ -155,27 +155,27 @@ impl Bundle {
     }
 
     /// Fails if a file or an archive of a folder may have changed since it was examined.
-    pub fn unchanged(&self) -> Result<(), IntakeError> {
+    pub fn unchanged(&self) -> Result<(), SourceError> {
         let _asked = self.pulse.call();
         let mut last = None;
         for entry in &self.entries {
             let changed = match self.places.get(&entry.path) {
                 Some(Place::Plain(path, stamp)) => {
-                    let now = below::stat(&self.base, path).map_err(IntakeError::read(path))?;
+                    let now = below::stat(&self.base, path).map_err(SourceError::read(path))?;
                     (SourceStamp::of(&now) != *stamp).then_some(path.as_path())
                 }
                 // The files of one archive are adjacent.
                 Some(Place::Packed(packed, unit)) if last.replace(unit) != Some(unit) => {
                     let file = packed.file.of_folder();
                     let unchanged =
-                        |file: &Reopened| file.unchanged().map_err(IntakeError::read(file.path()));
+                        |file: &Reopened| file.unchanged().map_err(SourceError::read(file.path()));
                     let changed = file.map(unchanged).transpose()? == Some(false);
                     file.filter(|_| changed).map(Reopened::path)
                 }
                 Some(Place::Packed(..)) | None => None,
             };
             if let Some(path) = changed {
-                return Err(IntakeError::Changed { path: path.to_owned() });
+                return Err(SourceError::Changed { path: path.to_owned() });
             }
             self.pulse.beats();
         }
@@ -187,21 +187,21 @@ impl Bundle {
     pub fn checksum(
         &self,
         mut progress: impl FnMut(u64) -> bool,
-    ) -> Result<Option<Sha256Digest>, IntakeError> {
+    ) -> Result<Option<Sha256Digest>, SourceError> {
         let mut list = String::new();
         for entry in &self.entries {
             let hashed = self.open(&entry.path, 0);
             match hashed.and_then(|mut reader| source::hash(&mut reader, &mut progress)) {
                 Ok(Some(hash)) => list.push_str(&format!("{hash} {}\n", entry.path)),
                 Ok(None) => return Ok(None),
-                Err(error) if self.stopped() => return Err(IntakeError::read(Path::new(&entry.path))(error)),
+                Err(error) if self.stopped() => return Err(SourceError::read(Path::new(&entry.path))(error)),
                 // The importer decides whether the file is needed. The repaired file has another hash, and so is
                 // another source.
                 Err(_) => list.push_str(&format!("unread {}\n", entry.path)),
             }
         }
         let hash = source::hash(&mut list.as_bytes(), &mut |_| true)
-            .map_err(IntakeError::read(Path::new("the list")))?;
+            .map_err(SourceError::read(Path::new("the list")))?;
         Ok(hash)
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    Bundle, IntakeError, Limits, Pulse, Unread, Why,
+    Bundle, Limits, Pulse, SourceError, Unread, Why,
     archive::{Packed, SharedFile},
     builder::{Builder, zipped},
     bundle::Place,
@@ -69,7 +69,7 @@ impl Bundle {
     ///
     /// # Errors
     /// If the operation was cancelled.
-    pub fn opening(&self, names: &[String]) -> Result<Self, IntakeError> {
+    pub fn opening(&self, names: &[String]) -> Result<Self, SourceError> {
         let mut builder = Builder::again(self);
         for name in names {
             builder.inner(name, &self.limits)?;

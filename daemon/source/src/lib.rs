@@ -78,7 +78,7 @@ const RATIO_AFTER: u64 = 10 << 20;
 
 /// Why a source could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum IntakeError {
+pub enum SourceError {
     /// The path does not exist.
     #[error("{path:?} does not exist; check the spelling, or whether the download has finished")]
     Missing { path: PathBuf },
@@ -114,7 +114,7 @@ pub enum IntakeError {
     TooManyFiles { path: PathBuf, limit: usize },
 }
 
-impl IntakeError {
+impl SourceError {
     fn read(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |source| match source.kind() {
             io::ErrorKind::NotFound => Self::Missing { path: path.to_owned() },

@@ -11,7 +11,7 @@ use ring::digest::{Context, SHA256};
 use rustix::fs::{FileType, Stat};
 use satchel_pam::hash::Sha256Digest;
 
-use super::{Bundle, IntakeError, Limits, Pulse, below, bundle::Unit};
+use super::{Bundle, Limits, Pulse, SourceError, below, bundle::Unit};
 use crate::{CancelToken, envelope::Keys};
 
 /// The size of a single read; large enough for sequential disk throughput, small enough for the CPU cache.
@@ -65,7 +65,7 @@ impl SourceStamp {
 
 impl Source {
     /// Examines `path`, following a symbolic link that the user named.
-    pub fn at(path: &Path) -> Result<Self, IntakeError> {
+    pub fn at(path: &Path) -> Result<Self, SourceError> {
         let name = path
             .canonicalize()
             .ok()
@@ -76,15 +76,15 @@ impl Source {
 
     /// Examines `name` in the folder `root`. Nothing outside of `root` is read, even if something is replaced by a link
     /// in the meantime.
-    pub fn below(root: &Path, name: &OsStr) -> Result<Self, IntakeError> {
+    pub fn below(root: &Path, name: &OsStr) -> Result<Self, SourceError> {
         Self::look(root, &root.join(name), name.to_string_lossy().into_owned())
     }
 
-    fn look(base: &Path, path: &Path, name: String) -> Result<Self, IntakeError> {
-        let stat = below::stat(base, path).map_err(IntakeError::read(path))?;
+    fn look(base: &Path, path: &Path, name: String) -> Result<Self, SourceError> {
+        let stat = below::stat(base, path).map_err(SourceError::read(path))?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind != FileType::RegularFile && kind != FileType::Directory {
-            return Err(IntakeError::Special { path: path.to_owned() });
+            return Err(SourceError::Special { path: path.to_owned() });
         }
         let (stamp, pulse) = (SourceStamp::of(&stat), Pulse::default());
         Ok(Self {
@@ -132,23 +132,23 @@ impl Source {
     }
 
     /// Opens it as a bundle of files.
-    pub fn open(&self, limits: &Limits) -> Result<Bundle, IntakeError> {
+    pub fn open(&self, limits: &Limits) -> Result<Bundle, SourceError> {
         self.open_until(limits, &CancelToken::new())
     }
 
     /// Opens it as a bundle of files. Once `cancel` was raised, opening and reading fail at the next bytes.
-    pub fn open_until(&self, limits: &Limits, cancel: &CancelToken) -> Result<Bundle, IntakeError> {
+    pub fn open_until(&self, limits: &Limits, cancel: &CancelToken) -> Result<Bundle, SourceError> {
         Bundle::open(self, limits, cancel)
     }
 
     /// Fails if the bytes may differ from those at the time when the source was examined.
-    pub fn unchanged(&self) -> Result<(), IntakeError> {
+    pub fn unchanged(&self) -> Result<(), SourceError> {
         let _asked = self.pulse.call();
-        let now = below::stat(&self.base, &self.path).map_err(IntakeError::read(&self.path))?;
+        let now = below::stat(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
         if SourceStamp::of(&now) == self.stamp {
             Ok(())
         } else {
-            Err(IntakeError::Changed { path: self.path.clone() })
+            Err(SourceError::Changed { path: self.path.clone() })
         }
     }
 
@@ -156,14 +156,14 @@ impl Source {
     pub fn checksum(
         &self,
         mut progress: impl FnMut(u64) -> bool,
-    ) -> Result<Option<Sha256Digest>, IntakeError> {
+    ) -> Result<Option<Sha256Digest>, SourceError> {
         let asked = self.pulse.call();
-        let mut file = below::file(&self.base, &self.path).map_err(IntakeError::read(&self.path))?;
+        let mut file = below::file(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
         let mut progress = |bytes| {
             self.pulse.beats();
             progress(bytes)
         };
-        let digest = hash(&mut file, &mut progress).map_err(IntakeError::read(&self.path))?;
+        let digest = hash(&mut file, &mut progress).map_err(SourceError::read(&self.path))?;
         drop(asked);
         self.unchanged()?;
         Ok(digest)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::{IntakeError, Limits, below, builder::Builder, waits};
+use super::{Limits, SourceError, below, builder::Builder, waits};
 
 /// Returns whether this is a name that operating systems leave behind.
 pub(super) fn litter(name: &str) -> bool {
@@ -16,7 +16,7 @@ pub(super) fn litter(name: &str) -> bool {
 }
 
 /// Adds every file below `root` to `builder`, in the order of their names.
-pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Result<(), IntakeError> {
+pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Result<(), SourceError> {
     let mut folders = vec![(root.to_owned(), String::new(), 0_usize)];
     while let Some((folder, prefix, depth)) = folders.pop() {
         let children = match below::names(&builder.base, &folder) {
@@ -25,7 +25,7 @@ pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Resul
                 builder.unread(prefix, format!("it cannot be read: {error}"));
                 continue;
             }
-            Err(error) => return Err(IntakeError::read(&folder)(error)),
+            Err(error) => return Err(SourceError::read(&folder)(error)),
         };
         let base = builder.base.clone();
         let here = waits::Folder::new(&base, &folder, children.iter().map(|(name, _)| name.as_os_str()));

@@ -198,7 +198,7 @@ impl<'a> Walk<'a> {
             let below = path.join(&name);
             match open_folder(&folder, &name) {
                 Ok(opened) => self.folder(opened, below, depth + 1)?,
-                // The folder was replaced, removed or may not be read. Intake reports what it leaves out.
+                // The folder was replaced, removed or may not be read. The import reports what it leaves out.
                 Err(_) => self.below = self.below.wrapping_add(hash(&below)),
             }
         }

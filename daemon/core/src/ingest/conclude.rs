@@ -2,7 +2,7 @@
 
 use satchel_host::{RunError, Summary};
 use satchel_pam::record::RecordKind;
-use satchel_source::{IntakeError, chain};
+use satchel_source::{SourceError, chain};
 
 use super::{
     IngestError,
@@ -69,7 +69,7 @@ pub(super) fn stays_undone(record: ImportRecord, undone: &ImportRecord) -> Impor
 pub(super) fn conclude(
     record: &mut ImportRecord,
     outcome: Result<Ended, IngestError>,
-    changed: Option<IntakeError>,
+    changed: Option<SourceError>,
     changes: bool,
 ) {
     match outcome {

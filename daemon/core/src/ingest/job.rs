@@ -62,7 +62,7 @@ impl Task {
         match self.import() {
             Ok(()) => {}
             // The cancellation stopped its readers, so this error has no other cause.
-            Err(IngestError::Intake(_)) if self.cancel.cancelled() => self.cancelled(),
+            Err(IngestError::Source(_)) if self.cancel.cancelled() => self.cancelled(),
             Err(error) => self.fail(&error),
         }
         self.over();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsStr, io::Read as _, path::Path};
 
 use satchel_pam::record::Warning;
-use satchel_source::{Bundle, Files as _, Glimpse, HEAD_BYTES, IntakeError, Limits, Source};
+use satchel_source::{Bundle, Files as _, Glimpse, HEAD_BYTES, Limits, Source, SourceError};
 
 /// Names that a message lists before it only counts the others.
 const NAMED: usize = 8;
@@ -14,7 +14,7 @@ const LOOKED_AT: usize = 2_000;
 ///
 /// # Errors
 /// When it cannot be opened.
-pub fn seems(root: &Path, name: &OsStr, limits: &Limits) -> Result<String, IntakeError> {
+pub fn seems(root: &Path, name: &OsStr, limits: &Limits) -> Result<String, SourceError> {
     let bundle = Source::below(root, name)?.open(limits)?;
     let kinds = kinds(&bundle, |_| false);
     Ok(match (kinds.into_iter().collect::<Vec<_>>().as_slice(), bundle.list()) {

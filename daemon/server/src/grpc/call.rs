@@ -91,6 +91,22 @@ impl Core {
         })
     }
 
+    /// Returns a page of a list in memory, and the token of the next page. Page size and token must be cleared in
+    /// `request`.
+    pub(super) fn page_of<R: Clone, M: Message>(
+        &self,
+        (method, request): (&str, &impl Message),
+        (size, token): (i32, &str),
+        all: &[R],
+        show: impl Fn(R) -> Result<M, Fault>,
+    ) -> Result<(Vec<M>, String), Fault> {
+        let paging = self.paging(method, request, size, token)?;
+        let page = |after: Option<&Cursor>, limit| slice_page(all, after, limit);
+        let (rows, next) = fill(paging.rows, paging.store_cursor(), page, show)?;
+        let next = next.map(|cursor| cursor.as_bytes().to_vec());
+        Ok((rows, self.next_token(&paging, self.store.revision(), next)))
+    }
+
     fn now_seconds(&self) -> u64 {
         u64::try_from(self.clock.now_micros() / 1_000_000).unwrap_or(0)
     }
@@ -141,24 +157,6 @@ pub(super) fn fill<R, M: Message>(
         if at.is_none() || shown.len() >= rows {
             return Ok((shown, at));
         }
-    }
-}
-
-impl Core {
-    /// Returns a page of a list in memory, and the token of the next page. Page size and token must be cleared in
-    /// `request`.
-    pub(super) fn page_of<R: Clone, M: Message>(
-        &self,
-        (method, request): (&str, &impl Message),
-        (size, token): (i32, &str),
-        all: &[R],
-        show: impl Fn(R) -> Result<M, Fault>,
-    ) -> Result<(Vec<M>, String), Fault> {
-        let paging = self.paging(method, request, size, token)?;
-        let page = |after: Option<&Cursor>, limit| slice_page(all, after, limit);
-        let (rows, next) = fill(paging.rows, paging.store_cursor(), page, show)?;
-        let next = next.map(|cursor| cursor.as_bytes().to_vec());
-        Ok((rows, self.next_token(&paging, self.store.revision(), next)))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use satchel_source::{IntakeError, Source, chain};
+use satchel_source::{Source, SourceError, chain};
 use satchel_store::Durability;
 use uuid::Uuid;
 
@@ -45,7 +45,7 @@ impl Task {
 
     pub(super) fn fail(&self, error: &IngestError) {
         let moved =
-            matches!(error, IngestError::Intake(IntakeError::Changed { .. } | IntakeError::Missing { .. }));
+            matches!(error, IngestError::Source(SourceError::Changed { .. } | SourceError::Missing { .. }));
         self.changed.store(moved, Ordering::Relaxed);
         let mut record = self.blank(&self.request.path.display().to_string());
         record.status = ImportStatus::Failed;

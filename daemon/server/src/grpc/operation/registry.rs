@@ -39,7 +39,7 @@ struct Inner {
     entries: Mutex<VecDeque<Entry>>,
     /// Notified when an operation ends.
     ended: Condvar,
-    places: Arc<Semaphore>,
+    places: Semaphore,
 }
 
 struct Entry {
@@ -86,7 +86,7 @@ impl Reporter {
 
 impl Default for Operations {
     fn default() -> Self {
-        let places = Arc::new(Semaphore::new(AT_ONCE));
+        let places = Semaphore::new(AT_ONCE);
         Self(Arc::new(Inner { entries: Mutex::default(), ended: Condvar::new(), places }))
     }
 }

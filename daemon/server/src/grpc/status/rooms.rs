@@ -7,7 +7,7 @@ use satchel_core::{
     backup::create::BackupError, data_dir::DataDirError, export::ExportError, exported::ExportedError,
     ingest::IngestError, plugins::PluginsError,
 };
-use satchel_source::IntakeError;
+use satchel_source::SourceError;
 use satchel_watch::WatchError;
 
 use super::{Fault, Kind};
@@ -28,7 +28,7 @@ impl From<IngestError> for Fault {
             IngestError::Clock(error) => Self::Clock(error),
             IngestError::Temporary(source) if source.kind() == io::ErrorKind::StorageFull => Self::DiskFull,
             IngestError::Plugins(_)
-            | IngestError::Intake(_)
+            | IngestError::Source(_)
             | IngestError::Exported(_)
             | IngestError::Temporary(_)
             | IngestError::Unencodable { .. }
@@ -63,9 +63,9 @@ impl Fault {
     /// Returns the reason why the bundle at `path` could not be checked.
     pub(in crate::grpc) fn unverified(path: &str, error: &VerifyError) -> Self {
         match error {
-            VerifyError::Intake(IntakeError::Missing { .. }) => Self::missing(Kind::Path, path),
+            VerifyError::Source(SourceError::Missing { .. }) => Self::missing(Kind::Path, path),
             VerifyError::BadSigner { .. } => Self::field("signer", format!("is not a key: {error}")),
-            VerifyError::Intake(_)
+            VerifyError::Source(_)
             | VerifyError::NoBundle { .. }
             | VerifyError::Several { .. }
             | VerifyError::Read { .. }
