@@ -1,142 +1,53 @@
 //! Broken input: whatever is cut or changed, the importer neither panics nor gives records that make no sense.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-    fs,
-    path::Path,
-    sync::OnceLock,
-};
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use satchel_importer::{
-    Bundle, ErrorKind, Importer, Line, Sink,
-    pam::record::{ConversationRecord, RecordKind},
+    Bundle, Importer, Line, Sink, broken_file_tests,
+    pam::record::RecordKind,
+    testkit::{
+        BrokenFiles, FixtureFile, Unclaimed, check_lines, conversations, fixture_files, large_tree,
+        nested_json, parents_are_messages, produce, run_file, skips, skips_of,
+    },
 };
 use satchel_plugin_chatgpt::ChatGpt;
 
-/// The conversation files of all fixtures.
-fn corpus() -> &'static [Vec<u8>] {
-    static CORPUS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    CORPUS.get_or_init(|| {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-        let bundle = Bundle::from_folder(&fixtures).expect("the fixtures can be listed");
-        let named = |path: &&str| path.contains("/input/conversations");
-        let paths = bundle.entries().iter().map(|entry| entry.path.as_str()).filter(named);
-        paths.map(|path| fs::read(fixtures.join(path)).expect("a fixture can be read")).collect()
-    })
+const FILE: &str = "conversations.json";
+const FORMAT: &str = "chatgpt-importer/2026.07";
+
+/// The conversations of all fixtures.
+fn files() -> BrokenFiles {
+    BrokenFiles::new(
+        env!("CARGO_MANIFEST_DIR"),
+        |file| file.name.starts_with("conversations"),
+        |_, bytes| read(bytes),
+    )
 }
 
-/// All that the importer says of one file, whatever it is.
 fn read(bytes: &[u8]) -> Vec<Line> {
-    let bundle = Bundle::from_files([("conversations.json", bytes.to_vec())]);
-    ChatGpt::detect(&bundle).expect("detection answers");
-    let mut sink = Sink::collecting();
-    ChatGpt::run("chatgpt-importer/2026.07", &bundle, &mut sink).expect("a run comes to its end");
-    sink.into_lines()
+    run_file::<ChatGpt>(FORMAT, FILE, bytes).checked_lines(Unclaimed::Read)
 }
 
-fn conversations(lines: &[Line]) -> Vec<&ConversationRecord> {
-    let mut found = Vec::new();
-    for line in lines {
-        if let Line::Conversation(record) = line {
-            found.push(&**record);
-        }
-    }
-    found
+#[test]
+fn a_cut_file_gives_what_stood_whole_before_the_cut() {
+    files().cut_at_random(|cut| {
+        cut.check_conversations();
+        let reported = skips_of(&cut.lines, RecordKind::Conversation) > 0;
+        let opened = cut.left.contains(&b'[');
+        assert!(reported || cut.ends_between_lines() || cut.has_all_conversations() || !opened, "{cut:?}");
+    });
 }
 
-/// Ids are unique, parents never lead in a circle, `current` is a message.
-fn check_tree(record: &ConversationRecord) {
-    let parents: BTreeMap<&str, Option<&str>> =
-        record.messages.iter().map(|message| (message.id.as_str(), message.parent.as_deref())).collect();
-    assert_eq!(parents.len(), record.messages.len(), "message ids are unique");
-    for start in parents.keys() {
-        let mut at = *start;
-        for step in 0.. {
-            assert!(step <= parents.len(), "the parents of {start:?} lead in a circle");
-            match parents.get(at).copied().flatten() {
-                Some(above) => at = above,
-                None => break,
-            }
-        }
-    }
-    assert!(record.current.as_deref().is_none_or(|current| parents.contains_key(current)));
-}
+broken_file_tests! { importer: ChatGpt, format: FORMAT, files: files() }
 
-/// Whether nothing shows that there was more: every line of what is left gave its conversation.
-fn ends_between_lines(left: &[u8], given: usize) -> bool {
-    left.starts_with(b"{") && given == left.trim_ascii().split(|byte| *byte == b'\n').count()
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn a_cut_file_gives_what_stood_whole_before_the_cut(file in 0..corpus().len(), part in 0.0..1.0) {
-        let bytes = &corpus()[file];
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place in a small file")]
-        let cut = (bytes.len() as f64 * part) as usize;
-        let (whole, lines) = (read(bytes), read(&bytes[..cut]));
-        let (whole, given) = (conversations(&whole), conversations(&lines));
-        prop_assert!(given.len() <= whole.len());
-        for (given, whole) in given.iter().zip(&whole) {
-            prop_assert_eq!(&given.id, &whole.id);
-            prop_assert_eq!(&given.messages, &whole.messages);
-        }
-        let opened = bytes[..cut].contains(&b'[');
-        let told = lines.iter().any(|line| matches!(line, Line::Skip(skip) if skip.kind == RecordKind::Conversation));
-        let between = ends_between_lines(&bytes[..cut], given.len());
-        prop_assert!(told || between || given.len() == whole.len() || !opened, "a loss is told");
-    }
-
-    #[test]
-    fn changed_bytes_never_panic(file in 0..corpus().len(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
-        let mut bytes = corpus()[file].clone();
-        for (at, byte) in changes {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
-        let lines = read(&bytes);
-        for record in conversations(&lines) {
-            check_tree(record);
-        }
-    }
-
-    #[test]
-    fn values_of_other_types_never_panic(file in 0..corpus().len(), at in any::<prop::sample::Index>(), value in 0..8_usize) {
-        let text = String::from_utf8_lossy(&corpus()[file]).into_owned();
-        let places: Vec<usize> = text.match_indices(": ").map(|(at, _)| at + 2).collect();
-        prop_assume!(!places.is_empty());
-        let at = *at.get(&places);
-        let values = ["null", "true", "0", "-1.5e300", "\"x\"", "[[{}]]", "{\"a\":{\"b\":[null]}}", "\"\\ud800\""];
-        // The old value becomes the value of a key that nobody knows.
-        let odd = format!("{}{},\"zz\": {}", &text[..at], values[value], &text[at..]);
-        for record in conversations(&read(odd.as_bytes())) {
-            check_tree(record);
-        }
-    }
-}
-
-/// Files by name.
-type Files = Vec<(String, Vec<u8>)>;
-
-/// The files of all fixtures that have something beside the conversations.
-fn exports() -> &'static [Files] {
-    static EXPORTS: OnceLock<Vec<Files>> = OnceLock::new();
-    EXPORTS.get_or_init(|| {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-        let all = Bundle::from_folder(&fixtures).expect("the fixtures can be listed");
-        let mut found: BTreeMap<&str, Files> = BTreeMap::new();
-        for entry in all.entries() {
-            if let Some((name, path)) = entry.path.split_once("/input/") {
-                let bytes = fs::read(fixtures.join(&entry.path)).expect("a fixture can be read");
-                found.entry(name).or_default().push((path.to_owned(), bytes));
-            }
-        }
-        found.into_values().filter(|files| files.len() > 1).collect()
-    })
-}
+/// The files of each fixture that has something beside the conversations.
+static EXPORTS: LazyLock<Vec<Vec<FixtureFile>>> = LazyLock::new(|| {
+    let files =
+        fixture_files(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures")).expect("the fixtures can be read");
+    let fixtures = files.chunk_by(|one, other| one.fixture == other.fixture);
+    fixtures.filter(|files| files.len() > 1).map(<[FixtureFile]>::to_vec).collect()
+});
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
@@ -149,28 +60,24 @@ proptest! {
         cut in any::<bool>(),
         byte in any::<u8>(),
     ) {
-        let mut files = export.get(exports()).clone();
-        let (path, bytes) = file.get_mut(&mut files);
-        let source = path.starts_with("conversations") || path == "chat.html";
+        let whole = export.get(&EXPORTS);
+        let mut files = whole.clone();
+        let FixtureFile { name, bytes, .. } = file.get_mut(&mut files);
+        let source = name.starts_with("conversations") || name == "chat.html";
         let at = place.index(bytes.len().max(1));
         if cut {
             bytes.truncate(at);
         } else if let Some(old) = bytes.get_mut(at) {
             *old = byte;
         }
-        let whole = export.get(exports());
-        let read = |files: &[(String, Vec<u8>)]| {
-            let bundle = Bundle::from_files(files.iter().map(|(path, bytes)| (path.as_str(), bytes.clone())));
+        let read = |files: &[FixtureFile]| {
+            let bundle = Bundle::from_files(files.iter().map(|file| (file.name.as_str(), file.bytes.clone())));
             let mut count = 0;
-            for detection in ChatGpt::detect(&bundle).expect("detection answers") {
-                let mut sink = Sink::collecting();
-                ChatGpt::run(&detection.format, &bundle.only(&detection.files), &mut sink)
-                    .expect("a run comes to its end");
-                let lines = sink.into_lines();
-                for record in conversations(&lines) {
-                    check_tree(record);
-                    count += usize::from(record.locator.starts_with("conversations"));
-                }
+            for export in produce::<ChatGpt>(&bundle).expect("detection answers").exports {
+                assert_eq!(export.error, None, "a run comes to its end");
+                check_lines(&export.lines).expect("every record makes sense");
+                let main = conversations(&export.lines).into_iter().filter(|record| record.locator.starts_with("conversations"));
+                count += main.count();
             }
             count
         };
@@ -181,53 +88,35 @@ proptest! {
 
 #[test]
 fn a_hundred_thousand_children_are_read() {
-    let mut text = String::from(r#"[{"id":"wide","mapping":{"root":{"message":null,"parent":null}"#);
-    for node in 0..100_000 {
-        let parent = if node < 50_000 { "root".to_owned() } else { format!("n{}", node - 1) };
+    let nodes = large_tree(100_000, "root", |node, parent| {
         // Every second one is a gap, so that links lead over long runs of dropped nodes.
         let message = if node % 2 == 0 { "null" } else { r#"{"author":{"role":"user"},"content":"x"}"# };
-        write!(text, r#","n{node}":{{"parent":"{parent}","message":{message}}}"#).expect("strings take all");
-    }
-    text.push_str("}}]");
+        format!(r#""n{node}":{{"parent":"{parent}","message":{message}}}"#)
+    });
+    let text = format!(r#"[{{"id":"wide","mapping":{{"root":{{"message":null,"parent":null}},{nodes}}}}}]"#);
     let lines = read(text.as_bytes());
     let read = conversations(&lines);
     assert_eq!(read.len(), 1);
     assert_eq!(read[0].messages.len(), 50_000);
-    let ids: BTreeSet<&str> = read[0].messages.iter().map(|message| message.id.as_str()).collect();
-    let mut parents = read[0].messages.iter().filter_map(|message| message.parent.as_deref());
-    assert!(parents.all(|parent| ids.contains(parent)), "links go to messages only");
+    assert!(parents_are_messages(read[0]), "links go to messages only");
 }
 
 #[test]
 fn nesting_beyond_the_limit_skips_the_conversation_alone() {
-    let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
-    let text = format!(
-        r#"[{{"id":"deep","odd":{deep},"mapping":{{}}}},{{"id":"b","mapping":{{"u":{{"message":{{"author":{{"role":"user"}},"content":"x"}}}}}}}}]"#
-    );
-    let lines = read(text.as_bytes());
+    let text = r#"[{"id":"deep","odd":$deep,"mapping":{}},{"id":"b","mapping":{"u":{"message":{"author":{"role":"user"},"content":"x"}}}}]"#;
+    let lines = read(&nested_json(text));
     assert!(matches!(&lines[0], Line::Skip(skip) if skip.locator == "conversations.json[0]"), "{lines:?}");
     assert_eq!(conversations(&lines).len(), 1);
-}
-
-#[test]
-fn the_host_can_stop_a_run_at_any_call() {
-    let bytes = &corpus()[0];
-    let bundle = Bundle::from_files([("conversations.json", bytes.clone())]);
-    let mut sink = Sink::stopping_after(0);
-    let error = ChatGpt::run("chatgpt-importer/2023.01", &bundle, &mut sink).expect_err("it stops");
-    assert_eq!(error.kind, ErrorKind::Cancelled);
 }
 
 #[test]
 fn messages_of_one_id_in_a_group_are_one() {
     let said =
         r#"{"chats":[{"id":"g","messages":[{"id":"m","text":"a"},{"id":"m","text":"b"},{"text":"c"},7]}]}"#;
-    let (name, conversations_file) =
-        exports().iter().flatten().find(|(name, _)| name == "conversations.json").expect("it is there");
-    let files = [(name.as_str(), conversations_file.clone()), ("group_chats.json", said.as_bytes().to_vec())];
+    let main = files().files().iter().find(|file| file.name == FILE).expect("it is there").bytes.clone();
+    let bundle = Bundle::from_files([(FILE, main), ("group_chats.json", said.as_bytes().to_vec())]);
     let mut sink = Sink::collecting();
-    ChatGpt::run("chatgpt-importer/2026.07", &Bundle::from_files(files), &mut sink)
-        .expect("a run comes to its end");
+    ChatGpt::run(FORMAT, &bundle, &mut sink).expect("a run comes to its end");
     let lines = sink.into_lines();
     let group =
         conversations(&lines).into_iter().find(|record| record.id == "group_chat:g").expect("it is read");
@@ -235,9 +124,8 @@ fn messages_of_one_id_in_a_group_are_one() {
         group.messages.iter().map(|message| message.id.as_str()).collect::<Vec<_>>(),
         ["m", "message-2"]
     );
-    check_tree(group);
-    let skipped = lines
-        .iter()
-        .filter(|line| matches!(line, Line::Skip(skip) if skip.locator.starts_with("group_chats")));
+    check_lines(&lines).expect("every record makes sense");
+    let skips = skips(&lines);
+    let skipped = skips.iter().filter(|skip| skip.locator.starts_with("group_chats"));
     assert_eq!(skipped.count(), 2);
 }

@@ -1,29 +1,27 @@
 //! Exports with one archive for each category: together, or one after the other, they say the same.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::collections::BTreeMap;
 
 use satchel_importer::{Bundle, Line, testkit};
 use satchel_plugin_claude::Claude;
 use serde_json::Value;
 
-const EXPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/batched-folders/input/september");
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
 
 /// The files of each part, named as in an archive of their own.
 fn parts() -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
-    let bundle = Bundle::from_folder(Path::new(EXPORT)).expect("the fixture can be listed");
+    let files = testkit::fixture_files(FIXTURES).expect("the fixtures can be read");
     let mut parts: BTreeMap<String, Vec<(String, Vec<u8>)>> = BTreeMap::new();
-    for entry in bundle.entries() {
-        let bytes = fs::read(Path::new(EXPORT).join(&entry.path)).expect("a file can be read");
-        let (part, name) = entry.path.split_once('/').unwrap_or(("", &entry.path));
-        parts.entry(part.to_owned()).or_default().push((name.to_owned(), bytes));
+    for file in files.into_iter().filter(|file| file.fixture == "batched-folders") {
+        let path = file.name.strip_prefix("september/").expect("the export is one folder");
+        let (part, name) = path.split_once('/').unwrap_or(("", path));
+        parts.entry(part.to_owned()).or_default().push((name.to_owned(), file.bytes));
     }
     parts
 }
 
 /// What the files say, without where it stood: names of files are told apart by their ends.
 fn said(files: Vec<(String, Vec<u8>)>) -> Vec<String> {
-    let files: Vec<(&str, Vec<u8>)> =
-        files.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect();
     let produced = testkit::produce::<Claude>(&Bundle::from_files(files)).expect("it is read");
     let lines = produced.exports.into_iter().flat_map(|export| export.lines);
     let records =

@@ -1,32 +1,26 @@
-//! Each folder of `fixtures/` is a behaviour: what the importer makes of `input/` stands in `expected.json`.
+//! The tests that every importer passes: fixtures, inputs of the fuzzer, renamed fields, round trip.
 
-use std::error::Error;
+#[path = "round/reader.rs"]
+mod reader;
 
-use satchel_importer::{Bundle, testkit};
+use satchel_importer::{importer_tests, round_trip_tests};
 use satchel_plugin_claude::Claude;
 
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
-
-#[test]
-fn every_fixture_gives_what_is_expected() -> Result<(), Box<dyn Error>> {
-    Ok(testkit::check::<Claude>(FIXTURES)?)
+importer_tests! {
+    importer: Claude,
+    fuzz_corpus: "/../../tests/fuzz/corpus/claude",
+    samples: "claude",
+    secrets: (
+        ["batched-folders", "part-light-metadata"],
+        "login_history.json",
+        ["SECRET", "example.invalid"],
+    ),
 }
 
-#[test]
-fn secrets_of_an_export_go_nowhere() -> Result<(), Box<dyn Error>> {
-    for fixture in ["batched-folders", "part-light-metadata"] {
-        let bundle = Bundle::from_folder(&std::path::Path::new(FIXTURES).join(fixture).join("input"))?;
-        let text = testkit::produce::<Claude>(&bundle)?.to_json()?.to_string();
-        assert!(text.contains("login_history.json"), "{fixture}: the file is named");
-        assert!(!text.contains("SECRET"), "{fixture}: what it holds is not");
-        assert!(!text.contains("example.invalid"), "{fixture}: mail addresses stay out");
-    }
-    Ok(())
-}
-
-/// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
-#[test]
-fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
-    testkit::replay::<Claude>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/claude"))
-        .map(drop)
+round_trip_tests! {
+    importer: Claude,
+    reader: reader::ROUND,
+    least: (46, 110),
+    undetected: [],
+    samples: "claude",
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use satchel_importer::{
-    Bundle, Line,
+    Bundle,
     json::time_of_text,
     testkit::{fixtures, produce},
 };
@@ -37,19 +37,14 @@ impl Read {
     fn of(fixture: &Path) -> Self {
         let bundle = Bundle::from_folder(&fixture.join("input")).expect("the fixture can be listed");
         let produced = produce::<Copilot>(&bundle).expect("detection answers");
-        let lines = || produced.exports.iter().flat_map(|export| &export.lines);
-        let emitted: Vec<String> = lines().map(|line| format!("{line:?}")).collect();
-        let skip = |line: &Line| if let Line::Skip(skip) = line { Some(skip.locator.clone()) } else { None };
+        let lines = produced.exports.iter().flat_map(|export| &export.lines);
+        let emitted: Vec<String> = lines.map(|line| format!("{line:?}")).collect();
         let kind = |format: &str| ["history", "chat", "apps"].into_iter().find(|kind| format.ends_with(kind));
         let exports =
             produced.exports.iter().filter_map(|export| Some((kind(&export.detection.format)?, export)));
         let files = exports
             .flat_map(|(kind, export)| export.detection.files.iter().map(move |file| (file.clone(), kind)));
-        Self {
-            files: files.collect(),
-            emitted: emitted.join("\n"),
-            skipped: lines().filter_map(skip).collect(),
-        }
+        Self { files: files.collect(), emitted: emitted.join("\n"), skipped: produced.skipped() }
     }
 
     /// Whether the row was skipped, or is the one inside which the file breaks off.

@@ -1,8 +1,6 @@
 //! The field table of `README.md`, held against every leaf of every fixture.
 
-use std::{error::Error, path::Path};
-
-use satchel_importer::testkit::{Emitted, FieldTable, Rule};
+use satchel_importer::testkit::{Emitted, FieldTable, FixtureError, Rule};
 use satchel_plugin_deepseek::DeepSeek;
 use serde_json::Value;
 
@@ -31,10 +29,7 @@ fn kind(kind: &Value, emitted: &Emitted) -> bool {
 }
 
 #[test]
-fn every_field_becomes_what_the_table_says() -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = std::fs::read_to_string(folder.join("README.md"))?;
-    let faults = FieldTable::parse(&readme, root, &RULES).faults::<DeepSeek>(&folder.join("fixtures"))?;
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
-    Ok(())
+fn every_field_becomes_what_the_table_says() -> Result<(), FixtureError> {
+    let table = FieldTable::parse(include_str!("../README.md"), root, &RULES);
+    table.check::<DeepSeek>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
 }

@@ -1,29 +1,23 @@
-//! Each folder of `fixtures/` is a behaviour: what the importer makes of `input/` stands in `expected.json`.
+//! The tests that every importer passes: fixtures, inputs of the fuzzer, renamed fields, round trip.
 
-use std::error::Error;
+#[path = "round/reader.rs"]
+mod reader;
 
-use satchel_importer::{Bundle, testkit};
+use satchel_importer::{importer_tests, round_trip_tests};
 use satchel_plugin_deepseek::DeepSeek;
 
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
-
-#[test]
-fn every_fixture_gives_what_is_expected() -> Result<(), Box<dyn Error>> {
-    Ok(testkit::check::<DeepSeek>(FIXTURES)?)
+importer_tests! {
+    importer: DeepSeek,
+    fuzz_corpus: "/../../tests/fuzz/corpus/deepseek",
+    samples: "deepseek",
+    // Mail address and telephone number.
+    secrets: (["whole-export"], "u-1", ["example.invalid", "SECRET"]),
 }
 
-#[test]
-fn mail_address_and_telephone_number_go_nowhere() -> Result<(), Box<dyn Error>> {
-    let bundle = Bundle::from_folder(&std::path::Path::new(FIXTURES).join("whole-export/input"))?;
-    let text = testkit::produce::<DeepSeek>(&bundle)?.to_json()?.to_string();
-    assert!(text.contains("u-1"), "the account is known");
-    assert!(!text.contains("example.invalid") && !text.contains("SECRET"));
-    Ok(())
-}
-
-/// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
-#[test]
-fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
-    testkit::replay::<DeepSeek>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/deepseek"))
-        .map(drop)
+round_trip_tests! {
+    importer: DeepSeek,
+    reader: reader::ROUND,
+    least: (27, 59),
+    undetected: [],
+    samples: "deepseek",
 }

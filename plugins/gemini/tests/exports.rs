@@ -1,110 +1,42 @@
 //! The sample exports beside the repository: every record is emitted or skipped, counted by another parser.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
 use satchel_importer::{
-    Bundle, Detection, Importer, Line, Sink,
-    pam::{
-        conversation::Role,
-        record::{ConversationRecord, MessageRecord},
-    },
+    pam::{conversation::Role, record::MessageRecord},
+    testkit::{Sample, conversations, skips},
 };
 use satchel_plugin_gemini::Gemini;
-use serde_json::Value;
 
-/// The folder of samples, if it is there.
-#[expect(clippy::print_stderr, reason = "says why a test shows nothing")]
-fn samples(name: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures").join(name);
-    if !folder.is_dir() {
-        eprintln!("skipped: there are no sample exports at {}", folder.display());
-        return None;
-    }
-    Some(folder)
+fn sample(name: &str) -> Option<Sample> {
+    Sample::read::<Gemini>(env!("CARGO_MANIFEST_DIR"), name)
 }
 
-struct Run {
-    files: Vec<String>,
-    lines: Vec<Line>,
-}
-
-fn import(bundle: &Bundle) -> Vec<Run> {
-    let read = |detection: Detection| {
-        let mut sink = Sink::collecting();
-        Gemini::run(&detection.format, &bundle.only(&detection.files), &mut sink)
-            .expect("the export is read");
-        Run { files: detection.files, lines: sink.into_lines() }
-    };
-    Gemini::detect(bundle).expect("detection answers").into_iter().map(read).collect()
-}
-
-fn conversation(line: &Line) -> Option<&ConversationRecord> {
-    match line {
-        Line::Conversation(record) => Some(record),
-        _ => None,
-    }
-}
-
-fn records(runs: &[Run]) -> Vec<&ConversationRecord> {
-    runs.iter().flat_map(|run| &run.lines).filter_map(conversation).collect()
-}
-
-fn text(message: &MessageRecord) -> String {
-    message
-        .content
-        .as_ref()
-        .map(|content| serde_json::to_string(content).expect("it is JSON"))
-        .unwrap_or_default()
-}
-
-fn folder(name: &str) -> Option<Bundle> {
-    samples(name).map(|folder| Bundle::from_folder(&folder).expect("the folder can be listed"))
+fn json(message: &MessageRecord) -> String {
+    serde_json::to_string(&message.content).expect("it is JSON")
 }
 
 #[test]
-fn every_sample_file_is_claimed_and_no_other() {
-    let Some(bundle) = folder("gemini") else { return };
-    let claimed: Vec<String> = import(&bundle).into_iter().flat_map(|run| run.files).collect();
-    let all: Vec<&str> = bundle.entries().iter().map(|entry| entry.path.as_str()).collect();
-    assert_eq!(claimed, all);
-    for other in [
-        "chatgpt",
-        "claude",
-        "grok",
-        "authored/copilot",
-        "authored/deepseek",
-        "authored/mistral",
-        "authored/perplexity",
-    ] {
-        let Some(bundle) = folder(other) else { return };
-        let claimed: Vec<String> = import(&bundle).into_iter().flat_map(|run| run.files).collect();
-        assert!(claimed.is_empty(), "{other}: {claimed:?}");
-    }
+fn every_sample_file_is_claimed() {
+    let Some(sample) = sample("gemini") else { return };
+    let claimed: Vec<&String> = sample.exports.iter().flat_map(|export| &export.detection.files).collect();
+    assert_eq!(claimed, sample.files());
 }
 
 #[test]
 fn every_chunk_of_ai_studio_is_a_message() {
-    let Some(folder) = samples("gemini") else { return };
-    let bundle = Bundle::from_folder(&folder).expect("the folder can be listed");
-    let runs = import(&bundle);
-    for entry in bundle.entries().iter().filter(|entry| entry.path.contains("aistudio")) {
-        let value: Value =
-            serde_json::from_slice(&fs::read(folder.join(&entry.path)).expect("it can be read"))
-                .expect("it is JSON");
+    let Some(sample) = sample("gemini") else { return };
+    let lines = sample.lines();
+    for file in sample.files().into_iter().filter(|file| file.contains("aistudio")) {
+        let value = sample.json(file);
         let chunks = value["chunkedPrompt"]["chunks"].as_array().expect("it has chunks");
-        let all = records(&runs);
-        let record =
-            all.iter().find(|record| record.locator.starts_with(&entry.path)).expect("it is imported");
-        assert_eq!(record.messages.len(), chunks.len(), "{}", entry.path);
+        let all = conversations(&lines);
+        let record = all.iter().find(|record| record.locator.starts_with(file)).expect("it is imported");
+        assert_eq!(record.messages.len(), chunks.len(), "{file}");
         for (chunk, message) in chunks.iter().zip(&record.messages) {
-            assert_eq!(chunk["role"] == "user", message.role == Role::User, "{}", entry.path);
+            assert_eq!(chunk["role"] == "user", message.role == Role::User, "{file}");
             let words = chunk["text"].as_str().filter(|words| !words.is_empty());
             if let Some(words) = words {
                 let quoted = serde_json::to_string(words).expect("it is JSON");
-                assert!(text(message).contains(quoted.trim_matches('"')), "{}: {words}", entry.path);
+                assert!(json(message).contains(quoted.trim_matches('"')), "{file}: {words}");
             }
         }
     }
@@ -116,13 +48,10 @@ fn rows_of_activity_are_prompts_and_answers() {
         ("gemini", "MyActivity.safeHtmlItem.json"),
         ("authored/gemini", "Takeout/My Activity/Gemini Apps/MyActivity.json"),
     ] {
-        let Some(folder) = samples(name) else { return };
-        let rows: Value = serde_json::from_slice(&fs::read(folder.join(file)).expect("it can be read"))
-            .expect("it is JSON");
-        let runs = import(&Bundle::from_folder(&folder).expect("the folder can be listed"));
-        let all = records(&runs);
-        let messages: Vec<_> = all
-            .iter()
+        let Some(sample) = sample(name) else { return };
+        let (rows, lines) = (sample.json(file), sample.lines());
+        let messages: Vec<_> = conversations(&lines)
+            .into_iter()
             .filter(|record| record.locator.contains(file))
             .flat_map(|record| &record.messages)
             .collect();
@@ -130,7 +59,7 @@ fn rows_of_activity_are_prompts_and_answers() {
             let header = row["header"].as_str().unwrap_or_default();
             let title = row["title"].as_str().unwrap_or_default();
             if header == "Search" {
-                assert!(!messages.iter().any(|message| text(message).contains(title)), "{title}");
+                assert!(!messages.iter().any(|message| json(message).contains(title)), "{title}");
                 continue;
             }
             let said = title
@@ -139,15 +68,10 @@ fn rows_of_activity_are_prompts_and_answers() {
                 .trim_start_matches("Eingegebener Prompt: ");
             let said = said.split(" Attached ").next().unwrap_or_default();
             let found = messages.iter().any(|message| {
-                let raw = message
-                    .raw_metadata
-                    .as_ref()
-                    .map(|raw| serde_json::to_string(raw).expect("it is JSON"))
-                    .unwrap_or_default();
-                text(message).contains(said) || raw.contains(said)
+                let raw = serde_json::to_string(&message.raw_metadata).expect("it is JSON");
+                json(message).contains(said) || raw.contains(said)
             });
-            let skipped = runs.iter().flat_map(|run| &run.lines).any(|line| matches!(line, Line::Skip(_)));
-            assert!(found || skipped, "{title}");
+            assert!(found || !skips(&lines).is_empty(), "{title}");
         }
         let answers = messages.iter().filter(|message| message.role == Role::Assistant).count();
         let answered = rows
@@ -161,12 +85,8 @@ fn rows_of_activity_are_prompts_and_answers() {
 
 #[test]
 fn secrets_of_the_samples_go_nowhere() {
-    let Some(bundle) = folder("gemini") else { return };
-    let text: String = import(&bundle)
-        .iter()
-        .flat_map(|run| &run.lines)
-        .map(|line| serde_json::to_string(line).expect("it is JSON"))
-        .collect();
+    let Some(sample) = sample("gemini") else { return };
+    let text = serde_json::to_string(&sample.lines()).expect("it is JSON");
     for secret in [
         "SESSION_TOKEN",
         "AUTHORIZATION_VALUE",

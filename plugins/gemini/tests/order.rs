@@ -9,9 +9,7 @@ fn turns_of_workspace_keep_their_order_with_one_warning() -> Result<(), ImportEr
         {"user_turn":{"prompt":"Which?","turn_last_modified":"2026-03-01T10:00:09Z"}},
         {"system_turn":{"text":[{"data":"Green."}],"turn_last_modified":"2026-03-01T10:00:02Z"}}]}"#;
     let name = "Takeout/Gemini in Workspace/Conversation History/conversation_1.txt";
-    let read = threads::<Gemini>(name, text)?;
-    assert_eq!(read.said, [["Which?", "Green."]]);
-    assert_eq!(read.warnings, [KEPT]);
+    threads::<Gemini>(name, text)?.check(&["Which?", "Green."], &[KEPT]);
     Ok(())
 }
 
@@ -20,8 +18,6 @@ fn chunks_of_ai_studio_keep_their_order_with_one_warning() -> Result<(), ImportE
     let text = r#"{"runSettings":{"model":"models/gemini-2.5-pro"},"chunkedPrompt":{"chunks":[
         {"text":"Which?","role":"user","createTime":"2026-03-01T10:00:09Z"},
         {"text":"Green.","role":"model","createTime":"2026-03-01T10:00:02Z"}]}}"#;
-    let read = threads::<Gemini>("Tea", text)?;
-    assert_eq!(read.said, [["Which?", "Green."]]);
-    assert_eq!(read.warnings, [KEPT]);
+    threads::<Gemini>("Tea", text)?.check(&["Which?", "Green."], &[KEPT]);
     Ok(())
 }

@@ -23,13 +23,7 @@ fn responses_without_parents_stand_by_time_with_one_warning() -> Result<(), Impo
         );
         threads::<Grok>("prod-grok-backend.json", &text)
     };
-    let read = told(&list)?;
-    assert_eq!(read.said, [["Green or black?", "Green.", "No time", "Thanks.", "You are welcome."]]);
-    assert_eq!(read.warnings, [SORTED]);
-    let ordered = told(&[list[4].clone(), list[0].clone()])?;
-    assert_eq!(
-        (ordered.said, ordered.warnings),
-        (vec![vec!["Green or black?".into(), "Green.".into()]], vec![])
-    );
+    told(&list)?.check(&["Green or black?", "Green.", "No time", "Thanks.", "You are welcome."], &[SORTED]);
+    told(&[list[4].clone(), list[0].clone()])?.check(&["Green or black?", "Green."], &[]);
     Ok(())
 }

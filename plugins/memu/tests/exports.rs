@@ -1,10 +1,9 @@
 //! Rows with vectors as the database holds them, and the samples of other providers beside the repository.
 
-use std::path::{Path, PathBuf};
-
 use satchel_importer::{
-    Bundle, Claim, EmbeddingRecord, Evidence, Importer, Item, Line, Sink,
+    Bundle, Claim, EmbeddingRecord, Item, Line,
     pam::{hash::ContentHash, memory::MemoryType},
+    testkit::{Sample, evidence, produce, skips, warnings},
 };
 use satchel_plugin_memu::MemU;
 use serde_json::{Value, json};
@@ -12,18 +11,10 @@ use serde_json::{Value, json};
 fn import(files: &[(&str, Value)]) -> Vec<Line> {
     let bundle =
         Bundle::from_files(files.iter().map(|(name, value)| (*name, value.to_string().into_bytes())));
-    let found = MemU::detect(&bundle).expect("detection answers");
-    assert_eq!(found.len(), 1, "one export is found");
-    let mut sink = Sink::collecting();
-    MemU::run(&found[0].format, &bundle.only(&found[0].files), &mut sink).expect("the export is read");
-    sink.into_lines()
-}
-
-fn evidence(lines: &[Line]) -> Vec<&Evidence> {
-    lines
-        .iter()
-        .filter_map(|line| if let Line::Evidence(evidence) = line { Some(evidence) } else { None })
-        .collect()
+    let mut exports = produce::<MemU>(&bundle).expect("detection answers").exports;
+    assert_eq!(exports.len(), 1, "one export is found");
+    assert_eq!(exports[0].error, None, "the export is read");
+    exports.remove(0).lines
 }
 
 fn embeddings(lines: &[Line]) -> Vec<&EmbeddingRecord> {
@@ -70,7 +61,7 @@ fn the_vector_of_a_row_with_one_entry_is_that_entrys() {
         assert_eq!(vectors[0].model, "text-embedding-ada-002");
         assert_eq!((vectors[0].dimensions, vectors[0].vector.as_deref()), (1536, Some(numbers().as_slice())));
         assert_eq!(vectors[0].created_at, Some(1_751_535_000_000_000));
-        assert!(!lines.iter().any(|line| matches!(line, Line::Warning(_) | Line::Skip(_))));
+        assert!(skips(&lines).is_empty() && warnings(&lines).is_empty());
     }
 }
 
@@ -95,7 +86,7 @@ fn a_row_takes_agent_user_and_time_from_its_memory() {
     let evidence = evidence(&lines);
     assert_eq!(evidence[0].account.as_deref(), Some("user_ines"));
     assert_eq!(evidence[0].at, Some(1_751_535_000_000_000));
-    assert!(!lines.iter().any(|line| matches!(line, Line::Skip(_))), "the row of the memory is used");
+    assert!(skips(&lines).is_empty(), "the row of the memory is used");
 }
 
 #[test]
@@ -123,21 +114,9 @@ fn a_list_and_its_lines_are_the_same_memories() {
     assert_eq!(hashes(list), hashes(joined));
 }
 
-/// The folder of samples, if it is there.
-#[expect(clippy::print_stderr, reason = "says why a test shows nothing")]
-fn samples() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures");
-    if !folder.is_dir() {
-        eprintln!("skipped: there are no sample exports at {}", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
 #[test]
 fn exports_of_other_providers_are_left_alone() {
-    let Some(folder) = samples() else { return };
-    let bundle = Bundle::from_folder(&folder).expect("the folder can be listed");
-    assert!(bundle.entries().len() > 20);
-    assert_eq!(MemU::detect(&bundle).expect("detection answers"), []);
+    let Some(samples) = Sample::read::<MemU>(env!("CARGO_MANIFEST_DIR"), "") else { return };
+    assert!(samples.files().len() > 20);
+    assert_eq!(samples.exports, []);
 }

@@ -1,15 +1,20 @@
-//! Each folder of `fixtures/` is a behaviour: what the importer makes of `input/` stands in `expected.json`.
+//! The tests that every importer passes: fixtures, inputs of the fuzzer, renamed fields, round trip.
 
-use satchel_importer::testkit::{self, FixtureError};
+#[path = "round/reader.rs"]
+mod reader;
+
+use satchel_importer::{importer_tests, round_trip_tests};
 use satchel_plugin_memu::MemU;
 
-#[test]
-fn every_fixture_gives_what_is_expected() -> Result<(), FixtureError> {
-    testkit::check::<MemU>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
+importer_tests! {
+    importer: MemU,
+    fuzz_corpus: "/../../tests/fuzz/corpus/memu",
 }
 
-/// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
-#[test]
-fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
-    testkit::replay::<MemU>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/memu")).map(drop)
+round_trip_tests! {
+    importer: MemU,
+    reader: reader::ROUND,
+    least: (9, 21),
+    // A conversation has no title, and each message answers the one before.
+    undetected: ["title", "order"],
 }

@@ -3,7 +3,7 @@
 use satchel_importer::{ImportError, order::SORTED, testkit::threads};
 use satchel_plugin_memu::MemU;
 
-fn told(numbers: [&str; 2]) -> Result<satchel_importer::testkit::Threads, ImportError> {
+fn told(numbers: [String; 2]) -> Result<satchel_importer::testkit::Threads, ImportError> {
     let [one, two] = numbers;
     let text = format!(
         r#"{{"conversation_id":"c","agent_id":"a","user_id":"u","created_at":"2025-07-01T10:00:00Z","messages":[
@@ -15,23 +15,15 @@ fn told(numbers: [&str; 2]) -> Result<satchel_importer::testkit::Threads, Import
 
 #[test]
 fn messages_without_numbers_stand_by_time_with_one_warning() -> Result<(), ImportError> {
-    let read = told(["", ""])?;
-    assert_eq!(
-        (read.said, read.warnings),
-        (vec![vec!["Which?".into(), "Green.".into()]], vec![SORTED.into()])
-    );
+    told([String::new(), String::new()])?.check(&["Which?", "Green."], &[SORTED]);
     Ok(())
 }
 
 #[test]
 fn numbers_count_more_than_times() -> Result<(), ImportError> {
-    let read = told([r#""message_index":0,"#, r#""message_index":1,"#])?;
-    assert_eq!(read.said, [["Green.", "Which?"]]);
-    assert_eq!(
-        read.warnings,
-        ["the numbers of its messages contradict their times; they are read by number"]
-    );
-    let read = told([r#""message_index":1,"#, r#""message_index":0,"#])?;
-    assert_eq!((read.said.concat(), read.warnings.len()), (vec!["Which?".into(), "Green.".into()], 0));
+    let warning = "the numbers of its messages contradict their times; they are read by number";
+    let numbered = |one: u8, two: u8| told([one, two].map(|number| format!(r#""message_index":{number},"#)));
+    numbered(0, 1)?.check(&["Green.", "Which?"], &[warning]);
+    numbered(1, 0)?.check(&["Which?", "Green."], &[]);
     Ok(())
 }

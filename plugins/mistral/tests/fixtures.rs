@@ -1,18 +1,22 @@
-//! Each folder of `fixtures/` is a behaviour: what the importer makes of `input/` stands in `expected.json`.
+//! The tests that every importer passes: fixtures, inputs of the fuzzer, renamed fields, round trip.
 
-use std::error::Error;
+#[path = "round/reader.rs"]
+mod reader;
 
-use satchel_importer::testkit;
+use satchel_importer::{importer_tests, round_trip_tests};
 use satchel_plugin_mistral::Mistral;
 
-#[test]
-fn every_fixture_gives_what_is_expected() -> Result<(), Box<dyn Error>> {
-    Ok(testkit::check::<Mistral>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))?)
+importer_tests! {
+    importer: Mistral,
+    fuzz_corpus: "/../../tests/fuzz/corpus/mistral",
+    samples: "mistral",
 }
 
-/// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
-#[test]
-fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
-    testkit::replay::<Mistral>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/mistral"))
-        .map(drop)
+round_trip_tests! {
+    importer: Mistral,
+    reader: reader::ROUND,
+    least: (7, 18),
+    // A chat has no title, and each message answers the one before.
+    undetected: ["title", "order"],
+    samples: "mistral",
 }

@@ -1,11 +1,9 @@
 //! The field table of the README, held against every leaf of every fixture.
 
-use std::path::Path;
-
 use satchel_importer::{
     json::time_of_text,
     names,
-    testkit::{Emitted, FieldTable, Rule},
+    testkit::{Emitted, FieldTable, FixtureError, Rule},
 };
 use satchel_plugin_perplexity::Perplexity;
 use serde_json::Value;
@@ -13,11 +11,9 @@ use serde_json::Value;
 const RULES: [(&str, Rule); 2] = [("steps", steps), ("as alone", as_alone)];
 
 #[test]
-fn what_the_table_says_of_each_field_is_so() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+fn every_field_becomes_what_the_table_says() -> Result<(), FixtureError> {
     let table = FieldTable::parse(include_str!("../README.md"), root, &RULES);
-    let faults = table.faults::<Perplexity>(&folder).expect("the fixtures can be read");
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    table.check::<Perplexity>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
 }
 
 fn root(path: &str) -> Option<&'static str> {

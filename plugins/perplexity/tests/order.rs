@@ -16,12 +16,8 @@ fn turns_stand_by_time_with_one_warning() -> Result<(), ImportError> {
         );
         threads::<Perplexity>("thread.json", &text)
     };
-    let read = told(&[turn(2, &at(4)), turn(3, ""), turn(1, &at(2))])?;
     let expected = ["Question 1", "Answer 1", "Question 2", "Answer 2", "Question 3", "Answer 3"];
-    assert_eq!(
-        (read.said, read.warnings),
-        (vec![expected.map(str::to_owned).to_vec()], vec![SORTED.to_owned()])
-    );
+    told(&[turn(2, &at(4)), turn(3, ""), turn(1, &at(2))])?.check(&expected, &[SORTED]);
     assert!(told(&[turn(1, &at(2)), turn(2, &at(2))])?.warnings.is_empty());
     Ok(())
 }

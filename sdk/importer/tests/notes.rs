@@ -7,7 +7,7 @@ use satchel_importer::{
     JsonArray, Leftover, Message, Role, Sink, Summary, export_importer,
     json::Number,
     pam::memory::{ExtractionMethod, MemoryType},
-    testkit::{self, FixtureError},
+    testkit::{self, FixtureError, Unclaimed},
 };
 
 struct Notes;
@@ -222,5 +222,29 @@ fn words_that_vanish_with_the_name_of_their_field_are_named() -> Result<(), Fixt
     testkit::renamed::<Notes>(&fixtures)?;
     let forgotten = testkit::renamed::<Forgetful>(&fixtures).err().map(|error| error.to_string());
     assert!(forgotten.is_some_and(|told| told.contains("Key(\"text\")")), "it forgets");
+    Ok(())
+}
+
+#[test]
+fn a_claimed_file_is_read_and_a_stopped_run_ends() {
+    let note = r#"[{"note_id":"a","text":"tea"}]"#;
+    let lines = testkit::run_file::<Notes>("flat", "notes.json", note).checked_lines(Unclaimed::Refused);
+    assert_eq!(testkit::conversation_ids(&lines), ["a"]);
+    assert!(testkit::cancelled_run::<Notes>("flat", "notes.json", note, 0).len() < 2);
+}
+
+#[test]
+#[should_panic(expected = "an unclaimed file is read")]
+fn a_run_that_reads_an_unclaimed_file_is_found() {
+    testkit::run_file::<Notes>("flat", "notes.json", "[]").checked_lines(Unclaimed::Refused);
+}
+
+#[test]
+fn an_emitted_secret_is_named() -> Result<(), FixtureError> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let check = |secret| testkit::check_secrets::<Notes>(&fixtures, &["two_notes"], "Tea", &[secret]);
+    check("coffee")?;
+    let found = check("green tea").err().map(|error| error.to_string());
+    assert_eq!(found.as_deref(), Some("1 faults\ntwo_notes: \"green tea\" is emitted"));
     Ok(())
 }

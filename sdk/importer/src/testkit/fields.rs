@@ -16,8 +16,8 @@ use std::{
 
 use serde_json::Value;
 
-use super::{FixtureError, Produced, fixtures, produce};
-use crate::{Bundle, Importer, address::unsigned, json::time_of_text, pam::record::Line};
+use super::{FixtureError, Produced, fixtures, produce_folder};
+use crate::{Importer, address::unsigned, json::time_of_text};
 
 /// Says whether what is emitted tells `value`.
 pub type Rule = fn(value: &Value, emitted: &Emitted) -> bool;
@@ -47,7 +47,8 @@ enum Fate {
 /// One file while its leaves are looked at.
 struct Walk<'w> {
     emitted: &'w Emitted,
-    skipped: &'w Skipped,
+    /// The locators of all that was left out.
+    skipped: &'w BTreeSet<String>,
     leaves: usize,
     faults: Vec<String>,
 }
@@ -76,28 +77,6 @@ impl Spot {
         for locator in &mut self.locators {
             locator.truncate(locator.len() - step.len());
         }
-    }
-}
-
-/// The locators of all that an importer said it left out.
-#[derive(Debug, Default)]
-struct Skipped(BTreeSet<String>);
-
-impl Skipped {
-    fn of(produced: &Produced) -> Self {
-        let lines = produced.exports.iter().flat_map(|export| &export.lines);
-        Self(
-            lines
-                .filter_map(
-                    |line| if let Line::Skip(skip) = line { Some(skip.locator.clone()) } else { None },
-                )
-                .collect(),
-        )
-    }
-
-    /// Whether it was said of just this value.
-    fn covers(&self, spot: &Spot) -> bool {
-        spot.locators.iter().any(|locator| self.0.contains(locator))
     }
 }
 
@@ -139,6 +118,22 @@ impl Emitted {
         self.numbers.iter().any(|emitted| emitted == number)
     }
 
+    /// Whether every text and number of the JSON in a text was emitted.
+    pub fn holds_json_in(&self, text: &Value) -> bool {
+        let inside = text.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        inside.is_some_and(|inside| self.holds_all(&inside))
+    }
+
+    fn holds_all(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.holds(text),
+            Value::Number(number) => self.holds(&number.to_string()),
+            Value::Array(items) => items.iter().all(|item| self.holds_all(item)),
+            Value::Object(members) => members.values().all(|member| self.holds_all(member)),
+            Value::Null | Value::Bool(_) => true,
+        }
+    }
+
     /// Whether a value was emitted as it stands, but for the signature of an address. Flags are found everywhere.
     fn holds_value(&self, value: &Value) -> bool {
         match value {
@@ -156,33 +151,31 @@ impl Emitted {
 
 impl<'t> FieldTable<'t> {
     /// Reads the rows of all tables in `readme` whose first column is called `Path`. `root` gives what paths of a
-    /// file begin with, by the file's name; a file without a root is not looked at. The rule `time` is there already.
+    /// file begin with, by the file's name; a file without a root is not looked at. The rules `time`, `trim` (a text without
+    /// white space around it) and `bytes` (a text as the numbers of its bytes) are there already.
     pub fn parse(readme: &str, root: fn(&str) -> Option<&'static str>, rules: &[(&'t str, Rule)]) -> Self {
         let rows = tables(readme).filter_map(Row::parse).collect();
-        let rules = rules.iter().copied().chain([("time", time as Rule)]).collect();
+        let rules =
+            rules.iter().copied().chain([("time", time as Rule), ("trim", trim), ("bytes", bytes)]).collect();
         Self { rows, rules, root }
     }
 
     /// Applies the table to every leaf of every fixture below `folder`; what is null, empty, no JSON, or belongs to no
-    /// export says nothing, and what a skip covers by its locator is excused. Gives one line for each fault.
-    pub fn faults<T: Importer>(&self, folder: &Path) -> Result<Vec<String>, FixtureError> {
+    /// export says nothing, and what a skip covers by its locator is excused. Fails with one line for each fault.
+    pub fn check<T: Importer>(&self, folder: impl AsRef<Path>) -> Result<(), FixtureError> {
         let mut faults = Vec::new();
         for row in self.rows.iter().filter(|row| !self.clear(&row.fate)) {
             faults.push(format!("{}: the table does not say what becomes of it", row.path.join(".")));
         }
         let mut leaves = 0;
-        for fixture in fixtures(folder)? {
+        for fixture in fixtures(folder.as_ref())? {
             let input = fixture.join("input");
-            let detect = |source| FixtureError::Detect { path: fixture.clone(), source };
-            let produced =
-                Bundle::from_folder(&input).and_then(|bundle| produce::<T>(&bundle)).map_err(detect)?;
-            let skipped = Skipped::of(&produced);
-            let emitted = Emitted::of(&produced)
-                .map_err(|source| FixtureError::Json { path: fixture.clone(), source })?;
+            let produced = produce_folder::<T>(&input)?;
+            let skipped = produced.skipped();
+            let emitted = Emitted::of(&produced).map_err(FixtureError::at(&fixture))?;
             for file in produced.exports.iter().flat_map(|export| &export.detection.files) {
                 let Some(root) = (self.root)(file) else { continue };
-                let bytes = fs::read(input.join(file))
-                    .map_err(|source| FixtureError::File { path: input.join(file), source })?;
+                let bytes = fs::read(input.join(file)).map_err(FixtureError::at(&input.join(file)))?;
                 let Some(value) = value_of(&bytes) else { continue };
                 let mut walk = Walk { emitted: &emitted, skipped: &skipped, leaves: 0, faults: Vec::new() };
                 self.walk(&value, &mut Spot::root(root, file, &value), &mut walk);
@@ -195,7 +188,7 @@ impl<'t> FieldTable<'t> {
         if leaves == 0 {
             faults.push("no fixture holds a field".to_owned());
         }
-        Ok(faults)
+        FixtureError::of_faults(faults)
     }
 
     fn clear(&self, fate: &Fate) -> bool {
@@ -208,7 +201,7 @@ impl<'t> FieldTable<'t> {
 
     /// Looks at every leaf below `value`, which stands at `spot`.
     fn walk(&self, value: &Value, spot: &mut Spot, walk: &mut Walk<'_>) {
-        if walk.skipped.covers(spot) {
+        if spot.locators.iter().any(|locator| walk.skipped.contains(locator)) {
             return;
         }
         match value {
@@ -302,6 +295,16 @@ fn tables(readme: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+fn trim(value: &Value, emitted: &Emitted) -> bool {
+    value.as_str().is_some_and(|text| emitted.holds(text.trim()))
+}
+
+/// Numbers stand each on a line of its own.
+fn bytes(value: &Value, emitted: &Emitted) -> bool {
+    let bytes = value.as_str().unwrap_or_default().bytes();
+    emitted.holds(&bytes.map(|byte| byte.to_string()).collect::<Vec<_>>().join("\n"))
+}
+
 /// A time of any form is emitted in microseconds.
 fn time(value: &Value, emitted: &Emitted) -> bool {
     let text = match value {
@@ -325,10 +328,15 @@ mod tests {
         let table = FieldTable::parse(&readme, |_| Some("x"), &[]);
         let mut all = Emitted::default();
         all.add(emitted);
-        excused(&table, value, &all, &Skipped::default())
+        excused(&table, value, &all, &BTreeSet::new())
     }
 
-    fn excused(table: &FieldTable<'_>, value: &Value, emitted: &Emitted, skipped: &Skipped) -> Vec<String> {
+    fn excused(
+        table: &FieldTable<'_>,
+        value: &Value,
+        emitted: &Emitted,
+        skipped: &BTreeSet<String>,
+    ) -> Vec<String> {
         let mut walk = Walk { emitted, skipped, leaves: 0, faults: Vec::new() };
         table.walk(value, &mut Spot::root("x", "x.json", value), &mut walk);
         walk.faults
@@ -359,7 +367,7 @@ mod tests {
         let table =
             FieldTable::parse("| Path | | |\n|---|---|---|\n| `x.**` | verbatim | |", |_| Some("x"), &[]);
         let left = |value: Value, locator: &str| {
-            excused(&table, &value, &Emitted::default(), &Skipped([locator.to_owned()].into())).len()
+            excused(&table, &value, &Emitted::default(), &[locator.to_owned()].into()).len()
         };
         assert_eq!(left(json!([{"a": "tea"}, {"a": "rye"}]), "x.json[1]"), 1);
         assert_eq!(left(json!([{"a": "tea", "ab": "rye"}]), "x.json[0].a"), 1);

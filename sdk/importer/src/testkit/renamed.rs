@@ -19,7 +19,7 @@ use satchel_pam::{
 
 use serde_json::Value;
 
-use super::{FixtureError, fields::value_of, fixtures, produce};
+use super::{FixtureError, entries_of, fields::value_of, fixtures, produce, samples::sample_folders};
 use crate::{Bundle, Importer, pam::conversation::ToolInput};
 
 /// A text counts as found where so many of a hundred pairs of neighbouring words are: marks of sources in it may change.
@@ -32,9 +32,6 @@ const SHOWN: usize = 60;
 /// The files of an export, by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Where the sample exports of a provider lie, from the folder of its importer's crate.
-const SAMPLES: [&str; 2] = ["../../../shared/fixtures", "../../../shared/fixtures/authored"];
-
 /// Renames every field of every fixture below `folder` in turn; fails with those whose words vanish in silence.
 pub fn renamed<T: Importer>(folder: impl AsRef<Path>) -> Result<(), FixtureError> {
     let mut faults = Vec::new();
@@ -43,34 +40,26 @@ pub fn renamed<T: Importer>(folder: impl AsRef<Path>) -> Result<(), FixtureError
         let found = renamed_in::<T>(&fixture.join("input"))?;
         faults.extend(found.into_iter().map(|fault| format!("{name}: {fault}")));
     }
-    none_silent(faults)
+    FixtureError::of_faults(faults)
 }
 
 /// As [`renamed`], for each sample export of `provider`, a file alone or a folder, where such lie beside the repository that the
 /// crate in the folder `plugin` is of.
 pub fn renamed_samples<T: Importer>(plugin: impl AsRef<Path>, provider: &str) -> Result<(), FixtureError> {
     let mut faults = Vec::new();
-    let folders = SAMPLES.map(|samples| plugin.as_ref().join(samples).join(provider));
-    for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
-        let list = || fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
-        for path in list().map_err(|source| FixtureError::File { path: folder.clone(), source })? {
+    for folder in sample_folders(plugin.as_ref(), provider) {
+        for path in entries_of(&folder)? {
             let found = renamed_in::<T>(&path)?;
             faults.extend(found.into_iter().map(|fault| format!("{}: {fault}", path.display())));
         }
     }
-    none_silent(faults)
-}
-
-fn none_silent(faults: Vec<String>) -> Result<(), FixtureError> {
-    if faults.is_empty() { Ok(()) } else { Err(FixtureError::Silent { faults }) }
+    FixtureError::of_faults(faults)
 }
 
 /// Renames every field of the export at `path` in turn.
 fn renamed_in<T: Importer>(path: &Path) -> Result<Vec<String>, FixtureError> {
-    let files = read(path).map_err(|source| FixtureError::File { path: path.to_owned(), source })?;
-    let run = |files: &Files| {
-        Outcome::of::<T>(files).map_err(|source| FixtureError::Detect { path: path.to_owned(), source })
-    };
+    let files = read(path).map_err(FixtureError::at(path))?;
+    let run = |files: &Files| Outcome::of::<T>(files).map_err(FixtureError::at(path));
     let before = run(&files)?;
     let said = before.said_in(&files);
     let claimed = || files.iter().filter(|(name, _)| before.claimed.contains(*name));

@@ -9,11 +9,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use satchel_pam::record::Line;
+use satchel_pam::record::ConversationRecord;
 use serde_json::{Value, json};
 
-use super::{FixtureError, Produced, first_difference, fixtures, produce};
-use crate::{Bundle, Importer, tree::SIBLING_NUMBER};
+use super::{
+    FixtureError, Produced, conversations, first_difference, fixtures, produce_folder,
+    samples::sample_folders,
+};
+use crate::{Importer, tree::SIBLING_NUMBER};
 
 mod nodes;
 mod source;
@@ -110,21 +113,30 @@ pub struct Compared {
 }
 
 impl Round {
-    /// Compares both sides of every fixture below `folder`. Gives how much was compared, and one line for each fault.
-    pub fn check<T: Importer>(&self, folder: &Path) -> Result<(Compared, Vec<String>), FixtureError> {
-        self.check_all::<T>(fixtures(folder)?.into_iter().map(|fixture| fixture.join("input")))
+    /// Compares both sides of every fixture below `folder`. Fails with one line for each difference, or if fewer conversations or turns
+    /// than `least` were compared.
+    pub fn check<T: Importer>(&self, folder: impl AsRef<Path>, least: Compared) -> Result<(), FixtureError> {
+        let inputs = fixtures(folder.as_ref())?.into_iter().map(|fixture| fixture.join("input"));
+        let (compared, mut faults) = self.compare::<T>(inputs)?;
+        if compared.chats < least.chats || compared.turns < least.turns {
+            faults.push(format!("only {compared:?}, at least {least:?} is expected"));
+        }
+        FixtureError::of_faults(faults)
     }
 
-    /// The same of the folders `inputs`, each one export or several; of those that are there.
-    pub fn check_all<T: Importer>(
+    /// Compares both sides of the sample exports of `provider` beside the repository, as far as they are there: see
+    /// [`super::renamed_samples`].
+    pub fn check_samples<T: Importer>(&self, crate_folder: &str, provider: &str) -> Result<(), FixtureError> {
+        FixtureError::of_faults(self.compare::<T>(sample_folders(Path::new(crate_folder), provider))?.1)
+    }
+
+    fn compare<T: Importer>(
         &self,
         inputs: impl Iterator<Item = PathBuf>,
     ) -> Result<(Compared, Vec<String>), FixtureError> {
         let (mut compared, mut faults) = (Compared::default(), Vec::new());
-        for input in inputs.filter(|input| input.is_dir()) {
-            let detect = |source| FixtureError::Detect { path: input.clone(), source };
-            let produced =
-                Bundle::from_folder(&input).and_then(|bundle| produce::<T>(&bundle)).map_err(detect)?;
+        for input in inputs {
+            let produced = produce_folder::<T>(&input)?;
             let told = self.told(&input, &produced)?;
             let stored = records(&produced).map(|record| Stored::of_record(self.platform, record));
             let rebuilt: Vec<Chat> = stored.flat_map(|stored| (self.rebuilt)(&stored)).collect();
@@ -136,15 +148,15 @@ impl Round {
         Ok((compared, faults))
     }
 
-    /// Faults that the comparison would not find in anything below `folder`, planted one by one into what is stored: `title`, `time`,
-    /// `role`, `text`, `parent`, `order`. There are reasons for some: a provider without titles has none to lose.
-    pub fn blind_to<T: Importer>(&self, folder: &Path) -> Result<Vec<&'static str>, FixtureError> {
+    /// The changes that the comparison would not find in anything below `folder`, when they are made one by one to what is stored:
+    /// `title`, `time`, `role`, `text`, `parent`, `order`. There are reasons for some: a provider without titles has none to lose.
+    pub fn undetected_changes<T: Importer>(
+        &self,
+        folder: impl AsRef<Path>,
+    ) -> Result<Vec<&'static str>, FixtureError> {
         let mut found = BTreeSet::new();
-        for fixture in fixtures(folder)? {
-            let detect = |source| FixtureError::Detect { path: fixture.clone(), source };
-            let bundle = Bundle::from_folder(&fixture.join("input"));
-            let produced = bundle.and_then(|bundle| produce::<T>(&bundle)).map_err(detect)?;
-            for record in records(&produced) {
+        for fixture in fixtures(folder.as_ref())? {
+            for record in records(&produce_folder::<T>(&fixture.join("input"))?) {
                 let stored = Stored::of_record(self.platform, record);
                 let whole = (self.rebuilt)(&stored);
                 let faulty = FAULTS.iter().filter(|(_, plant)| {
@@ -159,7 +171,7 @@ impl Round {
     }
 
     fn told(&self, input: &Path, produced: &Produced) -> Result<Vec<Chat>, FixtureError> {
-        let skipped = skipped(produced);
+        let skipped = produced.skipped();
         let names: Vec<String> =
             produced.exports.iter().flat_map(|export| export.detection.files.clone()).collect();
         let fixture = input.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
@@ -167,7 +179,7 @@ impl Round {
         let mut told = Vec::new();
         for name in names.iter().filter(|name| !aside(name)) {
             let path = input.join(name);
-            let bytes = fs::read(&path).map_err(|source| FixtureError::File { path, source })?;
+            let bytes = fs::read(&path).map_err(FixtureError::at(&path))?;
             told.extend((self.told)(&SourceFile::new(name, &bytes, &names, &skipped)));
         }
         Ok(told)
@@ -208,16 +220,8 @@ pub fn arrange(turns: Vec<(Turn, Option<usize>)>) -> Vec<Turn> {
     arranged
 }
 
-fn records(produced: &Produced) -> impl Iterator<Item = &satchel_pam::record::ConversationRecord> {
-    let lines = produced.exports.iter().flat_map(|export| &export.lines);
-    lines.filter_map(|line| if let Line::Conversation(record) = line { Some(record.as_ref()) } else { None })
-}
-
-fn skipped(produced: &Produced) -> BTreeSet<String> {
-    let lines = produced.exports.iter().flat_map(|export| &export.lines);
-    lines
-        .filter_map(|line| if let Line::Skip(skip) = line { Some(skip.locator.clone()) } else { None })
-        .collect()
+fn records(produced: &Produced) -> impl Iterator<Item = &ConversationRecord> {
+    produced.exports.iter().flat_map(|export| conversations(&export.lines))
 }
 
 /// Every difference between what files tell and what is rebuilt: conversations of one key are compared in their order.

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use satchel_pam::{
-    conversation::Content,
-    record::{ConversationRecord, Line, MessageRecord},
-};
+use satchel_pam::record::{ConversationRecord, Line, MessageRecord};
 
-use super::{Importer, produce};
+use super::{Importer, conversations, produce, text, warnings};
 use crate::{Bundle, ImportError};
 
 /// What an importer makes of one file.
@@ -19,21 +16,28 @@ pub struct Threads {
     pub warnings: Vec<String>,
 }
 
+impl Threads {
+    /// Checks that there is one conversation with the texts `said`, and the warnings.
+    ///
+    /// # Panics
+    /// If there is anything else.
+    pub fn check(&self, said: &[&str], warnings: &[&str]) {
+        assert_eq!(self.said, [said]);
+        assert_eq!(self.warnings, warnings);
+    }
+}
+
 /// Reads one file by `T`.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn threads<T: Importer>(name: &str, content: &str) -> Result<Threads, ImportError> {
     let produced = produce::<T>(&Bundle::from_files([(name, content)]))?;
-    let mut threads = Threads { said: Vec::new(), warnings: Vec::new() };
-    for line in produced.exports.into_iter().flat_map(|export| export.lines) {
-        match line {
-            Line::Conversation(conversation) => threads.said.push(thread(&conversation)),
-            Line::Warning(warning) => threads.warnings.push(warning.message),
-            _ => {}
-        }
-    }
-    Ok(threads)
+    let lines: Vec<Line> = produced.exports.into_iter().flat_map(|export| export.lines).collect();
+    Ok(Threads {
+        said: conversations(&lines).into_iter().map(thread).collect(),
+        warnings: warnings(&lines).into_iter().map(|warning| warning.message.clone()).collect(),
+    })
 }
 
 fn thread(conversation: &ConversationRecord) -> Vec<String> {
@@ -48,14 +52,4 @@ fn thread(conversation: &ConversationRecord) -> Vec<String> {
         next = answers.get(&Some(message.id.as_str()));
     }
     said
-}
-
-fn text(message: &MessageRecord) -> String {
-    match &message.content {
-        Some(Content { text: Some(text), .. }) => text.clone(),
-        Some(Content { parts, .. }) => {
-            parts.iter().filter_map(|part| part.text.as_deref()).collect::<Vec<_>>().join("\n")
-        }
-        None => String::new(),
-    }
 }

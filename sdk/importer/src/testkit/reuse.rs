@@ -1,4 +1,4 @@
-//! Whether an importer that recalls pieces gives what one that reads them gives.
+//! Whether a run that reuses what earlier runs remembered emits what a run emits that reads everything.
 
 use std::{
     collections::BTreeMap,
@@ -22,9 +22,9 @@ pub(super) fn check<T: Importer>(fixtures: &[PathBuf]) -> Result<(), FixtureErro
 }
 
 fn one<T: Importer>(fixture: &Path, memos: &mut BTreeMap<String, Memo>) -> Result<(), FixtureError> {
-    let failed = |source| FixtureError::Detect { path: fixture.to_owned(), source };
-    let bundle = Bundle::from_folder(&fixture.join("input")).map_err(failed)?;
-    for detection in T::detect(&bundle).map_err(failed)? {
+    let failed = FixtureError::at(fixture);
+    let bundle = Bundle::from_folder(&fixture.join("input")).map_err(&failed)?;
+    for detection in T::detect(&bundle).map_err(&failed)? {
         let files = bundle.only(&detection.files);
         let mut plain = Sink::collecting();
         let expected = T::run(&detection.format, &files, &mut plain).err();
@@ -35,7 +35,7 @@ fn one<T: Importer>(fixture: &Path, memos: &mut BTreeMap<String, Memo>) -> Resul
         let difference = first_difference(&unplaced(&plain.into_lines()), &unplaced(&lines))
             .or_else(|| (error != expected).then(|| format!("{error:?} instead of {expected:?}")));
         if let Some(difference) = difference {
-            return Err(FixtureError::Recalls { path: fixture.to_owned(), difference });
+            return Err(FixtureError::Reuse { path: fixture.to_owned(), difference });
         }
     }
     Ok(())

@@ -5,13 +5,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    fs,
     path::Path,
 };
 
 use satchel_pam::record::{ConversationRecord, Line, Skip, Warning};
 
-use super::produce;
+use super::{FixtureError, entries_of, produce};
 use crate::{Bundle, Detection, ErrorKind, ImportError, Importer, Sink};
 
 /// Stands between two files of an input; no text holds it.
@@ -54,23 +54,9 @@ pub enum Flaw {
         /// Bytes of the records as JSON.
         given: usize,
     },
-    /// The corpus cannot be read.
-    #[error("{0}")]
-    Corpus(#[from] io::Error),
     /// The records cannot be written as JSON.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// There is nothing to replay.
-    #[error("the corpus holds no input")]
-    Empty,
-    /// One input of a corpus shows a flaw.
-    #[error("{name}: {flaw}")]
-    Input {
-        /// Its file.
-        name: String,
-        /// The flaw.
-        flaw: Box<Flaw>,
-    },
 }
 
 /// The files of one input; of two with the same name the last is there.
@@ -88,7 +74,7 @@ pub fn files(input: &[u8]) -> Bundle {
 }
 
 /// Runs `T` on one input and checks what must hold for any.
-pub fn endure<T: Importer>(input: &[u8]) -> Result<(), Flaw> {
+pub fn check_input<T: Importer>(input: &[u8]) -> Result<(), Flaw> {
     let bundle = files(input);
     let produced = match produce::<T>(&bundle) {
         Ok(produced) => produced,
@@ -110,15 +96,16 @@ pub fn endure<T: Importer>(input: &[u8]) -> Result<(), Flaw> {
     if given > most { Err(Flaw::Growth { taken: input.len(), given }) } else { Ok(()) }
 }
 
-/// Runs `T` on every input of the folder `corpus`; gives their number.
-pub fn replay<T: Importer>(corpus: impl AsRef<Path>) -> Result<usize, Flaw> {
-    let mut paths = fs::read_dir(corpus)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    paths.sort();
+/// Runs `T` on every input of the folder `corpus`, of which there must be one. Fails with one line for each that shows a flaw.
+pub fn replay<T: Importer>(corpus: impl AsRef<Path>) -> Result<(), FixtureError> {
+    let paths = entries_of(corpus.as_ref())?;
+    let mut faults = Vec::new();
     for path in &paths {
-        endure::<T>(&fs::read(path)?)
-            .map_err(|flaw| Flaw::Input { name: path.display().to_string(), flaw: Box::new(flaw) })?;
+        let input = fs::read(path).map_err(FixtureError::at(path))?;
+        faults.extend(check_input::<T>(&input).err().map(|flaw| format!("{}: {flaw}", path.display())));
     }
-    if paths.is_empty() { Err(Flaw::Empty) } else { Ok(paths.len()) }
+    faults.extend(paths.is_empty().then(|| "the corpus holds no input".to_owned()));
+    FixtureError::of_faults(faults)
 }
 
 /// A run over files that nobody claimed: it may refuse them or read what it can.
@@ -126,7 +113,7 @@ fn refuse<T: Importer>(bundle: &Bundle) -> Result<(), Flaw> {
     let mut sink = Sink::collecting();
     let run = T::run(T::describe().importer_version, bundle, &mut sink);
     run.map_or_else(explained, |_| Ok(()))?;
-    sink.into_lines().iter().try_for_each(check_line)
+    check_lines(&sink.into_lines())
 }
 
 fn explained(error: ImportError) -> Result<(), Flaw> {
@@ -151,6 +138,12 @@ fn check_detection<T: Importer>(found: &Detection, bundle: &Bundle) -> Result<()
         return Err(Flaw::Detection(format!("files that are not there, or twice, or none: {files:?}")));
     }
     Ok(())
+}
+
+/// Checks that every record makes sense by itself: ids are unique and not empty, parents form no cycle, the current message
+/// exists, skips and warnings have a text.
+pub fn check_lines(lines: &[Line]) -> Result<(), Flaw> {
+    lines.iter().try_for_each(check_line)
 }
 
 fn check_line(line: &Line) -> Result<(), Flaw> {

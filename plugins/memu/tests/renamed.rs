@@ -1,9 +1,0 @@
-//! What becomes of a field that the provider calls otherwise one day: its words are found, or the receipt says so.
-
-use satchel_importer::testkit::{self, FixtureError};
-use satchel_plugin_memu::MemU;
-
-#[test]
-fn no_renamed_field_of_a_fixture_takes_words_away_in_silence() -> Result<(), FixtureError> {
-    testkit::renamed::<MemU>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
-}
