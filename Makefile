@@ -28,12 +28,12 @@ demo: setup
 test: setup
 	$(CARGO) test --workspace
 
-# The same fault tests as `make test`, longer: seeds, kills and places. ROUNDS=100 for a night.
+# The same fault tests as `make test`, longer: seeds, kills and failpoints. ROUNDS=100 for a night.
 ROUNDS ?= 25
 fault: setup
 	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --lib -- --nocapture \
 		tests::power tests::dying tests::failpoints tests::harm tests::small_disk tests::crash tests::damage
-	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --test fault --test kill --test failpoints
+	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --test fault --test killed_imports --test failpoints
 
 lint: setup
 	$(CARGO) fmt --all --check

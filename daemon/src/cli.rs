@@ -6,28 +6,29 @@
 
 pub mod args;
 mod backup;
+mod byte_progress;
+mod client;
 mod config;
 mod conversations;
 mod demo;
 mod doctor;
+mod empty_list;
 pub mod error;
 pub mod exit;
 mod exports;
-mod facts;
 mod import;
 mod imports;
 mod json;
 mod keys;
-mod link;
-mod look;
+mod labels;
 mod memories;
-mod nothing;
 mod operation;
-mod out;
-mod page;
+mod output;
 mod pager;
+mod pagination;
 mod path;
 mod plugins;
+mod properties;
 mod purge;
 mod rebuild;
 mod relations;
@@ -38,12 +39,11 @@ mod shell;
 mod signing;
 mod sources;
 mod status;
-mod steps;
+mod style;
 mod table;
 mod text;
 mod time;
 mod verify;
-mod words;
 
 use std::{
     ffi::OsString,
@@ -57,7 +57,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use satchel_core::{
     clock::{self, Clock, SystemClock},
     data_dir,
-    vault::{Secret, Unlock},
+    vault::{Secret, UnlockOptions},
 };
 use satchel_host::CodeCache;
 use satchel_server::{
@@ -67,11 +67,11 @@ use satchel_server::{
 
 use self::{
     args::{Cli, ColorWhen, Command, Conversations, Global, Keys, Memories},
+    client::{DaemonClient, DaemonLocation},
     error::CliError,
     exit::Exit,
-    link::{Link, Place},
-    out::Out,
-    page::Left,
+    output::Output,
+    pagination::Remaining,
     time::Calendar,
 };
 
@@ -89,7 +89,7 @@ pub struct Environment {
     /// `XDG_STATE_HOME`.
     pub state_home: Option<PathBuf>,
     /// The folder for the sockets of data directories whose paths are too long, as
-    /// [`satchel_server::serve::runtime_folder`] chooses it.
+    /// [`satchel_server::socket::default_runtime_dir`] chooses it.
     pub runtime_dir: PathBuf,
     /// True if `NO_COLOR` is set to a value, or if `TERM` names a terminal without colours.
     pub no_color: bool,
@@ -117,17 +117,17 @@ pub struct Environment {
 
 /// How long background work that no caller waits for, such as a requested export, may delay the exit of a stopped
 /// daemon.
-const LEFT_BEHIND: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of times that a command is run. It is run again if the daemon that it had joined goes away, which
 /// happens whenever the command that hosted that daemon ends.
-const TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// The state that every command works with.
 struct Context {
-    out: Out,
+    out: Output,
     calendar: Calendar,
-    place: Place,
+    location: DaemonLocation,
     log: Log,
     /// `SATCHEL_PASSPHRASE`.
     passphrase: Option<String>,
@@ -138,8 +138,8 @@ struct Context {
 
 impl Context {
     /// Prints a note if a list was cut off.
-    fn hint(&mut self, left: Left) {
-        if let Some(hint) = left.hint() {
+    fn note_remaining(&mut self, remaining: Remaining) {
+        if let Some(hint) = remaining.hint() {
             self.out.note(&hint);
         }
     }
@@ -151,54 +151,60 @@ impl Context {
 /// Returns an error that says what went wrong and what to do about it. A printed result is not an error, whatever
 /// it says.
 pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
-    let mut out = Out::of_process(&cli.global, environment);
+    let mut out = Output::for_process(&cli.global, environment);
     // These commands need neither a place nor a clock.
     match &cli.command {
         Command::Completions { shell } => return shell::completions(*shell, &mut out).map(|()| Exit::Done),
         Command::Man { output } => {
-            outside(output.as_deref(), &cli.global, environment)?;
+            refuse_output_in_data_dir(output.as_deref(), &cli.global, environment)?;
             return shell::man(output.as_deref(), &mut out).map(|()| Exit::Done);
         }
         Command::Config(command) => return config::run(*command, &cli.global, environment, &mut out),
         Command::Service(command) => return service::run(command, &cli.global, environment, &mut out),
         _ => {}
     }
-    let mut place = place(&cli.global, environment)?;
-    if let (Command::Serve(args), Place::Local(config)) = (&cli.command, &mut place) {
-        serve::overlay(config, args)?;
+    let mut location = daemon_location(&cli.global, environment)?;
+    if let (Command::Serve(args), DaemonLocation::DataDir(config)) = (&cli.command, &mut location) {
+        serve::apply_args(config, args)?;
     }
-    let log = start_log(cli, environment, &place)?;
+    let log = start_log(cli, environment, &location)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| CliError::Step { what: "cannot start".to_owned(), source: error.into() })?;
+    let runtime = runtime.map_err(|error| CliError::Step {
+        what: "cannot start the runtime".to_owned(),
+        source: error.into(),
+    })?;
     let now = clock::check(SystemClock.now_micros()).map_err(CliError::Clock)?;
     let now = Timestamp::from_microsecond(now).unwrap_or_default();
     let calendar = Calendar { now, zone: TimeZone::system() };
     let passphrase = environment.passphrase.clone();
     let request_id = uuid::Uuid::new_v4().to_string();
-    let mut context = Context { out, calendar, place, log, passphrase, request_id };
+    let mut context = Context { out, calendar, location, log, passphrase, request_id };
     let exit = runtime.block_on(async {
         match &cli.command {
             Command::Serve(args) => serve::run(&mut context, cli, args, environment).await,
             Command::Demo => demo::run(&mut context).await,
-            command => perform(&mut context, command).await,
+            command => execute(&mut context, command).await,
         }
     });
     if let Command::Serve(_) = &cli.command {
-        runtime.shutdown_timeout(LEFT_BEHIND);
+        runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     }
     exit
 }
 
 /// Refuses an output path inside the data directory, if there is one.
-fn outside(output: Option<&Path>, global: &Global, environment: &Environment) -> Result<(), CliError> {
-    let (Some(output), Ok(config)) = (output, defaults(global, environment)) else { return Ok(()) };
+fn refuse_output_in_data_dir(
+    output: Option<&Path>,
+    global: &Global,
+    environment: &Environment,
+) -> Result<(), CliError> {
+    let (Some(output), Ok(config)) = (output, default_config(global, environment)) else { return Ok(()) };
     data_dir::refuse_inside(&config.data_dir, output).map_err(CliError::DataDir)
 }
 
 /// Starts the log. Only a daemon logs where its configuration says; the log of any other command goes to stderr,
 /// for the person who ran it.
-fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log, CliError> {
+fn start_log(cli: &Cli, environment: &Environment, location: &DaemonLocation) -> Result<Log, CliError> {
     let daemon = matches!(cli.command, Command::Serve(_));
     let color = match cli.global.color {
         ColorWhen::Always => true,
@@ -211,12 +217,13 @@ fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log,
         quiet: cli.global.quiet,
         daemon,
     };
-    verbosity.check().map_err(|problem| CliError::Usage(format!("SATCHEL_LOG cannot be used: {problem}")))?;
-    let (target, level) = match place {
-        Place::Local(config) if daemon => {
-            (LogTarget::of(&config.log, environment.journal_stream.as_deref(), color), config.log.level)
-        }
-        Place::Local(_) | Place::Named(_) => (LogTarget::Stderr { color }, None),
+    verbosity.check().map_err(|problem| CliError::Usage(format!("invalid SATCHEL_LOG: {problem}")))?;
+    let (target, level) = match location {
+        DaemonLocation::DataDir(config) if daemon => (
+            LogTarget::for_daemon(&config.log, environment.journal_stream.as_deref(), color),
+            config.log.level,
+        ),
+        DaemonLocation::DataDir(_) | DaemonLocation::Socket(_) => (LogTarget::Stderr { color }, None),
     };
     let path = match &target {
         LogTarget::File { path, .. } => path.clone(),
@@ -232,7 +239,7 @@ fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log,
 /// Returns whether a command creates the data directory if there is none. These are the commands that store
 /// something, and `keys encrypt`: it has to run before anything is stored if no plaintext is ever to reach the
 /// disk.
-fn begins(command: &Command) -> bool {
+fn creates_data_dir(command: &Command) -> bool {
     matches!(
         command,
         Command::Serve(_)
@@ -240,63 +247,63 @@ fn begins(command: &Command) -> bool {
             | Command::Apply(_)
             | Command::Restore(_)
             | Command::Memories(Memories::Add(_))
-            | Command::Keys(Keys::Locking(args::Locking::Encrypt(_)))
+            | Command::Keys(Keys::Encryption(args::EncryptionCommand::Encrypt(_)))
     )
 }
 
 /// Refuses a folder that belongs to another user or is not a data directory, and refuses a command that would find
 /// nothing: a mistyped data directory must not look like an empty one.
-fn fit(place: &Place, command: &Command) -> Result<(), CliError> {
-    let Place::Local(config) = place else { return Ok(()) };
-    data_dir::look(&config.data_dir, config.allow_other_owner).map_err(CliError::DataDir)?;
+fn check_data_dir(location: &DaemonLocation, command: &Command) -> Result<(), CliError> {
+    let DaemonLocation::DataDir(config) = location else { return Ok(()) };
+    data_dir::inspect(&config.data_dir, config.allow_other_owner).map_err(CliError::DataDir)?;
     // The remains of a damaged data directory count as one, and so does a folder in which a service manager
     // listens.
     let left = ["db", "blobs"].iter().any(|name| config.data_dir.join(name).is_dir());
-    let served = !matches!(satchel_server::serve::socket_path(&config.data_dir), Ok(None));
-    if begins(command) || left || served || satchel_store::has_journal(&config.data_dir) {
+    let served = !matches!(satchel_server::socket::socket_path(&config.data_dir), Ok(None));
+    if creates_data_dir(command) || left || served || satchel_store::has_journal(&config.data_dir) {
         return Ok(());
     }
     Err(CliError::NoData { dir: config.data_dir.clone() })
 }
 
 /// Runs a command that is not a daemon itself.
-async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
+async fn execute(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
     if let Command::Verify(args) = command {
-        return verify::run(args, own_keys(&context.place), context);
+        return verify::run(args, own_public_keys(&context.location), context);
     }
-    fit(&context.place, command)?;
+    check_data_dir(&context.location, command)?;
     match command {
         Command::Doctor(args) => return doctor::run(context, *args).await,
         Command::Restore(args) => return backup::restore(context, args).await,
         Command::Rebuild(args) => return rebuild::run(context, *args).await,
-        Command::Keys(Keys::Locking(command)) => return keys::run(context, command).await,
+        Command::Keys(Keys::Encryption(command)) => return keys::run(context, command).await,
         Command::Memories(Memories::Purge(args)) => {
-            return purge::run(context, purge::Kind::Memory, args).await;
+            return purge::run(context, purge::PurgeKind::Memory, args).await;
         }
         Command::Conversations(Conversations::Purge { purge: args, keep_memories }) => {
-            let kind = purge::Kind::Conversation { keep_memories: *keep_memories };
+            let kind = purge::PurgeKind::Conversation { keep_memories: *keep_memories };
             return purge::run(context, kind, args).await;
         }
         _ => {}
     }
-    let typed = Typed::of(context, command)?;
-    let place = context.place.clone();
-    let mut tries = 1;
+    let prompted = PromptedSecrets::prompt(context, command)?;
+    let location = context.location.clone();
+    let mut attempts = 1;
     loop {
-        let link = Link::open(&place, &mut context.out).await?;
-        let joined = place.is_local() && link.is_daemon();
-        let outcome = through(context, &link, command, &typed).await;
+        let client = DaemonClient::open(&location, &mut context.out).await?;
+        let joined = location.is_local() && client.is_daemon();
+        let outcome = run_until_interrupted(context, &client, command, &prompted).await;
         if !matches!(outcome, Ok(Exit::Cancelled) | Err(CliError::Cancelled)) {
             tokio::select! {
-                () = link.wait_for_others(&mut context.out) => {}
+                () = client.wait_for_other_operations(&mut context.out) => {}
                 _ = tokio::signal::ctrl_c() => {}
             }
         }
-        let closed = link.close(&place).await;
+        let closed = client.close(&location).await;
         match outcome {
             // The daemon was hosted by another command, which has ended. Connect again: this process then hosts the
             // daemon, unless yet another command does.
-            Err(error) if joined && error.daemon_left() && tries < TRIES => tries += 1,
+            Err(error) if joined && error.connection_lost() && attempts < MAX_ATTEMPTS => attempts += 1,
             outcome => return outcome.and_then(|exit| closed.map(|()| exit)),
         }
     }
@@ -304,45 +311,45 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
 
 /// The secrets that a command asks a person for, before it connects to a daemon.
 #[derive(Default)]
-struct Typed {
+struct PromptedSecrets {
     /// Opens the input.
     unlock: Option<satchel_proto::v1::Unlock>,
     /// Encrypts the output.
     passphrase: Option<String>,
 }
 
-impl Typed {
-    fn of(context: &Context, command: &Command) -> Result<Self, CliError> {
+impl PromptedSecrets {
+    fn prompt(context: &Context, command: &Command) -> Result<Self, CliError> {
         let known = context.passphrase.as_deref();
         Ok(match command {
             Command::Import(args) => Self { unlock: secret::unlock(&args.unlock, known)?, ..Self::default() },
             Command::Apply(args) => Self { unlock: secret::unlock(&args.unlock, known)?, ..Self::default() },
             Command::Export(args) => {
-                Self { passphrase: secret::chosen(&args.passphrase, known)?, ..Self::default() }
+                Self { passphrase: secret::new_passphrase(&args.passphrase, known)?, ..Self::default() }
             }
             _ => Self::default(),
         })
     }
 }
 
-async fn through(
+async fn run_until_interrupted(
     context: &mut Context,
-    link: &Link,
+    client: &DaemonClient,
     command: &Command,
-    typed: &Typed,
+    prompted: &PromptedSecrets,
 ) -> Result<Exit, CliError> {
     match command {
         // These commands stop their imports themselves.
-        Command::Import(args) => return import::run(context, link, args, typed.unlock.clone()).await,
-        Command::Apply(args) => return import::run(context, link, args, typed.unlock.clone()).await,
+        Command::Import(args) => return import::run(context, client, args, prompted.unlock.clone()).await,
+        Command::Apply(args) => return import::run(context, client, args, prompted.unlock.clone()).await,
         _ => {}
     }
     tokio::select! {
-        outcome = ask(context, link, command, typed) => outcome,
+        outcome = dispatch(context, client, command, prompted) => outcome,
         _ = tokio::signal::ctrl_c() => {
             // Cancels the operation that was started and waits for its end, unless Ctrl-C is pressed a second time.
             tokio::select! {
-                stopped = link.cancel_started() => stopped?,
+                stopped = client.cancel_started() => stopped?,
                 _ = tokio::signal::ctrl_c() => {}
             }
             Err(CliError::Cancelled)
@@ -350,19 +357,24 @@ async fn through(
     }
 }
 
-async fn ask(context: &mut Context, link: &Link, command: &Command, typed: &Typed) -> Result<Exit, CliError> {
+async fn dispatch(
+    context: &mut Context,
+    client: &DaemonClient,
+    command: &Command,
+    prompted: &PromptedSecrets,
+) -> Result<Exit, CliError> {
     match command {
-        Command::Imports(command) => imports::run(context, link, command).await,
-        Command::Sources(command) => sources::run(context, link, command).await,
-        Command::Memories(command) => memories::run(context, link, command).await,
-        Command::Relations(command) => relations::run(context, link, command).await,
-        Command::Conversations(command) => conversations::run(context, link, command).await,
-        Command::Export(args) => exports::create(context, link, args, typed.passphrase.as_deref()).await,
-        Command::Exports(command) => exports::run(context, link, command).await,
-        Command::Keys(Keys::Signing(command)) => signing::run(context, link, command).await,
-        Command::Plugins(command) => plugins::run(context, link, command).await,
-        Command::Status => status::run(context, link).await,
-        Command::Backup(args) => backup::create(context, link, args).await,
+        Command::Imports(command) => imports::run(context, client, command).await,
+        Command::Sources(command) => sources::run(context, client, command).await,
+        Command::Memories(command) => memories::run(context, client, command).await,
+        Command::Relations(command) => relations::run(context, client, command).await,
+        Command::Conversations(command) => conversations::run(context, client, command).await,
+        Command::Export(args) => exports::create(context, client, args, prompted.passphrase.as_deref()).await,
+        Command::Exports(command) => exports::run(context, client, command).await,
+        Command::Keys(Keys::Signing(command)) => signing::run(context, client, command).await,
+        Command::Plugins(command) => plugins::run(context, client, command).await,
+        Command::Status => status::run(context, client).await,
+        Command::Backup(args) => backup::create(context, client, args).await,
         Command::Serve(_)
         | Command::Demo
         | Command::Config(_)
@@ -373,35 +385,35 @@ async fn ask(context: &mut Context, link: &Link, command: &Command, typed: &Type
         | Command::Doctor(_)
         | Command::Restore(_)
         | Command::Rebuild(_)
-        | Command::Keys(Keys::Locking(_))
+        | Command::Keys(Keys::Encryption(_))
         | Command::Completions { .. }
-        | Command::Man { .. } => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
+        | Command::Man { .. } => Err(CliError::Usage("this command does not use a daemon".to_owned())),
     }
 }
 
 /// Returns where the daemon is, in order of precedence: flag, environment (which clap reads as the flag), file,
 /// default.
-fn place(global: &Global, environment: &Environment) -> Result<Place, CliError> {
+fn daemon_location(global: &Global, environment: &Environment) -> Result<DaemonLocation, CliError> {
     if let Some(address) = &global.server {
-        return Place::named(address);
+        return DaemonLocation::parse(address);
     }
-    let config = defaults(global, environment)?;
+    let config = default_config(global, environment)?;
     let config = match config_file(global, environment) {
         Some(file) => config
             .with_file(&file, global.config.is_some())
             .map_err(|error| CliError::Config(error.into()))?,
         None => config,
     };
-    Ok(Place::Local(Box::new(config)))
+    Ok(DaemonLocation::DataDir(Box::new(config)))
 }
 
 /// Returns the settings without those of the configuration file.
-fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliError> {
+fn default_config(global: &Global, environment: &Environment) -> Result<Config, CliError> {
     let data_dir = match &global.data_dir {
         Some(dir) => dir.clone(),
-        None => folder(environment.data_home.as_deref(), environment.home.as_deref(), ".local/share")
+        None => base_folder(environment.data_home.as_deref(), environment.home.as_deref(), ".local/share")
             .ok_or_else(|| {
-                CliError::Usage("no HOME is set; name the data directory with --data-dir".to_owned())
+                CliError::Usage("HOME is not set; specify the data directory with --data-dir".to_owned())
             })?,
     };
     let mut config = Config::new(absolute(&data_dir)?, environment.runtime_dir.clone());
@@ -415,7 +427,7 @@ fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliErr
         config.unlock.passphrase = None;
         config.unlock.passphrase_file = file;
     }
-    config.unlock.terminal = Unlock::somebody() && !global.json;
+    config.unlock.terminal = UnlockOptions::is_interactive() && !global.json;
     Ok(config)
 }
 
@@ -423,43 +435,43 @@ fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliErr
 /// the key that seals them.
 fn code_cache(environment: &Environment) -> Option<CodeCache> {
     let home = environment.home.as_deref().filter(|home| home.is_absolute());
-    let cache = folder(environment.cache_home.as_deref(), home, ".cache")?;
-    let state = folder(environment.state_home.as_deref(), home, ".local/state")?;
+    let cache = base_folder(environment.cache_home.as_deref(), home, ".cache")?;
+    let state = base_folder(environment.state_home.as_deref(), home, ".local/state")?;
     Some(CodeCache { folder: cache.join("importers"), key_file: state.join("code-cache.key") })
 }
 
 /// Returns the configuration file. The default file is read only if it exists; a file that was named must exist.
 fn config_file(global: &Global, environment: &Environment) -> Option<PathBuf> {
-    let usual = || folder_of_config(environment).map(|folder| folder.join("satchel/satchel.toml"));
+    let usual = || config_home(environment).map(|folder| folder.join("satchel/satchel.toml"));
     global.config.clone().or_else(usual)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(path).map_err(|source| CliError::File {
-        action: "find",
+        action: "resolve",
         path: path.to_owned(),
         source,
     })
 }
 
 /// Returns the folder of the user's configuration files.
-fn folder_of_config(environment: &Environment) -> Option<PathBuf> {
+fn config_home(environment: &Environment) -> Option<PathBuf> {
     let named = environment.config_home.clone().filter(|path| path.is_absolute());
     named.or_else(|| environment.home.as_ref().map(|home| home.join(".config")))
 }
 
 /// Returns our folder inside one of the user's base folders. A relative path in the environment is ignored.
-fn folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> Option<PathBuf> {
+fn base_folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> Option<PathBuf> {
     let named = named.filter(|path| path.is_absolute()).map(Path::to_owned);
     named.or_else(|| home.map(|home| home.join(below_home))).map(|folder| folder.join("satchel"))
 }
 
 /// Returns the current and former signing keys of the data directory, so that a bundle made from it is required to
 /// match its manifest.
-fn own_keys(place: &Place) -> Vec<String> {
-    match place {
-        Place::Local(config) => satchel_core::export::signers_of(&config.data_dir),
-        Place::Named(_) => Vec::new(),
+fn own_public_keys(location: &DaemonLocation) -> Vec<String> {
+    match location {
+        DaemonLocation::DataDir(config) => satchel_core::export::public_keys_of(&config.data_dir),
+        DaemonLocation::Socket(_) => Vec::new(),
     }
 }
 
@@ -472,14 +484,14 @@ mod tests {
 
     fn dir(words: &[&str], environment: &Environment) -> PathBuf {
         let cli = Cli::try_parse_from([&["satchel", "status"], words].concat()).unwrap();
-        match place(&cli.global, environment).unwrap() {
-            Place::Local(config) => config.data_dir,
-            Place::Named(path) => path,
+        match daemon_location(&cli.global, environment).unwrap() {
+            DaemonLocation::DataDir(config) => config.data_dir,
+            DaemonLocation::Socket(path) => path,
         }
     }
 
     #[test]
-    fn a_flag_goes_before_the_environment_and_that_before_the_default() {
+    fn options_take_precedence_over_the_environment_and_the_defaults() {
         let mut environment = Environment { home: Some("/nobody/ana".into()), ..Environment::default() };
         assert_eq!(dir(&[], &environment), PathBuf::from("/nobody/ana/.local/share/satchel"));
         environment.data_home = Some("/nobody/data".into());
@@ -489,14 +501,14 @@ mod tests {
         assert_eq!(dir(&["--data-dir", "/d"], &environment), PathBuf::from("/d"));
         assert_eq!(dir(&["--server", "unix:/s"], &environment), PathBuf::from("/s"));
         let cli = Cli::try_parse_from(["satchel", "status"]).unwrap();
-        assert!(matches!(place(&cli.global, &Environment::default()), Err(CliError::Usage(_))));
+        assert!(matches!(daemon_location(&cli.global, &Environment::default()), Err(CliError::Usage(_))));
     }
 
     #[test]
-    fn a_configuration_that_is_named_must_be_there() {
+    fn a_configuration_file_that_is_named_must_exist() {
         let environment = Environment { home: Some("/nobody".into()), ..Environment::default() };
         let cli = Cli::try_parse_from(["satchel", "status", "--config", "/nobody/satchel.toml"]).unwrap();
-        let error = place(&cli.global, &environment).unwrap_err();
+        let error = daemon_location(&cli.global, &environment).unwrap_err();
         assert_eq!(error.exit(), Exit::Failed);
         assert!(error.report().contains("/nobody/satchel.toml"), "{}", error.report());
     }

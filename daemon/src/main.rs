@@ -10,7 +10,7 @@ use satchel_daemon::cli::{
     self, Environment,
     args::{Cli, Command},
 };
-use satchel_server::{serve, supervisor};
+use satchel_server::{socket, supervisor};
 
 /// A daemon runs for weeks between imports of gigabytes, so freed memory has to be returned to the system.
 /// `.cargo/config.toml` sets how soon.
@@ -25,16 +25,16 @@ fn main() -> ExitCode {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refused(&error),
+        Err(error) => return print_usage_error(&error),
     };
     let mut environment = environment();
     if let Command::Serve(_) = &cli.command {
-        environment.inherited = inherited();
+        environment.inherited = inherited_socket();
     }
     match cli::run(&cli, &environment) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            tell(&if cli.global.json { error.report_json() } else { error.report() });
+            print_error(&if cli.global.json { error.report_json() } else { error.report() });
             error.exit().into()
         }
     }
@@ -50,10 +50,10 @@ fn allow_open_files() {
 }
 
 /// Handles a command line that cannot be parsed, or that asks for help.
-fn refused(error: &clap::Error) -> ExitCode {
+fn print_usage_error(error: &clap::Error) -> ExitCode {
     let json = env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
     if error.use_stderr() && json {
-        tell(&cli::error::usage_json(&error.render().to_string()));
+        print_error(&cli::error::usage_json(&error.render().to_string()));
         return cli::exit::Exit::Usage.into();
     }
     if let Err(closed) = error.print() {
@@ -62,14 +62,14 @@ fn refused(error: &clap::Error) -> ExitCode {
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-fn tell(report: &str) {
+fn print_error(report: &str) {
     if let Err(closed) = std::io::stderr().write_all(report.as_bytes()) {
         tracing::debug!(error = %closed, "stderr is closed");
     }
 }
 
 fn environment() -> Environment {
-    let path = |name: &str| set(name).map(PathBuf::from);
+    let path = |name: &str| non_empty_var(name).map(PathBuf::from);
     let text = |name: &str| env::var(name).ok();
     Environment {
         home: path("HOME"),
@@ -77,16 +77,17 @@ fn environment() -> Environment {
         config_home: path("XDG_CONFIG_HOME"),
         cache_home: path("XDG_CACHE_HOME"),
         state_home: path("XDG_STATE_HOME"),
-        runtime_dir: serve::runtime_folder(path("XDG_RUNTIME_DIR").as_deref(), &env::temp_dir()),
-        no_color: set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb"),
+        runtime_dir: socket::default_runtime_dir(path("XDG_RUNTIME_DIR").as_deref(), &env::temp_dir()),
+        no_color: non_empty_var("NO_COLOR").is_some()
+            || non_empty_var("TERM").is_some_and(|term| term == "dumb"),
         pager: env::var_os("PAGER"),
-        less: set("LESS"),
+        less: non_empty_var("LESS"),
         data_passphrase: text("SATCHEL_DATA_PASSPHRASE").filter(|text| !text.is_empty()).map(Secret::new),
         passphrase: text("SATCHEL_PASSPHRASE").filter(|passphrase| !passphrase.is_empty()),
         log: text("SATCHEL_LOG"),
         journal_stream: text("JOURNAL_STREAM"),
-        notify_socket: set("NOTIFY_SOCKET"),
-        watchdog: supervisor::watchdog(
+        notify_socket: non_empty_var("NOTIFY_SOCKET"),
+        watchdog: supervisor::watchdog_timeout(
             text("WATCHDOG_USEC").as_deref(),
             text("WATCHDOG_PID").as_deref(),
             std::process::id(),
@@ -97,12 +98,12 @@ fn environment() -> Environment {
 }
 
 /// Returns a variable; an empty one counts as absent.
-fn set(name: &str) -> Option<OsString> {
+fn non_empty_var(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Returns the socket that the service manager opened for this very process.
-fn inherited() -> Option<UnixListener> {
+fn inherited_socket() -> Option<UnixListener> {
     let own = std::process::id().to_string();
     if env::var("LISTEN_PID").is_ok_and(|pid| pid == own) {
         // An error here is reported when the daemon finds the address of its socket in use.

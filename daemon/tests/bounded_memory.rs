@@ -13,28 +13,28 @@ use std::{
     time::Duration,
 };
 
-use home::{Home, code, stderr};
+use home::{TestHome, code, stderr};
 
 /// Private writable memory, in KiB, not counting the stacks of threads.
-const BOUND: usize = 256 << 10;
+const MEMORY_LIMIT_KIB: usize = 256 << 10;
 /// Stacks of the threads per processor, in KiB.
-const STACKS: usize = 8 << 10;
+const STACKS_KIB: usize = 8 << 10;
 /// Entries of a hostile list; holding all of them takes more than the bound.
 const ENTRIES: usize = 1_500_000;
 
 /// Runs the program with a memory limit. An allocation beyond it fails and ends the program.
-fn within(home: &Home, bound: usize, words: &[&str]) -> Output {
+fn run_limited(home: &TestHome, bound: usize, words: &[&str]) -> Output {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let program = home.command(words);
     let mut shell = Command::new("/bin/sh");
-    let limited = format!("ulimit -d {} && exec \"$@\"", bound + processors * STACKS);
+    let limited = format!("ulimit -d {} && exec \"$@\"", bound + processors * STACKS_KIB);
     shell.args(["-c", &limited, "sh"]).arg(program.get_program()).args(program.get_args());
     shell.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     shell.stdin(Stdio::null()).output().unwrap()
 }
 
 /// Runs the program, and returns the peak of its private memory in KiB, sampled a hundred times a second.
-fn watched(home: &Home, words: &[&str]) -> (Output, usize) {
+fn run_measured(home: &TestHome, words: &[&str]) -> (Output, usize) {
     let mut command = home.command(words);
     let mut running =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -60,45 +60,45 @@ fn store(list: &str, entries: &str) -> String {
 }
 
 /// Verifies and imports a document that consists of empty entries, which are the cheapest to write.
-fn nothing_but_braces(name: &str, text: impl Fn(&str) -> String) {
-    let home = Home::new();
+fn check_empty_entries(name: &str, text: impl Fn(&str) -> String) {
+    let home = TestHome::new();
     let braces = vec!["{}"; ENTRIES].join(",");
     let path = home.file(&format!("export/{name}"), text(&braces));
     let folder = path.trim_end_matches(name).to_owned();
     for command in ["verify", "import"] {
-        let done = within(&home, BOUND, &[command, &folder]);
+        let done = run_limited(&home, MEMORY_LIMIT_KIB, &[command, &folder]);
         assert!(
             matches!(code(&done), Some(0 | 1 | 3)),
             "{command} of {name}: {:?} {}",
             code(&done),
             stderr(&done)
         );
-        let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), stderr(&done));
+        let printed = format!("{}{}", String::from_utf8_lossy(&done.stdout), stderr(&done));
         assert!(
-            said.contains("is missing") || said.contains("warnings"),
-            "{command} of {name} says why: {said}"
+            printed.contains("is missing") || printed.contains("warnings"),
+            "{command} of {name} says why: {printed}"
         );
     }
 }
 
 #[test]
 fn a_list_of_empty_memories_takes_no_more_than_the_bound() {
-    nothing_but_braces("memory-store.json", |braces| store("memories", braces));
+    check_empty_entries("memory-store.json", |braces| store("memories", braces));
 }
 
 #[test]
 fn a_list_of_empty_relations_takes_no_more_than_the_bound() {
-    nothing_but_braces("memory-store.json", |braces| store("relations", braces));
+    check_empty_entries("memory-store.json", |braces| store("relations", braces));
 }
 
 #[test]
 fn an_index_of_empty_entries_takes_no_more_than_the_bound() {
-    nothing_but_braces("memory-store.json", |braces| store("conversations_index", braces));
+    check_empty_entries("memory-store.json", |braces| store("conversations_index", braces));
 }
 
 #[test]
 fn a_list_of_empty_embeddings_takes_no_more_than_the_bound() {
-    nothing_but_braces("embeddings.json", |braces| {
+    check_empty_entries("embeddings.json", |braces| {
         format!(
             r#"{{"schema":"portable-ai-memory-embeddings","schema_version":"1.0","embeddings":[{braces}]}}"#
         )
@@ -107,7 +107,7 @@ fn a_list_of_empty_embeddings_takes_no_more_than_the_bound() {
 
 #[test]
 fn a_conversation_of_empty_messages_takes_no_more_than_the_bound() {
-    nothing_but_braces("conversation.json", |braces| {
+    check_empty_entries("conversation.json", |braces| {
         format!(
             r#"{{"schema":"portable-ai-memory-conversation","schema_version":"1.0","id":"c","provider":{{"name":"x"}},
             "temporal":{{"created_at":"2026-01-01T00:00:00Z"}},"messages":[{braces}]}}"#
@@ -147,37 +147,41 @@ fn memories(count: usize, metadata: &str) -> String {
 
 /// Runs `command` on a folder with one document, within the bound, and returns its output.
 fn bounded(command: &str, name: &str, text: String) -> Output {
-    let home = Home::new();
+    let home = TestHome::new();
     let path = home.file(&format!("export/{name}"), text);
-    let (done, peak) = watched(&home, &[command, "--json", path.trim_end_matches(name)]);
+    let (done, peak) = run_measured(&home, &[command, "--json", path.trim_end_matches(name)]);
     assert!(peak > 1 << 10, "{command} of {name} was not seen at work");
-    assert!(peak < BOUND, "{command} of {name} took {peak} KiB");
+    assert!(peak < MEMORY_LIMIT_KIB, "{command} of {name} took {peak} KiB");
     done
 }
 
-fn said(done: &Output) -> String {
+fn all_output(done: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&done.stdout), stderr(done))
 }
 
 #[test]
-fn conversations_as_long_as_are_taken_stay_within_the_bound() {
+fn the_longest_accepted_conversations_stay_within_the_bound() {
     for (messages, words) in [(50_000, 400), (200_000, 6)] {
         let text = || conversation(messages, &"word ".repeat(words));
         let done = bounded("import", "conversation.json", text());
-        assert_eq!(code(&done), Some(0), "{}", said(&done));
+        assert_eq!(code(&done), Some(0), "{}", all_output(&done));
         let receipt: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
         assert_eq!(receipt["imports"][0]["messages"]["new"], messages, "{receipt}");
         let verified = bounded("verify", "conversation.json", text());
-        assert_eq!(code(&verified), Some(0), "{}", said(&verified));
+        assert_eq!(code(&verified), Some(0), "{}", all_output(&verified));
     }
 }
 
 #[test]
-fn a_conversation_of_more_messages_is_refused_within_the_bound_and_says_so() {
+fn a_longer_conversation_is_rejected_within_the_bound() {
     for (command, answer) in [("verify", 4), ("import", 0)] {
         let done = bounded(command, "conversation.json", conversation(300_000, ""));
-        assert_eq!(code(&done), Some(answer), "{command}: {}", said(&done));
-        assert!(said(&done).contains("divide it into several documents"), "{command}: {}", said(&done));
+        assert_eq!(code(&done), Some(answer), "{command}: {}", all_output(&done));
+        assert!(
+            all_output(&done).contains("divide it into several documents"),
+            "{command}: {}",
+            all_output(&done)
+        );
     }
 }
 
@@ -185,7 +189,7 @@ fn a_conversation_of_more_messages_is_refused_within_the_bound_and_says_so() {
 fn long_memory_stores_stay_within_the_bound() {
     for (count, words, command) in [(12_000, 2_000, "import"), (200_000, 60, "verify")] {
         let done = bounded(command, "memory-store.json", memories(count, &"word ".repeat(words)));
-        assert_eq!(code(&done), Some(0), "{command}: {}", said(&done));
+        assert_eq!(code(&done), Some(0), "{command}: {}", all_output(&done));
     }
 }
 
@@ -212,13 +216,13 @@ fn archive_of_names(files: u32) -> Vec<u8> {
 }
 
 #[test]
-fn an_archive_of_a_million_names_is_refused_within_the_bound() {
-    let home = Home::new();
+fn an_archive_of_a_million_names_is_rejected_within_the_bound() {
+    let home = TestHome::new();
     let many = home.file("many.zip", archive_of_names(1_500_000));
     for command in ["verify", "import"] {
-        let done = within(&home, BOUND, &[command, &many]);
-        let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), stderr(&done));
-        assert!(code(&done).is_some_and(|code| code > 0), "{command}: {said}");
-        assert!(said.contains("more than 100000 files"), "{command}: {said}");
+        let done = run_limited(&home, MEMORY_LIMIT_KIB, &[command, &many]);
+        let printed = format!("{}{}", String::from_utf8_lossy(&done.stdout), stderr(&done));
+        assert!(code(&done).is_some_and(|code| code > 0), "{command}: {printed}");
+        assert!(printed.contains("more than 100000 files"), "{command}: {printed}");
     }
 }

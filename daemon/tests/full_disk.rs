@@ -14,12 +14,12 @@ use std::{
     time::Instant,
 };
 
-use home::{Home, LONG, code, ended, stderr};
+use home::{LONG, TestHome, code, ended, stderr};
 
 /// A small file system in memory; it is unmounted on drop.
-struct Small(tempfile::TempDir);
+struct SmallDisk(tempfile::TempDir);
 
-impl Small {
+impl SmallDisk {
     /// Returns `None` if this process may not mount one, and says so on stderr, bypassing the captured output of
     /// the test.
     fn mount(megabytes: u64) -> Option<Self> {
@@ -66,7 +66,7 @@ impl Small {
     }
 }
 
-impl Drop for Small {
+impl Drop for SmallDisk {
     fn drop(&mut self) {
         let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).status();
         assert!(unmounted.is_ok_and(|status| status.success()), "{:?} stays mounted", self.0.path());
@@ -78,26 +78,26 @@ fn demo(name: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-struct Scene {
-    home: Home,
-    small: Small,
+struct Fixture {
+    home: TestHome,
+    disk: SmallDisk,
 }
 
-impl Scene {
+impl Fixture {
     fn run(&self, words: &[&str]) -> Output {
-        let data = self.small.data();
+        let data = self.disk.data();
         let all: Vec<&str> = ["--data-dir", &data].iter().chain(words).copied().collect();
         self.home.run(&all)
     }
 
-    fn done(&self, words: &[&str]) -> String {
+    fn run_ok(&self, words: &[&str]) -> String {
         let output = self.run(words);
         assert_eq!(code(&output), Some(0), "{words:?}: {}", stderr(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
     fn serve(&self) -> Child {
-        let data = self.small.data();
+        let data = self.disk.data();
         let mut child =
             self.home.command(&["--data-dir", &data, "serve"]).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
@@ -109,11 +109,11 @@ impl Scene {
     }
 
     /// Returns the output of every command that reads, without values that depend on the clock or on free space.
-    fn shown(&self) -> Vec<String> {
-        let conversations = self.done(&["conversations", "list", "--json", "--all"]);
+    fn read_all(&self) -> Vec<String> {
+        let conversations = self.run_ok(&["conversations", "list", "--json", "--all"]);
         let list: serde_json::Value = serde_json::from_str(&conversations).unwrap();
         let id = list["conversations"][0]["id"].as_str().unwrap().to_owned();
-        let memories = self.done(&["memories", "list", "--json", "--all"]);
+        let memories = self.run_ok(&["memories", "list", "--json", "--all"]);
         let list: serde_json::Value = serde_json::from_str(&memories).unwrap();
         let memory = list["memories"][0]["id"].as_str().unwrap().to_owned();
         let rest = [
@@ -130,81 +130,84 @@ impl Scene {
             &["relations", "list", "--json"],
             &["plugins", "list", "--json"],
         ];
-        [conversations, memories].into_iter().chain(rest.into_iter().map(|words| self.done(words))).collect()
+        [conversations, memories]
+            .into_iter()
+            .chain(rest.into_iter().map(|words| self.run_ok(words)))
+            .collect()
     }
 
     /// Makes an export on another disk, and checks that it is complete and valid.
-    fn exported(&self, name: &str) -> String {
+    fn export_and_verify(&self, name: &str) -> String {
         let output = self.home.path().join(name);
         let made = self.run(&["export", "--output", output.to_str().unwrap()]);
         assert_eq!(code(&made), Some(0), "{}", stderr(&made));
-        self.done(&["verify", output.to_str().unwrap()]);
+        self.run_ok(&["verify", output.to_str().unwrap()]);
         stderr(&made)
     }
 
-    fn refused(&self, words: &[&str]) {
+    fn assert_refused(&self, words: &[&str]) {
         let output = self.run(words);
-        let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
-        assert!(code(&output) != Some(0), "{words:?}: {told}");
-        let room = told.contains("no space left") || told.contains("read-only") || told.contains("only read");
-        assert!(room && !told.contains("should not be"), "{words:?}: {told}");
+        let printed = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
+        assert!(code(&output) != Some(0), "{words:?}: {printed}");
+        let room = printed.contains("no space left") || printed.contains("read-only");
+        assert!(room && !printed.contains("internal error"), "{words:?}: {printed}");
     }
 }
 
 #[test]
-fn a_disk_that_is_filled_under_a_daemon_is_read_exported_and_written_again() {
-    let Some(small) = Small::mount(160) else { return };
-    let scene = Scene { home: Home::new(), small };
-    let mut daemon = scene.serve();
-    scene.done(&["import", &demo("chatgpt-export")]);
-    scene.exported("before.zip");
+fn a_disk_that_fills_up_under_a_daemon_can_be_read_and_is_written_again_later() {
+    let Some(disk) = SmallDisk::mount(160) else { return };
+    let fixture = Fixture { home: TestHome::new(), disk };
+    let mut daemon = fixture.serve();
+    fixture.run_ok(&["import", &demo("chatgpt-export")]);
+    fixture.export_and_verify("before.zip");
     // The disk is filled before the database has written what this import adds.
-    scene.done(&["import", &demo("claude-export")]);
-    scene.small.fill();
-    let shown = scene.shown();
+    fixture.run_ok(&["import", &demo("claude-export")]);
+    fixture.disk.fill();
+    let shown = fixture.read_all();
     for round in 0..2 {
-        scene.refused(&["import", "--again", &demo("chatgpt-export")]);
-        let told = scene.exported(&format!("full-{round}.zip"));
-        assert!(told.contains("is not listed here"), "{told}");
-        assert_eq!(scene.shown(), shown, "what was refused has not happened");
+        fixture.assert_refused(&["import", "--again", &demo("chatgpt-export")]);
+        let printed = fixture.export_and_verify(&format!("full-{round}.zip"));
+        assert!(printed.contains("could not be recorded"), "{printed}");
+        assert_eq!(fixture.read_all(), shown, "what was refused has not happened");
     }
-    scene.small.free();
-    scene.done(&["import", "--again", &demo("chatgpt-export")]);
-    scene.exported("after.zip");
-    let listed = scene.done(&["exports", "list", "--json"]);
+    fixture.disk.free();
+    fixture.run_ok(&["import", "--again", &demo("chatgpt-export")]);
+    fixture.export_and_verify("after.zip");
+    let listed = fixture.run_ok(&["exports", "list", "--json"]);
     assert_eq!(listed.matches("\"export_id\"").count(), 2, "{listed}");
     // A stop on a full disk is an orderly one.
-    let shown = scene.shown();
-    scene.small.fill();
+    let shown = fixture.read_all();
+    fixture.disk.fill();
     rustix::process::kill_process(rustix::process::Pid::from_child(&daemon), rustix::process::Signal::TERM)
         .unwrap();
     assert_eq!(ended(&mut daemon).code(), Some(0));
-    assert_eq!(scene.shown(), shown, "without a daemon, and without room for one");
-    scene.refused(&["import", "--again", &demo("claude-export")]);
-    scene.small.free();
-    assert_eq!(scene.shown(), shown);
-    scene.done(&["import", "--again", &demo("claude-export")]);
-    assert_eq!(code(&scene.run(&["doctor"])), Some(0));
+    assert_eq!(fixture.read_all(), shown, "without a daemon, and without room for one");
+    fixture.assert_refused(&["import", "--again", &demo("claude-export")]);
+    fixture.disk.free();
+    assert_eq!(fixture.read_all(), shown);
+    fixture.run_ok(&["import", "--again", &demo("claude-export")]);
+    assert_eq!(code(&fixture.run(&["doctor"])), Some(0));
 }
 
 #[test]
-fn a_disk_that_is_read_only_is_read() {
-    let Some(small) = Small::mount(160) else { return };
-    let scene = Scene { home: Home::new(), small };
-    scene.done(&["import", &demo("chatgpt-export")]);
-    scene.exported("before.zip");
-    let shown = scene.shown();
-    scene.small.remount("ro");
-    assert_eq!(scene.shown(), shown);
-    let told = scene.exported("after.zip");
-    assert!(told.contains("is not listed here"), "{told}");
-    let backup = scene.home.path().join("backup.zip");
-    scene.done(&["backup", backup.to_str().unwrap()]);
-    let looked = scene.run(&["doctor"]);
-    let told = format!("{}{}", String::from_utf8_lossy(&looked.stdout), stderr(&looked));
-    assert!(told.contains("only read") && told.contains("1 problem"), "{told}");
-    scene.refused(&["import", &demo("claude-export")]);
-    scene.small.remount("rw");
-    assert_eq!(scene.shown(), shown);
-    scene.done(&["import", &demo("claude-export")]);
+fn a_read_only_disk_can_be_read() {
+    let Some(disk) = SmallDisk::mount(160) else { return };
+    let fixture = Fixture { home: TestHome::new(), disk };
+    fixture.run_ok(&["import", &demo("chatgpt-export")]);
+    fixture.export_and_verify("before.zip");
+    let shown = fixture.read_all();
+    fixture.disk.remount("ro");
+    assert_eq!(fixture.read_all(), shown);
+    let printed = fixture.export_and_verify("after.zip");
+    assert!(printed.contains("could not be recorded"), "{printed}");
+    let backup = fixture.home.path().join("backup.zip");
+    fixture.run_ok(&["backup", backup.to_str().unwrap()]);
+    let looked = fixture.run(&["doctor"]);
+    let printed = format!("{}{}", String::from_utf8_lossy(&looked.stdout), stderr(&looked));
+    assert!(printed.contains("read-only") && printed.contains("1 problem"), "{printed}");
+    fixture.assert_refused(&["import", &demo("claude-export")]);
+    fixture.disk.remount("rw");
+    assert_eq!(fixture.read_all(), shown);
+    fixture.run_ok(&["import", &demo("claude-export")]);
 }

@@ -13,15 +13,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use home::{Home, code, stderr};
+use home::{TestHome, code, stderr};
 use serde_json::Value;
 
 const PLANTED: &str = "planted-Quince-7731";
 const PASSPHRASE: &str = "correct horse battery";
-const ROUNDS: u32 = 10;
+const KILLS: u32 = 10;
 
 /// Returns an export of this many conversations, each with the planted words in its title and texts.
-fn planted_export(home: &Home, name: &str, conversations: usize) -> String {
+fn planted_export(home: &TestHome, name: &str, conversations: usize) -> String {
     let node = |id: &str, parent: &str, child: &str, number: usize, role: &str| {
         let text = format!("{PLANTED} {number} {id} and {}", "honey ".repeat(60));
         format!(
@@ -43,7 +43,7 @@ fn planted_export(home: &Home, name: &str, conversations: usize) -> String {
     home.path().join(name).to_str().unwrap().to_owned()
 }
 
-fn data(home: &Home) -> PathBuf {
+fn data(home: &TestHome) -> PathBuf {
     home.path().join(".local/share/satchel")
 }
 
@@ -93,12 +93,12 @@ fn titles(output: &Output) -> Vec<String> {
     titles
 }
 
-fn list(home: &Home) -> Vec<String> {
+fn list(home: &TestHome) -> Vec<String> {
     titles(&home.run(&["conversations", "list", "--json", "--limit", "500"]))
 }
 
 /// Returns the program, with the passphrase in its environment.
-fn knowing(home: &Home, words: &[&str]) -> Command {
+fn with_passphrase(home: &TestHome, words: &[&str]) -> Command {
     let mut command = home.command(words);
     command.env("SATCHEL_DATA_PASSPHRASE", PASSPHRASE);
     command
@@ -118,11 +118,11 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn nothing_is_readable_while_everything_works() {
-    let home = Home::new();
+fn an_encrypted_store_works_and_nothing_in_it_is_readable() {
+    let home = TestHome::new();
     let key = home.path().join("data.key").to_str().unwrap().to_owned();
-    let said = ok(&home.run(&["keys", "encrypt", "--key-file", &key]));
-    assert!(said.contains("recovery phrase, shown this once"), "{said}");
+    let printed = ok(&home.run(&["keys", "encrypt", "--key-file", &key]));
+    assert!(printed.contains("recovery phrase, shown only once"), "{printed}");
     let export = planted_export(&home, "export", 40);
     ok(&home.run(&["import", &export]));
     assert_eq!(list(&home).len(), 40);
@@ -151,8 +151,8 @@ fn nothing_is_readable_while_everything_works() {
 }
 
 #[test]
-fn an_import_that_is_killed_leaves_nothing_readable() {
-    let home = Home::new();
+fn a_killed_import_leaves_nothing_readable() {
+    let home = TestHome::new();
     let key = home.path().join("data.key").to_str().unwrap().to_owned();
     ok(&home.run(&["keys", "encrypt", "--key-file", &key]));
     let export = planted_export(&home, "export", 1_500);
@@ -176,8 +176,8 @@ fn an_import_that_is_killed_leaves_nothing_readable() {
 }
 
 #[test]
-fn a_store_that_stands_is_encrypted_and_a_wrong_passphrase_changes_nothing() {
-    let home = Home::new();
+fn an_existing_store_is_encrypted_and_a_wrong_passphrase_changes_nothing() {
+    let home = TestHome::new();
     let export = planted_export(&home, "export", 40);
     ok(&home.run(&["import", &export]));
     let before = list(&home);
@@ -185,9 +185,9 @@ fn a_store_that_stands_is_encrypted_and_a_wrong_passphrase_changes_nothing() {
     let none_given = home.run(&["keys", "encrypt", "--passphrase"]);
     assert_eq!(code(&none_given), Some(4));
     assert!(stderr(&none_given).contains("SATCHEL_DATA_PASSPHRASE"), "{}", stderr(&none_given));
-    let output = knowing(&home, &["keys", "encrypt", "--passphrase", "--json"]).output().unwrap();
-    let said: Value = serde_json::from_str(&ok(&output)).unwrap();
-    let phrase = said["recovery_phrase"].as_str().unwrap().to_owned();
+    let output = with_passphrase(&home, &["keys", "encrypt", "--passphrase", "--json"]).output().unwrap();
+    let printed: Value = serde_json::from_str(&ok(&output)).unwrap();
+    let phrase = printed["recovery_phrase"].as_str().unwrap().to_owned();
     assert_eq!(phrase.split(' ').count(), 12);
     assert_eq!(readable(&data(&home)), none());
     let status: Value = serde_json::from_str(&ok(&home.run(&["keys", "status", "--json"]))).unwrap();
@@ -210,7 +210,8 @@ fn a_store_that_stands_is_encrypted_and_a_wrong_passphrase_changes_nothing() {
     let now = bytes();
     let changed: Vec<_> = now.iter().filter(|file| !sealed.contains(file)).map(|file| &file.0).collect();
     assert!(now == sealed, "a wrong passphrase changed something: {changed:?}");
-    let after = knowing(&home, &["conversations", "list", "--json", "--limit", "500"]).output().unwrap();
+    let after =
+        with_passphrase(&home, &["conversations", "list", "--json", "--limit", "500"]).output().unwrap();
     assert_eq!(titles(&after), before);
     // A file with the passphrase opens the data, and so does the phrase if the passphrase is lost.
     let file = home.file("passphrase", PASSPHRASE);
@@ -224,8 +225,8 @@ fn a_store_that_stands_is_encrypted_and_a_wrong_passphrase_changes_nothing() {
 }
 
 #[test]
-fn an_encryption_killed_at_any_moment_is_completed() {
-    let home = Home::new();
+fn an_encryption_that_is_killed_at_any_moment_is_completed() {
+    let home = TestHome::new();
     let export = planted_export(&home, "export", 300);
     ok(&home.run(&["import", &export]));
     let before = list(&home);
@@ -239,13 +240,13 @@ fn an_encryption_killed_at_any_moment_is_completed() {
     ok(&run(whole.to_str().unwrap()));
     let usual = begun.elapsed();
     let mut halfway = 0;
-    for round in 0..ROUNDS {
+    for round in 0..KILLS {
         let dir = home.path().join(format!("killed-{round}"));
         copy(&data(&home), &dir);
         let dir = dir.to_str().unwrap();
         let mut child = home.command(&words(dir).each_ref().map(String::as_str));
         let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::park_timeout(usual * (round + 1) / (ROUNDS + 1));
+        std::thread::park_timeout(usual * (round + 1) / (KILLS + 1));
         child.kill().unwrap();
         child.wait().unwrap();
         halfway += u32::from(Path::new(dir).join("encrypting").exists());
@@ -254,7 +255,7 @@ fn an_encryption_killed_at_any_moment_is_completed() {
         let listed = home.run(&["conversations", "list", "--json", "--limit", "500", "--data-dir", dir]);
         assert_eq!(titles(&listed), before, "round {round}");
         let again = run(dir);
-        let already = code(&again) == Some(4) && stderr(&again).contains("encrypted already");
+        let already = code(&again) == Some(4) && stderr(&again).contains("already encrypted");
         assert!(code(&again) == Some(0) || already, "round {round}: {}", stderr(&again));
         assert_eq!(readable(Path::new(dir)), none(), "round {round}");
         assert!(!Path::new(dir).join("encrypting").exists(), "round {round}");
@@ -266,13 +267,13 @@ fn an_encryption_killed_at_any_moment_is_completed() {
 }
 
 #[test]
-fn a_daemon_keeps_its_store_and_secrets_stay_out_of_its_log() {
-    let home = Home::new();
+fn secrets_stay_out_of_the_log_of_a_daemon() {
+    let home = TestHome::new();
     let export = planted_export(&home, "export", 20);
-    ok(&knowing(&home, &["keys", "encrypt", "--passphrase"]).output().unwrap());
+    ok(&with_passphrase(&home, &["keys", "encrypt", "--passphrase"]).output().unwrap());
     let log = home.path().join("satchel.log").to_str().unwrap().to_owned();
     let mut daemon =
-        knowing(&home, &["serve", "-vv", "--log-file", &log]).stdout(Stdio::null()).spawn().unwrap();
+        with_passphrase(&home, &["serve", "-vv", "--log-file", &log]).stdout(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     while !data(&home).join("satchel.sock").exists() {
         assert!(begun.elapsed() < home::LONG, "the daemon does not answer");
@@ -281,8 +282,8 @@ fn a_daemon_keeps_its_store_and_secrets_stay_out_of_its_log() {
     // A client of the daemon needs no key.
     ok(&home.run(&["import", &export]));
     assert_eq!(list(&home).len(), 20);
-    let refused = knowing(&home, &["keys", "encrypt", "--passphrase"]).output().unwrap();
-    assert!(stderr(&refused).contains("encrypted already"), "{}", stderr(&refused));
+    let refused = with_passphrase(&home, &["keys", "encrypt", "--passphrase"]).output().unwrap();
+    assert!(stderr(&refused).contains("already encrypted"), "{}", stderr(&refused));
     daemon.kill().unwrap();
     daemon.wait().unwrap();
     let logged = fs::read_to_string(&log).unwrap();

@@ -11,7 +11,7 @@ use std::{
 };
 
 use clap::Parser as _;
-use home::{Home, code, stderr};
+use home::{TestHome, code, stderr};
 use satchel_daemon::cli::args::Cli;
 
 fn root() -> PathBuf {
@@ -55,7 +55,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn every_link_leads_to_a_file_and_a_heading() {
+fn every_link_has_a_target() {
     for page in pages() {
         let whole = text(&page);
         for target in whole.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -102,33 +102,33 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_line_is_taken() {
-    let mut taken = 0;
+fn every_command_line_parses() {
+    let mut checked = 0;
     for page in pages() {
         for line in blocks(&text(&page), "sh").iter().flat_map(|block| block.lines().collect::<Vec<_>>()) {
             let words = words(line);
             if words.first().is_some_and(|word| word == "satchel") {
                 let parsed = Cli::try_parse_from(&words);
                 assert!(parsed.is_ok(), "{}: {line}\n{}", page.display(), parsed.unwrap_err());
-                taken += 1;
+                checked += 1;
             }
         }
     }
-    assert!(taken > 50, "only {taken} command lines were found");
+    assert!(checked > 50, "only {checked} command lines were found");
 }
 
 #[test]
-fn every_configuration_is_taken() {
-    let mut taken = 0;
+fn every_configuration_is_valid() {
+    let mut checked = 0;
     for page in pages().iter().filter(|page| !page.ends_with("CONTRIBUTING.md")) {
         for block in blocks(&text(page), "toml") {
-            let home = Home::new();
+            let home = TestHome::new();
             let block = block.replace("/home/ana", home.path().to_str().unwrap());
             home.file(".config/satchel/satchel.toml", block.clone());
             let done = home.command(&["config", "check"]).output().unwrap();
             assert_eq!(code(&done), Some(0), "{}:\n{block}\n{}", page.display(), stderr(&done));
-            taken += 1;
+            checked += 1;
         }
     }
-    assert!(taken > 4, "only {taken} configurations were found");
+    assert!(checked > 4, "only {checked} configurations were found");
 }

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod hand;
+mod edits;
 mod home;
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use home::{Home, LONG, code, ended, large_export, stderr};
+use home::{LONG, TestHome, code, ended, large_export, stderr};
 
 fn sample() -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export");
@@ -22,8 +22,8 @@ fn sample() -> String {
 }
 
 #[test]
-fn what_is_no_bundle_is_refused_with_what_was_seen_and_what_to_do() {
-    let home = Home::new();
+fn an_input_that_is_not_a_bundle_is_rejected_with_a_hint() {
+    let home = TestHome::new();
     let folder = home.path().join("empty");
     fs::create_dir(&folder).unwrap();
     let cases = [
@@ -36,16 +36,19 @@ fn what_is_no_bundle_is_refused_with_what_was_seen_and_what_to_do() {
     ];
     for (path, seen) in cases {
         let output = home.run(&["verify", &path]);
-        let told = stderr(&output);
-        assert_eq!((code(&output), output.stdout.len()), (Some(4), 0), "{path}: {told}");
-        assert!(told.contains(&format!("{path:?} is not a PAM bundle")) && told.contains(seen), "{told}");
-        assert!(told.contains("  try: name a folder or ZIP that `satchel export` wrote"), "{told}");
+        let printed = stderr(&output);
+        assert_eq!((code(&output), output.stdout.len()), (Some(4), 0), "{path}: {printed}");
+        assert!(
+            printed.contains(&format!("{path:?} is not a PAM bundle")) && printed.contains(seen),
+            "{printed}"
+        );
+        assert!(printed.contains("  hint: pass a folder or ZIP written by `satchel export`"), "{printed}");
     }
 }
 
 #[test]
-fn a_damaged_store_is_a_bundle_that_is_not_valid() {
-    let home = Home::new();
+fn a_damaged_memory_store_is_an_invalid_bundle() {
+    let home = TestHome::new();
     for (name, content) in
         [("memory-store.json", "{\"schema\""), ("renamed.json", "{\"schema\": \"portable-ai-memory\", \"mem")]
     {
@@ -57,8 +60,8 @@ fn a_damaged_store_is_a_bundle_that_is_not_valid() {
 /// The threads of sled log too. If one panicked because stderr is closed, whoever waits for its write would wait
 /// for ever.
 #[test]
-fn an_import_goes_on_when_nobody_reads_its_log() {
-    let home = Home::new();
+fn an_import_continues_if_stderr_is_closed() {
+    let home = TestHome::new();
     let mut command = home.command(&["-vv", "import", &sample()]);
     command.env("SATCHEL_LOG", "warn,satchel=debug,sled=debug");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -75,8 +78,8 @@ fn an_import_goes_on_when_nobody_reads_its_log() {
 }
 
 #[test]
-fn imports_go_on_when_nobody_reads_the_receipts() {
-    let home = Home::new();
+fn imports_continue_if_stdout_is_closed() {
+    let home = TestHome::new();
     let claude = sample().replace("chatgpt-export", "claude-export");
     let nothing = home.file("holiday.txt", "sun");
     let mut command = home.command(&["import", &sample(), &claude, &nothing]);
@@ -89,8 +92,8 @@ fn imports_go_on_when_nobody_reads_the_receipts() {
 }
 
 #[test]
-fn a_command_that_joined_another_ones_daemon_is_not_cut_off_when_that_one_ends() {
-    let home = Home::new();
+fn a_command_survives_the_end_of_the_command_that_hosts_its_daemon() {
+    let home = TestHome::new();
     let large = large_export(&home, 4_000);
     let start =
         |words: &[&str]| home.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -130,8 +133,8 @@ fn open_to_others(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_it_keeps_is_its_users_alone() {
-    let home = Home::new();
+fn stored_files_are_not_accessible_to_others() {
+    let home = TestHome::new();
     let data = home.path().join("data");
     let out = home.path().join("out");
     let data_dir = data.to_str().unwrap();
@@ -143,15 +146,15 @@ fn what_it_keeps_is_its_users_alone() {
 }
 
 #[test]
-fn an_export_in_memus_shapes_is_asked_for_by_name() {
-    let home = Home::new();
+fn an_export_can_be_written_in_the_format_of_memu() {
+    let home = TestHome::new();
     let memory = home.file("memory.json", r#"{"profile": ["Keeps two goats"], "event": ["Sold cheese"]}"#);
     assert_eq!(code(&home.run(&["import", &memory])), Some(0));
     let out = home.path().join("view");
     let output = home.run(&["export", "--format", "memu", "--json", "--output", out.to_str().unwrap()]);
     assert_eq!(code(&output), Some(0), "{}", stderr(&output));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.contains(r#""format": "memu""#) && told.contains(r#""checksum": null"#), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.contains(r#""format": "memu""#) && printed.contains(r#""checksum": null"#), "{printed}");
     let written = fs::read_to_string(out.join("memories.json")).unwrap();
     assert!(written.contains("Keeps two goats") && written.contains("Sold cheese"), "{written}");
     let refused = home.run(&["export", "--format", "memu", "--attachments", "--output", "elsewhere"]);
@@ -161,7 +164,7 @@ fn an_export_in_memus_shapes_is_asked_for_by_name() {
 
 #[test]
 fn only_commands_that_need_importers_load_them() {
-    let home = Home::new();
+    let home = TestHome::new();
     let (caches, cache) = (home.path().join("caches"), home.path().join("caches/satchel/importers"));
     // Not the cache that all tests share.
     let run = |words: &[&str]| home.command(words).env("XDG_CACHE_HOME", &caches).output().unwrap();

@@ -12,7 +12,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use home::{Home, code, stderr};
+use home::{TestHome, code, stderr};
 use serde_json::Value;
 
 const PLANTED: &str = "planted-Medlar-2210";
@@ -27,7 +27,7 @@ fn json(output: &Output) -> Value {
 }
 
 /// Returns the files of the data directory that contain the planted words.
-fn readable(home: &Home) -> Vec<PathBuf> {
+fn readable(home: &TestHome) -> Vec<PathBuf> {
     let mut folders = vec![home.path().join(".local/share/satchel")];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -49,8 +49,8 @@ fn holds(path: &Path) -> bool {
 }
 
 /// Returns a home with a memory that contains the planted words, and the id of that memory.
-fn planted() -> (Home, String) {
-    let home = Home::new();
+fn planted() -> (TestHome, String) {
+    let home = TestHome::new();
     ok(&home.run(&["memories", "add", &format!("The door opens with {PLANTED}")]));
     let listed = json(&home.run(&["memories", "list", "--json"]));
     let id = listed["memories"][0]["id"].as_str().unwrap().to_owned();
@@ -59,7 +59,7 @@ fn planted() -> (Home, String) {
 }
 
 #[test]
-fn the_whole_id_has_to_be_given_and_nothing_else_will_do() {
+fn a_purge_requires_the_full_id() {
     let (home, id) = planted();
     for words in [&["memories", "purge", &id][..], &["memories", "purge", &id[..6], "--yes"]] {
         let refused = home.run(words);
@@ -79,13 +79,13 @@ fn the_whole_id_has_to_be_given_and_nothing_else_will_do() {
 }
 
 #[test]
-fn what_is_erased_is_gone_and_the_fact_is_shown() {
+fn erased_content_is_gone_and_the_erasure_is_shown() {
     let (home, id) = planted();
     let done = ok(&home.run(&["memories", "purge", &id[..8], "--confirm", &id]));
     assert!(done.contains("exports and backups that you made before"), "{done}");
     assert_eq!(readable(&home), Vec::<PathBuf>::new());
     let shown = ok(&home.run(&["memories", "show", &id]));
-    assert!(shown.contains("you erased it for good") && shown.contains("sha256:"), "{shown}");
+    assert!(shown.contains("you erased it permanently") && shown.contains("sha256:"), "{shown}");
     let history = ok(&home.run(&["memories", "history", &id]));
     assert!(history.contains("purged") && history.contains("by owner"), "{history}");
     ok(&home.run(&["doctor"]));
@@ -99,7 +99,7 @@ fn what_is_erased_is_gone_and_the_fact_is_shown() {
 }
 
 #[test]
-fn a_daemon_that_has_the_data_directory_is_named_and_nothing_happens() {
+fn a_purge_is_refused_while_a_daemon_runs() {
     let (home, id) = planted();
     let mut daemon = home.command(&["serve"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut ready = String::new();
@@ -115,18 +115,21 @@ fn a_daemon_that_has_the_data_directory_is_named_and_nothing_happens() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_told_before_anything_is_erased() {
+fn obstacles_are_reported_before_anything_is_erased() {
     let (home, id) = planted();
     let (journal, there) = (home.path().join(".local/share/satchel/journal"), home.path().join("large disk"));
     fs::rename(&journal, &there).unwrap();
     std::os::unix::fs::symlink(&there, &journal).unwrap();
     let refused = home.run(&["memories", "purge", &id, "--confirm", &id]);
-    let told = stderr(&refused);
-    assert!(code(&refused) != Some(0) && told.contains("nothing was erased"), "{told}");
+    let printed = stderr(&refused);
+    assert!(code(&refused) != Some(0) && printed.contains("nothing was erased"), "{printed}");
     let planned = home.run(&["memories", "purge", &id, "--dry-run"]);
-    assert!(ok(&planned).contains(&id) && stderr(&planned).contains("before it is done"), "{planned:?}");
-    for told in [told, stderr(&planned)] {
-        assert!(told.contains("satchel/journal") && told.contains("it is a link"), "{told}");
+    assert!(
+        ok(&planned).contains(&id) && stderr(&planned).contains("to resolve before erasing"),
+        "{planned:?}"
+    );
+    for printed in [printed, stderr(&planned)] {
+        assert!(printed.contains("satchel/journal") && printed.contains("it is a link"), "{printed}");
     }
     let shown = ok(&home.run(&["memories", "show", &id]));
     assert!(shown.contains(PLANTED), "it is still shown: {shown}");
@@ -137,7 +140,7 @@ fn what_stands_in_the_way_is_told_before_anything_is_erased() {
 }
 
 #[test]
-fn a_rebuild_goes_on_with_an_erasure_that_has_the_only_journal() {
+fn a_rebuild_completes_an_interrupted_erasure() {
     let (home, id) = planted();
     let data = home.path().join(".local/share/satchel");
     // The state after a kill between the removal of the old journal and the move of the new one into its place.

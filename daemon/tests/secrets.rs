@@ -14,12 +14,12 @@ use std::{
 };
 
 use age::{secrecy::ExposeSecret as _, x25519::Identity};
-use home::{Home, LONG, ended};
+use home::{LONG, TestHome, ended};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Everything that any component logs, except for the compiler of the importers: it writes gigabytes, and is done
 /// before a file is read.
-const MOST: &str = "trace,cranelift=info,regalloc2=info,wasmtime=info,pulley=info";
+const MOST_VERBOSE: &str = "trace,cranelift=info,regalloc2=info,wasmtime=info,pulley=info";
 /// Strings in the person's files that must not appear in any output: texts, identities, and credentials.
 const PLANTED: [&str; 10] = [
     "canary-message-text-1",
@@ -36,7 +36,7 @@ const PLANTED: [&str; 10] = [
 const PASSPHRASE: &str = "canary passphrase 10";
 
 /// Returns a ChatGPT export that contains them all, including the files that providers add to conversations.
-fn export(home: &Home, name: &str) -> String {
+fn export(home: &TestHome, name: &str) -> String {
     let message = |id: &str, role: &str, text: &str| {
         format!(
             r#"{{"id": "{name}-{id}", "author": {{"role": "{role}"}}, "create_time": 1746180000, "recipient": "all",
@@ -66,7 +66,7 @@ fn export(home: &Home, name: &str) -> String {
 }
 
 /// Returns damaged files: the output says what is wrong with them, but not what they contain.
-fn broken(home: &Home) -> Vec<String> {
+fn broken(home: &TestHome) -> Vec<String> {
     vec![
         home.file(
             "cut/conversations.json",
@@ -85,32 +85,32 @@ fn broken(home: &Home) -> Vec<String> {
     ]
 }
 
-struct Run<'h> {
-    home: &'h Home,
-    told: Vec<(String, Vec<u8>)>,
+struct LoggedRun<'h> {
+    home: &'h TestHome,
+    outputs: Vec<(String, Vec<u8>)>,
 }
 
-impl Run<'_> {
+impl LoggedRun<'_> {
     /// Runs a command at the highest verbosity, and keeps its output.
-    fn does(&mut self, words: &[&str]) {
+    fn run(&mut self, words: &[&str]) {
         let mut command = self.home.command(&[&["-vv"], words].concat());
-        let output = command.env("SATCHEL_LOG", MOST).output().unwrap();
-        self.told.push((format!("stdout of {words:?}"), output.stdout));
-        self.told.push((format!("stderr of {words:?}"), output.stderr));
+        let output = command.env("SATCHEL_LOG", MOST_VERBOSE).output().unwrap();
+        self.outputs.push((format!("stdout of {words:?}"), output.stdout));
+        self.outputs.push((format!("stderr of {words:?}"), output.stderr));
     }
 
     /// Checks that none of the output contains any of `secrets`.
     fn check(&self, secrets: &[String]) {
-        let lengths: usize = self.told.iter().map(|(_, bytes)| bytes.len()).sum();
-        assert!(lengths > 10_000, "so little was told that nothing is proven: {lengths} bytes");
-        for (what, bytes) in &self.told {
+        let lengths: usize = self.outputs.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert!(lengths > 10_000, "too little output to prove anything: {lengths} bytes");
+        for (what, bytes) in &self.outputs {
             let text = String::from_utf8_lossy(bytes);
             for secret in secrets {
                 let around = text.find(secret.as_str()).map(|at| {
                     let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
                     text[line..].chars().take(400).collect::<String>()
                 });
-                assert_eq!(around, None, "{secret:?} stands in the {what}");
+                assert_eq!(around, None, "{secret:?} is in the {what}");
             }
         }
     }
@@ -123,27 +123,27 @@ fn seeds(data: &Path) -> Vec<String> {
     vec![file["seed"].as_str().unwrap().to_owned()]
 }
 
-fn everything(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
+fn run_everything(run: &mut LoggedRun<'_>, name: &str, secrets: &mut Vec<String>) {
     let home = run.home;
     let out = |file: &str| home.path().join(format!("{name}-{file}")).to_str().unwrap().to_owned();
     let input = export(home, name);
-    run.does(&["import", &input]);
-    run.does(&["import", "--again", "--json", &input]);
+    run.run(&["import", &input]);
+    run.run(&["import", "--again", "--json", &input]);
     for path in broken(home) {
-        run.does(&["import", &path]);
-        run.does(&["verify", &path]);
-        run.does(&["apply", &path]);
+        run.run(&["import", &path]);
+        run.run(&["verify", &path]);
+        run.run(&["apply", &path]);
     }
-    run.does(&["imports", "list"]);
-    run.does(&["export", "--output", &out("full")]);
-    run.does(&["export", "--output", &out("full")]);
-    run.does(&["export", "--incremental", "--output", &out("delta.zip")]);
-    run.does(&["export", "--format", "markdown", "--output", &out("notes")]);
-    run.does(&["export", "--format", "memu", "--output", &out("memu")]);
-    run.does(&["export", "--strip-identifiers", "--type", "fact", "--output", &out("part.zip")]);
+    run.run(&["imports", "list"]);
+    run.run(&["export", "--output", &out("full")]);
+    run.run(&["export", "--output", &out("full")]);
+    run.run(&["export", "--incremental", "--output", &out("delta.zip")]);
+    run.run(&["export", "--format", "markdown", "--output", &out("notes")]);
+    run.run(&["export", "--format", "memu", "--output", &out("memu")]);
+    run.run(&["export", "--strip-identifiers", "--type", "fact", "--output", &out("part.zip")]);
     let data = home.path().join(".local/share/satchel");
     secrets.extend(seeds(&data));
-    run.does(&["keys", "rotate"]);
+    run.run(&["keys", "rotate"]);
     secrets.extend(seeds(&data));
     let store = home.path().join(format!("{name}-full/memory-store.json"));
     let changed =
@@ -155,19 +155,19 @@ fn everything(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
         ["verify", &out("delta.zip")],
         ["apply", &out("part.zip")],
     ] {
-        run.does(&words);
+        run.run(&words);
     }
     encrypted(run, name, secrets);
-    run.does(&["exports", "list"]);
-    run.does(&["keys", "list"]);
-    run.does(&["sources", "list"]);
-    run.does(&["status"]);
-    run.does(&["backup", &out("backup")]);
-    run.does(&["no-such-command", "--passphrase"]);
+    run.run(&["exports", "list"]);
+    run.run(&["keys", "list"]);
+    run.run(&["sources", "list"]);
+    run.run(&["status"]);
+    run.run(&["backup", &out("backup")]);
+    run.run(&["no-such-command", "--passphrase"]);
 }
 
 /// Makes encrypted exports, and opens them with the right and the wrong keys.
-fn encrypted(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
+fn encrypted(run: &mut LoggedRun<'_>, name: &str, secrets: &mut Vec<String>) {
     let home = run.home;
     let out = |file: &str| home.path().join(format!("{name}-{file}")).to_str().unwrap().to_owned();
     let [own, other] = [Identity::generate(), Identity::generate()];
@@ -178,26 +178,26 @@ fn encrypted(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
     });
     let spoken = home.file(&format!("{name}-spoken.txt"), PASSPHRASE);
     let (to, by) = (out("to.zip.age"), out("by.zip.age"));
-    run.does(&["export", "--output", &to, "--encrypt-to", &own.to_public().to_string()]);
-    run.does(&["export", "--output", &by, "--passphrase-file", &spoken]);
-    assert!(Path::new(&to).exists() && Path::new(&by).exists(), "{:?}", run.told.last());
+    run.run(&["export", "--output", &to, "--encrypt-to", &own.to_public().to_string()]);
+    run.run(&["export", "--output", &by, "--passphrase-file", &spoken]);
+    assert!(Path::new(&to).exists() && Path::new(&by).exists(), "{:?}", run.outputs.last());
     for command in ["verify", "apply", "import"] {
-        run.does(&[command, &to, "--identity", &key]);
-        run.does(&[command, &to, "--identity", &wrong]);
-        run.does(&[command, &by, "--passphrase-file", &spoken]);
-        run.does(&[command, &by, "--passphrase-file", &wrong]);
+        run.run(&[command, &to, "--identity", &key]);
+        run.run(&[command, &to, "--identity", &wrong]);
+        run.run(&[command, &by, "--passphrase-file", &spoken]);
+        run.run(&[command, &by, "--passphrase-file", &wrong]);
     }
     // A mix-up: an identity in place of a recipient.
     let secret = fs::read_to_string(&key).unwrap();
-    run.does(&["export", "--output", &out("mixed.zip.age"), "--encrypt-to", &secret]);
+    run.run(&["export", "--output", &out("mixed.zip.age"), "--encrypt-to", &secret]);
 }
 
 #[test]
-fn nothing_private_is_told_by_commands_or_a_daemon() {
-    let home = Home::new();
-    let mut run = Run { home: &home, told: Vec::new() };
+fn no_private_data_is_printed_or_logged() {
+    let home = TestHome::new();
+    let mut run = LoggedRun { home: &home, outputs: Vec::new() };
     let mut secrets: Vec<String> = PLANTED.iter().map(|&text| text.to_owned()).collect();
-    everything(&mut run, "alone", &mut secrets);
+    run_everything(&mut run, "alone", &mut secrets);
     let shown = home.run(&["conversations", "list"]).stdout;
     assert!(String::from_utf8_lossy(&shown).contains("canary-title-3"), "what was planted was stored");
     let watched = home.path().join("watched");
@@ -205,20 +205,20 @@ fn nothing_private_is_told_by_commands_or_a_daemon() {
     let log = home.path().join("satchel.log");
     let words = ["-vv", "serve", "--log-file", log.to_str().unwrap(), "--watch", watched.to_str().unwrap()];
     let mut serve = home.command(&words);
-    serve.env("SATCHEL_LOG", MOST).stdout(Stdio::piped()).stderr(Stdio::piped());
+    serve.env("SATCHEL_LOG", MOST_VERBOSE).stdout(Stdio::piped()).stderr(Stdio::piped());
     let daemon = Daemon(serve.spawn().unwrap());
     let socket = home.path().join(".local/share/satchel/satchel.sock");
     wait(|| socket.exists());
     fs::rename(export(&home, "dropped"), watched.join("dropped")).unwrap();
-    everything(&mut run, "served", &mut secrets);
+    run_everything(&mut run, "served", &mut secrets);
     wait(|| {
         let listed = home.run(&["imports", "list", "--json"]);
         String::from_utf8_lossy(&listed.stdout).contains("\"dropped\"")
     });
     let output = daemon.stop();
-    run.told.push(("stdout of the daemon".to_owned(), output.stdout));
-    run.told.push(("stderr of the daemon".to_owned(), output.stderr));
-    run.told.push(("log of the daemon".to_owned(), fs::read(&log).unwrap()));
+    run.outputs.push(("stdout of the daemon".to_owned(), output.stdout));
+    run.outputs.push(("stderr of the daemon".to_owned(), output.stderr));
+    run.outputs.push(("log of the daemon".to_owned(), fs::read(&log).unwrap()));
     for secret in seeds(&home.path().join(".local/share/satchel")) {
         secrets.push(secret);
     }
@@ -228,7 +228,7 @@ fn nothing_private_is_told_by_commands_or_a_daemon() {
 fn wait(there: impl Fn() -> bool) {
     let begun = Instant::now();
     while !there() {
-        assert!(begun.elapsed() < LONG, "it does not come");
+        assert!(begun.elapsed() < LONG, "it run not come");
         std::thread::park_timeout(Duration::from_millis(50));
     }
 }

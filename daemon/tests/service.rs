@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use home::{Home, LONG, code, ended, large_export, stderr};
+use home::{LONG, TestHome, code, ended, large_export, stderr};
 use rustix::process::{Pid, Signal, kill_process};
 use satchel_proto::v1::{
     CreateImportRequest, GetStatsRequest, admin_service_client::AdminServiceClient,
@@ -23,16 +23,16 @@ use satchel_proto::v1::{
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
 /// A service manager that receives the notifications of the daemon.
-struct Manager {
-    home: Home,
-    hears: Receiver<String>,
+struct ServiceManager {
+    home: TestHome,
+    messages: Receiver<String>,
 }
 
-impl Manager {
+impl ServiceManager {
     fn new() -> Self {
-        let home = Home::new();
+        let home = TestHome::new();
         let socket = UnixDatagram::bind(home.path().join("notify")).unwrap();
-        let (tell, hears) = mpsc::channel();
+        let (tell, messages) = mpsc::channel();
         // Reads continuously, as a service manager does; the thread ends with the test.
         std::thread::spawn(move || {
             let mut buffer = [0; 4_096];
@@ -42,7 +42,7 @@ impl Manager {
                 }
             }
         });
-        Self { home, hears }
+        Self { home, messages }
     }
 
     fn data_dir(&self) -> PathBuf {
@@ -72,15 +72,15 @@ impl Manager {
     /// Starts a daemon and waits until it answers.
     fn start(&self) -> Daemon {
         let daemon = Daemon::spawn(self.command());
-        self.hear("READY=1");
+        self.wait_for_message("READY=1");
         daemon
     }
 
     /// Waits for a message with this line, and returns the whole message.
-    fn hear(&self, line: &str) -> String {
+    fn wait_for_message(&self, line: &str) -> String {
         let begun = Instant::now();
         loop {
-            let message = self.hears.recv_timeout(LONG.saturating_sub(begun.elapsed())).unwrap();
+            let message = self.messages.recv_timeout(LONG.saturating_sub(begun.elapsed())).unwrap();
             if message.lines().any(|one| one == line) {
                 return message;
             }
@@ -135,21 +135,21 @@ impl Drop for Daemon {
 }
 
 #[test]
-fn the_service_manager_is_told_of_every_turn() {
-    let manager = Manager::new();
+fn the_service_manager_is_notified_of_every_state() {
+    let manager = ServiceManager::new();
     let mut daemon = Daemon::spawn(manager.command());
-    let ready = manager.hear("READY=1");
+    let ready = manager.wait_for_message("READY=1");
     assert!(ready.contains("STATUS=serving "), "{ready}");
     // READY=1 is not sent before the daemon answers: the first attempt to connect succeeds.
     std::os::unix::net::UnixStream::connect(manager.socket()).unwrap();
-    manager.hear("WATCHDOG=1");
-    manager.hear("WATCHDOG=1");
+    manager.wait_for_message("WATCHDOG=1");
+    manager.wait_for_message("WATCHDOG=1");
     daemon.send(Signal::HUP);
-    let reloading = manager.hear("RELOADING=1");
+    let reloading = manager.wait_for_message("RELOADING=1");
     assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
-    manager.hear("READY=1");
+    manager.wait_for_message("READY=1");
     daemon.send(Signal::TERM);
-    manager.hear("STOPPING=1");
+    manager.wait_for_message("STOPPING=1");
     assert_eq!(ended(&mut daemon.0).code(), Some(0));
     assert!(!manager.socket().exists());
 }
@@ -157,8 +157,8 @@ fn the_service_manager_is_told_of_every_turn() {
 /// A client may connect before the daemon runs: the service manager holds the connection until the daemon has
 /// started.
 #[test]
-fn a_socket_that_the_service_manager_made_is_served_and_left() {
-    let manager = Manager::new();
+fn an_inherited_socket_is_served_and_not_removed() {
+    let manager = ServiceManager::new();
     fs::create_dir_all(manager.data_dir()).unwrap();
     let listener = UnixListener::bind(manager.socket()).unwrap();
     let early = manager.home.command(&["status", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -171,10 +171,10 @@ fn a_socket_that_the_service_manager_made_is_served_and_left() {
     shell.stdin(Stdio::from(OwnedFd::from(listener.try_clone().unwrap())));
     shell.stdout(Stdio::null()).stderr(Stdio::null());
     let daemon = Daemon::spawn(shell);
-    manager.hear("READY=1");
+    manager.wait_for_message("READY=1");
     let early = early.wait_with_output().unwrap();
-    let told: serde_json::Value = serde_json::from_slice(&early.stdout).unwrap();
-    assert_eq!(told["pid"], daemon.0.id(), "{told}");
+    let status: serde_json::Value = serde_json::from_slice(&early.stdout).unwrap();
+    assert_eq!(status["pid"], daemon.0.id(), "{status}");
     daemon.stop();
     assert!(manager.socket().exists(), "the service manager still listens there");
     // Another daemon does not take over the address either.
@@ -185,8 +185,8 @@ fn a_socket_that_the_service_manager_made_is_served_and_left() {
 }
 
 #[test]
-fn the_configuration_is_read_again_and_a_broken_one_changes_nothing() {
-    let manager = Manager::new();
+fn the_configuration_is_reloaded_and_an_invalid_one_is_ignored() {
+    let manager = ServiceManager::new();
     let export = large_export(&manager.home, 2);
     manager.home.file("large/user.json", "{}");
     manager.configure("[import]\nmax-files = 9\n");
@@ -194,18 +194,18 @@ fn the_configuration_is_read_again_and_a_broken_one_changes_nothing() {
     let again = |text: &str| {
         manager.configure(text);
         daemon.send(Signal::HUP);
-        manager.hear("RELOADING=1");
-        manager.hear("READY=1");
+        manager.wait_for_message("RELOADING=1");
+        manager.wait_for_message("READY=1");
     };
     again("[import]\nmax-fils = 1\n");
-    let log = manager.wait_for_log("the one before stays");
+    let log = manager.wait_for_log("the previous one stays in effect");
     assert!(log.contains("did you mean \\\"max-files\\\"?"), "{log}");
     // A client of the socket does not read a configuration.
     let server = format!("unix:{}", manager.socket().display());
     let status = |words: &[&str]| manager.home.run(&[words, &["--server", &server]].concat()).status.code();
     assert_eq!(status(&["import", &export]), Some(0), "the limit of before");
     again("[import]\nmax-files = 1\n[store]\ncache-mib = 8\n");
-    let log = manager.wait_for_log("apply at the next start");
+    let log = manager.wait_for_log("take effect after a restart");
     assert!(log.contains("[store] cache-mib") && log.contains("changed=[\"[import]\"]"), "{log}");
     // The parts of the daemon apply the new settings asynchronously.
     let begun = Instant::now();
@@ -217,13 +217,13 @@ fn the_configuration_is_read_again_and_a_broken_one_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_in_the_middle_of_an_import_keeps_whole_records_and_the_next_one_completes_it() {
-    let manager = Manager::new();
+async fn a_stop_during_an_import_keeps_whole_records_and_the_next_import_completes_it() {
+    let manager = ServiceManager::new();
     let (all, export) = (10_000, large_export(&manager.home, 10_000));
     let mut command = manager.command();
     command.env("SATCHEL_LOG", "debug");
     let mut daemon = Daemon::spawn(command);
-    manager.hear("READY=1");
+    manager.wait_for_message("READY=1");
     let channel = satchel_server::connect::connect(&manager.data_dir()).await.unwrap();
     let request = CreateImportRequest { path: export.clone(), ..CreateImportRequest::default() };
     ImportServiceClient::new(channel.clone()).create_import(request).await.unwrap();
@@ -233,7 +233,7 @@ async fn a_stop_in_the_middle_of_an_import_keeps_whole_records_and_the_next_one_
         assert!(begun.elapsed() < LONG, "nothing is imported");
     }
     daemon.send(Signal::TERM);
-    manager.hear("STOPPING=1");
+    manager.wait_for_message("STOPPING=1");
     assert_eq!(ended(&mut daemon.0).code(), Some(0));
     let stored = || manager.json(&["status"])["conversations"]["total"].as_u64().unwrap();
     let kept = stored();
@@ -252,16 +252,16 @@ async fn a_stop_in_the_middle_of_an_import_keeps_whole_records_and_the_next_one_
 /// A stream that its client never closes delays an orderly stop for the grace period; a second signal ends that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_does_not_wait_for_clients() {
-    let manager = Manager::new();
+    let manager = ServiceManager::new();
     let mut daemon = manager.start();
     let channel = satchel_server::connect::connect(&manager.data_dir()).await.unwrap();
     let watch = HealthCheckRequest { service: String::new() };
     let mut stream = HealthClient::new(channel).watch(watch).await.unwrap().into_inner();
     stream.message().await.unwrap().unwrap();
     daemon.send(Signal::TERM);
-    manager.hear("STOPPING=1");
+    manager.wait_for_message("STOPPING=1");
     assert!(daemon.0.try_wait().unwrap().is_none(), "the stream is still open");
     daemon.stop();
-    assert!(manager.wait_for_log("stopping at once").contains("sigterm"));
+    assert!(manager.wait_for_log("stopping immediately").contains("sigterm"));
     drop(stream);
 }

@@ -1,10 +1,10 @@
 //! The gRPC contract of Satchel: messages, clients and servers, generated from `satchel/v1/*.proto`.
 //!
-//! `README.md` says how clients use it: paging, revisions, limits, errors.
+//! `README.md` describes how clients use it: paging, revisions, limits, errors.
 
+pub mod integers;
 mod operation;
-mod private;
-pub mod signed;
+mod redacted;
 
 /// Package `satchel.v1`.
 #[allow(
@@ -25,20 +25,20 @@ pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/desc
 /// A method of the package, with its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
-    /// `/satchel.v1.MemoryService/GetMemory`.
+    /// The path, such as `/satchel.v1.MemoryService/GetMemory`.
     pub path: &'static str,
-    /// A [`v1::Scope`].
+    /// The number of a [`v1::Scope`].
     pub required_scope: i32,
-    /// It changes what is stored, or starts or stops work.
+    /// Whether it changes the store, or starts or stops an operation.
     pub mutates: bool,
-    /// It takes as long as its work takes.
+    /// Whether it may take as long as its work takes.
     pub long_running: bool,
 }
 
-/// Every method, by service and in the order of its file.
+/// All methods, by service, in the order of their files.
 pub const METHODS: &[Method] = include!(concat!(env!("OUT_DIR"), "/methods.rs"));
 
-/// The method at the path of a call.
+/// Returns the method with this path.
 #[must_use]
 pub fn method(path: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.path == path)

@@ -1,4 +1,4 @@
-//! What every client does with an operation.
+//! Accessors of operations, for clients.
 
 use prost::Message;
 use tonic::{Code, Status};
@@ -6,7 +6,7 @@ use tonic::{Code, Status};
 use crate::v1::{Import, Operation, OperationState, operation};
 
 impl Operation {
-    /// Whether it has ended, in whatever way.
+    /// Returns whether it has succeeded, failed or was cancelled.
     #[must_use]
     pub fn ended(&self) -> bool {
         match self.state() {
@@ -15,7 +15,7 @@ impl Operation {
         }
     }
 
-    /// The imports of an import operation, as far as it has come.
+    /// Returns the imports of an import operation that have begun so far.
     #[must_use]
     pub fn imports(&self) -> &[Import] {
         match &self.result {
@@ -24,7 +24,7 @@ impl Operation {
         }
     }
 
-    /// The path of an import operation.
+    /// Returns the path of an import operation.
     #[must_use]
     pub fn path(&self) -> &str {
         match &self.result {
@@ -33,10 +33,10 @@ impl Operation {
         }
     }
 
-    /// The result of an operation that has succeeded.
+    /// Returns the result of an operation that has succeeded.
     ///
     /// # Errors
-    /// Why it failed, as the status of a call; [`Code::Cancelled`] if it was cancelled.
+    /// The status of a call that failed for the same reason; [`Code::Cancelled`] if it was cancelled.
     pub fn into_result(self) -> Result<operation::Result, Status> {
         match (self.state(), self.error, self.result) {
             (OperationState::Succeeded, _, Some(result)) => Ok(result),
@@ -58,7 +58,7 @@ mod tests {
     use crate::v1::{Export, StoreCheck};
 
     #[test]
-    fn the_error_of_an_operation_is_the_status_of_a_call() {
+    fn the_error_of_an_operation_becomes_a_status() {
         let details = ErrorDetails::with_error_info("DISK_FULL", "satchel.local", []);
         let status = Status::with_error_details(Code::ResourceExhausted, "no space left", details);
         let error = tonic_types::pb::Status::decode(status.details()).ok();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_operation_that_has_succeeded_has_a_result() {
+    fn only_a_succeeded_operation_has_a_result() {
         let operation = |state: OperationState| Operation {
             state: state.into(),
             result: Some(operation::Result::Export(Export::default())),

@@ -1,11 +1,11 @@
-//! What holds for every service and method of the contract.
+//! Rules for every service and method of the contract.
 
 use std::error::Error;
 
 use prost_reflect::{DescriptorPool, FileDescriptor, Kind, MethodDescriptor, ServiceDescriptor, Value};
 use satchel_proto::{Method, v1::Scope};
 
-type Outcome = Result<(), Box<dyn Error>>;
+type TestResult = Result<(), Box<dyn Error>>;
 
 fn pool() -> Result<DescriptorPool, Box<dyn Error>> {
     Ok(DescriptorPool::decode(satchel_proto::DESCRIPTOR_SET)?)
@@ -18,7 +18,7 @@ fn methods(pool: &DescriptorPool) -> Vec<MethodDescriptor> {
 }
 
 #[test]
-fn every_method_names_the_permission_it_needs() -> Outcome {
+fn every_method_has_a_required_scope() -> TestResult {
     let pool = pool()?;
     let scope = pool.get_extension_by_name("satchel.v1.required_scope").ok_or("no option required_scope")?;
     for method in methods(&pool) {
@@ -33,7 +33,7 @@ fn every_method_names_the_permission_it_needs() -> Outcome {
 }
 
 #[test]
-fn a_method_mutates_if_its_name_says_so() -> Outcome {
+fn the_mutates_option_matches_the_verb_of_the_method() -> TestResult {
     let pool = pool()?;
     let mutates = pool.get_extension_by_name("satchel.v1.mutates").ok_or("no option mutates")?;
     for method in methods(&pool) {
@@ -47,7 +47,7 @@ fn a_method_mutates_if_its_name_says_so() -> Outcome {
 }
 
 #[test]
-fn the_table_of_methods_says_what_their_options_say() -> Outcome {
+fn the_table_of_methods_matches_their_options() -> TestResult {
     let pool = pool()?;
     let option = |name: &str| pool.get_extension_by_name(name).ok_or("no such option");
     let (mutates, long) = (option("satchel.v1.mutates")?, option("satchel.v1.long_running")?);
@@ -67,9 +67,9 @@ fn the_table_of_methods_says_what_their_options_say() -> Outcome {
     Ok(())
 }
 
-/// A call without a deadline gets one unless its method is long-running. These are the ones, as `README.md` says.
+/// A call without a deadline gets one, unless its method is long-running; `README.md` lists these methods.
 #[test]
-fn few_methods_are_long_running_and_the_readme_names_them() {
+fn the_readme_lists_the_long_running_methods() {
     let readme = include_str!("../README.md");
     let row = readme.lines().find(|line| line.starts_with("| a call without a deadline")).unwrap_or_default();
     let named = |method: &Method| {
@@ -82,7 +82,7 @@ fn few_methods_are_long_running_and_the_readme_names_them() {
 }
 
 #[test]
-fn requests_and_answers_are_named_after_their_method() -> Outcome {
+fn requests_and_responses_are_named_after_their_method() -> TestResult {
     for method in methods(&pool()?) {
         assert_eq!(method.input().name(), format!("{}Request", method.name()));
         assert_eq!(method.output().name(), format!("{}Response", method.name()));
@@ -91,7 +91,7 @@ fn requests_and_answers_are_named_after_their_method() -> Outcome {
 }
 
 #[test]
-fn every_answer_carries_the_revision_header() -> Outcome {
+fn every_response_has_a_store_header() -> TestResult {
     for method in methods(&pool()?) {
         let header = method.output().get_field_by_name("header");
         let kind = header.map(|field| field.kind());
@@ -104,9 +104,9 @@ fn every_answer_carries_the_revision_header() -> Outcome {
     Ok(())
 }
 
-/// A client's generator would have to rename it. `type` is PAM's own name for what it names, and is no keyword of Python.
+/// A code generator of a client would have to rename such a field. `type` is allowed: it is PAM's name, and no keyword of Python.
 #[test]
-fn no_field_is_named_by_a_keyword() -> Outcome {
+fn no_field_name_is_a_keyword() -> TestResult {
     const KEYWORDS: &[&str] = &[
         "and",
         "as",
@@ -166,9 +166,9 @@ fn no_field_is_named_by_a_keyword() -> Outcome {
     Ok(())
 }
 
-/// AIP-141 and AIP-142: many languages have no unsigned integers, and a span of time says its unit.
+/// AIP-141 and AIP-142: many languages have no unsigned integers, and a `Duration` has a defined unit.
 #[test]
-fn numbers_are_signed_and_spans_of_time_are_durations() -> Outcome {
+fn integers_are_signed_and_time_spans_are_durations() -> TestResult {
     for message in pool()?.all_messages().filter(|message| message.package_name() == "satchel.v1") {
         for field in message.fields() {
             let (name, kind) = (field.full_name(), field.kind());
@@ -181,7 +181,7 @@ fn numbers_are_signed_and_spans_of_time_are_durations() -> Outcome {
 }
 
 #[test]
-fn numbers_that_are_not_used_are_reserved() -> Outcome {
+fn unused_field_numbers_are_reserved() -> TestResult {
     let gap = |numbers: Vec<u32>, first: u32, reserved: &dyn Fn(u32) -> bool| {
         let last = numbers.iter().copied().max().unwrap_or_default();
         (first..last).find(|number| !numbers.contains(number) && !reserved(*number))
@@ -204,7 +204,7 @@ fn numbers_that_are_not_used_are_reserved() -> Outcome {
 }
 
 #[test]
-fn a_list_has_a_size_and_tokens() -> Outcome {
+fn list_methods_have_page_sizes_and_tokens() -> TestResult {
     for method in methods(&pool()?).iter().filter(|method| method.name().starts_with("List")) {
         for field in ["page_size", "page_token"] {
             assert!(
@@ -219,7 +219,7 @@ fn a_list_has_a_size_and_tokens() -> Outcome {
 }
 
 #[test]
-fn the_zero_of_every_enum_is_unspecified() -> Outcome {
+fn the_zero_value_of_every_enum_is_unspecified() -> TestResult {
     for item in pool()?.all_enums().filter(|item| item.package_name() == "satchel.v1") {
         let zero = item.get_value(0).ok_or("no zero")?;
         assert!(zero.name().ends_with("_UNSPECIFIED"), "{}", zero.full_name());
@@ -232,7 +232,7 @@ fn the_zero_of_every_enum_is_unspecified() -> Outcome {
 }
 
 #[test]
-fn services_methods_messages_and_enums_are_documented() -> Outcome {
+fn services_methods_messages_and_enums_are_documented() -> TestResult {
     let pool = pool()?;
     for file in pool.files().filter(|file| file.package_name() == "satchel.v1") {
         let documented = documented_paths(&file);
@@ -249,7 +249,7 @@ fn services_methods_messages_and_enums_are_documented() -> Outcome {
             );
         }
         for (index, message) in file.messages().enumerate() {
-            // A request or answer is described by its method.
+            // A request or response is described by its method.
             let wrapper = message.name().ends_with("Request") || message.name().ends_with("Response");
             let comment = documented.contains(&vec![4, i32::try_from(index)?]);
             assert!(wrapper || comment, "{} has no comment", message.full_name());
@@ -262,7 +262,7 @@ fn assert_methods_documented(
     service: &ServiceDescriptor,
     service_index: i32,
     documented: &[Vec<i32>],
-) -> Outcome {
+) -> TestResult {
     for (index, method) in service.methods().enumerate() {
         let path = vec![6, service_index, 2, i32::try_from(index)?];
         assert!(documented.contains(&path), "{} has no comment", method.full_name());
@@ -270,7 +270,7 @@ fn assert_methods_documented(
     Ok(())
 }
 
-/// The descriptor paths in `file` that have a leading comment.
+/// Returns the descriptor paths in `file` that have a leading comment.
 fn documented_paths(file: &FileDescriptor) -> Vec<Vec<i32>> {
     let info = file.file_descriptor_proto().source_code_info.clone().unwrap_or_default();
     info.location
@@ -281,7 +281,7 @@ fn documented_paths(file: &FileDescriptor) -> Vec<Vec<i32>> {
 }
 
 #[test]
-fn the_readme_lists_every_method() -> Outcome {
+fn the_readme_lists_every_method() -> TestResult {
     let readme = include_str!("../README.md");
     for method in methods(&pool()?) {
         let service = method.parent_service().name().to_owned();

@@ -7,23 +7,23 @@ mod chatgpt;
 mod claude;
 mod copilot;
 mod deepseek;
-mod dice;
 mod gemini;
 mod grok;
 mod memu;
 mod mistral;
 mod perplexity;
+mod rng;
 
 pub use chatgpt::{chatgpt, chatgpt_later, chatgpt_short};
 pub use claude::claude;
 pub use copilot::copilot;
 pub use deepseek::deepseek;
-pub use dice::Dice;
 pub use gemini::{gemini, gemini_pages};
 pub use grok::grok;
 pub use memu::memu;
 pub use mistral::mistral;
 pub use perplexity::perplexity;
+pub use rng::Rng;
 
 use std::{
     fs::File,
@@ -35,7 +35,7 @@ use serde_json::Value;
 
 /// The content of a generated export, counted while it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct GeneratedCounts {
     /// Number of conversations.
     pub conversations: u64,
     /// Number of nodes with a message, or of entries in `chat_messages`.
@@ -43,10 +43,10 @@ pub struct Counts {
 }
 
 /// A function that writes an export of about this many bytes into a folder, from a seed.
-pub type Generator = fn(&Path, u64, u64) -> io::Result<Counts>;
+pub type Generator = fn(&Path, u64, u64) -> io::Result<GeneratedCounts>;
 
 /// The generators of all providers, by the name of the importer; Gemini has two, for its list and its page.
-pub const ALL: [(&str, Generator); 10] = [
+pub const GENERATORS: [(&str, Generator); 10] = [
     ("chatgpt", chatgpt),
     ("claude", claude),
     ("copilot", copilot),
@@ -60,53 +60,53 @@ pub const ALL: [(&str, Generator); 10] = [
 ];
 
 /// Returns a question of usual length.
-fn question(dice: &mut Dice) -> String {
-    let length = dice.log_normal(130.0, 1.0, 5, 4_000);
-    dice.text(length)
+fn question(rng: &mut Rng) -> String {
+    let length = rng.log_normal(130.0, 1.0, 5, 4_000);
+    rng.text(length)
 }
 
 /// Returns an answer of usual length.
-fn answer(dice: &mut Dice) -> String {
-    let length = dice.log_normal(1_000.0, 0.9, 20, 20_000);
-    dice.text(length)
+fn answer(rng: &mut Rng) -> String {
+    let length = rng.log_normal(1_000.0, 0.9, 20, 20_000);
+    rng.text(length)
 }
 
 /// Writes a JSON array of about `bytes` bytes.
-fn array(
+fn write_array(
     path: &Path,
     bytes: u64,
-    dice: &mut Dice,
-    one: impl FnMut(&mut Dice, &mut Counts) -> Value,
-) -> io::Result<Counts> {
-    list(path, ["[", "]"], bytes, dice, one)
+    rng: &mut Rng,
+    one: impl FnMut(&mut Rng, &mut GeneratedCounts) -> Value,
+) -> io::Result<GeneratedCounts> {
+    write_list(path, ["[", "]"], bytes, rng, one)
 }
 
 /// Writes a list of about `bytes` bytes between the two texts of `ends`.
-fn list(
+fn write_list(
     path: &Path,
     ends: [&str; 2],
     bytes: u64,
-    dice: &mut Dice,
-    mut one: impl FnMut(&mut Dice, &mut Counts) -> Value,
-) -> io::Result<Counts> {
-    list_while(path, ends, dice, |dice, counts, written| (written < bytes).then(|| one(dice, counts)))
+    rng: &mut Rng,
+    mut one: impl FnMut(&mut Rng, &mut GeneratedCounts) -> Value,
+) -> io::Result<GeneratedCounts> {
+    write_list_while(path, ends, rng, |rng, counts, written| (written < bytes).then(|| one(rng, counts)))
 }
 
 /// Writes a list until `one` returns none; `one` receives the number of bytes written so far.
-fn list_while(
+fn write_list_while(
     path: &Path,
     ends: [&str; 2],
-    dice: &mut Dice,
-    mut one: impl FnMut(&mut Dice, &mut Counts, u64) -> Option<Value>,
-) -> io::Result<Counts> {
+    rng: &mut Rng,
+    mut one: impl FnMut(&mut Rng, &mut GeneratedCounts, u64) -> Option<Value>,
+) -> io::Result<GeneratedCounts> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let mut counts = Counts::default();
+    let mut counts = GeneratedCounts::default();
     let mut written = 1;
     out.write_all(ends[0].as_bytes())?;
-    while let Some(value) = one(dice, &mut counts, written) {
+    while let Some(value) = one(rng, &mut counts, written) {
         let text = value.to_string();
         // The providers write with Python's `json.dumps`, which escapes everything but ASCII.
-        let text = ascii(&text);
+        let text = escape_non_ascii(&text);
         if counts.conversations > 0 {
             out.write_all(b", ")?;
         }
@@ -119,7 +119,7 @@ fn list_while(
     Ok(counts)
 }
 
-fn ascii(text: &str) -> String {
+fn escape_non_ascii(text: &str) -> String {
     let mut plain = String::with_capacity(text.len() * 2);
     let mut units = [0; 2];
     for c in text.chars() {
@@ -133,7 +133,7 @@ fn ascii(text: &str) -> String {
 }
 
 /// Formats a second since the Unix epoch as RFC 3339.
-fn iso(second: u64) -> String {
+fn rfc3339(second: u64) -> String {
     let second = i64::try_from(second).unwrap_or(0);
     satchel_pam::time::Timestamp::saturating(second * 1_000_000).to_string().replace('Z', ".000000Z")
 }

@@ -7,7 +7,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 const FRAME: &str = include_str!("../guests/frame.wat");
-const CONTRACT: &str = include_str!("../../sdk/wit/importer.wit");
+const IMPORTER_WIT: &str = include_str!("../../sdk/wit/importer.wit");
 /// Memory of a guest in pages of 64 KiB: 6 MiB, of which all guests but the amplifier use only the first.
 const PAGES: u32 = 96;
 
@@ -15,11 +15,11 @@ const PAGES: u32 = 96;
 pub fn component(name: &str) -> Result<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests").join(name).with_extension("wat");
     let text = fs::read_to_string(&path).with_context(|| format!("no guest {name}"))?;
-    from_text(&text, PAGES).with_context(|| format!("guest {name}"))
+    component_from_wat(&text, PAGES).with_context(|| format!("guest {name}"))
 }
 
 /// Returns the component of a guest with this text and a memory of this many pages.
-pub fn from_text(text: &str, pages: u32) -> Result<Vec<u8>> {
+pub fn component_from_wat(text: &str, pages: u32) -> Result<Vec<u8>> {
     let detect =
         if text.contains("(func $detect") { "" } else { "(func $detect (result i32) (i32.const 192))" };
     let module = FRAME
@@ -28,13 +28,13 @@ pub fn from_text(text: &str, pages: u32) -> Result<Vec<u8>> {
         .replace("(; guest ;)", text);
     let mut core = wat::parse_str(module)?;
     let mut resolve = Resolve::default();
-    let package = resolve.push_str("importer.wit", CONTRACT)?;
+    let package = resolve.push_str("importer.wit", IMPORTER_WIT)?;
     let world = resolve.select_world(&[package], Some("importer"))?;
     embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8, false)?;
     ComponentEncoder::default().validate(true).module(&core)?.encode()
 }
 
 /// Returns an empty component that imports an instance with this name.
-pub fn importing(import: &str) -> Result<Vec<u8>> {
+pub fn component_importing(import: &str) -> Result<Vec<u8>> {
     Ok(wat::parse_str(format!("(component (import \"{import}\" (instance)))"))?)
 }

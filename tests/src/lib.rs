@@ -1,10 +1,10 @@
 //! Shared parts of the tests.
 
-pub mod archive;
-pub mod daemon;
-pub mod exports;
 pub mod generate;
 pub mod guests;
 pub mod histories;
-pub mod nobody;
 pub mod operation;
+pub mod samples;
+pub mod test_core;
+pub mod test_daemon;
+pub mod unprivileged;

@@ -7,13 +7,13 @@ use satchel_proto::v1::{
 };
 use tonic::{Status, transport::Channel};
 
-type Outcome<T> = Result<T, Status>;
+type RpcResult<T> = Result<T, Status>;
 
 /// Follows an operation until it has ended and returns its last state.
 ///
 /// # Errors
 /// If the daemon refuses the call or becomes unavailable.
-pub async fn ended(channel: &Channel, id: &str) -> Outcome<Operation> {
+pub async fn wait(channel: &Channel, id: &str) -> RpcResult<Operation> {
     states(channel, id).await?.pop().ok_or_else(|| Status::unavailable("no state was sent"))
 }
 
@@ -21,7 +21,7 @@ pub async fn ended(channel: &Channel, id: &str) -> Outcome<Operation> {
 ///
 /// # Errors
 /// If the daemon refuses the call or becomes unavailable.
-pub async fn states(channel: &Channel, id: &str) -> Outcome<Vec<Operation>> {
+pub async fn states(channel: &Channel, id: &str) -> RpcResult<Vec<Operation>> {
     let request = WatchOperationRequest { id: id.to_owned(), min_interval: None };
     let mut answers =
         OperationServiceClient::new(channel.clone()).watch_operation(request).await?.into_inner();
@@ -32,12 +32,12 @@ pub async fn states(channel: &Channel, id: &str) -> Outcome<Vec<Operation>> {
     Ok(states)
 }
 
-async fn result(channel: &Channel, started: Option<Operation>) -> Outcome<Reached> {
+async fn wait_for_result(channel: &Channel, started: Option<Operation>) -> RpcResult<Reached> {
     let started = started.ok_or_else(|| Status::internal("no operation was started"))?;
-    ended(channel, &started.id).await?.into_result()
+    wait(channel, &started.id).await?.into_result()
 }
 
-fn other<T>() -> Outcome<T> {
+fn wrong_result_kind<T>() -> RpcResult<T> {
     Err(Status::internal("the result is of another kind"))
 }
 
@@ -45,11 +45,11 @@ fn other<T>() -> Outcome<T> {
 ///
 /// # Errors
 /// If the call or the operation fails.
-pub async fn export(channel: &Channel, request: v1::CreateExportRequest) -> Outcome<v1::Export> {
+pub async fn export(channel: &Channel, request: v1::CreateExportRequest) -> RpcResult<v1::Export> {
     let started = ExportServiceClient::new(channel.clone()).create_export(request).await?.into_inner();
-    match result(channel, started.operation).await? {
+    match wait_for_result(channel, started.operation).await? {
         Reached::Export(export) => Ok(export),
-        _ => other(),
+        _ => wrong_result_kind(),
     }
 }
 
@@ -57,11 +57,14 @@ pub async fn export(channel: &Channel, request: v1::CreateExportRequest) -> Outc
 ///
 /// # Errors
 /// If the call or the operation fails.
-pub async fn verify(channel: &Channel, request: v1::VerifyExportRequest) -> Outcome<v1::BundleVerification> {
+pub async fn verify(
+    channel: &Channel,
+    request: v1::VerifyExportRequest,
+) -> RpcResult<v1::BundleVerification> {
     let started = ExportServiceClient::new(channel.clone()).verify_export(request).await?.into_inner();
-    match result(channel, started.operation).await? {
+    match wait_for_result(channel, started.operation).await? {
         Reached::Verification(verification) => Ok(verification),
-        _ => other(),
+        _ => wrong_result_kind(),
     }
 }
 
@@ -69,24 +72,24 @@ pub async fn verify(channel: &Channel, request: v1::VerifyExportRequest) -> Outc
 ///
 /// # Errors
 /// If the call or the operation fails.
-pub async fn undo(channel: &Channel, request: v1::UndoImportRequest) -> Outcome<v1::ImportReversal> {
+pub async fn undo(channel: &Channel, request: v1::UndoImportRequest) -> RpcResult<v1::ImportReversal> {
     let started = ImportServiceClient::new(channel.clone()).undo_import(request).await?.into_inner();
-    reversal(result(channel, started.operation).await?)
+    reversal(wait_for_result(channel, started.operation).await?)
 }
 
 /// Redoes an import.
 ///
 /// # Errors
 /// If the call or the operation fails.
-pub async fn redo(channel: &Channel, request: v1::RedoImportRequest) -> Outcome<v1::ImportReversal> {
+pub async fn redo(channel: &Channel, request: v1::RedoImportRequest) -> RpcResult<v1::ImportReversal> {
     let started = ImportServiceClient::new(channel.clone()).redo_import(request).await?.into_inner();
-    reversal(result(channel, started.operation).await?)
+    reversal(wait_for_result(channel, started.operation).await?)
 }
 
-fn reversal(reached: Reached) -> Outcome<v1::ImportReversal> {
+fn reversal(reached: Reached) -> RpcResult<v1::ImportReversal> {
     match reached {
         Reached::Reversal(reversal) => Ok(reversal),
-        _ => other(),
+        _ => wrong_result_kind(),
     }
 }
 
@@ -94,11 +97,11 @@ fn reversal(reached: Reached) -> Outcome<v1::ImportReversal> {
 ///
 /// # Errors
 /// If the call or the operation fails.
-pub async fn backup(channel: &Channel, request: v1::CreateBackupRequest) -> Outcome<v1::Backup> {
+pub async fn backup(channel: &Channel, request: v1::CreateBackupRequest) -> RpcResult<v1::Backup> {
     let started = AdminServiceClient::new(channel.clone()).create_backup(request).await?.into_inner();
-    match result(channel, started.operation).await? {
+    match wait_for_result(channel, started.operation).await? {
         Reached::Backup(backup) => Ok(backup),
-        _ => other(),
+        _ => wrong_result_kind(),
     }
 }
 
@@ -106,11 +109,11 @@ pub async fn backup(channel: &Channel, request: v1::CreateBackupRequest) -> Outc
 ///
 /// # Errors
 /// If the call or the operation fails.
-pub async fn verify_store(channel: &Channel) -> Outcome<v1::StoreCheck> {
+pub async fn verify_store(channel: &Channel) -> RpcResult<v1::StoreCheck> {
     let request = v1::VerifyStoreRequest {};
     let started = AdminServiceClient::new(channel.clone()).verify_store(request).await?.into_inner();
-    match result(channel, started.operation).await? {
+    match wait_for_result(channel, started.operation).await? {
         Reached::StoreCheck(check) => Ok(check),
-        _ => other(),
+        _ => wrong_result_kind(),
     }
 }

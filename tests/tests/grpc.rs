@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, os::unix::fs::MetadataExt};
 
 use anyhow::{Context, Result, ensure};
 use satchel_proto::{
-    signed::signed,
+    integers::signed,
     v1::{
         self, admin_service_client::AdminServiceClient,
         conversation_service_client::ConversationServiceClient, export_service_client::ExportServiceClient,
@@ -13,8 +13,8 @@ use satchel_proto::{
     },
 };
 use satchel_tests::{
-    daemon::{Daemon, chatgpt_export, chatgpt_fixture},
     generate, operation,
+    test_daemon::{TestDaemon, chatgpt_export, chatgpt_fixture},
 };
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
@@ -28,7 +28,7 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Result<(Code, Stri
     Ok((status.code(), reason(&status)))
 }
 
-async fn all_conversations(daemon: &Daemon, page_size: i32) -> Result<Vec<v1::Conversation>> {
+async fn all_conversations(daemon: &TestDaemon, page_size: i32) -> Result<Vec<v1::Conversation>> {
     let mut client = ConversationServiceClient::new(daemon.channel.clone());
     let mut all = Vec::new();
     let mut page_token = String::new();
@@ -44,7 +44,7 @@ async fn all_conversations(daemon: &Daemon, page_size: i32) -> Result<Vec<v1::Co
     }
 }
 
-async fn messages(daemon: &Daemon, request: v1::ListMessagesRequest) -> Result<Vec<v1::Message>, Status> {
+async fn messages(daemon: &TestDaemon, request: v1::ListMessagesRequest) -> Result<Vec<v1::Message>, Status> {
     let mut client = ConversationServiceClient::new(daemon.channel.clone());
     let mut all = Vec::new();
     let mut request = v1::ListMessagesRequest { page_size: 2, ..request };
@@ -64,7 +64,7 @@ fn texts(messages: &[v1::Message]) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
-    let daemon = Daemon::start().await?;
+    let daemon = TestDaemon::start().await?;
     let export = chatgpt_export(&daemon.folder.path().join("export"), 12)?;
     let job = daemon.import(&export).await?;
     assert_eq!(job.state(), v1::OperationState::Succeeded);
@@ -74,7 +74,7 @@ async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
     assert_eq!((counts.found, counts.new), (12, 12));
     let counts = import.messages.context("counts")?;
     assert_eq!((counts.found, counts.new + counts.updated + counts.unchanged + counts.skipped), (48, 48));
-    let range = import.revisions.context("it committed")?;
+    let range = import.revisions.context("the import has revisions")?;
 
     let mut client = ImportServiceClient::new(daemon.channel.clone());
     let again = client.get_import(v1::GetImportRequest { id: import.id.clone() }).await?.into_inner();
@@ -86,7 +86,7 @@ async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
     let second = daemon.import(&export).await?;
     let second = second.imports().first().context("one import")?;
     assert_eq!(second.status(), v1::ImportStatus::Unchanged);
-    let daemon = Daemon::start_in(daemon.stop().await?).await?;
+    let daemon = TestDaemon::start_in(daemon.stop().await?).await?;
     let mut client = ImportServiceClient::new(daemon.channel.clone());
     let found = client.get_import(v1::GetImportRequest { id: second.id.clone() }).await?.into_inner();
     assert_eq!(found.receipt.as_ref(), Some(second));
@@ -95,8 +95,8 @@ async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ended_job_is_told_in_one_message() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn watching_an_ended_operation_sends_one_message() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     let export = chatgpt_export(&daemon.folder.path().join("export"), 1)?;
     let job = daemon.import(&export).await?;
     let mut client = OperationServiceClient::new(daemon.channel.clone());
@@ -113,8 +113,8 @@ async fn an_ended_job_is_told_in_one_message() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_of_an_earlier_run_is_told_with_all_its_receipts() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn an_operation_of_an_earlier_run_is_returned_with_all_its_receipts() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     // The exports of two providers in one folder become two imports of one job; one of them skips something.
     let both = daemon.folder.path().join("both");
     generate::claude(&both.join("one"), 2_000, 1)?;
@@ -126,13 +126,13 @@ async fn a_job_of_an_earlier_run_is_told_with_all_its_receipts() -> Result<()> {
         job.imports().len() == 2 && job.imports().iter().any(|import| !import.skipped.is_empty()),
         "{job:?}"
     );
-    let daemon = Daemon::start_in(daemon.stop().await?).await?;
+    let daemon = TestDaemon::start_in(daemon.stop().await?).await?;
     let mut client = OperationServiceClient::new(daemon.channel.clone());
     for id in [job.id.clone(), job.imports()[0].id.clone()] {
         let request = v1::WatchOperationRequest { id, min_interval: None };
         let answer = client.watch_operation(request).await?.into_inner().message().await?;
-        let told = answer.and_then(|answer| answer.operation).context("one message")?;
-        assert_eq!((&told.id, told.imports()), (&job.id, job.imports()));
+        let returned = answer.and_then(|answer| answer.operation).context("one message")?;
+        assert_eq!((&returned.id, returned.imports()), (&job.id, job.imports()));
     }
     let id = "00000000-0000-4000-8000-000000000000".to_owned();
     let request = v1::WatchOperationRequest { id, min_interval: None };
@@ -142,10 +142,10 @@ async fn a_job_of_an_earlier_run_is_told_with_all_its_receipts() -> Result<()> {
 }
 
 /// More conversations than any machine imports while a test makes two calls.
-const LONG: usize = 20_000;
+const LONG_IMPORT_CONVERSATIONS: usize = 20_000;
 
-async fn long_job(daemon: &Daemon) -> Result<v1::Operation> {
-    let export = chatgpt_export(&daemon.folder.path().join("long"), LONG)?;
+async fn start_long_import(daemon: &TestDaemon) -> Result<v1::Operation> {
+    let export = chatgpt_export(&daemon.folder.path().join("long"), LONG_IMPORT_CONVERSATIONS)?;
     let path = export.to_str().context("UTF-8")?.to_owned();
     let mut client = ImportServiceClient::new(daemon.channel.clone());
     let request = v1::CreateImportRequest { path, ..Default::default() };
@@ -153,9 +153,9 @@ async fn long_job(daemon: &Daemon) -> Result<v1::Operation> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_import_says_so_and_keeps_whole_records() -> Result<()> {
-    let daemon = Daemon::start().await?;
-    let id = long_job(&daemon).await?.id;
+async fn a_cancelled_import_keeps_complete_records() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    let id = start_long_import(&daemon).await?.id;
     let mut client = OperationServiceClient::new(daemon.channel.clone());
     let mut answers = client
         .watch_operation(v1::WatchOperationRequest { id: id.clone(), min_interval: None })
@@ -180,9 +180,9 @@ async fn a_cancelled_import_says_so_and_keeps_whole_records() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watcher_is_told_that_the_daemon_stops() -> Result<()> {
-    let daemon = Daemon::start().await?;
-    let id = long_job(&daemon).await?.id;
+async fn watching_an_operation_ends_with_an_error_when_the_daemon_stops() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    let id = start_long_import(&daemon).await?.id;
     let mut client = OperationServiceClient::new(daemon.channel.clone());
     let mut answers =
         client.watch_operation(v1::WatchOperationRequest { id, min_interval: None }).await?.into_inner();
@@ -198,7 +198,7 @@ async fn a_watcher_is_told_that_the_daemon_stops() -> Result<()> {
     let folder = daemon.stop().await?;
     assert_eq!(refused(watcher.await?)?, (Code::Unavailable, "SHUTTING_DOWN".to_owned()));
     // The ledger does not list the import as running, and the next daemon accepts work.
-    let daemon = Daemon::start_in(folder).await?;
+    let daemon = TestDaemon::start_in(folder).await?;
     let running =
         v1::ListImportsRequest { statuses: vec![v1::ImportStatus::Running.into()], ..Default::default() };
     assert!(
@@ -214,8 +214,8 @@ async fn a_watcher_is_told_that_the_daemon_stops() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_show_one_revision_whatever_is_imported_meanwhile() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn all_pages_show_one_revision_during_imports() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     daemon.import(&chatgpt_export(&daemon.folder.path().join("one"), 9)?).await?;
     let mut client = ConversationServiceClient::new(daemon.channel.clone());
     let request = v1::ListConversationsRequest { page_size: 4, ..Default::default() };
@@ -239,8 +239,8 @@ async fn pages_show_one_revision_whatever_is_imported_meanwhile() -> Result<()> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_token_fits_only_its_own_list_and_outlives_a_restart() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn a_page_token_is_bound_to_its_list_and_survives_a_restart() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 5)?).await?;
     let mut client = ConversationServiceClient::new(daemon.channel.clone());
     let request = v1::ListConversationsRequest { page_size: 2, ..Default::default() };
@@ -254,7 +254,7 @@ async fn a_page_token_fits_only_its_own_list_and_outlives_a_restart() -> Result<
     let mut memories = MemoryServiceClient::new(daemon.channel.clone());
     assert_eq!(refused(memories.list_memories(other_list).await)?, invalid);
 
-    let daemon = Daemon::start_in(daemon.stop().await?).await?;
+    let daemon = TestDaemon::start_in(daemon.stop().await?).await?;
     let mut client = ConversationServiceClient::new(daemon.channel.clone());
     // The page size may change between pages.
     let rest = v1::ListConversationsRequest { page_size: 100, page_token, filter: None };
@@ -265,7 +265,7 @@ async fn a_page_token_fits_only_its_own_list_and_outlives_a_restart() -> Result<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_shown_as_a_tree_and_by_branch() -> Result<()> {
-    let daemon = Daemon::start().await?;
+    let daemon = TestDaemon::start().await?;
     daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 1)?).await?;
     let id = all_conversations(&daemon, 10).await?.first().context("one conversation")?.id.clone();
     let request = v1::ListMessagesRequest { conversation_id: id.clone(), ..Default::default() };
@@ -299,7 +299,7 @@ async fn a_conversation_is_shown_as_a_tree_and_by_branch() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memories_are_listed_filtered_and_shown_with_their_history() -> Result<()> {
-    let daemon = Daemon::start().await?;
+    let daemon = TestDaemon::start().await?;
     daemon.import(&chatgpt_fixture("memory-bio-writes")).await?;
     let mut client = MemoryServiceClient::new(daemon.channel.clone());
     let listed = client.list_memories(v1::ListMemoriesRequest::default()).await?.into_inner().memories;
@@ -331,8 +331,8 @@ async fn memories_are_listed_filtered_and_shown_with_their_history() -> Result<(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_missing_or_wrong_is_refused_with_its_reason() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn missing_records_and_invalid_fields_are_refused_with_their_reason() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     let mut memories = MemoryServiceClient::new(daemon.channel.clone());
     let mut imports = ImportServiceClient::new(daemon.channel.clone());
     let mut exports = ExportServiceClient::new(daemon.channel.clone());
@@ -367,7 +367,7 @@ async fn what_is_missing_or_wrong_is_refused_with_its_reason() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_over_the_limit_is_refused() -> Result<()> {
-    let daemon = Daemon::start().await?;
+    let daemon = TestDaemon::start().await?;
     let mut client = MemoryServiceClient::new(daemon.channel.clone());
     let outcome = client.get_memory(v1::GetMemoryRequest { id: "x".repeat(5 << 20), view: 0 }).await;
     assert_eq!(outcome.err().map(|status| status.code()), Some(Code::OutOfRange));
@@ -378,8 +378,8 @@ async fn a_request_over_the_limit_is_refused() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_download_goes_on_where_it_broke() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn a_download_resumes_at_an_offset() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 20)?).await?;
     let mut client = ExportServiceClient::new(daemon.channel.clone());
     for name in ["bundle.zip", "bundle"] {
@@ -412,9 +412,9 @@ async fn a_download_goes_on_where_it_broke() -> Result<()> {
     Ok(())
 }
 
-type Exports = ExportServiceClient<tonic::transport::Channel>;
+type ExportClient = ExportServiceClient<tonic::transport::Channel>;
 
-async fn download(client: &mut Exports, id: &str, offset: u64) -> Result<Vec<u8>> {
+async fn download(client: &mut ExportClient, id: &str, offset: u64) -> Result<Vec<u8>> {
     let request = v1::DownloadExportRequest { id: id.to_owned(), offset: signed(offset) };
     let mut pieces = client.download_export(request).await?.into_inner();
     let mut bytes = Vec::new();
@@ -429,8 +429,8 @@ async fn download(client: &mut Exports, id: &str, offset: u64) -> Result<Vec<u8>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_is_checked_by_its_id_and_by_its_path() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn a_bundle_is_verified_by_id_and_by_path() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 3)?).await?;
     let output = daemon.folder.path().join("bundle");
     let path = output.to_str().context("UTF-8")?.to_owned();
@@ -483,8 +483,8 @@ async fn a_bundle_is_checked_by_its_id_and_by_its_path() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_daemon_tells_how_it_is() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn status_stats_and_plugins_are_served() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 3)?).await?;
     let mut client = AdminServiceClient::new(daemon.channel.clone());
     let status = client.get_status(v1::GetStatusRequest {}).await?.into_inner();
@@ -512,7 +512,7 @@ async fn the_daemon_tells_how_it_is() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_and_reflection_know_every_service() -> Result<()> {
+async fn health_and_reflection_list_every_service() -> Result<()> {
     use tonic_health::pb::{
         HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
     };
@@ -525,7 +525,7 @@ async fn health_and_reflection_know_every_service() -> Result<()> {
         server_reflection_request::MessageRequest as OldRequest,
         server_reflection_response::MessageResponse as OldResponse,
     };
-    let daemon = Daemon::start().await?;
+    let daemon = TestDaemon::start().await?;
     let ask = ServerReflectionRequest {
         host: String::new(),
         message_request: Some(MessageRequest::ListServices(String::new())),
@@ -563,8 +563,8 @@ async fn health_and_reflection_know_every_service() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_socket_is_the_owners_alone_and_goes_with_the_daemon() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn the_socket_is_private_and_removed_with_the_daemon() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     let socket = daemon.data_dir().join("satchel.sock");
     assert_eq!(std::fs::metadata(&socket)?.mode() & 0o777, 0o600);
     assert_eq!(std::fs::metadata(daemon.data_dir())?.mode() & 0o777, 0o700);

@@ -1,6 +1,6 @@
 //! The guarantees of an import: receipts add up, nothing is stored twice and nothing is lost, whatever the order.
 
-#![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
+#![expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 
 use std::{fs, io::Write as _, path::Path};
 
@@ -12,24 +12,24 @@ use satchel_core::{
     },
     plugins::Plugins,
 };
-use satchel_tests::archive::{Archive, cache, demo, only, samples};
+use satchel_tests::test_core::{TestCore, code_cache, demo_folder, only_import, shared_samples};
 use serde_json::Value;
 
-/// The names of platforms are known without compiling an importer; see `Plugins::knows`.
+/// The names of platforms are known without compiling an importer; see `Plugins::is_known`.
 #[test]
-fn every_importer_that_came_with_the_program_is_named_after_its_platform() -> Result<()> {
-    let plugins = Plugins::built_in(Some(cache()));
-    let all = plugins.all()?;
+fn every_built_in_importer_is_named_after_its_platform() -> Result<()> {
+    let plugins = Plugins::built_in(Some(code_cache()));
+    let all = plugins.load_all()?;
     ensure!(!all.is_empty());
     for plugin in all {
         let platform = &plugin.info().platform;
-        ensure!(Plugins::knows(platform), "{platform:?}");
+        ensure!(Plugins::is_known(platform), "{platform:?}");
     }
-    ensure!(!Plugins::knows("chatgpt ") && !Plugins::knows("openai"));
+    ensure!(!Plugins::is_known("chatgpt ") && !Plugins::is_known("openai"));
     Ok(())
 }
 
-fn balanced(import: &ImportRecord) -> Result<()> {
+fn assert_balanced(import: &ImportRecord) -> Result<()> {
     for (kind, counts) in [
         ("conversations", import.conversations),
         ("messages", import.messages),
@@ -63,22 +63,22 @@ fn count_claude(file: &Path) -> Result<(u64, u64)> {
 
 /// Writes a file that looks like an export and is then extended so far that hashing it takes a while; it uses no disk
 /// space.
-fn endless(folder: &Path) -> Result<std::path::PathBuf> {
+fn write_huge_file(folder: &Path) -> Result<std::path::PathBuf> {
     let path = folder.join("conversations.json");
-    fs::copy(demo().join("chatgpt-export/conversations.json"), &path)?;
+    fs::copy(demo_folder().join("chatgpt-export/conversations.json"), &path)?;
     fs::OpenOptions::new().write(true).open(&path)?.set_len(64 << 30)?;
     Ok(path)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_file_shows_how_much_of_it_is_hashed_and_can_be_cancelled_meanwhile() -> Result<()> {
+async fn hashing_a_long_file_reports_progress_and_can_be_cancelled() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let path = endless(dir.path())?;
-    archive.note_size(fs::metadata(&path)?.len())?;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let path = write_huge_file(dir.path())?;
+    core.record_source_size(fs::metadata(&path)?.len())?;
     let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
-    let job = archive.imports.start(request)?;
-    let mut view = archive.imports.subscribe(job).context("a job")?;
+    let job = core.imports.start(request)?;
+    let mut view = core.imports.subscribe(job).context("a job")?;
     view.wait_for(|view| view.phase == Phase::Hashing).await?;
     let mut shown = Vec::new();
     // Each step is published without a request from the subscriber.
@@ -89,7 +89,7 @@ async fn a_long_file_shows_how_much_of_it_is_hashed_and_can_be_cancelled_meanwhi
         shown.push(now.done);
     }
     ensure!(shown.is_sorted() && shown.iter().all(|done| (1..64 << 30).contains(done)), "{shown:?}");
-    ensure!(archive.imports.cancel(&job.to_string()), "the job runs");
+    ensure!(core.imports.cancel(&job.to_string()), "the job runs");
     let ended = view.wait_for(|view| view.phase == Phase::Ended).await?.clone();
     ensure!(ended.imports.iter().all(|import| import.status == ImportStatus::Cancelled), "{ended:?}");
     ensure!(ended.imports.len() == 1 && ended.done < ended.total, "{ended:?}");
@@ -99,18 +99,24 @@ async fn a_long_file_shows_how_much_of_it_is_hashed_and_can_be_cancelled_meanwhi
 #[test]
 fn receipts_balance_and_agree_with_an_independent_count() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
+    let core = TestCore::open(&dir.path().join("data"))?;
     let (chatgpt, claude) = (dir.path().join("chatgpt"), dir.path().join("claude"));
     satchel_tests::generate::chatgpt(&chatgpt, 2_000_000, 7)?;
     satchel_tests::generate::claude(&claude, 2_000_000, 7)?;
     for (folder, counted) in [
         (&chatgpt, count_chatgpt(&chatgpt.join("conversations.json"))?),
         (&claude, count_claude(&claude.join("conversations.json"))?),
-        (&demo().join("chatgpt-export"), count_chatgpt(&demo().join("chatgpt-export/conversations.json"))?),
-        (&demo().join("claude-export"), count_claude(&demo().join("claude-export/conversations.json"))?),
+        (
+            &demo_folder().join("chatgpt-export"),
+            count_chatgpt(&demo_folder().join("chatgpt-export/conversations.json"))?,
+        ),
+        (
+            &demo_folder().join("claude-export"),
+            count_claude(&demo_folder().join("claude-export/conversations.json"))?,
+        ),
     ] {
-        let import = only(archive.import(folder)?)?;
-        balanced(&import)?;
+        let import = only_import(core.import(folder)?)?;
+        assert_balanced(&import)?;
         let found = (import.conversations.found, import.messages.found);
         assert_eq!(found, counted, "{folder:?}: {:?}", import.skipped);
     }
@@ -118,13 +124,13 @@ fn receipts_balance_and_agree_with_an_independent_count() -> Result<()> {
 }
 
 #[test]
-fn generated_exports_of_every_provider_are_read_whole() -> Result<()> {
-    for (provider, generate) in satchel_tests::generate::ALL {
+fn generated_exports_of_every_provider_are_imported_completely() -> Result<()> {
+    for (provider, generate) in satchel_tests::generate::GENERATORS {
         let dir = tempfile::tempdir()?;
         let export = dir.path().join("export");
         let counts = generate(&export, 400_000, 5)?;
-        let import = only(Archive::open(&dir.path().join("data"))?.import(&export)?)?;
-        balanced(&import)?;
+        let import = only_import(TestCore::open(&dir.path().join("data"))?.import(&export)?)?;
+        assert_balanced(&import)?;
         let found = (import.provider.as_deref(), import.status);
         assert_eq!(found, (Some(provider), ImportStatus::Completed), "{import:?}");
         ensure!(import.warnings.is_empty(), "{provider}: {:?}", import.warnings);
@@ -141,36 +147,36 @@ fn generated_exports_of_every_provider_are_read_whole() -> Result<()> {
 #[test]
 fn importing_twice_changes_nothing() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
+    let core = TestCore::open(&dir.path().join("data"))?;
     for sample in ["chatgpt-export", "claude-export"] {
-        let path = demo().join(sample);
-        let first = only(archive.import(&path)?)?;
+        let path = demo_folder().join(sample);
+        let first = only_import(core.import(&path)?)?;
         assert!(first.conversations.new > 0 && first.memories.new > 0, "{first:?}");
-        let revision = archive.store.revision();
-        let second = only(archive.import(&path)?)?;
+        let revision = core.store.revision();
+        let second = only_import(core.import(&path)?)?;
         assert_eq!(second.status, ImportStatus::Unchanged);
-        let third = only(archive.import_again(&path)?)?;
-        balanced(&third)?;
+        let third = only_import(core.import_again(&path)?)?;
+        assert_balanced(&third)?;
         let changed =
             [third.conversations, third.messages, third.memories].map(|counts| counts.new + counts.updated);
-        assert_eq!((changed, archive.store.revision()), ([0; 3], revision), "{third:?}");
+        assert_eq!((changed, core.store.revision()), ([0; 3], revision), "{third:?}");
     }
     Ok(())
 }
 
 #[test]
-fn the_same_content_in_another_container_is_known() -> Result<()> {
+fn the_same_content_in_another_container_is_recognised() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let folder = demo().join("chatgpt-export");
-    archive.import(&folder)?;
-    let revision = archive.store.revision();
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let folder = demo_folder().join("chatgpt-export");
+    core.import(&folder)?;
+    let revision = core.store.revision();
     let zip = dir.path().join("again.zip");
     zip_folder(&folder, &zip)?;
-    let import = only(archive.import(&zip)?)?;
-    balanced(&import)?;
+    let import = only_import(core.import(&zip)?)?;
+    assert_balanced(&import)?;
     assert_eq!(import.conversations.unchanged + import.conversations.skipped, import.conversations.found);
-    assert_eq!(archive.store.revision(), revision);
+    assert_eq!(core.store.revision(), revision);
     Ok(())
 }
 
@@ -189,19 +195,19 @@ fn zip_folder(folder: &Path, zip: &Path) -> Result<()> {
 }
 
 #[test]
-fn full_and_slim_exports_of_one_conversation_unite_in_either_order() -> Result<()> {
-    let Some(samples) = samples() else {
-        eprintln!("skipped: the sample exports are not beside the repository");
+fn full_and_slim_exports_of_one_conversation_merge_in_either_order() -> Result<()> {
+    let Some(samples) = shared_samples() else {
+        eprintln!("skipped: the shared sample exports are not available");
         return Ok(());
     };
     let full = samples.join("authored/chatgpt/full-all-content-types");
     let slim = samples.join("authored/chatgpt/slim-same-conversation");
     let dir = tempfile::tempdir()?;
-    let one = Archive::open(&dir.path().join("one"))?;
+    let one = TestCore::open(&dir.path().join("one"))?;
     one.import(&full)?;
     let alone = one.state()?;
     one.import(&slim)?;
-    let two = Archive::open(&dir.path().join("two"))?;
+    let two = TestCore::open(&dir.path().join("two"))?;
     two.import(&slim)?;
     two.import(&full)?;
     let (one, two) = (one.state()?, two.state()?);
@@ -215,23 +221,24 @@ fn full_and_slim_exports_of_one_conversation_unite_in_either_order() -> Result<(
 }
 
 #[test]
-fn two_data_directories_hold_equal_bytes_whatever_the_order() -> Result<()> {
+fn two_data_directories_are_equal_in_any_order_of_imports() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let generated = dir.path().join("generated");
     satchel_tests::generate::chatgpt(&generated, 500_000, 3)?;
-    let mut exports = vec![demo().join("chatgpt-export"), demo().join("claude-export"), generated];
+    let mut exports =
+        vec![demo_folder().join("chatgpt-export"), demo_folder().join("claude-export"), generated];
     let mut states = Vec::new();
     for round in 0..3 {
-        let archive = Archive::open(&dir.path().join(format!("data-{round}")))?;
+        let core = TestCore::open(&dir.path().join(format!("data-{round}")))?;
         for export in &exports {
-            archive.import(export)?;
+            core.import(export)?;
         }
         let bundle = dir.path().join(format!("bundle-{round}"));
-        archive.export(&bundle)?;
+        core.export(&bundle)?;
         let text = fs::read_to_string(bundle.join("memory-store.json"))?;
         let start = text.find("\"memories\"").context("memories")?;
         let end = text.find("\"conversations_index\"").context("index")?;
-        states.push((text[start..end].to_owned(), archive.state()?));
+        states.push((text[start..end].to_owned(), core.state()?));
         exports.rotate_left(1);
     }
     assert!(states[0].1.memories.len() > 3);
@@ -243,12 +250,12 @@ fn two_data_directories_hold_equal_bytes_whatever_the_order() -> Result<()> {
 
 #[test]
 fn every_sample_of_both_providers_imports_or_says_why() -> Result<()> {
-    let Some(samples) = samples() else {
-        eprintln!("skipped: the sample exports are not beside the repository");
+    let Some(samples) = shared_samples() else {
+        eprintln!("skipped: the shared sample exports are not available");
         return Ok(());
     };
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
+    let core = TestCore::open(&dir.path().join("data"))?;
     let mut paths = Vec::new();
     for folder in ["chatgpt", "claude", "authored/chatgpt", "authored/claude"] {
         for entry in fs::read_dir(samples.join(folder))? {
@@ -258,10 +265,10 @@ fn every_sample_of_both_providers_imports_or_says_why() -> Result<()> {
     paths.sort();
     let mut stored = 0;
     for path in paths {
-        let imports = archive.import(&path)?;
+        let imports = core.import(&path)?;
         ensure!(!imports.is_empty(), "{path:?} gave no receipt");
         for import in imports {
-            balanced(&import)?;
+            assert_balanced(&import)?;
             match import.status {
                 ImportStatus::Completed => stored += 1,
                 ImportStatus::CompletedWithSkips => {
@@ -282,24 +289,24 @@ fn every_sample_of_both_providers_imports_or_says_why() -> Result<()> {
     let report = satchel_bundle::verify::path(
         &{
             let bundle = dir.path().join("bundle");
-            archive.export(&bundle)?;
+            core.export(&bundle)?;
             bundle
         },
-        &satchel_bundle::verify::Options::default(),
+        &satchel_bundle::verify::VerifyOptions::default(),
     )?;
     assert!(report.valid, "{:?}", report.issues);
     Ok(())
 }
 
 #[test]
-fn a_truncated_file_gives_its_whole_records_and_says_where_it_ends() -> Result<()> {
+fn complete_records_of_a_truncated_file_are_imported_and_the_end_is_reported() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let whole = fs::read(demo().join("chatgpt-export/conversations.json"))?;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let whole = fs::read(demo_folder().join("chatgpt-export/conversations.json"))?;
     let cut = dir.path().join("conversations.json");
     fs::write(&cut, &whole[..whole.len() - 700])?;
-    let import = only(archive.import(&cut)?)?;
-    balanced(&import)?;
+    let import = only_import(core.import(&cut)?)?;
+    assert_balanced(&import)?;
     assert_eq!(import.status, ImportStatus::CompletedWithSkips);
     assert!(import.conversations.new >= 1, "{import:?}");
     assert!(
@@ -313,31 +320,31 @@ fn a_truncated_file_gives_its_whole_records_and_says_where_it_ends() -> Result<(
 #[test]
 fn a_dry_run_says_what_an_import_would_do_and_stores_nothing() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let path = demo().join("claude-export");
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let path = demo_folder().join("claude-export");
     let request = ImportRequest { path, provider: None, again: false, dry_run: true, apply: None };
-    let dry = only(archive.run(request)?)?;
-    assert_eq!(archive.store.revision().get(), 0);
-    let real = only(archive.import(&demo().join("claude-export"))?)?;
+    let dry = only_import(core.run(request)?)?;
+    assert_eq!(core.store.revision().get(), 0);
+    let real = only_import(core.import(&demo_folder().join("claude-export"))?)?;
     let counts = |import: &ImportRecord| (import.conversations, import.messages, import.memories);
     assert_eq!(counts(&dry), counts(&real));
     Ok(())
 }
 
 #[test]
-fn attachments_are_kept_by_their_hash() -> Result<()> {
+fn attachments_are_stored_by_their_hash() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let import = only(archive.import(&demo().join("chatgpt-export"))?)?;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let import = only_import(core.import(&demo_folder().join("chatgpt-export"))?)?;
     assert_eq!(import.attachments, 1);
-    let photo = fs::read(demo().join("chatgpt-export/file_hivephoto01-frame 7.png"))?;
+    let photo = fs::read(demo_folder().join("chatgpt-export/file_hivephoto01-frame 7.png"))?;
     let digest = satchel_pam::hash::Sha256Digest::of(&photo);
-    let state = archive.state()?;
+    let state = core.state()?;
     let text = serde_json::to_string(&state.conversations.values().collect::<Vec<_>>())?;
     assert!(text.contains(&format!("attachments/{}", digest.to_hex())));
     let mut stored = Vec::new();
     std::io::Read::read_to_end(
-        &mut archive.store.blob_open(digest.as_bytes())?.context("the blob")?,
+        &mut core.store.blob_open(digest.as_bytes())?.context("the blob")?,
         &mut stored,
     )?;
     assert_eq!(stored, photo);
@@ -345,12 +352,12 @@ fn attachments_are_kept_by_their_hash() -> Result<()> {
 }
 
 #[test]
-fn two_imports_at_once_count_each_its_own() -> Result<()> {
+fn concurrent_imports_count_their_own_memories() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
+    let core = TestCore::open(&dir.path().join("data"))?;
     let start = |sample: &str| {
-        archive.imports.start(ImportRequest {
-            path: demo().join(sample),
+        core.imports.start(ImportRequest {
+            path: demo_folder().join(sample),
             provider: None,
             again: false,
             dry_run: false,
@@ -361,10 +368,10 @@ fn two_imports_at_once_count_each_its_own() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let mut new = Vec::new();
     for job in jobs {
-        let mut view = archive.imports.subscribe(job).context("the job")?;
+        let mut view = core.imports.subscribe(job).context("the job")?;
         let view = runtime.block_on(view.wait_for(|view| view.phase == Phase::Ended))?.clone();
-        let import = only(view.imports)?;
-        balanced(&import)?;
+        let import = only_import(view.imports)?;
+        assert_balanced(&import)?;
         new.push(import.memories.new);
     }
     assert_eq!(new, [3, 5]);

@@ -7,12 +7,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_core::{export::Format, ingest::receipt::ImportStatus};
+use satchel_core::{export::ExportFormat, ingest::receipt::ImportStatus};
 use satchel_proto::v1::{self, export_service_client::ExportServiceClient};
 use satchel_tests::{
-    archive::{Archive, demo, only},
-    daemon::Daemon,
     operation,
+    test_core::{TestCore, demo_folder, only_import},
+    test_daemon::TestDaemon,
 };
 use serde_json::{Value, json};
 use tonic_types::StatusExt as _;
@@ -21,7 +21,7 @@ use tonic_types::StatusExt as _;
 const DIMENSIONS: u32 = 1536;
 
 /// Returns the data of two agents about one person, in the form of the tables and the API.
-fn given() -> BTreeMap<&'static str, Value> {
+fn memu_tables() -> BTreeMap<&'static str, Value> {
     let vector = |seed: u32| -> Value {
         (0..DIMENSIONS).map(|at| json!(f64::from((at * 31 + seed) % 997) / 1021.0 - 0.5)).collect()
     };
@@ -93,7 +93,7 @@ fn given() -> BTreeMap<&'static str, Value> {
     ])
 }
 
-fn write(folder: &Path, files: &BTreeMap<&str, Value>) -> Result<PathBuf> {
+fn write_files(folder: &Path, files: &BTreeMap<&str, Value>) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     for (name, value) in files {
         fs::write(folder.join(name), serde_json::to_vec(value)?)?;
@@ -116,15 +116,15 @@ fn read(path: &Path) -> Result<Value> {
 }
 
 #[test]
-fn every_field_of_every_file_comes_out_as_it_went_in() -> Result<()> {
+fn every_field_of_every_file_survives_the_round_trip() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let given = given();
-    let import = only(archive.import(&write(&dir.path().join("files"), &given)?)?)?;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let given = memu_tables();
+    let import = only_import(core.import(&write_files(&dir.path().join("files"), &given)?)?)?;
     assert_eq!(import.status, ImportStatus::Completed, "{import:?}");
     let view = dir.path().join("view");
-    let made = archive.export_as(Format::Memu, &view)?;
-    assert_eq!((made.conversations, made.format), (2, Format::Memu));
+    let made = core.export_as(ExportFormat::Memu, &view)?;
+    assert_eq!((made.conversations, made.format), (2, ExportFormat::Memu));
     let names: Vec<_> = fs::read_dir(&view)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
     assert_eq!(names.len(), given.len(), "{names:?}");
     for (name, value) in &given {
@@ -146,14 +146,14 @@ fn every_field_of_every_file_comes_out_as_it_went_in() -> Result<()> {
 }
 
 #[test]
-fn another_data_directory_that_reads_the_view_holds_the_same() -> Result<()> {
+fn importing_the_memu_export_gives_the_same_data() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let one = Archive::open(&dir.path().join("one"))?;
-    one.import(&write(&dir.path().join("files"), &given())?)?;
+    let one = TestCore::open(&dir.path().join("one"))?;
+    one.import(&write_files(&dir.path().join("files"), &memu_tables())?)?;
     let view = dir.path().join("view.zip");
-    one.export_as(Format::Memu, &view)?;
-    let two = Archive::open(&dir.path().join("two"))?;
-    let import = only(two.import(&view)?)?;
+    one.export_as(ExportFormat::Memu, &view)?;
+    let two = TestCore::open(&dir.path().join("two"))?;
+    let import = only_import(two.import(&view)?)?;
     assert_eq!(
         (import.status, import.provider.as_deref()),
         (ImportStatus::Completed, Some("memu")),
@@ -163,20 +163,20 @@ fn another_data_directory_that_reads_the_view_holds_the_same() -> Result<()> {
     assert_eq!(left.memories, right.memories);
     assert_eq!(left.conversations, right.conversations);
     let again = dir.path().join("again.zip");
-    two.export_as(Format::Memu, &again)?;
-    assert_eq!(fs::read(view)?, fs::read(again)?, "the view of the view is the same file");
+    two.export_as(ExportFormat::Memu, &again)?;
+    assert_eq!(fs::read(view)?, fs::read(again)?, "the second export differs from the first");
     Ok(())
 }
 
 #[test]
-fn what_others_hold_stands_in_memus_shapes_and_mine_stays_apart() -> Result<()> {
+fn records_of_other_providers_are_written_in_memus_format_separately() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    archive.import(&demo().join("claude-export"))?;
-    archive.import(&write(&dir.path().join("files"), &given())?)?;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    core.import(&demo_folder().join("claude-export"))?;
+    core.import(&write_files(&dir.path().join("files"), &memu_tables())?)?;
     let view = dir.path().join("view");
-    let made = archive.export_as(Format::Memu, &view)?;
-    let state = archive.state()?;
+    let made = core.export_as(ExportFormat::Memu, &view)?;
+    let state = core.state()?;
     let memories = read(&view.join("memories.json"))?;
     let (others, mine): (Vec<_>, Vec<_>) =
         memories.as_array().context("a list")?.iter().partition(|object| object["agent_id"] == "satchel");
@@ -202,11 +202,11 @@ fn what_others_hold_stands_in_memus_shapes_and_mine_stays_apart() -> Result<()> 
 }
 
 #[test]
-fn an_empty_store_gives_empty_lists() -> Result<()> {
+fn an_empty_store_exports_empty_lists() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
+    let core = TestCore::open(&dir.path().join("data"))?;
     let view = dir.path().join("view");
-    let made = archive.export_as(Format::Memu, &view)?;
+    let made = core.export_as(ExportFormat::Memu, &view)?;
     assert_eq!((made.memories, made.conversations), (0, 0));
     assert_eq!(
         (read(&view.join("memories.json"))?, read(&view.join("conversations.json"))?),
@@ -216,9 +216,9 @@ fn an_empty_store_gives_empty_lists() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_format_is_asked_for_told_and_listed() -> Result<()> {
-    let daemon = Daemon::start().await?;
-    daemon.import(&write(&daemon.folder.path().join("files"), &given())?).await?;
+async fn the_memu_format_is_served_over_grpc() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    daemon.import(&write_files(&daemon.folder.path().join("files"), &memu_tables())?).await?;
     let mut client = ExportServiceClient::new(daemon.channel.clone());
     let output = |name: &str| daemon.folder.path().join(name).display().to_string();
     let request = v1::CreateExportRequest {
@@ -236,14 +236,15 @@ async fn the_format_is_asked_for_told_and_listed() -> Result<()> {
         v1::CreateExportRequest { output: output("three"), format: 77, ..request },
     ];
     for refused in refusals {
-        let status = operation::export(&daemon.channel, refused).await.err().context("it is refused")?;
+        let status =
+            operation::export(&daemon.channel, refused).await.err().context("the call is refused")?;
         let reason = status.get_error_details().error_info().map(|info| info.reason.clone());
         assert_eq!(reason.as_deref(), Some("FIELD_INVALID"));
     }
     let bundle = Some(v1::verify_export_request::Bundle::Id(made.id));
     let check = v1::VerifyExportRequest { bundle, ..v1::VerifyExportRequest::default() };
     let status =
-        operation::verify(&daemon.channel, check).await.err().context("there is nothing to verify")?;
+        operation::verify(&daemon.channel, check).await.err().context("the verification is refused")?;
     let reason = status.get_error_details().error_info().map(|info| info.reason.clone());
     assert_eq!(reason.as_deref(), Some("BUNDLE_UNREADABLE"));
     let plain = v1::CreateExportRequest { output: output("bundle"), ..v1::CreateExportRequest::default() };

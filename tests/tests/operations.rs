@@ -6,8 +6,8 @@ use std::{cell::Cell, path::Path};
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, VerifyError};
 use satchel_core::{
-    examine::examine_while,
-    export::{ExportError, ExportRequest, Format},
+    export::{ExportError, ExportFormat, ExportRequest},
+    integrity::check_while,
 };
 use satchel_proto::v1::{
     self, OperationKind, OperationState, admin_service_client::AdminServiceClient,
@@ -18,18 +18,22 @@ use satchel_server::connect::connect;
 use satchel_source::CancelToken;
 use satchel_store::StoreError;
 use satchel_tests::{
-    archive::{Archive, demo, whole},
-    daemon::{Daemon, chatgpt_export},
     operation,
+    test_core::{TestCore, demo_folder, full_export},
+    test_daemon::{TestDaemon, chatgpt_export},
 };
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
-fn request(folder: &Path, name: &str) -> v1::CreateExportRequest {
+fn export_request(folder: &Path, name: &str) -> v1::CreateExportRequest {
     v1::CreateExportRequest { output: folder.join(name).display().to_string(), ..Default::default() }
 }
 
-async fn listed(daemon: &Daemon, states: &[OperationState], page_size: i32) -> Result<Vec<v1::Operation>> {
+async fn list_operations(
+    daemon: &TestDaemon,
+    states: &[OperationState],
+    page_size: i32,
+) -> Result<Vec<v1::Operation>> {
     let mut client = OperationServiceClient::new(daemon.channel.clone());
     let states = states.iter().map(|state| i32::from(*state)).collect::<Vec<_>>();
     let (mut all, mut page_token) = (Vec::new(), String::new());
@@ -46,15 +50,15 @@ async fn listed(daemon: &Daemon, states: &[OperationState], page_size: i32) -> R
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_goes_on_when_its_caller_goes_away() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn an_operation_continues_when_its_caller_disconnects() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 50)?).await?;
     let caller = connect(&daemon.data_dir()).await?;
-    let call = request(daemon.folder.path(), "bundle.zip");
+    let call = export_request(daemon.folder.path(), "bundle.zip");
     let started = ExportServiceClient::new(caller).create_export(call).await?.into_inner();
     // The caller's connection is closed by now.
     let id = started.operation.context("an operation")?.id;
-    let ended = operation::ended(&daemon.channel, &id).await?;
+    let ended = operation::wait(&daemon.channel, &id).await?;
     let Reached::Export(export) = ended.into_result()? else { anyhow::bail!("no export") };
     assert_eq!(export.conversations, 50);
     let mut client = OperationServiceClient::new(daemon.channel.clone());
@@ -65,12 +69,12 @@ async fn work_goes_on_when_its_caller_goes_away() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_kind_of_work_is_an_operation_and_is_listed() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn every_kind_of_operation_is_listed() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     let folder = daemon.folder.path();
-    let imported = daemon.import(&demo().join("claude-export")).await?;
+    let imported = daemon.import(&demo_folder().join("claude-export")).await?;
     let import = imported.imports().first().context("an import")?.id.clone();
-    let export = operation::export(&daemon.channel, request(folder, "bundle")).await?;
+    let export = operation::export(&daemon.channel, export_request(folder, "bundle")).await?;
     let bundle = Some(v1::verify_export_request::Bundle::Id(export.id));
     let verification =
         operation::verify(&daemon.channel, v1::VerifyExportRequest { bundle, ..Default::default() }).await?;
@@ -82,11 +86,11 @@ async fn every_kind_of_work_is_an_operation_and_is_listed() -> Result<()> {
     ensure!(operation::undo(&daemon.channel, undo).await?.records > 0);
     let redo = v1::RedoImportRequest { id: import.clone(), ..Default::default() };
     ensure!(operation::redo(&daemon.channel, redo).await?.records > 0);
-    let refused = operation::export(&daemon.channel, request(folder, "bundle")).await;
+    let refused = operation::export(&daemon.channel, export_request(folder, "bundle")).await;
     let status = refused.err().context("the folder is not empty")?;
     assert_eq!(status.get_details_error_info().map(|info| info.reason), Some("OUTPUT_EXISTS".to_owned()));
 
-    let all = listed(&daemon, &[], 2).await?;
+    let all = list_operations(&daemon, &[], 2).await?;
     let kinds: Vec<OperationKind> = all.iter().map(v1::Operation::kind).collect();
     assert_eq!(
         kinds,
@@ -102,7 +106,7 @@ async fn every_kind_of_work_is_an_operation_and_is_listed() -> Result<()> {
         ]
     );
     ensure!(all.iter().all(|one| one.ended() && one.finished_at.is_some() && one.created_at.is_some()));
-    let failed = listed(&daemon, &[OperationState::Failed], 2).await?;
+    let failed = list_operations(&daemon, &[OperationState::Failed], 2).await?;
     assert_eq!(failed.iter().map(|one| &one.id).collect::<Vec<_>>(), [&all[0].id]);
 
     let mut client = OperationServiceClient::new(daemon.channel.clone());
@@ -116,8 +120,8 @@ async fn every_kind_of_work_is_an_operation_and_is_listed() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_operation_is_refused() -> Result<()> {
-    let daemon = Daemon::start().await?;
+async fn unknown_operations_are_refused() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
     let mut client = OperationServiceClient::new(daemon.channel.clone());
     let id = || "00000000-0000-4000-8000-000000000000".to_owned();
     let missing = [
@@ -132,12 +136,12 @@ async fn what_is_no_operation_is_refused() -> Result<()> {
     }
     for state in [0, 77] {
         let request = v1::ListOperationsRequest { states: vec![state], ..Default::default() };
-        let status = client.list_operations(request).await.err().context("it is refused")?;
+        let status = client.list_operations(request).await.err().context("the call is refused")?;
         ensure!(status.code() == Code::InvalidArgument && status.message().contains("states"), "{status:?}");
     }
     let undo = v1::UndoImportRequest { id: id(), ..Default::default() };
     let started = ImportServiceClient::new(daemon.channel.clone()).undo_import(undo).await?.into_inner();
-    let ended = operation::ended(&daemon.channel, &started.operation.context("an operation")?.id).await?;
+    let ended = operation::wait(&daemon.channel, &started.operation.context("an operation")?.id).await?;
     assert_eq!((ended.state(), ended.error.map(|error| error.code)), (OperationState::Failed, Some(5)));
     daemon.stop().await?;
     Ok(())
@@ -146,20 +150,22 @@ async fn what_is_no_operation_is_refused() -> Result<()> {
 #[test]
 fn an_export_that_is_cancelled_leaves_nothing() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let archive = Archive::open(&folder.path().join("data"))?;
-    archive.import(&demo().join("claude-export"))?;
-    for (format, name) in [(Format::Pam, "a.zip"), (Format::Pam, "a"), (Format::Markdown, "b")] {
+    let core = TestCore::open(&folder.path().join("data"))?;
+    core.import(&demo_folder().join("claude-export"))?;
+    for (format, name) in
+        [(ExportFormat::Pam, "a.zip"), (ExportFormat::Pam, "a"), (ExportFormat::Markdown, "b")]
+    {
         let seen = Cell::new(0);
         let output = folder.path().join(name);
-        let request = ExportRequest { format, ..whole(output.clone()) };
-        let tell = |_| {
+        let request = ExportRequest { format, ..full_export(output.clone()) };
+        let on_progress = |_| {
             seen.set(seen.get() + 1);
             seen.get() < 3
         };
-        let cancelled = archive.exports.create_telling(&request, &tell);
+        let cancelled = core.exports.create_with_progress(&request, &on_progress);
         ensure!(matches!(cancelled, Err(ExportError::Cancelled)), "{cancelled:?}");
         ensure!(seen.get() == 3 && !output.exists(), "{name}");
-        archive.exports.create(&request)?;
+        core.exports.create(&request)?;
     }
     let left = std::fs::read_dir(folder.path())?.count();
     assert_eq!(left, 4, "the data, and three exports");
@@ -167,17 +173,17 @@ fn an_export_that_is_cancelled_leaves_nothing() -> Result<()> {
 }
 
 #[test]
-fn checks_that_are_cancelled_say_so_and_give_no_verdict() -> Result<()> {
+fn cancelled_verifications_return_an_error() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let archive = Archive::open(&folder.path().join("data"))?;
-    archive.import(&demo().join("claude-export"))?;
-    let stopped = examine_while(&archive.store, &|| true, &mut |_| Err(StoreError::Cancelled));
+    let core = TestCore::open(&folder.path().join("data"))?;
+    core.import(&demo_folder().join("claude-export"))?;
+    let stopped = check_while(&core.store, &|| true, &mut |_| Err(StoreError::Cancelled));
     ensure!(matches!(stopped, Err(StoreError::Cancelled)), "{stopped:?}");
 
     let bundle = folder.path().join("bundle.zip");
-    archive.export(&bundle)?;
+    core.export(&bundle)?;
     let cancel = CancelToken::new();
-    let options = verify::Options { cancel: cancel.clone(), ..Default::default() };
+    let options = verify::VerifyOptions { cancel: cancel.clone(), ..Default::default() };
     ensure!(verify::path(&bundle, &options)?.valid);
     cancel.cancel();
     let stopped = verify::path(&bundle, &options);

@@ -10,9 +10,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use satchel_core::ingest::receipt::ImportStatus;
 use satchel_importer::testkit::first_difference;
 use satchel_tests::{
-    archive::{Archive, State, only},
-    exports::{Sample, age, copy, pack, sample, samples},
-    generate::Dice,
+    generate::Rng,
+    samples::{SampleExport, backdate, copy, pack, sample, samples},
+    test_core::{ExportedState, TestCore, only_import},
 };
 use serde_json::{Value, json};
 
@@ -57,28 +57,28 @@ const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
 
 /// Exports with files of memories that contain no time, by importer and name: only the files beside them say when the
 /// memories were seen.
-const UNDATED: [(&str, &str); 4] = [
+const WITHOUT_TIMES: [(&str, &str); 4] = [
     ("claude", "batched-archives"),
     ("claude", "flat-linear"),
     ("claude", "memories-in-prompts"),
     ("gemini", "memory-gems"),
 ];
 /// The fields of a memory that depend on when it was seen.
-const SEEN: [&str; 6] =
+const TIME_DEPENDENT_FIELDS: [&str; 6] =
     ["evidence", "temporal", "confidence", "last_seen", "provenance", "created_at_source"];
 
 /// Exports that are compared only when packed as a whole, and why.
-const WHOLE: [(&str, &str, &str); 6] = [
+const ONLY_AS_A_WHOLE: [(&str, &str, &str); 6] = [
     ("gemini", "activity-in-both-forms", "page and list of the same rows name their attachments differently"),
     ("gemini", "takeout-in-parts", "the bytes of an attachment lie in the other archive"),
-    ("memu", "rows-as-lines", ROWS),
-    ("memu", "two-exports-of-different-months", ROWS),
-    ("memu", "what-was-sent-and-its-answer", ROWS),
-    ("memu", "what-was-sent-and-the-conversation-in-full", ROWS),
+    ("memu", "rows-as-lines", DEPENDENT_ROWS),
+    ("memu", "two-exports-of-different-months", DEPENDENT_ROWS),
+    ("memu", "what-was-sent-and-its-answer", DEPENDENT_ROWS),
+    ("memu", "what-was-sent-and-the-conversation-in-full", DEPENDENT_ROWS),
 ];
-const ROWS: &str = "rows of one database that lean on rows in its other files";
+const DEPENDENT_ROWS: &str = "rows of one database that lean on rows in its other files";
 
-fn companion(sample: &Sample, piece: &Path) -> bool {
+fn is_companion(sample: &SampleExport, piece: &Path) -> bool {
     let path = piece.to_string_lossy();
     let any = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
     // If the page is the only file, it is the export.
@@ -90,7 +90,7 @@ fn companion(sample: &Sample, piece: &Path) -> bool {
 }
 
 /// Returns the parts below a folder that are downloaded separately: each archive, and each other file.
-fn pieces(folder: &Path) -> Result<Vec<PathBuf>> {
+fn downloadable_parts(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
@@ -108,22 +108,22 @@ fn pieces(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Imports each of `sources` into a new data directory and returns its state.
-fn store_of(sources: &[PathBuf]) -> Result<State> {
+fn state_after_imports(sources: &[PathBuf]) -> Result<ExportedState> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
+    let core = TestCore::open(&dir.path().join("data"))?;
     for source in sources {
-        archive.import(source)?;
+        core.import(source)?;
     }
-    archive.state()
+    core.state()
 }
 
 /// Creates a folder for each piece, with the piece and its companions at their places.
-fn apart(sample: &Sample, pieces: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>> {
+fn write_parts(sample: &SampleExport, pieces: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for (number, piece) in pieces.iter().enumerate() {
         let folder = to.join(number.to_string());
-        let alone = companion(sample, piece);
-        let with = pieces.iter().filter(|other| !alone && companion(sample, other));
+        let alone = is_companion(sample, piece);
+        let with = pieces.iter().filter(|other| !alone && is_companion(sample, other));
         for file in with.chain([piece]) {
             let (from, place) = (sample.input.join(file), folder.join(file));
             fs::create_dir_all(place.parent().context("a folder")?)?;
@@ -135,21 +135,21 @@ fn apart(sample: &Sample, pieces: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>>
 }
 
 fn shuffled(folders: &[PathBuf], seed: u64) -> Vec<PathBuf> {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut rest = folders.to_vec();
     let mut order = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
-        let at = usize::try_from(dice.below(rest.len() as u64)).unwrap_or(0);
+        let at = usize::try_from(rng.below(rest.len() as u64)).unwrap_or(0);
         order.push(rest.swap_remove(at));
     }
     order
 }
 
 /// Returns what a store shows, without the fields that depend on when memories were seen if their file does not say so.
-fn shown(state: &State, sample: &Sample) -> Value {
+fn comparable(state: &ExportedState, sample: &SampleExport) -> Value {
     let mut memories = json!(state.memories);
-    if UNDATED.contains(&(sample.provider, sample.behaviour.as_str())) {
-        SEEN.iter().for_each(|field| remove(&mut memories, field));
+    if WITHOUT_TIMES.contains(&(sample.provider, sample.behaviour.as_str())) {
+        TIME_DEPENDENT_FIELDS.iter().for_each(|field| remove(&mut memories, field));
     }
     json!([state.conversations, memories, state.relations])
 }
@@ -166,27 +166,30 @@ fn remove(value: &mut Value, field: &str) {
 }
 
 /// Compares one export with the same export in other packages; returns the first difference, if there is one.
-fn check(sample: &Sample, pieces: &[PathBuf]) -> Result<Option<String>> {
+fn first_packaging_difference(sample: &SampleExport, pieces: &[PathBuf]) -> Result<Option<String>> {
     let dir = tempfile::tempdir()?;
     let (folder, zip) = (dir.path().join("export"), dir.path().join("export.zip"));
     copy(&sample.input, &folder)?;
     pack(&sample.input, &zip)?;
-    age(&folder)?;
-    let (whole, zipped) = (store_of(&[folder])?, store_of(&[zip])?);
-    if let Some(found) = first_difference(&shown(&whole, sample), &shown(&zipped, sample)) {
+    backdate(&folder)?;
+    let (whole, zipped) = (state_after_imports(&[folder])?, state_after_imports(&[zip])?);
+    if let Some(found) = first_difference(&comparable(&whole, sample), &comparable(&zipped, sample)) {
         return Ok(Some(format!("as one archive: {found}")));
     }
-    if WHOLE.iter().any(|(provider, name, _)| *provider == sample.provider && *name == sample.behaviour) {
+    if ONLY_AS_A_WHOLE
+        .iter()
+        .any(|(provider, name, _)| *provider == sample.provider && *name == sample.behaviour)
+    {
         return Ok(None);
     }
-    let forward = apart(sample, pieces, &dir.path().join("apart"))?;
-    age(&dir.path().join("apart"))?;
+    let forward = write_parts(sample, pieces, &dir.path().join("apart"))?;
+    backdate(&dir.path().join("apart"))?;
     let mut orders = vec![forward.clone(), forward.iter().rev().cloned().collect()];
     orders.extend((0..SHUFFLES).map(|seed| shuffled(&forward, seed)));
-    let whole = shown(&whole, sample);
+    let whole = comparable(&whole, sample);
     for order in orders {
-        let came = shown(&store_of(&order)?, sample);
-        if let Some(found) = first_difference(&whole, &came) {
+        let separate = comparable(&state_after_imports(&order)?, sample);
+        if let Some(found) = first_difference(&whole, &separate) {
             return Ok(Some(format!("one by one: {found}")));
         }
     }
@@ -194,15 +197,15 @@ fn check(sample: &Sample, pieces: &[PathBuf]) -> Result<Option<String>> {
 }
 
 /// Checks all exports of a provider that have several files; fails if there are fewer than `least`.
-fn same_in_every_package(provider: &str, least: usize) -> Result<()> {
+fn assert_same_in_every_packaging(provider: &str, least: usize) -> Result<()> {
     let (mut faults, mut checked) = (Vec::new(), 0);
     for sample in samples()?.iter().filter(|sample| sample.provider == provider) {
-        let pieces = pieces(&sample.input)?;
+        let pieces = downloadable_parts(&sample.input)?;
         if pieces.len() < 2 {
             continue;
         }
         checked += 1;
-        if let Some(fault) = check(sample, &pieces)? {
+        if let Some(fault) = first_packaging_difference(sample, &pieces)? {
             faults.push(format!("{}: {fault}", sample.behaviour));
         }
     }
@@ -215,69 +218,69 @@ fn same_in_every_package(provider: &str, least: usize) -> Result<()> {
 
 #[test]
 fn chatgpt_is_the_same_in_every_package() -> Result<()> {
-    same_in_every_package("chatgpt", 25)
+    assert_same_in_every_packaging("chatgpt", 25)
 }
 
 #[test]
 fn claude_is_the_same_in_every_package() -> Result<()> {
-    same_in_every_package("claude", 12)
+    assert_same_in_every_packaging("claude", 12)
 }
 
 #[test]
 fn copilot_is_the_same_in_every_package() -> Result<()> {
-    same_in_every_package("copilot", 3)
+    assert_same_in_every_packaging("copilot", 3)
 }
 
 #[test]
 fn deepseek_is_the_same_in_every_package() -> Result<()> {
-    same_in_every_package("deepseek", 2)
+    assert_same_in_every_packaging("deepseek", 2)
 }
 
 #[test]
 fn gemini_is_the_same_in_every_package() -> Result<()> {
-    same_in_every_package("gemini", 10)
+    assert_same_in_every_packaging("gemini", 10)
 }
 
 #[test]
 fn grok_is_the_same_in_every_package() -> Result<()> {
-    same_in_every_package("grok", 6)
+    assert_same_in_every_packaging("grok", 6)
 }
 
 #[test]
 fn memu_is_the_same_in_every_package() -> Result<()> {
-    same_in_every_package("memu", 8)
+    assert_same_in_every_packaging("memu", 8)
 }
 
 #[test]
 fn mistral_is_the_same_in_every_package() -> Result<()> {
-    same_in_every_package("mistral", 2)
+    assert_same_in_every_packaging("mistral", 2)
 }
 
 #[test]
 fn perplexity_is_the_same_in_every_package() -> Result<()> {
-    same_in_every_package("perplexity", 2)
+    assert_same_in_every_packaging("perplexity", 2)
 }
 
 #[test]
-fn an_account_is_kept_with_its_import_and_is_no_record() -> Result<()> {
+fn an_account_is_stored_with_its_import_and_not_as_a_record() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let before = archive.store.revision();
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let before = core.store.revision();
     let source = sample("claude", "part-light-metadata");
-    let import = only(archive.import(&source)?)?;
+    let import = only_import(core.import(&source)?)?;
     assert_eq!(import.status, ImportStatus::Completed, "{import:#?}");
     for counts in [import.conversations, import.messages, import.memories] {
         assert_eq!(counts.found, 0, "{import:#?}");
     }
     ensure!(import.accounts.iter().any(|account| account.name.is_some()), "{import:#?}");
     let text = serde_json::to_string(&import.accounts)?;
-    ensure!(!text.contains('@'), "mail addresses stay out: {text}");
-    assert_eq!((import.revisions, archive.store.revision()), (None, before));
-    let state = archive.state()?;
+    ensure!(!text.contains('@'), "an e-mail address was stored: {text}");
+    assert_eq!((import.revisions, core.store.revision()), (None, before));
+    let state = core.state()?;
     ensure!(state.conversations.is_empty() && state.memories.is_empty(), "{state:#?}");
-    let kept = archive.imports.get(&import.id)?.context("the ledger has it")?;
+    let kept = core.imports.get(&import.id)?.context("the import is in the ledger")?;
     assert_eq!(kept.accounts, import.accounts);
-    let again = only(archive.import(&source)?)?;
+    let again = only_import(core.import(&source)?)?;
     assert_eq!((again.status, &again.accounts), (ImportStatus::Unchanged, &import.accounts));
     Ok(())
 }

@@ -26,32 +26,32 @@ use satchel_pam::{
 };
 use satchel_source::Limits;
 use satchel_store::{Batch, Change, EvidenceWrite, Origin};
-use satchel_tests::archive::{Archive, demo, only};
+use satchel_tests::test_core::{TestCore, demo_folder, only_import};
 use serde_json::json;
 
 /// Stores evidence from which nothing was derived, as an import does that is killed between two batches.
-fn left_behind(archive: &Archive, content: &str) -> Result<()> {
+fn store_underived_evidence(core: &TestCore, content: &str) -> Result<()> {
     let witness = json!({
         "id": "07070707-0707-4707-8707-070707070707", "platform": "chatgpt", "at": 1, "method": "api_export",
         "extractor": "gone/1.0.0", "claim": {"statement": {"content": content, "memory_type": "fact"}},
     });
     let id = *b"\x07\x07\x07\x07\x07\x07\x47\x07\x87\x07\x07\x07\x07\x07\x07\x07";
     let change = Change::Evidence(EvidenceWrite { id, json: serde_json::to_vec(&witness)? });
-    archive.store.commit(Batch { origin: Origin::default(), changes: vec![change] })?;
+    core.store.commit(Batch { origin: Origin::default(), changes: vec![change] })?;
     Ok(())
 }
 
 #[test]
-fn memories_that_follow_from_the_evidence_of_others_are_stored_and_not_counted() -> Result<()> {
+fn memories_derived_from_other_evidence_are_stored_and_not_counted() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let alone = Archive::open(&dir.path().join("alone"))?;
-    let expected = only(alone.import(&demo().join("claude-export"))?)?.memories;
+    let alone = TestCore::open(&dir.path().join("alone"))?;
+    let expected = only_import(alone.import(&demo_folder().join("claude-export"))?)?.memories;
 
-    let archive = Archive::open(&dir.path().join("data"))?;
-    left_behind(&archive, "Keeps bees on the roof")?;
-    let import = only(archive.import(&demo().join("claude-export"))?)?;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    store_underived_evidence(&core, "Keeps bees on the roof")?;
+    let import = only_import(core.import(&demo_folder().join("claude-export"))?)?;
     assert_eq!(import.memories, expected);
-    let held = archive.state()?.memories;
+    let held = core.state()?.memories;
     assert!(held.iter().any(|memory| memory["content"] == "Keeps bees on the roof"), "{held:?}");
     Ok(())
 }
@@ -59,12 +59,12 @@ fn memories_that_follow_from_the_evidence_of_others_are_stored_and_not_counted()
 #[test]
 fn a_memory_that_an_import_replaces_counts_as_updated() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
+    let core = TestCore::open(&dir.path().join("data"))?;
     let import = |name: &str, at: i64, about: &str| -> Result<ImportRecord> {
         let folder = dir.path().join(name);
         fs::create_dir(&folder)?;
-        fs::write(folder.join("conversations.json"), instructions(name, at, about).to_string())?;
-        only(archive.import(&folder)?)
+        fs::write(folder.join("conversations.json"), export_with_instructions(name, at, about).to_string())?;
+        only_import(core.import(&folder)?)
     };
     let first = import("first", 1_746_180_000, "I live in Bergen.")?;
     let second = import("second", 1_746_190_000, "I live in Oslo.")?;
@@ -75,7 +75,7 @@ fn a_memory_that_an_import_replaces_counts_as_updated() -> Result<()> {
 }
 
 /// Returns a ChatGPT export of one conversation that shows the person's custom instructions.
-fn instructions(id: &str, at: i64, about: &str) -> serde_json::Value {
+fn export_with_instructions(id: &str, at: i64, about: &str) -> serde_json::Value {
     let node = |id: &str, parent: Option<&str>, children: &[&str], message: serde_json::Value| json!({"id": id, "parent": parent, "children": children, "message": message});
     let context = json!({
         "id": "context", "author": {"role": "user"}, "create_time": at, "weight": 0.0, "recipient": "all",
@@ -101,11 +101,11 @@ fn instructions(id: &str, at: i64, about: &str) -> serde_json::Value {
 }
 
 #[test]
-fn an_edge_that_an_export_named_itself_outlives_other_imports() -> Result<()> {
+fn a_relation_stated_by_an_export_survives_other_imports() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    archive.import(&demo().join("chatgpt-export"))?;
-    let held = archive.state()?.memories;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    core.import(&demo_folder().join("chatgpt-export"))?;
+    let held = core.state()?.memories;
     let id = |at: usize| Some(held.get(at)?["id"].as_str()?.to_owned());
     let (from, to) = id(0).zip(id(1)).context("two memories")?;
     let named = Relation {
@@ -117,61 +117,61 @@ fn an_edge_that_an_export_named_itself_outlives_other_imports() -> Result<()> {
         created_at: Timestamp::saturating(0),
     };
     let origin = Origin { reason: "import".into(), ..Origin::default() };
-    archive.store.commit(Batch { origin, changes: vec![Change::Relation(named.clone())] })?;
-    archive.import(&demo().join("claude-export"))?;
-    let stored = archive.store.relation(&named.id, None)?.context("the edge")?;
+    core.store.commit(Batch { origin, changes: vec![Change::Relation(named.clone())] })?;
+    core.import(&demo_folder().join("claude-export"))?;
+    let stored = core.store.relation(&named.id, None)?.context("the edge")?;
     assert!(!stored.withdrawn);
     Ok(())
 }
 
 #[test]
-fn an_import_that_found_nothing_new_is_in_the_history_with_all_its_issues() -> Result<()> {
+fn an_unchanged_import_is_in_the_history_with_all_issues() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let data = dir.path().join("data");
-    let archive = Archive::open(&data)?;
+    let core = TestCore::open(&data)?;
     let export = dir.path().join("export");
     let broken = LISTED_SKIPS + 150;
     fs::create_dir(&export)?;
-    let mut all = instructions("whole", 1_746_180_000, "I live in Oslo.");
+    let mut all = export_with_instructions("whole", 1_746_180_000, "I live in Oslo.");
     let conversations = all.as_array_mut().context("a list")?;
     conversations.extend(vec![json!({"mapping": null, "title": "broken", "conversation_id": "x"}); broken]);
     fs::write(export.join("conversations.json"), all.to_string())?;
-    let first = only(archive.import(&export)?)?;
+    let first = only_import(core.import(&export)?)?;
     ensure!(first.conversations.skipped == broken as u64, "{:?}", first.conversations);
-    let second = only(archive.import(&export)?)?;
+    let second = only_import(core.import(&export)?)?;
     assert_eq!(second.status, ImportStatus::Unchanged);
-    archive.close()?;
+    core.close()?;
 
-    let archive = Archive::open(&data)?;
+    let core = TestCore::open(&data)?;
     for shown in [first, second] {
-        let found = archive.imports.get(&shown.id)?.context("the import")?;
+        let found = core.imports.get(&shown.id)?.context("the import")?;
         assert_eq!((found.status, found.conversations), (shown.status, shown.conversations));
-        assert_eq!(archive.imports.issues(&found, 0, 10_000)?.len(), broken, "{:?}", found.status);
+        assert_eq!(core.imports.issues(&found, 0, 10_000)?.len(), broken, "{:?}", found.status);
     }
     Ok(())
 }
 
 #[test]
-fn a_dry_run_is_known_as_long_as_its_job_is() -> Result<()> {
+fn a_dry_run_can_be_looked_up_as_long_as_its_job() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
+    let core = TestCore::open(&dir.path().join("data"))?;
     let request = ImportRequest {
-        path: demo().join("claude-export"),
+        path: demo_folder().join("claude-export"),
         provider: None,
         again: false,
         dry_run: true,
         apply: None,
     };
-    let shown = only(archive.run(request)?)?;
-    assert_eq!(archive.imports.get(&shown.id)?, Some(shown));
-    assert!(archive.imports.list(None, 10)?.items.is_empty());
+    let shown = only_import(core.run(request)?)?;
+    assert_eq!(core.imports.get(&shown.id)?, Some(shown));
+    assert!(core.imports.list(None, 10)?.items.is_empty());
     Ok(())
 }
 
 /// A clock that panics once when it is read on a thread other than the test's.
-struct Breaking(AtomicBool, ThreadId);
+struct PanickingClock(AtomicBool, ThreadId);
 
-impl Clock for Breaking {
+impl Clock for PanickingClock {
     fn now_micros(&self) -> i64 {
         let breaks = thread::current().id() != self.1 && self.0.swap(false, Ordering::SeqCst);
         assert!(!breaks, "the clock breaks");
@@ -180,24 +180,24 @@ impl Clock for Breaking {
 }
 
 #[test]
-fn a_job_that_breaks_off_by_a_bug_has_an_end_and_the_next_one_runs() -> Result<()> {
+fn a_job_that_panics_fails_and_the_next_one_runs() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let clock = Arc::new(Breaking(AtomicBool::new(false), thread::current().id()));
-    let archive = Archive::with(&dir.path().join("data"), Limits::default(), clock.clone())?;
+    let clock = Arc::new(PanickingClock(AtomicBool::new(false), thread::current().id()));
+    let core = TestCore::with_limits_and_clock(&dir.path().join("data"), Limits::default(), clock.clone())?;
     clock.0.store(true, Ordering::SeqCst);
-    let broken = only(within_a_minute(&archive, &demo().join("claude-export"))?)?;
+    let broken = only_import(import_with_timeout(&core, &demo_folder().join("claude-export"))?)?;
     assert_eq!(broken.status, ImportStatus::Failed);
     assert!(broken.reason.context("a reason")?.contains("internal error"));
-    let next = only(within_a_minute(&archive, &demo().join("claude-export"))?)?;
+    let next = only_import(import_with_timeout(&core, &demo_folder().join("claude-export"))?)?;
     assert_eq!(next.status, ImportStatus::Completed);
     Ok(())
 }
 
-fn within_a_minute(archive: &Archive, path: &Path) -> Result<Vec<ImportRecord>> {
+fn import_with_timeout(core: &TestCore, path: &Path) -> Result<Vec<ImportRecord>> {
     let request =
         ImportRequest { path: path.to_owned(), provider: None, again: false, dry_run: false, apply: None };
-    let job = archive.imports.start(request)?;
-    let mut view = archive.imports.subscribe(job).context("the job")?;
+    let job = core.imports.start(request)?;
+    let mut view = core.imports.subscribe(job).context("the job")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let ended = runtime.block_on(async {
         let ended = view.wait_for(|view| view.phase == Phase::Ended);

@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 pub use satchel_source::pam::{MANIFEST, SIGNATURE};
 
-use crate::rotation::Rotation;
+use crate::rotation::KeyRotation;
 
 /// The longest manifest that is read, in bytes. It is held in memory, with a line of about 160 bytes for each file of a
 /// bundle.
-pub const LONGEST_MANIFEST: u64 = 64 << 20;
+pub const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// The program name in `exported_by` of every other bundle of ours.
-pub const OURS: &str = "satchel";
+pub const PROGRAM_NAME: &str = "satchel";
 /// The program name in `exported_by` of an export that is not a copy of a store, so that a document without its
 /// manifest says so too.
-pub const SELECTION: &str = "satchel-selection";
+pub const SELECTION_PROGRAM_NAME: &str = "satchel-selection";
 /// The only version so far.
 pub const VERSION: u32 = 1;
 
@@ -53,10 +53,10 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withdrawn_embeddings: Vec<VectorName>,
     /// What was left out.
-    pub filter: Filter,
+    pub filter: BundleFilter,
     /// The chain of rotations that led to the signing key, the first rotation first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rotations: Vec<Rotation>,
+    pub rotations: Vec<KeyRotation>,
     /// Every file of the bundle except this manifest and its signature, by path.
     pub files: Vec<ManifestFile>,
 }
@@ -74,7 +74,7 @@ pub struct VectorName {
 /// What was left out of a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Filter {
+pub struct BundleFilter {
     /// Whether the bundle contains conversations.
     pub conversations: bool,
     /// Whether the bundle contains the bytes of attachments.
@@ -82,14 +82,14 @@ pub struct Filter {
     /// Set if the bundle is not a copy of the store, but a part of it or without identifiers. No incremental export can
     /// build on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selection: Option<Selected>,
+    pub selection: Option<BundleSelection>,
 }
 
 /// How an export was selected. The values of the selection are not recorded: a tag may be as private as the memory that
 /// has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Selected {
+pub struct BundleSelection {
     /// The criteria of the selection: `type`, `status`, `platform`, `account`, `tag`, `time`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,
@@ -97,14 +97,14 @@ pub struct Selected {
     pub stripped: bool,
 }
 
-impl Selected {
+impl BundleSelection {
     /// Returns the selection of a document: from its manifest or, if that is missing, from the program name in
     /// `exported_by`.
     #[must_use]
     pub fn of(header: &StoreHeader, manifest: Option<&Manifest>) -> Option<Self> {
         let own = manifest.filter(|manifest| header.export_id.as_ref() == Some(&manifest.export_id));
         let named = header.exported_by.as_deref().and_then(|name| name.split_once('/'));
-        let partial = named.is_some_and(|(name, _)| name == SELECTION);
+        let partial = named.is_some_and(|(name, _)| name == SELECTION_PROGRAM_NAME);
         // Never empty, because an empty selection on the wire would mean that there is none.
         let unnamed =
             || Self { by: vec!["something that only its manifest says".to_owned()], stripped: false };
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_that_is_written_file_by_file_has_its_canonical_form() {
+    fn a_manifest_written_file_by_file_is_in_canonical_form() {
         for count in [0, 1, 3] {
             let file = |number: u8| ManifestFile {
                 path: format!("conversations/\"files\":[]\\{number}é.json"),
@@ -209,7 +209,7 @@ mod tests {
                     memory_id: "\"files\":[]".into(),
                     model: "m".into(),
                 }],
-                filter: Filter::default(),
+                filter: BundleFilter::default(),
                 rotations: Vec::new(),
                 files: (0..count).map(file).collect(),
             };

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 /// The purpose of a record. It is part of the signed bytes, so that the signatures cannot be used for anything else.
 const PURPOSE: &str = "satchel signing key rotation";
 /// The maximum number of rotations in a chain; each of them is part of every later manifest.
-pub const MOST: usize = 100;
+pub const MAX_ROTATIONS: usize = 100;
 
 /// The replacement of one key by another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rotation {
+pub struct KeyRotation {
     /// The old public key, multibase.
     pub from: String,
     /// The new public key, multibase.
@@ -42,10 +42,10 @@ struct Statement<'a> {
     to: &'a str,
 }
 
-impl Rotation {
+impl KeyRotation {
     /// Creates a record that `new` replaces `old`.
     #[must_use]
-    pub fn make(old: &SigningKey, new: &SigningKey, at: Timestamp) -> Option<Self> {
+    pub fn sign(old: &SigningKey, new: &SigningKey, at: Timestamp) -> Option<Self> {
         let (from, to) = (PublicKey::of(old).multibase(), PublicKey::of(new).multibase());
         let bytes = statement(&from, &to, at)?;
         let (from_signature, to_signature) = (sign::sign_bytes(old, &bytes), sign::sign_bytes(new, &bytes));
@@ -53,7 +53,7 @@ impl Rotation {
     }
 
     /// Returns the two keys if both signatures are valid.
-    fn checked(&self) -> Option<(PublicKey, PublicKey)> {
+    fn verified_keys(&self) -> Option<(PublicKey, PublicKey)> {
         let bytes = statement(&self.from, &self.to, self.at)?;
         let (from, to) = (PublicKey::parse(&self.from).ok()?, PublicKey::parse(&self.to).ok()?);
         sign::verify_bytes(&from, &bytes, &self.from_signature).ok()?;
@@ -69,12 +69,12 @@ fn statement(from: &str, to: &str, at: Timestamp) -> Option<Vec<u8>> {
 /// Returns the predecessors of `key`, the newest first, as far as the records prove them. Invalid records prove
 /// nothing.
 #[must_use]
-pub fn predecessors(rotations: &[Rotation], key: &PublicKey) -> Vec<PublicKey> {
+pub fn predecessors(rotations: &[KeyRotation], key: &PublicKey) -> Vec<PublicKey> {
     let mut proven = Vec::new();
     let mut newest = key.clone();
     // Each record is used at most once, starting with the last, so a ring of rotations terminates too.
-    for rotation in rotations.iter().rev().take(MOST) {
-        if let Some((from, to)) = rotation.checked()
+    for rotation in rotations.iter().rev().take(MAX_ROTATIONS) {
+        if let Some((from, to)) = rotation.verified_keys()
             && to == newest
         {
             newest = from.clone();
@@ -93,8 +93,8 @@ mod tests {
         SigningKey::from_bytes(&[seed; 32])
     }
 
-    fn rotation(old: u8, new: u8) -> Rotation {
-        Rotation::make(&key(old), &key(new), Timestamp::EPOCH).unwrap()
+    fn rotation(old: u8, new: u8) -> KeyRotation {
+        KeyRotation::sign(&key(old), &key(new), Timestamp::EPOCH).unwrap()
     }
 
     #[test]
@@ -110,17 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_a_record_is_signed_by_both() {
+    fn every_field_of_a_record_is_signed_by_both_keys() {
         let whole = rotation(1, 2);
         let other = rotation(1, 3);
         let changed = [
-            Rotation { at: Timestamp::saturating(1_000_000), ..whole.clone() },
-            Rotation { to: other.to.clone(), ..whole.clone() },
-            Rotation { from: other.to.clone(), ..whole.clone() },
-            Rotation { from_signature: whole.to_signature.clone(), ..whole.clone() },
-            Rotation { to_signature: other.to_signature, ..whole.clone() },
+            KeyRotation { at: Timestamp::saturating(1_000_000), ..whole.clone() },
+            KeyRotation { to: other.to.clone(), ..whole.clone() },
+            KeyRotation { from: other.to.clone(), ..whole.clone() },
+            KeyRotation { from_signature: whole.to_signature.clone(), ..whole.clone() },
+            KeyRotation { to_signature: other.to_signature, ..whole.clone() },
         ];
-        assert!(whole.checked().is_some());
-        assert!(changed.iter().all(|one| one.checked().is_none()));
+        assert!(whole.verified_keys().is_some());
+        assert!(changed.iter().all(|one| one.verified_keys().is_none()));
     }
 }

@@ -1,8 +1,8 @@
 //! Verifies any PAM bundle: rules, checksum, signature, manifest. Needs no data directory.
 
-mod chain;
-mod covered;
-mod judge;
+mod coverage;
+mod evaluate;
+mod incremental;
 mod manifest;
 mod verdict;
 
@@ -17,20 +17,20 @@ use satchel_pam::{
     sign::PublicKey,
 };
 use satchel_source::{
-    Bundle, CancelToken, Files, Limits, Opened, Source, SourceError, Unread,
-    envelope::Keys,
-    listed,
-    pam::{LONGEST_CONVERSATION, PamFiles},
+    Bundle, CancelToken, FileSet, Limits, OpenedArchives, Source, SourceError, UnreadFile,
+    envelope::DecryptionKeys,
+    pam::{MAX_CONVERSATION_BYTES, PamFiles},
+    quoted_list,
 };
 
-use crate::manifest::Selected;
-use satchel_seal::PackedError;
+use crate::manifest::BundleSelection;
+use satchel_seal::PackedMapError;
 
-use chain::Content;
-pub use chain::Merged;
-pub use covered::{Coverage, Covered};
-pub use judge::{Judged, judge};
-use verdict::{conclude, judged, part};
+pub use coverage::{Coverage, SignatureCoverage};
+pub use evaluate::{BundleVerdict, evaluate};
+pub use incremental::MergedStore;
+use incremental::StoreContent;
+use verdict::{all_findings, bundle_report, conclude};
 
 /// The file that every bundle has.
 const STORE: &str = "memory-store.json";
@@ -41,7 +41,7 @@ const MAX_ISSUES: usize = 10_000;
 
 /// The options of a verification.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct VerifyOptions {
     /// The only keys that may have signed, either directly or by a key that is proven to succeed one of them:
     /// multibase, `did:key` or base58. If empty, any key may have signed.
     pub signers: Vec<String>,
@@ -52,14 +52,14 @@ pub struct Options {
     /// Rejects bundles that otherwise cause only a warning: no signature, an unknown algorithm, warnings.
     pub strict: bool,
     /// The keys that open the bundle and its base, if they are encrypted.
-    pub keys: Option<Keys>,
+    pub keys: Option<DecryptionKeys>,
     /// Cancels the verification.
     pub cancel: CancelToken,
 }
 
 /// The result of checking a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signed {
+pub enum SignatureState {
     /// The signature is by this key over this content.
     Valid,
     /// The signature is invalid.
@@ -70,22 +70,22 @@ pub enum Signed {
     Unsupported,
 }
 
-impl Signed {
+impl SignatureState {
     /// Returns the worst of several results.
-    fn of_all(all: impl Iterator<Item = Self>) -> Self {
-        let badness = |one: &Self| match one {
+    fn worst(all: impl Iterator<Item = Self>) -> Self {
+        let severity = |one: &Self| match one {
             Self::Valid => 0,
             Self::Absent => 1,
             Self::Unsupported => 2,
             Self::Invalid => 3,
         };
-        all.max_by_key(badness).unwrap_or(Self::Absent)
+        all.max_by_key(severity).unwrap_or(Self::Absent)
     }
 }
 
 /// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct VerifyFinding {
     /// Whether it alone makes the bundle invalid.
     pub severity: Severity,
     /// The rule or check.
@@ -98,19 +98,19 @@ pub struct Finding {
 
 /// The result of verifying a bundle.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct VerifyReport {
     /// Whether all checks passed.
     pub valid: bool,
     /// The result for PAM's signature.
-    pub signature: Signed,
+    pub signature: SignatureState,
     /// The result for the manifest's signature.
-    pub manifest: Signed,
+    pub manifest: SignatureState,
     /// The key that signed, multibase; set if PAM's signature is valid, and by the same key in all bundles.
     pub signer: Option<String>,
     /// Keys that the signing key is proven to succeed, the newest first, multibase. Empty if there are several bundles.
     pub predecessors: Vec<String>,
     /// The problems found, errors first.
-    pub issues: Vec<Finding>,
+    pub issues: Vec<VerifyFinding>,
     /// The total number of issues, including those beyond the first 10,000.
     pub issues_found: usize,
     /// Memories of the store.
@@ -118,27 +118,27 @@ pub struct Report {
     /// Conversation files that were read.
     pub conversations: u64,
     /// The result of merging base and bundle; `None` without a base, or if they do not fit together.
-    pub merged: Option<Merged>,
+    pub merged: Option<MergedStore>,
     /// Set if the bundle says that it is not a copy of a store, but a part of one or without identifiers.
-    pub selection: Option<Selected>,
+    pub selection: Option<BundleSelection>,
     /// Which parts of it a signature covers.
-    pub covered: Covered,
+    pub coverage: SignatureCoverage,
     /// The result for each bundle, and for documents outside of any bundle. Almost always there is one.
-    pub bundles: Vec<Part>,
+    pub bundles: Vec<BundleReport>,
 }
 
 /// The result of verifying one of the bundles at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct BundleReport {
     /// Its path in the source; empty if it is the whole source.
     pub path: String,
-    /// This and all following fields have the same meaning as in [`Report`].
+    /// This and all following fields have the same meaning as in [`VerifyReport`].
     pub valid: bool,
-    pub signature: Signed,
-    pub manifest: Signed,
+    pub signature: SignatureState,
+    pub manifest: SignatureState,
     pub signer: Option<String>,
     pub predecessors: Vec<String>,
-    pub covered: Covered,
+    pub coverage: SignatureCoverage,
     pub memories: u64,
     pub conversations: u64,
 }
@@ -153,8 +153,8 @@ pub enum VerifyError {
     #[error("{path:?} is not a PAM bundle: {seen}")]
     NoBundle { path: PathBuf, seen: String },
     /// More than one bundle, which cannot be compared with a base.
-    #[error("{path:?} holds more than one bundle, or documents beside it: {}; name one of them", listed(&refs(places)))]
-    Several { path: PathBuf, places: Vec<String> },
+    #[error("{path:?} holds more than one bundle, or documents beside it: {}; name one of them", quoted_list(&refs(places)))]
+    MultipleBundles { path: PathBuf, places: Vec<String> },
     /// A file of the bundle cannot be read.
     #[error("cannot read {name:?} of the bundle")]
     Read { name: String, source: io::Error },
@@ -163,7 +163,7 @@ pub enum VerifyError {
     TooLarge { name: String, limit: u64 },
     /// The temporary file cannot be used.
     #[error("the temporary file for what does not fit into memory cannot be used")]
-    Temporary(#[from] PackedError),
+    Temporary(#[from] PackedMapError),
     /// The caller cancelled the verification.
     #[error("the verification was cancelled")]
     Cancelled,
@@ -177,24 +177,24 @@ pub enum VerifyError {
 ///
 /// # Errors
 /// If it cannot be read, or is not a PAM bundle at all.
-pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
-    let report = checked(path, options);
+pub fn path(path: &Path, options: &VerifyOptions) -> Result<VerifyReport, VerifyError> {
+    let report = check_path(path, options);
     // A cancelled reader stops anywhere, and the result looks like damage.
     if options.cancel.cancelled() { Err(VerifyError::Cancelled) } else { report }
 }
 
-fn checked(path: &Path, options: &Options) -> Result<Report, VerifyError> {
-    let wanted = options.signers.iter().map(|text| key(text)).collect::<Result<Vec<_>, _>>()?;
-    let mut all = check(path, options)?;
+fn check_path(path: &Path, options: &VerifyOptions) -> Result<VerifyReport, VerifyError> {
+    let wanted = options.signers.iter().map(|text| parse_signer(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut all = check_all(path, options)?;
     let mut findings = Vec::new();
     let mut merged = None;
     if let Some(base_path) = &options.base {
-        let mut base = only(base_path, check(base_path, options)?)?;
-        let mut checked = only(path, all)?;
-        findings = judged(&mut base, options, &wanted);
+        let mut base = single(base_path, check_all(base_path, options)?)?;
+        let mut checked = single(path, all)?;
+        findings = all_findings(&mut base, options, &wanted);
         findings.iter_mut().for_each(|finding| finding.path.insert_str(0, "base: "));
-        let (whole, changes) = (content(base_path, options)?, content(path, options)?);
-        let (made, issues) = chain::check(
+        let (whole, changes) = (open_content(base_path, options)?, open_content(path, options)?);
+        let (made, issues) = incremental::check(
             (&base.report, &checked.report),
             (&whole, &changes),
             base.selection.as_ref(),
@@ -205,65 +205,68 @@ fn checked(path: &Path, options: &Options) -> Result<Report, VerifyError> {
         all = vec![checked];
     }
     let several = all.len() > 1;
-    let parts = all.into_iter().map(|checked| part(checked, several, options, &wanted)).collect();
+    let parts = all.into_iter().map(|checked| bundle_report(checked, several, options, &wanted)).collect();
     Ok(conclude(parts, findings, merged, options.strict))
 }
 
 /// Returns the memory store at `path`, which must contain no other bundle.
-fn content(path: &Path, options: &Options) -> Result<Content, VerifyError> {
-    let (bundle, sets) = open(path, options)?;
+fn open_content(path: &Path, options: &VerifyOptions) -> Result<StoreContent, VerifyError> {
+    let (bundle, sets) = open_bundle(path, options)?;
     let store = sets.into_iter().find_map(|files| files.store);
-    Ok(Content { bundle, store })
+    Ok(StoreContent { bundle, store })
 }
 
-fn only(path: &Path, checked: Vec<Judged>) -> Result<Judged, VerifyError> {
-    let places = checked.iter().map(|one| one.place.clone()).collect();
-    match <[Judged; 1]>::try_from(checked) {
+fn single(path: &Path, checked: Vec<BundleVerdict>) -> Result<BundleVerdict, VerifyError> {
+    let places = checked.iter().map(|one| one.path.clone()).collect();
+    match <[BundleVerdict; 1]>::try_from(checked) {
         Ok([only]) => Ok(only),
-        Err(_) => Err(VerifyError::Several { path: path.to_owned(), places }),
+        Err(_) => Err(VerifyError::MultipleBundles { path: path.to_owned(), places }),
     }
 }
 
 /// Opens `path`, with archives inside archives opened as in an import, and returns it with the sets of documents that
 /// belong together.
-fn open(path: &Path, options: &Options) -> Result<(Bundle, Vec<PamFiles>), VerifyError> {
+fn open_bundle(path: &Path, options: &VerifyOptions) -> Result<(Bundle, Vec<PamFiles>), VerifyError> {
     let source = Source::at(path)?.with_keys(options.keys.clone());
-    let mut bundle = source.open_until(&Limits::default(), &options.cancel)?;
-    let mut opened = Opened::default();
+    let mut bundle = source.open_cancellable(&Limits::default(), &options.cancel)?;
+    let mut opened = OpenedArchives::default();
     loop {
-        let sets = judge::sets(&bundle);
+        let sets = evaluate::document_sets(&bundle);
         let files: Vec<String> = sets.iter().flat_map(PamFiles::files).collect();
         let claimed = files.iter().map(String::as_str).collect();
-        let inner = opened.left(&bundle, &claimed);
+        let inner = opened.unopened(&bundle, &claimed);
         if inner.is_empty() {
-            bundle = opened.without_barren(bundle, &claimed);
+            bundle = opened.close_unclaimed(bundle, &claimed);
             if sets.is_empty() {
-                return Err(VerifyError::NoBundle { path: path.to_owned(), seen: seen(&bundle) });
+                return Err(VerifyError::NoBundle {
+                    path: path.to_owned(),
+                    seen: describe_contents(&bundle),
+                });
             }
             return Ok((bundle, sets));
         }
-        let after = bundle.opening(&inner)?;
+        let after = bundle.with_opened(&inner)?;
         opened.add(std::mem::replace(&mut bundle, after), inner);
     }
 }
 
-fn check(path: &Path, options: &Options) -> Result<Vec<Judged>, VerifyError> {
-    let (bundle, sets) = open(path, options)?;
-    let mut all = sets.iter().map(|files| judge(&bundle, files)).collect::<Result<Vec<_>, _>>()?;
+fn check_all(path: &Path, options: &VerifyOptions) -> Result<Vec<BundleVerdict>, VerifyError> {
+    let (bundle, sets) = open_bundle(path, options)?;
+    let mut all = sets.iter().map(|files| evaluate(&bundle, files)).collect::<Result<Vec<_>, _>>()?;
     let roots: Vec<&str> =
         sets.iter().filter(|files| files.store.is_some()).map(|files| files.root.as_str()).collect();
-    let elsewhere = |unread: &&Unread| !roots.iter().any(|root| unread.name.starts_with(*root));
-    let elsewhere: Vec<Issue> = bundle.never_read().filter(elsewhere).map(unchecked).collect();
+    let elsewhere = |unread: &&UnreadFile| !roots.iter().any(|root| unread.name.starts_with(*root));
+    let elsewhere: Vec<Issue> = bundle.all_unread().filter(elsewhere).map(unread_issue).collect();
     all[0].report.issues.extend(elsewhere);
     Ok(all)
 }
 
 /// Reports a file that could not be opened as an error, because it may contain anything.
-fn unchecked(unread: &Unread) -> Issue {
+fn unread_issue(unread: &UnreadFile) -> Issue {
     Issue::error("files", unread.name.clone(), format!("cannot be checked: {}", unread.reason))
 }
 
-fn key(text: &str) -> Result<PublicKey, VerifyError> {
+fn parse_signer(text: &str) -> Result<PublicKey, VerifyError> {
     PublicKey::parse(text).map_err(|_| VerifyError::BadSigner { text: text.to_owned() })
 }
 
@@ -272,13 +275,13 @@ fn is_store(name: &str) -> bool {
 }
 
 /// Describes what `path` contains instead of a bundle.
-fn seen(bundle: &Bundle) -> String {
+fn describe_contents(bundle: &Bundle) -> String {
     let names: Vec<&str> = bundle.list().iter().map(|entry| entry.path.as_str()).collect();
     let mut seen = match names.as_slice() {
         [] if bundle.unread().is_empty() => vec!["there is no file in it".to_owned()],
         [] => Vec::new(),
         [name] => vec![format!("{name:?} is no PAM document")],
-        names => vec![format!("it holds no memory-store.json but {}", listed(names))],
+        names => vec![format!("it holds no memory-store.json but {}", quoted_list(names))],
     };
     let unread = bundle.unread().iter().take(MAX_UNREAD);
     seen.extend(unread.map(|unread| format!("{:?} was left out, as {}", unread.name, unread.reason)));
@@ -286,24 +289,24 @@ fn seen(bundle: &Bundle) -> String {
 }
 
 /// Opens a conversation for reading, unless it is too long: its document is held in memory.
-fn within(bundle: &Bundle, name: &str) -> Result<Box<dyn Read + Send>, VerifyError> {
-    if bundle.size_of(name) > LONGEST_CONVERSATION {
-        return Err(VerifyError::TooLarge { name: name.to_owned(), limit: LONGEST_CONVERSATION });
+fn open_conversation(bundle: &Bundle, name: &str) -> Result<Box<dyn Read + Send>, VerifyError> {
+    if bundle.size_of(name) > MAX_CONVERSATION_BYTES {
+        return Err(VerifyError::TooLarge { name: name.to_owned(), limit: MAX_CONVERSATION_BYTES });
     }
-    bundle.open(name, 0).map_err(unreadable(name))
+    bundle.open(name, 0).map_err(read_error(name))
 }
 
-fn read(bundle: &Bundle, name: &str, limit: u64) -> Result<Vec<u8>, VerifyError> {
+fn read_limited(bundle: &Bundle, name: &str, limit: u64) -> Result<Vec<u8>, VerifyError> {
     let mut bytes = Vec::new();
-    let reader = bundle.open(name, 0).map_err(unreadable(name))?;
-    reader.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable(name))?;
+    let reader = bundle.open(name, 0).map_err(read_error(name))?;
+    reader.take(limit + 1).read_to_end(&mut bytes).map_err(read_error(name))?;
     if bytes.len() as u64 > limit {
         return Err(VerifyError::TooLarge { name: name.to_owned(), limit });
     }
     Ok(bytes)
 }
 
-fn unreadable(name: &str) -> impl Fn(io::Error) -> VerifyError + '_ {
+fn read_error(name: &str) -> impl Fn(io::Error) -> VerifyError + '_ {
     |source| VerifyError::Read { name: name.to_owned(), source }
 }
 
@@ -312,6 +315,6 @@ fn refs(texts: &[String]) -> Vec<&str> {
 }
 
 /// Returns every file of the bundle, by its name in the bundle.
-fn names<'a>(bundle: &'a Bundle, root: &str) -> BTreeSet<&'a str> {
+fn names_below<'a>(bundle: &'a Bundle, root: &str) -> BTreeSet<&'a str> {
     bundle.list().iter().filter_map(|entry| entry.path.strip_prefix(root)).collect()
 }

@@ -14,7 +14,7 @@ mod tests;
 
 /// The progress of a backup or restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct BackupProgress {
     /// Bytes processed so far.
     pub done: u64,
     /// Total number of bytes, over all passes.
@@ -22,7 +22,7 @@ pub struct Progress {
 }
 
 /// A callback that receives the progress. Returning false cancels the work.
-pub type Report<'a> = &'a mut dyn FnMut(Progress) -> bool;
+pub type BackupProgressFn<'a> = &'a mut dyn FnMut(BackupProgress) -> bool;
 
 /// Bytes per copy step, and between two progress reports.
 const COPY_BYTES: usize = 1 << 20;

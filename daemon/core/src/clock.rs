@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The last microsecond of the year 9999, the end of the range of every format that we write.
-const LAST: i64 = 253_402_300_799_999_999;
+const MAX_MICROS: i64 = 253_402_300_799_999_999;
 
 /// A clock. Tests use their own.
 pub trait Clock: Send + Sync {
@@ -37,7 +37,7 @@ pub struct ClockError {
 /// The time is before 1970 or after 9999.
 pub fn check(now_micros: i64) -> Result<i64, ClockError> {
     match now_micros {
-        0..=LAST => Ok(now_micros),
+        0..=MAX_MICROS => Ok(now_micros),
         _ => Err(ClockError { before: now_micros < 0 }),
     }
 }
@@ -47,11 +47,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_times_that_can_be_written_are_taken() {
+    fn only_times_that_can_be_stored_are_accepted() {
         assert_eq!(check(0), Ok(0));
-        assert_eq!(check(LAST), Ok(LAST));
+        assert_eq!(check(MAX_MICROS), Ok(MAX_MICROS));
         assert!(check(-1).is_err_and(|error| error.to_string().contains("before the year 1970")));
-        assert!(check(LAST + 1).is_err_and(|error| error.to_string().contains("after the year 9999")));
+        assert!(check(MAX_MICROS + 1).is_err_and(|error| error.to_string().contains("after the year 9999")));
         assert!(check(SystemClock.now_micros()).is_ok());
     }
 }

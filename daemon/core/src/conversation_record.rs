@@ -3,11 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use satchel_merge::{
-    body::{Body, Place},
-    conversation::{Known, KnownNode, Planned, PlannedNode, Report, Stamps, report_of},
-    document::LINE,
+    body::{Body, MessagePosition},
+    conversation::{
+        ConversationPlan, ConversationReport, ConversationState, FieldTimestamps, NodeState, PlannedNode,
+        report_of,
+    },
+    document::LINEAR,
     notes, stub,
-    tree::{Placed, TimeSource, newest_leaf},
+    tree::{PlacedNode, TimeSource, newest_leaf},
 };
 use satchel_pam::{
     conversation::{ConversationHeader, ConversationTemporal, ImportMetadata, Message, Provider},
@@ -19,9 +22,9 @@ use serde_json::{Map, Value};
 
 /// Additional data that the store keeps with a conversation for the next merge.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Memo {
+struct ConversationMemo {
     #[serde(default)]
-    stamps: Stamps,
+    stamps: FieldTimestamps,
     /// The creation time that an export gave.
     #[serde(default)]
     created_at: Option<i64>,
@@ -37,10 +40,10 @@ struct HeadMemo {
 }
 
 const SOURCES: [TimeSource; 4] =
-    [TimeSource::Own, TimeSource::Parent, TimeSource::Child, TimeSource::Conversation];
+    [TimeSource::Message, TimeSource::Parent, TimeSource::Child, TimeSource::Conversation];
 
 /// The data that a write needs besides the plan.
-pub struct Labels<'a> {
+pub struct WriteLabels<'a> {
     pub id: &'a str,
     pub platform: &'a str,
     /// The creation time of a conversation without any time, in microseconds.
@@ -49,9 +52,9 @@ pub struct Labels<'a> {
 }
 
 /// Returns the write that makes the store hold `planned`.
-pub fn to_write(planned: Planned, labels: Labels<'_>) -> ConversationWrite {
-    let Planned { report, stamps, nodes, .. } = planned;
-    let memo = Memo { stamps, created_at: report.created_at };
+pub fn to_write(planned: ConversationPlan, labels: WriteLabels<'_>) -> ConversationWrite {
+    let ConversationPlan { report, timestamps: stamps, nodes, .. } = planned;
+    let memo = ConversationMemo { stamps, created_at: report.created_at };
     let first =
         nodes.iter().filter(|node| node.source != TimeSource::Conversation).map(|node| node.time).min();
     let created = report.created_at.or(first).or(report.updated_at).unwrap_or(labels.fallback);
@@ -61,8 +64,8 @@ pub fn to_write(planned: Planned, labels: Labels<'_>) -> ConversationWrite {
     ConversationWrite { header, current, opaque: serde_json::to_vec(&memo).unwrap_or_default(), messages }
 }
 
-fn header_of(report: Report, created: i64, labels: &Labels<'_>) -> ConversationHeader {
-    let Report {
+fn header_of(report: ConversationReport, created: i64, labels: &WriteLabels<'_>) -> ConversationHeader {
+    let ConversationReport {
         provider_conversation_id,
         account,
         format,
@@ -101,9 +104,9 @@ fn header_of(report: Report, created: i64, labels: &Labels<'_>) -> ConversationH
 }
 
 fn message_write(node: PlannedNode, created: i64) -> MessageWrite {
-    let PlannedNode { known, parent, time, source, body } = node;
-    let usual = source == TimeSource::Own && known.parents.as_slice() == parent.as_slice();
-    let opaque = if usual { Vec::new() } else { head_memo(source, &known.parents, parent.as_ref()) };
+    let PlannedNode { state: known, parent, time, source, body } = node;
+    let is_default = source == TimeSource::Message && known.parents.as_slice() == parent.as_slice();
+    let opaque = if is_default { Vec::new() } else { head_memo(source, &known.parents, parent.as_ref()) };
     let time = if source == TimeSource::Conversation { created } else { time };
     let head = MessageHead {
         id: known.id,
@@ -133,26 +136,27 @@ fn head_memo(source: TimeSource, parents: &[String], parent: Option<&String>) ->
     serde_json::to_vec(&memo).unwrap_or_default()
 }
 
-fn read_head(head: &MessageHead) -> (TimeSource, Vec<String>) {
+fn decode_head_memo(head: &MessageHead) -> (TimeSource, Vec<String>) {
     let memo: HeadMemo = serde_json::from_slice(&head.opaque).unwrap_or_default();
-    let source = memo.source.and_then(|at| SOURCES.get(usize::from(at)).copied()).unwrap_or(TimeSource::Own);
+    let source =
+        memo.source.and_then(|at| SOURCES.get(usize::from(at)).copied()).unwrap_or(TimeSource::Message);
     (source, memo.parents.unwrap_or_else(|| head.parent.iter().cloned().collect()))
 }
 
 /// Returns the contents of a stored record in the form that planning needs.
-pub fn known(record: &ConversationRecord) -> Known {
-    let memo: Memo = serde_json::from_slice(&record.opaque).unwrap_or_default();
+pub fn known(record: &ConversationRecord) -> ConversationState {
+    let memo: ConversationMemo = serde_json::from_slice(&record.opaque).unwrap_or_default();
     let mut report = report_of(&record.header, record.current.as_deref());
     report.created_at = memo.created_at;
     let nodes = record
         .heads
         .iter()
         .map(|head| {
-            let (source, parents) = read_head(head);
-            KnownNode {
+            let (source, parents) = decode_head_memo(head);
+            NodeState {
                 id: head.id.clone(),
                 parents,
-                time: (source == TimeSource::Own).then_some(head.created_at_micros),
+                time: (source == TimeSource::Message).then_some(head.created_at_micros),
                 role: head.role,
                 hidden: head.hidden,
                 thought: head.thought,
@@ -160,13 +164,13 @@ pub fn known(record: &ConversationRecord) -> Known {
             }
         })
         .collect();
-    Known { report, stamps: memo.stamps, nodes }
+    ConversationState { report, timestamps: memo.stamps, nodes }
 }
 
 /// Returns the header as PAM shows it, with the leaf that the user last saw, and with the origin of times that no
 /// export contained.
 pub fn shown_header(record: &ConversationRecord) -> ConversationHeader {
-    let memo: Memo = serde_json::from_slice(&record.opaque).unwrap_or_default();
+    let memo: ConversationMemo = serde_json::from_slice(&record.opaque).unwrap_or_default();
     let mut header = record.header.clone();
     let mut own = Map::new();
     let mut note = |key: &str, value: &str| own.insert(key.to_owned(), value.into());
@@ -195,7 +199,7 @@ pub fn shown_header(record: &ConversationRecord) -> ConversationHeader {
 #[must_use]
 pub fn is_line(record: &ConversationRecord) -> bool {
     let before = std::iter::once(None).chain(record.heads.iter().map(|head| Some(head.id.as_str())));
-    notes::get(record.header.raw_metadata.as_ref(), LINE) == Some(Value::Bool(true))
+    notes::get(record.header.raw_metadata.as_ref(), LINEAR) == Some(Value::Bool(true))
         && record.heads.iter().zip(before).all(|(head, before)| head.parent.as_deref() == before)
 }
 
@@ -206,15 +210,15 @@ pub fn leaf(record: &ConversationRecord) -> Option<&str> {
         return Some(current);
     }
     let index: HashMap<&str, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
-    let placed: Vec<Placed> = record
+    let placed: Vec<PlacedNode> = record
         .heads
         .iter()
         .enumerate()
-        .map(|(node, head)| Placed {
+        .map(|(node, head)| PlacedNode {
             node,
             parent: head.parent.as_deref().and_then(|parent| index.get(parent).copied()),
             time: head.created_at_micros,
-            source: TimeSource::Own,
+            source: TimeSource::Message,
         })
         .collect();
     newest_leaf(&placed, &ids).map(|at| ids[at])
@@ -237,27 +241,27 @@ pub fn branch<'a>(record: &'a ConversationRecord, leaf: &str) -> Vec<&'a str> {
 
 /// The position of each message in the tree of a conversation. Computed once; queried by the message's index in the
 /// record.
-pub struct Places {
+pub struct MessageTree {
     /// The indices of all messages that have a parent, grouped by parent.
     children: Vec<usize>,
     /// Where the children of each message begin in `children`; has one more element than there are messages.
-    begins: Vec<usize>,
+    child_offsets: Vec<usize>,
     active: Vec<bool>,
 }
 
-impl Places {
+impl MessageTree {
     /// Computes the positions of all messages.
-    pub fn of(record: &ConversationRecord) -> Self {
+    pub fn new(record: &ConversationRecord) -> Self {
         let heads = &record.heads;
         let index: HashMap<&str, usize> =
             heads.iter().enumerate().map(|(at, head)| (head.id.as_str(), at)).collect();
         let parent = |head: &MessageHead| index.get(head.parent.as_deref()?).copied();
-        let mut begins = vec![0; heads.len() + 1];
-        heads.iter().filter_map(parent).for_each(|parent| begins[parent + 1] += 1);
-        for at in 1..begins.len() {
-            begins[at] += begins[at - 1];
+        let mut child_offsets = vec![0; heads.len() + 1];
+        heads.iter().filter_map(parent).for_each(|parent| child_offsets[parent + 1] += 1);
+        for at in 1..child_offsets.len() {
+            child_offsets[at] += child_offsets[at - 1];
         }
-        let (mut next, mut children) = (begins.clone(), vec![0; begins[heads.len()]]);
+        let (mut next, mut children) = (child_offsets.clone(), vec![0; child_offsets[heads.len()]]);
         for (at, head) in heads.iter().enumerate() {
             if let Some(parent) = parent(head) {
                 children[next[parent]] = at;
@@ -267,11 +271,11 @@ impl Places {
         let mut active = vec![false; heads.len()];
         let path = leaf(record).map(|leaf| branch(record, leaf)).unwrap_or_default();
         path.into_iter().filter_map(|id| index.get(id)).for_each(|at| active[*at] = true);
-        Self { children, begins, active }
+        Self { children, child_offsets, active }
     }
 
     /// Returns whether the message is on the branch that the user last saw.
-    pub fn active(&self, at: usize) -> bool {
+    pub fn is_active(&self, at: usize) -> bool {
         self.active.get(at).copied().unwrap_or(false)
     }
 
@@ -286,17 +290,17 @@ impl Places {
         body: &[u8],
     ) -> serde_json::Result<Message> {
         let head = &record.heads[at];
-        let (source, _) = read_head(head);
-        let children = &self.children[self.begins[at]..self.begins[at + 1]];
-        let place = Place {
+        let (source, _) = decode_head_memo(head);
+        let children = &self.children[self.child_offsets[at]..self.child_offsets[at + 1]];
+        let position = MessagePosition {
             id: head.id.clone(),
             parent: head.parent.clone(),
             children: children.iter().map(|child| record.heads[*child].id.clone()).collect(),
             time: Timestamp::saturating(head.created_at_micros),
             source,
-            active: self.active(at),
+            active: self.is_active(at),
         };
-        Ok(Body::decode(body)?.into_message(place))
+        Ok(Body::decode(body)?.into_message(position))
     }
 }
 

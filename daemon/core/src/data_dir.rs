@@ -30,7 +30,7 @@ const NAMES: [&str; 16] = [
     "store.lock",
 ];
 /// Prefixes of the other names.
-const BEGINNINGS: [&str; 3] = ["db.broken-", "db.kept-", "satchel.sock."];
+const PREFIXES: [&str; 3] = ["db.broken-", "db.kept-", "satchel.sock."];
 /// What the first start creates before anything else, and what a service manager creates before the first start.
 const LOCK: &str = "store.lock";
 const SOCKET: &str = "satchel.sock";
@@ -51,10 +51,10 @@ pub enum DataDirError {
     #[error(
         "{path:?} is not a data directory of satchel: it holds {found:?}; name an empty folder, or one that is not there, with --data-dir"
     )]
-    Foreign { path: PathBuf, found: String },
+    NotADataDir { path: PathBuf, found: String },
     /// The path is not a folder.
     #[error("{path:?} is not a folder; name another with --data-dir")]
-    NoFolder { path: PathBuf },
+    NotAFolder { path: PathBuf },
     /// An output path is inside the data directory.
     #[error(
         "{path:?} lies in the data directory {data_dir:?}, which is for Satchel's own files; name a place outside of it"
@@ -62,12 +62,12 @@ pub enum DataDirError {
     OutputInside { path: PathBuf, data_dir: PathBuf },
     /// The file system refused.
     #[error("cannot use {path:?} as the data directory")]
-    Look { path: PathBuf, source: io::Error },
+    Access { path: PathBuf, source: io::Error },
 }
 
 /// What exists at the path of a data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum DataDirState {
     /// Nothing.
     Absent,
     /// An empty folder.
@@ -80,25 +80,27 @@ pub enum Found {
 ///
 /// # Errors
 /// The folder belongs to another user, unless `any_owner` is set, or it contains other files.
-pub fn look(path: &Path, any_owner: bool) -> Result<Found, DataDirError> {
-    let failed = |source| DataDirError::Look { path: path.to_owned(), source };
+pub fn inspect(path: &Path, any_owner: bool) -> Result<DataDirState, DataDirError> {
+    let failed = |source| DataDirError::Access { path: path.to_owned(), source };
     let about = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(DataDirState::Absent),
         about => about.map_err(failed)?,
     };
     if !about.is_dir() {
-        return Err(DataDirError::NoFolder { path: path.to_owned() });
+        return Err(DataDirError::NotAFolder { path: path.to_owned() });
     }
     let (owner, user) = (about.uid(), rustix::process::geteuid().as_raw());
     if owner != user && !any_owner {
         return Err(DataDirError::OtherOwner { path: path.to_owned(), owner, user });
     }
-    contents(path).map_err(failed)?.map_err(|found| DataDirError::Foreign { path: path.to_owned(), found })
+    contents(path)
+        .map_err(failed)?
+        .map_err(|found| DataDirError::NotADataDir { path: path.to_owned(), found })
 }
 
 /// Returns what a folder contains, or the first name in it that is not part of a data directory.
-fn contents(path: &Path) -> io::Result<Result<Found, String>> {
-    let (mut found, mut foreign, mut begun) = (Found::Empty, None, false);
+fn contents(path: &Path) -> io::Result<Result<DataDirState, String>> {
+    let (mut found, mut foreign, mut begun) = (DataDirState::Empty, None, false);
     let least =
         |first: Option<String>, name: String| Some(first.map_or(name.clone(), |first| first.min(name)));
     let mut ours = None;
@@ -107,9 +109,9 @@ fn contents(path: &Path) -> io::Result<Result<Found, String>> {
         if name == LOST_AND_FOUND {
             continue;
         }
-        found = Found::Data;
+        found = DataDirState::Data;
         begun |= name == LOCK || name.starts_with(SOCKET);
-        if !NAMES.contains(&name.as_str()) && !BEGINNINGS.iter().any(|begin| name.starts_with(begin)) {
+        if !NAMES.contains(&name.as_str()) && !PREFIXES.iter().any(|begin| name.starts_with(begin)) {
             foreign = least(foreign, name);
         } else {
             ours = least(ours, name);
@@ -117,8 +119,8 @@ fn contents(path: &Path) -> io::Result<Result<Found, String>> {
     }
     // A user's own files next to the store do not make the folder foreign. Before a data directory has a store, it must
     // have a lock or a socket, because other folders may also contain `db` or `cache`.
-    let strange = if begun { foreign } else { foreign.or(ours) };
-    Ok(match strange {
+    let foreign_name = if begun { foreign } else { foreign.or(ours) };
+    Ok(match foreign_name {
         Some(name) if !has_store(path) => Err(name),
         _ => Ok(found),
     })
@@ -139,10 +141,10 @@ fn has_store(path: &Path) -> bool {
 /// Creates the folder, or makes an existing one accessible to this user only.
 ///
 /// # Errors
-/// As [`look`], and if the file system refuses.
-pub fn take(path: &Path, any_owner: bool) -> Result<(), DataDirError> {
-    let failed = |source| DataDirError::Look { path: path.to_owned(), source };
-    if look(path, any_owner)? == Found::Absent {
+/// As [`inspect`], and if the file system refuses.
+pub fn prepare(path: &Path, any_owner: bool) -> Result<(), DataDirError> {
+    let failed = |source| DataDirError::Access { path: path.to_owned(), source };
+    if inspect(path, any_owner)? == DataDirState::Absent {
         return DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed);
     }
     let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
@@ -161,7 +163,7 @@ pub fn take(path: &Path, any_owner: bool) -> Result<(), DataDirError> {
 /// # Errors
 /// [`DataDirError::OutputInside`].
 pub fn refuse_inside(data_dir: &Path, output: &Path) -> Result<(), DataDirError> {
-    if inside(data_dir, output) {
+    if is_inside(data_dir, output) {
         let (path, data_dir) = (output.to_owned(), data_dir.to_owned());
         return Err(DataDirError::OutputInside { path, data_dir });
     }
@@ -170,42 +172,42 @@ pub fn refuse_inside(data_dir: &Path, output: &Path) -> Result<(), DataDirError>
 
 /// Returns whether `path` is the data directory or inside it. Neither the path nor the folders above it need to exist.
 #[must_use]
-pub fn inside(data_dir: &Path, path: &Path) -> bool {
-    let place = resolve(path);
+pub fn is_inside(data_dir: &Path, path: &Path) -> bool {
+    let resolved = resolve(path);
     let identity = |path: &Path| fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
     match identity(data_dir) {
         // Compare the folders themselves, not their names, because one folder may have several names.
-        Some(data) => place.ancestors().any(|above| identity(above) == Some(data)),
-        None => place.starts_with(resolve(data_dir)),
+        Some(data) => resolved.ancestors().any(|above| identity(above) == Some(data)),
+        None => resolved.starts_with(resolve(data_dir)),
     }
 }
 
 /// Returns where a path leads. Links are followed as far as they exist, even to a target that does not exist yet.
 fn resolve(path: &Path) -> PathBuf {
     let mut links = MAX_LINKS;
-    follow(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), &mut links)
+    follow_links(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), &mut links)
 }
 
-fn follow(path: &Path, links: &mut usize) -> PathBuf {
-    let mut place = PathBuf::new();
+fn follow_links(path: &Path, links: &mut usize) -> PathBuf {
+    let mut resolved = PathBuf::new();
     for part in path.components() {
         match part {
             Component::CurDir => {}
-            Component::ParentDir => drop(place.pop()),
+            Component::ParentDir => drop(resolved.pop()),
             part => {
-                let next = place.join(part);
-                place = match fs::read_link(&next) {
+                let next = resolved.join(part);
+                resolved = match fs::read_link(&next) {
                     Ok(target) if *links > 0 => {
                         *links -= 1;
                         // An absolute target replaces the path before it.
-                        follow(&place.join(target), links)
+                        follow_links(&resolved.join(target), links)
                     }
                     _ => next,
                 };
             }
         }
     }
-    place
+    resolved
 }
 
 #[cfg(test)]
@@ -226,38 +228,38 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_store_leaves_makes_a_data_directory() {
-        let cases: [(&[&str], Option<Found>); 11] = [
-            (&[], Some(Found::Empty)),
-            (&["lost+found/x"], Some(Found::Empty)),
-            (&["journal/00000001.seg", "db/db", "store.lock"], Some(Found::Data)),
+    fn only_the_files_of_a_store_make_a_data_directory() {
+        let cases: [(&[&str], Option<DataDirState>); 11] = [
+            (&[], Some(DataDirState::Empty)),
+            (&["lost+found/x"], Some(DataDirState::Empty)),
+            (&["journal/00000001.seg", "db/db", "store.lock"], Some(DataDirState::Data)),
             // Left by an interrupted first start, or created by a service manager for socket activation.
-            (&["store.lock"], Some(Found::Data)),
-            (&["satchel.sock"], Some(Found::Data)),
-            (&["journal/00000001.seg", "notes.txt", ".DS_Store"], Some(Found::Data)),
+            (&["store.lock"], Some(DataDirState::Data)),
+            (&["satchel.sock"], Some(DataDirState::Data)),
+            (&["journal/00000001.seg", "notes.txt", ".DS_Store"], Some(DataDirState::Data)),
             (&["index.html"], None),
             (&["db/users.sql", "cache/x"], None),
-            (&["db/db", "blobs/ab/c", "store.lock"], Some(Found::Data)),
+            (&["db/db", "blobs/ab/c", "store.lock"], Some(DataDirState::Data)),
             (&["db/users.sql", "journal/monday.txt", "index.html"], None),
             (&["journal.txt"], None),
         ];
         for (names, expected) in cases {
             let folder = folder(names);
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-            let found = look(folder.path(), false);
+            let found = inspect(folder.path(), false);
             assert_eq!(found.as_ref().ok().copied(), expected, "{names:?}: {found:?}");
             let mode = || fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode(), 0o755);
-            assert_eq!(take(folder.path(), false).is_ok(), expected.is_some());
+            assert_eq!(prepare(folder.path(), false).is_ok(), expected.is_some());
             assert_eq!(mode(), if expected.is_some() { 0o700 } else { 0o755 }, "{names:?}");
         }
         let folder = folder(&["a"]);
-        assert_eq!(look(&folder.path().join("b"), false).unwrap(), Found::Absent);
-        assert!(matches!(look(&folder.path().join("a"), false), Err(DataDirError::NoFolder { .. })));
+        assert_eq!(inspect(&folder.path().join("b"), false).unwrap(), DataDirState::Absent);
+        assert!(matches!(inspect(&folder.path().join("a"), false), Err(DataDirError::NotAFolder { .. })));
     }
 
     #[test]
-    fn what_lies_in_the_data_directory_is_seen_by_whatever_name() {
+    fn paths_inside_the_data_directory_are_recognised_under_any_name() {
         let home = folder(&["data/journal/1.seg", "other/file"]);
         let at = |name: &str| home.path().join(name);
         let data = at("data");
@@ -279,14 +281,14 @@ mod tests {
             "other/relative/x",
             "data/./x",
         ] {
-            assert!(inside(&data, &at(name)), "{name}");
-            assert!(inside(&at("link"), &at(name)), "{name}");
+            assert!(is_inside(&data, &at(name)), "{name}");
+            assert!(is_inside(&at("link"), &at(name)), "{name}");
         }
         for name in
             ["other", "other/x.zip", "data.zip", "data2/x", "data/../x", "link/../x.zip", "loop/x", "."]
         {
-            assert!(!inside(&data, &at(name)), "{name}");
+            assert!(!is_inside(&data, &at(name)), "{name}");
         }
-        assert!(inside(&at("absent"), &at("absent/x")) && !inside(&at("absent"), &at("absent2")));
+        assert!(is_inside(&at("absent"), &at("absent/x")) && !is_inside(&at("absent"), &at("absent2")));
     }
 }

@@ -4,19 +4,19 @@
 mod base;
 mod bundle;
 mod delta;
-mod id;
 mod identifiers;
 mod job;
 mod keys;
-mod leave;
 mod markdown;
 pub mod memu;
+mod memu_files;
 mod partial;
-mod regular;
-mod select;
+mod private_texts;
+mod record_id;
+mod redaction;
+mod scheduled;
+mod selection;
 mod target;
-mod view;
-mod withheld;
 
 use std::{
     cell::{Cell, OnceCell},
@@ -30,23 +30,23 @@ use satchel_store::{Cursor, Page, Store, StoreError};
 use uuid::Uuid;
 
 use self::{
-    base::{Choice, choose},
+    base::{ExportKind, choose},
     delta::Delta,
-    keys::Signer,
+    keys::SigningIdentity,
 };
 pub use self::{
     keys::{SigningKeyInfo, SigningKeys},
-    select::Selection,
+    selection::Selection,
 };
-pub use crate::exported::{ExportRecord, FULL, Format, INCREMENTAL};
+pub use crate::export_ledger::{ExportFormat, ExportRecord, FULL, INCREMENTAL};
 use crate::{
     clock::{self, Clock, ClockError},
     data_dir::{self, DataDirError},
-    exported::{self, ExportedError},
-    lineage::{Digests, LineageError},
-    schedule::Renewal,
+    export_ledger::{self, ExportLedgerError},
+    provenance::{ProvenanceError, SourceDigests},
+    schedule::RenewalPolicy,
 };
-use satchel_source::envelope::{EnvelopeError, Lock};
+use satchel_source::envelope::{EnvelopeError, ExportEncryption};
 
 /// The parameters of an export.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub struct ExportRequest {
     /// A path that ends in `.zip`, or a folder that does not exist or is empty.
     pub output: PathBuf,
     /// The output format.
-    pub format: Format,
+    pub format: ExportFormat,
     /// Whether to include conversations.
     pub conversations: bool,
     /// Whether to include the bytes of attachments. Applies to PAM only.
@@ -64,7 +64,7 @@ pub struct ExportRequest {
     /// Which part of the store to export.
     pub selection: Selection,
     /// Whom to encrypt for. `None` leaves the export unencrypted.
-    pub lock: Option<Lock>,
+    pub lock: Option<ExportEncryption>,
 }
 
 /// How much of the store is exported.
@@ -82,7 +82,7 @@ pub enum Extent {
 
 /// The progress of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct ExportProgress {
     /// Memories written so far.
     pub memories: u64,
     /// Total number of memories, as far as it is known in advance.
@@ -101,18 +101,18 @@ pub enum ExportError {
     Store(#[from] StoreError),
     /// The ledger of exports failed.
     #[error(transparent)]
-    Ledger(#[from] ExportedError),
+    Ledger(#[from] ExportLedgerError),
     /// The output lies inside the data directory.
     #[error(transparent)]
-    Place(#[from] DataDirError),
+    InsideDataDir(#[from] DataDirError),
     /// The system clock is not usable.
     #[error(transparent)]
     Clock(#[from] ClockError),
     /// The output path is already in use.
-    #[error("{path:?} exists already; name a file or folder that does not, or an empty folder")]
+    #[error("{path:?} already exists; choose a new path or an empty folder")]
     Occupied { path: PathBuf },
     /// The output path has no file name.
-    #[error("{path:?} names no file or folder to write")]
+    #[error("{path:?} has no file or folder name")]
     BadOutput { path: PathBuf },
     /// The file system refused the write.
     #[error("cannot write the export to {path:?}")]
@@ -144,12 +144,12 @@ pub enum ExportError {
     #[error(
         "{path:?} names no encrypted export; an encrypted export is one file with a name that ends in .zip.age"
     )]
-    NotSealed { path: PathBuf },
+    NotEncryptedName { path: PathBuf },
     /// The file name is that of an encrypted export, but no recipient or passphrase was given.
     #[error(
         "{path:?} names an encrypted export; add --encrypt-to RECIPIENT or --passphrase, or name another file"
     )]
-    NoLock { path: PathBuf },
+    NoRecipients { path: PathBuf },
     /// The encryption parameters were rejected.
     #[error("the export cannot be encrypted: {0}")]
     Lock(#[from] EnvelopeError),
@@ -174,12 +174,12 @@ pub enum ExportError {
     Unencodable { what: &'static str },
 }
 
-impl From<LineageError> for ExportError {
-    fn from(error: LineageError) -> Self {
+impl From<ProvenanceError> for ExportError {
+    fn from(error: ProvenanceError) -> Self {
         match error {
-            LineageError::Store(error) => Self::Store(error),
-            LineageError::Unreadable { what } => Self::Unencodable { what },
-            LineageError::Temporary(error) => Self::Temporary(error),
+            ProvenanceError::Store(error) => Self::Store(error),
+            ProvenanceError::Unreadable { what } => Self::Unencodable { what },
+            ProvenanceError::Temporary(error) => Self::Temporary(error),
         }
     }
 }
@@ -194,8 +194,8 @@ impl ExportError {
 /// Returns the current and former public signing keys of the data directory (multibase), without opening its store. The
 /// list is empty before the first export.
 #[must_use]
-pub fn signers_of(data_dir: &Path) -> Vec<String> {
-    keys::known(&data_dir.join("keys"))
+pub fn public_keys_of(data_dir: &Path) -> Vec<String> {
+    keys::public_keys_in(&data_dir.join("keys"))
 }
 
 /// Returns whether a key signs for `store`, whose data directory is `data_dir`. Checks the key file against the key
@@ -205,28 +205,28 @@ pub fn signers_of(data_dir: &Path) -> Vec<String> {
 /// The key file is damaged, missing, or holds a different key.
 pub fn check_signer(store: &Store, data_dir: &Path) -> Result<bool, ExportError> {
     let keys = data_dir.join("keys");
-    let known = exported::signer(store)?;
-    Ok(keys::expect(&keys, keys::load(&keys)?, known.as_deref())?.is_some())
+    let known = export_ledger::signer(store)?;
+    Ok(keys::check_recorded(&keys, keys::load(&keys)?, known.as_deref())?.is_some())
 }
 
 /// The exports of a store. Clones share the same state.
 #[derive(Clone)]
-pub struct Exports(Arc<Inner>);
+pub struct Exports(Arc<ExportsInner>);
 
-struct Inner {
+struct ExportsInner {
     store: Store,
     clock: Arc<dyn Clock>,
     keys: PathBuf,
-    settings: Settings,
+    settings: ExportSettings,
     /// Held while a key is created or rotated, so that each key has exactly one successor.
     rotating: Mutex<()>,
 }
 
 /// The user's settings for exports.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct ExportSettings {
     /// When a full export is due.
-    pub renewal: Renewal,
+    pub renewal: RenewalPolicy,
     /// PAM `owner.did`. `None` means the DID of the signing key.
     pub did: Option<String>,
     /// PAM `type_registry`: where the user's own types are documented.
@@ -236,17 +236,22 @@ pub struct Settings {
 impl Exports {
     /// Creates the exports of `store`. The signing key is in the folder `keys`.
     pub fn new(store: Store, clock: Arc<dyn Clock>, keys: PathBuf) -> Self {
-        Self::renewing(store, clock, keys, Renewal::default())
+        Self::with_renewal(store, clock, keys, RenewalPolicy::default())
     }
 
     /// Creates the exports of `store` with a custom rule for when a full export is due.
-    pub fn renewing(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, renewal: Renewal) -> Self {
-        Self::configured(store, clock, keys, Settings { renewal, ..Settings::default() })
+    pub fn with_renewal(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, renewal: RenewalPolicy) -> Self {
+        Self::with_settings(store, clock, keys, ExportSettings { renewal, ..ExportSettings::default() })
     }
 
     /// Creates the exports of `store` with the user's settings.
-    pub fn configured(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, settings: Settings) -> Self {
-        Self(Arc::new(Inner { store, clock, keys, settings, rotating: Mutex::new(()) }))
+    pub fn with_settings(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        keys: PathBuf,
+        settings: ExportSettings,
+    ) -> Self {
+        Self(Arc::new(ExportsInner { store, clock, keys, settings, rotating: Mutex::new(()) }))
     }
 
     /// Writes an export of the current state of the store. When this returns, the export is complete and durable. An
@@ -255,32 +260,32 @@ impl Exports {
     /// # Errors
     /// The output path is in use, the file system refuses, the store cannot be read, or the base does not fit.
     pub fn create(&self, request: &ExportRequest) -> Result<ExportRecord, ExportError> {
-        self.create_telling(request, &|_| true)
+        self.create_with_progress(request, &|_| true)
     }
 
-    /// Writes an export like [`Exports::create`] and reports progress to `tell` after every record. If `tell` returns
+    /// Writes an export like [`Exports::create`] and reports progress to `report` after every record. If `report` returns
     /// false, the export is cancelled and nothing of it is left.
     ///
     /// # Errors
     /// As [`Exports::create`], and [`ExportError::Cancelled`].
-    pub fn create_telling(
+    pub fn create_with_progress(
         &self,
         request: &ExportRequest,
-        tell: &dyn Fn(Progress) -> bool,
+        report: &dyn Fn(ExportProgress) -> bool,
     ) -> Result<ExportRecord, ExportError> {
-        self.write(request, false, tell)
+        self.write(request, false, report)
     }
 
     fn write(
         &self,
         request: &ExportRequest,
         scheduled: bool,
-        tell: &dyn Fn(Progress) -> bool,
+        report: &dyn Fn(ExportProgress) -> bool,
     ) -> Result<ExportRecord, ExportError> {
         let now = clock::check(self.0.clock.now_micros())?;
         data_dir::refuse_inside(self.0.store.dir(), &request.output)?;
         let signer = {
-            let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
+            let _guard = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
             self.signer(now)?
         };
         let id = Uuid::new_v4().to_string();
@@ -288,15 +293,15 @@ impl Exports {
         let revision = store.revision();
         let (delta, reason) =
             match choose(store, request, self.0.settings.renewal, (revision, now), scheduled)? {
-                Choice::Delta(delta) => (Some(*delta), None),
-                Choice::Full(reason) => (None, reason),
+                ExportKind::Delta(delta) => (Some(*delta), None),
+                ExportKind::Full(reason) => (None, reason),
             };
-        let progress = Cell::new(total(store, request, delta.as_ref())?);
-        let told = job::Told { progress, tell };
-        let private = OnceCell::new();
+        let current = Cell::new(initial_progress(store, request, delta.as_ref())?);
+        let progress = job::ProgressReporter { current, report };
+        let private_texts = OnceCell::new();
         let did = self.0.settings.did.as_deref();
         let type_registry = self.0.settings.type_registry.as_deref();
-        let job = job::Job {
+        let job = job::ExportJob {
             store,
             request,
             did,
@@ -307,23 +312,25 @@ impl Exports {
             delta,
             reason,
             scheduled,
-            told,
-            private,
+            progress,
+            private_texts,
             identifiers: OnceCell::new(),
-            digests: Digests::default(),
+            digests: SourceDigests::default(),
             type_registry,
         };
         let mut record = match request.format {
-            Format::Pam => bundle::write(&job)?,
-            Format::Memu if request.selection.said().is_some() => return Err(ExportError::WholeOnly),
-            Format::Memu => view::write(&job)?,
-            Format::Markdown => markdown::write(&job)?,
+            ExportFormat::Pam => bundle::write(&job)?,
+            ExportFormat::Memu if request.selection.description().is_some() => {
+                return Err(ExportError::WholeOnly);
+            }
+            ExportFormat::Memu => memu_files::write(&job)?,
+            ExportFormat::Markdown => markdown::write(&job)?,
         };
-        match exported::put(&self.0.store, &record) {
+        match export_ledger::record(&self.0.store, &record) {
             Ok(()) => {}
             // The export may be on another disk than the store, and it is complete.
-            Err(ExportedError::Store(error)) if error.unwritable() => record.warnings.push(format!(
-                "this export is whole, but is not listed here, and nothing can be built on it: {error}"
+            Err(ExportLedgerError::Store(error)) if error.unwritable() => record.warnings.push(format!(
+                "this export is complete, but could not be recorded, so no incremental export can build on it: {error}"
             )),
             Err(error) => return Err(error.into()),
         }
@@ -336,7 +343,7 @@ impl Exports {
     /// # Errors
     /// The ledger cannot be read.
     pub fn get(&self, id: &str) -> Result<Option<ExportRecord>, ExportError> {
-        Ok(exported::find(&self.0.store, id)?)
+        Ok(export_ledger::find(&self.0.store, id)?)
     }
 
     /// Returns a page of exports, newest first.
@@ -344,7 +351,7 @@ impl Exports {
     /// # Errors
     /// The ledger cannot be read.
     pub fn list(&self, after: Option<&Cursor>, limit: usize) -> Result<Page<ExportRecord>, ExportError> {
-        Ok(exported::list(&self.0.store, after, limit)?)
+        Ok(export_ledger::list(&self.0.store, after, limit)?)
     }
 
     /// Opens the bundle as one ZIP file: the file itself, or a temporary ZIP made from the folder.
@@ -375,14 +382,14 @@ impl Exports {
     pub fn owner(&self) -> Result<Option<String>, ExportError> {
         Ok(match keys::load(&self.0.keys)? {
             Some(signer) => Some(signer.owner),
-            None => exported::owner(&self.0.store)?,
+            None => export_ledger::applied_owner(&self.0.store)?,
         })
     }
 
     /// Returns the public keys of this data directory (multibase), the current one first. The list is empty before the
     /// first export.
-    pub fn signers(&self) -> Vec<String> {
-        keys::known(&self.0.keys)
+    pub fn public_keys(&self) -> Vec<String> {
+        keys::public_keys_in(&self.0.keys)
     }
 
     /// Returns the current and former signing keys, or `None` before the first export.
@@ -390,9 +397,9 @@ impl Exports {
     /// # Errors
     /// The key file cannot be used.
     pub fn signing_keys(&self) -> Result<Option<SigningKeys>, ExportError> {
-        let known = exported::signer(&self.0.store)?;
-        let signer = keys::expect(&self.0.keys, keys::load(&self.0.keys)?, known.as_deref())?;
-        Ok(signer.map(|signer| signer.shown(self.0.settings.did.as_deref())))
+        let known = export_ledger::signer(&self.0.store)?;
+        let signer = keys::check_recorded(&self.0.keys, keys::load(&self.0.keys)?, known.as_deref())?;
+        Ok(signer.map(|signer| signer.to_signing_keys(self.0.settings.did.as_deref())))
     }
 
     /// Replaces the signing key with a new one; the old key signs the rotation. Durable when this returns.
@@ -402,12 +409,12 @@ impl Exports {
     pub fn rotate_key(&self) -> Result<SigningKeys, ExportError> {
         // A poisoned lock is safe to ignore: a thread that panicked while holding it left a complete key file, old or
         // new.
-        let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.0.clock.now_micros();
         let old = self.signer(now)?;
         let new = keys::rotate(&self.0.keys, &old, now)?;
-        self.note_signer(&new, now)?;
-        Ok(new.shown(self.0.settings.did.as_deref()))
+        self.record_signer(&new, now)?;
+        Ok(new.to_signing_keys(self.0.settings.did.as_deref()))
     }
 
     /// Starts a new identity if the signing key is damaged or missing. Nothing links it to the previous identity. The
@@ -415,43 +422,49 @@ impl Exports {
     ///
     /// # Errors
     /// The current signing key works, or the file system refuses.
-    pub fn begin_identity(&self) -> Result<SigningKeys, ExportError> {
-        let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn start_new_identity(&self) -> Result<SigningKeys, ExportError> {
+        let _guard = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.0.clock.now_micros();
-        let known = exported::signer(&self.0.store)?;
+        let known = export_ledger::signer(&self.0.store)?;
         if keys::load(&self.0.keys)
-            .and_then(|found| keys::expect(&self.0.keys, found, known.as_deref()))
+            .and_then(|found| keys::check_recorded(&self.0.keys, found, known.as_deref()))
             .is_ok()
         {
             return Err(ExportError::KeyWorks);
         }
         keys::set_aside(&self.0.keys)?;
-        let new = keys::load_or_create(&self.0.keys, now, None, || exported::owner(&self.0.store))?;
-        self.note_signer(&new, now)?;
-        Ok(new.shown(self.0.settings.did.as_deref()))
+        let new =
+            keys::load_or_create(&self.0.keys, now, None, || export_ledger::applied_owner(&self.0.store))?;
+        self.record_signer(&new, now)?;
+        Ok(new.to_signing_keys(self.0.settings.did.as_deref()))
     }
 
     /// Returns the signing key, creating it if the store never had one. The caller must hold `rotating`.
-    fn signer(&self, now: i64) -> Result<Signer, ExportError> {
-        let known = exported::signer(&self.0.store)?;
-        let signer =
-            keys::load_or_create(&self.0.keys, now, known.as_deref(), || exported::owner(&self.0.store))?;
-        self.note_signer(&signer, now)?;
+    fn signer(&self, now: i64) -> Result<SigningIdentity, ExportError> {
+        let known = export_ledger::signer(&self.0.store)?;
+        let signer = keys::load_or_create(&self.0.keys, now, known.as_deref(), || {
+            export_ledger::applied_owner(&self.0.store)
+        })?;
+        self.record_signer(&signer, now)?;
         Ok(signer)
     }
 
     /// Records in the store which key signs for it, so that a different key in its place is detected.
-    fn note_signer(&self, signer: &Signer, now: i64) -> Result<(), ExportError> {
-        let public = signer.current();
-        if exported::signer(&self.0.store)?.as_deref() != Some(public.as_str()) {
-            exported::put_signer(&self.0.store, &public, now)?;
+    fn record_signer(&self, signer: &SigningIdentity, now: i64) -> Result<(), ExportError> {
+        let public = signer.current_public_key();
+        if export_ledger::signer(&self.0.store)?.as_deref() != Some(public.as_str()) {
+            export_ledger::record_signer(&self.0.store, &public, now)?;
         }
         Ok(())
     }
 }
 
 /// Returns the totals of an export that is about to start.
-fn total(store: &Store, request: &ExportRequest, delta: Option<&Delta>) -> Result<Progress, ExportError> {
+fn initial_progress(
+    store: &Store,
+    request: &ExportRequest,
+    delta: Option<&Delta>,
+) -> Result<ExportProgress, ExportError> {
     let (memories_total, conversations_total) = if let Some(delta) = delta {
         (delta.memories.len() as u64, delta.conversations.len() as u64)
     } else {
@@ -459,21 +472,21 @@ fn total(store: &Store, request: &ExportRequest, delta: Option<&Delta>) -> Resul
         (stats.memories, stats.conversations)
     };
     let conversations_total = if request.conversations { conversations_total } else { 0 };
-    Ok(Progress { memories_total, conversations_total, ..Progress::default() })
+    Ok(ExportProgress { memories_total, conversations_total, ..ExportProgress::default() })
 }
 
 /// Rows per page.
 const PAGE: usize = 500;
 
-/// Reads page after page and passes each row to `see`.
+/// Reads page after page and passes each row to `visit`.
 fn pages<T>(
     mut next: impl FnMut(Option<&Cursor>) -> Result<Page<T>, ExportError>,
-    mut see: impl FnMut(T) -> Result<(), ExportError>,
+    mut visit: impl FnMut(T) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
     let mut after = None;
     loop {
         let page = next(after.as_ref())?;
-        page.items.into_iter().try_for_each(&mut see)?;
+        page.items.into_iter().try_for_each(&mut visit)?;
         after = page.next;
         if after.is_none() {
             return Ok(());

@@ -3,32 +3,35 @@
 //! A job reads one path and makes one import for each export that it finds there. Two jobs run at a time; further jobs
 //! are queued.
 
-mod attach;
-mod background;
-mod conclude;
+mod attachments;
+mod derive;
 mod detect;
-pub mod hand;
+mod erased;
+mod error;
+mod evidence;
 mod interrupted;
 mod job;
 mod ledger;
-pub mod leftover;
-mod memo;
-mod memories;
 mod normalise;
+mod outcome;
 mod pam;
-mod pen;
-pub mod purge;
+mod pieces;
+mod plugin_run;
+mod priority;
 mod queue;
 pub mod receipt;
-mod run;
-mod silent;
+mod records;
+mod request;
+pub(crate) mod session;
+mod skips;
+mod stalled;
 pub mod undo;
+pub mod unrecognized;
+mod view;
 mod write;
 
 use std::{
-    ffi::OsString,
     panic::{self, AssertUnwindSafe},
-    path::PathBuf,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -37,196 +40,36 @@ use std::{
     time::Duration,
 };
 
-use satchel_host::{Limits as PluginLimits, Plugin};
-use satchel_pam::{record::Skip, sign::PublicKey};
-use satchel_seal::PackedError;
-use satchel_source::{CancelToken, Limits, SourceError, envelope::Keys};
-use satchel_store::{Cursor, Health, Page, Store, StoreError};
+use satchel_host::{Plugin, PluginLimits};
+use satchel_pam::record::Skip;
+use satchel_source::{CancelToken, Limits, envelope::DecryptionKeys};
+use satchel_store::{Cursor, Health, Page, Store};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+pub use self::{
+    error::IngestError,
+    queue::OnEnd,
+    request::{Apply, ImportRequest, WatchedImport},
+    stalled::StalledJob,
+    view::{JobView, Phase},
+};
 use self::{
     pam::KnownKeys,
-    pen::Pen,
-    queue::{Job, Jobs, WAITING},
+    queue::{Job, JobQueue},
     receipt::ImportRecord,
-    undo::{Outcome, TurnRequest},
+    undo::{UndoOutcome, UndoRequest},
 };
-pub use self::{queue::OnEnd, silent::Silent};
 use crate::{
     clock::Clock,
-    lineage::LineageError,
-    plugins::{Plugins, PluginsError},
+    edits::Edits,
+    plugins::{PluginLoadError, Plugins},
     trust,
+    write_lock::WriteLock,
 };
 
-/// The reason recorded in the history of records that an import wrote.
-pub(crate) const REASON: &str = "import";
-/// The reason recorded in the history of records that an undo or a redo of an import wrote.
-pub(crate) const UNDONE: &str = "undo of an import";
 /// Jobs that run at the same time: one parses while the other writes.
 const AT_ONCE: usize = 2;
-
-/// A request to import one path.
-#[derive(Clone, Debug)]
-pub struct ImportRequest {
-    /// A file or a folder.
-    pub path: PathBuf,
-    /// Use only the importers of this platform.
-    pub provider: Option<String>,
-    /// Import even if the same bytes were imported before.
-    pub again: bool,
-    /// Report what would happen, but store nothing.
-    pub dry_run: bool,
-    /// Merge PAM documents by the rules of the specification on owner and base export. Only PAM documents are read
-    /// then.
-    pub apply: Option<Apply>,
-}
-
-/// The checks that the user waives when they apply a PAM document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Apply {
-    /// The owner of the store; `None` if the store has no owner yet.
-    pub owner: Option<String>,
-    /// Accept the document even if it belongs to another owner.
-    pub any_owner: bool,
-    /// Merge the document even if its base is unknown, if part of it fails verification, or if no trusted key signed
-    /// it.
-    pub force: bool,
-    /// Trust this key from now on; the document must be signed by it.
-    pub trust: Option<PublicKey>,
-}
-
-/// A file or folder that a watched folder submits for import.
-#[derive(Clone, Debug)]
-pub struct WatchedImport {
-    /// The watched folder; nothing outside of it is read.
-    pub root: PathBuf,
-    /// The name of the file or folder in it.
-    pub name: OsString,
-    /// Use only the importers of these platforms; if empty, use all.
-    pub providers: Vec<String>,
-}
-
-/// The phase that a job is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// The job is queued behind others.
-    Waiting,
-    /// The source is being opened, and its importer chosen.
-    Looking,
-    /// The bytes of the source are being hashed.
-    Hashing,
-    /// Records are being read and stored.
-    Reading,
-    /// Memories are being derived.
-    Settling,
-    /// The job has ended.
-    Ended,
-}
-
-/// A snapshot of the state of a job.
-#[derive(Clone, Debug)]
-pub struct JobView {
-    pub id: Uuid,
-    pub path: PathBuf,
-    pub phase: Phase,
-    /// When the job was requested, in microseconds since the Unix epoch.
-    pub created_at: i64,
-    /// When the job ended, in microseconds since the Unix epoch.
-    pub finished_at: Option<i64>,
-    /// Bytes processed in this phase.
-    pub done: u64,
-    /// Total bytes of this phase.
-    pub total: u64,
-    /// One record for each export found so far; the last import may still be running.
-    pub imports: Vec<ImportRecord>,
-}
-
-impl JobView {
-    /// Returns the view of a job that has just been requested.
-    fn waiting(id: Uuid, path: PathBuf, created_at: i64) -> Self {
-        let imports = Vec::new();
-        Self { id, path, phase: Phase::Waiting, created_at, finished_at: None, done: 0, total: 0, imports }
-    }
-
-    fn end(&mut self, now: i64) {
-        self.phase = Phase::Ended;
-        self.finished_at = Some(now);
-    }
-}
-
-/// The reason why an import could not be made, or stopped before its end.
-#[derive(Debug, thiserror::Error)]
-pub enum IngestError {
-    /// The request is not allowed in the current state.
-    #[error("{0}")]
-    Refused(String),
-    /// An importer failed to load.
-    #[error(transparent)]
-    Plugins(#[from] PluginsError),
-    /// The source cannot be read.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// The store returned an error.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The ledger of exports cannot be read or written.
-    #[error(transparent)]
-    Exported(#[from] crate::exported::ExportedError),
-    /// There is no importer of this name.
-    #[error("no importer reads exports of {provider:?}; known are {known}")]
-    UnknownProvider { provider: String, known: String },
-    /// The clock of the machine is unusable.
-    #[error(transparent)]
-    Clock(#[from] crate::clock::ClockError),
-    /// Too many imports are waiting.
-    #[error("{WAITING} imports are waiting already; try again when some have ended")]
-    Busy,
-    /// The daemon is stopping.
-    #[error("the daemon is stopping")]
-    Stopping,
-    /// The import was cancelled.
-    #[error("it was cancelled")]
-    Cancelled,
-    /// Records that this import counted as stored are no longer shown.
-    #[error("an earlier import of the same records was undone meanwhile; import it again")]
-    UndoneMeanwhile,
-    /// A temporary file could not be read or written.
-    #[error("the temporary file for what does not fit into memory cannot be used")]
-    Temporary(#[source] std::io::Error),
-    /// A bug in Satchel.
-    #[error("{what} cannot be encoded or read back; please report this")]
-    Unencodable { what: &'static str },
-    /// A bug in Satchel.
-    #[error("the import broke off by an internal error; please report this")]
-    Panicked,
-}
-
-impl From<hand::HandError> for IngestError {
-    fn from(error: hand::HandError) -> Self {
-        match error {
-            hand::HandError::Store(error) => Self::Store(error),
-            _ => Self::Unencodable { what: "a change by hand" },
-        }
-    }
-}
-
-impl From<PackedError> for IngestError {
-    fn from(error: PackedError) -> Self {
-        LineageError::from(error).into()
-    }
-}
-
-impl From<LineageError> for IngestError {
-    fn from(error: LineageError) -> Self {
-        match error {
-            LineageError::Store(error) => Self::Store(error),
-            LineageError::Unreadable { what } => Self::Unencodable { what },
-            LineageError::Temporary(error) => Self::Temporary(error),
-        }
-    }
-}
 
 /// All imports of a store. Clones share the same state.
 #[derive(Clone)]
@@ -239,12 +82,13 @@ pub(crate) struct Inner {
     /// Guards the limits on what the next import may unpack; they can change while the daemon runs.
     limits: Mutex<Limits>,
     plugin_limits: PluginLimits,
-    /// The commit lock: held from a look-up until its result is committed.
-    pen: Pen,
+    /// Held from a look-up until its result is committed.
+    write_lock: Arc<WriteLock>,
+    edits: Edits,
     /// Guards undos, so that only one import is undone at a time.
     undoing: Mutex<()>,
     /// Guards the running and waiting jobs.
-    jobs: Mutex<Jobs>,
+    jobs: Mutex<JobQueue>,
     /// Notified when a job ends.
     idle: Condvar,
     /// Milliseconds for which a source may fail to answer.
@@ -269,17 +113,19 @@ impl Imports {
         if store.health() == Health::Good {
             ledger::close_interrupted(&store, clock.now_micros())?;
         }
-        let (pen, undoing) = (Pen::default(), Mutex::new(()));
+        let (write_lock, undoing) = (Arc::<WriteLock>::default(), Mutex::new(()));
+        let edits = Edits::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
         let (jobs, idle) = (Mutex::default(), Condvar::new());
         let limits = Mutex::new(limits);
-        let patience = silent::patience();
+        let patience = stalled::patience();
         let inner = Inner {
             store,
             plugins,
             clock,
             limits,
             plugin_limits,
-            pen,
+            write_lock,
+            edits,
             undoing,
             jobs,
             idle,
@@ -298,12 +144,17 @@ impl Imports {
         }
     }
 
+    /// Returns the changes by hand, which take turns with the imports.
+    pub fn edits(&self) -> &Edits {
+        &self.0.edits
+    }
+
     /// Returns the importers, in the order in which they are asked.
     ///
     /// # Errors
     /// When one of them does not load.
-    pub fn plugins(&self) -> Result<Vec<Plugin>, PluginsError> {
-        self.0.plugins.all()
+    pub fn plugins(&self) -> Result<Vec<Plugin>, PluginLoadError> {
+        self.0.plugins.load_all()
     }
 
     /// Queues an import and returns the id of its job.
@@ -318,7 +169,11 @@ impl Imports {
     ///
     /// # Errors
     /// As for [`Imports::start`].
-    pub fn start_with(&self, request: ImportRequest, keys: Option<Keys>) -> Result<Uuid, IngestError> {
+    pub fn start_with(
+        &self,
+        request: ImportRequest,
+        keys: Option<DecryptionKeys>,
+    ) -> Result<Uuid, IngestError> {
         Inner::check(request.provider.as_slice())?;
         self.add(request, keys, None, None)
     }
@@ -337,7 +192,7 @@ impl Imports {
     fn add(
         &self,
         request: ImportRequest,
-        keys: Option<Keys>,
+        keys: Option<DecryptionKeys>,
         watched: Option<WatchedImport>,
         on_end: Option<OnEnd>,
     ) -> Result<Uuid, IngestError> {
@@ -418,9 +273,9 @@ impl Imports {
     /// [`IngestError::Refused`], whose message says what to do, or an error of the store.
     pub fn turn(
         &self,
-        request: TurnRequest<'_>,
+        request: UndoRequest<'_>,
         cancel: &CancelToken,
-    ) -> Result<Option<Outcome>, IngestError> {
+    ) -> Result<Option<UndoOutcome>, IngestError> {
         self.0.turn(request, cancel)
     }
 
@@ -490,7 +345,7 @@ impl Imports {
         {
             let Some(job) = jobs.all.get_mut(&id) else { continue };
             let on_end = job.on_end.take();
-            let task = Arc::new(job::Task {
+            let task = Arc::new(job::ImportTask {
                 inner: Arc::clone(&self.0),
                 id,
                 request: job.request.clone(),
@@ -500,22 +355,26 @@ impl Imports {
                 view: job.view.clone(),
                 pulse: job.pulse.clone(),
                 changed: AtomicBool::new(false),
-                left: Mutex::new(false),
+                abandoned: Mutex::new(false),
                 on_end: Mutex::new(on_end),
             });
-            job.task = Some(Arc::clone(&task));
-            let place = Place { imports: self.clone(), id, lent: Arc::clone(&job.lent) };
+            let running = Arc::clone(&task);
+            job.abandon = Some(Arc::new(move || {
+                running.abandon();
+                running.notify_end();
+            }));
+            let place = Place { imports: self.clone(), id, lent: Arc::clone(&job.slot_released) };
             jobs.running += 1;
-            self.oversee(&mut jobs);
+            self.supervise(&mut jobs);
             thread::spawn(move || {
                 let place = place;
-                background::stand_back();
+                priority::lower_priority();
                 // Subscribers of the job wait for its end, so a job that panicked must be ended as well.
-                if panic::catch_unwind(AssertUnwindSafe(|| task.go())).is_err() {
-                    task.broke_off();
+                if panic::catch_unwind(AssertUnwindSafe(|| task.run())).is_err() {
+                    task.end_panicked();
                 }
                 drop(place);
-                task.tell_end();
+                task.notify_end();
             });
         }
     }
@@ -536,7 +395,7 @@ impl Drop for Place {
             jobs.running -= 1;
         }
         if let Some(job) = jobs.all.get_mut(&self.id) {
-            job.task = None;
+            job.abandon = None;
         }
         drop(jobs);
         self.imports.0.idle.notify_all();
@@ -545,7 +404,7 @@ impl Drop for Place {
 }
 
 impl Inner {
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+    fn jobs(&self) -> MutexGuard<'_, JobQueue> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -563,7 +422,7 @@ impl Inner {
     fn check(providers: &[String]) -> Result<(), IngestError> {
         // The caller waits for the answer, and compiling importers may take longer than a call should: none is
         // compiled for this check.
-        match providers.iter().find(|provider| !Plugins::knows(provider)) {
+        match providers.iter().find(|provider| !Plugins::is_known(provider)) {
             None => Ok(()),
             Some(provider) => Err(IngestError::UnknownProvider {
                 provider: provider.clone(),

@@ -6,19 +6,23 @@ pub mod backup;
 pub mod clock;
 pub mod conversation_record;
 pub mod data_dir;
-pub mod examine;
+mod derived;
+pub mod edits;
 pub mod export;
-pub mod exported;
+pub mod export_ledger;
 pub mod ingest;
+pub mod integrity;
 pub mod key_checksum;
-pub mod leftovers;
-pub mod lineage;
+pub mod open_store;
 pub mod plain_file;
 pub mod plugins;
-pub mod reading;
+pub mod provenance;
+pub mod purge;
+pub mod residue;
 pub mod schedule;
 pub mod trust;
 pub mod vault;
+mod write_lock;
 
 /// Creates the parent folders of a file, accessible to this user only. Existing folders are not changed.
 pub fn make_parents(file: &std::path::Path) -> std::io::Result<()> {

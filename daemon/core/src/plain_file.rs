@@ -5,7 +5,7 @@ use std::{fs::File, io, path::Path};
 use rustix::fs::{Mode, OFlags};
 
 /// Where the shell places the input of a command, as with `<(…)`.
-const OPEN_ALREADY: [&str; 3] = ["/dev/fd", "/dev/stdin", "/proc"];
+const SHELL_PIPE_PREFIXES: [&str; 3] = ["/dev/fd", "/dev/stdin", "/proc"];
 
 /// Opens a regular file for reading.
 ///
@@ -22,8 +22,8 @@ pub fn open(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_given(path: &Path) -> io::Result<File> {
-    let given = OPEN_ALREADY.iter().any(|place| path.starts_with(place));
+pub fn open_argument(path: &Path) -> io::Result<File> {
+    let given = SHELL_PIPE_PREFIXES.iter().any(|place| path.starts_with(place));
     if given { File::open(path) } else { open(path) }
 }
 
@@ -37,14 +37,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_is_refused_at_once() {
+    fn a_pipe_is_refused_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let (done, ended) = mpsc::channel();
         let folder_path = folder.path().to_owned();
         thread::spawn(move || {
-            let outcomes = [open(&pipe), open_given(&pipe), open(&folder_path)];
+            let outcomes = [open(&pipe), open_argument(&pipe), open(&folder_path)];
             done.send(outcomes.map(|outcome| outcome.is_err())).unwrap();
         });
         let outcomes = ended.recv_timeout(Duration::from_mins(1)).expect("the pipe is waited for");
@@ -52,7 +52,7 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "key").unwrap();
         let mut text = String::new();
-        open_given(&file).unwrap().read_to_string(&mut text).unwrap();
+        open_argument(&file).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "key");
     }
 }

@@ -12,14 +12,14 @@ use std::{
     time::Duration,
 };
 
-use satchel_host::{CacheUse, CodeCache, Host, HostError, HostOptions, Pace, Plugin};
+use satchel_host::{CacheStatus, CodeCache, Host, HostError, HostOptions, Plugin, Throttle};
 use satchel_plugins::BUILT_IN;
 
 /// Importers that are loaded at once. Compiling one needs memory, and uses all processors already.
-const AT_ONCE: usize = 2;
+const MAX_PARALLEL: usize = 2;
 /// Interval between two checks whether the caller still waits: a fraction of the second within which a cancellation
 /// must take effect.
-pub(crate) const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 /// The platform name of PAM documents, which need no importer.
 const PAM: &str = "pam";
@@ -27,39 +27,39 @@ const PAM: &str = "pam";
 /// The importers, in the order in which they are asked.
 ///
 /// **Invariant:** an importer that was loaded is kept, and one that failed to load is tried again: files, memory or
-/// disk space may be missing at one moment and available at the next (`what_did_not_load_is_tried_again`).
+/// disk space may be missing at one moment and available at the next (`a_failed_load_is_retried`).
 pub struct Plugins {
     cache: Option<CodeCache>,
-    pace: Pace,
-    host: Once<Host>,
+    pace: Throttle,
+    host: RetryOnce<Host>,
     /// In the order of [`BUILT_IN`].
-    loaded: Vec<Once<Plugin>>,
+    loaded: Vec<RetryOnce<Plugin>>,
     fingerprint: OnceLock<String>,
 }
 
 /// A value that is created by the first caller that needs it, while other callers wait.
-struct Once<T> {
+struct RetryOnce<T> {
     value: OnceLock<T>,
-    making: Mutex<()>,
+    initializing: Mutex<()>,
 }
 
-impl<T> Default for Once<T> {
+impl<T> Default for RetryOnce<T> {
     fn default() -> Self {
-        Self { value: OnceLock::new(), making: Mutex::default() }
+        Self { value: OnceLock::new(), initializing: Mutex::default() }
     }
 }
 
-impl<T> Once<T> {
+impl<T> RetryOnce<T> {
     fn get(&self) -> Option<&T> {
         self.value.get()
     }
 
     /// Returns the value, creating it if needed. A failure is returned to this caller and is not remembered.
-    fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+    fn get_or_try_init<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.value.get() {
             return Ok(value);
         }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.initializing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = self.value.get() {
             return Ok(value);
         }
@@ -71,18 +71,18 @@ impl<T> Once<T> {
 /// The reason why an importer cannot run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the importer {name:?} that came with this program cannot be loaded: {problem}; {remedy}")]
-pub struct PluginsError {
+pub struct PluginLoadError {
     name: String,
     problem: String,
     remedy: &'static str,
 }
 
-impl PluginsError {
-    fn of(name: &str, error: &HostError) -> Self {
+impl PluginLoadError {
+    fn new(name: &str, error: &HostError) -> Self {
         let remedy = match error {
             // A resource of the machine is exhausted; the program itself is fine.
             HostError::Engine { .. } | HostError::Describe(_) => "try again",
-            _ => "try again, and if it says so again, install the program again",
+            _ => "try again; if the error persists, reinstall satchel",
         };
         Self { name: name.to_owned(), problem: satchel_source::chain(error), remedy }
     }
@@ -93,9 +93,9 @@ impl Plugins {
     pub fn built_in(cache: Option<CodeCache>) -> Self {
         Self {
             cache,
-            pace: Pace::default(),
-            host: Once::default(),
-            loaded: BUILT_IN.iter().map(|_| Once::default()).collect(),
+            pace: Throttle::default(),
+            host: RetryOnce::default(),
+            loaded: BUILT_IN.iter().map(|_| RetryOnce::default()).collect(),
             fingerprint: OnceLock::new(),
         }
     }
@@ -106,7 +106,7 @@ impl Plugins {
     }
 
     /// Returns whether exports of `platform` can be read.
-    pub fn knows(platform: &str) -> bool {
+    pub fn is_known(platform: &str) -> bool {
         Self::platforms().contains(&platform)
     }
 
@@ -120,47 +120,47 @@ impl Plugins {
     ///
     /// # Errors
     /// One of them cannot be loaded.
-    pub fn all(&self) -> Result<Vec<Plugin>, PluginsError> {
-        self.some(&(0..BUILT_IN.len()).collect::<Vec<_>>())
+    pub fn load_all(&self) -> Result<Vec<Plugin>, PluginLoadError> {
+        self.load_at(&(0..BUILT_IN.len()).collect::<Vec<_>>())
     }
 
     /// Returns the importers at these indices of [`BUILT_IN`].
-    fn some(&self, places: &[usize]) -> Result<Vec<Plugin>, PluginsError> {
+    fn load_at(&self, indices: &[usize]) -> Result<Vec<Plugin>, PluginLoadError> {
         let next = AtomicUsize::new(0);
         let work = || {
-            while let Some(at) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(at) = indices.get(next.fetch_add(1, Ordering::Relaxed)) {
                 // The iteration below retries what failed here, and returns the error.
-                drop(self.loaded[*at].get_or_make(|| self.load(*at)));
+                drop(self.loaded[*at].get_or_try_init(|| self.load(*at)));
             }
         };
-        let missing = places.iter().filter(|at| self.loaded[**at].get().is_none()).count();
+        let missing = indices.iter().filter(|at| self.loaded[**at].get().is_none()).count();
         thread::scope(|scope| {
-            for _ in 1..AT_ONCE.min(missing) {
+            for _ in 1..MAX_PARALLEL.min(missing) {
                 scope.spawn(work);
             }
             work();
         });
-        places.iter().map(|at| self.loaded[*at].get_or_make(|| self.load(*at)).cloned()).collect()
+        indices.iter().map(|at| self.loaded[*at].get_or_try_init(|| self.load(*at)).cloned()).collect()
     }
 
-    fn load(&self, at: usize) -> Result<Plugin, PluginsError> {
+    fn load(&self, at: usize) -> Result<Plugin, PluginLoadError> {
         let built_in = &BUILT_IN[at];
-        self.host()?.load(built_in.wasm).map_err(|error| PluginsError::of(built_in.name, &error))
+        self.host()?.load(built_in.wasm).map_err(|error| PluginLoadError::new(built_in.name, &error))
     }
 
-    fn host(&self) -> Result<&Host, PluginsError> {
-        let options = || HostOptions { cache: self.cache.clone(), pace: self.pace.clone() };
-        let host = self.host.get_or_make(|| Host::new(options()));
-        host.map_err(|error| PluginsError::of("host", &error))
+    fn host(&self) -> Result<&Host, PluginLoadError> {
+        let options = || HostOptions { cache: self.cache.clone(), throttle: self.pace.clone() };
+        let host = self.host.get_or_try_init(|| Host::new(options()));
+        host.map_err(|error| PluginLoadError::new("host", &error))
     }
 
     /// Returns how the cache of compiled code was used for the importers loaded so far.
-    pub fn cache(&self) -> CacheUse {
-        self.host.get().map_or(CacheUse::Off, Host::cache)
+    pub fn cache(&self) -> CacheStatus {
+        self.host.get().map_or(CacheStatus::Off, Host::cache)
     }
 
     /// Returns the pace, which makes the threads of importers pause while requests are served.
-    pub fn pace(&self) -> &Pace {
+    pub fn pace(&self) -> &Throttle {
         &self.pace
     }
 
@@ -169,19 +169,19 @@ impl Plugins {
     ///
     /// # Errors
     /// One of them cannot be loaded.
-    pub fn some_until(
+    pub fn load_until(
         self: &Arc<Self>,
-        places: &[usize],
+        indices: &[usize],
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<Vec<Plugin>>, PluginsError> {
-        if places.iter().any(|at| self.loaded[*at].get().is_none()) {
-            let (plugins, places) = (Arc::clone(self), places.to_owned());
-            let loaded = until(move || plugins.some(&places).is_ok(), stop);
+    ) -> Result<Option<Vec<Plugin>>, PluginLoadError> {
+        if indices.iter().any(|at| self.loaded[*at].get().is_none()) {
+            let (plugins, indices) = (Arc::clone(self), indices.to_owned());
+            let loaded = run_until(move || plugins.load_at(&indices).is_ok(), stop);
             if loaded.is_none() && stop() {
                 return Ok(None);
             }
         }
-        self.some(places).map(Some)
+        self.load_at(indices).map(Some)
     }
 
     /// Returns a value that identifies this set of importers, without compiling them.
@@ -199,11 +199,14 @@ impl Plugins {
 
 /// Returns the result of `work`, or `None` if `stop` returns true first or `work` panics. After `stop`, `work`
 /// continues in the background and its result is discarded.
-fn until<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static, stop: &dyn Fn() -> bool) -> Option<T> {
+fn run_until<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+    stop: &dyn Fn() -> bool,
+) -> Option<T> {
     let (sender, receiver) = mpsc::sync_channel(1);
     thread::spawn(move || drop(sender.send(work())));
     loop {
-        match receiver.recv_timeout(LOOK) {
+        match receiver.recv_timeout(CANCEL_POLL) {
             Ok(given) => return Some(given),
             Err(RecvTimeoutError::Timeout) if !stop() => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
@@ -216,32 +219,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_did_not_load_is_tried_again() {
-        let once = Once::<u8>::default();
-        assert_eq!(once.get_or_make(|| Err("no file may be opened")), Err("no file may be opened"));
-        assert_eq!(once.get_or_make(|| Ok::<_, &str>(7)), Ok(&7));
-        assert_eq!(once.get_or_make(|| Err("never asked again")), Ok(&7));
+    fn a_failed_load_is_retried() {
+        let once = RetryOnce::<u8>::default();
+        assert_eq!(once.get_or_try_init(|| Err("no file may be opened")), Err("no file may be opened"));
+        assert_eq!(once.get_or_try_init(|| Ok::<_, &str>(7)), Ok(&7));
+        assert_eq!(once.get_or_try_init(|| Err("never asked again")), Ok(&7));
     }
 
     #[test]
-    fn a_cache_that_cannot_be_made_is_done_without() {
+    fn an_unusable_cache_is_skipped() {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("cache");
         std::fs::write(&folder, "in the way").expect("a file is written");
         let cache = CodeCache { folder, key_file: place.path().join("key") };
         let plugins = Plugins::built_in(Some(cache));
         assert!(plugins.host().is_ok());
-        assert!(matches!(plugins.cache(), CacheUse::Unusable { .. }), "{:?}", plugins.cache());
+        assert!(matches!(plugins.cache(), CacheStatus::Unusable { .. }), "{:?}", plugins.cache());
     }
 
     #[test]
-    fn who_waits_for_what_takes_long_can_be_told_to_stop() {
+    fn a_long_load_can_be_cancelled() {
         let (tell, wait) = mpsc::channel::<()>();
         let looks = AtomicUsize::new(0);
         let stop = || looks.fetch_add(1, Ordering::Relaxed) == 2;
-        assert_eq!(until(move || wait.recv().is_err(), &stop), None);
+        assert_eq!(run_until(move || wait.recv().is_err(), &stop), None);
         assert_eq!(looks.load(Ordering::Relaxed), 3);
         drop(tell);
-        assert_eq!(until(|| 7, &|| false), Some(7));
+        assert_eq!(run_until(|| 7, &|| false), Some(7));
     }
 }

@@ -16,7 +16,7 @@ const THURSDAY: i64 = 3;
 
 /// The exports that the daemon makes by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Regular {
+pub struct ScheduledExports {
     /// When exports are made.
     pub schedule: Schedule,
     /// The output folder; it is created if it does not exist.
@@ -29,14 +29,14 @@ pub struct Regular {
 
 /// When an incremental export without a named base becomes a full one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Renewal {
+pub struct RenewalPolicy {
     /// Days after which a base is too old.
     pub days: u32,
     /// Share of the base, in percent of its memories and conversations, above which a delta is too large.
     pub percent: u32,
 }
 
-impl Default for Renewal {
+impl Default for RenewalPolicy {
     fn default() -> Self {
         Self { days: 30, percent: 50 }
     }
@@ -56,15 +56,15 @@ pub enum Schedule {
 /// A text that is not a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no schedule; write \"daily\", \"daily 03:00\", \"weekly\", \"weekly 03:00\" or \"every 6h\"; times are of UTC"
+    "{0:?} is not a schedule; write \"daily\", \"daily 03:00\", \"weekly\", \"weekly 03:00\" or \"every 6h\"; times are in UTC"
 )]
-pub struct NoSchedule(String);
+pub struct InvalidSchedule(String);
 
 impl FromStr for Schedule {
-    type Err = NoSchedule;
+    type Err = InvalidSchedule;
 
-    fn from_str(text: &str) -> Result<Self, NoSchedule> {
-        let wrong = || NoSchedule(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidSchedule> {
+        let wrong = || InvalidSchedule(text.to_owned());
         let (word, rest) = text.split_once(' ').map_or((text, None), |(word, rest)| (word, Some(rest)));
         let minute = || rest.map_or(Some(0), minute_of_day).ok_or_else(wrong);
         match word {
@@ -101,14 +101,14 @@ impl Schedule {
     /// Returns whether an export is due at `now`, given the time `last` of the last one. An export that was missed, for
     /// example because the machine was asleep, is made late, and only once.
     #[must_use]
-    pub fn due(self, last: Option<i64>, now: i64) -> bool {
+    pub fn is_due(self, last: Option<i64>, now: i64) -> bool {
         let Some(last) = last else { return true };
-        let turn =
+        let passed =
             |length: i64, offset: i64| (now - offset).div_euclid(length) > (last - offset).div_euclid(length);
         match self {
             Self::Every { hours } => now - last >= i64::from(hours) * HOUR,
-            Self::Daily { minute } => turn(DAY, i64::from(minute) * MINUTE),
-            Self::Weekly { minute } => turn(7 * DAY, i64::from(minute) * MINUTE - THURSDAY * DAY),
+            Self::Daily { minute } => passed(DAY, i64::from(minute) * MINUTE),
+            Self::Weekly { minute } => passed(7 * DAY, i64::from(minute) * MINUTE - THURSDAY * DAY),
         }
     }
 }
@@ -144,24 +144,24 @@ mod tests {
     }
 
     #[test]
-    fn one_is_due_when_its_time_has_come_and_only_once() {
+    fn an_export_is_due_once_per_period() {
         let daily: Schedule = "daily 03:00".parse().unwrap();
         let last = at("2026-03-12T03:00:05Z");
-        assert!(daily.due(None, last));
+        assert!(daily.is_due(None, last));
         for (now, due) in [
             ("2026-03-12T04:00:00Z", false),
             ("2026-03-13T02:59:59Z", false),
             ("2026-03-13T03:00:00Z", true),
             ("2026-03-20T00:00:00Z", true),
         ] {
-            assert_eq!(daily.due(Some(last), at(now)), due, "{now}");
+            assert_eq!(daily.is_due(Some(last), at(now)), due, "{now}");
         }
         // 2026-03-16 is a Monday.
         let weekly: Schedule = "weekly 03:00".parse().unwrap();
-        assert!(!weekly.due(Some(last), at("2026-03-16T02:59:59Z")));
-        assert!(weekly.due(Some(last), at("2026-03-16T03:00:00Z")));
+        assert!(!weekly.is_due(Some(last), at("2026-03-16T02:59:59Z")));
+        assert!(weekly.is_due(Some(last), at("2026-03-16T03:00:00Z")));
         let often: Schedule = "every 6h".parse().unwrap();
-        assert!(!often.due(Some(last), at("2026-03-12T09:00:04Z")));
-        assert!(often.due(Some(last), at("2026-03-12T09:00:05Z")));
+        assert!(!often.is_due(Some(last), at("2026-03-12T09:00:04Z")));
+        assert!(often.is_due(Some(last), at("2026-03-12T09:00:05Z")));
     }
 }

@@ -5,10 +5,10 @@ use satchel_pam::{hash::Sha256Digest, sign::PublicKey};
 use satchel_store::{Durability, Ledger, LedgerWrite, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::exported::ExportedError;
+use crate::export_ledger::ExportLedgerError;
 
 /// Prefix of the ids of the entries. It is followed by a digest of the key, because some keys are long.
-const KIND: &str = "trusted key ";
+const ID_PREFIX: &str = "trusted key ";
 /// Ledger entries per page.
 const PAGE: usize = 100;
 
@@ -25,11 +25,11 @@ pub struct TrustedKey {
 ///
 /// # Errors
 /// The ledger cannot be read.
-pub fn list(store: &Store) -> Result<Vec<TrustedKey>, ExportedError> {
+pub fn list(store: &Store) -> Result<Vec<TrustedKey>, ExportLedgerError> {
     let (mut keys, mut after) = (Vec::new(), None);
     loop {
         let page = store.ledger_list(Ledger::Setting, after.as_ref(), PAGE)?;
-        for entry in page.items.iter().filter(|entry| entry.id.starts_with(KIND)) {
+        for entry in page.items.iter().filter(|entry| entry.id.starts_with(ID_PREFIX)) {
             keys.extend(read(&entry.value)?);
         }
         after = page.next;
@@ -44,13 +44,14 @@ pub fn list(store: &Store) -> Result<Vec<TrustedKey>, ExportedError> {
 ///
 /// # Errors
 /// The ledger cannot be read or written.
-pub fn add(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportedError> {
+pub fn add(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportLedgerError> {
     let public_key = key.multibase();
     if find(store, &public_key)?.is_some() {
         return Ok(false);
     }
     let trusted = TrustedKey { public_key, since: now };
-    let value = serde_json::to_vec(&trusted).map_err(|_| ExportedError::Unencodable { what: WHAT })?;
+    let value =
+        serde_json::to_vec(&trusted).map_err(|_| ExportLedgerError::Unencodable { what: ENTRY_NAME })?;
     write(store, &trusted.public_key, now, value)?;
     Ok(true)
 }
@@ -60,7 +61,7 @@ pub fn add(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportedErr
 ///
 /// # Errors
 /// The ledger cannot be read or written.
-pub fn remove(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportedError> {
+pub fn remove(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportLedgerError> {
     let public_key = key.multibase();
     let known = find(store, &public_key)?.is_some();
     if known {
@@ -70,26 +71,27 @@ pub fn remove(store: &Store, key: &PublicKey, now: i64) -> Result<bool, Exported
 }
 
 /// The name of an unreadable entry in error messages.
-const WHAT: &str = "a trusted key";
+const ENTRY_NAME: &str = "a trusted key";
 
-fn find(store: &Store, public_key: &str) -> Result<Option<TrustedKey>, ExportedError> {
-    let entry = store.ledger_get(Ledger::Setting, &name(public_key))?;
+fn find(store: &Store, public_key: &str) -> Result<Option<TrustedKey>, ExportLedgerError> {
+    let entry = store.ledger_get(Ledger::Setting, &entry_id(public_key))?;
     entry.map_or(Ok(None), |entry| read(&entry.value))
 }
 
 /// Returns `None` if the trust was revoked.
-fn read(value: &[u8]) -> Result<Option<TrustedKey>, ExportedError> {
+fn read(value: &[u8]) -> Result<Option<TrustedKey>, ExportLedgerError> {
     if value.is_empty() {
         return Ok(None);
     }
-    serde_json::from_slice(value).map(Some).map_err(|_| ExportedError::Unencodable { what: WHAT })
+    serde_json::from_slice(value).map(Some).map_err(|_| ExportLedgerError::Unencodable { what: ENTRY_NAME })
 }
 
-fn write(store: &Store, public_key: &str, now: i64, value: Vec<u8>) -> Result<(), ExportedError> {
-    let write = LedgerWrite::Entry { ledger: Ledger::Setting, id: name(public_key), at_micros: now, value };
+fn write(store: &Store, public_key: &str, now: i64, value: Vec<u8>) -> Result<(), ExportLedgerError> {
+    let write =
+        LedgerWrite::Entry { ledger: Ledger::Setting, id: entry_id(public_key), at_micros: now, value };
     Ok(store.put_ledger(write, Durability::Now)?)
 }
 
-fn name(public_key: &str) -> String {
-    format!("{KIND}{}", Sha256Digest::of(public_key.as_bytes()).to_hex())
+fn entry_id(public_key: &str) -> String {
+    format!("{ID_PREFIX}{}", Sha256Digest::of(public_key.as_bytes()).to_hex())
 }

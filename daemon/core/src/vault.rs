@@ -7,12 +7,12 @@
 mod error;
 mod key_file;
 mod key_store;
+mod keyring;
 mod passphrase;
-mod ring;
+mod recovery_phrase;
 mod secret;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::{
     io::IsTerminal as _,
@@ -32,13 +32,13 @@ pub use self::{
     secret::Secret,
 };
 use self::{
-    passphrase::Recipe,
-    ring::{Bytes, Found, Lock, Ring, State},
+    keyring::{Base64Bytes, EncryptionState, Keyring, KeyringFile, WrappedKey},
+    passphrase::Argon2Params,
 };
 
 /// The sources of the user's secrets.
 #[derive(Clone, Debug)]
-pub struct Unlock {
+pub struct UnlockOptions {
     /// The key file, if it is no longer at the path where it was when encryption was switched on.
     pub key_file: Option<PathBuf>,
     /// A file that contains the passphrase, readable only by its owner.
@@ -53,7 +53,7 @@ pub struct Unlock {
     pub key_store: Arc<dyn KeyStore>,
 }
 
-impl Default for Unlock {
+impl Default for UnlockOptions {
     fn default() -> Self {
         Self {
             key_file: None,
@@ -66,10 +66,10 @@ impl Default for Unlock {
     }
 }
 
-impl Unlock {
+impl UnlockOptions {
     /// Returns whether a person uses the terminal.
     #[must_use]
-    pub fn somebody() -> bool {
+    pub fn is_interactive() -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 
@@ -81,31 +81,35 @@ impl Unlock {
         if let Some(path) = &self.passphrase_file {
             return Secret::from_file(path);
         }
-        if self.terminal { ask("passphrase of the data directory: ") } else { Err(VaultError::NoPassphrase) }
+        if self.terminal {
+            prompt_secret("passphrase of the data directory: ")
+        } else {
+            Err(VaultError::NoPassphrase)
+        }
     }
 
     /// Returns a new passphrase.
-    fn chosen(&self) -> Result<Secret, VaultError> {
+    fn new_passphrase(&self) -> Result<Secret, VaultError> {
         let typed = self.passphrase.is_none() && self.passphrase_file.is_none();
         let passphrase = self.passphrase()?;
-        if typed && ask("the same passphrase again: ")? != passphrase {
-            return Err(VaultError::Differs);
+        if typed && prompt_secret("the same passphrase again: ")? != passphrase {
+            return Err(VaultError::PassphrasesDiffer);
         }
         Ok(passphrase)
     }
 }
 
 /// Prompts at the terminal without echoing the input.
-pub fn ask(prompt: &str) -> Result<Secret, VaultError> {
+pub fn prompt_secret(prompt: &str) -> Result<Secret, VaultError> {
     rpassword::prompt_password(prompt).map(Secret::new).map_err(|source| VaultError::Terminal { source })
 }
 
 /// The kind of key that is to open a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opener {
+pub enum KeyKind {
     /// A key file, which is created if it does not exist.
     KeyFile(PathBuf),
-    /// The passphrase of [`Unlock`].
+    /// The passphrase of [`UnlockOptions`].
     Passphrase,
     /// The system's key store.
     KeyStore,
@@ -113,7 +117,7 @@ pub enum Opener {
 
 /// The encryption status of a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct EncryptionStatus {
     /// Whether everything is encrypted; false until an interrupted encryption is completed.
     pub complete: bool,
     /// The kinds of keys that open it, in words.
@@ -126,7 +130,11 @@ pub struct Status {
 ///
 /// # Errors
 /// The data directory is encrypted and cannot be opened.
-pub fn open_options(data_dir: &Path, keys: &Unlock, cache_bytes: u64) -> Result<OpenOptions, VaultError> {
+pub fn open_options(
+    data_dir: &Path,
+    keys: &UnlockOptions,
+    cache_bytes: u64,
+) -> Result<OpenOptions, VaultError> {
     let seal = unlock(data_dir, keys)?;
     Ok(OpenOptions { cache_bytes, seal, ..OpenOptions::default() })
 }
@@ -136,17 +144,17 @@ pub fn open_options(data_dir: &Path, keys: &Unlock, cache_bytes: u64) -> Result<
 ///
 /// # Errors
 /// The key is missing or wrong, or the interrupted encryption cannot be completed.
-pub fn unlock(data_dir: &Path, unlock: &Unlock) -> Result<Option<Seal>, VaultError> {
-    let Some(mut ring) = Ring::read(data_dir)? else { return Ok(None) };
-    let key = open(&ring, unlock)?;
-    if ring.state == State::Replacing {
-        satchel_store::finish(data_dir)?;
+pub fn unlock(data_dir: &Path, unlock: &UnlockOptions) -> Result<Option<Seal>, VaultError> {
+    let Some(mut keyring) = Keyring::read(data_dir)? else { return Ok(None) };
+    let key = unwrap_key(&keyring, unlock)?;
+    if keyring.state == EncryptionState::Replacing {
+        satchel_store::finish_encryption(data_dir)?;
         // Another command may have changed the keys while this one prompted for a passphrase.
-        ring = Ring::read(data_dir)?.unwrap_or(ring);
-        ring.state = State::On;
-        ring.write(data_dir)?;
+        keyring = Keyring::read(data_dir)?.unwrap_or(keyring);
+        keyring.state = EncryptionState::On;
+        keyring.write(data_dir)?;
     } else {
-        mend(data_dir, false);
+        repair(data_dir, false);
     }
     Ok(Some(Seal::new(&key)))
 }
@@ -154,11 +162,11 @@ pub fn unlock(data_dir: &Path, unlock: &Unlock) -> Result<Option<Seal>, VaultErr
 /// Makes sure that both copies of the wrapped data key are intact. Call it after the key has opened the store of
 /// `data_dir`.
 pub fn confirm(data_dir: &Path) {
-    mend(data_dir, true);
+    repair(data_dir, true);
 }
 
-fn mend(data_dir: &Path, proven: bool) {
-    if let Err(error) = Ring::mend(data_dir, proven) {
+fn repair(data_dir: &Path, proven: bool) {
+    if let Err(error) = Keyring::repair(data_dir, proven) {
         // Not an error: the copy that opened the data key exists.
         tracing::warn!(error = satchel_source::chain(&error), "the wrapped data key is not kept twice");
     }
@@ -167,19 +175,20 @@ fn mend(data_dir: &Path, proven: bool) {
 /// Returns the problems of the two files that hold the wrapped data key, in words. The list is empty if both are intact
 /// or neither exists. Changes nothing.
 #[must_use]
-pub fn key_files(data_dir: &Path) -> Vec<String> {
-    let both = Ring::both(data_dir);
-    if both.iter().all(|found| matches!(found.ring, Ok(None))) {
+pub fn check_key_files(data_dir: &Path) -> Vec<String> {
+    let both = Keyring::both(data_dir);
+    if both.iter().all(|file| matches!(file.keyring, Ok(None))) {
         return Vec::new();
     }
-    let problem = |Found { path, ring }: &Found| match ring {
+    let problem = |KeyringFile { path, keyring }: &KeyringFile| match keyring {
         Ok(Some(_)) => None,
         Ok(None) => Some(format!("{} is not there", path.display())),
         Err(VaultError::Damaged { .. }) => Some(format!("{} is damaged", path.display())),
         Err(error) => Some(satchel_source::chain(error)),
     };
     let mut problems: Vec<String> = both.iter().filter_map(problem).collect();
-    if let [Found { ring: Ok(Some(first)), .. }, Found { ring: Ok(Some(second)), path }] = &both
+    if let [KeyringFile { keyring: Ok(Some(first)), .. }, KeyringFile { keyring: Ok(Some(second)), path }] =
+        &both
         && first != second
     {
         problems.push(format!("{} is an older copy", path.display()));
@@ -191,22 +200,22 @@ pub fn key_files(data_dir: &Path) -> Vec<String> {
 ///
 /// # Errors
 /// The file with the wrapped key cannot be read.
-pub fn status(data_dir: &Path) -> Result<Option<Status>, VaultError> {
-    let Some(ring) = Ring::read(data_dir)? else { return Ok(None) };
-    let words = |lock: &Lock| match lock {
-        Lock::KeyFile { path, .. } => Some(format!("key file {}", path.display())),
-        Lock::Passphrase { .. } => Some("passphrase".to_owned()),
-        Lock::KeyStore { .. } => Some("key store of the system".to_owned()),
-        Lock::Recovery { .. } => None,
+pub fn status(data_dir: &Path) -> Result<Option<EncryptionStatus>, VaultError> {
+    let Some(keyring) = Keyring::read(data_dir)? else { return Ok(None) };
+    let description = |key: &WrappedKey| match key {
+        WrappedKey::KeyFile { path, .. } => Some(format!("key file {}", path.display())),
+        WrappedKey::Passphrase { .. } => Some("passphrase".to_owned()),
+        WrappedKey::KeyStore { .. } => Some("key store of the system".to_owned()),
+        WrappedKey::Recovery { .. } => None,
     };
-    Ok(Some(Status {
-        complete: ring.state == State::On,
-        opened_by: ring.locks.iter().filter_map(words).collect(),
-        recovery: ring.recovery().is_some(),
+    Ok(Some(EncryptionStatus {
+        complete: keyring.state == EncryptionState::On,
+        opened_by: keyring.wrapped_keys.iter().filter_map(description).collect(),
+        recovery: keyring.recovery().is_some(),
     }))
 }
 
-/// Encrypts a data directory, empty or not, that no process has open. The recovery phrase is passed to `told` before
+/// Encrypts a data directory, empty or not, that no process has open. The recovery phrase is passed to `on_phrase` before
 /// any unencrypted data is erased; it is not stored anywhere else.
 ///
 /// The write of `keys/data-key.json` is the commit point: before it nothing is changed, after it every start continues
@@ -216,28 +225,28 @@ pub fn status(data_dir: &Path) -> Result<Option<Status>, VaultError> {
 /// The store is in use or damaged, there is not enough space, or the file system refuses.
 pub fn encrypt(
     data_dir: &Path,
-    opener: &Opener,
-    unlock: &Unlock,
+    opener: &KeyKind,
+    unlock: &UnlockOptions,
     progress: &mut dyn FnMut(CheckProgress),
-    told: &mut dyn FnMut(&Secret),
+    on_phrase: &mut dyn FnMut(&Secret),
 ) -> Result<(), VaultError> {
-    if Ring::read(data_dir)?.is_some() {
-        return Err(VaultError::Encrypted);
+    if Keyring::read(data_dir)?.is_some() {
+        return Err(VaultError::AlreadyEncrypted);
     }
     let random = |source| VaultError::Random { source };
     let key = DataKey::random().map_err(random)?;
-    let usual = lock(&key, opener, data_dir, unlock)?;
-    let phrase = words::create().map_err(random)?;
-    let begun = || !matches!(Ring::read(data_dir), Ok(None));
-    let staged = satchel_store::stage(data_dir, &Seal::new(&key), &begun, progress)?;
+    let primary = wrap_new_key(&key, opener, data_dir, unlock)?;
+    let phrase = recovery_phrase::create().map_err(random)?;
+    let begun = || !matches!(Keyring::read(data_dir), Ok(None));
+    let staged = satchel_store::stage_encryption(data_dir, &Seal::new(&key), &begun, progress)?;
     // Another command encrypted it while this one prompted for a passphrase.
-    let staged = staged.ok_or(VaultError::Encrypted)?;
-    let mut ring = Ring::new(State::Replacing, vec![usual, recovery(&key, &phrase)?]);
-    ring.write(data_dir)?;
-    told(&phrase);
+    let staged = staged.ok_or(VaultError::AlreadyEncrypted)?;
+    let mut keyring = Keyring::new(EncryptionState::Replacing, vec![primary, wrap_by_phrase(&key, &phrase)?]);
+    keyring.write(data_dir)?;
+    on_phrase(&phrase);
     staged.replace()?;
-    ring.state = State::On;
-    ring.write(data_dir)
+    keyring.state = EncryptionState::On;
+    keyring.write(data_dir)
 }
 
 /// Changes which key opens a data directory. The stored data stays as it is; only the data key is wrapped again.
@@ -247,33 +256,33 @@ pub fn encrypt(
 /// The data directory cannot be opened.
 pub fn change(
     data_dir: &Path,
-    opener: &Opener,
-    unlock: &Unlock,
+    opener: &KeyKind,
+    unlock: &UnlockOptions,
     phrase: Option<&Secret>,
-    chosen: &Unlock,
+    new: &UnlockOptions,
 ) -> Result<(), VaultError> {
-    let mut ring = Ring::read(data_dir)?.ok_or(VaultError::Plain)?;
+    let mut keyring = Keyring::read(data_dir)?.ok_or(VaultError::NotEncrypted)?;
     let key = match phrase {
-        Some(phrase) => recover(&ring, phrase)?,
-        None => open(&ring, unlock)?,
+        Some(phrase) => unwrap_by_phrase(&keyring, phrase)?,
+        None => unwrap_key(&keyring, unlock)?,
     };
-    let usual = lock(&key, opener, data_dir, chosen)?;
-    ring.locks.retain(|lock| matches!(lock, Lock::Recovery { .. }));
-    ring.locks.insert(0, usual);
-    ring.write(data_dir)
+    let primary = wrap_new_key(&key, opener, data_dir, new)?;
+    keyring.wrapped_keys.retain(|key| matches!(key, WrappedKey::Recovery { .. }));
+    keyring.wrapped_keys.insert(0, primary);
+    keyring.write(data_dir)
 }
 
 /// Replaces the recovery phrase with a new one.
 ///
 /// # Errors
 /// The data directory cannot be opened.
-pub fn renew_phrase(data_dir: &Path, unlock: &Unlock) -> Result<Secret, VaultError> {
-    let mut ring = Ring::read(data_dir)?.ok_or(VaultError::Plain)?;
-    let key = open(&ring, unlock)?;
-    let phrase = words::create().map_err(|source| VaultError::Random { source })?;
-    ring.locks.retain(|lock| !matches!(lock, Lock::Recovery { .. }));
-    ring.locks.push(recovery(&key, &phrase)?);
-    ring.write(data_dir)?;
+pub fn renew_phrase(data_dir: &Path, unlock: &UnlockOptions) -> Result<Secret, VaultError> {
+    let mut keyring = Keyring::read(data_dir)?.ok_or(VaultError::NotEncrypted)?;
+    let key = unwrap_key(&keyring, unlock)?;
+    let phrase = recovery_phrase::create().map_err(|source| VaultError::Random { source })?;
+    keyring.wrapped_keys.retain(|key| !matches!(key, WrappedKey::Recovery { .. }));
+    keyring.wrapped_keys.push(wrap_by_phrase(&key, &phrase)?);
+    keyring.write(data_dir)?;
     Ok(phrase)
 }
 
@@ -283,71 +292,82 @@ const BY_PASSPHRASE: &[u8] = b"satchel data key v1 by passphrase";
 const BY_KEY_STORE: &[u8] = b"satchel data key v1 by key store";
 const BY_PHRASE: &[u8] = b"satchel data key v1 by recovery phrase";
 
-fn open(ring: &Ring, unlock: &Unlock) -> Result<DataKey, VaultError> {
+fn unwrap_key(keyring: &Keyring, unlock: &UnlockOptions) -> Result<DataKey, VaultError> {
     if let Some(phrase) = &unlock.phrase {
-        return recover(ring, phrase);
+        return unwrap_by_phrase(keyring, phrase);
     }
-    match ring.usual().ok_or(VaultError::NoLock)? {
-        Lock::KeyFile { path, wrapped } => {
+    match keyring.primary().ok_or(VaultError::NoWrappedKey)? {
+        WrappedKey::KeyFile { path, wrapped } => {
             let path = unlock.key_file.as_ref().unwrap_or(path);
             let with = key_file::read(path)?;
             let wrong = || VaultError::WrongKeyFile { path: path.clone() };
             DataKey::unwrap(&wrapped.0, &with, BY_KEY_FILE).ok_or_else(wrong)
         }
-        Lock::Passphrase { memory_kib, passes, lanes, salt, wrapped } => {
-            let recipe =
-                Recipe { memory_kib: *memory_kib, passes: *passes, lanes: *lanes, salt: salt.0.as_slice() };
-            let with = recipe.key(&unlock.passphrase()?)?;
+        WrappedKey::Passphrase { memory_kib, passes, lanes, salt, wrapped } => {
+            let params = Argon2Params {
+                memory_kib: *memory_kib,
+                passes: *passes,
+                lanes: *lanes,
+                salt: salt.0.as_slice(),
+            };
+            let with = params.key(&unlock.passphrase()?)?;
             DataKey::unwrap(&wrapped.0, &with, BY_PASSPHRASE).ok_or(VaultError::WrongPassphrase)
         }
-        Lock::KeyStore { account, wrapped } => {
+        WrappedKey::KeyStore { account, wrapped } => {
             let found = unlock.key_store.find(account).map_err(|source| VaultError::KeyStore { source })?;
             let secret = found.ok_or_else(|| VaultError::NotInKeyStore { account: account.clone() })?;
-            let with = key_of_store(&secret);
+            let with = key_from_store(&secret);
             let wrong = || VaultError::NotInKeyStore { account: account.clone() };
             DataKey::unwrap(&wrapped.0, &with, BY_KEY_STORE).ok_or_else(wrong)
         }
-        Lock::Recovery { .. } => Err(VaultError::NoLock),
+        WrappedKey::Recovery { .. } => Err(VaultError::NoWrappedKey),
     }
 }
 
-fn recover(ring: &Ring, phrase: &Secret) -> Result<DataKey, VaultError> {
-    let wrapped = ring.recovery().ok_or(VaultError::NoRecovery)?;
-    DataKey::unwrap(&wrapped.0, &*words::key(phrase)?, BY_PHRASE).ok_or(VaultError::WrongPhrase)
+fn unwrap_by_phrase(keyring: &Keyring, phrase: &Secret) -> Result<DataKey, VaultError> {
+    let wrapped = keyring.recovery().ok_or(VaultError::NoRecovery)?;
+    DataKey::unwrap(&wrapped.0, &*recovery_phrase::key(phrase)?, BY_PHRASE).ok_or(VaultError::WrongPhrase)
 }
 
-fn wrap(key: &DataKey, with: &[u8; 32], place: &[u8]) -> Result<Bytes, VaultError> {
-    key.wrap(with, place).map(Bytes).map_err(|source| VaultError::Random { source })
+fn wrap(key: &DataKey, with: &[u8; 32], context: &[u8]) -> Result<Base64Bytes, VaultError> {
+    key.wrap(with, context).map(Base64Bytes).map_err(|source| VaultError::Random { source })
 }
 
-fn lock(key: &DataKey, opener: &Opener, data_dir: &Path, chosen: &Unlock) -> Result<Lock, VaultError> {
+fn wrap_new_key(
+    key: &DataKey,
+    opener: &KeyKind,
+    data_dir: &Path,
+    new: &UnlockOptions,
+) -> Result<WrappedKey, VaultError> {
     match opener {
-        Opener::KeyFile(path) => {
+        KeyKind::KeyFile(path) => {
             let with = key_file::read_or_create(path, data_dir)?;
-            Ok(Lock::KeyFile { path: path.clone(), wrapped: wrap(key, &with, BY_KEY_FILE)? })
+            Ok(WrappedKey::KeyFile { path: path.clone(), wrapped: wrap(key, &with, BY_KEY_FILE)? })
         }
-        Opener::Passphrase => passphrase::lock(&chosen.chosen()?, |with| wrap(key, with, BY_PASSPHRASE)),
-        Opener::KeyStore => {
+        KeyKind::Passphrase => {
+            passphrase::wrap_key(&new.new_passphrase()?, |with| wrap(key, with, BY_PASSPHRASE))
+        }
+        KeyKind::KeyStore => {
             let account = Uuid::new_v4().to_string();
             let random = DataKey::random().map_err(|source| VaultError::Random { source })?;
             let secret = Secret::new(URL_SAFE_NO_PAD.encode(random.as_bytes()));
-            let store = &chosen.key_store;
+            let store = &new.key_store;
             store.put(&account, &secret).map_err(|source| VaultError::KeyStore { source })?;
             // Read the secret back: if the key store does not return it, the data would be lost.
             let found = store.find(&account).map_err(|source| VaultError::KeyStore { source })?;
             if found.as_ref() != Some(&secret) {
                 return Err(VaultError::NotInKeyStore { account });
             }
-            let with = key_of_store(&secret);
-            Ok(Lock::KeyStore { account, wrapped: wrap(key, &with, BY_KEY_STORE)? })
+            let with = key_from_store(&secret);
+            Ok(WrappedKey::KeyStore { account, wrapped: wrap(key, &with, BY_KEY_STORE)? })
         }
     }
 }
 
-fn recovery(key: &DataKey, phrase: &Secret) -> Result<Lock, VaultError> {
-    Ok(Lock::Recovery { wrapped: wrap(key, &*words::key(phrase)?, BY_PHRASE)? })
+fn wrap_by_phrase(key: &DataKey, phrase: &Secret) -> Result<WrappedKey, VaultError> {
+    Ok(WrappedKey::Recovery { wrapped: wrap(key, &*recovery_phrase::key(phrase)?, BY_PHRASE)? })
 }
 
-fn key_of_store(secret: &Secret) -> Zeroizing<[u8; 32]> {
+fn key_from_store(secret: &Secret) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(blake3::derive_key("satchel vault v1: key store", secret.expose().as_bytes()))
 }

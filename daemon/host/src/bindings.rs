@@ -5,6 +5,6 @@ wasmtime::component::bindgen!({
     path: "../../sdk/wit",
     imports: { default: trappable },
     with: {
-        "satchel:importer/files.reader": crate::imports::Reader,
+        "satchel:importer/files.reader": crate::imports::FileReader,
     },
 });

@@ -6,7 +6,7 @@
 //! entries, for example by a copied or restored folder, cannot seal them.
 //!
 //! **Invariant:** wasmtime never receives bytes that were not compiled by a process of this user. The test
-//! `a_damaged_or_forged_entry_is_compiled_anew` checks this.
+//! `a_damaged_or_forged_entry_is_recompiled` checks this.
 
 mod entry;
 mod key;
@@ -20,10 +20,10 @@ use std::{
 };
 
 pub(crate) use self::{
-    entry::{Code, Identity},
-    private::Scratch,
+    entry::{CodeIdentity, CompiledCode},
+    private::ScratchFolder,
 };
-use self::{key::MacKey, private::own_folder};
+use self::{key::MacKey, private::ensure_private_folder};
 
 /// Number of entries to keep, enough for the importers of several versions of the program. The oldest are removed
 /// first.
@@ -33,7 +33,7 @@ const MAX_ENTRY_BYTES: u64 = 128 << 20;
 /// File name prefix of unfinished entries.
 const UNFINISHED: &str = ".new-";
 /// Age at which an unfinished entry is regarded as left behind by a killed process.
-const STALE: Duration = Duration::from_hours(24);
+const UNFINISHED_MAX_AGE: Duration = Duration::from_hours(24);
 /// File name suffix of entries.
 const SUFFIX: &str = ".code";
 
@@ -49,7 +49,7 @@ pub struct CodeCache {
 
 /// Whether the host uses its code cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CacheUse {
+pub enum CacheStatus {
     /// No cache was configured.
     Off,
     /// The cache cannot be used, so every plugin is compiled at each start.
@@ -70,31 +70,31 @@ pub enum CacheUse {
 pub(crate) struct OpenCache {
     folder: PathBuf,
     key: MacKey,
-    scratch: Scratch,
+    scratch: ScratchFolder,
     rejected: AtomicUsize,
 }
 
 impl OpenCache {
     /// Opens the cache. An error means that the cache must not be used.
     pub(crate) fn open(options: &CodeCache) -> io::Result<Self> {
-        own_folder(&options.folder)?;
+        ensure_private_folder(&options.folder)?;
         let key = key::load_or_create(&options.key_file)?;
-        let scratch = Scratch::create(&options.folder)?;
+        let scratch = ScratchFolder::create(&options.folder)?;
         let (folder, rejected) = (options.folder.clone(), AtomicUsize::new(0));
         Ok(Self { folder, key, scratch, rejected })
     }
 
     /// Returns the folder that wasmtime uses as its cache.
-    pub(crate) fn scratch(&self) -> &Scratch {
+    pub(crate) fn scratch(&self) -> &ScratchFolder {
         &self.scratch
     }
 
-    pub(crate) fn state(&self) -> CacheUse {
-        CacheUse::On { folder: self.folder.clone(), rejected: self.rejected.load(Ordering::Relaxed) }
+    pub(crate) fn status(&self) -> CacheStatus {
+        CacheStatus::On { folder: self.folder.clone(), rejected: self.rejected.load(Ordering::Relaxed) }
     }
 
     /// Returns the code of `identity` if there is an entry with a valid MAC.
-    pub(crate) fn get(&self, identity: &Identity) -> Option<Code> {
+    pub(crate) fn get(&self, identity: &CodeIdentity) -> Option<CompiledCode> {
         let path = self.path(identity);
         let sealed = match read(&path) {
             Ok(sealed) => sealed,
@@ -103,40 +103,40 @@ impl OpenCache {
         };
         match entry::open(&self.key, identity, &sealed) {
             Some(code) => Some(code),
-            None => self.reject(&path, "it is damaged, or this user's key did not seal it"),
+            None => self.reject(&path, "it is damaged or not sealed with this user's key"),
         }
     }
 
-    fn reject(&self, path: &Path, problem: &str) -> Option<Code> {
+    fn reject(&self, path: &Path, problem: &str) -> Option<CompiledCode> {
         self.rejected.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(?path, problem, "a cached importer is not used; it is compiled anew");
+        tracing::warn!(?path, problem, "a cached importer is not used; it is compiled again");
         None
     }
 
     /// Stores `code`. If the disk is full or permission is missing, nothing is stored and the next start compiles
     /// again.
-    pub(crate) fn put(&self, identity: &Identity, code: &Code) {
-        let kept = write(&self.folder, &self.path(identity), &entry::seal(&self.key, identity, code));
-        if let Err(error) = kept.and_then(|()| self.trim()) {
-            tracing::debug!(%error, folder = ?self.folder, "compiled code is not kept");
+    pub(crate) fn put(&self, identity: &CodeIdentity, code: &CompiledCode) {
+        let written = write(&self.folder, &self.path(identity), &entry::seal(&self.key, identity, code));
+        if let Err(error) = written.and_then(|()| self.trim()) {
+            tracing::debug!(%error, folder = ?self.folder, "compiled code is not cached");
         }
     }
 
-    fn path(&self, identity: &Identity) -> PathBuf {
+    fn path(&self, identity: &CodeIdentity) -> PathBuf {
         self.folder.join(format!("{}{SUFFIX}", identity.to_hex()))
     }
 
     /// Removes the oldest entries beyond [`MAX_ENTRIES`] and unfinished entries of killed processes.
     fn trim(&self) -> io::Result<()> {
         let mut entries = Vec::new();
-        for found in fs::read_dir(&self.folder)? {
-            let found = found?;
-            let name = found.file_name().to_string_lossy().into_owned();
-            let modified = found.metadata()?.modified()?;
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let modified = entry.metadata()?.modified()?;
             if name.ends_with(SUFFIX) {
-                entries.push((modified, found.path()));
-            } else if name.starts_with(UNFINISHED) && older(modified, STALE) {
-                fs::remove_file(found.path())?;
+                entries.push((modified, entry.path()));
+            } else if name.starts_with(UNFINISHED) && older(modified, UNFINISHED_MAX_AGE) {
+                fs::remove_file(entry.path())?;
             }
         }
         entries.sort();
@@ -150,9 +150,9 @@ fn older(modified: SystemTime, than: Duration) -> bool {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = private::open_plain(path)?;
+    let file = private::open_regular_file(path)?;
     if file.metadata()?.len() > MAX_ENTRY_BYTES {
-        return Err(io::Error::other("it is too long for compiled code"));
+        return Err(io::Error::other("it is too large for compiled code"));
     }
     let mut bytes = Vec::new();
     io::Read::read_to_end(&mut io::Read::take(file, MAX_ENTRY_BYTES), &mut bytes)?;

@@ -9,82 +9,83 @@ use std::{
 };
 
 /// An estimate of the memory that an item takes.
-pub trait Weight {
+pub trait SizeEstimate {
     /// Returns the size in bytes, on the heap and of the value itself.
-    fn weight(&self) -> usize;
+    fn size_estimate(&self) -> usize;
 }
 
 /// The sending half. Dropping it ends the channel.
 #[derive(Debug)]
-pub struct Sender<T>(Arc<Shared<T>>);
+pub struct Sender<T>(Arc<ChannelState<T>>);
 
 /// The receiving half. Once it is dropped, sending fails.
 #[derive(Debug)]
-pub struct Receiver<T>(Arc<Shared<T>>);
+pub struct Receiver<T>(Arc<ChannelState<T>>);
 
 /// The result of a receive with a timeout.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next<T> {
+pub enum Received<T> {
     /// The next item.
     Item(T),
     /// Nothing arrived before the timeout.
-    Idle,
+    TimedOut,
     /// The sender was dropped and the queue is empty.
     End,
 }
 
 /// The receiver was dropped; the item is returned to the caller.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Closed<T>(pub T);
+pub struct SendError<T>(pub T);
 
-/// Creates a channel whose queue holds about `bytes`. A single item may be larger: it is accepted when the queue is
+/// Creates a channel whose queue holds about `capacity` bytes. A single item may be larger: it is accepted when the queue is
 /// empty.
-pub fn bounded<T>(bytes: usize) -> (Sender<T>, Receiver<T>) {
+pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let items = VecDeque::new();
-    let queue = Queue { items, weight: 0, waiting: false, sender_gone: false, receiver_gone: false };
-    let shared = Arc::new(Shared { queue: Mutex::new(queue), changed: Condvar::new(), bytes });
+    let queue =
+        ByteQueue { items, queued_bytes: 0, waiting: false, sender_gone: false, receiver_gone: false };
+    let shared = Arc::new(ChannelState { queue: Mutex::new(queue), changed: Condvar::new(), capacity });
     (Sender(Arc::clone(&shared)), Receiver(shared))
 }
 
 #[derive(Debug)]
-struct Shared<T> {
+struct ChannelState<T> {
     /// Guards the items and the flags that say whether either half was dropped.
-    queue: Mutex<Queue<T>>,
+    queue: Mutex<ByteQueue<T>>,
     changed: Condvar,
-    bytes: usize,
+    capacity: usize,
 }
 
 #[derive(Debug)]
-struct Queue<T> {
+struct ByteQueue<T> {
     items: VecDeque<(usize, T)>,
-    weight: usize,
+    queued_bytes: usize,
     /// Whether the other half sleeps. Both halves never sleep at once: one waits for space, the other for an item.
     waiting: bool,
     sender_gone: bool,
     receiver_gone: bool,
 }
 
-impl<T> Queue<T> {
+impl<T> ByteQueue<T> {
     /// Returns whether the queue is empty and an item may still arrive.
-    fn idle(&self) -> bool {
+    fn awaiting_item(&self) -> bool {
         self.items.is_empty() && !self.sender_gone
     }
 }
 
-impl<T> Shared<T> {
+impl<T> ChannelState<T> {
     /// Locks the queue. A panic of the other half leaves the queue consistent, because every change to it is only a few
     /// moves.
-    fn lock(&self) -> MutexGuard<'_, Queue<T>> {
+    fn lock(&self) -> MutexGuard<'_, ByteQueue<T>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, mut queue: MutexGuard<'a, Queue<T>>) -> MutexGuard<'a, Queue<T>> {
+    fn wait<'a>(&self, mut queue: MutexGuard<'a, ByteQueue<T>>) -> MutexGuard<'a, ByteQueue<T>> {
         queue.waiting = true;
         self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Unlocks the queue and wakes the other half if it sleeps. A wake-up costs a system call even if no thread waits.
-    fn wake(&self, mut queue: MutexGuard<'_, Queue<T>>) {
+    fn wake(&self, mut queue: MutexGuard<'_, ByteQueue<T>>) {
         let waiting = std::mem::take(&mut queue.waiting);
         drop(queue);
         if waiting {
@@ -93,29 +94,29 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T: Weight> Sender<T> {
+impl<T: SizeEstimate> Sender<T> {
     /// Queues `item`, after waiting for space.
-    pub fn send(&self, item: T) -> Result<(), Closed<T>> {
-        let weight = item.weight();
-        self.send_weighed(item, weight)
+    pub fn send(&self, item: T) -> Result<(), SendError<T>> {
+        let size = item.size_estimate();
+        self.send_sized(item, size)
     }
 }
 
 impl<T> Sender<T> {
-    /// Does the same for an item whose weight is already known.
-    pub fn send_weighed(&self, item: T, weight: usize) -> Result<(), Closed<T>> {
+    /// Does the same for an item whose size is already known.
+    pub fn send_sized(&self, item: T, size: usize) -> Result<(), SendError<T>> {
         let mut queue = self.0.lock();
         while !queue.receiver_gone
             && !queue.items.is_empty()
-            && queue.weight.saturating_add(weight) > self.0.bytes
+            && queue.queued_bytes.saturating_add(size) > self.0.capacity
         {
             queue = self.0.wait(queue);
         }
         if queue.receiver_gone {
-            return Err(Closed(item));
+            return Err(SendError(item));
         }
-        queue.weight = queue.weight.saturating_add(weight);
-        queue.items.push_back((weight, item));
+        queue.queued_bytes = queue.queued_bytes.saturating_add(size);
+        queue.items.push_back((size, item));
         self.0.wake(queue);
         Ok(())
     }
@@ -132,30 +133,34 @@ impl<T> Receiver<T> {
     /// Waits for the next item. Returns `None` once the sender was dropped and the queue is empty.
     pub fn recv(&self) -> Option<T> {
         let mut queue = self.0.lock();
-        while queue.idle() {
+        while queue.awaiting_item() {
             queue = self.0.wait(queue);
         }
         self.take(queue)
     }
 
-    /// Does the same, but waits at most for `most`.
-    pub fn recv_within(&self, most: Duration) -> Next<T> {
+    /// Does the same, but waits at most for `timeout`.
+    pub fn recv_timeout(&self, timeout: Duration) -> Received<T> {
         let queue = self.0.lock();
-        let idle = |queue: &mut Queue<T>| {
-            let idle = queue.idle();
+        let idle = |queue: &mut ByteQueue<T>| {
+            let idle = queue.awaiting_item();
             queue.waiting |= idle;
             idle
         };
-        let waited = self.0.changed.wait_timeout_while(queue, most, idle);
+        let waited = self.0.changed.wait_timeout_while(queue, timeout, idle);
         let (queue, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        if waited.timed_out() { Next::Idle } else { self.take(queue).map_or(Next::End, Next::Item) }
+        if waited.timed_out() {
+            Received::TimedOut
+        } else {
+            self.take(queue).map_or(Received::End, Received::Item)
+        }
     }
 
-    fn take(&self, mut queue: MutexGuard<'_, Queue<T>>) -> Option<T> {
-        let (weight, item) = queue.items.pop_front()?;
-        queue.weight = queue.weight.saturating_sub(weight);
+    fn take(&self, mut queue: MutexGuard<'_, ByteQueue<T>>) -> Option<T> {
+        let (size, item) = queue.items.pop_front()?;
+        queue.queued_bytes = queue.queued_bytes.saturating_sub(size);
         // Wake a waiting sender only when half of the queue is free, not for each item.
-        if queue.weight <= self.0.bytes / 2 {
+        if queue.queued_bytes <= self.0.capacity / 2 {
             self.0.wake(queue);
         }
         Some(item)
@@ -179,8 +184,8 @@ mod tests {
 
     use super::*;
 
-    impl Weight for Vec<u8> {
-        fn weight(&self) -> usize {
+    impl SizeEstimate for Vec<u8> {
+        fn size_estimate(&self) -> usize {
             self.len()
         }
     }
@@ -208,7 +213,7 @@ mod tests {
             let mut items = 0;
             while receiver.recv().is_some() {
                 items += 1;
-                assert!(receiver.0.lock().weight <= 100);
+                assert!(receiver.0.lock().queued_bytes <= 100);
             }
             assert_eq!(items, 200);
         });
@@ -228,7 +233,7 @@ mod tests {
         thread::scope(|scope| {
             let waiting = scope.spawn(move || sender.send(vec![7; 10]));
             drop(receiver);
-            assert!(matches!(waiting.join(), Ok(Err(Closed(item))) if item == vec![7; 10]));
+            assert!(matches!(waiting.join(), Ok(Err(SendError(item))) if item == vec![7; 10]));
         });
     }
 }

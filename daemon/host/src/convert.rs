@@ -14,7 +14,7 @@ use satchel_pam::{
 
 use crate::{
     bindings::satchel::importer::{accounts, sink as wit},
-    collect::Notes,
+    collect::RecordNotes,
 };
 
 pub(crate) fn skip(kind: wit::RecordKind, locator: String, reason: String) -> Skip {
@@ -33,16 +33,16 @@ pub(crate) fn account(account: accounts::Account) -> AccountRecord {
 }
 
 /// Parses the text of a JSON object. Text that is not a JSON object is left out with a note.
-fn raw_object(field: &str, text: Option<String>, notes: &mut Notes) -> Option<RawObject> {
+fn raw_object(field: &str, text: Option<String>, notes: &mut RecordNotes) -> Option<RawObject> {
     match RawObject::parse_noting(text?) {
         Ok((object, repairs)) => {
             if repairs.duplicate_keys {
-                notes.tell(format!("an object in {field} gives a key twice; the last value is read"));
+                notes.add(format!("an object in {field} gives a key twice; the last value is read"));
             }
             Some(object)
         }
         Err(problem) => {
-            notes.left_out(field, &format!("is no JSON object ({problem})"));
+            notes.left_out(field, &format!("is not a JSON object ({problem})"));
             None
         }
     }

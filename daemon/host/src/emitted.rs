@@ -23,14 +23,14 @@ pub enum Emitted {
     Skip(Skip),
     /// A value that was changed while it was read.
     Warning(Warning),
-    /// A piece of the source begins. The following deliveries come from it, up to [`Emitted::Again`],
-    /// [`Emitted::Noted`] or the next piece.
-    Piece,
-    /// The piece was not read, because it gives the same records as before. The value is the account that
-    /// [`crate::Memo`] returned.
-    Again(Vec<u8>),
+    /// A piece of the source begins. The following deliveries come from it, up to [`Emitted::PieceUnchanged`],
+    /// [`Emitted::PieceNoted`] or the next piece.
+    PieceStarted,
+    /// The piece was not read, because it gives the same records as before. The value is the result that
+    /// [`crate::PieceMemo`] returned.
+    PieceUnchanged(Vec<u8>),
     /// The piece was read without a skip or a warning, and may be remembered.
-    Noted {
+    PieceNoted {
         /// The key of the piece.
         digest: [u8; 32],
         /// The plugin's note, to be returned to the plugin on a later run.
@@ -48,7 +48,7 @@ pub enum Emitted {
 
 /// The sink's answer to a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SinkVerdict {
     /// Continue the run.
     Proceed,
     /// Stop the run.
@@ -57,7 +57,7 @@ pub enum Verdict {
 
 /// The host's own counts for a run that succeeded. Counts reported by the plugin are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct RunSummary {
     /// Bytes read by the plugin.
     pub bytes_read: u64,
     /// Complete conversations delivered.
@@ -70,9 +70,9 @@ pub struct Summary {
     pub relations: u64,
     /// Embeddings delivered.
     pub embeddings: u64,
-    /// Records left out, by kind, including those beyond [`crate::Limits::skips`]. The messages of a conversation that
+    /// Records left out, by kind, including those beyond [`crate::PluginLimits::skips`]. The messages of a conversation that
     /// is left out are counted, although they are not reported one by one.
     pub skipped: BTreeMap<RecordKind, u64>,
-    /// Number of warnings, including those beyond [`crate::Limits::warnings`].
+    /// Number of warnings, including those beyond [`crate::PluginLimits::warnings`].
     pub warnings: u64,
 }

@@ -59,7 +59,7 @@ pub enum HostError {
         remedy: &'static str,
     },
     /// The plugin does not export the importer interface.
-    #[error("the plugin exports no interface satchel:importer/plugin, so it is no importer")]
+    #[error("the plugin exports no interface satchel:importer/plugin, so it is not an importer")]
     NoPluginExport,
     /// The names match, but the types do not.
     #[error("the plugin does not fit satchel:importer {offered}: {reason}")]
@@ -70,7 +70,7 @@ pub enum HostError {
         reason: String,
     },
     /// The plugin's description of itself is not valid.
-    #[error("the plugin describes itself wrongly: {field} is {value:?}, but must be {rule}")]
+    #[error("the plugin's description of itself is not valid: {field} is {value:?}, but must be {rule}")]
     BadInfo {
         /// The field of `plugin-info`.
         field: &'static str,
@@ -81,12 +81,12 @@ pub enum HostError {
     },
     /// The plugin failed while describing itself.
     #[error("the plugin cannot describe itself")]
-    Describe(#[source] RunError),
+    Describe(#[source] PluginError),
 }
 
 /// The kind of an error that a plugin reported itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum PluginErrorKind {
     /// The files are not of the format.
     NotThisFormat,
     /// The format is known, but not its version.
@@ -103,7 +103,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-impl fmt::Display for ErrorKind {
+impl fmt::Display for PluginErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotThisFormat => "not this format",
@@ -120,18 +120,18 @@ impl fmt::Display for ErrorKind {
 /// The reason why a run ended early. Records delivered before that stay delivered; only complete records are delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RunError {
+pub enum PluginError {
     /// The plugin worked for too long without a result.
-    #[error("the plugin made no progress for {} of work", seconds(*.0))]
+    #[error("the plugin made no progress in {} of processor time", seconds(*.0))]
     NoProgress(Duration),
     /// The plugin worked for longer than one run may.
-    #[error("the plugin worked for more than {}", seconds(*.0))]
+    #[error("the plugin used more than {} of processor time", seconds(*.0))]
     TooLong(Duration),
     /// The calls of the plugin nest too deeply.
     #[error("the plugin overflowed its stack; it calls itself without end, or too deeply for this input")]
     StackOverflow,
     /// The plugin accessed an address outside its memory.
-    #[error("the plugin reached outside its memory")]
+    #[error("the plugin accessed memory out of bounds")]
     OutOfBounds,
     /// The plugin needed more memory than it may have.
     #[error("the plugin needs more than {} of memory", mebibytes(*.0))]
@@ -143,7 +143,7 @@ pub enum RunError {
     #[error("the plugin crashed: {0}")]
     Trap(String),
     /// One call passed too many bytes to the host.
-    #[error("the plugin handed over more than {} in one call", mebibytes(*.0))]
+    #[error("the plugin passed more than {} to the host in one call", mebibytes(*.0))]
     TooMuchAtOnce(usize),
     /// The plugin emitted more than an export of this size can hold.
     #[error("the plugin emitted more than {0} bytes, too much for an export of this size")]
@@ -158,7 +158,7 @@ pub enum RunError {
     #[error("{message}{} ({kind})", at(.locator.as_deref()))]
     Reported {
         /// The kind of error.
-        kind: ErrorKind,
+        kind: PluginErrorKind,
         /// The plugin's message, with unsafe characters removed.
         message: String,
         /// The location in the export.
@@ -188,12 +188,15 @@ mod tests {
     #[test]
     fn reasons_read_as_sentences() {
         assert_eq!(
-            RunError::NoProgress(Duration::from_secs(30)).to_string(),
-            "the plugin made no progress for 30 s of work"
+            PluginError::NoProgress(Duration::from_secs(30)).to_string(),
+            "the plugin made no progress in 30 s of processor time"
         );
-        assert_eq!(RunError::Memory(128 * MIB).to_string(), "the plugin needs more than 128 MiB of memory");
-        let reported = RunError::Reported {
-            kind: ErrorKind::Malformed,
+        assert_eq!(
+            PluginError::Memory(128 * MIB).to_string(),
+            "the plugin needs more than 128 MiB of memory"
+        );
+        let reported = PluginError::Reported {
+            kind: PluginErrorKind::Malformed,
             message: "the array is cut".to_owned(),
             locator: Some("conversations.json@17".to_owned()),
         };

@@ -9,13 +9,13 @@ use wasmtime::{
 
 use crate::{
     bindings::{Importer, ImporterPre},
-    cache::{CacheUse, Code, CodeCache, Identity, OpenCache},
+    cache::{CacheStatus, CodeCache, CodeIdentity, CompiledCode, OpenCache},
     error::HostError,
     info, inspect,
-    pace::Pace,
     plugin::Plugin,
-    run::{self, State},
+    run::{self, CallState},
     runtime::Runtime,
+    throttle::Throttle,
     ticker::Ticker,
 };
 
@@ -29,30 +29,30 @@ const MAX_FRAMES: usize = 16;
 pub struct HostOptions {
     /// Location of the code cache. Without one, or if it cannot be trusted, each load compiles.
     pub cache: Option<CodeCache>,
-    /// The pace that lets requests run while plugins work.
-    pub pace: Pace,
+    /// The throttle that lets requests run while plugins work.
+    pub throttle: Throttle,
 }
 
 /// A loader of plugins, one per process. Loaded plugins stay usable after the host is dropped.
 pub struct Host {
     runtime: Arc<Runtime>,
-    cache: Result<OpenCache, CacheUse>,
-    linker: Linker<State>,
+    cache: Result<OpenCache, CacheStatus>,
+    linker: Linker<CallState>,
 }
 
 impl Host {
     /// Creates the engine and starts its ticker.
     pub fn new(options: HostOptions) -> Result<Self, HostError> {
-        let HostOptions { cache, pace } = options;
+        let HostOptions { cache, throttle } = options;
         let cache = open_cache(cache.as_ref());
         let folder = cache.as_ref().ok().map(|cache| cache.scratch().path());
         let engine = engine(folder)?;
         let mut linker = Linker::new(&engine);
-        Importer::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
+        Importer::add_to_linker::<CallState, HasSelf<CallState>>(&mut linker, |state| state)
             .map_err(|error| engine_error(&error))?;
         let ticker =
             Ticker::start(engine.clone()).map_err(|error| HostError::Engine { reason: error.to_string() })?;
-        let runtime = Arc::new(Runtime { engine, pace, ticker });
+        let runtime = Arc::new(Runtime { engine, throttle, ticker });
         Ok(Self { runtime, cache, linker })
     }
 
@@ -72,9 +72,9 @@ impl Host {
     }
 
     /// Returns whether the configured cache is in use.
-    pub fn cache(&self) -> CacheUse {
+    pub fn cache(&self) -> CacheStatus {
         match &self.cache {
-            Ok(cache) => cache.state(),
+            Ok(cache) => cache.status(),
             Err(why) => why.clone(),
         }
     }
@@ -82,13 +82,13 @@ impl Host {
     /// Puts the code of a component where wasmtime finds it: code from the cache, or newly compiled code. If the disk
     /// refuses, wasmtime finds nothing and compiles by itself.
     fn prepare(&self, cache: &OpenCache, wasm: &[u8]) -> Result<(), HostError> {
-        let identity = Identity::of(&self.runtime.engine, wasm);
+        let identity = CodeIdentity::of(&self.runtime.engine, wasm);
         let code = match cache.get(&identity) {
             Some(code) => Some(code),
             None => compile(cache, wasm)?.inspect(|code| cache.put(&identity, code)),
         };
         if let Some(error) = code.and_then(|code| cache.scratch().install(&code).err()) {
-            tracing::debug!(%error, "compiled code cannot be handed over");
+            tracing::debug!(%error, "compiled code cannot be installed");
         }
         Ok(())
     }
@@ -96,17 +96,17 @@ impl Host {
 
 /// Compiles a component in a separate engine. An engine keeps the memory of its compiler, about 25 MiB, as long as it
 /// exists; this engine is dropped here.
-fn compile(cache: &OpenCache, wasm: &[u8]) -> Result<Option<Code>, HostError> {
-    let kept = |error: &std::io::Error| tracing::debug!(%error, "compiled code cannot be kept");
-    let folder = match cache.scratch().within() {
+fn compile(cache: &OpenCache, wasm: &[u8]) -> Result<Option<CompiledCode>, HostError> {
+    let log_uncached = |error: &std::io::Error| tracing::debug!(%error, "compiled code cannot be cached");
+    let folder = match cache.scratch().subfolder() {
         Ok(folder) => folder,
         Err(error) => {
-            kept(&error);
+            log_uncached(&error);
             return Ok(None);
         }
     };
     Component::new(&engine(Some(folder.path()))?, wasm).map_err(|error| invalid(&error))?;
-    Ok(folder.made().inspect_err(kept).ok().flatten())
+    Ok(folder.compiled_code().inspect_err(log_uncached).ok().flatten())
 }
 
 fn config(cache: Option<Cache>) -> Config {
@@ -127,12 +127,12 @@ fn config(cache: Option<Cache>) -> Config {
 }
 
 /// Opens the cache, or returns the reason for not using one.
-fn open_cache(options: Option<&CodeCache>) -> Result<OpenCache, CacheUse> {
-    let options = options.ok_or(CacheUse::Off)?;
+fn open_cache(options: Option<&CodeCache>) -> Result<OpenCache, CacheStatus> {
+    let options = options.ok_or(CacheStatus::Off)?;
     OpenCache::open(options).map_err(|error| {
         let reason = format!("{:?} or {:?} cannot be used: {error}", options.folder, options.key_file);
         tracing::debug!(reason, "importers are compiled at each start");
-        CacheUse::Unusable { reason }
+        CacheStatus::Unusable { reason }
     })
 }
 

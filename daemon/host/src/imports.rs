@@ -2,13 +2,13 @@
 //! its log.
 
 mod accounts;
-mod ahead;
+mod export_files;
 mod files;
-mod library;
 mod log;
 mod memo;
+mod read_ahead;
 mod sink;
 
 #[expect(unreachable_pub, reason = "the generated bindings name it in their own public names")]
-pub use self::library::Reader;
-pub(crate) use self::library::{Failure, Library, Paths};
+pub use self::export_files::FileReader;
+pub(crate) use self::export_files::{ExportFiles, PathIndex, ReadFailure};

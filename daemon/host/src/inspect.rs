@@ -25,23 +25,23 @@ pub(crate) fn inspect(wasm: &[u8]) -> Result<Vec<String>, HostError> {
     }
     // The compiler receives only bytes that a second, independent parser accepts as valid.
     Validator::new().validate_all(wasm).map_err(|error| invalid(&error))?;
-    let outside = outside(wasm)?;
-    for import in &outside.imports {
-        allowed(import)?;
+    let interface = component_interface(wasm)?;
+    for import in &interface.imports {
+        check_import(import)?;
     }
-    exports_plugin(&outside.exports)?;
-    Ok(outside.imports)
+    check_exports(&interface.exports)?;
+    Ok(interface.imports)
 }
 
 #[derive(Default)]
-struct Outside {
+struct ComponentInterface {
     imports: Vec<String>,
     exports: Vec<String>,
 }
 
 /// Returns the imports and exports of the outermost component; those of nested components are connected inside it.
-fn outside(wasm: &[u8]) -> Result<Outside, HostError> {
-    let mut found = Outside::default();
+fn component_interface(wasm: &[u8]) -> Result<ComponentInterface, HostError> {
+    let mut found = ComponentInterface::default();
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(wasm) {
         match payload.map_err(|error| invalid(&error))? {
@@ -70,11 +70,11 @@ fn outside(wasm: &[u8]) -> Result<Outside, HostError> {
     Ok(found)
 }
 
-fn allowed(import: &str) -> Result<(), HostError> {
+fn check_import(import: &str) -> Result<(), HostError> {
     if import.starts_with("wasi:") || import.starts_with("wasi_") {
         return Err(HostError::WasiImport { import: import.to_owned() });
     }
-    let Some((interface, version)) = ours(import) else {
+    let Some((interface, version)) = importer_interface(import) else {
         return Err(HostError::UnknownImport { import: import.to_owned() });
     };
     let newer = check_version(version)?;
@@ -85,9 +85,11 @@ fn allowed(import: &str) -> Result<(), HostError> {
     }
 }
 
-fn exports_plugin(exports: &[String]) -> Result<(), HostError> {
-    let versions =
-        exports.iter().filter_map(|export| ours(export)).filter(|(interface, _)| *interface == EXPORT);
+fn check_exports(exports: &[String]) -> Result<(), HostError> {
+    let versions = exports
+        .iter()
+        .filter_map(|export| importer_interface(export))
+        .filter(|(interface, _)| *interface == EXPORT);
     let mut found = false;
     for (_, version) in versions {
         check_version(version)?;
@@ -97,7 +99,7 @@ fn exports_plugin(exports: &[String]) -> Result<(), HostError> {
 }
 
 /// Returns the interface and version of a name in our package. A missing version means version 0.
-fn ours(name: &str) -> Option<(&str, &str)> {
+fn importer_interface(name: &str) -> Option<(&str, &str)> {
     let rest = name.strip_prefix(PACKAGE)?;
     Some(rest.split_once('@').unwrap_or((rest, "0")))
 }
@@ -135,14 +137,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_interfaces_are_allowed_within_the_major_version() {
-        assert!(allowed("satchel:importer/files@1.0.0").is_ok());
-        assert!(allowed("satchel:importer/sink@1.7.0").is_ok());
+    fn importer_interfaces_are_allowed_within_the_major_version() {
+        assert!(check_import("satchel:importer/files@1.0.0").is_ok());
+        assert!(check_import("satchel:importer/sink@1.7.0").is_ok());
     }
 
     #[test]
-    fn other_versions_say_what_to_renew() {
-        let message = |import| allowed(import).map_err(|error| error.to_string()).err().unwrap_or_default();
+    fn other_versions_name_what_to_upgrade() {
+        let message =
+            |import| check_import(import).map_err(|error| error.to_string()).err().unwrap_or_default();
         assert!(message("satchel:importer/files@0.9.0").contains("0.9.0"));
         assert!(message("satchel:importer/files@0.9.0").contains("newer version of the plugin"));
         assert!(message("satchel:importer/files@2.0.0").contains("upgrade Satchel"));
@@ -151,14 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_allowed() {
-        assert!(matches!(allowed("wasi:clocks/wall-clock@0.2.0"), Err(HostError::WasiImport { .. })));
-        assert!(matches!(allowed("evil:net/socket"), Err(HostError::UnknownImport { .. })));
-        assert!(matches!(allowed("satchel:importer-evil/files@1.0.0"), Err(HostError::UnknownImport { .. })));
+    fn other_imports_are_refused() {
+        assert!(matches!(check_import("wasi:clocks/wall-clock@0.2.0"), Err(HostError::WasiImport { .. })));
+        assert!(matches!(check_import("evil:net/socket"), Err(HostError::UnknownImport { .. })));
+        assert!(matches!(
+            check_import("satchel:importer-evil/files@1.0.0"),
+            Err(HostError::UnknownImport { .. })
+        ));
     }
 
     #[test]
-    fn bytes_that_are_no_component_are_refused() {
+    fn bytes_that_are_not_a_component_are_refused() {
         assert!(matches!(inspect(b"hello"), Err(HostError::Invalid { .. })));
         assert!(matches!(inspect(b"\0asm\x01\0\0\0"), Err(HostError::NotAComponent)));
         assert!(matches!(inspect(b"\0asm\x0d\0\x01\0"), Err(HostError::NoPluginExport)));

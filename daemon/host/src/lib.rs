@@ -4,14 +4,13 @@
 //! export with a wasmtime store of its own. A plugin can access the files that it was given and its sink, nothing else.
 //!
 //! **Invariant:** a component (one that loops, traps, floods or lies) can harm only its own run; checked by
-//! `tests/tests/hostile.rs`. **Invariant:** only this crate uses wasmtime and the generated bindings.
+//! `tests/tests/hostile_plugins.rs`. **Invariant:** only this crate uses wasmtime and the generated bindings.
 
 mod bindings;
 mod cache;
 pub mod channel;
 mod collect;
 mod convert;
-mod delivery;
 mod emitted;
 mod error;
 mod host;
@@ -20,22 +19,23 @@ mod info;
 mod inspect;
 mod limits;
 mod memo;
-mod memory;
-mod pace;
+mod memory_limiter;
 mod plugin;
 mod run;
 mod runtime;
+mod sink_call;
 mod stop;
 mod text;
+mod throttle;
 mod ticker;
 
-pub use cache::{CacheUse, CodeCache};
-pub use emitted::{Emitted, Summary, Verdict};
-pub use error::{ErrorKind, HostError, RunError};
+pub use cache::{CacheStatus, CodeCache};
+pub use emitted::{Emitted, RunSummary, SinkVerdict};
+pub use error::{HostError, PluginError, PluginErrorKind};
 pub use host::{Host, HostOptions};
 pub use info::PluginInfo;
 pub use inspect::MAX_COMPONENT_BYTES;
-pub use limits::Limits;
-pub use memo::{Memo, Remembered};
-pub use pace::{Pace, Stride};
+pub use limits::PluginLimits;
+pub use memo::{MemoEntry, PieceMemo};
 pub use plugin::{Detection, Plugin};
+pub use throttle::{Throttle, WorkerThrottle};

@@ -10,9 +10,9 @@ pub(crate) const MIB: usize = 1 << 20;
 const MEMORY_BYTES: usize = 128 * MIB;
 /// Default processor time without output. The slowest guest that was measured (JavaScript, 9 MB/s) reads 270 MB in this
 /// time.
-const IDLE: Duration = Duration::from_secs(30);
+const IDLE_TIME: Duration = Duration::from_secs(30);
 /// Default processor time of a whole run: 36 GB at 10 MB/s, more than any known export.
-const TOTAL: Duration = Duration::from_hours(1);
+const TOTAL_TIME: Duration = Duration::from_hours(1);
 /// Default size of one conversation while it is collected; it is held in memory as a whole.
 const CONVERSATION_BYTES: usize = 256 * MIB;
 /// Default size of the records that wait for the consumer: enough for a few long conversations, and little compared
@@ -30,7 +30,7 @@ const EMITTED_RATIO: u64 = 16;
 
 /// Limits of one run. Times are processor time of the plugin: waiting for the consumer or for a disk does not count.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct PluginLimits {
     /// Bytes of all linear memories together.
     pub memory_bytes: usize,
     /// Processor time between two records, skips or progress reports.
@@ -49,12 +49,12 @@ pub struct Limits {
     pub warnings: u64,
 }
 
-impl Default for Limits {
+impl Default for PluginLimits {
     fn default() -> Self {
         Self {
             memory_bytes: MEMORY_BYTES,
-            idle: IDLE,
-            total: TOTAL,
+            idle: IDLE_TIME,
+            total: TOTAL_TIME,
             emitted_bytes: None,
             conversation_bytes: CONVERSATION_BYTES,
             queue_bytes: QUEUE_BYTES,
@@ -64,7 +64,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl PluginLimits {
     /// Returns the bytes that a run over `export_bytes` may emit.
     pub(crate) fn emitted_budget(&self, export_bytes: u64) -> u64 {
         self.emitted_bytes.unwrap_or_else(|| EMITTED_FLOOR.max(export_bytes.saturating_mul(EMITTED_RATIO)))

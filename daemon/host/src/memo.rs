@@ -3,30 +3,31 @@
 use std::sync::Arc;
 
 /// The caller's record of earlier runs. It is called on the plugin's thread.
-pub trait Memo: Send + Sync {
+pub trait PieceMemo: Send + Sync {
     /// Returns the entry of a piece whose records are all stored. With `None` the plugin reads the piece.
-    fn recall(&self, digest: &[u8; 32]) -> Option<Remembered>;
+    fn recall(&self, digest: &[u8; 32]) -> Option<MemoEntry>;
 }
 
 /// A piece that an earlier run read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remembered {
+pub struct MemoEntry {
     /// The plugin's own note, which is returned to the plugin.
     pub note: Vec<u8>,
-    /// The caller's account of the results, which is returned to the caller with [`crate::Emitted::Again`].
-    pub account: Vec<u8>,
+    /// The caller's own description of the results, which is returned to the caller with
+    /// [`crate::Emitted::PieceUnchanged`].
+    pub result: Vec<u8>,
 }
 
 /// The memo of one run, and the current piece.
-pub(crate) struct Recalling {
-    memo: Arc<dyn Memo>,
+pub(crate) struct MemoSession {
+    memo: Arc<dyn PieceMemo>,
     key: [u8; 32],
-    pub(crate) piece: Option<Piece>,
+    pub(crate) piece: Option<CurrentPiece>,
 }
 
-impl Recalling {
+impl MemoSession {
     /// Creates the memo for a plugin and a format. Another version of either reads each piece again.
-    pub(crate) fn new(memo: Arc<dyn Memo>, software: &str, format: &str) -> Self {
+    pub(crate) fn new(memo: Arc<dyn PieceMemo>, software: &str, format: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in [software, format] {
             hasher.update(&(part.len() as u64).to_be_bytes());
@@ -42,37 +43,37 @@ impl Recalling {
     }
 
     /// Begins a piece, and returns the note that the plugin left on it.
-    pub(crate) fn begin(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn begin_piece(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let digest = self.digest_of(bytes);
-        let (note, account) = self.memo.recall(&digest).map(|known| (known.note, known.account)).unzip();
-        self.piece = Some(Piece { digest, account });
+        let (note, result) = self.memo.recall(&digest).map(|entry| (entry.note, entry.result)).unzip();
+        self.piece = Some(CurrentPiece { digest, result });
         note
     }
 }
 
 /// The piece that the plugin is reading.
-pub(crate) struct Piece {
+pub(crate) struct CurrentPiece {
     pub(crate) digest: [u8; 32],
     /// The earlier result, if the piece was recalled.
-    pub(crate) account: Option<Vec<u8>>,
+    pub(crate) result: Option<Vec<u8>>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    struct Nothing;
+    struct EmptyMemo;
 
-    impl Memo for Nothing {
-        fn recall(&self, _: &[u8; 32]) -> Option<Remembered> {
+    impl PieceMemo for EmptyMemo {
+        fn recall(&self, _: &[u8; 32]) -> Option<MemoEntry> {
             None
         }
     }
 
     #[test]
-    fn the_parts_of_a_digest_do_not_run_together() {
+    fn the_parts_of_a_digest_are_delimited() {
         let digest_of = |software: &str, format: &str, piece: &[u8]| {
-            Recalling::new(Arc::new(Nothing), software, format).digest_of(piece)
+            MemoSession::new(Arc::new(EmptyMemo), software, format).digest_of(piece)
         };
         let all = [digest_of("a", "b", b"c"), digest_of("ab", "", b"c"), digest_of("a", "bc", b"")];
         assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);

@@ -2,28 +2,28 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
-use satchel_source::{CancelToken, Files};
+use satchel_source::{CancelToken, FileSet};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     bindings::{ImporterPre, exports::satchel::importer::plugin as wit},
-    emitted::{Emitted, Summary, Verdict},
-    error::RunError,
+    emitted::{Emitted, RunSummary, SinkVerdict},
+    error::PluginError,
     info::PluginInfo,
-    limits::Limits,
-    memo::Memo,
-    run::{self, State},
+    limits::PluginLimits,
+    memo::PieceMemo,
+    run::{self, CallState},
     runtime::Runtime,
     text,
 };
 
 /// A compiled importer. Clones share the code. Each run has its own memory, so runs may overlap.
 #[derive(Clone)]
-pub struct Plugin(Arc<Loaded>);
+pub struct Plugin(Arc<LoadedPlugin>);
 
-struct Loaded {
-    host: Arc<Runtime>,
-    pre: ImporterPre<State>,
+struct LoadedPlugin {
+    runtime: Arc<Runtime>,
+    pre: ImporterPre<CallState>,
     info: PluginInfo,
     imports: Vec<String>,
     sha256: [u8; 32],
@@ -45,13 +45,13 @@ pub struct Detection {
 impl Plugin {
     pub(crate) fn new(
         host: Arc<Runtime>,
-        pre: ImporterPre<State>,
+        pre: ImporterPre<CallState>,
         info: PluginInfo,
         imports: Vec<String>,
         wasm: &[u8],
     ) -> Self {
         let sha256 = Sha256::digest(wasm).into();
-        Self(Arc::new(Loaded { host, pre, info, imports, sha256 }))
+        Self(Arc::new(LoadedPlugin { runtime: host, pre, info, imports, sha256 }))
     }
 
     /// Returns the plugin's checked description of itself.
@@ -80,46 +80,46 @@ impl Plugin {
 
     /// Lets the plugin look for its exports among `files`. It may use 1 s of processor time and read 16 MiB of each
     /// file. Wrong claims (a format or a file that does not exist) are left out and logged.
-    pub fn detect(&self, files: Arc<dyn Files>) -> Result<Vec<Detection>, RunError> {
+    pub fn detect(&self, files: Arc<dyn FileSet>) -> Result<Vec<Detection>, PluginError> {
         let known: BTreeSet<String> = files.list().iter().map(|entry| entry.path.clone()).collect();
-        let found = run::detect(&self.0.host, &self.0.pre, files)?;
+        let found = run::detect(&self.0.runtime, &self.0.pre, files)?;
         Ok(found.into_iter().filter_map(|detection| self.detection_from_wit(detection, &known)).collect())
     }
 
     /// Reads the export in `files`, which should be the files of one detection only (see [`satchel_source::Subset`]).
     ///
-    /// The plugin runs on its own thread and waits while [`Limits::queue_bytes`] of records wait for `sink`. `sink` is
+    /// The plugin runs on its own thread and waits while [`PluginLimits::queue_bytes`] of records wait for `sink`. `sink` is
     /// called on the calling thread. A conversation is delivered as a whole, when the next one begins or the run
-    /// succeeds. After `sink` returns [`Verdict::Stop`] or `cancel` is set, nothing more is delivered, and the run ends
-    /// within a second with [`RunError::Cancelled`].
+    /// succeeds. After `sink` returns [`SinkVerdict::Stop`] or `cancel` is set, nothing more is delivered, and the run ends
+    /// within a second with [`PluginError::Cancelled`].
     pub fn run(
         &self,
-        files: Arc<dyn Files>,
+        files: Arc<dyn FileSet>,
         format: &str,
-        limits: &Limits,
+        limits: &PluginLimits,
         cancel: &CancelToken,
-        sink: &mut dyn FnMut(Emitted) -> Verdict,
-    ) -> Result<Summary, RunError> {
-        self.run_knowing(files, format, limits, cancel, None, sink)
+        sink: &mut dyn FnMut(Emitted) -> SinkVerdict,
+    ) -> Result<RunSummary, PluginError> {
+        self.run_with_memo(files, format, limits, cancel, None, sink)
     }
 
     /// Does the same as [`Plugin::run`], with the results of earlier runs: a piece that `memo` knows need not be read
     /// again.
-    pub fn run_knowing(
+    pub fn run_with_memo(
         &self,
-        files: Arc<dyn Files>,
+        files: Arc<dyn FileSet>,
         format: &str,
-        limits: &Limits,
+        limits: &PluginLimits,
         cancel: &CancelToken,
-        memo: Option<Arc<dyn Memo>>,
-        sink: &mut dyn FnMut(Emitted) -> Verdict,
-    ) -> Result<Summary, RunError> {
+        memo: Option<Arc<dyn PieceMemo>>,
+        sink: &mut dyn FnMut(Emitted) -> SinkVerdict,
+    ) -> Result<RunSummary, PluginError> {
         if !self.0.info.formats.iter().any(|known| known == format) {
-            return Err(RunError::UnknownFormat(format.to_owned()));
+            return Err(PluginError::UnknownFormat(format.to_owned()));
         }
         let memo = memo.map(|memo| (memo, format!("{}/{}", self.0.info.name, self.0.info.version)));
-        let job = run::Job { files, format, limits, cancel, memo };
-        run::run(&self.0.host, &self.0.pre, &job, sink)
+        let job = run::PluginRun { files, format, limits, cancel, memo };
+        run::run(&self.0.runtime, &self.0.pre, &job, sink)
     }
 
     fn detection_from_wit(&self, detection: wit::Detection, known: &BTreeSet<String>) -> Option<Detection> {
@@ -146,7 +146,7 @@ impl Plugin {
                 "claimed files that are not there are left out"
             );
         }
-        let account = account.map(text::cleaned).filter(|account| !account.is_empty());
+        let account = account.map(text::clean_owned).filter(|account| !account.is_empty());
         (!files.is_empty()).then(|| Detection { format, confidence: confidence.min(100), files, account })
     }
 }

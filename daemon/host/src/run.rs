@@ -1,7 +1,7 @@
 //! One call of a plugin: a new store, a separate thread, and the reason if it ends early.
 
-mod clock;
-mod ended;
+mod cpu_clock;
+mod failure;
 mod state;
 
 use std::{
@@ -12,21 +12,21 @@ use std::{
 
 use wasmtime::{Store, UpdateDeadline};
 
-use self::{clock::Clock, state::Share};
-pub(crate) use self::{ended::from_import_error, state::State};
-use satchel_source::{CancelToken, Entry, Files};
+use self::{cpu_clock::CpuClock, state::Capabilities};
+pub(crate) use self::{failure::from_import_error, state::CallState};
+use satchel_source::{CancelToken, FileEntry, FileSet};
 
 use crate::{
     bindings::{Importer, ImporterPre, exports::satchel::importer::plugin as wit},
     channel::{self, Receiver, Sender},
-    collect::Collector,
-    delivery::{Delivery, Meter},
-    emitted::{Emitted, Summary, Verdict},
-    error::RunError,
-    imports::Library,
-    limits::{Limits, MIB},
-    memo::{Memo, Recalling},
+    collect::RecordCollector,
+    emitted::{Emitted, RunSummary, SinkVerdict},
+    error::PluginError,
+    imports::ExportFiles,
+    limits::{MIB, PluginLimits},
+    memo::{MemoSession, PieceMemo},
     runtime::Runtime,
+    sink_call::{Meter, SinkCall},
     stop::StopFlag,
 };
 
@@ -35,55 +35,55 @@ pub(crate) const HOSTCALL_BYTES: usize = 64 * MIB;
 /// Readers and other handles that a plugin may hold.
 const MAX_HANDLES: usize = 10_000;
 /// Ticks between two checks of a running plugin; 20 ms.
-const LOOK_TICKS: u64 = 2;
+const CHECK_TICKS: u64 = 2;
 /// Native stack of the plugin's thread: 1 MiB for wasm, and the rest for the host's own calls.
 const THREAD_STACK: usize = 8 * MIB;
 /// Processor time that `describe` and `detect` may use.
-const GLANCE: Duration = Duration::from_secs(1);
+const SHORT_CALL_TIME: Duration = Duration::from_secs(1);
 /// Bytes that `detect` may read from the start of each file.
 const DETECT_FILE_BYTES: u64 = 16 * MIB as u64;
 
 /// The export to read, and the limits of the run.
-pub(crate) struct Job<'a> {
-    pub(crate) files: Arc<dyn Files>,
+pub(crate) struct PluginRun<'a> {
+    pub(crate) files: Arc<dyn FileSet>,
     pub(crate) format: &'a str,
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a PluginLimits,
     pub(crate) cancel: &'a CancelToken,
     /// The results of earlier runs, and the name of this plugin in them.
-    pub(crate) memo: Option<(Arc<dyn Memo>, String)>,
+    pub(crate) memo: Option<(Arc<dyn PieceMemo>, String)>,
 }
 
-pub(crate) fn describe(host: &Runtime, pre: &ImporterPre<State>) -> Result<wit::PluginInfo, RunError> {
-    alone(|| {
-        let mut call = Call::start(host, pre, glance(Arc::new(NoFiles)))?;
+pub(crate) fn describe(host: &Runtime, pre: &ImporterPre<CallState>) -> Result<wit::PluginInfo, PluginError> {
+    on_plugin_thread(|| {
+        let mut call = PluginCall::start(host, pre, short_call_state(Arc::new(NoFiles)))?;
         let described = call.importer.satchel_importer_plugin().call_describe(&mut call.store);
-        described.map_err(|error| call.ended(&error))
+        described.map_err(|error| call.failure(&error))
     })
 }
 
 pub(crate) fn detect(
     host: &Runtime,
-    pre: &ImporterPre<State>,
-    files: Arc<dyn Files>,
-) -> Result<Vec<wit::Detection>, RunError> {
-    alone(|| {
-        let mut call = Call::start(host, pre, glance(files))?;
+    pre: &ImporterPre<CallState>,
+    files: Arc<dyn FileSet>,
+) -> Result<Vec<wit::Detection>, PluginError> {
+    on_plugin_thread(|| {
+        let mut call = PluginCall::start(host, pre, short_call_state(files))?;
         let detected = call.importer.satchel_importer_plugin().call_detect(&mut call.store);
-        detected.map_err(|error| call.ended(&error))?.map_err(from_import_error)
+        detected.map_err(|error| call.failure(&error))?.map_err(from_import_error)
     })
 }
 
 /// Runs the plugin on its own thread. Checks the emitted records and passes them to `sink` on the calling thread.
 pub(crate) fn run(
     host: &Runtime,
-    pre: &ImporterPre<State>,
-    job: &Job<'_>,
-    sink: &mut dyn FnMut(Emitted) -> Verdict,
-) -> Result<Summary, RunError> {
+    pre: &ImporterPre<CallState>,
+    job: &PluginRun<'_>,
+    sink: &mut dyn FnMut(Emitted) -> SinkVerdict,
+) -> Result<RunSummary, PluginError> {
     let (sender, receiver) = channel::bounded(job.limits.queue_bytes);
     let stop = StopFlag::new(job.cancel.clone());
-    let library = Library::new(Arc::clone(&job.files), u64::MAX);
-    let collector = Collector::new(sink, &stop, job.limits, library.paths(), library.size());
+    let library = ExportFiles::new(Arc::clone(&job.files), u64::MAX);
+    let collector = RecordCollector::new(sink, &stop, job.limits, library.paths(), library.size());
     thread::scope(|scope| {
         // The closure owns the receiver, so that a panicking sink drops it and thereby wakes a plugin that waits for
         // space.
@@ -91,19 +91,19 @@ pub(crate) fn run(
         let guest = spawn(scope, || read_export(host, pre, job, library, sender, stop.clone()))?;
         let collector = collect(&receiver, collector, &stop);
         let bytes_read = join(guest)?;
-        let summary = Summary { bytes_read, ..collector.finish() };
-        if stop.asked() { Err(RunError::Cancelled) } else { Ok(summary) }
+        let summary = RunSummary { bytes_read, ..collector.finish() };
+        if stop.requested() { Err(PluginError::Cancelled) } else { Ok(summary) }
     })
-    .map_err(|error| if stop.asked() { RunError::Cancelled } else { error })
+    .map_err(|error| if stop.requested() { PluginError::Cancelled } else { error })
 }
 
 fn collect<'a>(
-    receiver: &Receiver<Delivery>,
-    mut collector: Collector<'a>,
+    receiver: &Receiver<SinkCall>,
+    mut collector: RecordCollector<'a>,
     stop: &StopFlag,
-) -> Collector<'a> {
+) -> RecordCollector<'a> {
     while let Some(delivery) = receiver.recv() {
-        if !stop.asked() {
+        if !stop.requested() {
             delivery.collect(&mut collector);
         }
     }
@@ -113,91 +113,96 @@ fn collect<'a>(
 /// Returns the number of bytes that the plugin read. The plugin's own summary is not trusted; the collector counts.
 fn read_export(
     host: &Runtime,
-    pre: &ImporterPre<State>,
-    job: &Job<'_>,
-    library: Library,
-    out: Sender<Delivery>,
+    pre: &ImporterPre<CallState>,
+    job: &PluginRun<'_>,
+    library: ExportFiles,
+    out: Sender<SinkCall>,
     stop: StopFlag,
-) -> Result<u64, RunError> {
+) -> Result<u64, PluginError> {
     let limits = job.limits;
     let meter = Meter::new(limits.emitted_budget(library.size()));
-    let clock = Clock::start(limits.idle, limits.total);
-    let mut state = State::new(
+    let clock = CpuClock::start(limits.idle, limits.total);
+    let mut state = CallState::new(
         library,
         clock,
         limits.memory_bytes,
-        Share::Everything { out, meter, stop, stride: host.pace.stride() },
+        Capabilities::FilesAndSink { calls: out, meter, stop, throttle: host.throttle.worker() },
     );
-    state.recalling = job.memo.clone().map(|(memo, software)| Recalling::new(memo, &software, job.format));
-    let mut call = Call::start(host, pre, state)?;
+    state.memo = job.memo.clone().map(|(memo, software)| MemoSession::new(memo, &software, job.format));
+    let mut call = PluginCall::start(host, pre, state)?;
     let ran = call.importer.satchel_importer_plugin().call_run(&mut call.store, job.format);
-    ran.map_err(|error| call.ended(&error))?.map_err(from_import_error)?;
-    Ok(call.store.data().library.bytes_read())
+    ran.map_err(|error| call.failure(&error))?.map_err(from_import_error)?;
+    Ok(call.store.data().files.bytes_read())
 }
 
 /// Creates a state without a sink, with limits for a short call.
-fn glance(files: Arc<dyn Files>) -> State {
-    let library = Library::new(files, DETECT_FILE_BYTES);
-    State::new(library, Clock::start(GLANCE, GLANCE), Limits::default().memory_bytes, Share::Files)
+fn short_call_state(files: Arc<dyn FileSet>) -> CallState {
+    let library = ExportFiles::new(files, DETECT_FILE_BYTES);
+    CallState::new(
+        library,
+        CpuClock::start(SHORT_CALL_TIME, SHORT_CALL_TIME),
+        PluginLimits::default().memory_bytes,
+        Capabilities::Files,
+    )
 }
 
 /// An instance in its own store.
-struct Call {
-    store: Store<State>,
+struct PluginCall {
+    store: Store<CallState>,
     importer: Importer,
     /// Keeps the epoch advancing.
-    _ticking: crate::ticker::Running,
+    _tick_guard: crate::ticker::TickGuard,
 }
 
-impl Call {
-    fn start(host: &Runtime, pre: &ImporterPre<State>, state: State) -> Result<Self, RunError> {
-        let ticking = host.ticker.running();
+impl PluginCall {
+    fn start(host: &Runtime, pre: &ImporterPre<CallState>, state: CallState) -> Result<Self, PluginError> {
+        let ticking = host.ticker.tick_while_held();
         let mut store = Store::new(&host.engine, state);
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(HOSTCALL_BYTES);
         store.set_max_component_handles(MAX_HANDLES);
-        store.set_epoch_deadline(LOOK_TICKS);
+        store.set_epoch_deadline(CHECK_TICKS);
         store.epoch_deadline_callback(|mut store| {
-            store.data_mut().look()?;
-            Ok(UpdateDeadline::Continue(LOOK_TICKS))
+            store.data_mut().check_limits()?;
+            Ok(UpdateDeadline::Continue(CHECK_TICKS))
         });
         match pre.instantiate(&mut store) {
-            Ok(importer) => Ok(Self { store, importer, _ticking: ticking }),
-            Err(error) => Err(ended::reason(&error, store.data())),
+            Ok(importer) => Ok(Self { store, importer, _tick_guard: ticking }),
+            Err(error) => Err(failure::reason(&error, store.data())),
         }
     }
 
-    fn ended(&self, error: &wasmtime::Error) -> RunError {
-        ended::reason(error, self.store.data())
+    fn failure(&self, error: &wasmtime::Error) -> PluginError {
+        failure::reason(error, self.store.data())
     }
 }
 
 /// Runs `work` on a thread whose stack is known to be large enough.
-fn alone<T: Send>(work: impl FnOnce() -> Result<T, RunError> + Send) -> Result<T, RunError> {
+fn on_plugin_thread<T: Send>(work: impl FnOnce() -> Result<T, PluginError> + Send) -> Result<T, PluginError> {
     thread::scope(|scope| join(spawn(scope, work)?))
 }
 
 fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
-    work: impl FnOnce() -> Result<T, RunError> + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, Result<T, RunError>>, RunError> {
+    work: impl FnOnce() -> Result<T, PluginError> + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, Result<T, PluginError>>, PluginError> {
     thread::Builder::new()
         .name("plugin".to_owned())
         .stack_size(THREAD_STACK)
         .spawn_scoped(scope, work)
-        .map_err(|error| RunError::Host(format!("no thread for it: {error}")))
+        .map_err(|error| PluginError::Host(format!("cannot start its thread: {error}")))
 }
 
-fn join<T>(thread: ScopedJoinHandle<'_, Result<T, RunError>>) -> Result<T, RunError> {
+fn join<T>(thread: ScopedJoinHandle<'_, Result<T, PluginError>>) -> Result<T, PluginError> {
     thread
         .join()
-        .unwrap_or_else(|_| Err(RunError::Host("the host failed while it served the plugin".to_owned())))
+        .unwrap_or_else(|_| Err(PluginError::Host("the host panicked while it ran the plugin".to_owned())))
 }
 
 struct NoFiles;
 
-impl Files for NoFiles {
-    fn list(&self) -> &[Entry] {
+impl FileSet for NoFiles {
+    fn list(&self) -> &[FileEntry] {
         &[]
     }
 

@@ -2,10 +2,10 @@
 
 use wasmtime::Engine;
 
-use crate::{pace::Pace, ticker::Ticker};
+use crate::{throttle::Throttle, ticker::Ticker};
 
 pub(crate) struct Runtime {
     pub(crate) engine: Engine,
-    pub(crate) pace: Pace,
+    pub(crate) throttle: Throttle,
     pub(crate) ticker: Ticker,
 }

@@ -19,11 +19,11 @@ impl StopFlag {
         Self { cancel, stopped: Arc::default() }
     }
 
-    pub(crate) fn ask(&self) {
+    pub(crate) fn request(&self) {
         self.stopped.store(true, Ordering::Release);
     }
 
-    pub(crate) fn asked(&self) -> bool {
+    pub(crate) fn requested(&self) -> bool {
         self.stopped.load(Ordering::Acquire) || self.cancel.cancelled()
     }
 }

@@ -9,7 +9,7 @@ pub(crate) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(MAX_TEXT_BYTES));
     for c in text.chars() {
         let c = if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c };
-        if c.is_control() || steers(c) {
+        if c.is_control() || reorders_or_breaks(c) {
             continue;
         }
         if out.len() + c.len_utf8() > MAX_TEXT_BYTES - '…'.len_utf8() {
@@ -22,12 +22,12 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 /// Returns whether `c` changes the display order of a line, or breaks it.
-fn steers(c: char) -> bool {
+fn reorders_or_breaks(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Does the same as `clean`, but does not copy a text that is already clean.
-pub(crate) fn cleaned(text: String) -> String {
+pub(crate) fn clean_owned(text: String) -> String {
     let fit = text.len() < MAX_TEXT_BYTES && text.bytes().all(|byte| matches!(byte, 0x20..0x7f));
     if fit { text } else { clean(&text) }
 }
@@ -54,8 +54,8 @@ mod tests {
     }
 
     #[test]
-    fn fit_text_stays() {
-        assert_eq!(cleaned("conversations.json[17]".to_owned()), "conversations.json[17]");
-        assert_eq!(cleaned("a\u{7}".to_owned()), "a");
+    fn clean_text_is_unchanged() {
+        assert_eq!(clean_owned("conversations.json[17]".to_owned()), "conversations.json[17]");
+        assert_eq!(clean_owned("a\u{7}".to_owned()), "a");
     }
 }

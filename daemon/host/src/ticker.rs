@@ -13,41 +13,41 @@ pub(crate) const TICK: Duration = Duration::from_millis(10);
 
 /// The owner of the ticker thread. The thread sleeps while nothing runs, so that an idle daemon does not wake the
 /// machine.
-pub(crate) struct Ticker(Arc<Shared>);
+pub(crate) struct Ticker(Arc<TickerShared>);
 
 /// A guard that keeps the epoch advancing until it is dropped.
-pub(crate) struct Running(Arc<Shared>);
+pub(crate) struct TickGuard(Arc<TickerShared>);
 
-struct Shared {
+struct TickerShared {
     /// Guards the number of current runs, and whether the host was dropped.
-    state: Mutex<State>,
+    state: Mutex<TickerState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TickerState {
     runs: usize,
     closed: bool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl TickerShared {
+    fn lock(&self) -> MutexGuard<'_, TickerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ticker {
     pub(crate) fn start(engine: Engine) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(TickerShared { state: Mutex::default(), changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
         thread::Builder::new().name("plugin-ticker".to_owned()).spawn(move || tick(&of_thread, &engine))?;
         Ok(Self(shared))
     }
 
-    pub(crate) fn running(&self) -> Running {
+    pub(crate) fn tick_while_held(&self) -> TickGuard {
         self.0.lock().runs += 1;
         self.0.changed.notify_all();
-        Running(Arc::clone(&self.0))
+        TickGuard(Arc::clone(&self.0))
     }
 }
 
@@ -58,13 +58,13 @@ impl Drop for Ticker {
     }
 }
 
-impl Drop for Running {
+impl Drop for TickGuard {
     fn drop(&mut self) {
         self.0.lock().runs -= 1;
     }
 }
 
-fn tick(shared: &Shared, engine: &Engine) {
+fn tick(shared: &TickerShared, engine: &Engine) {
     loop {
         let state = shared
             .changed

@@ -112,9 +112,9 @@ impl Body {
     }
 
     /// Converts the body to a PAM message at its place in the tree.
-    pub fn into_message(self, place: Place) -> Message {
+    pub fn into_message(self, place: MessagePosition) -> Message {
         let mut own = Map::from_iter([("active_path".to_owned(), Value::Bool(place.active))]);
-        if place.source != TimeSource::Own {
+        if place.source != TimeSource::Message {
             own.insert("created_at_source".to_owned(), source_name(place.source).into());
         }
         Message {
@@ -138,7 +138,7 @@ impl Body {
 
 /// The place of a message in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MessagePosition {
     /// Satchel's id of the message.
     pub id: String,
     /// Satchel's id of the parent.
@@ -163,7 +163,7 @@ pub fn digest(bytes: &[u8]) -> Digest16 {
 
 fn source_name(source: TimeSource) -> &'static str {
     match source {
-        TimeSource::Own => "message",
+        TimeSource::Message => "message",
         TimeSource::Parent => "parent",
         TimeSource::Child => "child",
         TimeSource::Conversation => "conversation",
@@ -174,17 +174,17 @@ fn source_name(source: TimeSource) -> &'static str {
 /// indents documents differently.
 fn compact(text: &str) -> Cow<'_, str> {
     let (mut quoted, mut escaped) = (false, false);
-    let mut spare = |c: char| {
+    let mut insignificant = |c: char| {
         let string = quoted;
         quoted ^= c == '"' && !escaped;
         escaped = c == '\\' && !escaped && string;
         !string && matches!(c, ' ' | '\n' | '\r' | '\t')
     };
-    match text.find(&mut spare) {
+    match text.find(&mut insignificant) {
         None => Cow::Borrowed(text),
         Some(at) => {
             // The match is outside of any string.
-            let rest = text[at..].chars().filter(|c| !spare(*c));
+            let rest = text[at..].chars().filter(|c| !insignificant(*c));
             Cow::Owned(text[..at].chars().chain(rest).collect())
         }
     }

@@ -18,12 +18,12 @@ use super::{
     tree::TimeSource,
 };
 
-pub use union::{Added, Union, unite, unite_all};
+pub use union::{Union, UnionChange, unite, unite_all};
 
 /// When the value of each changeable field was reported, in microseconds of the export's own clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Stamps {
+pub struct FieldTimestamps {
     title: i64,
     model: i64,
     system_instruction: i64,
@@ -34,7 +34,7 @@ pub struct Stamps {
 
 /// The fields of a conversation as one export reports them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ConversationReport {
     /// See `record::ConversationRecord` for all of these fields.
     pub provider_conversation_id: Option<String>,
     pub account: Option<String>,
@@ -76,7 +76,7 @@ impl ReportedNode {
     ///
     /// # Errors
     /// If the body cannot be written as JSON.
-    pub fn of(id: String, parent: Option<String>, body: &Body) -> serde_json::Result<Self> {
+    pub fn new(id: String, parent: Option<String>, body: &Body) -> serde_json::Result<Self> {
         let (bytes, digest) = body.encode()?;
         Ok(Self::encoded(id, parent, body, (bytes, digest)))
     }
@@ -103,15 +103,15 @@ impl ReportedNode {
 
 /// The stored state of a conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
-    pub report: Report,
-    pub stamps: Stamps,
-    pub nodes: Vec<KnownNode>,
+pub struct ConversationState {
+    pub report: ConversationReport,
+    pub timestamps: FieldTimestamps,
+    pub nodes: Vec<NodeState>,
 }
 
 /// The stored state of a node, without its body.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KnownNode {
+pub struct NodeState {
     pub id: String,
     /// Every parent under which any export showed it.
     pub parents: Vec<String>,
@@ -126,7 +126,7 @@ pub struct KnownNode {
 /// A node placed in the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedNode {
-    pub known: KnownNode,
+    pub state: NodeState,
     /// The parent, chosen from all that exports showed.
     pub parent: Option<String>,
     /// Microseconds.
@@ -138,65 +138,66 @@ pub struct PlannedNode {
 
 /// The planned new state of the conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
-    pub report: Report,
-    pub stamps: Stamps,
+pub struct ConversationPlan {
+    pub report: ConversationReport,
+    pub timestamps: FieldTimestamps,
     /// In tree order.
     pub nodes: Vec<PlannedNode>,
-    pub messages: Tally,
+    pub messages: MessageCounts,
     /// Whether anything differs from the stored state.
     pub changed: bool,
     /// Whether the result is exactly what the report says, with nothing from other reports.
-    pub sole: bool,
+    pub equals_report: bool,
     /// Bodies of the report that differ from those in the union, by message.
-    pub spare: Vec<(String, Vec<u8>)>,
+    pub differing_bodies: Vec<(String, Vec<u8>)>,
 }
 
 /// How many messages of the report are new, updated or unchanged. Each message is counted in exactly one field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct MessageCounts {
     pub new: u64,
     pub updated: u64,
     pub unchanged: u64,
 }
 
-impl Planned {
+impl ConversationPlan {
     /// Returns the stored state after this plan was applied.
     #[must_use]
-    pub fn known(&self) -> Known {
-        Known {
+    pub fn state(&self) -> ConversationState {
+        ConversationState {
             report: self.report.clone(),
-            stamps: self.stamps.clone(),
-            nodes: self.nodes.iter().map(|node| node.known.clone()).collect(),
+            timestamps: self.timestamps.clone(),
+            nodes: self.nodes.iter().map(|node| node.state.clone()).collect(),
         }
     }
 }
 
-impl Known {
+impl ConversationState {
     /// Returns whether both have the same content, regardless of the order of their nodes.
     #[must_use]
-    pub fn shows(&self, other: &Self) -> bool {
-        let nodes = |known: &Self| -> BTreeMap<String, KnownNode> {
+    pub fn same_content(&self, other: &Self) -> bool {
+        let nodes = |known: &Self| -> BTreeMap<String, NodeState> {
             known.nodes.iter().map(|node| (node.id.clone(), node.clone())).collect()
         };
-        self.report == other.report && self.stamps == other.stamps && nodes(self) == nodes(other)
+        self.report == other.report && self.timestamps == other.timestamps && nodes(self) == nodes(other)
     }
 
     /// Returns whether a reader sees nothing in it that is not in the report of an export and its `nodes`.
     #[must_use]
-    pub fn reads_as(&self, report: &Report, nodes: &[ReportedNode]) -> bool {
-        let said = |report: &Report| {
-            let Report { title, model, system_instruction, is_archived, tags, .. } = report.clone();
+    pub fn same_visible_content(&self, report: &ConversationReport, nodes: &[ReportedNode]) -> bool {
+        let visible_fields = |report: &ConversationReport| {
+            let ConversationReport { title, model, system_instruction, is_archived, tags, .. } =
+                report.clone();
             (title, model, system_instruction, is_archived, tags)
         };
         let shown: BTreeMap<&str, Digest16> =
             self.nodes.iter().map(|node| (node.id.as_str(), node.digest)).collect();
         let reported = nodes.iter().map(|node| (node.id.as_str(), node.digest)).collect();
-        said(&self.report) == said(report) && shown == reported
+        visible_fields(&self.report) == visible_fields(report) && shown == reported
     }
 }
 
-impl Stamps {
+impl FieldTimestamps {
     /// Returns stamps in which every field was reported at `stamp`.
     pub(super) fn all(stamp: i64) -> Self {
         Self {
@@ -210,7 +211,12 @@ impl Stamps {
     }
 }
 
-fn unite_reports(old: Report, stamps: Stamps, new: Report, stamp: i64) -> (Report, Stamps) {
+fn unite_reports(
+    old: ConversationReport,
+    stamps: FieldTimestamps,
+    new: ConversationReport,
+    stamp: i64,
+) -> (ConversationReport, FieldTimestamps) {
     let (title, title_at) = newest((old.title, stamps.title), (new.title, stamp));
     let (model, model_at) = newest((old.model, stamps.model), (new.model, stamp));
     let (system_instruction, system_at) =
@@ -219,7 +225,7 @@ fn unite_reports(old: Report, stamps: Stamps, new: Report, stamp: i64) -> (Repor
         newest((Some(old.is_archived), stamps.archived), (Some(new.is_archived), stamp));
     let (current, current_at) = newest((old.current, stamps.current), (new.current, stamp));
     let (format, format_at) = newest((old.format, stamps.format), (new.format, stamp));
-    let report = Report {
+    let report = ConversationReport {
         provider_conversation_id: richer(&old.provider_conversation_id, &new.provider_conversation_id),
         account: richer(&old.account, &new.account),
         format,
@@ -234,7 +240,7 @@ fn unite_reports(old: Report, stamps: Stamps, new: Report, stamp: i64) -> (Repor
         current,
         raw_metadata: union_of_raw(old.raw_metadata.as_ref(), new.raw_metadata.as_ref()),
     };
-    let stamps = Stamps {
+    let stamps = FieldTimestamps {
         title: title_at,
         model: model_at,
         system_instruction: system_at,
@@ -282,8 +288,8 @@ fn union_of_participants(old: Vec<Participant>, new: Vec<Participant>) -> Vec<Pa
 }
 
 /// Returns the report that a stored header corresponds to.
-pub fn report_of(header: &ConversationHeader, current: Option<&str>) -> Report {
-    Report {
+pub fn report_of(header: &ConversationHeader, current: Option<&str>) -> ConversationReport {
+    ConversationReport {
         provider_conversation_id: header.provider.conversation_id.clone(),
         account: header.provider.account_id.clone(),
         format: header.provider.export_format_version.clone(),

@@ -7,7 +7,7 @@ use satchel_pam::memory::Memory;
 use serde_json::{Map, Value};
 
 /// The key of `metadata` for Satchel's own entries.
-const OWN: &str = "satchel";
+const SATCHEL_KEY: &str = "satchel";
 /// The key, inside it, of the references, by field name.
 const KEY: &str = "dangling";
 const SUPERSEDED_BY: &str = "superseded_by";
@@ -15,16 +15,16 @@ const EMBEDDING_REF: &str = "embedding_ref";
 
 /// References that cannot be written to their own fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dangling {
+pub struct DanglingRefs {
     /// `temporal.superseded_by`.
     pub superseded_by: Option<String>,
     /// `embedding_ref`.
     pub embedding_ref: Option<String>,
 }
 
-impl Dangling {
+impl DanglingRefs {
     /// Stores the references in the memory's metadata.
-    pub fn put(self, memory: &mut Memory) {
+    pub fn store_in(self, memory: &mut Memory) {
         let Self { superseded_by, embedding_ref } = self;
         let named = [(SUPERSEDED_BY, superseded_by), (EMBEDDING_REF, embedding_ref)];
         let kept: Map<String, Value> =
@@ -32,7 +32,7 @@ impl Dangling {
         if kept.is_empty() {
             return;
         }
-        let own = memory.metadata.entry(OWN).or_insert_with(|| Value::Object(Map::new()));
+        let own = memory.metadata.entry(SATCHEL_KEY).or_insert_with(|| Value::Object(Map::new()));
         // If another producer has a value that is not an object under this key, that value stays and the references are
         // lost.
         if let Value::Object(own) = own {
@@ -42,10 +42,10 @@ impl Dangling {
 
     /// Moves the references from the metadata back to their fields, unless a field has another value by now.
     pub fn restore(memory: &mut Memory) {
-        let Some(Value::Object(own)) = memory.metadata.get_mut(OWN) else { return };
+        let Some(Value::Object(own)) = memory.metadata.get_mut(SATCHEL_KEY) else { return };
         let Some(Value::Object(kept)) = own.remove(KEY) else { return };
         if own.is_empty() {
-            memory.metadata.remove(OWN);
+            memory.metadata.remove(SATCHEL_KEY);
         }
         let text = |key: &str| kept.get(key).and_then(Value::as_str).map(str::to_owned);
         let successor = &mut memory.temporal.superseded_by;

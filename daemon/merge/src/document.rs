@@ -1,11 +1,11 @@
 //! Converts PAM documents of any producer to the form that the store keeps; pure.
 //!
 //! Ids stay as they are. Our own exports add notes for readers: `active_path`, `current_message` and the sources of
-//! times that no export had, all of them under [`super::notes::OWN`]. These notes are removed again here, so that a
+//! times that no export had, all of them under [`super::notes::NOTES_KEY`]. These notes are removed again here, so that a
 //! bundle that is imported back unites byte for byte with the data it was made from.
 
 mod links;
-pub mod mend;
+pub mod repair;
 
 use satchel_pam::{
     conversation::{Conversation, ConversationHeader, ImportMetadata, Message},
@@ -15,23 +15,23 @@ use satchel_pam::{
 };
 use serde_json::Value;
 
-use self::links::Links;
+use self::links::ParentLinks;
 use super::{
     body::Body,
-    conversation::{Report, ReportedNode},
-    notes::{self, Check},
+    conversation::{ConversationReport, ReportedNode},
+    notes::{self, NoteCheck},
 };
 
 /// Satchel's own note on a conversation whose messages named no parents.
-pub const LINE: &str = "linear";
+pub const LINEAR: &str = "linear";
 
 /// The notes that our exports add to a message.
-const MESSAGE_NOTES: &[Check] = &[
+const MESSAGE_NOTES: &[NoteCheck] = &[
     ("active_path", Value::is_boolean),
     ("created_at_source", |value| matches!(value.as_str(), Some("parent" | "child" | "conversation"))),
 ];
 /// The notes that our exports add to a conversation.
-const HEADER_NOTES: &[Check] = &[
+const HEADER_NOTES: &[NoteCheck] = &[
     ("created_at_source", |value| value.as_str() == Some("messages")),
     ("updated_at_source", |value| time(value).is_some()),
     ("current_message_source", |value| value.as_str() == Some("newest")),
@@ -40,7 +40,7 @@ const HEADER_NOTES: &[Check] = &[
 
 /// A conversation document, converted to the input of a union.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mapped {
+pub struct MappedConversation {
     /// As in the document.
     pub id: String,
     /// `provider.name`.
@@ -48,7 +48,7 @@ pub struct Mapped {
     /// How it was originally imported, if the document says so.
     pub import: Option<ImportMetadata>,
     /// The header.
-    pub report: Report,
+    pub report: ConversationReport,
     /// The messages, in the order of the document. A parent may be missing.
     pub nodes: Vec<ReportedNode>,
     /// Notes for the user about everything that was not read literally.
@@ -59,10 +59,10 @@ pub struct Mapped {
 ///
 /// # Errors
 /// If a message cannot be written as JSON.
-pub fn conversation(document: Conversation) -> serde_json::Result<Mapped> {
+pub fn conversation(document: Conversation) -> serde_json::Result<MappedConversation> {
     let Conversation { schema_version: _, header, messages, unknown } = document;
-    let line = notes::get(header.raw_metadata.as_ref(), LINE) == Some(Value::Bool(true));
-    let Links { parents, line, notes: told } = links::of(&messages, line);
+    let line = notes::get(header.raw_metadata.as_ref(), LINEAR) == Some(Value::Bool(true));
+    let ParentLinks { parents, linear: line, notes: told } = links::of(&messages, line);
     let mut active = None;
     let nodes = messages.into_iter().zip(parents).map(|(message, parent)| {
         let (node, on_path) = node(message, parent)?;
@@ -87,30 +87,37 @@ pub fn conversation(document: Conversation) -> serde_json::Result<Mapped> {
         raw_metadata,
         import_metadata,
     } = header;
-    let mut notes = HeaderNotes::take(raw_metadata);
+    let mut notes = HeaderNotes::extract(raw_metadata);
     if line && nodes.len() > 1 {
-        notes.rest = notes::with_one(notes.rest, LINE, Value::Bool(true));
+        notes.rest = notes::with_one(notes.rest, LINEAR, Value::Bool(true));
     }
     if !unknown.is_empty() {
         let raw = notes.rest.take().unwrap_or_default();
         notes.rest = Some(raw.with(UNKNOWN_KEY, &Value::Object(unknown.into_iter().collect())));
     }
-    let report = Report {
+    let report = ConversationReport {
         provider_conversation_id: provider.conversation_id,
         account: provider.account_id,
         format: provider.export_format_version,
         title,
-        created_at: (!notes.created_by_us).then_some(temporal.created_at.micros()),
-        updated_at: notes.updated.or(temporal.updated_at.map(Timestamp::micros)),
+        created_at: (!notes.created_at_derived).then_some(temporal.created_at.micros()),
+        updated_at: notes.updated_at.or(temporal.updated_at.map(Timestamp::micros)),
         participants,
         model,
         system_instruction,
         is_archived,
         tags,
-        current: links::current(&nodes, if notes.unnamed { None } else { notes.current.or(active) }),
+        current: links::current(&nodes, if notes.without_current { None } else { notes.current.or(active) }),
         raw_metadata: notes.rest,
     };
-    Ok(Mapped { id, platform: provider.name, import: import_metadata, report, nodes, notes: told })
+    Ok(MappedConversation {
+        id,
+        platform: provider.name,
+        import: import_metadata,
+        report,
+        nodes,
+        notes: told,
+    })
 }
 
 /// Returns the node, and whether its document says that it is on the branch that the user last saw.
@@ -132,47 +139,47 @@ fn node(message: Message, parent: Option<String>) -> serde_json::Result<(Reporte
         raw_metadata,
     } = message;
     let mut raw = raw_metadata;
-    let own = notes::take(&mut raw, MESSAGE_NOTES);
-    let borrowed = own.contains_key("created_at_source");
+    let own = notes::extract(&mut raw, MESSAGE_NOTES);
+    let time_derived = own.contains_key("created_at_source");
     let body = Body {
         provider_message_id,
         role,
         content,
-        created_at: (!borrowed).then_some(created_at.micros()),
+        created_at: (!time_derived).then_some(created_at.micros()),
         model,
         is_thought,
         token_count,
         attachments,
         citations,
         tool_calls,
-        raw_metadata: filled(raw),
+        raw_metadata: non_empty(raw),
     };
-    Ok((ReportedNode::of(id, parent, &body)?, own.get("active_path") == Some(&Value::Bool(true))))
+    Ok((ReportedNode::new(id, parent, &body)?, own.get("active_path") == Some(&Value::Bool(true))))
 }
 
 /// The notes that our exports add to the header.
 struct HeaderNotes {
     /// Whether the creation time was taken from the messages.
-    created_by_us: bool,
+    created_at_derived: bool,
     /// A time of the provider that PAM readers reject, in microseconds.
-    updated: Option<i64>,
+    updated_at: Option<i64>,
     /// The current leaf.
     current: Option<String>,
     /// Whether no export had named a current leaf.
-    unnamed: bool,
+    without_current: bool,
     /// The rest of the metadata.
     rest: Option<RawObject>,
 }
 
 impl HeaderNotes {
-    fn take(mut raw: Option<RawObject>) -> Self {
-        let own = notes::take(&mut raw, HEADER_NOTES);
+    fn extract(mut raw: Option<RawObject>) -> Self {
+        let own = notes::extract(&mut raw, HEADER_NOTES);
         Self {
-            created_by_us: own.contains_key("created_at_source"),
-            updated: own.get("updated_at_source").and_then(time).map(Timestamp::micros),
+            created_at_derived: own.contains_key("created_at_source"),
+            updated_at: own.get("updated_at_source").and_then(time).map(Timestamp::micros),
             current: own.get("current_message").and_then(Value::as_str).map(str::to_owned),
-            unnamed: own.contains_key("current_message_source"),
-            rest: filled(raw),
+            without_current: own.contains_key("current_message_source"),
+            rest: non_empty(raw),
         }
     }
 }
@@ -181,7 +188,7 @@ fn time(value: &Value) -> Option<Timestamp> {
     value.as_str().and_then(|text| Timestamp::parse(text).ok())
 }
 
-fn filled(raw: Option<RawObject>) -> Option<RawObject> {
+fn non_empty(raw: Option<RawObject>) -> Option<RawObject> {
     raw.filter(|raw| raw.as_str() != "{}")
 }
 

@@ -6,13 +6,13 @@
 //! truncate those lists.
 
 mod document;
-mod edge;
+mod edits;
+mod evidence_list;
 mod memory;
-mod saying;
-mod sightings;
+mod memory_evidence;
+mod relation;
 mod streams;
 mod vector;
-mod word;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,16 +28,19 @@ use uuid::Uuid;
 
 use super::body::{Digest16, digest};
 
-pub use document::{Document, Exported, UNSIGNED, would_change};
-pub use edge::{Edge, add_edges, may_say, supersedes};
-pub use saying::{Saying, Sayings};
+pub use document::{DocumentEvidence, ExportTime, UNSIGNED, would_change};
+pub use edits::{
+    EditAction, EditStep, MemoryField, MemoryPatch, Spoken, advance_updated_at, apply_fields, edited_fields,
+    in_effect, memories_of_edit,
+};
+pub use memory_evidence::{MemoryEvidence, MemoryEvidenceSet};
+pub use relation::{RelationEvidence, add_relations, may_assert, supersedes};
 pub use streams::{Fated, Streams};
-pub use vector::{Named, Vector};
-pub use word::{Deed, Field, Setting, Spoken, Word, counts, impress, marks, memories_of_act, stamp};
+pub use vector::{VectorEvidence, VectorIdentity};
 
 /// A piece of evidence as the store keeps it, with keys resolved and times filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Witness {
+pub struct StoredEvidence {
     /// UUIDv5 of the platform, the account, the provider's id and the subject.
     pub id: String,
     /// PAM platform.
@@ -67,22 +70,22 @@ pub struct Witness {
 
 /// Everything that is derived from the evidence.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Derived {
+pub struct DerivedMemories {
     /// By id.
     pub memories: BTreeMap<String, Memory>,
     /// By id.
     pub relations: BTreeMap<String, Relation>,
     /// For each memory that only strangers' documents contain: the stranger.
-    pub foreign: BTreeMap<String, String>,
+    pub untrusted: BTreeMap<String, String>,
     /// Memories whose status the user set.
-    ruled: BTreeSet<String>,
+    status_overrides: BTreeSet<String>,
     /// Relations that the user withdrew.
-    withdrawn: BTreeSet<String>,
+    withdrawn_relations: BTreeSet<String>,
     /// Relations that are derived from a status that the user set.
-    followed: BTreeSet<String>,
+    status_relations: BTreeSet<String>,
 }
 
-impl Witness {
+impl StoredEvidence {
     /// Returns the key of the stored form, which is unique for each report, and the bytes to store.
     ///
     /// # Errors
@@ -120,7 +123,7 @@ pub fn items_of(claim: &Claim) -> Vec<&Item> {
 /// Resolves successors: the records of an import name the successor of an item by that item's key; this replaces the
 /// key by the id of the memory, which is known only once the whole import was read. A key that the import does not
 /// contain is removed.
-pub fn name_successors(witness: &mut Witness, keys: &BTreeMap<String, String>) {
+pub fn name_successors(witness: &mut StoredEvidence, keys: &BTreeMap<String, String>) {
     let items: &mut [Item] = match &mut witness.claim {
         Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
             std::slice::from_mut(item)
@@ -163,8 +166,8 @@ pub fn subject(claim: &Claim) -> String {
 
 /// Returns whether `one` takes precedence over `other`, which has the same id, regardless of which came first. The
 /// report of the newer importer wins, then the later report, then the longer one.
-pub fn outranks(one: &Witness, other: &Witness) -> bool {
-    let rank = |witness: &Witness| {
+pub fn takes_precedence(one: &StoredEvidence, other: &StoredEvidence) -> bool {
+    let rank = |witness: &StoredEvidence| {
         let said = serde_json::to_string(witness).unwrap_or_default();
         (version(&witness.extractor), witness.at, said.len(), said)
     };
@@ -180,57 +183,60 @@ fn version(extractor: &str) -> Vec<u64> {
 /// Derives everything from all evidence: the exports, the memories in PAM documents, and the user's own edits. Returns
 /// `None` if `stop` returns true on the way; it is called for every memory.
 pub fn derive_until<'a, 'd>(
-    all: impl IntoIterator<Item = &'a Witness>,
-    documents: impl IntoIterator<Item = &'d Document>,
+    all: impl IntoIterator<Item = &'a StoredEvidence>,
+    documents: impl IntoIterator<Item = &'d DocumentEvidence>,
     spoken: &Spoken,
     stop: &dyn Fn() -> bool,
-) -> Option<Derived> {
-    let all: Vec<&Witness> = all.into_iter().collect();
-    let derived = said(all.into_iter().chain(&spoken.added), stop)?;
-    if stop() { None } else { Some(united(derived, documents, spoken)) }
+) -> Option<DerivedMemories> {
+    let all: Vec<&StoredEvidence> = all.into_iter().collect();
+    let derived = derive_from_exports(all.into_iter().chain(&spoken.added), stop)?;
+    if stop() { None } else { Some(apply_documents_and_edits(derived, documents, spoken)) }
 }
 
 /// Combines what is derived from exports with documents and the user's edits.
-fn united<'d>(
-    mut derived: Derived,
-    documents: impl IntoIterator<Item = &'d Document>,
+fn apply_documents_and_edits<'d>(
+    mut derived: DerivedMemories,
+    documents: impl IntoIterator<Item = &'d DocumentEvidence>,
     spoken: &Spoken,
-) -> Derived {
+) -> DerivedMemories {
     let retracted = document::add(&mut derived, documents);
-    word::overlay(&mut derived, spoken, &retracted);
+    edits::overlay(&mut derived, spoken, &retracted);
     derived
 }
 
 /// Like [`derive_until`], without a way to stop.
 #[cfg(test)]
 pub fn derive_with<'a, 'd>(
-    all: impl IntoIterator<Item = &'a Witness>,
-    documents: impl IntoIterator<Item = &'d Document>,
+    all: impl IntoIterator<Item = &'a StoredEvidence>,
+    documents: impl IntoIterator<Item = &'d DocumentEvidence>,
     spoken: &Spoken,
-) -> Derived {
+) -> DerivedMemories {
     derive_until(all, documents, spoken, &|| false).unwrap_or_default()
 }
 
 /// Derives everything from exports alone.
-pub fn derive<'a>(all: impl IntoIterator<Item = &'a Witness>) -> Derived {
-    said(all, &|| false).unwrap_or_default()
+pub fn derive<'a>(all: impl IntoIterator<Item = &'a StoredEvidence>) -> DerivedMemories {
+    derive_from_exports(all, &|| false).unwrap_or_default()
 }
 
-fn said<'a>(all: impl IntoIterator<Item = &'a Witness>, stop: &dyn Fn() -> bool) -> Option<Derived> {
+fn derive_from_exports<'a>(
+    all: impl IntoIterator<Item = &'a StoredEvidence>,
+    stop: &dyn Fn() -> bool,
+) -> Option<DerivedMemories> {
     let mut streams = Streams::default();
     let mut says = Vec::new();
     for witness in all {
-        if !streams.take(witness, witness)
-            && let Some(item) = nth(&witness.claim, 0)
+        if !streams.add(witness, witness)
+            && let Some(item) = item_at(&witness.claim, 0)
         {
-            says.push(Said { memory: memory_uuid(item), witness, item, fate: stated(item) });
+            says.push(EvidenceItem { memory: memory_uuid(item), witness, item, state: own_state(item) });
         }
     }
     let fates = streams.fates(|_| true, stop)?;
     let fates = fates.into_iter();
-    says.extend(fates.filter_map(|Fated { of: witness, item, memory, fate, .. }| {
-        let item = nth(&witness.claim, usize::try_from(item).ok()?)?;
-        Some(Said { memory, witness, item, fate })
+    says.extend(fates.filter_map(|Fated { of: witness, item, memory, state: fate, .. }| {
+        let item = item_at(&witness.claim, usize::try_from(item).ok()?)?;
+        Some(EvidenceItem { memory, witness, item, state: fate })
     }));
     let known: BTreeSet<Uuid> = says.iter().map(|said| said.memory).collect();
     memory::combine(says, &|memory| known.contains(memory), stop)
@@ -238,18 +244,18 @@ fn said<'a>(all: impl IntoIterator<Item = &'a Witness>, stop: &dyn Fn() -> bool)
 
 /// What one piece of evidence says about one memory, and the state of the memory in its list.
 #[derive(Clone, Copy)]
-struct Said<'a> {
+struct EvidenceItem<'a> {
     memory: Uuid,
-    witness: &'a Witness,
+    witness: &'a StoredEvidence,
     item: &'a Item,
-    fate: Fate,
+    state: MemoryState,
 }
 
 /// The state of a memory in one list, or by itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fate {
+pub enum MemoryState {
     /// The memory counts.
-    Stands,
+    Present,
     /// The provider gives it this status.
     Stated(Status),
     /// Another memory replaced it.
@@ -267,19 +273,19 @@ pub enum Fate {
 }
 
 /// Returns the state that an item gives for itself.
-pub fn stated(item: &Item) -> Fate {
+pub fn own_state(item: &Item) -> MemoryState {
     match item.status {
-        None | Some(Status::Active) => Fate::Stands,
+        None | Some(Status::Active) => MemoryState::Present,
         Some(Status::Superseded) => {
             let by = item.superseded_by.as_ref().and_then(|by| Uuid::parse_str(by).ok());
-            Fate::Replaced { by, at: item.updated_at.unwrap_or(0) }
+            MemoryState::Replaced { by, at: item.updated_at.unwrap_or(0) }
         }
-        Some(status) => Fate::Stated(status),
+        Some(status) => MemoryState::Stated(status),
     }
 }
 
 /// Returns the item of `claim` at `place`, or `None` if there is none or its content was erased.
-pub fn nth(claim: &Claim, place: usize) -> Option<&Item> {
+pub fn item_at(claim: &Claim, place: usize) -> Option<&Item> {
     let item = match claim {
         Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
             (place == 0).then_some(item)

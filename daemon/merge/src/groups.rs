@@ -5,57 +5,57 @@
 //! shown is a function of all parts, regardless of the order in which they arrived: parts that have a message in common
 //! unite, and the oldest message determines the id.
 
-mod grown;
-mod joined;
+mod grow;
+mod partition;
 
 use std::collections::HashSet;
 
 use satchel_pam::{ids, raw::RawObject};
 
 use super::{
-    conversation::{Added, Planned, Report, ReportedNode, Tally, Union},
-    tree::{self, Node},
+    conversation::{ConversationPlan, ConversationReport, MessageCounts, ReportedNode, Union, UnionChange},
+    tree::{self, TreeNode},
 };
 
-pub use grown::{Titled, grown};
-use joined::{Joined, joined};
-pub use joined::{Outline, Row};
+pub use grow::{TitleKey, grow};
+pub use partition::{Outline, OutlineRow};
+use partition::{Partition, partition};
 
 /// The key of `raw_metadata` by which an importer states that it grouped the rows itself; the value states by what.
-const MARK: &str = "grouped_by";
+const GROUPED_BY: &str = "grouped_by";
 /// The key of `raw_metadata` by which a conversation that is no longer shown names the one that now has its messages.
-pub const CONTINUED: &str = "continued_in";
+pub const CONTINUED_IN: &str = "continued_in";
 /// What one export reports about a conversation.
-pub type Part = (Report, Vec<ReportedNode>);
+pub type GroupPart = (ConversationReport, Vec<ReportedNode>);
 
 /// Parts that belong together.
 #[derive(Debug)]
-pub struct Component {
+pub struct GroupedConversation {
     /// The id of their conversation.
     pub id: String,
     /// The parts, in the order in which they were given.
-    pub parts: Vec<Place>,
+    pub parts: Vec<PartOutcome>,
     /// The union of the parts.
-    pub planned: Planned,
+    pub planned: ConversationPlan,
     /// The part that the title comes from.
-    pub titled: Titled,
+    pub title_key: TitleKey,
 }
 
 /// How one part relates to the parts before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PartOutcome {
     /// Its index among all parts that were given.
     pub at: usize,
     /// The number of earlier conversations that it joined into one with itself.
     pub joins: usize,
     /// Counts of its messages.
-    pub messages: Tally,
+    pub messages: MessageCounts,
     /// Whether the part changed the conversation.
     pub changed: bool,
 }
 
-impl Place {
-    fn new(at: usize, joins: usize, added: &Added) -> Self {
+impl PartOutcome {
+    fn new(at: usize, joins: usize, added: &UnionChange) -> Self {
         Self { at, joins, messages: added.messages, changed: added.changed || joins > 1 }
     }
 }
@@ -66,29 +66,30 @@ pub fn grouped(provider_conversation_id: Option<&str>, raw_metadata: Option<&Raw
     provider_conversation_id.is_none()
         && raw_metadata.is_some_and(|raw| {
             // Few conversations have this key. Searching for its text first avoids parsing all the others.
-            raw.as_str().contains(MARK) && raw.to_map().get(MARK).is_some_and(serde_json::Value::is_string)
+            raw.as_str().contains(GROUPED_BY)
+                && raw.to_map().get(GROUPED_BY).is_some_and(serde_json::Value::is_string)
         })
 }
 
 /// Returns the id of a conversation that consists of `nodes`.
 #[must_use]
-pub fn id_of(platform: &str, account: Option<&str>, nodes: &[ReportedNode]) -> String {
-    named(platform, account, first(nodes))
+pub fn conversation_id(platform: &str, account: Option<&str>, nodes: &[ReportedNode]) -> String {
+    id_from_first(platform, account, first_message(nodes))
 }
 
 /// Returns the message that determines the id of a conversation of `nodes`: the oldest one that is not an event.
 #[must_use]
-pub fn first(nodes: &[ReportedNode]) -> &str {
-    let view: Vec<Node<'_>> = nodes
+pub fn first_message(nodes: &[ReportedNode]) -> &str {
+    let view: Vec<TreeNode<'_>> = nodes
         .iter()
-        .map(|node| Node { id: &node.id, parents: node.parent.as_slice(), time: node.time })
+        .map(|node| TreeNode { id: &node.id, parents: node.parent.as_slice(), time: node.time })
         .collect();
     let mut placed = tree::place(&view, 0).into_iter().map(|place| &nodes[place.node]);
     let first = placed.clone().find(|node| !node.hidden).or_else(|| placed.next());
     first.map_or("", |node| &node.id)
 }
 
-fn named(platform: &str, account: Option<&str>, first: &str) -> String {
+fn id_from_first(platform: &str, account: Option<&str>, first: &str) -> String {
     ids::conversation_id(platform, account, first).to_string()
 }
 
@@ -104,38 +105,39 @@ fn named(platform: &str, account: Option<&str>, first: &str) -> String {
 pub fn components<E>(
     platform: &str,
     outlines: &[Outline],
-    part: &mut dyn FnMut(usize) -> Result<Part, E>,
-) -> Result<Vec<Component>, E> {
-    let Joined { mut sets, joins } = joined(outlines);
+    part: &mut dyn FnMut(usize) -> Result<GroupPart, E>,
+) -> Result<Vec<GroupedConversation>, E> {
+    let Partition { mut sets, joins } = partition(outlines);
     sets.sort_by_cached_key(|set| set.iter().map(|at| outlines[*at].begin()).min());
     let mut events: HashSet<String> = HashSet::new();
     let mut components = Vec::with_capacity(sets.len());
     for set in sets {
-        let Some(titled) = set.iter().map(|at| &outlines[*at].titled).min() else { continue };
-        let (planned, places) = united(&set, part, &mut events)?;
-        let parts = set.iter().zip(&places).map(|(at, added)| Place::new(*at, joins[*at], added)).collect();
-        let planned = entitled(planned, titled);
-        components.push(Component {
-            id: name_of(platform, &planned),
+        let Some(titled) = set.iter().map(|at| &outlines[*at].title_key).min() else { continue };
+        let (planned, places) = unite_parts(&set, part, &mut events)?;
+        let parts =
+            set.iter().zip(&places).map(|(at, added)| PartOutcome::new(*at, joins[*at], added)).collect();
+        let planned = with_title(planned, titled);
+        components.push(GroupedConversation {
+            id: plan_id(platform, &planned),
             parts,
             planned,
-            titled: titled.clone(),
+            title_key: titled.clone(),
         });
     }
     Ok(components)
 }
 
-fn name_of(platform: &str, planned: &Planned) -> String {
-    let first = planned.nodes.iter().find(|node| !node.known.hidden).or(planned.nodes.first());
-    named(platform, planned.report.account.as_deref(), first.map_or("", |node| &node.known.id))
+fn plan_id(platform: &str, planned: &ConversationPlan) -> String {
+    let first = planned.nodes.iter().find(|node| !node.state.hidden).or(planned.nodes.first());
+    id_from_first(platform, planned.report.account.as_deref(), first.map_or("", |node| &node.state.id))
 }
 
 /// Unites the parts of a set, leaving out the `events` of older conversations, and adds the events of this set to them.
-fn united<E>(
+fn unite_parts<E>(
     set: &[usize],
-    part: &mut dyn FnMut(usize) -> Result<Part, E>,
+    part: &mut dyn FnMut(usize) -> Result<GroupPart, E>,
     events: &mut HashSet<String>,
-) -> Result<(Planned, Vec<Added>), E> {
+) -> Result<(ConversationPlan, Vec<UnionChange>), E> {
     let (mut union, mut places, mut own) = (Union::default(), Vec::with_capacity(set.len()), Vec::new());
     for at in set {
         let (report, mut nodes) = part(*at)?;
@@ -151,18 +153,18 @@ fn united<E>(
 }
 
 /// Sets the title of the conversation and the times of its messages.
-fn entitled(mut planned: Planned, titled: &Titled) -> Planned {
-    let report = Report { title: titled.title.clone(), ..dated(&planned) };
+fn with_title(mut planned: ConversationPlan, titled: &TitleKey) -> ConversationPlan {
+    let report = ConversationReport { title: titled.title.clone(), ..with_message_times(&planned) };
     planned.report = report;
     planned
 }
 
 /// Returns the report with the times of the messages. The times in the parts also count events that may belong to
 /// another conversation.
-fn dated(planned: &Planned) -> Report {
-    let times = || planned.nodes.iter().filter_map(|node| node.known.time);
-    let Report { created_at, updated_at, .. } = planned.report;
-    Report {
+fn with_message_times(planned: &ConversationPlan) -> ConversationReport {
+    let times = || planned.nodes.iter().filter_map(|node| node.state.time);
+    let ConversationReport { created_at, updated_at, .. } = planned.report;
+    ConversationReport {
         created_at: times().min().or(created_at),
         updated_at: times().max().or(updated_at),
         ..planned.report.clone()

@@ -6,10 +6,10 @@
 pub mod body;
 pub mod conversation;
 pub mod dangling;
+pub mod disjoint_sets;
 pub mod document;
 pub mod evidence;
 pub mod groups;
 pub mod notes;
-pub mod sets;
 pub mod stub;
 pub mod tree;

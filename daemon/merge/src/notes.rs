@@ -5,22 +5,22 @@ use satchel_pam::raw::RawObject;
 use serde_json::{Map, Value};
 
 /// The key.
-pub const OWN: &str = "satchel";
+pub const NOTES_KEY: &str = "satchel";
 
 /// The name of a note, and a check whether a value can be one of ours.
-pub type Check = (&'static str, fn(&Value) -> bool);
+pub type NoteCheck = (&'static str, fn(&Value) -> bool);
 
 /// Returns Satchel's own notes in an object.
 #[must_use]
 pub fn own(raw: &Map<String, Value>) -> Option<&Map<String, Value>> {
-    raw.get(OWN).and_then(Value::as_object)
+    raw.get(NOTES_KEY).and_then(Value::as_object)
 }
 
 /// Returns one of Satchel's own notes in an object.
 #[must_use]
 pub fn get(raw: Option<&RawObject>, key: &str) -> Option<Value> {
     // Searching for the text first avoids parsing most objects.
-    let raw = raw.filter(|raw| raw.as_str().contains(OWN) && raw.as_str().contains(key))?;
+    let raw = raw.filter(|raw| raw.as_str().contains(NOTES_KEY) && raw.as_str().contains(key))?;
     own(&raw.to_map())?.get(key).cloned()
 }
 
@@ -31,10 +31,13 @@ pub fn with(raw: Option<RawObject>, notes: Map<String, Value>) -> Option<RawObje
         return raw;
     }
     let raw = raw.unwrap_or_default();
-    let mut all =
-        if raw.as_str().contains(OWN) { own(&raw.to_map()).cloned().unwrap_or_default() } else { Map::new() };
+    let mut all = if raw.as_str().contains(NOTES_KEY) {
+        own(&raw.to_map()).cloned().unwrap_or_default()
+    } else {
+        Map::new()
+    };
     all.extend(notes);
-    Some(raw.with(OWN, &Value::Object(all)))
+    Some(raw.with(NOTES_KEY, &Value::Object(all)))
 }
 
 /// Like [`with`], for one note.
@@ -46,34 +49,34 @@ pub fn with_one(raw: Option<RawObject>, key: &str, value: Value) -> Option<RawOb
 /// Removes notes and returns them. Exports from before the notes had a key of their own have them among the provider's
 /// fields.
 #[must_use]
-pub fn take(raw: &mut Option<RawObject>, checks: &[Check]) -> Map<String, Value> {
+pub fn extract(raw: &mut Option<RawObject>, checks: &[NoteCheck]) -> Map<String, Value> {
     let mut taken = Map::new();
     let Some(object) = raw.as_ref() else { return taken };
     if !checks.iter().any(|(key, _)| object.as_str().contains(key)) {
         return taken;
     }
     let map = object.to_map();
-    let found = |notes: &Map<String, Value>| -> Map<String, Value> {
-        let ours = |(key, ours): &Check| {
+    let matching = |notes: &Map<String, Value>| -> Map<String, Value> {
+        let ours = |(key, ours): &NoteCheck| {
             let value = notes.get(*key).filter(|value| ours(value))?;
             Some(((*key).to_owned(), value.clone()))
         };
         checks.iter().filter_map(ours).collect()
     };
     if let Some(own) = own(&map) {
-        taken = found(own);
+        taken = matching(own);
         if !taken.is_empty() {
             let mut rest = own.clone();
             rest.retain(|key, _| !taken.contains_key(key));
             *raw = Some(if rest.is_empty() {
-                object.without(OWN)
+                object.without(NOTES_KEY)
             } else {
-                object.with(OWN, &Value::Object(rest))
+                object.with(NOTES_KEY, &Value::Object(rest))
             });
             return taken;
         }
     }
-    taken = found(&map);
+    taken = matching(&map);
     *raw = Some(taken.keys().fold(object.clone(), |object, key| object.without(key)));
     taken
 }

@@ -10,7 +10,7 @@ use satchel_pam::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{conversation::Report, notes};
+use super::{conversation::ConversationReport, notes};
 
 /// The name of the note, among Satchel's own notes, that holds the facts of an index.
 const KEY: &str = "index";
@@ -38,37 +38,37 @@ pub fn read(raw: &RawObject) -> Option<Facts> {
 /// Converts an index entry to the report of a conversation. `tags` and `raw` must be valid for a conversation. A file
 /// does not count as a storage location, because it was not imported.
 #[must_use]
-pub fn report(entry: IndexEntry, tags: Vec<String>, raw: Option<RawObject>) -> Report {
+pub fn report(entry: IndexEntry, tags: Vec<String>, raw: Option<RawObject>) -> ConversationReport {
     let IndexEntry { id: _, platform: _, title, message_count, temporal, tags: _, derived_memories, storage } =
         entry;
     let mut facts = Facts { message_count, derived_memories, storage };
     facts.derived_memories.sort_unstable();
     facts.derived_memories.dedup();
-    Report {
+    ConversationReport {
         title,
         created_at: Some(temporal.created_at.micros()),
         updated_at: temporal.updated_at.map(satchel_pam::time::Timestamp::micros),
         tags,
-        raw_metadata: Some(noted(raw, &facts)),
-        ..Report::default()
+        raw_metadata: Some(with_facts(raw, &facts)),
+        ..ConversationReport::default()
     }
 }
 
 /// Returns `raw` with the facts of an index.
 #[must_use]
-pub fn noted(raw: Option<RawObject>, facts: &Facts) -> RawObject {
+pub fn with_facts(raw: Option<RawObject>, facts: &Facts) -> RawObject {
     notes::with_one(raw, KEY, serde_json::to_value(facts).unwrap_or_default()).unwrap_or_default()
 }
 
 /// Returns the index facts in a report without messages.
 #[must_use]
-pub fn told(report: &Report) -> Option<Facts> {
+pub fn told(report: &ConversationReport) -> Option<Facts> {
     report.raw_metadata.as_ref().and_then(read)
 }
 
 /// Unites the facts of two indexes about one conversation: the greater count, and the memories of both.
 #[must_use]
-pub fn united(one: Facts, other: Facts) -> Facts {
+pub fn union(one: Facts, other: Facts) -> Facts {
     let mut derived_memories: Vec<String> =
         one.derived_memories.into_iter().chain(other.derived_memories).collect();
     derived_memories.sort_unstable();

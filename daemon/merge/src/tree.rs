@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One node, as all exports together show it.
 #[derive(Clone, Debug)]
-pub struct Node<'a> {
+pub struct TreeNode<'a> {
     /// Message id.
     pub id: &'a str,
     /// Every parent under which it was seen.
@@ -20,7 +20,7 @@ pub struct Node<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeSource {
     /// The export.
-    Own,
+    Message,
     /// The node before it.
     Parent,
     /// The first dated node after it.
@@ -31,7 +31,7 @@ pub enum TimeSource {
 
 /// The place of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedNode {
     /// Index into the given nodes.
     pub node: usize,
     /// Index of the parent; `None` for a root.
@@ -45,8 +45,8 @@ pub struct Placed {
 /// Places all nodes, each after its parent; siblings are sorted by time, then by id.
 ///
 /// `fallback` is the time of a conversation that has no dated node.
-pub fn place(nodes: &[Node<'_>], fallback: i64) -> Vec<Placed> {
-    let (order, parents) = settle_parents(nodes);
+pub fn place(nodes: &[TreeNode<'_>], fallback: i64) -> Vec<PlacedNode> {
+    let (order, parents) = resolve_parents(nodes);
     let mut children = children_of(&parents);
     let below = earliest_below(nodes, &order, &parents);
     let times = times(nodes, &order, &parents, &below, fallback);
@@ -55,7 +55,7 @@ pub fn place(nodes: &[Node<'_>], fallback: i64) -> Vec<Placed> {
     let mut placed = Vec::with_capacity(nodes.len());
     while let Some(node) = stack.pop() {
         let (time, source) = times[node];
-        placed.push(Placed { node, parent: parents[node], time, source });
+        placed.push(PlacedNode { node, parent: parents[node], time, source });
         let mut next = sorted(std::mem::take(&mut children[node]), nodes, &times);
         next.reverse();
         stack.append(&mut next);
@@ -64,7 +64,7 @@ pub fn place(nodes: &[Node<'_>], fallback: i64) -> Vec<Placed> {
 }
 
 /// Returns the newest leaf, which is the current message of a conversation if the export names none.
-pub fn newest_leaf(placed: &[Placed], ids: &[&str]) -> Option<usize> {
+pub fn newest_leaf(placed: &[PlacedNode], ids: &[&str]) -> Option<usize> {
     let inner: BTreeSet<usize> = placed.iter().filter_map(|place| place.parent).collect();
     placed
         .iter()
@@ -77,7 +77,7 @@ pub fn newest_leaf(placed: &[Placed], ids: &[&str]) -> Option<usize> {
 ///
 /// A node is settled once all its known parents are. What remains then is a loop, which two exports together can create
 /// even if neither contains one: the unsettled node with the smallest id is then placed without those parents.
-fn settle_parents(nodes: &[Node<'_>]) -> (Vec<usize>, Vec<Option<usize>>) {
+fn resolve_parents(nodes: &[TreeNode<'_>]) -> (Vec<usize>, Vec<Option<usize>>) {
     let index: HashMap<&str, usize> = nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
     let candidates: Vec<Vec<usize>> = nodes
         .iter()
@@ -99,7 +99,7 @@ fn settle_parents(nodes: &[Node<'_>]) -> (Vec<usize>, Vec<Option<usize>>) {
     let mut parents = vec![None; nodes.len()];
     let mut order = Vec::with_capacity(nodes.len());
     let mut ready: Vec<usize> = (0..nodes.len()).rev().filter(|&node| waiting[node] == 0).collect();
-    let mut unsettled: BTreeMap<&str, usize> =
+    let mut unresolved: BTreeMap<&str, usize> =
         nodes.iter().enumerate().filter(|(at, _)| waiting[*at] > 0).map(|(at, node)| (node.id, at)).collect();
     loop {
         while let Some(node) = ready.pop() {
@@ -118,7 +118,7 @@ fn settle_parents(nodes: &[Node<'_>]) -> (Vec<usize>, Vec<Option<usize>>) {
                 }
             }
         }
-        let Some((_, node)) = unsettled.pop_first() else { return (order, parents) };
+        let Some((_, node)) = unresolved.pop_first() else { return (order, parents) };
         if level[node].is_none() {
             ready.push(node);
         }
@@ -139,13 +139,13 @@ fn roots(parents: &[Option<usize>]) -> Vec<usize> {
     parents.iter().enumerate().filter(|(_, parent)| parent.is_none()).map(|(node, _)| node).collect()
 }
 
-fn sorted(mut siblings: Vec<usize>, nodes: &[Node<'_>], times: &[(i64, TimeSource)]) -> Vec<usize> {
+fn sorted(mut siblings: Vec<usize>, nodes: &[TreeNode<'_>], times: &[(i64, TimeSource)]) -> Vec<usize> {
     siblings.sort_by_key(|&node| (times[node].0, nodes[node].id));
     siblings
 }
 
 /// Returns the earliest own time of each node and all its descendants.
-fn earliest_below(nodes: &[Node<'_>], order: &[usize], parents: &[Option<usize>]) -> Vec<Option<i64>> {
+fn earliest_below(nodes: &[TreeNode<'_>], order: &[usize], parents: &[Option<usize>]) -> Vec<Option<i64>> {
     let mut below: Vec<Option<i64>> = nodes.iter().map(|node| node.time).collect();
     for &node in order.iter().rev() {
         if let (Some(parent), Some(time)) = (parents[node], below[node]) {
@@ -159,7 +159,7 @@ fn earliest_below(nodes: &[Node<'_>], order: &[usize], parents: &[Option<usize>]
 }
 
 fn times(
-    nodes: &[Node<'_>],
+    nodes: &[TreeNode<'_>],
     order: &[usize],
     parents: &[Option<usize>],
     below: &[Option<i64>],
@@ -171,7 +171,7 @@ fn times(
             .and_then(|parent| times[parent])
             .filter(|(_, source)| *source != TimeSource::Conversation);
         times[node] = Some(match (nodes[node].time, above, below[node]) {
-            (Some(time), _, _) => (time, TimeSource::Own),
+            (Some(time), _, _) => (time, TimeSource::Message),
             (None, Some((time, _)), _) => (time, TimeSource::Parent),
             (None, None, Some(time)) => (time, TimeSource::Child),
             (None, None, None) => (fallback, TimeSource::Conversation),
@@ -194,8 +194,8 @@ mod tests {
             .collect()
     }
 
-    fn view(list: &[(String, Vec<String>, Option<i64>)]) -> Vec<Node<'_>> {
-        list.iter().map(|(id, parents, time)| Node { id, parents, time: *time }).collect()
+    fn view(list: &[(String, Vec<String>, Option<i64>)]) -> Vec<TreeNode<'_>> {
+        list.iter().map(|(id, parents, time)| TreeNode { id, parents, time: *time }).collect()
     }
 
     fn parents_of(list: &[(String, Vec<String>, Option<i64>)]) -> BTreeMap<String, Option<String>> {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn siblings_stand_by_time_and_below_their_parent() {
+    fn siblings_are_sorted_by_time_below_their_parent() {
         let list = owned(&[
             ("late", &["u"], Some(9)),
             ("early", &["u"], Some(2)),

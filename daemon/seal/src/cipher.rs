@@ -17,7 +17,7 @@ const TAG: usize = 16;
 /// Bytes that sealing adds.
 pub const OVERHEAD: usize = NONCE + TAG;
 /// Bytes of the nonce that go into the key derivation.
-const INTO_KEY: usize = 16;
+const HCHACHA_NONCE: usize = 16;
 
 /// A key with a fixed layout of the sealed bytes: nonce 24, ciphertext, tag 16. The key is zeroized on drop. The values
 /// that the libraries derive from it on the stack for one nonce are overwritten by later use of the stack, but not
@@ -34,7 +34,7 @@ impl Cipher {
         let no_nonce = || io::Error::other("a nonce has 24 bytes");
         let (nonce, plain) = buffer[at..].split_first_chunk_mut::<NONCE>().ok_or_else(no_nonce)?;
         fill_nonce(nonce)?;
-        let (key, nonce) = self.of_nonce(nonce).ok_or_else(no_nonce)?;
+        let (key, nonce) = self.for_nonce(nonce).ok_or_else(no_nonce)?;
         let too_long = |_| io::Error::other("a value is too long to be sealed");
         let tag = key.seal_in_place_separate_tag(nonce, Aad::from(place), plain).map_err(too_long)?;
         buffer.extend_from_slice(tag.as_ref());
@@ -62,13 +62,13 @@ impl Cipher {
     /// Like [`Cipher::open`], but in place.
     pub fn open_in_place<'a>(&self, place: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let (nonce, rest) = sealed.split_first_chunk_mut::<NONCE>()?;
-        let (key, nonce) = self.of_nonce(nonce)?;
+        let (key, nonce) = self.for_nonce(nonce)?;
         key.open_in_place(nonce, Aad::from(place), rest).ok()
     }
 
     /// Returns the key of ChaCha20-Poly1305 and its nonce, whose first four bytes are zero.
-    fn of_nonce(&self, nonce: &[u8; NONCE]) -> Option<(LessSafeKey, Nonce)> {
-        let (into_key, rest) = nonce.split_first_chunk::<INTO_KEY>()?;
+    fn for_nonce(&self, nonce: &[u8; NONCE]) -> Option<(LessSafeKey, Nonce)> {
+        let (into_key, rest) = nonce.split_first_chunk::<HCHACHA_NONCE>()?;
         let key = Zeroizing::new(<[u8; 32]>::from(hchacha::<R20>((&*self.0).into(), into_key.into())));
         let mut nonce = [0; ring::aead::NONCE_LEN];
         nonce[4..].copy_from_slice(rest);
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     /// Seals in the same layout with the independent implementation.
-    fn theirs(key: &[u8; 32], nonce: [u8; NONCE], place: &[u8], plain: &[u8]) -> Vec<u8> {
+    fn reference_seal(key: &[u8; 32], nonce: [u8; NONCE], place: &[u8], plain: &[u8]) -> Vec<u8> {
         let mut sealed = plain.to_vec();
         let cipher = XChaCha20Poly1305::new(key.into());
         let tag = cipher.encrypt_inout_detached(&XNonce::from(nonce), place, InOutBuf::from(&mut sealed[..]));
@@ -130,17 +130,17 @@ mod tests {
             plain in prop_oneof![4 => prop::collection::vec(any::<u8>(), 0..700), 1 => prop::collection::vec(any::<u8>(), 4_000..9_000)],
         ) {
             let cipher = Cipher::new(&key);
-            let opened = cipher.open(&place, theirs(&key, nonce, &place, &plain));
+            let opened = cipher.open(&place, reference_seal(&key, nonce, &place, &plain));
             prop_assert_eq!(opened.as_ref(), Some(&plain));
             let sealed = cipher.seal(&place, &plain).expect("there is randomness");
             let ours = *sealed.first_chunk::<NONCE>().expect("a nonce is there");
-            prop_assert_eq!(&sealed, &theirs(&key, ours, &place, &plain));
+            prop_assert_eq!(&sealed, &reference_seal(&key, ours, &place, &plain));
         }
     }
 
     /// draft-irtf-cfrg-xchacha-03, A.3.1.
     #[test]
-    fn the_vector_of_the_draft_opens() {
+    fn the_test_vector_of_the_draft_opens() {
         let key = (0x80..0xa0).collect::<Vec<u8>>().try_into().expect("it has 32 bytes");
         let nonce = (0x40..0x58).collect::<Vec<u8>>().try_into().expect("it has 24 bytes");
         let place = [0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7];
@@ -148,14 +148,14 @@ mod tests {
             [0xc0, 0x87, 0x59, 0x24, 0xc1, 0xc7, 0x98, 0x79, 0x47, 0xde, 0xaf, 0xd8, 0x78, 0x0a, 0xcf, 0x49];
         let plain = b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the \
                       future, sunscreen would be it.";
-        let mut sealed = theirs(&key, nonce, &place, plain);
+        let mut sealed = reference_seal(&key, nonce, &place, plain);
         let end = sealed.len() - TAG;
         sealed[end..].copy_from_slice(&tag);
         assert_eq!(Cipher::new(&key).open(&place, sealed), Some(plain.to_vec()));
     }
 
     #[test]
-    fn no_nonce_comes_twice() {
+    fn no_nonce_is_used_twice() {
         let cipher = Cipher::new(&[1; 32]);
         let nonces = (0..3 * NONCES_AHEAD).map(|_| {
             let sealed = cipher.seal(b"key", b"tea").expect("there is randomness");

@@ -4,12 +4,12 @@
 //! Each use has its own key, derived from the data key, so that a value cannot be passed off as a frame.
 
 mod cipher;
-mod packed;
+mod packed_map;
 mod scratch;
 
 pub use cipher::{Cipher, NONCE, OVERHEAD};
-pub use packed::{Key, Packed, PackedError};
-pub use scratch::Scratch;
+pub use packed_map::{PackedKey, PackedMap, PackedMapError};
+pub use scratch::ScratchFile;
 
 use std::{fmt, io, sync::Arc};
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_bytes_are_sealed_differently_each_time() {
+    fn equal_bytes_are_sealed_differently_every_time() {
         let seal = seal(1);
         let once = || seal.values().seal(b"key", b"tea").expect("there is randomness");
         assert_ne!(once(), once());

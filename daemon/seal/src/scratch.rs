@@ -6,13 +6,13 @@ use super::{Cipher, DataKey, cipher::OVERHEAD};
 
 /// An unnamed file in the system's temporary directory. Its contents are encrypted with a key that exists only in this
 /// process, so that no readable data is left on the disk, however the process ends.
-pub struct Scratch {
+pub struct ScratchFile {
     file: File,
     cipher: Cipher,
     end: u64,
 }
 
-impl Scratch {
+impl ScratchFile {
     /// Creates an empty temporary file.
     ///
     /// # Errors
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_come_back_and_the_file_does_not_show_them() {
-        let mut scratch = Scratch::new().unwrap();
+    fn blocks_are_read_back_and_the_file_does_not_reveal_them() {
+        let mut scratch = ScratchFile::new().unwrap();
         let blocks: Vec<Vec<u8>> = (0..40_u8).map(|n| vec![n; 1 + usize::from(n) * 97]).collect();
         let starts: Vec<u64> = blocks.iter().map(|block| scratch.append(block).unwrap()).collect();
         for (block, start) in blocks.iter().zip(&starts).rev() {
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_changed_or_moved_block_does_not_open() {
-        let mut scratch = Scratch::new().unwrap();
+        let mut scratch = ScratchFile::new().unwrap();
         let (first, second) = (scratch.append(b"first").unwrap(), scratch.append(b"other").unwrap());
         let mut sealed = vec![0; 5 + OVERHEAD];
         scratch.file.read_exact_at(&mut sealed, second).unwrap();

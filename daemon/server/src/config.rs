@@ -1,8 +1,8 @@
 //! Settings: the content of `satchel.toml`, and the checked configuration that the program runs on.
 
 mod confidence;
-mod typed;
-mod unknown;
+mod file;
+mod unknown_key;
 
 use std::{
     path::{Path, PathBuf},
@@ -12,36 +12,37 @@ use std::{
 use satchel_host::CodeCache;
 use serde::{Deserialize, Serialize};
 
-pub use confidence::Fading;
+pub use confidence::ConfidenceDecay;
 
 use confidence::ConfidenceSection;
-use typed::{
-    ExportSection, Import, LogSection, OwnerSection, SecuritySection, StoreSection, Typed, WatchSection,
+use file::{
+    ConfigFile, ExportSection, ImportSection, LogSection, OwnerSection, SecuritySection, StoreSection,
+    WatchSection,
 };
 
 use satchel_core::{
     data_dir::{self, DataDirError},
     plain_file,
     plugins::Plugins,
-    schedule::{NoSchedule, Regular, Renewal},
-    vault::Unlock,
+    schedule::{InvalidSchedule, RenewalPolicy, ScheduledExports},
+    vault::UnlockOptions,
 };
 use satchel_source::{
     Limits,
-    envelope::{EnvelopeError, Lock},
+    envelope::{EnvelopeError, ExportEncryption},
 };
-use satchel_watch::{SpecError, WatchSpec, Watching};
+use satchel_watch::{SpecError, WatchConfig, WatchSpec};
 
 /// Default memory limit of the storage engine, in MiB.
-const CACHE_MIB: u64 = 32;
+const DEFAULT_CACHE_MIB: u64 = 32;
 /// Default size at which a log file is rotated, in MiB.
-const LOG_MIB: u64 = 10;
+const DEFAULT_LOG_MIB: u64 = 10;
 /// Default number of rotated log files to keep.
-const LOG_FILES: u32 = 5;
+const DEFAULT_LOG_FILES: u32 = 5;
 /// Largest number of rotated log files; each costs a rename at every rotation.
 const MAX_LOG_FILES: u32 = 100;
 /// Default number of full exports of a schedule to keep.
-const KEEP: usize = 3;
+const DEFAULT_KEEP: usize = 3;
 
 /// The configuration that the program runs on; every value is present and checked.
 #[derive(Clone, Debug)]
@@ -51,27 +52,27 @@ pub struct Config {
     /// The folder for the socket if the path of the data directory is too long for a socket address.
     pub runtime_dir: PathBuf,
     /// Limits on the data that an import may unpack.
-    pub intake: Limits,
+    pub import_limits: Limits,
     /// Bytes that the storage engine may keep in memory.
     pub cache_bytes: u64,
     /// Where a daemon logs, and how much.
     pub log: LogConfig,
     /// The folders to watch; none is watched unless `active` is set.
-    pub watching: Watching,
+    pub watching: WatchConfig,
     /// The home folder that `~` stands for in paths of the file.
     pub home: Option<PathBuf>,
     /// The DID of the owner in exports; `None` means that of the signing key.
     pub owner_did: Option<String>,
     /// When an incremental export becomes a full one.
-    pub renewal: Renewal,
+    pub renewal: RenewalPolicy,
     /// The scheduled exports of the daemon, if any.
-    pub regular: Option<Regular>,
+    pub export_schedule: Option<ScheduledExports>,
     /// The address where the user's custom types are documented; it is written into exports.
     pub type_registry: Option<String>,
     /// How confidence decays on reads.
-    pub fading: Fading,
+    pub confidence_decay: ConfidenceDecay,
     /// The key or passphrase that unlocks an encrypted data directory.
-    pub unlock: Unlock,
+    pub unlock: UnlockOptions,
     /// The cache of compiled importers; without one they are compiled at each start.
     pub code_cache: Option<CodeCache>,
     /// Whether to open a data directory that another user owns.
@@ -103,11 +104,11 @@ pub enum LogLevel {
 
 /// The effect of changed settings on a running daemon, by the names of their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct ConfigChanges {
     /// Keys that apply at once.
-    pub now: Vec<&'static str>,
+    pub immediate: Vec<&'static str>,
     /// Keys that apply at the next start.
-    pub later: Vec<&'static str>,
+    pub on_restart: Vec<&'static str>,
 }
 
 /// The reason why the settings cannot be used.
@@ -127,10 +128,10 @@ pub enum ConfigError {
     Relative { key: &'static str, found: PathBuf },
     /// An output is inside the data directory.
     #[error("{key} in the configuration cannot be used: {problem}")]
-    Inside { key: &'static str, problem: DataDirError },
+    InsideDataDir { key: &'static str, problem: DataDirError },
     /// A value is out of range.
-    #[error("{key} in the configuration must be 1 to {most}, not {found}")]
-    Value { key: &'static str, most: u64, found: u64 },
+    #[error("{key} in the configuration must be 1 to {max}, not {found}")]
+    Value { key: &'static str, max: u64, found: u64 },
     /// A folder cannot be watched as specified.
     #[error("[[watch]] in the configuration: {0}")]
     Watch(#[source] SpecError),
@@ -139,12 +140,12 @@ pub enum ConfigError {
     Provider { found: String, advice: String },
     /// The text is not a DID, or it names another key.
     #[error(
-        "[owner] did in the configuration is no DID that can stand for you: {found:?}; write one such as did:web:example.org, or leave it out for that of the signing key"
+        "[owner] did in the configuration is not a usable DID: {found:?}; set one such as did:web:example.org, or remove the key to use the DID of the signing key"
     )]
     Did { found: String },
     /// The text is not a schedule.
     #[error("[export] schedule in the configuration: {0}")]
-    Schedule(#[from] NoSchedule),
+    Schedule(#[from] InvalidSchedule),
     /// A schedule has no folder, or its folder is not an absolute path.
     #[error("[export] schedule in the configuration needs a folder with an absolute path: folder = \"/…\"")]
     Folder,
@@ -152,7 +153,7 @@ pub enum ConfigError {
     #[error(
         "[export] {key} in the configuration does nothing without a schedule: add schedule = \"daily 03:00\", or leave it out"
     )]
-    NoSchedule { key: &'static str },
+    InvalidSchedule { key: &'static str },
     /// The text is not a recipient.
     #[error("[export] encrypt-to in the configuration: {0}")]
     EncryptTo(#[from] EnvelopeError),
@@ -166,21 +167,22 @@ pub enum ConfigError {
 impl Config {
     /// Returns the defaults for a data directory.
     pub fn new(data_dir: PathBuf, runtime_dir: PathBuf) -> Self {
-        let log = LogConfig { level: None, file: None, max_bytes: LOG_MIB << 20, keep: LOG_FILES };
+        let log =
+            LogConfig { level: None, file: None, max_bytes: DEFAULT_LOG_MIB << 20, keep: DEFAULT_LOG_FILES };
         Self {
             data_dir,
             runtime_dir,
-            intake: Limits::default(),
-            cache_bytes: CACHE_MIB << 20,
+            import_limits: Limits::default(),
+            cache_bytes: DEFAULT_CACHE_MIB << 20,
             log,
-            watching: Watching::default(),
+            watching: WatchConfig::default(),
             home: None,
             owner_did: None,
-            renewal: Renewal::default(),
-            regular: None,
+            renewal: RenewalPolicy::default(),
+            export_schedule: None,
             type_registry: None,
-            fading: Fading::default(),
-            unlock: Unlock::default(),
+            confidence_decay: ConfidenceDecay::default(),
+            unlock: UnlockOptions::default(),
             code_cache: None,
             allow_other_owner: false,
         }
@@ -188,59 +190,61 @@ impl Config {
 
     /// Returns the settings that change in a running daemon when it gets the configuration `new`.
     #[must_use]
-    pub fn changes(&self, new: &Self) -> Changes {
+    pub fn changes(&self, new: &Self) -> ConfigChanges {
         // Every field is named, so that a new one fails to compile until someone decides. The location of the data is
         // not set in the file.
         let Self {
             data_dir: _,
             runtime_dir: _,
-            intake,
+            import_limits,
             cache_bytes,
             log,
             watching,
             home: _,
             owner_did,
             renewal,
-            regular,
+            export_schedule,
             type_registry,
-            fading,
+            confidence_decay,
             unlock,
             code_cache: _,
             allow_other_owner: _,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
-        let named = |all: &[(bool, &'static str)]| {
+        let names = |all: &[(bool, &'static str)]| {
             all.iter().filter(|(changed, _)| *changed).map(|(_, key)| *key).collect::<Vec<_>>()
         };
-        let now = [
-            (*intake != new.intake, "[import]"),
+        let immediate = [
+            (*import_limits != new.import_limits, "[import]"),
             (*level != new.log.level, "[log] level"),
             (watching.folders != new.watching.folders, "[[watch]]"),
         ];
-        let later = [
+        let on_restart = [
             (*cache_bytes != new.cache_bytes, "[store] cache-mib"),
             (*file != new.log.file, "[log] file"),
             (*max_bytes != new.log.max_bytes, "[log] max-mib"),
             (*keep != new.log.keep, "[log] keep"),
             (*owner_did != new.owner_did, "[owner] did"),
             (
-                *renewal != new.renewal || *regular != new.regular || *type_registry != new.type_registry,
+                *renewal != new.renewal
+                    || *export_schedule != new.export_schedule
+                    || *type_registry != new.type_registry,
                 "[export]",
             ),
-            (*fading != new.fading, "[confidence]"),
+            (*confidence_decay != new.confidence_decay, "[confidence]"),
             (unlock.key_file != new.unlock.key_file, "[security] key-file"),
             (unlock.passphrase_file != new.unlock.passphrase_file, "[security] passphrase-file"),
         ];
-        Changes { now: named(&now), later: named(&later) }
+        ConfigChanges { immediate: names(&immediate), on_restart: names(&on_restart) }
     }
 
     /// Returns the settings in the form of the file. Settings that are not set and have no default stay empty.
-    pub fn typed(&self) -> impl Serialize {
-        Typed {
-            import: Import {
-                max_files: Some(self.intake.entries),
-                max_file_mib: Some(self.intake.entry_bytes >> 20),
-                max_total_mib: Some(self.intake.total_bytes >> 20),
+    pub fn to_file(&self) -> impl Serialize {
+        ConfigFile {
+            import: ImportSection {
+                max_files: Some(self.import_limits.entries),
+                max_file_mib: Some(self.import_limits.entry_bytes >> 20),
+                max_total_mib: Some(self.import_limits.total_bytes >> 20),
             },
             store: StoreSection { cache_mib: Some(self.cache_bytes >> 20) },
             log: LogSection {
@@ -250,9 +254,13 @@ impl Config {
                 keep: Some(self.log.keep),
             },
             watch: self.watching.folders.iter().map(WatchSection::of).collect(),
-            export: ExportSection::of(self.renewal, self.regular.as_ref(), self.type_registry.as_deref()),
+            export: ExportSection::of(
+                self.renewal,
+                self.export_schedule.as_ref(),
+                self.type_registry.as_deref(),
+            ),
             owner: OwnerSection { did: self.owner_did.clone() },
-            confidence: ConfidenceSection::of(&self.fading),
+            confidence: ConfidenceSection::of(&self.confidence_decay),
             security: SecuritySection {
                 key_file: self.unlock.key_file.clone(),
                 passphrase_file: self.unlock.passphrase_file.clone(),
@@ -260,64 +268,65 @@ impl Config {
         }
     }
 
-    /// Applies the settings of the file at `path`. A file that the user did not name (`named` is false) may be missing.
+    /// Applies the settings of the file at `path`. A file that the user did not name (`explicit` is false) may be missing.
     ///
     /// # Errors
     /// If the file cannot be read or used.
-    pub fn with_file(self, path: &Path, named: bool) -> Result<Self, ConfigError> {
-        let read = plain_file::open_given(path).and_then(|file| {
+    pub fn with_file(self, path: &Path, explicit: bool) -> Result<Self, ConfigError> {
+        let read = plain_file::open_argument(path).and_then(|file| {
             let mut text = String::new();
             std::io::Read::read_to_string(&mut &file, &mut text).map(|_| text)
         });
         match read {
             Ok(text) => self.with_text(&text, path),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => Ok(self),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !explicit => Ok(self),
             Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
         }
     }
 
     fn with_text(mut self, text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let typed: Typed = toml::from_str(text).map_err(|error| misread(text, path, &error))?;
+        let settings: ConfigFile = toml::from_str(text).map_err(|error| syntax_error(text, path, &error))?;
         let default = Limits::default();
-        if let Some(files) = typed.import.max_files {
-            within("[import] max-files", files as u64, default.entries as u64)?;
-            self.intake.entries = files;
+        if let Some(files) = settings.import.max_files {
+            check_range("[import] max-files", files as u64, default.entries as u64)?;
+            self.import_limits.entries = files;
         }
-        if let Some(mib) = typed.import.max_file_mib {
-            within("[import] max-file-mib", mib, 64 << 10)?;
-            self.intake.entry_bytes = mib << 20;
+        if let Some(mib) = settings.import.max_file_mib {
+            check_range("[import] max-file-mib", mib, 64 << 10)?;
+            self.import_limits.entry_bytes = mib << 20;
         }
-        if let Some(mib) = typed.import.max_total_mib {
-            within("[import] max-total-mib", mib, 1 << 20)?;
-            self.intake.total_bytes = mib << 20;
+        if let Some(mib) = settings.import.max_total_mib {
+            check_range("[import] max-total-mib", mib, 1 << 20)?;
+            self.import_limits.total_bytes = mib << 20;
         }
-        if let Some(mib) = typed.store.cache_mib {
-            within("[store] cache-mib", mib, 4 << 10)?;
+        if let Some(mib) = settings.store.cache_mib {
+            check_range("[store] cache-mib", mib, 4 << 10)?;
             self.cache_bytes = mib << 20;
         }
-        let file = typed.log.file.map(|file| self.at_home(file));
-        self.log = log(LogSection { file, ..typed.log }, self.log)?;
+        let file = settings.log.file.map(|file| self.expand_home(file));
+        self.log = log_config(LogSection { file, ..settings.log }, self.log)?;
         if let Some(file) = &self.log.file {
-            self.outside("[log] file", file)?;
+            self.check_outside_data_dir("[log] file", file)?;
         }
         self.watching.folders =
-            typed.watch.into_iter().map(|section| self.watched(section)).collect::<Result<_, _>>()?;
-        self.export(typed.export)?;
-        if let Some(did) = typed.owner.did {
-            self.owner_did = Some(checked_did(did)?);
+            settings.watch.into_iter().map(|section| self.watch_spec(section)).collect::<Result<_, _>>()?;
+        self.apply_export(settings.export)?;
+        if let Some(did) = settings.owner.did {
+            self.owner_did = Some(check_did(did)?);
         }
-        self.fading = typed.confidence.read()?;
-        self.security(typed.security)?;
+        self.confidence_decay = settings.confidence.read()?;
+        self.apply_security(settings.security)?;
         Ok(self)
     }
 
     /// Applies the security settings. Values that are already set come from flags, which take precedence over the file.
-    fn security(&mut self, typed: SecuritySection) -> Result<(), ConfigError> {
-        let SecuritySection { key_file, passphrase_file } = typed;
-        let absolute = |key: &'static str, path: Option<PathBuf>| match path.map(|path| self.at_home(path)) {
-            Some(found) if !found.is_absolute() => Err(ConfigError::Relative { key, found }),
-            path => Ok(path),
-        };
+    fn apply_security(&mut self, section: SecuritySection) -> Result<(), ConfigError> {
+        let SecuritySection { key_file, passphrase_file } = section;
+        let absolute =
+            |key: &'static str, path: Option<PathBuf>| match path.map(|path| self.expand_home(path)) {
+                Some(found) if !found.is_absolute() => Err(ConfigError::Relative { key, found }),
+                path => Ok(path),
+            };
         let key_file = absolute("[security] key-file", key_file)?;
         let passphrase_file = absolute("[security] passphrase-file", passphrase_file)?;
         self.unlock.key_file = self.unlock.key_file.take().or(key_file);
@@ -325,7 +334,7 @@ impl Config {
         Ok(())
     }
 
-    fn export(&mut self, typed: ExportSection) -> Result<(), ConfigError> {
+    fn apply_export(&mut self, section: ExportSection) -> Result<(), ConfigError> {
         let ExportSection {
             full_after_days,
             full_after_percent,
@@ -334,61 +343,62 @@ impl Config {
             keep,
             encrypt_to,
             type_registry,
-        } = typed;
+        } = section;
         if let Some(registry) = type_registry {
-            if !web_address(&registry) {
+            if !is_web_address(&registry) {
                 return Err(ConfigError::Registry { found: registry });
             }
             self.type_registry = Some(registry);
         }
         if let Some(days) = full_after_days {
-            within("[export] full-after-days", days.into(), 3_650)?;
+            check_range("[export] full-after-days", days.into(), 3_650)?;
             self.renewal.days = days;
         }
         if let Some(percent) = full_after_percent {
-            within("[export] full-after-percent", percent.into(), 100)?;
+            check_range("[export] full-after-percent", percent.into(), 100)?;
             self.renewal.percent = percent;
         }
-        within("[export] keep", keep.unwrap_or(KEEP) as u64, 1_000)?;
+        check_range("[export] keep", keep.unwrap_or(DEFAULT_KEEP) as u64, 1_000)?;
         let recipients = encrypt_to.unwrap_or_default();
-        Lock::parse(&recipients, None)?;
+        ExportEncryption::parse(&recipients, None)?;
         let Some(schedule) = schedule else {
             // A user who sets one of these keys expects exports.
-            let said = [
+            let export_keys = [
                 ("folder", folder.is_some()),
                 ("keep", keep.is_some()),
                 ("encrypt-to", !recipients.is_empty()),
             ];
-            let idle = said.into_iter().find(|(_, said)| *said);
-            return idle.map_or(Ok(()), |(key, _)| Err(ConfigError::NoSchedule { key }));
+            let without_effect = export_keys.into_iter().find(|(_, set)| *set);
+            return without_effect.map_or(Ok(()), |(key, _)| Err(ConfigError::InvalidSchedule { key }));
         };
-        let folder = folder.map(|folder| self.at_home(folder));
+        let folder = folder.map(|folder| self.expand_home(folder));
         let folder = folder.filter(|folder| folder.is_absolute()).ok_or(ConfigError::Folder)?;
-        self.outside("[export] folder", &folder)?;
-        let keep = keep.unwrap_or(KEEP);
-        self.regular = Some(Regular { schedule: schedule.parse()?, folder, keep, recipients });
+        self.check_outside_data_dir("[export] folder", &folder)?;
+        let keep = keep.unwrap_or(DEFAULT_KEEP);
+        self.export_schedule =
+            Some(ScheduledExports { schedule: schedule.parse()?, folder, keep, recipients });
         Ok(())
     }
 
     /// Refuses an output path inside the data directory.
-    fn outside(&self, key: &'static str, path: &Path) -> Result<(), ConfigError> {
+    fn check_outside_data_dir(&self, key: &'static str, path: &Path) -> Result<(), ConfigError> {
         let inside = data_dir::refuse_inside(&self.data_dir, path);
-        inside.map_err(|problem| ConfigError::Inside { key, problem })
+        inside.map_err(|problem| ConfigError::InsideDataDir { key, problem })
     }
 
     /// Replaces a leading `~` by the user's home folder.
-    fn at_home(&self, path: PathBuf) -> PathBuf {
+    fn expand_home(&self, path: PathBuf) -> PathBuf {
         match (path.strip_prefix("~"), &self.home) {
             (Ok(rest), Some(home)) => home.join(rest),
             _ => path,
         }
     }
 
-    fn watched(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
+    fn watch_spec(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
         let WatchSection { path, recursive, poll, providers, ignore, settle_ms } = section;
-        let path = self.at_home(path);
-        if let Some(found) = providers.iter().find(|name| !Plugins::knows(name)) {
-            let advice = unknown::near(found, &Plugins::platforms());
+        let path = self.expand_home(path);
+        if let Some(found) = providers.iter().find(|name| !Plugins::is_known(name)) {
+            let advice = unknown_key::suggest(found, &Plugins::platforms());
             return Err(ConfigError::Provider { found: found.clone(), advice });
         }
         let spec = WatchSpec {
@@ -397,26 +407,26 @@ impl Config {
             providers,
             ignore,
             settle: settle_ms.map(Duration::from_millis),
-            ..WatchSpec::of(path)
+            ..WatchSpec::with_defaults(path)
         };
         spec.checked().map_err(ConfigError::Watch)
     }
 }
 
 /// Checks that the text is a DID as in PAM's schema.
-fn checked_did(did: String) -> Result<String, ConfigError> {
+fn check_did(did: String) -> Result<String, ConfigError> {
     let parts = did.strip_prefix("did:").and_then(|rest| rest.split_once(':'));
-    let named = |method: &str| {
+    let valid_method = |method: &str| {
         !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     // The key's own DID is the default, and the DID of another key would never match the signature.
-    let fits = parts.is_some_and(|(method, id)| named(method) && method != "key" && !id.is_empty());
+    let fits = parts.is_some_and(|(method, id)| valid_method(method) && method != "key" && !id.is_empty());
     let plain = !did.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#');
     if fits && plain { Ok(did) } else { Err(ConfigError::Did { found: did }) }
 }
 
-fn log(typed: LogSection, default: LogConfig) -> Result<LogConfig, ConfigError> {
-    let LogSection { level, file, max_mib, keep } = typed;
+fn log_config(section: LogSection, default: LogConfig) -> Result<LogConfig, ConfigError> {
+    let LogSection { level, file, max_mib, keep } = section;
     let mut log = LogConfig { level: level.or(default.level), ..default };
     if let Some(file) = file {
         if !file.is_absolute() {
@@ -425,32 +435,32 @@ fn log(typed: LogSection, default: LogConfig) -> Result<LogConfig, ConfigError> 
         log.file = Some(file);
     }
     if let Some(mib) = max_mib {
-        within("[log] max-mib", mib, 1 << 10)?;
+        check_range("[log] max-mib", mib, 1 << 10)?;
         log.max_bytes = mib << 20;
     }
     if let Some(keep) = keep {
-        within("[log] keep", keep.into(), MAX_LOG_FILES.into())?;
+        check_range("[log] keep", keep.into(), MAX_LOG_FILES.into())?;
         log.keep = keep;
     }
     Ok(log)
 }
 
-fn misread(text: &str, path: &Path, error: &toml::de::Error) -> ConfigError {
+fn syntax_error(text: &str, path: &Path, error: &toml::de::Error) -> ConfigError {
     let path = path.to_owned();
-    let Some((key, advice)) = unknown::advice(error.message()) else {
+    let Some((key, advice)) = unknown_key::advice(error.message()) else {
         return ConfigError::Syntax { path, problem: error.to_string() };
     };
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     ConfigError::UnknownKey { path, key, line: before.matches('\n').count() + 1, advice }
 }
 
-fn web_address(text: &str) -> bool {
+fn is_web_address(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !text.contains(char::is_whitespace))
 }
 
-fn within(key: &'static str, found: u64, most: u64) -> Result<(), ConfigError> {
-    if (1..=most).contains(&found) { Ok(()) } else { Err(ConfigError::Value { key, most, found }) }
+fn check_range(key: &'static str, found: u64, max: u64) -> Result<(), ConfigError> {
+    if (1..=max).contains(&found) { Ok(()) } else { Err(ConfigError::Value { key, max, found }) }
 }
 
 #[cfg(test)]

@@ -12,20 +12,20 @@ use tokio::{net::UnixStream, sync::mpsc};
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
-use crate::serve::{self, SocketError};
+use crate::socket::{self, SocketError};
 
-/// A local socket answers at once or not at all.
+/// A local socket responds at once or not at all.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The reason why a client cannot connect to a daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No process listens on the socket of the data directory.
-    #[error("no daemon runs on {dir:?}; start one by `satchel serve`")]
+    #[error("no daemon is running for {dir:?}; start one with `satchel serve`")]
     NotRunning { dir: PathBuf },
     /// The process at the other end belongs to another user.
     #[error("{path:?} is served by user {uid}, not by you; remove it if you do not know it")]
-    Foreign { path: PathBuf, uid: u32 },
+    OtherUser { path: PathBuf, uid: u32 },
     /// The location of the socket cannot be read.
     #[error(transparent)]
     Socket(#[from] SocketError),
@@ -36,9 +36,9 @@ pub enum ConnectError {
 
 /// A connector to a daemon inside this process. Such a daemon has no socket because its disk cannot hold one.
 #[derive(Clone, Debug)]
-pub struct Inside(mpsc::Sender<UnixStream>);
+pub struct InProcessConnector(mpsc::Sender<UnixStream>);
 
-impl Inside {
+impl InProcessConnector {
     /// Returns the connector, and the receiver of its connections.
     pub(crate) fn new() -> (Self, mpsc::Receiver<UnixStream>) {
         let (sender, receiver) = mpsc::channel(1);
@@ -51,12 +51,12 @@ impl Inside {
     /// If the daemon has ended.
     pub async fn connect(self) -> Result<Channel, ConnectError> {
         let connector = service_fn(move |_: Uri| {
-            let arrivals = self.0.clone();
+            let streams = self.0.clone();
             async move {
-                let (here, there) = UnixStream::pair()?;
-                let gone = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
-                arrivals.send(there).await.map_err(gone)?;
-                Ok::<_, io::Error>(TokioIo::new(here))
+                let (client_end, server_end) = UnixStream::pair()?;
+                let ended = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
+                streams.send(server_end).await.map_err(ended)?;
+                Ok::<_, io::Error>(TokioIo::new(client_end))
             }
         });
         let failed = |source: tonic::transport::Error| ConnectError::Failed {
@@ -73,9 +73,9 @@ impl Inside {
 /// [`ConnectError::NotRunning`] if no process listens: there is no socket, or a killed daemon left it behind.
 pub async fn connect(data_dir: &Path) -> Result<Channel, ConnectError> {
     let not_running = || ConnectError::NotRunning { dir: data_dir.to_owned() };
-    let path = serve::socket_path(data_dir)?.ok_or_else(not_running)?;
+    let path = socket::socket_path(data_dir)?.ok_or_else(not_running)?;
     match connect_socket(&path).await {
-        Err(ConnectError::Failed { source, .. }) if nobody_listens(source.as_ref()) => Err(not_running()),
+        Err(ConnectError::Failed { source, .. }) if no_listener(source.as_ref()) => Err(not_running()),
         outcome => outcome,
     }
 }
@@ -87,11 +87,11 @@ pub async fn connect(data_dir: &Path) -> Result<Channel, ConnectError> {
 pub async fn connect_socket(path: &Path) -> Result<Channel, ConnectError> {
     let path = path.to_owned();
     // Open the first stream here, so that its error keeps its kind.
-    drop(open(&path).await?);
+    drop(open_stream(&path).await?);
     let target = path.clone();
     let connector = service_fn(move |_: Uri| {
         let target = target.clone();
-        async move { open(&target).await.map(TokioIo::new) }
+        async move { open_stream(&target).await.map(TokioIo::new) }
     });
     Endpoint::from_static("http://satchel.local")
         .connect_timeout(CONNECT_TIMEOUT)
@@ -100,17 +100,17 @@ pub async fn connect_socket(path: &Path) -> Result<Channel, ConnectError> {
         .map_err(|source| ConnectError::Failed { path, source: source.into() })
 }
 
-async fn open(path: &Path) -> Result<UnixStream, ConnectError> {
+async fn open_stream(path: &Path) -> Result<UnixStream, ConnectError> {
     let failed = |source: io::Error| ConnectError::Failed { path: path.to_owned(), source: source.into() };
     let stream = UnixStream::connect(path).await.map_err(failed)?;
     let uid = stream.peer_cred().map_err(failed)?.uid();
     if uid != rustix::process::geteuid().as_raw() {
-        return Err(ConnectError::Foreign { path: path.to_owned(), uid });
+        return Err(ConnectError::OtherUser { path: path.to_owned(), uid });
     }
     Ok(stream)
 }
 
-fn nobody_listens(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+fn no_listener(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| {
         matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
     })
@@ -122,22 +122,22 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn without_a_socket_nothing_runs() {
+    async fn without_a_socket_no_daemon_runs() {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(connect(dir.path()).await, Err(ConnectError::NotRunning { .. })));
     }
 
     #[tokio::test]
-    async fn behind_a_socket_of_a_killed_daemon_nothing_runs() {
+    async fn the_socket_of_a_killed_daemon_counts_as_not_running() {
         let dir = tempfile::tempdir().unwrap();
         drop(std::os::unix::net::UnixListener::bind(dir.path().join("satchel.sock")).unwrap());
         assert!(matches!(connect(dir.path()).await, Err(ConnectError::NotRunning { .. })));
     }
 
     #[tokio::test]
-    async fn a_socket_that_listens_is_connected_to() {
+    async fn a_client_connects_to_a_listening_socket() {
         let dir = tempfile::tempdir().unwrap();
-        let _listener = serve::Listener::bind(dir.path(), dir.path()).unwrap();
+        let _listener = socket::Listener::bind(dir.path(), dir.path()).unwrap();
         assert!(connect(dir.path()).await.is_ok());
     }
 }

@@ -4,22 +4,22 @@
 
 mod accept;
 mod admin;
-mod call;
-mod care;
-mod change;
 mod conversation;
+mod edit;
 mod export;
 pub mod guard;
 mod import;
+pub mod listing_cache;
+mod maintenance;
 mod memory;
 pub mod operation;
-pub mod page;
+pub mod page_token;
 mod plugin;
-pub mod recent;
 mod relation;
+mod request;
 mod source;
 pub mod status;
-mod unread;
+mod unread_limit;
 pub mod wire;
 
 use std::{error::Error, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
@@ -50,19 +50,19 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 
 use self::{
     guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
+    listing_cache::ListingCache,
     operation::Operations,
-    page::PageKey,
-    recent::Recent,
+    page_token::PageKey,
 };
 use crate::{
-    config::Fading,
-    serve::{Listener, Place},
+    config::ConfidenceDecay,
+    socket::{Listener, SocketFiles},
 };
 
 /// How long open calls may continue after a stop, so that a client that reads slowly does not delay the daemon.
-const GRACE: Duration = Duration::from_secs(5);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// Time between two updates of the socket's modification time. Cleaners of temporary files count in days.
-const TOUCH_EVERY: Duration = Duration::from_hours(1);
+const TOUCH_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The service names for the health service; the empty one stands for the whole daemon.
 const SERVICES: [&str; 8] = [
@@ -78,7 +78,7 @@ const SERVICES: [&str; 8] = [
 
 /// The state that the services share. Clones share one.
 #[derive(Clone)]
-pub struct Core {
+pub struct ServerState {
     pub store: Store,
     pub plugins: Arc<Plugins>,
     pub imports: Imports,
@@ -93,9 +93,9 @@ pub struct Core {
     /// Microseconds since the Unix epoch.
     pub started_at: i64,
     /// How confidence decays on reads.
-    pub fading: Fading,
-    /// Long conversations that were read recently.
-    pub recent: Recent,
+    pub confidence_decay: ConfidenceDecay,
+    /// Prepared message listings of long conversations.
+    pub listings: ListingCache,
 }
 
 /// The reason why serving ended other than by a stop.
@@ -109,22 +109,22 @@ pub enum ServeError {
     Descriptors(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Serves `core` on `listener` until `stop`. Open calls then have a few seconds to finish, or until `hurry`.
+/// Serves `state` on `listener` until `stop`. Open calls then have a few seconds to finish, or until `stop_now`.
 ///
 /// # Errors
 /// If the transport fails.
 pub async fn serve(
-    core: Core,
+    state: ServerState,
     listener: Listener,
     stop: impl Future<Output = ()> + Send,
-    hurry: impl Future<Output = ()> + Send,
+    stop_now: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    // When serving has ended, the place is dropped, which removes the socket's file.
-    let (socket, place) = listener.into_parts();
-    let incoming = accept::incoming(socket, accept::most());
+    // When serving has ended, `files` is dropped, which removes the socket's file.
+    let (socket, files) = listener.into_parts();
+    let incoming = accept::incoming(socket, accept::connection_limit());
     tokio::select! {
-        outcome = serve_streams(core, incoming, stop, hurry) => outcome,
-        () = keep_in_use(&place) => Ok(()),
+        outcome = serve_streams(state, incoming, stop, stop_now) => outcome,
+        () = touch_periodically(&files) => Ok(()),
     }
 }
 
@@ -132,53 +132,53 @@ pub async fn serve(
 ///
 /// # Errors
 /// As for [`serve`].
-pub async fn serve_inside(
-    core: Core,
+pub async fn serve_in_process(
+    state: ServerState,
     streams: mpsc::Receiver<UnixStream>,
     stop: impl Future<Output = ()> + Send,
-    hurry: impl Future<Output = ()> + Send,
+    stop_now: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     let incoming = ReceiverStream::new(streams).map(Ok::<_, io::Error>);
-    serve_streams(core, incoming, stop, hurry).await
+    serve_streams(state, incoming, stop, stop_now).await
 }
 
 async fn serve_streams<C>(
-    core: Core,
+    state: ServerState,
     incoming: impl Stream<Item = io::Result<C>> + Send,
     stop: impl Future<Output = ()> + Send,
-    hurry: impl Future<Output = ()> + Send,
+    stop_now: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError>
 where
     C: AsyncRead + AsyncWrite + Connected<ConnectInfo = UdsConnectInfo> + Unpin + Send + 'static,
 {
     let (stopping, stopped) = watch::channel(false);
-    let (health, router) = router(core, stopped.clone()).await?;
+    let (health, router) = router(state, stopped.clone()).await?;
     let mut ended = stopped;
     let ended = async move {
         // A dropped sender counts as a stop too.
         drop(ended.wait_for(|stopping| *stopping).await);
     };
     let serving = router.serve_with_incoming_shutdown(incoming, ended);
-    let patience = async move {
+    let shutdown = async move {
         stop.await;
         set_health(&health, ServingStatus::NotServing).await;
         stopping.send_replace(true);
         tokio::select! {
-            () = tokio::time::sleep(GRACE) => {}
-            () = hurry => {}
+            () = tokio::time::sleep(SHUTDOWN_GRACE) => {}
+            () = stop_now => {}
         }
     };
     tokio::select! {
         outcome = serving => outcome.map_err(ServeError::Transport),
-        () = patience => Ok(()),
+        () = shutdown => Ok(()),
     }
 }
 
 /// Keeps marking the socket as in use; never returns.
-async fn keep_in_use(place: &Place) {
+async fn touch_periodically(files: &SocketFiles) {
     loop {
-        tokio::time::sleep(TOUCH_EVERY).await;
-        if let Err(error) = place.touch() {
+        tokio::time::sleep(TOUCH_INTERVAL).await;
+        if let Err(error) = files.touch() {
             tracing::warn!(%error, "the socket cannot be marked as in use; clients may not find it any more");
         }
     }
@@ -193,12 +193,12 @@ macro_rules! limited {
     };
 }
 
-type Guarded = tower::layer::util::Stack<GuardLayer, tower::layer::util::Identity>;
+type GuardStack = tower::layer::util::Stack<GuardLayer, tower::layer::util::Identity>;
 
 async fn router(
-    core: Core,
+    state: ServerState,
     stopping: watch::Receiver<bool>,
-) -> Result<(HealthReporter, Router<Guarded>), ServeError> {
+) -> Result<(HealthReporter, Router<GuardStack>), ServeError> {
     let (health, health_service) = tonic_health::server::health_reporter();
     let descriptors = || {
         tonic_reflection::server::Builder::configure()
@@ -208,22 +208,25 @@ async fn router(
     let unreadable = |error: tonic_reflection::server::Error| ServeError::Descriptors(error.into());
     let reflection = descriptors().build_v1().map_err(unreadable)?;
     // Older clients, such as grpcurl 1.8.6, know only v1alpha.
-    let old_reflection = descriptors().build_v1alpha().map_err(unreadable)?;
+    let reflection_v1alpha = descriptors().build_v1alpha().map_err(unreadable)?;
     set_health(&health, ServingStatus::Serving).await;
     let owner = rustix::process::geteuid().as_raw();
     let router = Server::builder()
         .max_concurrent_streams(MAX_CALLS_PER_CONNECTION)
-        .layer(GuardLayer::new(owner, Arc::clone(&core.clock)))
+        .layer(GuardLayer::new(owner, Arc::clone(&state.clock)))
         .add_service(health_service)
         .add_service(reflection)
-        .add_service(old_reflection)
-        .add_service(limited!(MemoryServiceServer, memory::Memories(core.clone())))
-        .add_service(limited!(ConversationServiceServer, conversation::Conversations(core.clone())))
-        .add_service(limited!(ImportServiceServer, import::ImportJobs(core.clone())))
-        .add_service(limited!(OperationServiceServer, operation::Operating { core: core.clone(), stopping }))
-        .add_service(limited!(PluginServiceServer, plugin::Plugins(core.clone())))
-        .add_service(limited!(ExportServiceServer, export::Bundles::new(core.clone())))
-        .add_service(limited!(AdminServiceServer, admin::Admin(core)));
+        .add_service(reflection_v1alpha)
+        .add_service(limited!(MemoryServiceServer, memory::MemoryHandler(state.clone())))
+        .add_service(limited!(ConversationServiceServer, conversation::ConversationHandler(state.clone())))
+        .add_service(limited!(ImportServiceServer, import::ImportHandler(state.clone())))
+        .add_service(limited!(
+            OperationServiceServer,
+            operation::OperationHandler { state: state.clone(), stopping }
+        ))
+        .add_service(limited!(PluginServiceServer, plugin::PluginHandler(state.clone())))
+        .add_service(limited!(ExportServiceServer, export::ExportHandler::new(state.clone())))
+        .add_service(limited!(AdminServiceServer, admin::AdminHandler(state)));
     Ok((health, router))
 }
 

@@ -5,7 +5,7 @@ pub mod connect;
 pub mod grpc;
 pub mod log;
 mod run;
-pub mod serve;
+pub mod socket;
 pub mod supervisor;
 
-pub use run::{DRAIN, Outside, Ready, RunError, run, run_under};
+pub use run::{DRAIN_TIMEOUT, Ready, RunContext, RunError, run, run_with};

@@ -2,7 +2,7 @@
 //! file of limited size.
 
 mod journal;
-mod rotated;
+mod rotating;
 
 use std::{io, os::fd::AsFd, path::PathBuf};
 
@@ -14,7 +14,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use self::{journal::Journal, rotated::Rotated};
+use self::{journal::JournalFormat, rotating::RotatingFile};
 use crate::config::{LogConfig, LogLevel};
 
 /// The destination of log events.
@@ -51,7 +51,7 @@ pub struct Log {
 impl LogTarget {
     /// Returns the target of a daemon with the log settings `config`. `journal` is the variable in which systemd names
     /// the journal's stream.
-    pub fn of(config: &LogConfig, journal: Option<&str>, color: bool) -> Self {
+    pub fn for_daemon(config: &LogConfig, journal: Option<&str>, color: bool) -> Self {
         match &config.file {
             Some(path) => Self::File { path: path.clone(), max_bytes: config.max_bytes, keep: config.keep },
             None if journal.is_some_and(stderr_is) => Self::Journal,
@@ -91,10 +91,11 @@ impl Verbosity {
         for part in directives.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let level = part.rsplit_once('=').map_or(part, |(_, level)| level).trim();
             // The filter takes any other single word for the name of a module, and would log nothing of ours.
-            let part_of_ours = part == level && (part.starts_with("satchel") || part.contains(['[', ':']));
-            if !part_of_ours && level.parse::<LevelFilter>().is_err() {
+            let names_our_target =
+                part == level && (part.starts_with("satchel") || part.contains(['[', ':']));
+            if !names_our_target && level.parse::<LevelFilter>().is_err() {
                 return Err(format!(
-                    "{level:?} is not a level; known are error, warn, info, debug, trace and off"
+                    "{level:?} is not a log level; use error, warn, info, debug, trace or off"
                 ));
             }
         }
@@ -116,15 +117,15 @@ impl Log {
         let (filter, handle) = reload::Layer::new(verbosity.filter(configured));
         let registry = tracing_subscriber::registry().with(filter);
         // An event that cannot be written is dropped. To report it on the same closed stderr would panic in the thread
-        // of the event, and sled waits for ever for one of its own threads that dies this way.
+        // of the event, and sled waits forever for one of its own threads that dies this way.
         let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
         let layer = match target {
             LogTarget::Stderr { color } => layer.with_ansi(color).with_writer(io::stderr).boxed(),
             LogTarget::Journal => {
-                layer.with_ansi(false).event_format(Journal::new()).with_writer(io::stderr).boxed()
+                layer.with_ansi(false).event_format(JournalFormat::new()).with_writer(io::stderr).boxed()
             }
             LogTarget::File { path, max_bytes, keep } => {
-                layer.with_ansi(false).with_writer(Rotated::open(path, max_bytes, keep)?).boxed()
+                layer.with_ansi(false).with_writer(RotatingFile::open(path, max_bytes, keep)?).boxed()
             }
         };
         if registry.with(layer).try_init().is_err() {
@@ -138,7 +139,7 @@ impl Log {
     pub fn set_level(&self, configured: Option<LogLevel>) {
         let Some(filter) = &self.filter else { return };
         if let Err(error) = filter.reload(self.verbosity.filter(configured)) {
-            tracing::warn!(%error, "the log level stays");
+            tracing::warn!(%error, "cannot change the log level");
         }
     }
 }
@@ -156,7 +157,7 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn flags_go_before_the_configuration_and_the_environment_before_both() {
+    fn flags_override_the_configuration_and_the_environment_overrides_both() {
         let verbosity = |verbose, quiet, daemon| Verbosity { directives: None, verbose, quiet, daemon };
         let debug = Some(LogLevel::Debug);
         for (verbosity, configured, level) in [
@@ -178,17 +179,21 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_before_the_journal_and_a_stream_that_is_not_stderr_is_no_journal() {
+    fn a_log_file_overrides_the_journal_and_only_stderr_can_be_the_journal() {
         let mut log = Config::new("/d".into(), "/r".into()).log;
         for stream in [None, Some("1:2"), Some(""), Some("x:y")] {
-            assert_eq!(LogTarget::of(&log, stream, true), LogTarget::Stderr { color: true }, "{stream:?}");
+            assert_eq!(
+                LogTarget::for_daemon(&log, stream, true),
+                LogTarget::Stderr { color: true },
+                "{stream:?}"
+            );
         }
         if let Ok(stat) = rustix::fs::fstat(io::stderr().as_fd()) {
             let stream = format!("{}:{}", stat.st_dev, stat.st_ino);
-            assert_eq!(LogTarget::of(&log, Some(&stream), true), LogTarget::Journal);
+            assert_eq!(LogTarget::for_daemon(&log, Some(&stream), true), LogTarget::Journal);
             log.file = Some("/l".into());
             let file = LogTarget::File { path: "/l".into(), max_bytes: log.max_bytes, keep: log.keep };
-            assert_eq!(LogTarget::of(&log, Some(&stream), true), file);
+            assert_eq!(LogTarget::for_daemon(&log, Some(&stream), true), file);
         }
     }
 }

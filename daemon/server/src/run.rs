@@ -11,11 +11,13 @@ use std::{
 use satchel_core::{
     clock::{self, Clock, ClockError, SystemClock},
     data_dir::{self, DataDirError},
-    export::{Exports, Settings},
-    ingest::{Imports, IngestError, purge},
+    export::{ExportSettings, Exports},
+    ingest::{Imports, IngestError},
+    open_store,
     plugins::Plugins,
-    reading,
-    schedule::Regular,
+    provenance::ProvenanceError,
+    purge,
+    schedule::ScheduledExports,
     vault::{self, VaultError},
 };
 use satchel_source::chain;
@@ -28,51 +30,54 @@ use tokio::{
 
 use crate::{
     config::Config,
-    connect::Inside,
-    grpc::{self, Core, ServeError, operation::Operations, page::PageKey, recent::Recent},
-    serve::{Listener, SocketError},
+    connect::InProcessConnector,
+    grpc::{
+        self, ServeError, ServerState, listing_cache::ListingCache, operation::Operations,
+        page_token::PageKey,
+    },
+    socket::{Listener, SocketError},
     supervisor::{self, Supervisor},
 };
 
 /// How long running imports may take to reach their next complete record when a process ends with its daemon. After
 /// that the store is closed. A record takes milliseconds; an fsync on a busy disk, or compiling the importers, takes
 /// seconds.
-pub const DRAIN: Duration = Duration::from_secs(10);
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Practically no limit: a process that continues after its daemon needs the data directory to be free.
-const UNTIL_IT_ENDS: Duration = Duration::from_hours(24);
+const NO_DRAIN_LIMIT: Duration = Duration::from_hours(24);
 /// How often to check whether a scheduled export is due. Short commands that serve by themselves end before the first
 /// check.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+const SCHEDULE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The details that are reported once the daemon answers.
+/// The details that are reported once the daemon accepts calls.
 #[derive(Clone, Debug)]
 pub struct Ready {
     /// The path of its socket.
     pub socket: PathBuf,
     /// Notices about the opening of the store.
     pub notices: Vec<String>,
-    /// The only connector to the daemon, if the disk cannot hold a socket.
-    pub inside: Option<Inside>,
+    /// The only way to connect to the daemon, if the disk cannot hold a socket.
+    pub in_process: Option<InProcessConnector>,
 }
 
-/// The connections of a daemon to the process that it runs in.
-pub struct Outside {
+/// What the process passes to the daemon that runs in it.
+pub struct RunContext {
     /// The settings. Every value that is sent later, changed or not, causes a reload: settings that may change at run
     /// time are applied, and the watched folders are scanned again.
     pub settings: watch::Receiver<Config>,
     /// The socket that the service manager created.
-    pub inherited: Option<UnixListener>,
-    /// The service manager, which is told that the daemon is alive.
+    pub inherited_socket: Option<UnixListener>,
+    /// The service manager, which receives notifications about the state of the daemon.
     pub supervisor: Supervisor,
-    /// How long the service manager waits for a sign of life.
+    /// How long the service manager waits for a heartbeat.
     pub watchdog: Option<Duration>,
     /// How long a stop waits for running imports.
     pub drain: Duration,
     /// Becomes true when the stop must not wait any longer.
-    pub hurry: watch::Receiver<bool>,
+    pub stop_now: watch::Receiver<bool>,
     /// Whether to serve read-only if nothing can be written. A daemon should end instead, and be started again when
     /// writing is possible.
-    pub reading: bool,
+    pub allow_read_only: bool,
 }
 
 /// The reason why the daemon does not run.
@@ -93,6 +98,9 @@ pub enum RunError {
     /// The ledger of imports failed.
     #[error(transparent)]
     Ingest(#[from] IngestError),
+    /// An interrupted erasure cannot be completed.
+    #[error(transparent)]
+    Purge(#[from] ProvenanceError),
     /// The watched folders failed.
     #[error(transparent)]
     Watch(#[from] WatchError),
@@ -103,7 +111,7 @@ pub enum RunError {
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// A bug.
-    #[error("a task of the daemon broke off; please report this")]
+    #[error("a task of the daemon panicked; please report this")]
     Panicked,
 }
 
@@ -130,42 +138,50 @@ pub async fn run(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
     let (_settings, settings) = watch::channel(config);
-    let (_hurry, hurry) = watch::channel(false);
+    let (_stop_sender, stop_now) = watch::channel(false);
     let supervisor = Supervisor::default();
-    let drain = UNTIL_IT_ENDS;
-    let outside =
-        Outside { settings, inherited: None, supervisor, watchdog: None, drain, hurry, reading: true };
-    run_under(outside, notice, ready, stop).await
+    let drain = NO_DRAIN_LIMIT;
+    let context = RunContext {
+        settings,
+        inherited_socket: None,
+        supervisor,
+        watchdog: None,
+        drain,
+        stop_now,
+        allow_read_only: true,
+    };
+    run_with(context, notice, ready, stop).await
 }
 
 /// Does the same as [`run`], for a daemon that a service manager or a terminal controls.
 ///
 /// # Errors
 /// As for [`run`].
-pub async fn run_under(
-    outside: Outside,
+pub async fn run_with(
+    context: RunContext,
     notice: impl FnMut(&OpenEvent) + Send + 'static,
     ready: impl FnOnce(Ready),
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
-    let Outside { mut settings, inherited, supervisor, watchdog, drain, hurry, reading } = outside;
+    let RunContext { mut settings, inherited_socket, supervisor, watchdog, drain, stop_now, allow_read_only } =
+        context;
     let config = settings.borrow_and_update().clone();
     let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
-    let watching = config.watching.active;
-    let regular = config.regular.clone();
-    let opened = tokio::task::spawn_blocking(move || open(&config, reading, notice))
+    let watch_enabled = config.watching.active;
+    let export_schedule = config.export_schedule.clone();
+    let opened = tokio::task::spawn_blocking(move || open(&config, allow_read_only, notice))
         .await
         .map_err(|_| RunError::Panicked)?;
-    let (core, notices) = opened?;
-    let door = match inherited {
-        Some(socket) => Door::Socket(Listener::inherit(socket, &data_dir, &runtime_dir)?),
-        None if core.store.is_open_to_read() => Door::inside(),
-        None => Door::Socket(Listener::bind(&data_dir, &runtime_dir)?),
+    let (state, notices) = opened?;
+    let transport = match inherited_socket {
+        Some(socket) => Transport::Socket(Listener::inherit(socket, &data_dir, &runtime_dir)?),
+        None if state.store.opened_read_only() => Transport::in_process(),
+        None => Transport::Socket(Listener::bind(&data_dir, &runtime_dir)?),
     };
-    ready(Ready { socket: door.path().to_owned(), notices, inside: door.way() });
-    let (watch, imports, store) = (core.watch.clone(), core.imports.clone(), core.store.clone());
-    let (exports, operations) = (core.exports.clone(), core.operations.clone());
-    if watching {
+    ready(Ready { socket: transport.path().to_owned(), notices, in_process: transport.connector() });
+    let (watch, imports, store) = (state.watch.clone(), state.imports.clone(), state.store.clone());
+    let (exports, operations) = (state.exports.clone(), state.operations.clone());
+    if watch_enabled {
         watch.start();
     }
     let stop = async {
@@ -175,87 +191,87 @@ pub async fn run_under(
         operations.cancel_all();
     };
     let served = tokio::select! {
-        served = door.serve(core, stop, hurried(hurry.clone())) => served,
-        () = follow(&mut settings, &imports, &watch) => Ok(()),
-        () = tell_alive(&supervisor, watchdog, &store) => Ok(()),
+        served = transport.serve(state, stop, stop_now_requested(stop_now.clone())) => served,
+        () = apply_reloads(&mut settings, &imports, &watch) => Ok(()),
+        () = feed_watchdog(&supervisor, watchdog, &store) => Ok(()),
         // An export that is being written finishes by itself; the store is closed after it.
-        () = export_regularly(exports, regular) => Ok(()),
+        () = run_scheduled_exports(exports, export_schedule) => Ok(()),
     };
     let work = (watch.clone(), imports.clone(), operations.clone());
-    close(work, store.clone(), drain, hurry).await?;
+    drain_and_close(work, store.clone(), drain, stop_now).await?;
     Ok(served?)
 }
 
-/// The entry for clients.
-enum Door {
+/// The way in which clients connect.
+enum Transport {
     Socket(Listener),
     /// Only for clients in this process, because the socket's folder cannot be written.
-    Inside(Inside, mpsc::Receiver<UnixStream>),
+    InProcess(InProcessConnector, mpsc::Receiver<UnixStream>),
 }
 
-impl Door {
-    fn inside() -> Self {
-        let (way, arrivals) = Inside::new();
-        Self::Inside(way, arrivals)
+impl Transport {
+    fn in_process() -> Self {
+        let (connector, streams) = InProcessConnector::new();
+        Self::InProcess(connector, streams)
     }
 
     fn path(&self) -> &Path {
         match self {
             Self::Socket(listener) => listener.path(),
-            Self::Inside(..) => Path::new(""),
+            Self::InProcess(..) => Path::new(""),
         }
     }
 
-    fn way(&self) -> Option<Inside> {
+    fn connector(&self) -> Option<InProcessConnector> {
         match self {
             Self::Socket(_) => None,
-            Self::Inside(way, _) => Some(way.clone()),
+            Self::InProcess(connector, _) => Some(connector.clone()),
         }
     }
 
     async fn serve(
         self,
-        core: Core,
+        state: ServerState,
         stop: impl Future<Output = ()> + Send,
-        hurry: impl Future<Output = ()> + Send,
+        stop_now: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
         match self {
-            Self::Socket(listener) => grpc::serve(core, listener, stop, hurry).await,
-            Self::Inside(_, arrivals) => grpc::serve_inside(core, arrivals, stop, hurry).await,
+            Self::Socket(listener) => grpc::serve(state, listener, stop, stop_now).await,
+            Self::InProcess(_, streams) => grpc::serve_in_process(state, streams, stop, stop_now).await,
         }
     }
 }
 
-/// Waits until running imports reach their next complete record and other work ends, unless `hurry` is set, and closes
+/// Waits until running imports reach their next complete record and other work ends, unless `stop_now` is set, and closes
 /// the store.
-async fn close(
+async fn drain_and_close(
     (watch, imports, operations): (Watch, Imports, Operations),
     store: Store,
     drain: Duration,
-    hurry: watch::Receiver<bool>,
+    stop_now: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
-    let drained = tokio::task::spawn_blocking(move || {
+    let drain_task = tokio::task::spawn_blocking(move || {
         watch.stop();
         let (began, imported) = (Instant::now(), imports.stop(drain));
         operations.stop(drain.saturating_sub(began.elapsed())) && imported
     });
     let drained = tokio::select! {
-        drained = drained => drained.map_err(|_| RunError::Panicked)?,
-        () = hurried(hurry) => false,
+        drained = drain_task => drained.map_err(|_| RunError::Panicked)?,
+        () = stop_now_requested(stop_now) => false,
     };
     if !drained {
         tracing::warn!(
-            "an import or another operation still runs; the whole records of an import stay, and importing again completes it"
+            "an import or another operation is still running; complete records of an import are kept, and importing again completes it"
         );
     }
     Ok(tokio::task::spawn_blocking(move || store.close()).await.map_err(|_| RunError::Panicked)??)
 }
 
 /// Applies the settings that may change at run time, at each reload. Never returns.
-async fn follow(settings: &mut watch::Receiver<Config>, imports: &Imports, watch: &Watch) {
+async fn apply_reloads(settings: &mut watch::Receiver<Config>, imports: &Imports, watch: &Watch) {
     while settings.changed().await.is_ok() {
         let config = settings.borrow_and_update().clone();
-        imports.set_limits(config.intake);
+        imports.set_limits(config.import_limits);
         if config.watching.active {
             watch.reconfigure(&config.watching.folders);
             watch.rescan();
@@ -264,90 +280,98 @@ async fn follow(settings: &mut watch::Receiver<Config>, imports: &Imports, watch
     future::pending::<()>().await;
 }
 
-/// Tells the service manager that the runtime responds and the store's writer is not stuck. Never returns.
-async fn tell_alive(supervisor: &Supervisor, watchdog: Option<Duration>, store: &Store) {
+/// Sends heartbeats to the service manager while the runtime responds and the store's writer is not stuck. Never returns.
+async fn feed_watchdog(supervisor: &Supervisor, watchdog: Option<Duration>, store: &Store) {
     let Some(limit) = watchdog else { return future::pending().await };
     let probe = || async {
         let store = store.clone();
         // The digest is read under the same lock as writes, so it waits for a commit that hangs.
         if tokio::task::spawn_blocking(move || store.state_digest()).await.is_err() {
-            tracing::error!("the store cannot be asked whether it is well");
+            tracing::error!("cannot check the state of the store");
             future::pending::<()>().await;
         }
     };
-    supervisor::keep_alive(supervisor, limit, probe).await;
+    supervisor::heartbeat_loop(supervisor, limit, probe).await;
 }
 
-async fn hurried(mut hurry: watch::Receiver<bool>) {
-    if hurry.wait_for(|hurry| *hurry).await.is_err() {
-        // The sender was dropped, so `hurry` can no longer be set.
+async fn stop_now_requested(mut stop_now: watch::Receiver<bool>) {
+    if stop_now.wait_for(|stop_now| *stop_now).await.is_err() {
+        // The sender was dropped, so `stop_now` can no longer be set.
         future::pending::<()>().await;
     }
 }
 
 /// Creates the scheduled exports, if there is a schedule. A failed export is logged and tried again. Never returns.
-async fn export_regularly(exports: Exports, plan: Option<Regular>) {
-    let Some(plan) = plan else { return future::pending().await };
+async fn run_scheduled_exports(exports: Exports, schedule: Option<ScheduledExports>) {
+    let Some(schedule) = schedule else { return future::pending().await };
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
-        let (exports, plan) = (exports.clone(), plan.clone());
-        match tokio::task::spawn_blocking(move || exports.regular(&plan)).await {
+        tokio::time::sleep(SCHEDULE_CHECK_INTERVAL).await;
+        let (exports, schedule) = (exports.clone(), schedule.clone());
+        match tokio::task::spawn_blocking(move || exports.run_schedule(&schedule)).await {
             Ok(Ok(Some(record))) => tracing::info!(id = record.export_id, path = record.path, "exported"),
             Ok(Ok(None)) => {}
-            Ok(Err(error)) => tracing::error!(error = chain(&error), "the scheduled export was not made"),
-            Err(error) => tracing::error!(%error, "the scheduled export broke off"),
+            Ok(Err(error)) => tracing::error!(error = chain(&error), "the scheduled export failed"),
+            Err(error) => tracing::error!(%error, "the scheduled export panicked"),
         }
     }
 }
 
 fn open(
     config: &Config,
-    reading: bool,
+    allow_read_only: bool,
     mut notice: impl FnMut(&OpenEvent),
-) -> Result<(Core, Vec<String>), RunError> {
+) -> Result<(ServerState, Vec<String>), RunError> {
     let data_dir = config.data_dir.clone();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     clock::check(clock.now_micros())?;
-    data_dir::take(&data_dir, config.allow_other_owner)?;
+    data_dir::prepare(&data_dir, config.allow_other_owner)?;
     let mut notices = Vec::new();
     let options = vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes)?;
     let seal = options.seal.clone();
     let mut opened = || {
         let mut report = |event: OpenEvent| {
             notice(&event);
-            notices.extend(told(&event));
+            notices.extend(open_notice(&event));
         };
-        if !reading {
+        if !allow_read_only {
             return Store::open(&data_dir, options.clone(), &mut report);
         }
-        let (store, only) = reading::open(&data_dir, options.clone(), &mut report)?;
-        notices
-            .extend(only.map(|why| format!("what is stored is only read, as nothing can be written: {why}")));
+        let (store, read_only_reason) =
+            open_store::open_or_read_only(&data_dir, options.clone(), &mut report)?;
+        notices.extend(
+            read_only_reason
+                .map(|why| format!("the store is open read-only, because nothing can be written: {why}")),
+        );
         Ok(store)
     };
     let store = opened()?;
     let store = purge::complete(&data_dir, store, seal.as_ref(), &mut opened)?;
     vault::confirm(&data_dir);
     let plugins = Arc::new(Plugins::built_in(config.code_cache.clone()));
-    let limits = satchel_host::Limits::default();
-    let imports =
-        Imports::new(store.clone(), Arc::clone(&plugins), Arc::clone(&clock), config.intake.clone(), limits)?;
+    let limits = satchel_host::PluginLimits::default();
+    let imports = Imports::new(
+        store.clone(),
+        Arc::clone(&plugins),
+        Arc::clone(&clock),
+        config.import_limits.clone(),
+        limits,
+    )?;
     let watch =
         Watch::new(store.clone(), imports.clone(), Arc::clone(&clock), data_dir.clone(), &config.watching)?;
     let keys = data_dir.join("keys");
-    let settings = Settings {
+    let settings = ExportSettings {
         renewal: config.renewal,
         did: config.owner_did.clone(),
         type_registry: config.type_registry.clone(),
     };
-    let exports = Exports::configured(store.clone(), Arc::clone(&clock), keys, settings);
+    let exports = Exports::with_settings(store.clone(), Arc::clone(&clock), keys, settings);
     let signers = exports.clone();
-    imports.know_signers(move || signers.signers());
-    let fading = config.fading.clone();
+    imports.know_signers(move || signers.public_keys());
+    let confidence_decay = config.confidence_decay.clone();
     let started_at = clock.now_micros();
-    let page_key = PageKey::kept_in(&data_dir.join("keys"));
+    let page_key = PageKey::load_or_create(&data_dir.join("keys"));
     Ok((
-        Core {
+        ServerState {
             store,
             plugins,
             imports,
@@ -358,24 +382,24 @@ fn open(
             page_key,
             data_dir,
             started_at,
-            fading,
-            recent: Recent::default(),
+            confidence_decay,
+            listings: ListingCache::default(),
         },
         notices,
     ))
 }
 
 /// Returns a notice for the user about the opening of the store.
-fn told(event: &OpenEvent) -> Option<String> {
+fn open_notice(event: &OpenEvent) -> Option<String> {
     match event {
         OpenEvent::Rebuilding { reason } => {
-            Some(format!("the database is built again from the journal: {reason}"))
+            Some(format!("the database was rebuilt from the journal: {reason}"))
         }
         OpenEvent::TailCut { bytes } => Some(format!(
-            "{bytes} unfinished bytes at the end of the journal were cut; nothing in them had been confirmed"
+            "{bytes} incomplete bytes at the end of the journal were removed; they contained nothing that had been committed"
         )),
         OpenEvent::Damaged(damage) => {
-            Some(format!("the journal is damaged: {damage}; nothing is written until it is restored"))
+            Some(format!("the journal is damaged: {damage}; the store is read-only until it is restored"))
         }
         _ => None,
     }

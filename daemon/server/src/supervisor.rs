@@ -18,16 +18,16 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long a service manager that does not read may block the daemon. It must not be too short, because a busy manager
+/// How long a service manager that does not read its socket may block the daemon. It must not be too short, because a busy manager
 /// should still learn that we stop.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The connection to the service manager. Without one, notifications are dropped. Clones share one.
 #[derive(Clone, Debug, Default)]
-pub struct Supervisor(Option<Arc<Way>>);
+pub struct Supervisor(Option<Arc<NotifySocket>>);
 
 #[derive(Debug)]
-struct Way {
+struct NotifySocket {
     socket: UnixDatagram,
     address: SocketAddr,
     /// Whether the daemon is ready. A reload before that must not report it as ready.
@@ -40,17 +40,17 @@ impl Supervisor {
     ///
     /// # Errors
     /// An address of another kind, or no socket to send from.
-    pub fn at(address: &OsStr) -> io::Result<Self> {
-        let address = address_of(address)?;
+    pub fn connect(address: &OsStr) -> io::Result<Self> {
+        let address = parse_address(address)?;
         let socket = UnixDatagram::unbound()?;
-        socket.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self(Some(Arc::new(Way { socket, address, ready: AtomicBool::new(false) }))))
+        socket.set_write_timeout(Some(SEND_TIMEOUT))?;
+        Ok(Self(Some(Arc::new(NotifySocket { socket, address, ready: AtomicBool::new(false) }))))
     }
 
-    /// Reports that the daemon answers.
+    /// Reports that the daemon accepts calls.
     pub fn ready(&self, status: &str) {
-        if let Some(way) = &self.0 {
-            way.ready.store(true, Ordering::Relaxed);
+        if let Some(notify) = &self.0 {
+            notify.ready.store(true, Ordering::Relaxed);
         }
         self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
     }
@@ -81,51 +81,54 @@ impl Supervisor {
         self.send("STOPPING=1\nSTATUS=stopping");
     }
 
-    fn alive(&self) {
+    fn heartbeat(&self) {
         self.send("WATCHDOG=1");
     }
 
     fn was_ready(&self) -> bool {
-        self.0.as_ref().is_some_and(|way| way.ready.load(Ordering::Relaxed))
+        self.0.as_ref().is_some_and(|notify| notify.ready.load(Ordering::Relaxed))
     }
 
     fn send(&self, message: &str) {
-        let Some(way) = &self.0 else { return };
-        if let Err(error) = way.socket.send_to_addr(message.as_bytes(), &way.address) {
+        let Some(notify) = &self.0 else { return };
+        if let Err(error) = notify.socket.send_to_addr(message.as_bytes(), &notify.address) {
             // The daemon can run without it; a manager that misses its watchdog notification restarts the daemon.
-            tracing::warn!(%error, "the service manager cannot be told");
+            tracing::warn!(%error, "cannot notify the service manager");
         }
     }
 }
 
-/// Tells the manager twice in each `limit` that the daemon is alive, as long as `probe` completes. While it hangs
-/// nothing is sent, and the manager restarts the daemon.
-pub async fn keep_alive<P: Future<Output = ()>>(
+/// Sends the manager two heartbeats in each `limit`, as long as `probe` completes. While it hangs nothing is sent, and
+/// the manager restarts the daemon.
+pub async fn heartbeat_loop<P: Future<Output = ()>>(
     supervisor: &Supervisor,
     limit: Duration,
     probe: impl Fn() -> P,
 ) -> ! {
     let every = limit / 2;
     loop {
-        let mut looking = pin!(probe());
-        if tokio::time::timeout(every, looking.as_mut()).await.is_err() {
-            tracing::error!(seconds = every.as_secs(), "the store does not answer; the watchdog is not told");
-            looking.await;
+        let mut probing = pin!(probe());
+        if tokio::time::timeout(every, probing.as_mut()).await.is_err() {
+            tracing::error!(
+                seconds = every.as_secs(),
+                "the store does not respond; no heartbeat is sent to the service manager"
+            );
+            probing.await;
         }
-        supervisor.alive();
+        supervisor.heartbeat();
         tokio::time::sleep(every).await;
     }
 }
 
-/// Returns how long the manager waits for a sign of life before it restarts process `own`; `None` if it does not wait.
-pub fn watchdog(micros: Option<&str>, pid: Option<&str>, own: u32) -> Option<Duration> {
+/// Returns how long the manager waits for a heartbeat before it restarts process `own_pid`; `None` if it does not wait.
+pub fn watchdog_timeout(micros: Option<&str>, pid: Option<&str>, own_pid: u32) -> Option<Duration> {
     // Variables that were inherited from a parent contain the parent's process id.
-    let meant = pid.is_none_or(|pid| pid.parse() == Ok(own));
-    let micros = micros?.parse().ok().filter(|micros| *micros > 0 && meant)?;
+    let ours = pid.is_none_or(|pid| pid.parse() == Ok(own_pid));
+    let micros = micros?.parse().ok().filter(|micros| *micros > 0 && ours)?;
     Some(Duration::from_micros(micros))
 }
 
-fn address_of(address: &OsStr) -> io::Result<SocketAddr> {
+fn parse_address(address: &OsStr) -> io::Result<SocketAddr> {
     let unknown = || io::Error::new(io::ErrorKind::InvalidInput, "neither a path nor an abstract name");
     match address.as_bytes() {
         [b'/', ..] => SocketAddr::from_pathname(address),
@@ -152,7 +155,7 @@ mod tests {
     /// A short limit keeps the tests short. They wait for events, not for this time to pass.
     const LIMIT: Duration = Duration::from_millis(20);
 
-    fn told(socket: &UnixDatagram) -> Vec<String> {
+    fn received(socket: &UnixDatagram) -> Vec<String> {
         socket.set_nonblocking(true).unwrap();
         let mut buffer = [0; 4_096];
         std::iter::from_fn(|| {
@@ -166,7 +169,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        let supervisor = Supervisor::at(path.as_os_str()).unwrap();
+        let supervisor = Supervisor::connect(path.as_os_str()).unwrap();
         (folder, socket, supervisor)
     }
 
@@ -180,31 +183,31 @@ mod tests {
         supervisor.reloading();
         supervisor.reloaded();
         supervisor.stopping();
-        let mut told = told(&socket);
-        let reloading = told.remove(2);
+        let mut messages = received(&socket);
+        let reloading = messages.remove(2);
         let (word, micros) = reloading.split_once("\nMONOTONIC_USEC=").unwrap();
         assert!(word == "RELOADING=1" && micros.parse::<u64>().unwrap() > 0, "{reloading}");
         assert_eq!(
-            told,
+            messages,
             ["STATUS=opening READY=1", "READY=1\nSTATUS=serving", "READY=1", "STOPPING=1\nSTATUS=stopping"]
         );
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn an_abstract_name_is_an_address_too() {
+    fn an_abstract_socket_name_is_accepted() {
         use std::os::linux::net::SocketAddrExt;
 
         let name = format!("satchel-test-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let socket = UnixDatagram::bind_addr(&address).unwrap();
-        Supervisor::at(OsStr::new(&format!("@{name}"))).unwrap().status("here");
-        assert_eq!(told(&socket), ["STATUS=here"]);
-        assert!(Supervisor::at(OsStr::new("vsock:2:1")).is_err());
+        Supervisor::connect(OsStr::new(&format!("@{name}"))).unwrap().status("here");
+        assert_eq!(received(&socket), ["STATUS=here"]);
+        assert!(Supervisor::connect(OsStr::new("vsock:2:1")).is_err());
     }
 
     #[test]
-    fn a_manager_that_is_gone_does_not_hold_the_daemon() {
+    fn a_service_manager_that_ended_does_not_block_the_daemon() {
         let (folder, socket, supervisor) = manager();
         drop((socket, folder));
         supervisor.ready("serving");
@@ -212,12 +215,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_daemon_whose_probe_hangs_is_not_reported_alive() {
+    async fn no_heartbeat_is_sent_while_the_probe_hangs() {
         let (_folder, socket, supervisor) = manager();
-        let (looks, hangs) = (Cell::new(0), Notify::new());
+        let (probes, hangs) = (Cell::new(0), Notify::new());
         let probe = || async {
-            looks.set(looks.get() + 1);
-            if looks.get() > 3 {
+            probes.set(probes.get() + 1);
+            if probes.get() > 3 {
                 hangs.notify_one();
                 future::pending::<()>().await;
             }
@@ -227,38 +230,42 @@ mod tests {
             tokio::time::sleep(LIMIT * 10).await;
         };
         tokio::select! {
-            () = async { keep_alive(&supervisor, LIMIT, probe).await } => {}
+            () = async { heartbeat_loop(&supervisor, LIMIT, probe).await } => {}
             () = much_later => {}
         }
-        assert_eq!((told(&socket), looks.get()), (vec!["WATCHDOG=1".to_owned(); 3], 4));
+        assert_eq!((received(&socket), probes.get()), (vec!["WATCHDOG=1".to_owned(); 3], 4));
     }
 
     #[tokio::test]
-    async fn a_daemon_that_lives_is_reported_twice_in_each_limit() {
+    async fn a_heartbeat_is_sent_twice_in_each_limit() {
         let (_folder, socket, supervisor) = manager();
-        let (begun, looks, enough) = (Instant::now(), Cell::new(0), Notify::new());
+        let (begun, probes, enough) = (Instant::now(), Cell::new(0), Notify::new());
         let probe = || async {
-            looks.set(looks.get() + 1);
-            if looks.get() == 5 {
+            probes.set(probes.get() + 1);
+            if probes.get() == 5 {
                 enough.notify_one();
                 future::pending::<()>().await;
             }
         };
         tokio::select! {
-            () = async { keep_alive(&supervisor, LIMIT, probe).await } => {}
+            () = async { heartbeat_loop(&supervisor, LIMIT, probe).await } => {}
             () = enough.notified() => {}
         }
-        assert_eq!(told(&socket), ["WATCHDOG=1"; 4]);
-        assert!(begun.elapsed() >= LIMIT * 2, "four signs of life take two limits");
+        assert_eq!(received(&socket), ["WATCHDOG=1"; 4]);
+        assert!(begun.elapsed() >= LIMIT * 2, "four heartbeats take two limits");
     }
 
     #[test]
-    fn a_watchdog_that_is_meant_for_another_process_is_not_ours() {
-        assert_eq!(watchdog(Some("60000000"), None, 7), Some(Duration::from_mins(1)));
-        assert_eq!(watchdog(Some("60000000"), Some("7"), 7), Some(Duration::from_mins(1)));
-        assert_eq!(watchdog(Some("60000000"), Some("8"), 7), None);
+    fn a_watchdog_variable_for_another_process_is_ignored() {
+        assert_eq!(watchdog_timeout(Some("60000000"), None, 7), Some(Duration::from_mins(1)));
+        assert_eq!(watchdog_timeout(Some("60000000"), Some("7"), 7), Some(Duration::from_mins(1)));
+        assert_eq!(watchdog_timeout(Some("60000000"), Some("8"), 7), None);
         assert_eq!(
-            (watchdog(None, None, 7), watchdog(Some("0"), None, 7), watchdog(Some("x"), None, 7)),
+            (
+                watchdog_timeout(None, None, 7),
+                watchdog_timeout(Some("0"), None, 7),
+                watchdog_timeout(Some("x"), None, 7)
+            ),
             (None, None, None)
         );
     }

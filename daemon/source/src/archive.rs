@@ -11,13 +11,20 @@ use std::{
 use age::stream::StreamReader;
 use zip::{CompressionMethod, result::ZipError};
 
-use super::{Limits, SourceError, handles::Reopened, tree::litter};
-use crate::{envelope::OpenError, names::BACKUP_MANIFEST as BACKUP, zip_directory};
+use super::{Limits, SourceError, open_files::ReopenedFile};
+use crate::{
+    envelope::EnvelopeOpenError,
+    names::{BACKUP_MANIFEST as BACKUP, system_file},
+    zip_directory,
+};
+
+/// The first bytes of a ZIP with entries, and of an empty one.
+const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 
 /// An opened file, or a part of one, that is shared by many readers, each with its own position.
 #[derive(Clone)]
 pub(super) struct SharedFile {
-    bytes: Bytes,
+    bytes: ByteSource,
     /// The start of the part in the file.
     base: u64,
     position: u64,
@@ -26,13 +33,13 @@ pub(super) struct SharedFile {
 
 /// The source of the bytes.
 #[derive(Clone)]
-enum Bytes {
+enum ByteSource {
     Plain(Arc<File>),
     /// Opened on demand, because a folder may contain more files than may be open at once.
-    Reopened(Reopened),
+    Reopened(ReopenedFile),
     /// Decrypted while they are read. The lock guards the stream, which has only one position. `None` after an error,
     /// because the position of the stream is then unknown.
-    Sealed(Arc<Mutex<Option<StreamReader<File>>>>),
+    Encrypted(Arc<Mutex<Option<StreamReader<File>>>>),
 }
 
 impl SharedFile {
@@ -43,32 +50,37 @@ impl SharedFile {
 
     /// Creates a part of `length` bytes that starts at `base`.
     pub(super) fn part(file: Arc<File>, base: u64, length: u64) -> Self {
-        Self { bytes: Bytes::Plain(file), base, position: 0, length }
+        Self { bytes: ByteSource::Plain(file), base, position: 0, length }
     }
 
     /// Creates a file of a folder, which is opened whenever it is read and not open.
-    pub(super) fn reopened(file: Reopened) -> Self {
+    pub(super) fn reopened(file: ReopenedFile) -> Self {
         let length = file.length();
-        Self { bytes: Bytes::Reopened(file), base: 0, position: 0, length }
+        Self { bytes: ByteSource::Reopened(file), base: 0, position: 0, length }
     }
 
     /// Returns the file of a folder, which is reopened for each read, or `None` for a file that stays open.
-    pub(super) fn of_folder(&self) -> Option<&Reopened> {
+    pub(super) fn reopened_file(&self) -> Option<&ReopenedFile> {
         match &self.bytes {
-            Bytes::Reopened(file) => Some(file),
-            Bytes::Plain(_) | Bytes::Sealed(_) => None,
+            ByteSource::Reopened(file) => Some(file),
+            ByteSource::Plain(_) | ByteSource::Encrypted(_) => None,
         }
     }
 
     /// Creates the decrypted content of an encrypted file.
-    pub(super) fn sealed(mut stream: StreamReader<File>) -> io::Result<Self> {
+    pub(super) fn decrypted(mut stream: StreamReader<File>) -> io::Result<Self> {
         let length = stream.seek(SeekFrom::End(0))?;
-        Ok(Self { bytes: Bytes::Sealed(Arc::new(Mutex::new(Some(stream)))), base: 0, position: 0, length })
+        Ok(Self {
+            bytes: ByteSource::Encrypted(Arc::new(Mutex::new(Some(stream)))),
+            base: 0,
+            position: 0,
+            length,
+        })
     }
 
     /// Returns whether none of its bytes may be written to a disk unencrypted.
-    pub(super) fn is_sealed(&self) -> bool {
-        matches!(self.bytes, Bytes::Sealed(_))
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self.bytes, ByteSource::Encrypted(_))
     }
 
     pub(super) fn at(&self, position: u64) -> Self {
@@ -78,7 +90,7 @@ impl SharedFile {
 
 impl SharedFile {
     /// Reads bytes from the current position, and none past the end of the part.
-    fn read_of(&self, file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_from(&self, file: &File, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(self.position)).unwrap_or(usize::MAX);
         let room = buffer.len().min(left);
         file.read_at(&mut buffer[..room], self.base + self.position)
@@ -88,18 +100,18 @@ impl SharedFile {
 impl Read for SharedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match &self.bytes {
-            Bytes::Plain(file) => self.read_of(file, buffer)?,
-            Bytes::Reopened(file) => {
+            ByteSource::Plain(file) => self.read_from(file, buffer)?,
+            ByteSource::Reopened(file) => {
                 let file = file.get()?;
-                self.read_of(&file, buffer)?
+                self.read_from(&file, buffer)?
             }
             // Such a stream cannot be positioned past its end.
-            Bytes::Sealed(_) if self.position >= self.length => 0,
-            Bytes::Sealed(stream) => {
+            ByteSource::Encrypted(_) if self.position >= self.length => 0,
+            ByteSource::Encrypted(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut whole = stream.take().ok_or_else(broken)?;
-                whole.seek(SeekFrom::Start(self.position)).map_err(told)?;
-                let read = whole.read(buffer).map_err(told)?;
+                let mut whole = stream.take().ok_or_else(damaged_stream)?;
+                whole.seek(SeekFrom::Start(self.position)).map_err(decryption_error)?;
+                let read = whole.read(buffer).map_err(decryption_error)?;
                 *stream = Some(whole);
                 read
             }
@@ -109,15 +121,15 @@ impl Read for SharedFile {
     }
 }
 
-fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, OpenError::Damaged.to_string())
+fn damaged_stream() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, EnvelopeOpenError::Damaged.to_string())
 }
 
 /// Replaces the library's error for bytes that were not encrypted with the key, because its text does not help the
 /// user.
-fn told(error: io::Error) -> io::Error {
+fn decryption_error(error: io::Error) -> io::Error {
     let damaged = matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof);
-    if damaged { broken() } else { error }
+    if damaged { damaged_stream() } else { error }
 }
 
 impl Seek for SharedFile {
@@ -134,19 +146,19 @@ impl Seek for SharedFile {
 
 /// The location of the bytes of one entry.
 #[derive(Clone)]
-pub(super) struct Packed {
+pub(super) struct PackedEntry {
     pub(super) file: SharedFile,
-    pub(super) header: u64,
-    pub(super) packed: u64,
-    pub(super) unpacked: u64,
+    pub(super) header_offset: u64,
+    pub(super) packed_bytes: u64,
+    pub(super) unpacked_bytes: u64,
     pub(super) crc32: u32,
     pub(super) deflated: bool,
 }
 
 /// One line of the archive's directory.
-pub(super) enum Listed {
+pub(super) enum ListedEntry {
     /// A file that can be read.
-    File { name: String, packed: Packed },
+    File { name: String, packed: PackedEntry },
     /// A file that cannot be read, and why.
     Unread { name: String, reason: &'static str },
 }
@@ -157,8 +169,8 @@ pub(super) fn list(
     reader: impl Read + Seek,
     path: &Path,
     limits: &Limits,
-) -> Result<Vec<Listed>, SourceError> {
-    let damaged = |error: ZipError| unlisted(path, error);
+) -> Result<Vec<ListedEntry>, SourceError> {
+    let damaged = |error: ZipError| list_error(path, error);
     let hostile =
         |problem: &str| SourceError::HostileArchive { path: path.to_owned(), problem: problem.to_owned() };
     let mut archive = match zip_directory::open(reader, limits.entries) {
@@ -186,17 +198,17 @@ pub(super) fn list(
     let mut listed = Vec::with_capacity(archive.len());
     for index in 0..archive.len() {
         let entry = archive.by_index_raw(index).map_err(damaged)?;
-        if let Some(line) = line(&entry, &file)? {
+        if let Some(line) = list_entry(&entry, &file)? {
             listed.push(line);
         }
     }
-    refuse_twins(&listed)
+    reject_equivalent_names(&listed)
         .map_err(|name| hostile(&format!("two entries differ only in how {name:?} is written")))?;
     Ok(listed)
 }
 
 /// Returns why a directory cannot be listed, in words for the user.
-fn unlisted(path: &Path, error: ZipError) -> SourceError {
+fn list_error(path: &Path, error: ZipError) -> SourceError {
     let problem = match error {
         // The library searches for the end of the directory; the data that it points to may be missing.
         ZipError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
@@ -205,24 +217,32 @@ fn unlisted(path: &Path, error: ZipError) -> SourceError {
         ZipError::UnsupportedArchive(_) => "it uses what exports do not",
         _ => "the directory at its end is missing or does not read, as in a download that was cut off",
     };
-    SourceError::DamagedArchive { name: name_of(path), problem }
+    SourceError::DamagedArchive { name: file_name(path), problem }
+}
+
+/// Returns whether these are the first bytes of a ZIP.
+pub(super) fn has_zip_magic(head: &[u8]) -> bool {
+    ZIP_MAGIC.contains(&head)
 }
 
 /// Returns the name of a file, for messages.
-pub(super) fn name_of(path: &Path) -> String {
+pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-fn line(entry: &zip::read::ZipFile<'_, impl Read>, file: &SharedFile) -> Result<Option<Listed>, SourceError> {
+fn list_entry(
+    entry: &zip::read::ZipFile<'_, impl Read>,
+    file: &SharedFile,
+) -> Result<Option<ListedEntry>, SourceError> {
     let name = match entry.name() {
         Ok(name) => name.into_owned(),
         Err(_) => String::from_utf8_lossy(entry.name_raw()).into_owned(),
     };
-    if entry.is_dir() || name.split('/').any(litter) {
+    if entry.is_dir() || name.split('/').any(system_file) {
         return Ok(None);
     }
-    let unread = |reason| Ok(Some(Listed::Unread { name: name.clone(), reason }));
-    if !harmless(&name) {
+    let unread = |reason| Ok(Some(ListedEntry::Unread { name: name.clone(), reason }));
+    if !safe_name(&name) {
         return unread("its name points outside of the archive");
     }
     if entry.encrypted() {
@@ -240,20 +260,20 @@ fn line(entry: &zip::read::ZipFile<'_, impl Read>, file: &SharedFile) -> Result<
             );
         }
     };
-    let packed = Packed {
+    let packed = PackedEntry {
         file: file.clone(),
-        header: entry.header_start(),
-        packed: entry.compressed_size(),
-        unpacked: entry.size(),
+        header_offset: entry.header_start(),
+        packed_bytes: entry.compressed_size(),
+        unpacked_bytes: entry.size(),
         crc32: entry.crc32(),
         deflated,
     };
-    Ok(Some(Listed::File { name, packed }))
+    Ok(Some(ListedEntry::File { name, packed }))
 }
 
 /// Returns whether a name could serve as a relative path. It is never used as one, but any other name has no honest
 /// purpose.
-fn harmless(name: &str) -> bool {
+fn safe_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('/')
         && !name.contains(['\0', '\\'])
@@ -263,10 +283,10 @@ fn harmless(name: &str) -> bool {
 
 /// Rejects two names that a file system may treat as one: with these, an archive could show different files to
 /// different readers.
-fn refuse_twins(listed: &[Listed]) -> Result<(), String> {
+fn reject_equivalent_names(listed: &[ListedEntry]) -> Result<(), String> {
     let mut seen = std::collections::BTreeSet::new();
     for line in listed {
-        if let Listed::File { name, .. } = line
+        if let ListedEntry::File { name, .. } = line
             && !seen.insert(satchel_pam::text::normalise(name))
         {
             return Err(name.clone());
@@ -283,13 +303,13 @@ mod tests {
     use age::{Encryptor, Recipient, x25519};
 
     use super::*;
-    use crate::envelope::Keys;
+    use crate::envelope::DecryptionKeys;
 
     /// The chunk size of `age`.
     const CHUNK: usize = 64 << 10;
 
     /// Returns `bytes` in a file that was encrypted, with the byte at `flipped` changed.
-    fn sealed(bytes: &[u8], flipped: Option<usize>) -> io::Result<SharedFile> {
+    fn encrypted_file(bytes: &[u8], flipped: Option<usize>) -> io::Result<SharedFile> {
         let identity = x25519::Identity::generate();
         let recipient = identity.to_public();
         let mut encrypted = Vec::new();
@@ -305,14 +325,14 @@ mod tests {
         file.write_all(&encrypted)?;
         file.rewind()?;
         let secret = age::secrecy::ExposeSecret::expose_secret(&identity.to_string()).to_owned();
-        SharedFile::sealed(Keys::parse(&[secret], None).unwrap().open(file).unwrap())
+        SharedFile::decrypted(DecryptionKeys::parse(&[secret], None).unwrap().open(file).unwrap())
     }
 
     #[test]
-    fn readers_of_one_encrypted_file_are_each_at_their_own_place() {
+    fn readers_of_one_encrypted_file_have_independent_positions() {
         for length in [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 7] {
             let bytes: Vec<u8> = (0..length).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect();
-            let file = sealed(&bytes, None).unwrap();
+            let file = encrypted_file(&bytes, None).unwrap();
             let (mut one, mut other) = (file.at(0), file.at(length as u64 / 2));
             let mut all = [Vec::new(), Vec::new()];
             let mut piece = vec![0; 9_000];
@@ -335,7 +355,7 @@ mod tests {
     #[test]
     fn after_a_changed_byte_nothing_of_the_file_is_read() {
         let bytes = vec![7; 3 * CHUNK];
-        let file = sealed(&bytes, Some(CHUNK + 100)).unwrap();
+        let file = encrypted_file(&bytes, Some(CHUNK + 100)).unwrap();
         let mut all = Vec::new();
         let error = file.at(0).read_to_end(&mut all).unwrap_err().to_string();
         assert!(error.contains("damaged or cut; copy it again"), "{error}");

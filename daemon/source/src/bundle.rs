@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::{self, Read, Seek as _},
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,109 +10,69 @@ use std::{
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
-    Fault, Limits, Pulse, Source, SourceError, SourceStamp, Unread,
-    archive::{Packed, SharedFile},
-    below,
-    builder::{Builder, zipped},
-    entry::{self, Stoppable, Unpacked},
-    fault::{Faults, Noting},
-    handles::Reopened,
-    inner::Spill,
-    source, tree,
+    Heartbeat, Limits, ReadFault, SourceError, SourceStamp, UnreadFile, beneath,
+    entry::{self, CancellableReader, UnpackedBytes},
+    fault::{FaultLog, FaultRecorder},
+    identity,
+    location::FileLocation,
+    open_files::ReopenedFile,
+    spill::SpillFile,
 };
-use crate::{
-    CancelToken, Entry, Files,
-    envelope::{MAGIC, OpenError},
-};
-
-/// The location of a file.
-#[derive(Clone)]
-pub(super) enum Place {
-    /// A file of the machine, with its state when it was examined.
-    Plain(PathBuf, SourceStamp),
-    Packed(Packed, Arc<Unit>),
-}
-
-/// An archive that contains files.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unit {
-    /// Its name in the source.
-    pub(super) name: Arc<str>,
-    /// The number of archives around its files, including itself.
-    pub(super) nesting: usize,
-}
+use crate::{CancelToken, FileEntry, FileSet};
 
 /// Named files, read from where they are.
 #[derive(Clone)]
 pub struct Bundle {
-    pub(super) entries: Vec<Entry>,
-    pub(super) places: Arc<BTreeMap<String, Place>>,
-    pub(super) unread: Vec<Unread>,
+    pub(super) entries: Vec<FileEntry>,
+    pub(super) locations: Arc<BTreeMap<String, FileLocation>>,
+    pub(super) unread: Vec<UnreadFile>,
     /// Unread files that were already reported separately.
-    pub(super) told: Vec<Unread>,
+    pub(super) reported: Vec<UnreadFile>,
     /// The folder that no link may lead out of.
     pub(super) base: Arc<PathBuf>,
     pub(super) limits: Limits,
-    pub(super) unpacked: Unpacked,
+    pub(super) unpacked: UnpackedBytes,
     /// Archives inside archives, unpacked.
-    pub(super) spill: Spill,
-    pub(super) faults: Faults,
+    pub(super) spill: SpillFile,
+    pub(super) faults: FaultLog,
     pub(super) cancel: CancelToken,
-    pub(super) pulse: Pulse,
+    pub(super) heartbeat: Heartbeat,
 }
 
 impl Bundle {
-    pub(super) fn open(source: &Source, limits: &Limits, cancel: &CancelToken) -> Result<Self, SourceError> {
-        let _asked = source.pulse.call();
-        let mut builder = Builder::of(source, cancel.clone());
-        if source.folder() {
-            tree::walk(&source.path, limits, &mut builder)?;
-            return Ok(builder.finish(limits));
-        }
-        let read = SourceError::read;
-        let mut file = below::file(&source.base, &source.path).map_err(read(&source.path))?;
-        if is_zip(&mut file).map_err(read(&source.path))? {
-            let file = SharedFile::new(file).map_err(read(&source.path))?;
-            builder.archive("", file, &source.path, limits, &source.unit())?;
-        } else if is_sealed(&mut file).map_err(read(&source.path))? {
-            let keys = source.keys.clone().unwrap_or_default();
-            let failed = |error| SourceError::Sealed { path: source.path.clone(), source: error };
-            let file = keys.open(file).map_err(failed)?;
-            let file = SharedFile::sealed(file).map_err(|_| failed(OpenError::Damaged))?;
-            builder.archive("", file, &source.path, limits, &source.unit())?;
-        } else {
-            builder.file(source.name.clone(), source.path.clone(), limits)?;
-        }
-        Ok(builder.finish(limits))
-    }
-
     /// Returns a bundle with only the named files.
     #[must_use]
     pub fn subset(&self, names: &[String]) -> Self {
         let wanted: std::collections::BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let entries =
             self.entries.iter().filter(|entry| wanted.contains(entry.path.as_str())).cloned().collect();
-        let told = self.told.iter().chain(&self.unread).cloned().collect();
-        Self { entries, unpacked: Unpacked::default(), unread: Vec::new(), told, ..self.clone() }
+        let told = self.reported.iter().chain(&self.unread).cloned().collect();
+        Self {
+            entries,
+            unpacked: UnpackedBytes::default(),
+            unread: Vec::new(),
+            reported: told,
+            ..self.clone()
+        }
     }
 
     /// Returns whether the operation was cancelled.
-    pub fn stopped(&self) -> bool {
+    pub fn cancelled(&self) -> bool {
         self.cancel.cancelled()
     }
 
     /// Returns the files that could not be read.
-    pub fn unread(&self) -> &[Unread] {
+    pub fn unread(&self) -> &[UnreadFile] {
         &self.unread
     }
 
     /// Returns all files that could not be read, including those that were already reported separately.
-    pub fn never_read(&self) -> impl Iterator<Item = &Unread> {
-        self.told.iter().chain(&self.unread)
+    pub fn all_unread(&self) -> impl Iterator<Item = &UnreadFile> {
+        self.reported.iter().chain(&self.unread)
     }
 
     /// Returns and removes the files that could not be read to their end since the last call.
-    pub fn take_faults(&self) -> Vec<Fault> {
+    pub fn take_faults(&self) -> Vec<ReadFault> {
         self.faults.take()
     }
 
@@ -121,7 +80,7 @@ impl Bundle {
     /// archive that contains it.
     #[must_use]
     pub fn without(&self, gone: impl Fn(&str, Option<&str>) -> bool) -> Self {
-        let kept = |entry: &&Entry| !gone(&entry.path, self.archive_of(&entry.path));
+        let kept = |entry: &&FileEntry| !gone(&entry.path, self.archive_of(&entry.path));
         Self { entries: self.entries.iter().filter(kept).cloned().collect(), ..self.clone() }
     }
 
@@ -134,17 +93,17 @@ impl Bundle {
 
     /// Returns the archive that contains a file, if any.
     pub fn archive_of(&self, path: &str) -> Option<&str> {
-        match self.places.get(path) {
-            Some(Place::Packed(_, unit)) => Some(&unit.name),
-            Some(Place::Plain(..)) | None => None,
+        match self.locations.get(path) {
+            Some(FileLocation::Packed(_, unit)) => Some(&unit.name),
+            Some(FileLocation::Plain(..)) | None => None,
         }
     }
 
     /// Marks the unread files for which `told` is true as reported, so that they are not reported again, and adds
     /// `more` unread files.
     #[must_use]
-    pub fn having_told(mut self, told: impl Fn(&Unread) -> bool, more: Vec<Unread>) -> Self {
-        self.told.extend(self.unread.extract_if(.., |unread| told(unread)));
+    pub fn with_reported(mut self, told: impl Fn(&UnreadFile) -> bool, more: Vec<UnreadFile>) -> Self {
+        self.reported.extend(self.unread.extract_if(.., |unread| told(unread)));
         self.unread.extend(more);
         self
     }
@@ -155,29 +114,29 @@ impl Bundle {
     }
 
     /// Fails if a file or an archive of a folder may have changed since it was examined.
-    pub fn unchanged(&self) -> Result<(), SourceError> {
-        let _asked = self.pulse.call();
+    pub fn check_unchanged(&self) -> Result<(), SourceError> {
+        let _asked = self.heartbeat.begin_call();
         let mut last = None;
         for entry in &self.entries {
-            let changed = match self.places.get(&entry.path) {
-                Some(Place::Plain(path, stamp)) => {
-                    let now = below::stat(&self.base, path).map_err(SourceError::read(path))?;
+            let changed = match self.locations.get(&entry.path) {
+                Some(FileLocation::Plain(path, stamp)) => {
+                    let now = beneath::stat(&self.base, path).map_err(SourceError::read(path))?;
                     (SourceStamp::of(&now) != *stamp).then_some(path.as_path())
                 }
                 // The files of one archive are adjacent.
-                Some(Place::Packed(packed, unit)) if last.replace(unit) != Some(unit) => {
-                    let file = packed.file.of_folder();
+                Some(FileLocation::Packed(packed, unit)) if last.replace(unit) != Some(unit) => {
+                    let file = packed.file.reopened_file();
                     let unchanged =
-                        |file: &Reopened| file.unchanged().map_err(SourceError::read(file.path()));
+                        |file: &ReopenedFile| file.unchanged().map_err(SourceError::read(file.path()));
                     let changed = file.map(unchanged).transpose()? == Some(false);
-                    file.filter(|_| changed).map(Reopened::path)
+                    file.filter(|_| changed).map(ReopenedFile::path)
                 }
-                Some(Place::Packed(..)) | None => None,
+                Some(FileLocation::Packed(..)) | None => None,
             };
             if let Some(path) = changed {
                 return Err(SourceError::Changed { path: path.to_owned() });
             }
-            self.pulse.beats();
+            self.heartbeat.beat();
         }
         Ok(())
     }
@@ -191,34 +150,36 @@ impl Bundle {
         let mut list = String::new();
         for entry in &self.entries {
             let hashed = self.open(&entry.path, 0);
-            match hashed.and_then(|mut reader| source::hash(&mut reader, &mut progress)) {
+            match hashed.and_then(|mut reader| identity::hash(&mut reader, &mut progress)) {
                 Ok(Some(hash)) => list.push_str(&format!("{hash} {}\n", entry.path)),
                 Ok(None) => return Ok(None),
-                Err(error) if self.stopped() => return Err(SourceError::read(Path::new(&entry.path))(error)),
+                Err(error) if self.cancelled() => {
+                    return Err(SourceError::read(Path::new(&entry.path))(error));
+                }
                 // The importer decides whether the file is needed. The repaired file has another hash, and so is
                 // another source.
                 Err(_) => list.push_str(&format!("unread {}\n", entry.path)),
             }
         }
-        let hash = source::hash(&mut list.as_bytes(), &mut |_| true)
+        let hash = identity::hash(&mut list.as_bytes(), &mut |_| true)
             .map_err(SourceError::read(Path::new("the list")))?;
         Ok(hash)
     }
 }
 
-impl Files for Bundle {
-    fn list(&self) -> &[Entry] {
+impl FileSet for Bundle {
+    fn list(&self) -> &[FileEntry] {
         &self.entries
     }
 
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
-        let asked = self.pulse.call();
-        let (opened, archive) = match self.places.get(path) {
-            Some(Place::Plain(place, _)) => {
-                (below::file(&self.base, place).and_then(|file| entry::plain(file, offset)), None)
+        let asked = self.heartbeat.begin_call();
+        let (opened, archive) = match self.locations.get(path) {
+            Some(FileLocation::Plain(place, _)) => {
+                (beneath::open_file(&self.base, place).and_then(|file| entry::open_plain(file, offset)), None)
             }
-            Some(Place::Packed(packed, unit)) => {
-                (entry::packed(packed, &self.limits, &self.unpacked), Some(Arc::clone(&unit.name)))
+            Some(FileLocation::Packed(packed, unit)) => {
+                (entry::open_packed(packed, &self.limits, &self.unpacked), Some(Arc::clone(&unit.name)))
             }
             None => {
                 let problem = format!("the export holds no file {path:?}");
@@ -226,77 +187,12 @@ impl Files for Bundle {
             }
         };
         drop(asked);
-        let bytes = opened.inspect_err(|error| self.faults.note(path, archive.as_deref(), error))?;
+        let bytes = opened.inspect_err(|error| self.faults.record(path, archive.as_deref(), error))?;
         let before = if archive.is_some() { offset } else { 0 };
-        let bytes = Stoppable { bytes, cancel: self.cancel.clone(), pulse: self.pulse.clone() };
-        let mut reader = Noting { bytes, faults: self.faults.clone(), file: path.to_owned(), archive };
+        let bytes =
+            CancellableReader { bytes, cancel: self.cancel.clone(), heartbeat: self.heartbeat.clone() };
+        let mut reader = FaultRecorder { bytes, faults: self.faults.clone(), file: path.to_owned(), archive };
         entry::skip(&mut reader, before)?;
         Ok(Box::new(reader))
-    }
-}
-
-fn is_zip(file: &mut File) -> io::Result<bool> {
-    let mut head = Vec::new();
-    file.take(4).read_to_end(&mut head)?;
-    Ok(zipped(&head))
-}
-
-/// Returns whether the file is encrypted, and rewinds it to its first byte.
-fn is_sealed(file: &mut File) -> io::Result<bool> {
-    let mut head = Vec::new();
-    file.rewind()?;
-    file.take(MAGIC.len() as u64).read_to_end(&mut head)?;
-    file.rewind()?;
-    Ok(head == MAGIC)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{Cursor, Write};
-
-    use zip::{ZipWriter, write::SimpleFileOptions};
-
-    use super::*;
-
-    fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
-        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-        for (name, bytes) in entries {
-            writer.start_file(*name, SimpleFileOptions::default()).expect("a file is begun");
-            writer.write_all(bytes).expect("a file is written");
-        }
-        writer.finish().expect("the archive is finished").into_inner()
-    }
-
-    #[test]
-    fn archives_of_a_provider_inside_an_archive_are_opened_and_others_are_files() {
-        let inner = zip(&[("conversations.json", b"[]")]);
-        let outer = zip(&[
-            ("Conversations__1.zip", &inner),
-            ("export/memories-000.zip", &zip(&[("memories/a.json", b"{}")])),
-            ("export/frames-000.zip", b"PK\x03\x04 and then nothing"),
-            ("export/holiday.zip", &inner),
-            ("user.json", b"{}"),
-        ]);
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("export.zip");
-        std::fs::write(&path, outer).expect("the archive is written");
-        let limits = Limits::default();
-        let bundle = Source::at(&path).and_then(|source| source.open(&limits)).expect("it opens");
-        let names: Vec<&str> = bundle.list().iter().map(|entry| entry.path.as_str()).collect();
-        assert_eq!(
-            names,
-            [
-                "Conversations__1.zip/conversations.json",
-                "export/holiday.zip",
-                "export/memories-000.zip/memories/a.json",
-                "user.json"
-            ]
-        );
-        let mut text = String::new();
-        let mut reader = bundle.open(names[0], 0).expect("an inner file opens");
-        reader.read_to_string(&mut text).expect("an inner file is read");
-        assert_eq!(text, "[]");
-        let unread: Vec<&str> = bundle.unread().iter().map(|unread| unread.name.as_str()).collect();
-        assert_eq!(unread, ["export/frames-000.zip"], "a broken one is named");
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use crc32fast::Hasher;
 use flate2::read::DeflateDecoder;
 
-use super::{Limits, Pulse, RATIO_AFTER, archive::Packed};
+use super::{Heartbeat, Limits, RATIO_AFTER, archive::PackedEntry};
 use crate::CancelToken;
 
 /// Bytes of a ZIP's local file header before the name.
@@ -21,40 +21,40 @@ const SKIP_CHUNK: usize = 64 << 10;
 
 /// The number of bytes that one run has unpacked so far.
 #[derive(Clone, Default)]
-pub(super) struct Unpacked(Arc<AtomicU64>);
+pub(super) struct UnpackedBytes(Arc<AtomicU64>);
 
 /// A reader that fails once the run was cancelled: a file may be large, and its disk slow.
-pub(super) struct Stoppable<R> {
+pub(super) struct CancellableReader<R> {
     pub(super) bytes: R,
     pub(super) cancel: CancelToken,
-    pub(super) pulse: Pulse,
+    pub(super) heartbeat: Heartbeat,
 }
 
-impl<R: Read> Read for Stoppable<R> {
+impl<R: Read> Read for CancellableReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.cancel.cancelled() {
             return Err(io::Error::other("reading was stopped"));
         }
-        let _asked = self.pulse.call();
+        let _asked = self.heartbeat.begin_call();
         self.bytes.read(buffer)
     }
 }
 
-impl<R: Seek> Seek for Stoppable<R> {
+impl<R: Seek> Seek for CancellableReader<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.bytes.seek(to)
     }
 }
 
 /// Opens a file of a folder for reading from `offset` on.
-pub(super) fn plain(mut file: File, offset: u64) -> io::Result<Box<dyn Read + Send>> {
+pub(super) fn open_plain(mut file: File, offset: u64) -> io::Result<Box<dyn Read + Send>> {
     file.seek(SeekFrom::Start(offset))?;
     Ok(Box::new(file))
 }
 
 /// The kind of problem with a packed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(super) enum EntryProblem {
     /// Its bytes are not the ones that were packed.
     Damaged,
     /// It unpacks to more than a single file may.
@@ -67,32 +67,37 @@ pub(super) enum Problem {
 #[derive(Debug, thiserror::Error)]
 #[error("the packed file {text}")]
 pub(super) struct EntryError {
-    pub(super) problem: Problem,
+    pub(super) problem: EntryProblem,
     pub(super) text: String,
 }
 
 impl EntryError {
-    fn of(problem: Problem, text: impl Into<String>) -> io::Error {
+    fn io_error(problem: EntryProblem, text: impl Into<String>) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidData, Self { problem, text: text.into() })
     }
 }
 
 /// Opens a packed entry.
-pub(super) fn packed(entry: &Packed, limits: &Limits, sum: &Unpacked) -> io::Result<Box<dyn Read + Send>> {
+pub(super) fn open_packed(
+    entry: &PackedEntry,
+    limits: &Limits,
+    sum: &UnpackedBytes,
+) -> io::Result<Box<dyn Read + Send>> {
     let mut header = [0; LOCAL_HEADER];
-    let mut local = entry.file.at(entry.header);
-    local.read_exact(&mut header).map_err(unpacked)?;
+    let mut local = entry.file.at(entry.header_offset);
+    local.read_exact(&mut header).map_err(unpack_error)?;
     let name = u64::from(u16::from_le_bytes([header[26], header[27]]));
     let extra = u64::from(u16::from_le_bytes([header[28], header[29]]));
-    let data = entry.file.at(entry.header + LOCAL_HEADER as u64 + name + extra).take(entry.packed);
+    let data =
+        entry.file.at(entry.header_offset + LOCAL_HEADER as u64 + name + extra).take(entry.packed_bytes);
     let bytes: Box<dyn Read + Send> =
         if entry.deflated { Box::new(DeflateDecoder::new(data)) } else { Box::new(data) };
-    Ok(Box::new(Checked {
+    Ok(Box::new(CheckedReader {
         bytes,
         read: 0,
         hasher: Hasher::new(),
-        packed: entry.packed.max(1),
-        unpacked: entry.unpacked,
+        packed: entry.packed_bytes.max(1),
+        unpacked: entry.unpacked_bytes,
         crc32: entry.crc32,
         limits: limits.clone(),
         sum: sum.clone(),
@@ -114,7 +119,7 @@ pub(super) fn skip(reader: &mut dyn Read, mut bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-struct Checked {
+struct CheckedReader {
     bytes: Box<dyn Read + Send>,
     read: u64,
     hasher: Hasher,
@@ -122,70 +127,72 @@ struct Checked {
     unpacked: u64,
     crc32: u32,
     limits: Limits,
-    sum: Unpacked,
+    sum: UnpackedBytes,
 }
 
-impl Read for Checked {
+impl Read for CheckedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let read = self.bytes.read(buffer).map_err(unpacked)?;
+        let read = self.bytes.read(buffer).map_err(unpack_error)?;
         if read == 0 {
-            self.at_end()?;
+            self.check_end()?;
             return Ok(0);
         }
         self.hasher.update(&buffer[..read]);
         self.read += read as u64;
         let sum = self.sum.0.fetch_add(read as u64, Ordering::Relaxed) + read as u64;
-        self.within_limits(sum)?;
+        self.check_limits(sum)?;
         Ok(read)
     }
 }
 
-impl Checked {
-    fn within_limits(&self, sum: u64) -> io::Result<()> {
+impl CheckedReader {
+    fn check_limits(&self, sum: u64) -> io::Result<()> {
         // A reader may have relied on the size that the archive states.
         if self.read > self.unpacked {
             let text = format!("holds more than the {} bytes that the archive says", self.unpacked);
-            return Err(EntryError::of(Problem::Damaged, text));
+            return Err(EntryError::io_error(EntryProblem::Damaged, text));
         }
         if self.read > self.limits.entry_bytes {
             let text = format!("unpacks to more than {} bytes", self.limits.entry_bytes);
-            return Err(EntryError::of(Problem::Bomb, text));
+            return Err(EntryError::io_error(EntryProblem::Bomb, text));
         }
         if sum > self.limits.total_bytes {
             let text = format!("makes the archive unpack to more than {} bytes", self.limits.total_bytes);
-            return Err(EntryError::of(Problem::Budget, text));
+            return Err(EntryError::io_error(EntryProblem::Budget, text));
         }
         if self.read > RATIO_AFTER && self.read / self.packed > self.limits.ratio {
             let text =
                 format!("unpacks to more than {} times its size, as a ZIP bomb does", self.limits.ratio);
-            return Err(EntryError::of(Problem::Bomb, text));
+            return Err(EntryError::io_error(EntryProblem::Bomb, text));
         }
         Ok(())
     }
 
-    fn at_end(&self) -> io::Result<()> {
+    fn check_end(&self) -> io::Result<()> {
         if self.read != self.unpacked {
             let text = format!("holds {} bytes where the archive says {}", self.read, self.unpacked);
-            return Err(EntryError::of(Problem::Damaged, text));
+            return Err(EntryError::io_error(EntryProblem::Damaged, text));
         }
         if self.hasher.clone().finalize() != self.crc32 {
-            return Err(EntryError::of(Problem::Damaged, "does not match its checksum"));
+            return Err(EntryError::io_error(EntryProblem::Damaged, "does not match its checksum"));
         }
         Ok(())
     }
 }
 
 /// Distinguishes bytes that cannot be unpacked from a disk that cannot be read.
-fn unpacked(error: io::Error) -> io::Error {
+fn unpack_error(error: io::Error) -> io::Error {
     match error.kind() {
         // The error kinds of the decompressor for bytes that no compressor wrote, and for too few bytes.
         io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            EntryError::of(Problem::Damaged, "does not unpack")
+            EntryError::io_error(EntryProblem::Damaged, "does not unpack")
         }
-        io::ErrorKind::InvalidData => EntryError::of(Problem::Damaged, format!("does not unpack: {error}")),
+        io::ErrorKind::InvalidData => {
+            EntryError::io_error(EntryProblem::Damaged, format!("does not unpack: {error}"))
+        }
         _ => error,
     }
 }

@@ -26,41 +26,41 @@ pub const MAGIC: &[u8] = b"age-encryption.org/v1\n";
 /// The file extension of encrypted exports.
 pub const EXTENSION: &str = "age";
 /// The maximum number of recipients of one export.
-pub const MOST_RECIPIENTS: usize = 100;
+pub const MAX_RECIPIENTS: usize = 100;
 /// The maximum number of identities that are tried.
-pub const MOST_IDENTITIES: usize = 100;
+pub const MAX_IDENTITIES: usize = 100;
 /// The shortest passphrase, in characters. It has to withstand guessing by machines; a good one is far longer.
-pub const SHORTEST_PASSPHRASE: usize = 8;
+pub const MIN_PASSPHRASE_CHARACTERS: usize = 8;
 
 /// The scrypt work factor of a passphrase as a power of two, the same as `age` itself uses: about a second, and 256 MiB
 /// during that time. It is fixed, because a measurement on a busy machine would result in too low a value.
-const WORK: u8 = 18;
+const WORK_FACTOR: u8 = 18;
 /// The maximum work factor that a file may require: one GiB of memory.
-const MOST_WORK: u8 = 20;
+const MAX_WORK_FACTOR: u8 = 20;
 /// The longest list of recipients at the start of a file, in bytes.
-const LONGEST_HEADER: u64 = 64 << 10;
+const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// The start of the last line of that list.
 const HEADER_END: &[u8] = b"\n--- ";
 
 /// Who can open an export.
 #[derive(Clone)]
-pub enum Lock {
+pub enum ExportEncryption {
     /// Anybody who holds an identity of one of these recipients.
-    Recipients(Vec<Reader>),
+    Recipients(Vec<ExportRecipient>),
     /// Anybody who knows the passphrase.
     Passphrase(SecretString),
 }
 
 /// A recipient.
 #[derive(Clone)]
-pub enum Reader {
+pub enum ExportRecipient {
     /// An age key.
     Age(x25519::Recipient),
     /// An `ssh-ed25519` key.
     Ssh(Box<age::ssh::Recipient>),
 }
 
-impl Reader {
+impl ExportRecipient {
     fn as_recipient(&self) -> &dyn Recipient {
         match self {
             Self::Age(recipient) => recipient,
@@ -69,7 +69,7 @@ impl Reader {
     }
 }
 
-impl fmt::Display for Reader {
+impl fmt::Display for ExportRecipient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Age(recipient) => recipient.fmt(f),
@@ -80,12 +80,12 @@ impl fmt::Display for Reader {
 
 /// One private key.
 #[derive(Clone)]
-enum Opener {
+enum ExportIdentity {
     Age(x25519::Identity),
     Ssh(Box<age::ssh::Identity>),
 }
 
-impl Opener {
+impl ExportIdentity {
     fn as_identity(&self) -> &dyn Identity {
         match self {
             Self::Age(identity) => identity,
@@ -96,8 +96,8 @@ impl Opener {
 
 /// The keys that open an encrypted export.
 #[derive(Clone, Default)]
-pub struct Keys {
-    identities: Vec<Opener>,
+pub struct DecryptionKeys {
+    identities: Vec<ExportIdentity>,
     passphrase: Option<SecretString>,
 }
 
@@ -132,16 +132,16 @@ pub enum EnvelopeError {
     #[error("an export is encrypted to recipients or by a passphrase, not by both")]
     Both,
     /// The passphrase could be guessed.
-    #[error("the passphrase is shorter than {SHORTEST_PASSPHRASE} characters; take several words")]
+    #[error("the passphrase is shorter than {MIN_PASSPHRASE_CHARACTERS} characters; take several words")]
     ShortPassphrase,
 }
 
 /// Why an encrypted file cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum EnvelopeOpenError {
     /// None of the keys fits.
     #[error("{0}")]
-    Locked(&'static str),
+    NoMatchingKey(&'static str),
     /// The file is truncated or was changed.
     #[error("it is damaged or cut; copy it again")]
     Damaged,
@@ -150,7 +150,7 @@ pub enum OpenError {
     Read(#[source] io::Error),
 }
 
-impl Lock {
+impl ExportEncryption {
     /// Creates a lock for these recipients or this passphrase; `None` if neither is given.
     ///
     /// # Errors
@@ -158,12 +158,12 @@ impl Lock {
     pub fn parse(recipients: &[String], passphrase: Option<String>) -> Result<Option<Self>, EnvelopeError> {
         match (recipients, passphrase) {
             ([], None) => Ok(None),
-            ([], Some(passphrase)) if passphrase.chars().count() < SHORTEST_PASSPHRASE => {
+            ([], Some(passphrase)) if passphrase.chars().count() < MIN_PASSPHRASE_CHARACTERS => {
                 Err(EnvelopeError::ShortPassphrase)
             }
             ([], Some(passphrase)) => Ok(Some(Self::Passphrase(SecretString::from(passphrase)))),
-            (recipients, None) if recipients.len() > MOST_RECIPIENTS => {
-                Err(EnvelopeError::TooMany(MOST_RECIPIENTS, "recipients"))
+            (recipients, None) if recipients.len() > MAX_RECIPIENTS => {
+                Err(EnvelopeError::TooMany(MAX_RECIPIENTS, "recipients"))
             }
             (recipients, None) => {
                 let all: Result<Vec<_>, _> = recipients.iter().map(|text| recipient(text)).collect();
@@ -188,22 +188,22 @@ impl Lock {
     }
 
     /// Starts an encrypted file in `out`; it is complete once the writer was finished.
-    pub fn wrap<W: Write>(&self, out: W) -> io::Result<stream::StreamWriter<W>> {
+    pub fn encrypt<W: Write>(&self, out: W) -> io::Result<stream::StreamWriter<W>> {
         let encryptor = match self {
             Self::Passphrase(passphrase) => {
                 let mut recipient = scrypt::Recipient::new(passphrase.clone());
-                recipient.set_work_factor(WORK);
+                recipient.set_work_factor(WORK_FACTOR);
                 Encryptor::with_recipients(iter::once(&recipient as &dyn Recipient))
             }
             Self::Recipients(recipients) => {
-                Encryptor::with_recipients(recipients.iter().map(Reader::as_recipient))
+                Encryptor::with_recipients(recipients.iter().map(ExportRecipient::as_recipient))
             }
         };
         encryptor.map_err(io::Error::other)?.wrap_output(out)
     }
 }
 
-fn recipient(text: &str) -> Result<Reader, EnvelopeError> {
+fn recipient(text: &str) -> Result<ExportRecipient, EnvelopeError> {
     let text = text.trim();
     let shown = || {
         // Users confuse the two, and a secret must not end up in a log because of that.
@@ -217,13 +217,13 @@ fn recipient(text: &str) -> Result<Reader, EnvelopeError> {
         }
     };
     if ssh::is_public(text) {
-        let found = ssh::recipient(text).map(|key| Reader::Ssh(Box::new(key)));
+        let found = ssh::recipient(text).map(|key| ExportRecipient::Ssh(Box::new(key)));
         return found.ok_or_else(|| EnvelopeError::SshRecipient(shown()));
     }
-    x25519::Recipient::from_str(text).map(Reader::Age).map_err(|_| EnvelopeError::Recipient(shown()))
+    x25519::Recipient::from_str(text).map(ExportRecipient::Age).map_err(|_| EnvelopeError::Recipient(shown()))
 }
 
-impl Keys {
+impl DecryptionKeys {
     /// Parses keys from these texts, each in the format of a file from `age-keygen` or `ssh-keygen`, and a passphrase,
     /// which also unlocks locked `ssh` keys.
     ///
@@ -235,9 +235,9 @@ impl Keys {
         for file in files {
             let before = identities.len();
             if ssh::is_private(file) {
-                identities.push(Opener::Ssh(Box::new(ssh::identity(file, passphrase.as_ref())?)));
-                if identities.len() > MOST_IDENTITIES {
-                    return Err(EnvelopeError::TooMany(MOST_IDENTITIES, "identities"));
+                identities.push(ExportIdentity::Ssh(Box::new(ssh::identity(file, passphrase.as_ref())?)));
+                if identities.len() > MAX_IDENTITIES {
+                    return Err(EnvelopeError::TooMany(MAX_IDENTITIES, "identities"));
                 }
                 continue;
             }
@@ -246,9 +246,9 @@ impl Keys {
                     continue;
                 }
                 let identity = x25519::Identity::from_str(line);
-                identities.push(Opener::Age(identity.map_err(|_| EnvelopeError::Identity(at + 1))?));
-                if identities.len() > MOST_IDENTITIES {
-                    return Err(EnvelopeError::TooMany(MOST_IDENTITIES, "identities"));
+                identities.push(ExportIdentity::Age(identity.map_err(|_| EnvelopeError::Identity(at + 1))?));
+                if identities.len() > MAX_IDENTITIES {
+                    return Err(EnvelopeError::TooMany(MAX_IDENTITIES, "identities"));
                 }
             }
             if identities.len() == before {
@@ -259,66 +259,68 @@ impl Keys {
     }
 
     /// Opens an encrypted file. Its content can be read from any position, and is decrypted while it is read.
-    pub(crate) fn open(&self, mut file: File) -> Result<stream::StreamReader<File>, OpenError> {
-        if !header_ends(&mut file).map_err(OpenError::Read)? {
-            return Err(OpenError::Damaged);
+    pub(crate) fn open(&self, mut file: File) -> Result<stream::StreamReader<File>, EnvelopeOpenError> {
+        if !header_ends(&mut file).map_err(EnvelopeOpenError::Read)? {
+            return Err(EnvelopeOpenError::Damaged);
         }
-        let decryptor = Decryptor::new(file).map_err(|error| unopened(error, OTHERS))?;
+        let decryptor = Decryptor::new(file).map_err(|error| open_error(error, OTHER_RECIPIENTS))?;
         if decryptor.is_scrypt() {
-            let passphrase = self.passphrase.clone().ok_or(OpenError::Locked(BY_PASSPHRASE))?;
+            let passphrase =
+                self.passphrase.clone().ok_or(EnvelopeOpenError::NoMatchingKey(PASSPHRASE_REQUIRED))?;
             let mut identity = scrypt::Identity::new(passphrase);
-            identity.set_max_work_factor(MOST_WORK);
+            identity.set_max_work_factor(MAX_WORK_FACTOR);
             let opened = decryptor.decrypt(iter::once(&identity as &dyn Identity));
-            return opened.map_err(|error| unopened(error, OTHER_PASSPHRASE));
+            return opened.map_err(|error| open_error(error, OTHER_PASSPHRASE));
         }
         if self.identities.is_empty() {
-            return Err(OpenError::Locked(BY_IDENTITY));
+            return Err(EnvelopeOpenError::NoMatchingKey(IDENTITY_REQUIRED));
         }
-        let opened = decryptor.decrypt(self.identities.iter().map(Opener::as_identity));
-        opened.map_err(|error| unopened(error, OTHERS))
+        let opened = decryptor.decrypt(self.identities.iter().map(ExportIdentity::as_identity));
+        opened.map_err(|error| open_error(error, OTHER_RECIPIENTS))
     }
 }
 
-const BY_PASSPHRASE: &str = "it is encrypted by a passphrase; give it with --passphrase, --passphrase-file FILE or SATCHEL_PASSPHRASE";
-const BY_IDENTITY: &str = "it is encrypted to age recipients; give the identity of one with --identity FILE";
-const OTHERS: &str = "it is encrypted to others: none of the identities given opens it; give that of a recipient with --identity FILE";
+const PASSPHRASE_REQUIRED: &str = "it is encrypted by a passphrase; give it with --passphrase, --passphrase-file FILE or SATCHEL_PASSPHRASE";
+const IDENTITY_REQUIRED: &str =
+    "it is encrypted to age recipients; give the identity of one with --identity FILE";
+const OTHER_RECIPIENTS: &str = "it is encrypted to others: none of the identities given opens it; give that of a recipient with --identity FILE";
 const OTHER_PASSPHRASE: &str =
     "the passphrase is not the one that it was encrypted by; try again with that one";
-const MUCH_WORK: &str = "its passphrase asks for more work than is reasonable; open it with `age -d`";
-const NEWER: &str = "it is of a newer version of age; open it with `age -d`";
+const EXCESSIVE_WORK: &str = "its passphrase asks for more work than is reasonable; open it with `age -d`";
+const NEWER_FORMAT: &str = "it is of a newer version of age; open it with `age -d`";
 
 /// Returns whether the list of recipients ends within the limit. Without this check `age` would read any amount of it
 /// into memory.
 fn header_ends(file: &mut File) -> io::Result<bool> {
     let mut head = Vec::new();
-    (&mut *file).take(LONGEST_HEADER).read_to_end(&mut head)?;
+    (&mut *file).take(MAX_HEADER_BYTES).read_to_end(&mut head)?;
     file.rewind()?;
     Ok(head.windows(HEADER_END.len()).any(|window| window == HEADER_END))
 }
 
 /// Converts `error` to the error for the user; `other` is the message for a key that does not fit.
-fn unopened(error: DecryptError, other: &'static str) -> OpenError {
+fn open_error(error: DecryptError, other: &'static str) -> EnvelopeOpenError {
     match error {
         DecryptError::Io(source) => match source.kind() {
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => OpenError::Damaged,
-            _ => OpenError::Read(source),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => EnvelopeOpenError::Damaged,
+            _ => EnvelopeOpenError::Read(source),
         },
         DecryptError::NoMatchingKeys | DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
-            OpenError::Locked(other)
+            EnvelopeOpenError::NoMatchingKey(other)
         }
-        DecryptError::ExcessiveWork { .. } => OpenError::Locked(MUCH_WORK),
-        DecryptError::UnknownFormat => OpenError::Locked(NEWER),
-        _ => OpenError::Damaged,
+        DecryptError::ExcessiveWork { .. } => EnvelopeOpenError::NoMatchingKey(EXCESSIVE_WORK),
+        DecryptError::UnknownFormat => EnvelopeOpenError::NoMatchingKey(NEWER_FORMAT),
+        _ => EnvelopeOpenError::Damaged,
     }
 }
 
 /// Returns whether an export to this path is an encrypted one, judging by its name.
 #[must_use]
-pub fn named(path: &Path) -> bool {
+pub fn has_age_extension(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION))
 }
 
-impl fmt::Debug for Lock {
+impl fmt::Debug for ExportEncryption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Recipients(recipients) => write!(f, "Recipients({})", recipients.len()),
@@ -327,7 +329,7 @@ impl fmt::Debug for Lock {
     }
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for DecryptionKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Keys({} identities, passphrase: {})", self.identities.len(), self.passphrase.is_some())
     }
@@ -345,12 +347,13 @@ mod tests {
         let identity = x25519::Identity::generate();
         let secret = identity.to_string().expose_secret().to_owned();
         let errors = [
-            Lock::parse(std::slice::from_ref(&secret), None).unwrap_err().to_string(),
-            Keys::parse(&[format!("# mine\n{secret}x")], None).unwrap_err().to_string(),
-            Lock::parse(&[], Some("hunter2".into())).unwrap_err().to_string(),
+            ExportEncryption::parse(std::slice::from_ref(&secret), None).unwrap_err().to_string(),
+            DecryptionKeys::parse(&[format!("# mine\n{secret}x")], None).unwrap_err().to_string(),
+            ExportEncryption::parse(&[], Some("hunter2".into())).unwrap_err().to_string(),
         ];
-        let lock = Lock::parse(&[], Some("correct horse battery".into())).unwrap();
-        let keys = Keys::parse(std::slice::from_ref(&secret), Some("correct horse battery".into())).unwrap();
+        let lock = ExportEncryption::parse(&[], Some("correct horse battery".into())).unwrap();
+        let keys = DecryptionKeys::parse(std::slice::from_ref(&secret), Some("correct horse battery".into()))
+            .unwrap();
         let shown = format!("{errors:?} {lock:?} {keys:?}");
         for told in [&secret[..20], "hunter2", "correct horse"] {
             assert!(!shown.contains(told), "{shown}");
@@ -359,13 +362,22 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_one_of_both() {
+    fn an_export_is_encrypted_to_recipients_or_by_a_passphrase() {
         let public = x25519::Identity::generate().to_public().to_string();
-        assert!(matches!(Lock::parse(std::slice::from_ref(&public), None), Ok(Some(Lock::Recipients(_)))));
-        assert_eq!(Lock::parse(&[public], Some("long enough".into())).unwrap_err(), EnvelopeError::Both);
-        assert!(Lock::parse(&[], None).unwrap().is_none());
-        assert!(Lock::parse(&["age1nobody".into()], None).is_err());
-        assert_eq!(Keys::parse(&["# empty\n".into()], None).unwrap_err(), EnvelopeError::NoIdentity);
+        assert!(matches!(
+            ExportEncryption::parse(std::slice::from_ref(&public), None),
+            Ok(Some(ExportEncryption::Recipients(_)))
+        ));
+        assert_eq!(
+            ExportEncryption::parse(&[public], Some("long enough".into())).unwrap_err(),
+            EnvelopeError::Both
+        );
+        assert!(ExportEncryption::parse(&[], None).unwrap().is_none());
+        assert!(ExportEncryption::parse(&["age1nobody".into()], None).is_err());
+        assert_eq!(
+            DecryptionKeys::parse(&["# empty\n".into()], None).unwrap_err(),
+            EnvelopeError::NoIdentity
+        );
     }
 
     /// Creates a file that begins with `bytes`.
@@ -378,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_passphrase_that_asks_for_gigabytes_is_refused() {
-        let keys = Keys::parse(&[], Some("correct horse battery".into())).unwrap();
+        let keys = DecryptionKeys::parse(&[], Some("correct horse battery".into())).unwrap();
         let mut recipient = scrypt::Recipient::new(SecretString::from("correct horse battery".to_owned()));
         recipient.set_work_factor(2);
         let encryptor = Encryptor::with_recipients(iter::once(&recipient as &dyn Recipient)).unwrap();
@@ -399,6 +411,6 @@ mod tests {
         while bytes.len() < 1 << 20 {
             bytes.extend_from_slice(stanza);
         }
-        assert!(matches!(Keys::default().open(file(&bytes)), Err(OpenError::Damaged)));
+        assert!(matches!(DecryptionKeys::default().open(file(&bytes)), Err(EnvelopeOpenError::Damaged)));
     }
 }

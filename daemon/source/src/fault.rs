@@ -7,61 +7,61 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::entry::{EntryError, Problem};
+use super::entry::{EntryError, EntryProblem};
 use crate::names::shown;
 
 /// The maximum number of faults that are kept; a folder may contain a hundred thousand files on a failing disk.
-const KEPT: usize = 1_000;
+const MAX_FAULTS: usize = 1_000;
 
 /// A file that could not be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ReadFault {
     /// Its name in the source.
     pub file: String,
     /// The name of the archive that contains it; `None` for a file of a folder.
     pub archive: Option<String>,
     /// What is wrong, and what to do.
-    pub sentence: String,
+    pub message: String,
     /// The text of the error that the reader of the file got.
     pub told: String,
 }
 
 /// The faults that occurred since the last call of `take`; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Faults(Arc<Mutex<Vec<Fault>>>);
+pub(super) struct FaultLog(Arc<Mutex<Vec<ReadFault>>>);
 
-impl Faults {
+impl FaultLog {
     /// Returns the faults and removes them.
-    pub(super) fn take(&self) -> Vec<Fault> {
+    pub(super) fn take(&self) -> Vec<ReadFault> {
         std::mem::take(&mut *self.list())
     }
 
     /// Records why a file could not be read.
-    pub(super) fn note(&self, file: &str, archive: Option<&str>, error: &io::Error) {
-        let Some(sentence) = sentence(file, archive, error) else { return };
+    pub(super) fn record(&self, file: &str, archive: Option<&str>, error: &io::Error) {
+        let Some(sentence) = describe(file, archive, error) else { return };
         let (file, archive, told) = (file.to_owned(), archive.map(str::to_owned), error.to_string());
-        let fault = Fault { file, archive, sentence, told };
+        let fault = ReadFault { file, archive, message: sentence, told };
         let mut list = self.list();
-        if list.len() < KEPT && !list.contains(&fault) {
+        if list.len() < MAX_FAULTS && !list.contains(&fault) {
             list.push(fault);
         }
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<Fault>> {
+    fn list(&self) -> MutexGuard<'_, Vec<ReadFault>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns whether the machine currently lacks a resource, which says nothing about the file.
-pub(super) fn exhausted(error: &io::Error) -> bool {
+pub(super) fn out_of_resources(error: &io::Error) -> bool {
     let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|error| lacking.contains(&error))
 }
 
 /// Returns one sentence about what is wrong, or `None` if no file is at fault: the export as a whole exceeded a limit,
 /// or the machine ran out of a resource.
-pub(super) fn sentence(file: &str, archive: Option<&str>, error: &io::Error) -> Option<String> {
-    if exhausted(error) {
+pub(super) fn describe(file: &str, archive: Option<&str>, error: &io::Error) -> Option<String> {
+    if out_of_resources(error) {
         return None;
     }
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<EntryError>());
@@ -70,37 +70,37 @@ pub(super) fn sentence(file: &str, archive: Option<&str>, error: &io::Error) -> 
     let inside = shown(inside.trim_start_matches('/').as_ref());
     let inside = if inside.is_empty() { "it".to_owned() } else { inside };
     match (archive, inner.map(|error| (error, error.problem))) {
-        (Some(_), Some((error, Problem::Damaged))) => {
+        (Some(_), Some((error, EntryProblem::Damaged))) => {
             Some(format!("{name} is damaged ({inside} {}): download it again", error.text))
         }
-        (Some(_), Some((error, Problem::Bomb))) => {
+        (Some(_), Some((error, EntryProblem::Bomb))) => {
             Some(format!("{name} is refused ({inside} {})", error.text))
         }
-        (_, Some((_, Problem::Budget))) => None,
+        (_, Some((_, EntryProblem::Budget))) => None,
         _ => Some(format!("{name} cannot be read ({error}); look at its disk, then import it again")),
     }
 }
 
 /// Returns the sentence for a damaged ZIP whose directory cannot be read.
-pub(super) fn damaged(name: &str, problem: &str) -> String {
+pub(super) fn describe_damaged_archive(name: &str, problem: &str) -> String {
     format!("{} is damaged ({problem}): download it again", shown(name.as_ref()))
 }
 
 /// A reader that records errors as faults.
-pub(super) struct Noting<R> {
+pub(super) struct FaultRecorder<R> {
     pub(super) bytes: R,
-    pub(super) faults: Faults,
+    pub(super) faults: FaultLog,
     pub(super) file: String,
     pub(super) archive: Option<Arc<str>>,
 }
 
-impl<R: Read> Read for Noting<R> {
+impl<R: Read> Read for FaultRecorder<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.bytes.read(buffer);
         if let Err(error) = &read
             && !matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::Other)
         {
-            self.faults.note(&self.file, self.archive.as_deref(), error);
+            self.faults.record(&self.file, self.archive.as_deref(), error);
         }
         read
     }

@@ -8,7 +8,7 @@ use std::{
 
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct FileEntry {
     /// The name inside the export, with `/` between folders; never a path of the machine.
     pub path: String,
     /// The size in bytes as the container states it, which may be false.
@@ -16,9 +16,9 @@ pub struct Entry {
 }
 
 /// A set of named files, read-only. The caller opens archives and limits what is unpacked from them.
-pub trait Files: Send + Sync {
+pub trait FileSet: Send + Sync {
     /// Returns all files in a stable order, without duplicate paths.
-    fn list(&self) -> &[Entry];
+    fn list(&self) -> &[FileEntry];
 
     /// Opens `path` for reading from `offset` on; past the end there are no bytes. The plugin sees the text of an
     /// error, so it must not contain a path of the machine.
@@ -27,24 +27,24 @@ pub trait Files: Send + Sync {
 
 /// A subset of another set of files: those that a detection claimed.
 pub struct Subset {
-    whole: Arc<dyn Files>,
-    entries: Vec<Entry>,
+    whole: Arc<dyn FileSet>,
+    entries: Vec<FileEntry>,
     names: HashSet<String>,
 }
 
 impl Subset {
     /// Creates the subset of those `paths` that `whole` contains, in the order of `whole`.
-    pub fn new(whole: Arc<dyn Files>, paths: &[String]) -> Self {
+    pub fn new(whole: Arc<dyn FileSet>, paths: &[String]) -> Self {
         let wanted: HashSet<&str> = paths.iter().map(String::as_str).collect();
         let kept = whole.list().iter().filter(|entry| wanted.contains(entry.path.as_str()));
-        let entries: Vec<Entry> = kept.cloned().collect();
+        let entries: Vec<FileEntry> = kept.cloned().collect();
         let names = entries.iter().map(|entry| entry.path.clone()).collect();
         Self { whole, entries, names }
     }
 }
 
-impl Files for Subset {
-    fn list(&self) -> &[Entry] {
+impl FileSet for Subset {
+    fn list(&self) -> &[FileEntry] {
         &self.entries
     }
 
@@ -61,10 +61,10 @@ impl Files for Subset {
 mod tests {
     use super::*;
 
-    struct Two(Vec<Entry>);
+    struct TwoFiles(Vec<FileEntry>);
 
-    impl Files for Two {
-        fn list(&self) -> &[Entry] {
+    impl FileSet for TwoFiles {
+        fn list(&self) -> &[FileEntry] {
             &self.0
         }
 
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn a_subset_shows_and_opens_only_what_was_named() {
-        let entry = |path: &str| Entry { path: path.to_owned(), size: 1 };
-        let whole = Arc::new(Two(vec![entry("a"), entry("b")]));
+        let entry = |path: &str| FileEntry { path: path.to_owned(), size: 1 };
+        let whole = Arc::new(TwoFiles(vec![entry("a"), entry("b")]));
         let subset = Subset::new(whole, &["b".to_owned(), "c".to_owned()]);
         assert_eq!(subset.list(), [entry("b")]);
         assert!(subset.open("b", 0).is_ok());

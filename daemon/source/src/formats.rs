@@ -4,21 +4,21 @@
 //! or a test of its own if it is not JSON.
 
 /// A format that is recognised by the keys of its first object.
-struct Keyed {
+struct KeyedFormat {
     /// The name of the format, as the end of "seems to be …".
-    what: &'static str,
+    name: &'static str,
     /// Keys of the first object, as far as the head contains it.
     keys: &'static [&'static str],
     /// A text that must occur somewhere in the head; empty if there is none.
     text: &'static str,
 }
 
-const fn keyed(what: &'static str, keys: &'static [&'static str], text: &'static str) -> Keyed {
-    Keyed { what, keys, text }
+const fn keyed(what: &'static str, keys: &'static [&'static str], text: &'static str) -> KeyedFormat {
+    KeyedFormat { name: what, keys, text }
 }
 
 /// The first match counts.
-const BY_KEYS: &[Keyed] = &[
+const BY_KEYS: &[KeyedFormat] = &[
     keyed("a session of Claude Code", &["type", "sessionId"], "\"sessionId\""),
     keyed("a session of Claude Code", &["type", "summary", "leafUuid"], ""),
     keyed("a session of Codex", &["timestamp", "type", "payload"], ""),
@@ -38,19 +38,19 @@ const BOOKMARKS: &str = "<!doctype netscape-bookmark-file-1";
 /// Returns the format of a text; `keys` are those of its first object, if it is JSON.
 pub(super) fn of(text: &str, keys: &[String]) -> Option<&'static str> {
     let has = |wanted: &&str| keys.iter().any(|key| key == *wanted);
-    let fits = |format: &&Keyed| format.keys.iter().all(&has) && text.contains(format.text);
+    let fits = |format: &&KeyedFormat| format.keys.iter().all(&has) && text.contains(format.text);
     if !keys.is_empty() {
-        return BY_KEYS.iter().find(fits).map(|format| format.what);
+        return BY_KEYS.iter().find(fits).map(|format| format.name);
     }
     let start: String = text.chars().take(BOOKMARKS.len()).collect::<String>().to_ascii_lowercase();
     if start == BOOKMARKS {
         return Some("bookmarks of a browser");
     }
-    text.lines().next().is_some_and(message).then_some("a chat of WhatsApp")
+    text.lines().next().is_some_and(is_chat_line).then_some("a chat of WhatsApp")
 }
 
 /// Returns whether a line is from a chat: `[14/08/2023, 09:15:32] Ana: …`, or `14/08/2023, 09:15 - Ana: …`.
-fn message(line: &str) -> bool {
+fn is_chat_line(line: &str) -> bool {
     let line = line.trim_start_matches(['\u{feff}', '\u{200e}']);
     let parts = match line.strip_prefix('[') {
         Some(rest) => rest.split_once("] "),
@@ -71,7 +71,7 @@ fn message(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::Glimpse;
+    use crate::SniffedContent;
 
     #[test]
     fn formats_of_known_programs_are_named() {
@@ -93,7 +93,7 @@ mod tests {
             ("12.3.2022, 14.08 - Messages and calls are end-to-end encrypted.", "WhatsApp"),
             ("8/14/23, 9:15 AM - Ana: Hey", "WhatsApp"),
         ] {
-            let shown = Glimpse::of(head.as_bytes()).to_string();
+            let shown = SniffedContent::of(head.as_bytes()).to_string();
             assert!(shown.contains(named) && shown.contains("does not read"), "{head}: {shown}");
         }
     }
@@ -111,7 +111,7 @@ mod tests {
             "Dear Ana, thank you.",
             "",
         ] {
-            let shown = Glimpse::of(head.as_bytes()).to_string();
+            let shown = SniffedContent::of(head.as_bytes()).to_string();
             assert!(!shown.contains("does not read"), "{head}: {shown}");
         }
     }

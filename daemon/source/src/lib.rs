@@ -4,42 +4,47 @@
 //! (`names_from_an_archive_never_become_paths` in `tests/`).
 
 mod archive;
-mod below;
+mod beneath;
 mod builder;
 mod bundle;
 mod cancel;
-pub mod ending;
+pub mod completeness;
+mod downloads;
 mod entry;
 pub mod envelope;
 mod fault;
 mod files;
 mod formats;
-mod glimpse;
-mod handles;
-mod inner;
+mod heartbeat;
+mod identity;
+mod location;
 pub mod names;
+mod nested;
+mod open_files;
 pub mod pam;
-mod pulse;
+mod sniff;
 mod source;
-mod text;
+mod source_text;
+mod spill;
 mod tree;
-mod waits;
+mod unread;
 pub mod zip_directory;
 
-pub use builder::{Unread, Why};
 pub use bundle::Bundle;
 pub use cancel::CancelToken;
-pub use fault::Fault;
-pub use files::{Entry, Files, Subset};
-pub use glimpse::{Glimpse, HEAD_BYTES};
-pub use inner::Opened;
-pub use pulse::Pulse;
-pub use source::{Source, SourceStamp};
-pub use text::Document;
+pub use fault::ReadFault;
+pub use files::{FileEntry, FileSet, Subset};
+pub use heartbeat::Heartbeat;
+pub use identity::SourceStamp;
+pub use nested::OpenedArchives;
+pub use sniff::{HEAD_BYTES, SniffedContent};
+pub use source::Source;
+pub use source_text::SourceText;
+pub use unread::{UnreadFile, UnreadKind};
 
 use std::{io, path::PathBuf};
 
-use crate::envelope::OpenError;
+use crate::envelope::EnvelopeOpenError;
 
 /// Limits for what is unpacked, in actual bytes and counted entries. They can be configured to lower values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +89,7 @@ pub enum SourceError {
     Missing { path: PathBuf },
     /// The path is a device, a socket or the like.
     #[error("{path:?} is neither a file nor a folder")]
-    Special { path: PathBuf },
+    NotAFile { path: PathBuf },
     /// The file system refused.
     #[error("cannot read {path:?}")]
     Read { path: PathBuf, source: io::Error },
@@ -92,14 +97,14 @@ pub enum SourceError {
     #[error("{path:?} changed while it was read; wait until the download has finished and import it again")]
     Changed { path: PathBuf },
     /// The ZIP is incomplete or damaged.
-    #[error("{}", fault::damaged(name, problem))]
+    #[error("{}", fault::describe_damaged_archive(name, problem))]
     DamagedArchive { name: String, problem: &'static str },
     /// The export is encrypted, and its key is missing or wrong.
     #[error("{path:?} cannot be opened")]
-    Sealed { path: PathBuf, source: OpenError },
+    Encrypted { path: PathBuf, source: EnvelopeOpenError },
     /// An archive inside another one cannot be unpacked.
     #[error("{sentence}")]
-    Inner { sentence: String },
+    NestedArchive { sentence: String },
     /// The archive is built to mislead a reader.
     #[error("{path:?} is refused: {problem}")]
     HostileArchive { path: PathBuf, problem: String },
@@ -108,7 +113,7 @@ pub enum SourceError {
     Backup { path: PathBuf },
     /// The caller cancelled the operation.
     #[error("reading {path:?} was stopped")]
-    Stopped { path: PathBuf },
+    Cancelled { path: PathBuf },
     /// More files than any export has.
     #[error("{path:?} holds more than {limit} files; import the folder of the export itself")]
     TooManyFiles { path: PathBuf, limit: usize },
@@ -138,7 +143,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 
 /// Formats names for a sentence: the first few, and how many more there are.
 #[must_use]
-pub fn listed(names: &[&str]) -> String {
+pub fn quoted_list(names: &[&str]) -> String {
     const NAMED: usize = 8;
     let mut list = names.iter().take(NAMED).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     if names.len() > NAMED {

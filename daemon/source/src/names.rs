@@ -13,7 +13,7 @@ const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "htm
 const UNFINISHED: [&str; 9] =
     ["crdownload", "part", "tmp", "download", "partial", "opdownload", "filepart", "aria2", "!ut"];
 /// Characters that change the writing direction and can make one name look like another.
-const TURNING: [std::ops::RangeInclusive<char>; 3] =
+const BIDI_CONTROLS: [std::ops::RangeInclusive<char>; 3] =
     ['\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 /// Names that operating systems leave behind.
 const LITTER: [&str; 4] = ["Thumbs.db", "desktop.ini", "__MACOSX", "lost+found"];
@@ -25,22 +25,31 @@ pub fn hidden(name: &OsStr) -> bool {
 }
 
 /// Returns whether an importer might read a file with this name.
-pub fn exported(name: &OsStr) -> bool {
+pub fn importable(name: &OsStr) -> bool {
     ends_in_one(name, &EXPORTS).is_some()
 }
 
 /// Returns whether this is the name of an unfinished download.
-pub fn unfinished(name: &OsStr) -> bool {
+pub fn unfinished_download(name: &OsStr) -> bool {
     ends_in_one(name, &UNFINISHED).is_some()
 }
 
+/// Returns whether this is a name that operating systems leave behind.
+pub(crate) fn system_file(name: &str) -> bool {
+    name == ".DS_Store"
+        || name == "Thumbs.db"
+        || name == "desktop.ini"
+        || name == "__MACOSX"
+        || name.starts_with("._")
+}
+
 /// Returns the name without the extension of an unfinished download.
-pub fn finished(name: &OsStr) -> Option<&OsStr> {
+pub fn completed_name(name: &OsStr) -> Option<&OsStr> {
     ends_in_one(name, &UNFINISHED).map(OsStr::from_bytes)
 }
 
 /// Returns the names that, if they exist beside `name`, show that it is still being downloaded.
-pub fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
+pub fn partial_names(name: &OsStr) -> impl Iterator<Item = OsString> {
     UNFINISHED.iter().map(move |ending| {
         let mut bytes = name.as_bytes().to_vec();
         bytes.push(b'.');
@@ -54,7 +63,7 @@ pub fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
 pub fn shown(name: &OsStr) -> String {
     let mut out = String::new();
     for c in text(name).chars() {
-        if c.is_control() || TURNING.iter().any(|turning| turning.contains(&c)) {
+        if c.is_control() || BIDI_CONTROLS.iter().any(|turning| turning.contains(&c)) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -90,13 +99,13 @@ mod tests {
     fn names_tell_exports_from_downloads_and_litter() {
         let name = |text: &'static str| OsStr::new(text);
         for export in ["a.zip", "A.ZIP", "conversations.json", "b (1).zip", "x.tar.csv"] {
-            assert!(exported(name(export)) && !unfinished(name(export)), "{export}");
+            assert!(importable(name(export)) && !unfinished_download(name(export)), "{export}");
         }
         for download in ["a.zip.crdownload", "x.part", "a.zip.tmp", "a.zip.download", "a.zip.Aria2"] {
-            assert!(unfinished(name(download)) && !exported(name(download)), "{download}");
+            assert!(unfinished_download(name(download)) && !importable(name(download)), "{download}");
         }
         for other in ["photo.jpg", "zip", ".zip", "report.pdf", "a.zip.asc"] {
-            assert!(!unfinished(name(other)) && !exported(name(other)), "{other}");
+            assert!(!unfinished_download(name(other)) && !importable(name(other)), "{other}");
         }
         for litter in [".a.zip.Xy12", "a.json~", "__MACOSX", ".DS_Store"] {
             assert!(hidden(name(litter)), "{litter}");
@@ -104,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn a_download_and_its_file_find_each_other() {
-        assert_eq!(finished(OsStr::new("a.zip.part")), Some(OsStr::new("a.zip")));
-        assert_eq!(finished(OsStr::new("a.zip")), None);
-        assert!(partners(OsStr::new("a.zip")).any(|name| name == "a.zip.part"));
+    fn a_download_and_its_partial_file_have_matching_names() {
+        assert_eq!(completed_name(OsStr::new("a.zip.part")), Some(OsStr::new("a.zip")));
+        assert_eq!(completed_name(OsStr::new("a.zip")), None);
+        assert!(partial_names(OsStr::new("a.zip")).any(|name| name == "a.zip.part"));
     }
 
     #[test]
-    fn names_that_are_no_text_are_shown_escaped() {
+    fn names_that_are_not_text_are_displayed_escaped() {
         assert_eq!(shown(OsStr::from_bytes(b"a\xff\xc3\xa9.zip")), "a\\xff\u{e9}.zip");
         assert_eq!(shown(OsStr::new("a\n\u{202e}\u{1b}.zip")), "a\\u{a}\\u{202e}\\u{1b}.zip");
     }

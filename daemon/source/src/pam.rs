@@ -5,7 +5,7 @@ use std::{collections::HashMap, io::Read};
 use satchel_pam::{conversation, embedding, parse, store};
 
 use super::Bundle;
-use crate::{Entry, Files as _};
+use crate::{FileEntry, FileSet as _};
 
 /// The file of a Satchel bundle that lists all others.
 pub const MANIFEST: &str = "satchel-manifest.json";
@@ -17,10 +17,10 @@ const STORE: &str = "memory-store.json";
 /// Bytes at the start of a file that are searched for `schema`; almost all writers put it there.
 const HEAD: u64 = 4 << 10;
 /// The longest file, in bytes, that is searched to its end for `schema`; a file with a PAM name always is.
-const SEARCHED: u64 = 16 << 20;
+const MAX_SEARCHED_BYTES: u64 = 16 << 20;
 /// The longest conversation document, in bytes: it is held in memory, and none of its messages exceeds the limit of the
 /// store.
-pub const LONGEST_CONVERSATION: u64 = 120 << 20;
+pub const MAX_CONVERSATION_BYTES: u64 = 120 << 20;
 
 /// The documents that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,11 +32,11 @@ pub struct PamFiles {
     pub conversations: Vec<String>,
     pub embeddings: Vec<String>,
     /// Manifest, signature and attachments of a bundle.
-    pub beside: Vec<String>,
+    pub companions: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DocumentKind {
     Store,
     Conversation,
     Embeddings,
@@ -45,18 +45,18 @@ enum Kind {
 impl PamFiles {
     /// Returns all files, sorted by name.
     pub fn files(&self) -> Vec<String> {
-        let Self { root: _, store, conversations, embeddings, beside } = self;
+        let Self { root: _, store, conversations, embeddings, companions: beside } = self;
         let mut files: Vec<String> =
             store.iter().chain(conversations).chain(embeddings).chain(beside).cloned().collect();
         files.sort();
         files
     }
 
-    fn add(&mut self, kind: Kind, name: String) {
+    fn add(&mut self, kind: DocumentKind, name: String) {
         match kind {
-            Kind::Store => self.store = Some(name),
-            Kind::Conversation => self.conversations.push(name),
-            Kind::Embeddings => self.embeddings.push(name),
+            DocumentKind::Store => self.store = Some(name),
+            DocumentKind::Conversation => self.conversations.push(name),
+            DocumentKind::Embeddings => self.embeddings.push(name),
         }
     }
 }
@@ -65,41 +65,44 @@ impl PamFiles {
 /// set.
 pub fn find(bundle: &Bundle) -> Vec<PamFiles> {
     let lone = bundle.list().len() == 1;
-    let mut documents: Vec<(Kind, String)> = bundle
+    let mut documents: Vec<(DocumentKind, String)> = bundle
         .list()
         .iter()
         .filter(|entry| lone || has_json_extension(&entry.path))
         .filter_map(|entry| Some((kind_of(bundle, entry)?, entry.path.clone())))
         .collect();
     // Of two stores in one folder, the one with the usual name belongs to the bundle.
-    documents
-        .sort_by_key(|(kind, name)| (*kind != Kind::Store, folder_of(name).to_owned(), !named(name, STORE)));
+    documents.sort_by_key(|(kind, name)| {
+        (*kind != DocumentKind::Store, folder_of(name).to_owned(), !has_file_name(name, STORE))
+    });
     let mut found: Vec<PamFiles> = Vec::new();
     let mut roots: HashMap<String, usize> = HashMap::new();
-    let mut homeless = PamFiles::default();
+    let mut without_store = PamFiles::default();
     for (kind, name) in documents {
-        if kind == Kind::Store {
+        if kind == DocumentKind::Store {
             let root = folder_of(&name).to_owned();
             roots.entry(root.clone()).or_insert(found.len());
             found.push(PamFiles { root, store: Some(name), ..PamFiles::default() });
             continue;
         }
-        match home(&roots, &name) {
+        match nearest_store(&roots, &name) {
             Some(at) => found[at].add(kind, name),
-            None => homeless.add(kind, name),
+            None => without_store.add(kind, name),
         }
     }
     for entry in bundle.list() {
-        if let Some(at) = home(&roots, &entry.path).filter(|at| beside(&found[*at].root, &entry.path)) {
-            found[at].beside.push(entry.path.clone());
+        if let Some(at) =
+            nearest_store(&roots, &entry.path).filter(|at| is_companion(&found[*at].root, &entry.path))
+        {
+            found[at].companions.push(entry.path.clone());
         }
     }
-    found.extend((homeless != PamFiles::default()).then_some(homeless));
+    found.extend((without_store != PamFiles::default()).then_some(without_store));
     found
 }
 
 /// Returns the files around a store that does not declare its schema.
-pub fn around(bundle: &Bundle, store: &str) -> PamFiles {
+pub fn find_around(bundle: &Bundle, store: &str) -> PamFiles {
     let root = folder_of(store).to_owned();
     let mut files = PamFiles { store: Some(store.to_owned()), root, ..PamFiles::default() };
     for entry in bundle.list().iter().filter(|entry| entry.path != store) {
@@ -108,15 +111,15 @@ pub fn around(bundle: &Bundle, store: &str) -> PamFiles {
             files.conversations.push(entry.path.clone());
         } else if name == "embeddings.json" {
             files.embeddings.push(entry.path.clone());
-        } else if beside(&files.root, &entry.path) {
-            files.beside.push(entry.path.clone());
+        } else if is_companion(&files.root, &entry.path) {
+            files.companions.push(entry.path.clone());
         }
     }
     files
 }
 
 /// Returns the store in the nearest folder above a file.
-fn home(roots: &HashMap<String, usize>, name: &str) -> Option<usize> {
+fn nearest_store(roots: &HashMap<String, usize>, name: &str) -> Option<usize> {
     let mut folder = folder_of(name);
     loop {
         if let Some(at) = roots.get(folder) {
@@ -126,43 +129,43 @@ fn home(roots: &HashMap<String, usize>, name: &str) -> Option<usize> {
     }
 }
 
-fn beside(root: &str, name: &str) -> bool {
+fn is_companion(root: &str, name: &str) -> bool {
     name.strip_prefix(root)
         .is_some_and(|name| name == MANIFEST || name == SIGNATURE || name.starts_with("attachments/"))
 }
 
-fn kind_of(bundle: &Bundle, entry: &Entry) -> Option<Kind> {
-    let head = read(bundle, &entry.path, HEAD)?;
+fn kind_of(bundle: &Bundle, entry: &FileEntry) -> Option<DocumentKind> {
+    let head = read_head(bundle, &entry.path, HEAD)?;
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
     if !text.trim_ascii_start().starts_with(b"{") {
         return None;
     }
     if let Some(schema) = parse::schema_of(&head) {
-        return kind(&schema);
+        return kind_of_schema(&schema);
     }
-    let usual = named(&entry.path, STORE)
-        || named(&entry.path, "embeddings.json")
+    let usual = has_file_name(&entry.path, STORE)
+        || has_file_name(&entry.path, "embeddings.json")
         || folder_of(&entry.path).ends_with("conversations/");
     // Writers that sort their keys put `schema` near the end.
-    if (head.len() as u64) < HEAD || !usual && entry.size > SEARCHED {
+    if (head.len() as u64) < HEAD || !usual && entry.size > MAX_SEARCHED_BYTES {
         return None;
     }
     let whole = bundle.open(&entry.path, 0).ok()?;
-    kind(&parse::schema_from(whole).ok()??)
+    kind_of_schema(&parse::schema_from(whole).ok()??)
 }
 
-fn kind(schema: &str) -> Option<Kind> {
+fn kind_of_schema(schema: &str) -> Option<DocumentKind> {
     match schema {
-        store::SCHEMA => Some(Kind::Store),
-        conversation::SCHEMA => Some(Kind::Conversation),
-        embedding::SCHEMA => Some(Kind::Embeddings),
+        store::SCHEMA => Some(DocumentKind::Store),
+        conversation::SCHEMA => Some(DocumentKind::Conversation),
+        embedding::SCHEMA => Some(DocumentKind::Embeddings),
         _ => None,
     }
 }
 
 /// Returns the first bytes of a file, or `None` if it cannot be read; the next reader of the file will report the
 /// error.
-fn read(bundle: &Bundle, name: &str, limit: u64) -> Option<Vec<u8>> {
+fn read_head(bundle: &Bundle, name: &str, limit: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     bundle.open(name, 0).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
     Some(bytes)
@@ -173,7 +176,7 @@ pub fn folder_of(name: &str) -> &str {
     name.rfind('/').map_or("", |end| &name[..=end])
 }
 
-fn named(path: &str, name: &str) -> bool {
+fn has_file_name(path: &str, name: &str) -> bool {
     path.rsplit('/').next() == Some(name)
 }
 

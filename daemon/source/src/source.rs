@@ -1,21 +1,29 @@
-//! The identity of a source: the SHA-256 of its bytes, and a stamp that tells whether it changed in the meantime.
+//! What the user points at: a file or a folder, examined once and opened as a bundle.
 
 use std::{
     ffi::OsStr,
-    io::Read,
+    fs::File,
+    io::{self, Read as _, Seek as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use ring::digest::{Context, SHA256};
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
 use satchel_pam::hash::Sha256Digest;
 
-use super::{Bundle, Limits, Pulse, SourceError, below, bundle::Unit};
-use crate::{CancelToken, envelope::Keys};
-
-/// The size of a single read; large enough for sequential disk throughput, small enough for the CPU cache.
-const CHUNK: usize = 256 << 10;
+use super::{
+    Bundle, Heartbeat, Limits, SourceError, SourceStamp,
+    archive::{SharedFile, has_zip_magic},
+    beneath,
+    builder::BundleBuilder,
+    identity,
+    location::ContainingArchive,
+    tree,
+};
+use crate::{
+    CancelToken,
+    envelope::{DecryptionKeys, EnvelopeOpenError, MAGIC},
+};
 
 /// A file or folder, with its state when it was examined.
 #[derive(Clone, Debug)]
@@ -25,42 +33,14 @@ pub struct Source {
     /// The last component of the path, for messages.
     pub name: String,
     /// The folder that no link may lead out of; the path itself if the user named it.
-    pub(super) base: PathBuf,
+    base: PathBuf,
     /// The keys that open it if it is encrypted.
-    pub(super) keys: Option<Keys>,
+    keys: Option<DecryptionKeys>,
     stamp: SourceStamp,
     /// Whether unfinished downloads in it are skipped.
-    pub(super) waits: bool,
+    skip_downloads: bool,
     /// Records every call to the file system that holds the source.
-    pub(super) pulse: Pulse,
-}
-
-/// Length, time and identity of a file. If none of them changed, its bytes did not change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceStamp {
-    folder: bool,
-    length: u64,
-    modified: (i64, i64),
-    inode: (u64, u64),
-}
-
-impl SourceStamp {
-    #[expect(clippy::cast_sign_loss, reason = "no file has less than no bytes")]
-    pub(super) fn of(stat: &Stat) -> Self {
-        let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        Self {
-            folder,
-            length: if folder { 0 } else { stat.st_size as u64 },
-            modified: (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
-            inode: (stat.st_dev, stat.st_ino),
-        }
-    }
-}
-
-impl SourceStamp {
-    pub(super) fn length(&self) -> u64 {
-        self.length
-    }
+    heartbeat: Heartbeat,
 }
 
 impl Source {
@@ -71,80 +51,100 @@ impl Source {
             .ok()
             .and_then(|whole| whole.file_name().map(|name| name.to_string_lossy().into_owned()))
             .unwrap_or_else(|| path.display().to_string());
-        Self::look(path, path, name)
+        Self::examine(path, path, name)
     }
 
     /// Examines `name` in the folder `root`. Nothing outside of `root` is read, even if something is replaced by a link
     /// in the meantime.
-    pub fn below(root: &Path, name: &OsStr) -> Result<Self, SourceError> {
-        Self::look(root, &root.join(name), name.to_string_lossy().into_owned())
+    pub fn beneath(root: &Path, name: &OsStr) -> Result<Self, SourceError> {
+        Self::examine(root, &root.join(name), name.to_string_lossy().into_owned())
     }
 
-    fn look(base: &Path, path: &Path, name: String) -> Result<Self, SourceError> {
-        let stat = below::stat(base, path).map_err(SourceError::read(path))?;
+    fn examine(base: &Path, path: &Path, name: String) -> Result<Self, SourceError> {
+        let stat = beneath::stat(base, path).map_err(SourceError::read(path))?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind != FileType::RegularFile && kind != FileType::Directory {
-            return Err(SourceError::Special { path: path.to_owned() });
+            return Err(SourceError::NotAFile { path: path.to_owned() });
         }
-        let (stamp, pulse) = (SourceStamp::of(&stat), Pulse::default());
+        let (stamp, pulse) = (SourceStamp::of(&stat), Heartbeat::default());
         Ok(Self {
             path: path.to_owned(),
             name,
             base: base.to_owned(),
             keys: None,
             stamp,
-            waits: false,
-            pulse,
+            skip_downloads: false,
+            heartbeat: pulse,
         })
     }
 
     /// Sets the `keys` that open the source if it is encrypted.
     #[must_use]
-    pub fn with_keys(self, keys: Option<Keys>) -> Self {
+    pub fn with_keys(self, keys: Option<DecryptionKeys>) -> Self {
         Self { keys, ..self }
     }
 
     /// Records every call to the file system in `pulse`.
     #[must_use]
-    pub fn telling(self, pulse: Pulse) -> Self {
-        Self { pulse, ..self }
+    pub fn with_heartbeat(self, pulse: Heartbeat) -> Self {
+        Self { heartbeat: pulse, ..self }
     }
 
     /// Returns the number of bytes of a file; 0 for a folder.
     pub fn length(&self) -> u64 {
-        self.stamp.length
+        self.stamp.length()
     }
 
     /// Skips unfinished downloads in a folder and lists them as unread.
     #[must_use]
-    pub fn leaving_downloads(self) -> Self {
-        Self { waits: true, ..self }
+    pub fn skipping_downloads(self) -> Self {
+        Self { skip_downloads: true, ..self }
     }
 
     /// Returns the unit that this source is, if it is an archive.
-    pub(super) fn unit(&self) -> Arc<Unit> {
-        Arc::new(Unit { name: self.name.as_str().into(), nesting: 1 })
+    fn as_archive(&self) -> Arc<ContainingArchive> {
+        Arc::new(ContainingArchive { name: self.name.as_str().into(), nesting: 1 })
     }
 
     /// Returns whether it is a folder.
     pub fn folder(&self) -> bool {
-        self.stamp.folder
+        self.stamp.is_folder()
     }
 
     /// Opens it as a bundle of files.
     pub fn open(&self, limits: &Limits) -> Result<Bundle, SourceError> {
-        self.open_until(limits, &CancelToken::new())
+        self.open_cancellable(limits, &CancelToken::new())
     }
 
     /// Opens it as a bundle of files. Once `cancel` was raised, opening and reading fail at the next bytes.
-    pub fn open_until(&self, limits: &Limits, cancel: &CancelToken) -> Result<Bundle, SourceError> {
-        Bundle::open(self, limits, cancel)
+    pub fn open_cancellable(&self, limits: &Limits, cancel: &CancelToken) -> Result<Bundle, SourceError> {
+        let _asked = self.heartbeat.begin_call();
+        let mut builder = BundleBuilder::new(&self.base, self.skip_downloads, (cancel, &self.heartbeat));
+        if self.folder() {
+            tree::walk(&self.path, limits, &mut builder)?;
+            return Ok(builder.finish(limits));
+        }
+        let read = SourceError::read;
+        let mut file = beneath::open_file(&self.base, &self.path).map_err(read(&self.path))?;
+        if is_zip(&mut file).map_err(read(&self.path))? {
+            let file = SharedFile::new(file).map_err(read(&self.path))?;
+            builder.add_archive("", file, &self.path, limits, &self.as_archive())?;
+        } else if is_encrypted(&mut file).map_err(read(&self.path))? {
+            let keys = self.keys.clone().unwrap_or_default();
+            let failed = |error| SourceError::Encrypted { path: self.path.clone(), source: error };
+            let file = keys.open(file).map_err(failed)?;
+            let file = SharedFile::decrypted(file).map_err(|_| failed(EnvelopeOpenError::Damaged))?;
+            builder.add_archive("", file, &self.path, limits, &self.as_archive())?;
+        } else {
+            builder.add_file(self.name.clone(), self.path.clone(), limits)?;
+        }
+        Ok(builder.finish(limits))
     }
 
     /// Fails if the bytes may differ from those at the time when the source was examined.
-    pub fn unchanged(&self) -> Result<(), SourceError> {
-        let _asked = self.pulse.call();
-        let now = below::stat(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
+    pub fn check_unchanged(&self) -> Result<(), SourceError> {
+        let _asked = self.heartbeat.begin_call();
+        let now = beneath::stat(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
         if SourceStamp::of(&now) == self.stamp {
             Ok(())
         } else {
@@ -157,37 +157,82 @@ impl Source {
         &self,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<Option<Sha256Digest>, SourceError> {
-        let asked = self.pulse.call();
-        let mut file = below::file(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
+        let asked = self.heartbeat.begin_call();
+        let mut file = beneath::open_file(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
         let mut progress = |bytes| {
-            self.pulse.beats();
+            self.heartbeat.beat();
             progress(bytes)
         };
-        let digest = hash(&mut file, &mut progress).map_err(SourceError::read(&self.path))?;
+        let digest = identity::hash(&mut file, &mut progress).map_err(SourceError::read(&self.path))?;
         drop(asked);
-        self.unchanged()?;
+        self.check_unchanged()?;
         Ok(digest)
     }
 }
 
-/// Returns the SHA-256 of all bytes of `reader`.
-pub(super) fn hash(
-    reader: &mut dyn Read,
-    progress: &mut dyn FnMut(u64) -> bool,
-) -> std::io::Result<Option<Sha256Digest>> {
-    // `ring` hashes in assembly, which matters because every byte of an export is hashed.
-    let mut hasher = Context::new(&SHA256);
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        let read = reader.read(&mut chunk)?;
-        if read == 0 {
-            let mut digest = [0; 32];
-            digest.copy_from_slice(hasher.finish().as_ref());
-            return Ok(Some(Sha256Digest::from_bytes(digest)));
+fn is_zip(file: &mut File) -> io::Result<bool> {
+    let mut head = Vec::new();
+    file.take(4).read_to_end(&mut head)?;
+    Ok(has_zip_magic(&head))
+}
+
+/// Returns whether the file is encrypted, and rewinds it to its first byte.
+fn is_encrypted(file: &mut File) -> io::Result<bool> {
+    let mut head = Vec::new();
+    file.rewind()?;
+    file.take(MAGIC.len() as u64).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(head == MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write};
+
+    use zip::{ZipWriter, write::SimpleFileOptions};
+
+    use super::*;
+    use crate::FileSet as _;
+
+    fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, bytes) in entries {
+            writer.start_file(*name, SimpleFileOptions::default()).expect("a file is begun");
+            writer.write_all(bytes).expect("a file is written");
         }
-        hasher.update(&chunk[..read]);
-        if !progress(read as u64) {
-            return Ok(None);
-        }
+        writer.finish().expect("the archive is finished").into_inner()
+    }
+
+    #[test]
+    fn nested_archives_of_a_provider_are_opened_and_other_archives_stay_files() {
+        let inner = zip(&[("conversations.json", b"[]")]);
+        let outer = zip(&[
+            ("Conversations__1.zip", &inner),
+            ("export/memories-000.zip", &zip(&[("memories/a.json", b"{}")])),
+            ("export/frames-000.zip", b"PK\x03\x04 and then nothing"),
+            ("export/holiday.zip", &inner),
+            ("user.json", b"{}"),
+        ]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("export.zip");
+        std::fs::write(&path, outer).expect("the archive is written");
+        let limits = Limits::default();
+        let bundle = Source::at(&path).and_then(|source| source.open(&limits)).expect("it opens");
+        let names: Vec<&str> = bundle.list().iter().map(|entry| entry.path.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "Conversations__1.zip/conversations.json",
+                "export/holiday.zip",
+                "export/memories-000.zip/memories/a.json",
+                "user.json"
+            ]
+        );
+        let mut text = String::new();
+        let mut reader = bundle.open(names[0], 0).expect("an inner file opens");
+        reader.read_to_string(&mut text).expect("an inner file is read");
+        assert_eq!(text, "[]");
+        let unread: Vec<&str> = bundle.unread().iter().map(|unread| unread.name.as_str()).collect();
+        assert_eq!(unread, ["export/frames-000.zip"], "a broken one is named");
     }
 }

@@ -4,55 +4,47 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::{Limits, SourceError, below, builder::Builder, waits};
-
-/// Returns whether this is a name that operating systems leave behind.
-pub(super) fn litter(name: &str) -> bool {
-    name == ".DS_Store"
-        || name == "Thumbs.db"
-        || name == "desktop.ini"
-        || name == "__MACOSX"
-        || name.starts_with("._")
-}
+use super::{Limits, SourceError, beneath, builder::BundleBuilder, downloads, names::system_file};
 
 /// Adds every file below `root` to `builder`, in the order of their names.
-pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Result<(), SourceError> {
+pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut BundleBuilder) -> Result<(), SourceError> {
     let mut folders = vec![(root.to_owned(), String::new(), 0_usize)];
     while let Some((folder, prefix, depth)) = folders.pop() {
-        let children = match below::names(&builder.base, &folder) {
+        let children = match beneath::list(&builder.base, &folder) {
             Ok(children) => children,
             Err(error) if depth > 0 => {
-                builder.unread(prefix, format!("it cannot be read: {error}"));
+                builder.add_unread(prefix, format!("it cannot be read: {error}"));
                 continue;
             }
             Err(error) => return Err(SourceError::read(&folder)(error)),
         };
         let base = builder.base.clone();
-        let here = waits::Folder::new(&base, &folder, children.iter().map(|(name, _)| name.as_os_str()));
+        let here =
+            downloads::WalkedFolder::new(&base, &folder, children.iter().map(|(name, _)| name.as_os_str()));
         for (name, kind) in &children {
             let (path, kind) = (folder.join(name), *kind);
-            builder.go_on(&path)?;
-            let waits = if builder.waits { here.waits(name, kind) } else { None };
+            builder.check_cancelled(&path)?;
+            let waits = if builder.skip_downloads { here.skip_reason(name, kind) } else { None };
             let Some(name) = name.to_str().map(str::to_owned) else {
-                builder.unread(format!("{prefix}{}", name.to_string_lossy()), "its name is not UTF-8");
+                builder.add_unread(format!("{prefix}{}", name.to_string_lossy()), "its name is not UTF-8");
                 continue;
             };
-            if litter(&name) {
+            if system_file(&name) {
                 continue;
             }
             let key = format!("{prefix}{name}");
             if let Some(reason) = waits {
-                builder.waiting(key, reason);
+                builder.add_downloading(key, reason);
             } else if kind == FileType::Symlink {
-                builder.unread(key, "symbolic links are not followed");
+                builder.add_unread(key, "symbolic links are not followed");
             } else if kind == FileType::Directory && depth >= limits.depth {
-                builder.unread(key, "it lies too many folders deep");
+                builder.add_unread(key, "it lies too many folders deep");
             } else if kind == FileType::Directory {
                 folders.push((path, format!("{key}/"), depth + 1));
             } else if kind == FileType::RegularFile {
-                builder.file(key, path, limits)?;
+                builder.add_file(key, path, limits)?;
             } else {
-                builder.unread(key, "it is neither a file nor a folder");
+                builder.add_unread(key, "it is neither a file nor a folder");
             }
         }
     }

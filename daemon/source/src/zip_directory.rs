@@ -12,14 +12,14 @@ use std::{
 use zip::{ZipArchive, read::Config, result::ZipError, unstable::read::ZipIterable};
 
 /// Bytes per file: 46 for the header, the name, and what programs add.
-const EACH: u64 = 256;
+const BYTES_PER_ENTRY: u64 = 256;
 /// Bytes that are read to find the directory.
-const SEARCH: u64 = 1 << 20;
+const SEARCH_BYTES: u64 = 1 << 20;
 
 /// A reader with a limit on the number of bytes, which applies until the directory was read.
-pub struct Bounded<R> {
+pub struct BoundedReader<R> {
     inner: R,
-    left: Arc<AtomicU64>,
+    remaining: Arc<AtomicU64>,
 }
 
 /// Opens an archive with at most `files` files.
@@ -27,9 +27,10 @@ pub struct Bounded<R> {
 /// # Errors
 /// An error for which [`too_long`] is true if the directory is longer than that of so many files; otherwise what is
 /// wrong with it.
-pub fn open<R: Read + Seek>(reader: R, files: usize) -> Result<ZipArchive<Bounded<R>>, ZipError> {
-    let left = Arc::new(AtomicU64::new((files as u64).saturating_mul(EACH).saturating_add(SEARCH)));
-    let mut reader = Bounded { inner: reader, left: Arc::clone(&left) };
+pub fn open<R: Read + Seek>(reader: R, files: usize) -> Result<ZipArchive<BoundedReader<R>>, ZipError> {
+    let left =
+        Arc::new(AtomicU64::new((files as u64).saturating_mul(BYTES_PER_ENTRY).saturating_add(SEARCH_BYTES)));
+    let mut reader = BoundedReader { inner: reader, remaining: Arc::clone(&left) };
     // The library allocates memory for the stated number of entries before it reads any.
     if ZipIterable::try_new(&mut reader, Config::default())?.len() > files {
         return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
@@ -44,22 +45,22 @@ pub fn too_long(error: &ZipError) -> bool {
     matches!(error, ZipError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge)
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.left.load(Ordering::Relaxed);
+        let left = self.remaining.load(Ordering::Relaxed);
         if left == 0 {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let read = self.inner.read(&mut buffer[..most])?;
         if left != u64::MAX {
-            self.left.store(left - read as u64, Ordering::Relaxed);
+            self.remaining.store(left - read as u64, Ordering::Relaxed);
         }
         Ok(read)
     }
 }
 
-impl<R: Seek> Seek for Bounded<R> {
+impl<R: Seek> Seek for BoundedReader<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.inner.seek(to)
     }
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_directory_is_read_to_its_end() {
+    fn entries_are_read_without_a_limit_after_the_directory() {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
         zip.start_file("long", stored).unwrap();

@@ -1,11 +1,11 @@
-//! What can be typed: commands, options, and the help that explains them.
+//! The command line: commands, options, and their help.
 
+mod edits;
 mod examples;
 mod export;
-mod hand;
+mod filters;
 mod keys;
 mod purge;
-mod select;
 mod system;
 mod unlock;
 
@@ -15,22 +15,22 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub use self::{
-    export::{ApplyArgs, ExportArgs, ExportSelect, Exports, FormatWord, VerifyArgs},
-    hand::{
-        AddArgs, ClearWord, DecayWord, EditArgs, FieldArgs, RelationWord, Relations, StatusArgs,
-        TakeBackArgs, VisibilityWord,
+    edits::{
+        AddArgs, ClearableField, DecayArg, EditArgs, FieldArgs, RelationTypeArg, Relations, StatusArgs,
+        UndoEditArgs, VisibilityArg,
     },
-    keys::{Keys, LockArgs, Locking, Signing},
+    export::{ApplyArgs, ExportArgs, ExportFilterArgs, ExportFormatArg, Exports, VerifyArgs},
+    filters::{ConversationFilterArgs, MemoryFilterArgs, MemoryStatusArg, MemoryTypeArg, Paging},
+    keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},
     purge::PurgeArgs,
-    select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
     unlock::{PassphraseArgs, UnlockArgs},
 };
 
-/// Keeps the memory of your conversations with AI assistants, on your own machine.
+/// Archive your conversations with AI assistants, and what they remember about you, on your own machine.
 ///
-/// Satchel reads the exports that you download from AI assistants, keeps conversations and memories in the Portable AI
-/// Memory model (PAM 1.0), answers questions about them, and writes signed bundles that anyone can check.
+/// Satchel imports the exports that you download from AI assistants, stores conversations and memories in the Portable AI Memory format
+/// (PAM 1.0), lets you browse and edit them, and writes signed bundles that anyone can verify.
 #[derive(Debug, Parser)]
 #[command(name = "satchel", version, propagate_version = true, after_help = examples::SATCHEL, max_term_width = 100)]
 pub struct Cli {
@@ -45,31 +45,31 @@ pub struct Cli {
 #[command(next_help_heading = "Global options")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Global {
-    /// Where everything is kept [default: `$XDG_DATA_HOME/satchel`, else `~/.local/share/satchel`]
+    /// Data directory [default: `$XDG_DATA_HOME/satchel`, or `~/.local/share/satchel`]
     #[arg(long, global = true, env = "SATCHEL_DATA_DIR", hide_env_values = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub data_dir: Option<PathBuf>,
-    /// The configuration file [default: satchel/satchel.toml in the configuration folder]
+    /// Configuration file [default: satchel/satchel.toml in the user's configuration folder]
     #[arg(long, global = true, env = "SATCHEL_CONFIG", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// A daemon elsewhere: `unix:PATH` of its socket; paths then mean files on its machine
+    /// Connect to the daemon on this socket (`unix:PATH`) instead of using the data directory; paths then refer to its machine
     #[arg(long, global = true, env = "SATCHEL_SERVER", hide_env_values = true, value_name = "ADDR")]
     pub server: Option<String>,
-    /// A file with the passphrase of an encrypted data directory, closed to others [env: `SATCHEL_DATA_PASSPHRASE` holds one itself]
+    /// File with the passphrase of an encrypted data directory, readable only by you; alternatively, set `SATCHEL_DATA_PASSPHRASE`
     #[arg(long, global = true, env = "SATCHEL_DATA_PASSPHRASE_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub data_passphrase_file: Option<PathBuf>,
-    /// Open a data directory that belongs to another user
+    /// Allow a data directory that is owned by another user
     #[arg(long, global = true)]
     pub allow_other_owner: bool,
-    /// Print one JSON document instead of text; an error is one on stderr
+    /// Print a single JSON document instead of text; errors are printed as JSON on stderr
     #[arg(long, global = true)]
     pub json: bool,
-    /// Log more to stderr; twice: everything
+    /// Log more to stderr; -vv logs everything
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     pub verbose: u8,
-    /// Neither progress nor hints, only results and errors
+    /// Print only results and errors, no progress or hints
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Print long output at once instead of through `PAGER`, else `less`
+    /// Do not show long output in a pager (`PAGER`, or `less` if unset)
     #[arg(long, global = true)]
     pub no_pager: bool,
     /// When to colour the output; `NO_COLOR` is respected
@@ -98,113 +98,113 @@ pub enum ColorWhen {
 pub enum Command {
     /// Run the daemon in the foreground
     ///
-    /// Other commands find it by its socket in the data directory. It imports what lands in the watched folders: those of the
-    /// configuration, of `--watch`, and of `satchel sources add`. SIGTERM and Ctrl-C stop it in order, a second one at once.
-    /// SIGHUP reads the configuration again.
+    /// Other commands connect to it through its socket in the data directory. The daemon imports files that appear in the watched folders:
+    /// those in the configuration file, those given with `--watch`, and those added with `satchel sources add`. SIGTERM or Ctrl-C shuts it
+    /// down gracefully; a second signal stops it immediately. SIGHUP reloads the configuration.
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
-    /// Let the system run the daemon, from login on
+    /// Install the daemon as a service that starts at login
     ///
-    /// As a unit of systemd for your user, or an agent of launchd. The daemon starts with your session, or when a command needs
-    /// it, and again when it fails.
+    /// Uses a systemd user unit on Linux and a launchd agent on macOS. The daemon starts at login and is restarted if it fails; with
+    /// systemd it also starts on demand, when a command connects to its socket.
     #[command(subcommand, after_help = examples::SERVICE)]
     Service(Service),
-    /// The configuration file
+    /// Check or print the configuration
     #[command(subcommand, after_help = examples::CONFIG)]
     Config(ConfigCommand),
-    /// Show everything on invented sample exports, in a throw-away folder
+    /// Try out Satchel with sample exports in a temporary folder
     #[command(after_help = examples::DEMO)]
     Demo,
-    /// Bring in exports: files, ZIPs or folders, as you downloaded them
+    /// Import exports: files, ZIP archives or folders, as you downloaded them
     ///
-    /// Every record found is accounted for: found = new + updated + unchanged + skipped. Importing the same file again
-    /// changes nothing. Ctrl-C stops the import; what is stored until then is whole and stays.
+    /// The receipt accounts for every record: found = new + updated + unchanged + skipped. Importing the same file again changes nothing.
+    /// Ctrl-C cancels the import; records that are already stored are complete and are kept.
     #[command(after_help = examples::IMPORT)]
     Import(ImportArgs),
-    /// The history of imports
+    /// List, inspect, cancel, undo and redo imports
     #[command(subcommand, after_help = examples::IMPORTS)]
     Imports(Imports),
-    /// The watched folders
+    /// Manage the watched folders
     #[command(subcommand, after_help = examples::SOURCES)]
     Sources(Sources),
-    /// Look at memories, add some, change them
+    /// List, show, add and change memories
     #[command(subcommand, after_help = examples::MEMORIES)]
     Memories(Memories),
-    /// How memories belong together
-    #[command(subcommand, after_help = hand::RELATIONS)]
+    /// List, add and withdraw relations between memories
+    #[command(subcommand, after_help = edits::RELATIONS)]
     Relations(Relations),
-    /// Look at conversations
+    /// List, show and purge conversations
     #[command(subcommand, after_help = examples::CONVERSATIONS)]
     Conversations(Conversations),
-    /// Write everything, or what changed, as a signed PAM 1.0 bundle
+    /// Export everything, or only what changed, as a signed PAM 1.0 bundle
     ///
-    /// The bundle stands whole at its place or not at all. It is closed to other users (mode 0600), and plain
-    /// unless --encrypt-to or --passphrase is given.
+    /// The output is written atomically: it appears complete or not at all. Only you can read it (mode 0600). It is not encrypted unless
+    /// --encrypt-to or --passphrase is given.
     #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
-    /// The exports that were made
+    /// List and inspect exports that were made
     #[command(subcommand, after_help = examples::EXPORTS)]
     Exports(Exports),
-    /// Check a PAM bundle from anybody: schema, hashes, signature, manifest
+    /// Verify a PAM bundle from anyone: schema, hashes, signature, manifest
     ///
-    /// Works offline and needs no data directory. Exit code 1 when the bundle does not hold. The verdict says which parts a
-    /// signature covers: PAM's own covers memories, Satchel's manifest every file. Where a folder or ZIP holds several bundles, each
-    /// is checked and listed.
+    /// Works offline and needs no data directory. Exits with code 1 if the bundle is not valid. The report says which parts a signature
+    /// covers: PAM's own signature covers the memories, Satchel's signed manifest covers every file. If a folder or ZIP contains several
+    /// bundles, each is verified and listed.
     #[command(after_help = examples::VERIFY)]
     Verify(VerifyArgs),
-    /// Merge a PAM bundle from anybody: a full export, or the changes since one
+    /// Merge a PAM bundle: a full export, or the changes since one
     ///
-    /// By PAM's own rules: newer versions take the place of older ones, which stay in the history; what was retracted stays so;
-    /// nothing is deleted. Changes are refused unless the export that they build on is known here, and so are other people's
-    /// memories. Applying twice changes nothing.
+    /// Follows the merge rules of PAM: newer versions replace older ones, which stay in the history; retracted memories stay retracted;
+    /// nothing is deleted. An incremental bundle is refused unless the export that it is based on is known here. A bundle of another owner
+    /// is refused unless --any-owner is given. Applying a bundle twice changes nothing.
     ///
-    /// Only what your own keys signed, or keys that you trust (`satchel keys trust`), is merged so. Any other bundle adds what is
-    /// not here yet and changes nothing; the receipt says what it would have changed. A bundle that `satchel verify` refuses is
-    /// refused here too.
+    /// Only bundles that are signed by your own keys, or by keys that you trust (`satchel keys trust`), change existing records. Any other
+    /// bundle only adds records that are missing here; the receipt says what it would have changed. A bundle that `satchel verify` rejects
+    /// is rejected here too.
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArgs),
-    /// The importers
+    /// List the installed importers
     #[command(subcommand, after_help = examples::PLUGINS)]
     Plugins(Plugins),
-    /// How much is stored, and whether all is well
+    /// Show what is stored, and any problems
     #[command(after_help = examples::STATUS)]
     Status,
-    /// Check the data directory, byte by byte
+    /// Check the integrity of the data directory
     ///
-    /// Every frame of the journal, every record of the database and every attachment is looked at; a daemon that runs goes
-    /// on meanwhile. Exit code 1 when something is wrong.
+    /// Reads every frame of the journal, every record of the database and every attachment. A running daemon does this itself and keeps
+    /// serving. Exits with code 1 if there are problems.
     #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
-    /// Write everything that is needed to start again elsewhere into one file
+    /// Back up the data directory to a single file
     ///
-    /// Takes what is stored up to this moment, while the daemon goes on. The file holds everything that you stored, and the key that
-    /// signs your exports; it is closed to other users (mode 0600), and encrypted only if the data directory is.
+    /// The backup contains everything stored up to this moment, and the key that signs your exports; the daemon keeps running. Only you can
+    /// read the file (mode 0600). It is encrypted only if the data directory is.
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArgs),
-    /// Put a backup back into an empty data directory
+    /// Restore a backup into an empty data directory
     ///
-    /// Every byte of it is checked before anything is touched. No daemon may run on the data directory.
+    /// The whole backup is verified before anything is changed. No daemon may be running on the data directory.
     #[command(after_help = examples::RESTORE)]
     Restore(RestoreArgs),
-    /// Build the database again from the journal
+    /// Rebuild the database from the journal
     ///
-    /// The whole journal is read first. It holds everything, so nothing is lost; if it is damaged, what would be lost is said, and
-    /// nothing is changed. The old database is set aside. No daemon may run on the data directory.
+    /// The whole journal is read first. It contains everything, so nothing is lost. If the journal is damaged, the command reports what
+    /// would be lost and changes nothing. The old database is set aside. No daemon may be running on the data directory.
     #[command(after_help = examples::REBUILD)]
     Rebuild(RebuildArgs),
-    /// The keys that sign your exports, and what opens an encrypted data directory
+    /// Manage signing keys, trusted keys, and the encryption of the data directory
     #[command(subcommand, after_help = examples::KEYS)]
     Keys(Keys),
-    /// Print the completion script of a shell
+    /// Print a shell completion script
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
-        /// Which shell
+        /// Shell to generate the script for
         shell: Shell,
     },
     /// Print the manual page
     #[command(after_help = examples::MAN)]
     Man {
-        /// Write the pages of all commands into this folder instead
+        /// Write the manual pages of all commands into this folder instead
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         output: Option<PathBuf>,
     },
@@ -213,17 +213,17 @@ pub enum Command {
 /// `sources …`.
 #[derive(Debug, Subcommand)]
 pub enum Sources {
-    /// List the watched folders, what is read, what waits and why, and what failed
+    /// List the watched folders, with the files that are being imported, waiting, or failed
     #[command(after_help = examples::SOURCES_LIST)]
     List {
-        /// Name the files that no importer knows, each with what it seems to be
+        /// Also list the files that no importer recognises, and what they appear to be
         #[arg(long, visible_alias = "unrecognized")]
         unrecognised: bool,
     },
-    /// Watch one more folder, from now on and after every start
+    /// Watch a folder, from now on and after restarts
     #[command(after_help = examples::SOURCES_ADD)]
     Add(Folder),
-    /// Watch a folder no more; what was imported from it stays
+    /// Stop watching a folder; imported data is kept
     #[command(after_help = examples::SOURCES_REMOVE)]
     Remove(Folder),
 }
@@ -231,7 +231,7 @@ pub enum Sources {
 /// A folder.
 #[derive(Debug, Args)]
 pub struct Folder {
-    /// The folder
+    /// Path of the folder
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
 }
@@ -239,16 +239,16 @@ pub struct Folder {
 /// `import`.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// Files, ZIPs or folders
+    /// Files, ZIP archives or folders
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// Only the importer of this platform, such as chatgpt or claude
+    /// Use only the importer for this platform, such as chatgpt or claude
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
-    /// Read and count everything, store nothing
+    /// Read and count everything without storing it
     #[arg(long)]
     pub dry_run: bool,
-    /// Import again although the same bytes were imported before
+    /// Import even if the same bytes were imported before
     #[arg(long)]
     pub again: bool,
     #[command(flatten)]
@@ -261,10 +261,10 @@ pub enum Imports {
     /// List imports, newest first
     #[command(after_help = examples::IMPORTS_LIST)]
     List(Paging),
-    /// Show the receipt of one import
+    /// Show the receipt of an import
     #[command(after_help = examples::IMPORTS_SHOW)]
     Show(IdOrLast),
-    /// List what an import skipped or found odd, each with its place in the export
+    /// List what an import skipped or warned about, with the location in the export
     #[command(after_help = examples::IMPORTS_ISSUES)]
     Issues {
         #[command(flatten)]
@@ -272,16 +272,16 @@ pub enum Imports {
         #[command(flatten)]
         paging: Paging,
     },
-    /// Stop an import that runs; what is stored until then is whole and stays
+    /// Cancel a running import; records that are already stored are kept
     #[command(after_help = examples::IMPORTS_CANCEL)]
     Cancel(IdOrLast),
-    /// Take back what an import brought
+    /// Undo an import
     ///
-    /// Memories and conversations become what they would be without that import; what later imports brought stays. Nothing
-    /// is erased: history stays, and `imports redo` brings it all back. Importing the same file again also imports it anew.
+    /// Memories and conversations become what they would be without that import; data from later imports is kept. Nothing is erased: the
+    /// history is kept, and `satchel imports redo` reverses the undo. Importing the same file again imports it anew.
     #[command(after_help = examples::IMPORTS_UNDO)]
     Undo(UndoArgs),
-    /// Bring back what was undone
+    /// Redo an import that was undone
     #[command(after_help = examples::IMPORTS_REDO)]
     Redo(UndoArgs),
 }
@@ -291,10 +291,10 @@ pub enum Imports {
 pub struct UndoArgs {
     #[command(flatten)]
     pub id: IdOrLast,
-    /// Say what would change, change nothing
+    /// Show what would change without changing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
 }
@@ -302,18 +302,18 @@ pub struct UndoArgs {
 /// `memories …`.
 #[derive(Debug, Subcommand)]
 pub enum Memories {
-    /// List memories, the last changed first
+    /// List memories, most recently changed first
     #[command(after_help = examples::MEMORIES_LIST)]
     List {
         #[command(flatten)]
-        select: MemorySelect,
+        select: MemoryFilterArgs,
         #[command(flatten)]
         paging: Paging,
     },
-    /// Show one memory with where it comes from
+    /// Show a memory and its provenance
     #[command(after_help = examples::MEMORIES_SHOW)]
     Show(Id),
-    /// Show every version of a memory, newest first
+    /// Show all versions of a memory, newest first
     #[command(after_help = examples::MEMORIES_HISTORY)]
     History {
         #[command(flatten)]
@@ -323,29 +323,30 @@ pub enum Memories {
     },
     /// Add a memory
     ///
-    /// One that says the same is found, not added twice.
-    #[command(after_help = hand::ADD)]
+    /// If a memory with the same content exists, nothing is added and that memory is shown.
+    #[command(after_help = edits::ADD)]
     Add(AddArgs),
-    /// Change what a memory says
+    /// Edit a memory
     ///
-    /// What you change stays, whatever you import later; the rest still follows the exports. Earlier versions stay in the history.
-    #[command(after_help = hand::EDIT)]
+    /// Imports never overwrite the fields that you edit; the other fields still follow the exports. Earlier versions stay in the history.
+    #[command(after_help = edits::EDIT)]
     Edit(EditArgs),
-    /// Deprecate, retract or archive a memory, or say what replaced it; or all that fit the filters
+    /// Deprecate, retract, archive or supersede a memory, or all memories that match filters
     ///
-    /// An active memory may become any of them; a superseded one archived; a deprecated one retracted or archived. Retracted and
-    /// archived are final, and no import brings a retracted memory back; `memories undo` does. Without ID the filters choose, and
-    /// --expect wants the count that --dry-run gave.
-    #[command(after_help = hand::STATUS)]
+    /// An active memory can get any of these states, a superseded one only archived, a deprecated one retracted or archived. Retracted and
+    /// archived are final: no import brings a retracted memory back, only `satchel memories undo` does. Without an ID, the filters select
+    /// the memories, and --expect must be the number that --dry-run reported.
+    #[command(after_help = edits::STATUS)]
     Status(StatusArgs),
-    /// Take back what you changed: the last change of a memory, one that is named, or back to an earlier version
-    #[command(after_help = hand::UNDO)]
-    Undo(TakeBackArgs),
-    /// Erase a memory for good, with every version and all that was said of it
+    /// Undo your changes: the last one to a memory, a specific one, or back to an earlier version
+    #[command(after_help = edits::UNDO)]
+    Undo(UndoEditArgs),
+    /// Permanently erase a memory, with all of its versions and everything stored about it
     ///
-    /// Everything that is stored is written anew without it, and the old files are overwritten: that needs room for the data a second
-    /// time, and no daemon may run. Its id, the hash of what it said, and who erased it when stay; no import brings it back. Memories
-    /// that say the same go with it. What lies elsewhere is not touched: exports and backups that you made, and the files you imported.
+    /// Everything else that is stored is rewritten without it, and the old files are overwritten. This needs free space for a second copy
+    /// of the data, and no daemon may be running. Its id, the hash of its content, and who erased it when are kept, so that no import
+    /// brings it back. Other memories with the same content are erased too. Files elsewhere are not touched: exports and backups that you
+    /// made, and the files that you imported.
     #[command(after_help = purge::MEMORY)]
     Purge(PurgeArgs),
 }
@@ -353,26 +354,26 @@ pub enum Memories {
 /// `conversations …`.
 #[derive(Debug, Subcommand)]
 pub enum Conversations {
-    /// List conversations, the last changed first
+    /// List conversations, most recently changed first
     #[command(after_help = examples::CONVERSATIONS_LIST)]
     List {
         #[command(flatten)]
-        select: ConversationSelect,
+        select: ConversationFilterArgs,
         #[command(flatten)]
         paging: Paging,
     },
-    /// Show a conversation as it was last seen, one branch of it, or its tree
+    /// Show a conversation: its current branch, another branch, or the whole tree
     #[command(after_help = examples::CONVERSATIONS_SHOW)]
     Show(ShowConversation),
-    /// Erase a conversation for good, with its attachments and the memories that came of it
+    /// Permanently erase a conversation, with its attachments and the memories derived from it
     ///
-    /// As `satchel memories purge`: everything that is stored is written anew without it. Attachments that other conversations have
-    /// too stay.
+    /// Works like `satchel memories purge`: everything else that is stored is rewritten without it. Attachments that other conversations
+    /// also have are kept.
     #[command(after_help = purge::CONVERSATION)]
     Purge {
         #[command(flatten)]
         purge: PurgeArgs,
-        /// Keep the memories that came of it
+        /// Keep the memories derived from it
         #[arg(long)]
         keep_memories: bool,
     },
@@ -383,16 +384,16 @@ pub enum Conversations {
 pub struct ShowConversation {
     #[command(flatten)]
     pub id: IdOrLast,
-    /// The branch that goes through this message, to its newest end
+    /// Show the branch through this message, down to its newest reply
     #[arg(long, value_name = "MESSAGE", conflicts_with = "tree")]
     pub branch: Option<String>,
-    /// One line for each message, with all branches
+    /// Show all branches, with one line per message
     #[arg(long)]
     pub tree: bool,
-    /// Unfold thoughts and the output of tools
+    /// Show thoughts and tool output in full
     #[arg(long)]
     pub full: bool,
-    /// With messages that the platform does not show
+    /// Include messages that the platform hides
     #[arg(long)]
     pub hidden: bool,
 }
@@ -400,8 +401,8 @@ pub struct ShowConversation {
 /// `doctor`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct DoctorArgs {
-    /// Mend what can be mended without loss: a database that differs from its journal is built again, and what nothing needs
-    /// any more is removed; no daemon may run
+    /// Repair what can be repaired without data loss: rebuild a database that differs from the journal, and remove files that are no longer
+    /// needed; no daemon may be running
     #[arg(long)]
     pub repair: bool,
 }
@@ -409,10 +410,10 @@ pub struct DoctorArgs {
 /// `rebuild`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct RebuildArgs {
-    /// Build from a damaged journal too; the database that shows more is kept beside the new one
+    /// Rebuild even if the journal is damaged; the old database, which is more complete, is kept
     #[arg(long)]
     pub accept_loss: bool,
-    /// Put the database back that was kept then
+    /// Restore the database that --accept-loss kept
     #[arg(long, conflicts_with = "accept_loss")]
     pub put_back: bool,
 }
@@ -420,7 +421,7 @@ pub struct RebuildArgs {
 /// `backup`.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// A file that is not there yet
+    /// File to write; it must not exist yet
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 }
@@ -428,14 +429,13 @@ pub struct BackupArgs {
 /// `restore`.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// A file that `satchel backup` wrote
+    /// Backup file written by `satchel backup`
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Set the data directory that is there aside, under its name and `.replaced-1`
+    /// Move an existing data directory aside first, to its path with the suffix `.replaced-1`
     #[arg(long)]
     pub replace: bool,
-    /// Open an encrypted backup with the recovery phrase, asked for at the terminal or read from standard input, because the key is
-    /// lost
+    /// Unlock an encrypted backup with the recovery phrase, if the key is lost; the phrase is prompted for, or read from standard input
     #[arg(long)]
     pub recovery: bool,
 }
@@ -443,7 +443,7 @@ pub struct RestoreArgs {
 /// `plugins …`.
 #[derive(Debug, Subcommand)]
 pub enum Plugins {
-    /// List the importers
+    /// List the installed importers
     #[command(after_help = examples::PLUGINS_LIST)]
     List,
 }
@@ -451,7 +451,7 @@ pub enum Plugins {
 /// The id of one record.
 #[derive(Clone, Debug, Args)]
 pub struct Id {
-    /// The id, or its first characters (4 or more) where they fit one only
+    /// Id, or a unique prefix of at least 4 characters
     #[arg(value_name = "ID")]
     pub id: String,
 }
@@ -459,16 +459,16 @@ pub struct Id {
 /// The id of an import, an export or a conversation, of which one is the newest.
 #[derive(Clone, Debug, Args)]
 pub struct IdOrLast {
-    /// The id, or its first characters (4 or more) where they fit one only
+    /// Id, or a unique prefix of at least 4 characters
     #[arg(value_name = "ID", required_unless_present = "last")]
     pub id: Option<String>,
-    /// The newest one instead of an id
+    /// Use the newest one
     #[arg(long, conflicts_with = "id")]
     pub last: bool,
 }
 
 impl IdOrLast {
-    /// The id that was typed; none: the newest one.
+    /// Returns the id that was typed; `None` for the newest one.
     pub fn given(&self) -> Option<&str> {
         self.id.as_deref().filter(|_| !self.last)
     }

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use satchel_core::{
     backup::{
-        Progress,
-        restore::{self, RestoreError, Restored},
+        BackupProgress,
+        restore::{self, RestoreError, RestoreOutcome},
     },
     vault,
 };
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{Backup, CreateBackupRequest, operation::Result as Reached},
 };
 use serde::Serialize;
@@ -18,20 +18,20 @@ use serde::Serialize;
 use super::{
     Context,
     args::{BackupArgs, RestoreArgs},
+    byte_progress::ByteProgress,
+    client::{DaemonClient, DaemonLocation},
     error::CliError,
     exit::Exit,
-    facts::Facts,
-    link::{Link, Place},
-    look::{Look, Paint},
-    operation::unexpected,
+    operation::unexpected_result,
     path,
-    steps::Steps,
+    properties::Properties,
+    style::{Paint, TerminalStyle},
     text,
 };
 
 /// What `backup --json` prints.
 #[derive(Debug, Serialize)]
-struct Written<'a> {
+struct BackupJson<'a> {
     path: &'a str,
     revision: u64,
     bytes: u64,
@@ -42,7 +42,7 @@ struct Written<'a> {
 
 /// What `restore --json` prints.
 #[derive(Debug, Serialize)]
-struct PutBack<'a> {
+struct RestoreJson<'a> {
     data_dir: &'a Path,
     revision: u64,
     store_id: &'a str,
@@ -55,20 +55,25 @@ struct PutBack<'a> {
 ///
 /// # Errors
 /// Returns the error of the daemon.
-pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs) -> Result<Exit, CliError> {
+pub(crate) async fn create(
+    context: &mut Context,
+    client: &DaemonClient,
+    args: &BackupArgs,
+) -> Result<Exit, CliError> {
     let absolute = std::path::absolute(&args.file);
     let output =
-        absolute.map_err(|source| CliError::File { action: "find", path: args.file.clone(), source })?;
-    let request = CreateBackupRequest { output: path::text_of(output)? };
-    let operation = link.admin().create_backup(request).await?.into_inner().operation;
-    let mut steps = Steps::new(&context.out, "writing the backup");
-    let ended = link.result_of(operation, |operation| steps.show(&mut context.out, operation)).await;
-    steps.end();
-    let Reached::Backup(backup) = ended? else { return Err(unexpected()) };
+        absolute.map_err(|source| CliError::File { action: "resolve", path: args.file.clone(), source })?;
+    let request = CreateBackupRequest { output: path::path_to_string(output)? };
+    let operation = client.admin().create_backup(request).await?.into_inner().operation;
+    let mut progress = ByteProgress::new(&context.out, "writing the backup");
+    let ended =
+        client.result_of(operation, |operation| progress.show_operation(&mut context.out, operation)).await;
+    progress.finish();
+    let Reached::Backup(backup) = ended? else { return Err(unexpected_result()) };
     if context.out.json {
         let Backup { path, revision, size_bytes, files, digest, left_out } = &backup;
         let (revision, bytes, files) = (*revision, *size_bytes, *files);
-        context.out.json(&Written {
+        context.out.json(&BackupJson {
             path,
             revision: unsigned(revision),
             bytes: unsigned(bytes),
@@ -77,12 +82,12 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
             left_out,
         })?;
     } else {
-        context.out.print(&written(&backup, context.out.look))?;
-        let path = text::quoted(&text::one_line(&backup.path));
+        context.out.print(&render_backup(&backup, context.out.style))?;
+        let path = text::shell_quoted(&text::one_line(&backup.path));
         context.out.note(&format!(
-            "`satchel restore --data-dir DIR {path}` puts it back; keep it as safe as the data itself"
+            "`satchel restore --data-dir DIR {path}` restores it; keep it as safe as the data itself"
         ));
-        if let Some(advice) = key_advice(&context.place) {
+        if let Some(advice) = key_advice(&context.location) {
             context.out.note(&advice);
         }
     }
@@ -90,33 +95,30 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
 }
 
 /// Returns a note on what has to be kept in addition to a backup of an encrypted data directory.
-fn key_advice(place: &Place) -> Option<String> {
-    let Place::Local(config) = place else { return None };
+fn key_advice(location: &DaemonLocation) -> Option<String> {
+    let DaemonLocation::DataDir(config) = location else { return None };
     let status = vault::status(&config.data_dir).ok().flatten()?;
     let openers = status.opened_by.into_iter().chain(status.recovery.then(|| "recovery phrase".to_owned()));
     Some(format!(
-        "it is encrypted; keys/data-key.json, in it twice, is opened by: {}; keep that somewhere else, nothing else opens the backup",
+        "the backup is encrypted; its keys/data-key.json is unlocked by: {}; keep these elsewhere, because nothing else opens the backup",
         openers.collect::<Vec<_>>().join(", ")
     ))
 }
 
-fn written(backup: &Backup, look: Look) -> String {
+fn render_backup(backup: &Backup, style: TerminalStyle) -> String {
     let Backup { path, revision, size_bytes, files, digest, left_out } = backup;
-    let mut facts = Facts::new();
-    facts.add("where", path);
-    facts.add("size", &text::bytes(unsigned(*size_bytes)));
-    facts.add("files", &text::number(unsigned(*files)));
-    facts.add("revision", &text::number(unsigned(*revision)));
-    facts.add("digest", digest);
-    let mark = look.paint(Paint::Good, "✓");
+    let mut properties = Properties::new();
+    properties.add("path", path);
+    properties.add("size", &text::bytes(unsigned(*size_bytes)));
+    properties.add("files", &text::number(unsigned(*files)));
+    properties.add("revision", &text::number(unsigned(*revision)));
+    properties.add("digest", digest);
+    let mark = style.paint(Paint::Good, "✓");
     let mut out =
-        format!("{mark} everything up to revision {revision} is in the backup\n\n{}\n", facts.render(look));
+        format!("{mark} backed up everything up to revision {revision}\n\n{}\n", properties.render(style));
     for hash in left_out {
-        let mark = look.paint(Paint::Bad, "✗");
-        text::append(
-            &mut out,
-            format_args!("{mark} left out: attachment {hash}, whose bytes are not what they were\n"),
-        );
+        let mark = style.paint(Paint::Bad, "✗");
+        text::append(&mut out, format_args!("{mark} left out: attachment {hash}, which is damaged\n"));
     }
     out
 }
@@ -126,82 +128,86 @@ fn written(backup: &Backup, look: Look) -> String {
 /// # Errors
 /// Fails if the backup is not valid, or if the data directory is in use or not empty.
 pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit, CliError> {
-    let Place::Local(config) = context.place.clone() else {
-        return Err(CliError::Usage("restore works here; leave --server and SATCHEL_SERVER out".to_owned()));
+    let DaemonLocation::DataDir(config) = context.location.clone() else {
+        return Err(CliError::Usage(
+            "restore works on a local data directory; omit --server and unset SATCHEL_SERVER".to_owned(),
+        ));
     };
     let (file, data_dir, replace) = (args.file.clone(), config.data_dir.clone(), args.replace);
     let mut unlock = config.unlock.clone();
     if args.recovery {
         // Check this before the person looks for the paper with the phrase.
-        if !restore::encrypted(&file).map_err(refused)? {
+        if !restore::encrypted(&file).map_err(restore_error)? {
             return Err(CliError::Usage(format!(
-                "{file:?} is of a data directory that is not encrypted, so no phrase opens it; leave --recovery out"
+                "{file:?} is a backup of an unencrypted data directory, so it needs no recovery phrase; omit --recovery"
             )));
         }
-        unlock.phrase = Some(super::keys::phrase(&unlock)?);
+        unlock.phrase = Some(super::keys::read_phrase(&unlock)?);
     }
-    let (tell, mut told) = tokio::sync::watch::channel(Progress::default());
+    let (progress_sender, mut progress_receiver) = tokio::sync::watch::channel(BackupProgress::default());
     // Ctrl-C stops the waiting here; the work notices it at its next progress report.
-    let mut work = tokio::task::spawn_blocking(move || {
-        restore::restore(&file, &data_dir, replace, &unlock, &mut |progress| tell.send(progress).is_ok())
+    let mut restoring = tokio::task::spawn_blocking(move || {
+        restore::restore(&file, &data_dir, replace, &unlock, &mut |progress| {
+            progress_sender.send(progress).is_ok()
+        })
     });
-    let mut steps = Steps::new(&context.out, "checking and restoring the backup");
+    let mut progress = ByteProgress::new(&context.out, "checking and restoring the backup");
     let mut cancelled = false;
     let outcome = loop {
         tokio::select! {
-            outcome = &mut work => break outcome,
-            Ok(()) = told.changed(), if !cancelled => {
-                let Progress { done, total } = *told.borrow_and_update();
-                steps.at(&mut context.out, done, total);
+            outcome = &mut restoring => break outcome,
+            Ok(()) = progress_receiver.changed(), if !cancelled => {
+                let BackupProgress { done, total } = *progress_receiver.borrow_and_update();
+                progress.update(&mut context.out, done, total);
             }
             _ = tokio::signal::ctrl_c(), if !cancelled => {
                 cancelled = true;
                 // Without a receiver the work stops and removes what it has written so far.
-                told = tokio::sync::watch::channel(Progress::default()).1;
+                progress_receiver = tokio::sync::watch::channel(BackupProgress::default()).1;
             }
         }
     };
-    steps.end();
-    let broken = |error: tokio::task::JoinError| CliError::Step {
-        what: "the restore broke off".to_owned(),
+    progress.finish();
+    let aborted = |error: tokio::task::JoinError| CliError::Step {
+        what: "the restore was aborted".to_owned(),
         source: error.into(),
     };
-    let restored = outcome.map_err(broken)?.map_err(refused)?;
+    let restored = outcome.map_err(aborted)?.map_err(restore_error)?;
     if context.out.json {
-        let Restored { revision, store_id, digest, files, set_aside } = &restored;
+        let RestoreOutcome { revision, store_id, digest, files, set_aside } = &restored;
         let (revision, files, data_dir) = (*revision, *files, config.data_dir.as_path());
         let set_aside = set_aside.as_deref();
-        context.out.json(&PutBack { data_dir, revision, store_id, digest, files, set_aside })?;
+        context.out.json(&RestoreJson { data_dir, revision, store_id, digest, files, set_aside })?;
     } else {
-        context.out.print(&put_back(&restored, &config.data_dir, context.out.look))?;
+        context.out.print(&render_restore(&restored, &config.data_dir, context.out.style))?;
     }
     if args.recovery {
-        context.out.note("`satchel keys change --recovery --passphrase` lets something else open it than the key that is lost");
+        context.out.note("to replace the lost key, run `satchel keys change --recovery --passphrase`");
     }
     Ok(Exit::Done)
 }
 
-fn refused(error: RestoreError) -> CliError {
+fn restore_error(error: RestoreError) -> CliError {
     match error {
         RestoreError::Cancelled => CliError::Cancelled,
         error => CliError::Step { what: "nothing was restored".to_owned(), source: error.into() },
     }
 }
 
-fn put_back(restored: &Restored, data_dir: &Path, look: Look) -> String {
-    let Restored { revision, store_id, digest, files, set_aside } = restored;
+fn render_restore(restored: &RestoreOutcome, data_dir: &Path, style: TerminalStyle) -> String {
+    let RestoreOutcome { revision, store_id, digest, files, set_aside } = restored;
     let shown = |path: &PathBuf| text::one_line(&path.to_string_lossy());
-    let mut facts = Facts::new();
-    facts.add("data", &shown(&data_dir.to_owned()));
-    facts.add("files", &text::number(*files));
-    facts.add("revision", &text::number(*revision));
-    facts.add("digest", &format!("{digest}, as backed up"));
-    facts.add("store", &format!("{store_id}, a new id: what is stored from here on is a history of its own"));
+    let mut properties = Properties::new();
+    properties.add("data", &shown(&data_dir.to_owned()));
+    properties.add("files", &text::number(*files));
+    properties.add("revision", &text::number(*revision));
+    properties.add("digest", &format!("{digest}, as in the backup"));
+    properties.add("store", &format!("{store_id}, a new id, because its history diverges from here on"));
     if let Some(old) = set_aside {
-        facts.add("set aside", &shown(old));
+        properties.add("set aside", &shown(old));
     }
-    let mark = look.paint(Paint::Good, "✓");
-    format!("{mark} restored, every byte checked\n\n{}", facts.render(look))
+    let mark = style.paint(Paint::Good, "✓");
+    format!("{mark} restored and verified\n\n{}", properties.render(style))
 }
 
 #[cfg(test)]
@@ -212,21 +218,21 @@ mod tests {
     use satchel_store::{OpenOptions, Store};
 
     use super::*;
-    use crate::cli::{out::Out, time};
+    use crate::cli::{output::Output, time};
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn no_phrase_is_asked_for_where_none_opens_anything() {
+    async fn no_phrase_is_requested_for_an_unencrypted_backup() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         let store = Store::open(&at("data"), OpenOptions::default(), &mut |_| {}).unwrap();
         satchel_core::backup::create::create(&store, &at("data"), &at("backup.zip"), 1, &mut |_| true)
             .unwrap();
         store.close().unwrap();
-        let (out, results, notes) = Out::in_memory(false);
+        let (out, results, notes) = Output::in_memory(false);
         let mut context = Context {
             out,
             calendar: time::fixed(),
-            place: Place::Local(Box::new(Config::new(at("restored"), at("run")))),
+            location: DaemonLocation::DataDir(Box::new(Config::new(at("restored"), at("run")))),
             log: Log::default(),
             passphrase: None,
             request_id: String::new(),
@@ -234,18 +240,18 @@ mod tests {
         let mut args = RestoreArgs { file: at("backup.zip"), replace: false, recovery: true };
         let refused = restore(&mut context, &args).await;
         assert!(
-            matches!(&refused, Err(CliError::Usage(told)) if told.contains("leave --recovery out")),
+            matches!(&refused, Err(CliError::Usage(message)) if message.contains("omit --recovery")),
             "{refused:?}"
         );
         assert!(!at("restored").exists() && results.text().is_empty() && notes.text().is_empty());
         args.recovery = false;
         restore(&mut context, &args).await.unwrap();
-        assert!(results.text().contains("restored, every byte checked"));
+        assert!(results.text().contains("restored and verified"));
         assert!(!notes.text().contains("keys change"), "{}", notes.text());
     }
 
     #[test]
-    fn a_backup_says_where_it_is_and_how_to_use_it() {
+    fn a_backup_is_reported_with_its_path_and_contents() {
         let backup = Backup {
             path: "/home/ana/my backup.zip".to_owned(),
             revision: 57,
@@ -255,29 +261,29 @@ mod tests {
             left_out: vec!["ab12".to_owned()],
         };
         let expected = "\
-✓ everything up to revision 57 is in the backup
+✓ backed up everything up to revision 57
 
-where     /home/ana/my backup.zip
+path      /home/ana/my backup.zip
 size      48 kB
 files     4
 revision  57
 digest    00ff
 
-✗ left out: attachment ab12, whose bytes are not what they were
+✗ left out: attachment ab12, which is damaged
 ";
-        assert_eq!(written(&backup, Look::plain(120)), expected);
+        assert_eq!(render_backup(&backup, TerminalStyle::plain(120)), expected);
     }
 
     #[test]
-    fn a_restore_names_what_was_set_aside() {
-        let restored = Restored {
+    fn a_restore_names_the_data_directory_that_was_set_aside() {
+        let restored = RestoreOutcome {
             revision: 57,
             store_id: "5c0a".to_owned(),
             digest: "00ff".to_owned(),
             files: 4,
             set_aside: Some("/d.replaced-1".into()),
         };
-        let shown = put_back(&restored, Path::new("/d"), Look::plain(120));
+        let shown = render_restore(&restored, Path::new("/d"), TerminalStyle::plain(120));
         assert!(shown.contains("set aside  /d.replaced-1\n") && shown.contains("5c0a, a new id"), "{shown}");
     }
 }

@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::{
     Environment,
     args::{ConfigCommand, Global},
-    config_file, defaults,
+    client::DaemonLocation,
+    config_file, daemon_location, default_config,
     error::CliError,
     exit::Exit,
-    link::Place,
-    out::Out,
-    place, text,
+    output::Output,
+    text,
 };
 
 /// What `config check --json` prints.
@@ -33,23 +33,23 @@ pub(super) fn run(
     command: ConfigCommand,
     global: &Global,
     environment: &Environment,
-    out: &mut Out,
+    out: &mut Output,
 ) -> Result<Exit, CliError> {
     // A daemon on another machine has its own configuration.
     let global = &Global { server: None, ..global.clone() };
     match command {
         ConfigCommand::Check => check(global, environment, out),
-        ConfigCommand::Show { defaults: true } => show(&defaults(global, environment)?, out),
-        ConfigCommand::Show { defaults: false } => match place(global, environment)? {
-            Place::Local(config) => show(&config, out),
-            Place::Named(_) => Err(CliError::Usage("leave --server out".to_owned())),
+        ConfigCommand::Show { defaults: true } => show(&default_config(global, environment)?, out),
+        ConfigCommand::Show { defaults: false } => match daemon_location(global, environment)? {
+            DaemonLocation::DataDir(config) => show(&config, out),
+            DaemonLocation::Socket(_) => Err(CliError::Usage("omit --server".to_owned())),
         },
     }
 }
 
-fn check(global: &Global, environment: &Environment, out: &mut Out) -> Result<Exit, CliError> {
+fn check(global: &Global, environment: &Environment, out: &mut Output) -> Result<Exit, CliError> {
     let file = config_file(global, environment).filter(|file| global.config.is_some() || file.exists());
-    let problem = match place(global, environment) {
+    let problem = match daemon_location(global, environment) {
         Ok(_) => None,
         Err(CliError::Config(problem)) => Some(satchel_source::chain(problem.as_ref())),
         Err(other) => return Err(other),
@@ -61,19 +61,19 @@ fn check(global: &Global, environment: &Environment, out: &mut Out) -> Result<Ex
     }
     let line = match (problem, file) {
         (Some(problem), _) => text::clean(&problem).trim_end().to_owned(),
-        (None, Some(file)) => format!("{} can be used", text::one_line(&file.display().to_string())),
-        (None, None) => "there is no configuration file; the defaults are used".to_owned(),
+        (None, Some(file)) => format!("{} is valid", text::one_line(&file.display().to_string())),
+        (None, None) => "there is no configuration file; the defaults apply".to_owned(),
     };
     out.print(&format!("{line}\n"))?;
     Ok(exit)
 }
 
-fn show(config: &Config, out: &mut Out) -> Result<Exit, CliError> {
+fn show(config: &Config, out: &mut Output) -> Result<Exit, CliError> {
     if out.json {
-        out.json(&config.typed())?;
+        out.json(&config.to_file())?;
         return Ok(Exit::Done);
     }
-    let text = toml::to_string_pretty(&config.typed()).map_err(|error| CliError::Step {
+    let text = toml::to_string_pretty(&config.to_file()).map_err(|error| CliError::Step {
         what: "cannot write the settings as TOML".to_owned(),
         source: error.into(),
     })?;
@@ -96,7 +96,7 @@ mod tests {
         fs::write(folder.path().join(".config/satchel/satchel.toml"), config).unwrap();
         let environment = Environment { home: Some(folder.path().to_owned()), ..Environment::default() };
         let cli = Cli::try_parse_from([&["satchel", "config"], words].concat()).unwrap();
-        let (mut out, results, _) = Out::in_memory(json);
+        let (mut out, results, _) = Output::in_memory(json);
         let Command::Config(command) = cli.command else { return (Ok(Exit::Usage), String::new()) };
         let exit = run(command, &cli.global, &environment, &mut out);
         (exit, results.text().replace(folder.path().to_str().unwrap(), "~"))
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_is_used_and_can_be_typed() {
+    fn shown_settings_are_a_valid_configuration() {
         let (exit, text) = typed(&["show"], "[store]\ncache-mib = 5\n", false);
         assert_eq!(exit.unwrap(), Exit::Done);
         assert!(text.contains("[store]\ncache-mib = 5\n"), "{text}");

@@ -12,23 +12,23 @@ use satchel_proto::v1::{
 
 use self::{
     branches::Branches,
-    render::{Reading, View},
+    render::{BranchRenderer, ConversationView},
 };
 use super::{
     Context,
-    args::{ConversationSelect, Conversations, Paging, ShowConversation},
+    args::{ConversationFilterArgs, Conversations, Paging, ShowConversation},
+    client::DaemonClient,
+    empty_list,
     error::CliError,
     exit::Exit,
     json,
-    link::Link,
-    nothing,
-    page::{self, Page},
+    pagination::{self, ResultPage},
 };
 
 /// Messages fetched per request while a conversation is shown.
-const PAGE: i32 = 500;
+const PAGE_SIZE: i32 = 500;
 /// Messages laid out before the first of them is shown.
-const SHOWN_AT_ONCE: usize = 500;
+const RENDER_CHUNK: usize = 500;
 
 /// Runs one of the commands.
 ///
@@ -36,21 +36,21 @@ const SHOWN_AT_ONCE: usize = 500;
 /// Returns the errors of the daemon, and fails for an id that matches no conversation or several.
 pub(crate) async fn run(
     context: &mut Context,
-    link: &Link,
+    client: &DaemonClient,
     command: &Conversations,
 ) -> Result<Exit, CliError> {
     match command {
-        Conversations::List { select, paging } => list(context, link, select, *paging).await,
-        Conversations::Show(args) => show(context, link, args).await,
+        Conversations::List { select, paging } => list(context, client, select, *paging).await,
+        Conversations::Show(args) => show(context, client, args).await,
         // This command works on the files directly.
-        Conversations::Purge { .. } => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
+        Conversations::Purge { .. } => Err(CliError::Usage("this command does not use a daemon".to_owned())),
     }
 }
 
 async fn list(
     context: &mut Context,
-    link: &Link,
-    select: &ConversationSelect,
+    client: &DaemonClient,
+    select: &ConversationFilterArgs,
     paging: Paging,
 ) -> Result<Exit, CliError> {
     let filter = ConversationFilter {
@@ -65,8 +65,8 @@ async fn list(
         ..ConversationFilter::default()
     };
     let mut header = StoreHeader::default();
-    let listing = page::collect(paging.want(), async |size, token| {
-        let (page, shown) = fetch(link, &filter, size, token).await?;
+    let listing = pagination::collect_rows(paging.max_rows(), async |size, token| {
+        let (page, shown) = fetch(client, &filter, size, token).await?;
         header = shown;
         Ok(page)
     })
@@ -74,30 +74,30 @@ async fn list(
     if context.out.json {
         context.out.json(&json::conversation::Conversations::new(
             &listing.rows,
-            listing.left.more(),
+            listing.remaining.more(),
             &header,
         ))?;
         return Ok(Exit::Done);
     }
     if listing.rows.is_empty() {
-        let why = nothing::conversations(link, select).await?;
+        let why = empty_list::conversations(client, select).await?;
         context.out.note(&why);
     } else {
-        context.out.print(&render::table(&listing.rows, &context.calendar).render(context.out.look))?;
+        context.out.print(&render::table(&listing.rows, &context.calendar).render(context.out.style))?;
     }
-    context.hint(listing.left);
+    context.note_remaining(listing.remaining);
     Ok(Exit::Done)
 }
 
 async fn fetch(
-    link: &Link,
+    client: &DaemonClient,
     filter: &ConversationFilter,
     page_size: i32,
     page_token: String,
-) -> Result<(Page<Conversation>, StoreHeader), CliError> {
+) -> Result<(ResultPage<Conversation>, StoreHeader), CliError> {
     let request = ListConversationsRequest { page_size, page_token, filter: Some(filter.clone()) };
-    let answer = link.conversations().list_conversations(request).await?.into_inner();
-    let page = Page { rows: answer.conversations, next: answer.next_page_token };
+    let answer = client.conversations().list_conversations(request).await?.into_inner();
+    let page = ResultPage { rows: answer.conversations, next: answer.next_page_token };
     Ok((page, answer.header.unwrap_or_default()))
 }
 
@@ -105,11 +105,14 @@ async fn fetch(
 ///
 /// # Errors
 /// Fails if it matches none or several.
-pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
-    page::resolve("conversation", given, async |page_size, page_token| {
+pub(super) async fn resolve(client: &DaemonClient, given: &str) -> Result<String, CliError> {
+    pagination::resolve_id("conversation", given, async |page_size, page_token| {
         let request = ListConversationIdsRequest { prefix: given.to_owned(), page_size, page_token };
-        let answer = link.conversations().list_conversation_ids(request).await?.into_inner();
-        Ok(Page { rows: answer.ids.into_iter().map(|id| id.id).collect(), next: answer.next_page_token })
+        let answer = client.conversations().list_conversation_ids(request).await?.into_inner();
+        Ok(ResultPage {
+            rows: answer.ids.into_iter().map(|id| id.id).collect(),
+            next: answer.next_page_token,
+        })
     })
     .await
 }
@@ -118,67 +121,79 @@ pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError
 ///
 /// # Errors
 /// As [`resolve`], and if there are no conversations.
-pub(super) async fn named(link: &Link, given: Option<&str>) -> Result<String, CliError> {
+pub(super) async fn resolve_or_newest(
+    client: &DaemonClient,
+    given: Option<&str>,
+) -> Result<String, CliError> {
     let Some(given) = given else {
-        let (page, _) = fetch(link, &ConversationFilter::default(), 1, String::new()).await?;
+        let (page, _) = fetch(client, &ConversationFilter::default(), 1, String::new()).await?;
         let newest = page.rows.into_iter().next().map(|row| row.id);
-        return newest.ok_or(CliError::None { kind: "conversation" });
+        return newest.ok_or(CliError::NoneYet { kind: "conversation" });
     };
-    resolve(link, given).await
+    resolve(client, given).await
 }
 
-async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Result<Exit, CliError> {
-    let id = named(link, args.id.given()).await?;
+async fn show(
+    context: &mut Context,
+    client: &DaemonClient,
+    args: &ShowConversation,
+) -> Result<Exit, CliError> {
+    let id = resolve_or_newest(client, args.id.given()).await?;
     let request = GetConversationRequest { id: id.clone() };
-    let answer = link.conversations().get_conversation(request).await?.into_inner();
+    let answer = client.conversations().get_conversation(request).await?.into_inner();
     let conversation = answer.conversation.unwrap_or_default();
     if context.out.json {
-        let (messages, _) = selected(link, &conversation, args, true).await?;
-        context.out.json(&json::conversation::Shown::new(&conversation, &messages))?;
+        let (messages, _) = fetch_selected(client, &conversation, args, true).await?;
+        context.out.json(&json::conversation::ConversationDocument::new(&conversation, &messages))?;
         return Ok(Exit::Done);
     }
     let calendar = context.calendar.clone();
-    let view = View { calendar: &calendar, look: context.out.look, full: args.full, hidden: args.hidden };
-    let hidden = if !args.tree && args.branch.is_none() && straight(&conversation) {
-        show_line(context, link, &conversation, &view).await?
+    let view = ConversationView {
+        calendar: &calendar,
+        style: context.out.style,
+        full: args.full,
+        hidden: args.hidden,
+    };
+    let hidden = if !args.tree && args.branch.is_none() && has_single_branch(&conversation) {
+        show_streaming(context, client, &conversation, &view).await?
     } else {
-        let (messages, branches) = selected(link, &conversation, args, false).await?;
-        show_all(context, &conversation, &messages, &branches, (&view, args.tree))?;
+        let (messages, branches) = fetch_selected(client, &conversation, args, false).await?;
+        show_fetched(context, &conversation, &messages, &branches, (&view, args.tree))?;
         messages.iter().filter(|message| message.hidden).count() as u64
     };
     if args.tree {
-        context.out.note("● the branch that was seen last; --branch ID shows another");
+        context.out.note("● marks the current branch; use --branch ID to show another");
     }
     if hidden > 0 && !args.hidden {
         let messages = super::text::count(hidden, "message", "messages");
-        context.out.note(&format!("{messages} that the platform does not show: --hidden shows them too"));
+        context.out.note(&format!("{messages} hidden by the platform; use --hidden to show them"));
     }
     Ok(Exit::Done)
 }
 
 /// Returns whether the branch that was seen last is the only one.
-fn straight(conversation: &Conversation) -> bool {
+fn has_single_branch(conversation: &Conversation) -> bool {
     conversation.active_message_count == Some(conversation.message_count)
 }
 
 /// Shows a conversation without forks while its messages arrive, until the reader quits. Returns the number of
 /// hidden messages.
-async fn show_line(
+async fn show_streaming(
     context: &mut Context,
-    link: &Link,
+    client: &DaemonClient,
     conversation: &Conversation,
-    view: &View<'_>,
+    view: &ConversationView<'_>,
 ) -> Result<u64, CliError> {
     let branches = Branches::default();
-    let mut reading = Reading::new(view, conversation, &branches);
-    let mut screen = context.out.screen();
+    let mut renderer = BranchRenderer::new(view, conversation, &branches);
+    let mut screen = context.out.paged();
     let (mut hidden, mut page_token) = (0, String::new());
     let mut wanted = screen.push(&view.head(conversation))?;
     while wanted {
         let selection = MessageSelection::ActiveBranch;
-        let page = message_page(link, &conversation.id, selection, false, (PAGE, page_token)).await?;
+        let page = message_page(client, &conversation.id, selection, false, (PAGE_SIZE, page_token)).await?;
         hidden += page.rows.iter().filter(|message| message.hidden).count() as u64;
-        let shown: String = page.rows.iter().map(|message| reading.message(message)).collect();
+        let shown: String = page.rows.iter().map(|message| renderer.message(message)).collect();
         wanted = screen.push(&shown)? && !page.next.is_empty();
         page_token = page.next;
     }
@@ -187,44 +202,44 @@ async fn show_line(
 }
 
 /// Shows messages that have all been fetched.
-fn show_all(
+fn show_fetched(
     context: &mut Context,
     conversation: &Conversation,
     messages: &[Message],
     branches: &Branches,
-    (view, tree): (&View<'_>, bool),
+    (view, tree): (&ConversationView<'_>, bool),
 ) -> Result<(), CliError> {
     if tree {
-        return context.out.page(&view.tree(conversation, messages, branches));
+        return context.out.print_paged(&view.tree(conversation, messages, branches));
     }
-    let mut reading = Reading::new(view, conversation, branches);
-    let mut screen = context.out.screen();
+    let mut renderer = BranchRenderer::new(view, conversation, branches);
+    let mut screen = context.out.paged();
     let mut wanted = screen.push(&view.head(conversation))?;
-    for some in messages.chunks(SHOWN_AT_ONCE) {
+    for some in messages.chunks(RENDER_CHUNK) {
         if !wanted {
             break;
         }
-        let shown: String = some.iter().map(|message| reading.message(message)).collect();
+        let shown: String = some.iter().map(|message| renderer.message(message)).collect();
         wanted = screen.push(&shown)?;
     }
     screen.end()
 }
 
 /// Returns the messages to show, and the forks to mark between them.
-async fn selected(
-    link: &Link,
+async fn fetch_selected(
+    client: &DaemonClient,
     conversation: &Conversation,
     args: &ShowConversation,
     raw: bool,
 ) -> Result<(Vec<Message>, Branches), CliError> {
     let id = &conversation.id;
     // Without other branches there are no forks to mark, and JSON output has no marks.
-    if !args.tree && args.branch.is_none() && (raw || straight(conversation)) {
-        let seen = messages(link, id, MessageSelection::ActiveBranch, raw).await?;
+    if !args.tree && args.branch.is_none() && (raw || has_single_branch(conversation)) {
+        let seen = messages(client, id, MessageSelection::ActiveBranch, raw).await?;
         return Ok((seen, Branches::default()));
     }
     // Only the whole tree has the other branches.
-    let tree = messages(link, id, MessageSelection::Tree, raw).await?;
+    let tree = messages(client, id, MessageSelection::Tree, raw).await?;
     let branches = Branches::new(&tree);
     if args.tree {
         return Ok((tree, branches));
@@ -233,29 +248,29 @@ async fn selected(
         Some(given) => branches.path_through(given)?,
         None => branches.active_path(),
     };
-    Ok((branches::keep(tree, &path), branches))
+    Ok((branches::retain_path(tree, &path), branches))
 }
 
 async fn messages(
-    link: &Link,
+    client: &DaemonClient,
     id: &str,
     selection: MessageSelection,
     raw: bool,
 ) -> Result<Vec<Message>, CliError> {
-    let listing = page::collect(None, async |page_size, page_token| {
-        message_page(link, id, selection, raw, (page_size, page_token)).await
+    let listing = pagination::collect_rows(None, async |page_size, page_token| {
+        message_page(client, id, selection, raw, (page_size, page_token)).await
     })
     .await?;
     Ok(listing.rows)
 }
 
 async fn message_page(
-    link: &Link,
+    client: &DaemonClient,
     id: &str,
     selection: MessageSelection,
     raw: bool,
     (page_size, page_token): (i32, String),
-) -> Result<Page<Message>, CliError> {
+) -> Result<ResultPage<Message>, CliError> {
     let request = ListMessagesRequest {
         conversation_id: id.to_owned(),
         page_size,
@@ -266,6 +281,6 @@ async fn message_page(
         include_thoughts: true,
         include_raw_metadata: raw,
     };
-    let answer = link.conversations().list_messages(request).await?.into_inner();
-    Ok(Page { rows: answer.messages, next: answer.next_page_token })
+    let answer = client.conversations().list_messages(request).await?.into_inner();
+    Ok(ResultPage { rows: answer.messages, next: answer.next_page_token })
 }

@@ -9,10 +9,10 @@ use satchel_server::config::Config;
 use super::{
     Context,
     args::Cli,
+    client::{DaemonClient, DaemonLocation},
     error::CliError,
     exit::Exit,
-    link::{Link, Place},
-    look::Paint,
+    style::Paint,
     text,
 };
 
@@ -35,7 +35,7 @@ const SAMPLES: [(&str, &[u8]); 7] = [
 ];
 
 const NEXT: &str = "\
-The folder of this demo is gone again. With your own exports, as you downloaded them:
+The temporary folder of this demo has been removed. To import your own exports, as you downloaded them:
 
   satchel import ~/Downloads/export.zip
   satchel memories list
@@ -51,30 +51,30 @@ The folder of this demo is gone again. With your own exports, as you downloaded 
 pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
     let folder = tempfile::Builder::new().prefix("satchel-demo-").tempdir();
     let folder = folder.map_err(|source| CliError::File {
-        action: "make a folder in",
+        action: "create a folder in",
         path: std::env::temp_dir(),
         source,
     })?;
     unpack(folder.path())?;
     let mut config = Config::new(folder.path().join("data"), folder.path().to_owned());
-    if let Place::Local(own) = &context.place {
+    if let DaemonLocation::DataDir(own) = &context.location {
         config.code_cache.clone_from(&own.code_cache);
     }
-    let place = Place::Local(Box::new(config));
+    let location = DaemonLocation::DataDir(Box::new(config));
     // All steps share one daemon, as on a person's machine; the commands find it by its socket.
-    let daemon = Link::open(&place, &mut context.out).await?;
-    let (kept, json) =
-        (std::mem::replace(&mut context.place, place.clone()), std::mem::take(&mut context.out.json));
-    let played = play(context, &daemon, folder.path()).await;
-    context.place = kept;
+    let daemon = DaemonClient::open(&location, &mut context.out).await?;
+    let (original_location, json) =
+        (std::mem::replace(&mut context.location, location.clone()), std::mem::take(&mut context.out.json));
+    let outcome = run_steps(context, &daemon, folder.path()).await;
+    context.location = original_location;
     context.out.json = json;
-    daemon.close(&place).await?;
+    daemon.close(&location).await?;
     folder.close().map_err(|source| CliError::File {
         action: "remove the folder in",
         path: std::env::temp_dir(),
         source,
     })?;
-    let exit = played?;
+    let exit = outcome?;
     context.out.print(&format!("\n{NEXT}"))?;
     Ok(exit)
 }
@@ -89,115 +89,127 @@ fn unpack(folder: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-async fn play(context: &mut Context, daemon: &Link, folder: &Path) -> Result<Exit, CliError> {
-    let stage = Stage { folder };
-    stage
+async fn run_steps(context: &mut Context, daemon: &DaemonClient, folder: &Path) -> Result<Exit, CliError> {
+    let runner = DemoRunner { folder };
+    runner
         .step(
             context,
-            "Two exports come in, one of ChatGPT and one of Claude.",
+            "Import two exports, one from ChatGPT and one from Claude.",
             &["import", "chatgpt-export", "claude-export"],
         )
         .await?;
-    stage
+    runner
         .step(
             context,
-            "What they remember of the beekeeper, with what was corrected since.",
+            "List what they remember about the beekeeper, including what was corrected since.",
             &["memories", "list", "--status", "all"],
         )
         .await?;
-    stage.step(context, "What was talked about.", &["conversations", "list"]).await?;
-    if let Some(id) = longest(daemon).await? {
+    runner.step(context, "List the conversations.", &["conversations", "list"]).await?;
+    if let Some(id) = longest_conversation_id(daemon).await? {
         let id = text::short_id(&id);
-        stage
+        runner
             .step(
                 context,
-                "One conversation; the other branch is a command away.",
+                "Show one conversation, and the command that shows its other branch.",
                 &["conversations", "show", &id],
             )
             .await?;
     }
-    stage.step(context, "The same export again changes nothing.", &["import", "chatgpt-export"]).await?;
-    stage
+    runner
+        .step(context, "Importing the same export again changes nothing.", &["import", "chatgpt-export"])
+        .await?;
+    runner
         .step(
             context,
-            "Everything as one signed bundle, in the open PAM 1.0 format.",
+            "Export everything as a signed bundle, in the open PAM 1.0 format.",
             &["export", "--output", "memories.zip"],
         )
         .await?;
-    stage.step(context, "Anybody can check it, without Satchel's data.", &["verify", "memories.zip"]).await?;
-    changes(context, daemon, &stage).await
+    runner
+        .step(context, "Anyone can verify it, without Satchel's data.", &["verify", "memories.zip"])
+        .await?;
+    edit_and_export(context, daemon, &runner).await
 }
 
 /// Edits one memory and exports the change.
-async fn changes(context: &mut Context, daemon: &Link, stage: &Stage<'_>) -> Result<Exit, CliError> {
-    if let Some(id) = newest(daemon).await? {
+async fn edit_and_export(
+    context: &mut Context,
+    daemon: &DaemonClient,
+    runner: &DemoRunner<'_>,
+) -> Result<Exit, CliError> {
+    if let Some(id) = newest_memory_id(daemon).await? {
         let id = text::short_id(&id);
-        stage
-            .step(context, "What you change stays yours.", &["memories", "edit", &id, "--add-tag", "bees"])
+        runner
+            .step(
+                context,
+                "Edit a memory; no import overwrites what you change.",
+                &["memories", "edit", &id, "--add-tag", "bees"],
+            )
             .await?;
     }
-    stage
+    runner
         .step(
             context,
-            "From then on a bundle holds only what changed.",
+            "Export only what changed since then.",
             &["export", "--incremental", "--output", "changes.zip"],
         )
         .await?;
-    stage
+    runner
         .step(
             context,
-            "The two together are everything.",
+            "Verify both: together they contain everything.",
             &["verify", "changes.zip", "--base", "memories.zip"],
         )
         .await
 }
 
-async fn newest(daemon: &Link) -> Result<Option<String>, CliError> {
+async fn newest_memory_id(daemon: &DaemonClient) -> Result<Option<String>, CliError> {
     let request = ListMemoriesRequest { page_size: 1, ..ListMemoriesRequest::default() };
     let rows = daemon.memories().list_memories(request).await?.into_inner().memories;
     Ok(rows.into_iter().next().map(|row| row.id))
 }
 
-async fn longest(daemon: &Link) -> Result<Option<String>, CliError> {
+async fn longest_conversation_id(daemon: &DaemonClient) -> Result<Option<String>, CliError> {
     let answer = daemon.conversations().list_conversations(ListConversationsRequest::default()).await?;
     let rows = answer.into_inner().conversations;
     Ok(rows.into_iter().max_by_key(|row| row.message_count).map(|row| row.id))
 }
 
-struct Stage<'a> {
+struct DemoRunner<'a> {
     folder: &'a Path,
 }
 
-impl Stage<'_> {
+impl DemoRunner<'_> {
     /// Prints the command line of a step and runs it.
     async fn step(&self, context: &mut Context, why: &str, words: &[&str]) -> Result<Exit, CliError> {
-        let typed: Vec<String> = words.iter().map(|word| text::quoted(word)).collect();
-        let look = context.out.look;
-        let prompt = look.paint(Paint::Dim, "$");
-        let line = look.paint(Paint::Strong, &format!("satchel {}", typed.join(" ")));
+        let typed: Vec<String> = words.iter().map(|word| text::shell_quoted(word)).collect();
+        let style = context.out.style;
+        let prompt = style.paint(Paint::Dim, "$");
+        let line = style.paint(Paint::Strong, &format!("satchel {}", typed.join(" ")));
         context
             .out
-            .print(&format!("\n{}\n{prompt} {line}\n\n", look.paint(Paint::Dim, &format!("# {why}"))))?;
+            .print(&format!("\n{}\n{prompt} {line}\n\n", style.paint(Paint::Dim, &format!("# {why}"))))?;
         let cli = Cli::try_parse_from(
-            std::iter::once("satchel".to_owned()).chain(words.iter().map(|word| self.whole(word))),
+            std::iter::once("satchel".to_owned()).chain(words.iter().map(|word| self.full_path(word))),
         );
         let cli = cli.map_err(|error| CliError::Step {
-            what: "a step of the demo".to_owned(),
+            what: "a step of the demo cannot be parsed".to_owned(),
             source: error.into(),
         })?;
-        let exit = super::perform(context, &cli.command).await?;
+        let exit = super::execute(context, &cli.command).await?;
         if exit == Exit::Done {
             Ok(exit)
         } else {
             Err(CliError::Usage(format!(
-                "a step of the demo ended with code {}; please report this",
+                "a step of the demo exited with code {}; please report this",
                 exit.code()
             )))
         }
     }
 
     /// Returns the full path for the name of a file of the demo; any other word is returned unchanged.
-    fn whole(&self, word: &str) -> String {
+    fn full_path(&self, word: &str) -> String {
         let named = word.ends_with("-export")
             || Path::new(word).extension().is_some_and(|extension| extension == "zip");
         if named { self.folder.join(word).to_string_lossy().into_owned() } else { word.to_owned() }
@@ -210,17 +222,17 @@ mod tests {
     use satchel_server::log::Log;
 
     use super::*;
-    use crate::cli::{out::Out, time};
+    use crate::cli::{output::Output, time};
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn the_demo_plays_every_step() {
-        let (out, results, _) = Out::in_memory(false);
+    async fn the_demo_runs_every_step() {
+        let (out, results, _) = Output::in_memory(false);
         let nowhere = Config::new("/nowhere".into(), "/nowhere".into());
-        let place = Place::Local(Box::new(nowhere));
+        let location = DaemonLocation::DataDir(Box::new(nowhere));
         let mut context = Context {
             out,
             calendar: time::fixed(),
-            place,
+            location,
             log: Log::default(),
             passphrase: None,
             request_id: String::new(),

@@ -23,16 +23,16 @@ pub enum CliError {
     #[error("{0}")]
     Declined(String),
     /// There is no data directory, and the command does not create one.
-    #[error("there is no data directory in {dir:?}")]
+    #[error("no data directory at {dir:?}")]
     NoData { dir: PathBuf },
     /// No record has this id.
     #[error("no {kind} has an id that starts with {given:?}")]
     NoSuch { kind: &'static str, given: String },
     /// There are no records of this kind, so there is no newest one.
-    #[error("there is no {kind} yet")]
-    None { kind: &'static str },
+    #[error("there are no {kind}s yet")]
+    NoneYet { kind: &'static str },
     /// The ids of several records start this way.
-    #[error("{given:?} fits more than one {kind}: {}", list(fitting))]
+    #[error("{given:?} matches more than one {kind}: {}", list(fitting))]
     Ambiguous { kind: &'static str, given: String, fitting: Vec<String> },
     /// The daemon refused the request.
     #[error("{}", .0.message())]
@@ -47,7 +47,7 @@ pub enum CliError {
     #[error(transparent)]
     DataDir(DataDirError),
     /// The configuration cannot be read.
-    #[error("the configuration cannot be used")]
+    #[error("invalid configuration")]
     Config(#[source] Box<dyn Error + Send + Sync>),
     /// The file system refused.
     #[error("cannot {action} {path:?}")]
@@ -77,13 +77,13 @@ impl Refusal {
     /// Returns the message of the daemon.
     fn message(&self) -> String {
         match (self.0.message(), self.0.code()) {
-            ("", code) => format!("the daemon refused: {code}"),
-            (message, _) => self.in_words(message),
+            ("", code) => format!("the daemon refused the request: {code}"),
+            (message, _) => self.with_option_names(message),
         }
     }
 
     /// Returns the message with the names of fields replaced by those that people use.
-    fn in_words(&self, message: &str) -> String {
+    fn with_option_names(&self, message: &str) -> String {
         let details = self.0.get_details_bad_request();
         let violations = details.map(|details| details.field_violations).unwrap_or_default();
         let named = violations.iter().find_map(|violation| {
@@ -129,7 +129,7 @@ impl CliError {
             {
                 Exit::NoPermission
             }
-            Self::File { source, .. } | Self::DataDir(DataDirError::Look { source, .. })
+            Self::File { source, .. } | Self::DataDir(DataDirError::Access { source, .. })
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
                 Exit::NoPermission
@@ -139,7 +139,7 @@ impl CliError {
             Self::Cancelled => Exit::Cancelled,
             Self::Declined(_)
             | Self::NoData { .. }
-            | Self::None { .. }
+            | Self::NoneYet { .. }
             | Self::NoSuch { .. }
             | Self::Ambiguous { .. }
             | Self::NoBundle(_)
@@ -154,7 +154,7 @@ impl CliError {
     }
 
     /// Returns whether the daemon went away before the command was done.
-    pub(super) fn daemon_left(&self) -> bool {
+    pub(super) fn connection_lost(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.0.code() == Code::Unavailable)
     }
 
@@ -162,30 +162,29 @@ impl CliError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::NoData { .. } => Some(
-                "if it lies elsewhere, name it with --data-dir; to begin here, `satchel import PATH` brings an export in, or \
-                 `satchel serve` waits for one"
+                "use --data-dir if it is somewhere else; to create it, run `satchel import PATH` or `satchel serve`"
                     .to_owned(),
             ),
-            Self::NoSuch { kind, .. } => Some(format!("`satchel {}` shows them", list_command(kind))),
-            Self::Ambiguous { .. } => Some("give more characters".to_owned()),
+            Self::NoSuch { kind, .. } => Some(format!("`satchel {}` lists them", list_command(kind))),
+            Self::Ambiguous { .. } => Some("type more characters of the id".to_owned()),
             Self::Refused(refusal) => remedy_of(refusal),
             Self::Unreachable { .. } => {
-                Some("start `satchel serve` there, or leave --server and SATCHEL_SERVER out".to_owned())
+                Some("start `satchel serve` there, or omit --server and unset SATCHEL_SERVER".to_owned())
             }
             Self::NoBundle(_) => Some(
-                "name a folder or ZIP that `satchel export` wrote, or the memory-store.json in it".to_owned(),
+                "pass a folder or ZIP written by `satchel export`, or its memory-store.json".to_owned(),
             ),
             // Its own message names the process that has it, or what opens it.
             Self::Store { source, .. } if locked(source.as_ref()) || closed(source.as_ref()) => None,
             Self::Store { source, .. } if unusable(source.as_ref()) => {
-                Some("name a folder that you may write to with --data-dir".to_owned())
+                Some("choose a writable folder with --data-dir".to_owned())
             }
-            Self::Store { .. } => Some("`satchel doctor` says more".to_owned()),
+            Self::Store { .. } => Some("run `satchel doctor` for details".to_owned()),
             Self::Usage(_)
             | Self::DataDir(_)
             | Self::Clock(_)
             | Self::Declined(_)
-            | Self::None { .. }
+            | Self::NoneYet { .. }
             | Self::Config(_)
             | Self::File { .. }
             | Self::Output(_)
@@ -201,7 +200,7 @@ impl CliError {
             Self::Usage(_) => "USAGE",
             Self::Declined(_) => "DECLINED",
             Self::NoData { .. } => "DATA_DIR_MISSING",
-            Self::NoSuch { kind, .. } | Self::None { kind } => {
+            Self::NoSuch { kind, .. } | Self::NoneYet { kind } => {
                 return format!("{}_NOT_FOUND", kind.to_uppercase());
             }
             Self::Ambiguous { .. } => "ID_AMBIGUOUS",
@@ -228,17 +227,17 @@ impl CliError {
 
     /// Returns the messages of the causes, the nearest first, without repeated messages.
     fn causes(&self) -> Vec<String> {
-        let mut told = vec![self.to_string()];
+        let mut messages = vec![self.to_string()];
         let mut next = self.source();
         while let Some(cause) = next {
             let text = cause.to_string();
             // A transparent error repeats its cause.
-            if !told.contains(&text) {
-                told.push(text);
+            if !messages.contains(&text) {
+                messages.push(text);
             }
             next = cause.source();
         }
-        told.split_off(1)
+        messages.split_off(1)
     }
 
     /// Returns the error as the single JSON document that `--json` writes to stderr. Empty if there is nothing to
@@ -256,12 +255,12 @@ impl CliError {
         if self.exit() == Exit::Done {
             return String::new();
         }
-        let mut lines = format!("error: {}\n", shown(&self.to_string()));
+        let mut lines = format!("error: {}\n", indented(&self.to_string()));
         for cause in self.causes() {
-            text::append(&mut lines, format_args!("  because: {}\n", shown(&cause)));
+            text::append(&mut lines, format_args!("  caused by: {}\n", indented(&cause)));
         }
         if let Some(remedy) = self.remedy() {
-            text::append(&mut lines, format_args!("  try: {}\n", shown(&remedy)));
+            text::append(&mut lines, format_args!("  hint: {}\n", indented(&remedy)));
         }
         lines
     }
@@ -295,7 +294,7 @@ impl<'a> ErrorDocument<'a> {
         let error = ErrorFields { reason, message, causes, remedy, exit_code: exit.code() };
         let text = serde_json::to_string_pretty(&Self { error });
         // Strings and a number can always be serialised as JSON.
-        let mut text = text::harmless_json(&text.unwrap_or_default());
+        let mut text = text::escape_json(&text.unwrap_or_default());
         text.push('\n');
         text
     }
@@ -320,7 +319,7 @@ fn locked(error: &(dyn Error + Send + Sync + 'static)) -> bool {
 fn unusable(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     matches!(
         error.downcast_ref::<RunError>(),
-        Some(RunError::DataDir(DataDirError::Look { .. } | DataDirError::NoFolder { .. }))
+        Some(RunError::DataDir(DataDirError::Access { .. } | DataDirError::NotAFolder { .. }))
     )
 }
 
@@ -336,7 +335,7 @@ fn denied(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     false
 }
 
-fn shown(text: &str) -> String {
+fn indented(text: &str) -> String {
     text::clean(text).trim_end().replace('\n', "\n    ")
 }
 
@@ -366,30 +365,32 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
     let remedy = match refusal.reason().as_str() {
         "FIELD_INVALID" => return field_lines(&refusal.0),
         "PAGE_TOKEN_INVALID" => "run the command again",
-        "MEMORY_NOT_FOUND" => "`satchel memories list --status all` shows them",
-        "RELATION_NOT_FOUND" => "`satchel relations list` shows them",
+        "MEMORY_NOT_FOUND" => "`satchel memories list --status all` lists all memories",
+        "RELATION_NOT_FOUND" => "`satchel relations list` lists all relations",
         "CHANGE_NOT_FOUND" => {
-            "every change says how it is undone; `satchel memories history ID` shows what there was"
+            "use the token that the change printed; `satchel memories history ID` shows all versions"
         }
-        "ETAG_MISMATCH" => "run the command again, if the change is still right",
-        "MATCH_COUNT_CHANGED" => "look again with --dry-run",
-        "CONVERSATION_NOT_FOUND" => "`satchel conversations list` shows them",
-        "MESSAGE_NOT_FOUND" => "`satchel conversations show ID --tree` shows the messages",
-        "IMPORT_NOT_FOUND" => "`satchel imports list` shows them",
-        "SOURCE_NOT_FOUND" => "`satchel sources list` shows the watched folders",
-        "EXPORT_NOT_FOUND" => "`satchel exports list` shows them",
-        "IMPORT_STATE" => "`satchel imports list` shows how each import stands",
-        "OUTPUT_EXISTS" => "name a file that is not there yet, or a folder that is absent or empty",
-        "OUTPUT_REFUSED" => "name a place that you may write to",
+        "ETAG_MISMATCH" => {
+            "the record was changed in the meantime; run the command again if the change is still right"
+        }
+        "MATCH_COUNT_CHANGED" => "run the command with --dry-run again",
+        "CONVERSATION_NOT_FOUND" => "`satchel conversations list` lists all conversations",
+        "MESSAGE_NOT_FOUND" => "`satchel conversations show ID --tree` shows all messages",
+        "IMPORT_NOT_FOUND" => "`satchel imports list` lists all imports",
+        "SOURCE_NOT_FOUND" => "`satchel sources list` lists the watched folders",
+        "EXPORT_NOT_FOUND" => "`satchel exports list` lists all exports",
+        "IMPORT_STATE" => "`satchel imports list` shows the state of each import",
+        "OUTPUT_EXISTS" => "choose a file that does not exist, or a folder that is empty or does not exist",
+        "OUTPUT_REFUSED" => "choose a path that you can write to",
         "BUNDLE_GONE" => "put the bundle back, or export again",
-        "DISK_FULL" => "free some space and run the command again; what is stored is whole",
-        "STORE_CORRUPT" => "`satchel doctor` says what is affected",
-        "STORE_STOPPED" => "look at the disk, then restart the daemon",
+        "DISK_FULL" => "free some space and run the command again; the stored data is intact",
+        "STORE_CORRUPT" => "run `satchel doctor` to see what is affected",
+        "STORE_STOPPED" => "check the disk, then restart the daemon",
         "SHUTTING_DOWN" => "run the command again when the daemon has stopped",
         "NOT_OWNER" => "run the command as the user who owns the data directory",
         "INTERNAL" => return request_id(&refusal.0),
         _ if refusal.0.code() == Code::Unavailable => {
-            "see whether the daemon still runs, and run the command again"
+            "check whether the daemon is still running, and run the command again"
         }
         _ => return None,
     };
@@ -407,7 +408,7 @@ fn field_lines(status: &Status) -> Option<String> {
 
 fn request_id(status: &Status) -> Option<String> {
     let id = status.metadata().get("x-request-id")?.to_str().ok()?;
-    Some(format!("look for {id} in the daemon's log, and report it"))
+    Some(format!("look for {id} in the log of the daemon, and report the problem"))
 }
 
 fn list_command(kind: &str) -> &'static str {
@@ -442,13 +443,13 @@ mod tests {
         let error = refused(Code::FailedPrecondition, "OUTPUT_EXISTS", "\"/b\" exists already");
         assert_eq!(
             error.report(),
-            "error: \"/b\" exists already\n  try: name a file that is not there yet, or a folder that is absent or empty\n"
+            "error: \"/b\" exists already\n  hint: choose a file that does not exist, or a folder that is empty or does not exist\n"
         );
         assert_eq!(error.exit(), Exit::Failed);
     }
 
     #[test]
-    fn the_fields_that_are_wrong_are_named() {
+    fn a_refusal_lists_the_invalid_fields() {
         let mut details =
             ErrorDetails::with_error_info("FIELD_INVALID", "satchel.local", std::collections::HashMap::new());
         details.add_bad_request_violation("platform", "no importer reads exports of \"x\"");
@@ -456,13 +457,13 @@ mod tests {
             Status::with_error_details(Code::InvalidArgument, "a field is wrong", details).into();
         assert_eq!(
             error.report(),
-            "error: a field is wrong\n  try: --provider: no importer reads exports of \"x\"\n"
+            "error: a field is wrong\n  hint: --provider: no importer reads exports of \"x\"\n"
         );
         assert_eq!(error.exit(), Exit::Usage);
     }
 
     #[test]
-    fn a_refusal_calls_a_field_as_people_type_it() {
+    fn a_refusal_names_the_option_of_a_field() {
         let mut details =
             ErrorDetails::with_error_info("FIELD_INVALID", "satchel.local", std::collections::HashMap::new());
         details.add_bad_request_violation("age_recipients", "cannot be used: \"x\" is no recipient");
@@ -491,22 +492,22 @@ mod tests {
     }
 
     #[test]
-    fn codes_become_exits() {
+    fn status_codes_map_to_exit_codes() {
         assert_eq!(refused(Code::PermissionDenied, "NOT_OWNER", "m").exit(), Exit::NoPermission);
         assert_eq!(refused(Code::DataLoss, "STORE_CORRUPT", "m").exit(), Exit::Failed);
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let file = CliError::File { action: "read", path: "/p".into(), source: denied };
         assert_eq!(file.exit(), Exit::NoPermission);
-        assert_eq!(file.report(), "error: cannot read \"/p\"\n  because: permission denied\n");
+        assert_eq!(file.report(), "error: cannot read \"/p\"\n  caused by: permission denied\n");
         let away = CliError::Unreachable { address: "unix:/s".into(), source: "nobody".into() };
         assert_eq!(away.exit(), Exit::Unreachable);
     }
 
     #[test]
-    fn a_data_directory_that_cannot_be_made_is_told_from_a_damaged_one() {
+    fn a_data_directory_that_cannot_be_created_is_not_reported_as_damaged() {
         let refused = |kind: io::ErrorKind| CliError::Store {
             dir: "/d".into(),
-            source: RunError::DataDir(DataDirError::Look { path: "/d".into(), source: kind.into() }).into(),
+            source: RunError::DataDir(DataDirError::Access { path: "/d".into(), source: kind.into() }).into(),
         };
         let denied = refused(io::ErrorKind::PermissionDenied);
         assert_eq!(denied.exit(), Exit::NoPermission);
@@ -515,13 +516,13 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_no_error() {
+    fn a_closed_pipe_is_not_an_error() {
         let error = CliError::Output(io::Error::from(io::ErrorKind::BrokenPipe));
         assert_eq!((error.exit(), error.report()), (Exit::Done, String::new()));
     }
 
     #[test]
-    fn a_hostile_message_cannot_steer_the_terminal() {
+    fn a_hostile_message_cannot_control_the_terminal() {
         let report = refused(Code::Internal, "INTERNAL", "\u{1b}]0;owned\u{7}\u{202e}").report();
         assert_eq!(report, "error: \\u{1b}]0;owned\\u{7}\\u{202e}\n");
     }

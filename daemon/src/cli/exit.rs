@@ -24,15 +24,15 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Every code with its meaning for a person; `satchel --help` prints them.
+    /// Every code with its meaning; `satchel --help` prints them.
     pub const ALL: [(Self, &'static str); 8] = [
-        (Self::Done, "done, or nothing had to be done"),
-        (Self::CheckFailed, "the check failed (verify, doctor, config check)"),
-        (Self::Usage, "the command line is not right"),
-        (Self::Unrecognized, "the files were not recognised"),
+        (Self::Done, "success, or nothing to do"),
+        (Self::CheckFailed, "check failed (verify, doctor, config check)"),
+        (Self::Usage, "invalid command line"),
+        (Self::Unrecognized, "files not recognised"),
         (Self::Failed, "failed or refused"),
-        (Self::NoPermission, "no permission"),
-        (Self::Unreachable, "the daemon of --server is not reachable"),
+        (Self::NoPermission, "permission denied"),
+        (Self::Unreachable, "the daemon given with --server is not reachable"),
         (Self::Cancelled, "cancelled"),
     ];
 
@@ -68,12 +68,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_codes_are_those_that_scripts_know() {
+    fn exit_codes_are_stable() {
         assert_eq!(Exit::ALL.map(|(exit, _)| exit.code()), [0, 1, 2, 3, 4, 5, 6, 130]);
     }
 
     #[test]
-    fn of_several_results_the_worst_counts() {
+    fn the_worst_of_several_results_wins() {
         let worst = |all: &[Exit]| all.iter().fold(Exit::Done, |worst, &next| worst.worst(next));
         assert_eq!(worst(&[]), Exit::Done);
         assert_eq!(worst(&[Exit::Unrecognized, Exit::Done]), Exit::Unrecognized);

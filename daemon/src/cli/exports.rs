@@ -1,9 +1,9 @@
 //! `export` and `exports …`.
 
 use indicatif::ProgressBar;
-use satchel_bundle::manifest::Selected;
+use satchel_bundle::manifest::BundleSelection;
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{
         CreateExportRequest, Export, ExportFormat, ExportType, GetExportRequest, ListExportsRequest,
         MemoryFilter, Operation, OperationPhase, OperationProgress, operation::Result as Reached,
@@ -12,20 +12,19 @@ use satchel_proto::{
 
 use super::{
     Context,
-    args::{ExportArgs, ExportSelect, Exports, FormatWord, Paging},
+    args::{ExportArgs, ExportFilterArgs, ExportFormatArg, Exports, Paging},
+    client::DaemonClient,
     error::CliError,
     exit::Exit,
-    facts::Facts,
-    json,
-    link::Link,
-    look::{Look, Paint},
-    operation::unexpected,
-    page::{self, Page},
+    json, labels,
+    operation::unexpected_result,
+    pagination::{self, ResultPage},
     path,
+    properties::Properties,
+    style::{Paint, TerminalStyle},
     table::{Cell, Column, Table},
     text,
     time::Calendar,
-    words,
 };
 
 /// Writes an export.
@@ -34,27 +33,27 @@ use super::{
 /// Returns the error of the daemon.
 pub(crate) async fn create(
     context: &mut Context,
-    link: &Link,
+    client: &DaemonClient,
     args: &ExportArgs,
     passphrase: Option<&str>,
 ) -> Result<Exit, CliError> {
     let absolute = std::path::absolute(&args.output);
     let output =
-        absolute.map_err(|source| CliError::File { action: "find", path: args.output.clone(), source })?;
+        absolute.map_err(|source| CliError::File { action: "resolve", path: args.output.clone(), source })?;
     let format = match args.format {
-        FormatWord::Pam => ExportFormat::Pam,
-        FormatWord::Memu => ExportFormat::Memu,
-        FormatWord::Markdown => ExportFormat::Markdown,
+        ExportFormatArg::Pam => ExportFormat::Pam,
+        ExportFormatArg::Memu => ExportFormat::Memu,
+        ExportFormatArg::Markdown => ExportFormat::Markdown,
     };
     let kind = if args.incremental { ExportType::Incremental } else { ExportType::Full };
     let base_export_id = match &args.base {
-        Some(given) => resolve(link, unless_last(given)).await?,
+        Some(given) => resolve(client, unless_last(given)).await?,
         None => String::new(),
     };
     let request = CreateExportRequest {
         r#type: kind.into(),
         base_export_id,
-        output: path::text_of(output)?,
+        output: path::path_to_string(output)?,
         without_conversations: args.no_conversations,
         attachments: args.attachments,
         format: format.into(),
@@ -64,7 +63,7 @@ pub(crate) async fn create(
         passphrase: passphrase.unwrap_or_default().to_owned(),
     };
     let spinner = context.out.spinner("writing the export");
-    let made = make(link, request, &spinner).await;
+    let made = make(client, request, &spinner).await;
     spinner.finish_and_clear();
     let export = made?;
     for line in remarks(&export) {
@@ -74,15 +73,15 @@ pub(crate) async fn create(
         context.out.json(&json::admin::Export::new(&export))?;
         return Ok(Exit::Done);
     }
-    let text = written(&export, &context.calendar, context.out.look);
+    let text = written(&export, &context.calendar, context.out.style);
     context.out.print(&text)?;
     context.out.note(&hint(&export));
     Ok(Exit::Done)
 }
 
 /// Returns the filter for memories and conversations; `None` selects all.
-fn filter(select: &ExportSelect, calendar: &Calendar) -> Result<Option<MemoryFilter>, CliError> {
-    let ExportSelect { types, tags, platforms, since, until, created_since, created_until } = select;
+fn filter(select: &ExportFilterArgs, calendar: &Calendar) -> Result<Option<MemoryFilter>, CliError> {
+    let ExportFilterArgs { types, tags, platforms, since, until, created_since, created_until } = select;
     let filter = MemoryFilter {
         types: types.iter().map(|word| word.to_wire().into()).collect(),
         platforms: platforms.clone(),
@@ -95,16 +94,20 @@ fn filter(select: &ExportSelect, calendar: &Calendar) -> Result<Option<MemoryFil
 }
 
 /// Creates the export and shows its progress.
-async fn make(link: &Link, request: CreateExportRequest, spinner: &ProgressBar) -> Result<Export, CliError> {
-    let operation = link.exports().create_export(request).await?.into_inner().operation;
+async fn make(
+    client: &DaemonClient,
+    request: CreateExportRequest,
+    spinner: &ProgressBar,
+) -> Result<Export, CliError> {
+    let operation = client.exports().create_export(request).await?.into_inner().operation;
     let show = |operation: &Operation| {
         if let Some(stage) = operation.progress.as_ref().and_then(stage) {
             spinner.set_message(stage);
         }
     };
-    match link.result_of(operation, show).await? {
+    match client.result_of(operation, show).await? {
         Reached::Export(export) => Ok(export),
-        _ => Err(unexpected()),
+        _ => Err(unexpected_result()),
     }
 }
 
@@ -124,56 +127,66 @@ fn stage(progress: &OperationProgress) -> Option<String> {
 ///
 /// # Errors
 /// Returns the errors of the daemon, and fails for an id that matches no export or several.
-pub(crate) async fn run(context: &mut Context, link: &Link, command: &Exports) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    context: &mut Context,
+    client: &DaemonClient,
+    command: &Exports,
+) -> Result<Exit, CliError> {
     match command {
-        Exports::List(paging) => list(context, link, *paging).await,
-        Exports::Show(id) => show(context, link, id.given()).await,
+        Exports::List(paging) => list(context, client, *paging).await,
+        Exports::Show(id) => show(context, client, id.given()).await,
     }
 }
 
-async fn list(context: &mut Context, link: &Link, paging: Paging) -> Result<Exit, CliError> {
-    let listing = page::collect(paging.want(), async |size, token| fetch(link, size, token).await).await?;
+async fn list(context: &mut Context, client: &DaemonClient, paging: Paging) -> Result<Exit, CliError> {
+    let listing =
+        pagination::collect_rows(paging.max_rows(), async |size, token| fetch(client, size, token).await)
+            .await?;
     if context.out.json {
         let exports = listing.rows.iter().map(json::admin::Export::new).collect();
-        context.out.json(&json::admin::Exports { exports, more: listing.left.more() })?;
+        context.out.json(&json::admin::Exports { exports, more: listing.remaining.more() })?;
         return Ok(Exit::Done);
     }
     if listing.rows.is_empty() {
-        context.out.note("nothing was exported yet; `satchel export --output OUT` writes a bundle");
+        context.out.note("no exports yet; run `satchel export --output OUT` to write one");
     } else {
-        context.out.print(&table(&listing.rows, &context.calendar).render(context.out.look))?;
+        context.out.print(&table(&listing.rows, &context.calendar).render(context.out.style))?;
     }
-    context.hint(listing.left);
+    context.note_remaining(listing.remaining);
     Ok(Exit::Done)
 }
 
-async fn fetch(link: &Link, page_size: i32, page_token: String) -> Result<Page<Export>, CliError> {
+async fn fetch(
+    client: &DaemonClient,
+    page_size: i32,
+    page_token: String,
+) -> Result<ResultPage<Export>, CliError> {
     let answer =
-        link.exports().list_exports(ListExportsRequest { page_size, page_token }).await?.into_inner();
-    Ok(Page { rows: answer.exports, next: answer.next_page_token })
+        client.exports().list_exports(ListExportsRequest { page_size, page_token }).await?.into_inner();
+    Ok(ResultPage { rows: answer.exports, next: answer.next_page_token })
 }
 
-async fn show(context: &mut Context, link: &Link, given: Option<&str>) -> Result<Exit, CliError> {
-    let id = resolve(link, given).await?;
+async fn show(context: &mut Context, client: &DaemonClient, given: Option<&str>) -> Result<Exit, CliError> {
+    let id = resolve(client, given).await?;
     let export =
-        link.exports().get_export(GetExportRequest { id }).await?.into_inner().export.unwrap_or_default();
+        client.exports().get_export(GetExportRequest { id }).await?.into_inner().export.unwrap_or_default();
     if context.out.json {
         context.out.json(&json::admin::Export::new(&export))?;
     } else {
-        context.out.print(&facts(&export, &context.calendar).render(context.out.look))?;
+        context.out.print(&properties(&export, &context.calendar).render(context.out.style))?;
     }
     Ok(Exit::Done)
 }
 
 /// Returns the full id for `given`; without it, the id of the newest export.
-async fn resolve(link: &Link, given: Option<&str>) -> Result<String, CliError> {
+async fn resolve(client: &DaemonClient, given: Option<&str>) -> Result<String, CliError> {
     let Some(given) = given else {
-        let newest = fetch(link, 1, String::new()).await?.rows.into_iter().next();
-        return newest.map(|export| export.id).ok_or(CliError::None { kind: "export" });
+        let newest = fetch(client, 1, String::new()).await?.rows.into_iter().next();
+        return newest.map(|export| export.id).ok_or(CliError::NoneYet { kind: "export" });
     };
-    page::resolve("export", given, async |size, token| {
-        let page = fetch(link, size, token).await?;
-        Ok(Page { rows: page.rows.into_iter().map(|export| export.id).collect(), next: page.next })
+    pagination::resolve_id("export", given, async |size, token| {
+        let page = fetch(client, size, token).await?;
+        Ok(ResultPage { rows: page.rows.into_iter().map(|export| export.id).collect(), next: page.next })
     })
     .await
 }
@@ -194,19 +207,19 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
     let ids = text::ShortIds::new(exports.iter().map(|export| export.id.as_str()));
     let mut table = Table::new([
         Column::new("id"),
-        Column::new("type").spare(4),
-        Column::new("format").spare(3),
-        Column::new("made"),
+        Column::new("type").optional(4),
+        Column::new("format").optional(3),
+        Column::new("created"),
         Column::right("memories"),
-        Column::right("conversations").spare(2),
-        Column::right("size").spare(1),
-        Column::new("where").shrinks_to(16),
+        Column::right("conversations").optional(2),
+        Column::right("size").optional(1),
+        Column::new("path").shrinks_to(16),
     ]);
     for export in exports {
         table.row([
-            Cell::painted(&ids.of(&export.id), Paint::Id),
+            Cell::painted(&ids.shorten(&export.id), Paint::Id),
             Cell::new(&kind(export)),
-            Cell::new(&words::export_format(export.format)),
+            Cell::new(&labels::export_format(export.format)),
             Cell::painted(&calendar.short(export.created_at.as_ref()), Paint::Dim),
             Cell::new(&text::number(unsigned(export.memories))),
             Cell::new(&text::number(unsigned(export.conversations))),
@@ -219,66 +232,75 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
 
 /// Returns `full` or `incremental`, and whether the export is a selection or was made elsewhere and applied here.
 fn kind(export: &Export) -> String {
-    let kind = words::export_type(export.r#type);
+    let kind = labels::export_type(export.r#type);
     let kind = if selection(export).is_some() { format!("{kind}, selection") } else { kind };
     if export.applied { format!("{kind}, applied") } else { kind }
 }
 
 /// Returns how the export differs from a complete copy of the store; `None` if it is one.
-fn selection(export: &Export) -> Option<Selected> {
+fn selection(export: &Export) -> Option<BundleSelection> {
     let (by, stripped) = (export.selected_by.clone(), export.stripped);
-    (stripped || !by.is_empty()).then_some(Selected { by, stripped })
+    (stripped || !by.is_empty()).then_some(BundleSelection { by, stripped })
 }
 
-fn facts(export: &Export, calendar: &Calendar) -> Facts {
-    let mut facts = Facts::new();
-    facts.painted("export", &export.id, Paint::Id);
-    facts.add("type", &kind(export));
-    facts.add("base", &export.base_export_id);
-    facts.add("since", &export.since);
-    facts.add("format", &words::export_format(export.format));
+fn properties(export: &Export, calendar: &Calendar) -> Properties {
+    let mut properties = Properties::new();
+    properties.add_painted("export", &export.id, Paint::Id);
+    properties.add("type", &kind(export));
+    properties.add("base", &export.base_export_id);
+    properties.add("since", &export.since);
+    properties.add("format", &labels::export_format(export.format));
     if let Some(selection) = selection(export) {
-        facts.add("holds", &format!("{}; no copy of the store, and nothing builds on it", selection.words()));
-    }
-    facts.add("made", &calendar.minute(export.created_at.as_ref()));
-    if export.encrypted {
-        facts.add("encrypted", "by age");
-    }
-    facts.add("where", &export.path);
-    facts.add("size", &text::bytes(unsigned(export.size_bytes)));
-    facts.add("memories", &text::number(unsigned(export.memories)));
-    if export.withheld > 0 {
-        facts.add(
-            "withheld",
-            &format!("{}, because they must not be exported", text::number(unsigned(export.withheld))),
+        properties.add(
+            "contains",
+            &format!(
+                "{}; not a copy of the store, and not a base for incremental exports",
+                selection.words()
+            ),
         );
     }
-    facts.add("conversations", &text::number(unsigned(export.conversations)));
-    facts.add("relations", &text::number(unsigned(export.relations)));
-    facts.add("revision", &text::number(unsigned(export.revision)));
-    if signed(export) {
-        facts.add("checksum", &export.checksum);
-        facts.add("signed by", &export.signer);
+    properties.add("created", &calendar.minute(export.created_at.as_ref()));
+    if export.encrypted {
+        properties.add("encrypted", "with age");
     }
-    facts
+    properties.add("path", &export.path);
+    properties.add("size", &text::bytes(unsigned(export.size_bytes)));
+    properties.add("memories", &text::number(unsigned(export.memories)));
+    if export.withheld > 0 {
+        properties.add(
+            "withheld",
+            &format!("{}, marked as not exportable", text::number(unsigned(export.withheld))),
+        );
+    }
+    properties.add("conversations", &text::number(unsigned(export.conversations)));
+    properties.add("relations", &text::number(unsigned(export.relations)));
+    properties.add("revision", &text::number(unsigned(export.revision)));
+    if signed(export) {
+        properties.add("checksum", &export.checksum);
+        properties.add("signed by", &export.signer);
+    }
+    properties
 }
 
-fn written(export: &Export, calendar: &Calendar, look: Look) -> String {
+fn written(export: &Export, calendar: &Calendar, style: TerminalStyle) -> String {
     let what = format!(
         "{}, {}",
         text::count(unsigned(export.memories), "memory", "memories"),
         text::count(unsigned(export.conversations), "conversation", "conversations")
     );
-    let mark = look.paint(Paint::Good, "✓");
-    format!("{mark} exported {what}\n\n{}", facts(export, calendar).render(look))
+    let mark = style.paint(Paint::Good, "✓");
+    format!("{mark} exported {what}\n\n{}", properties(export, calendar).render(style))
 }
 
 /// Returns how to check the export.
 fn hint(export: &Export) -> String {
     if signed(export) {
-        format!("`satchel verify {}` checks it, on any machine", text::quoted(&text::one_line(&export.path)))
+        format!(
+            "`satchel verify {}` verifies it, on any machine",
+            text::shell_quoted(&text::one_line(&export.path))
+        )
     } else {
-        "nothing in it is signed; a bundle that anyone can check is `--format pam`".to_owned()
+        "this format is not signed; `--format pam` writes a signed bundle".to_owned()
     }
 }
 
@@ -312,44 +334,44 @@ mod tests {
     }
 
     #[test]
-    fn an_export_says_what_it_holds_and_how_to_check_it() {
+    fn an_export_is_reported_with_its_contents_and_how_to_verify_it() {
         let expected = "\
 ✓ exported 9 memories, 3 conversations
 
 export         a80c1122-0000-4000-8000-000000000001
 type           full
 format         pam
-made           2026-03-12 11:20
-where          /home/ana/my backup.zip
+created        2026-03-12 11:20
+path           /home/ana/my backup.zip
 size           48 kB
 memories       9
-withheld       1, because they must not be exported
+withheld       1, marked as not exportable
 conversations  3
 relations      2
 revision       57
 checksum       sha256:00
 signed by      z6Mkabc
 ";
-        assert_eq!(written(&export(), &time::fixed(), Look::plain(80)), expected);
-        assert_eq!(hint(&export()), "`satchel verify '/home/ana/my backup.zip'` checks it, on any machine");
+        assert_eq!(written(&export(), &time::fixed(), TerminalStyle::plain(80)), expected);
+        assert_eq!(hint(&export()), "`satchel verify '/home/ana/my backup.zip'` verifies it, on any machine");
     }
 
     #[test]
-    fn an_unsigned_export_names_no_check_that_it_would_fail() {
+    fn an_unsigned_export_does_not_suggest_verification() {
         let view = Export {
             format: ExportFormat::Memu.into(),
             checksum: String::new(),
             signer: String::new(),
             ..export()
         };
-        let shown = written(&view, &time::fixed(), Look::plain(80));
+        let shown = written(&view, &time::fixed(), TerminalStyle::plain(80));
         assert!(shown.contains("format         memu\n"), "{shown}");
-        assert!(hint(&view).contains("nothing in it is signed"));
+        assert!(hint(&view).contains("is not signed"));
         assert!(!["verify", "checksum", "signed by"].iter().any(|word| shown.contains(word)), "{shown}");
     }
 
     #[test]
-    fn changes_name_their_base_and_what_they_cannot_say() {
+    fn an_incremental_export_names_its_base_and_its_warnings() {
         let delta = Export {
             r#type: ExportType::Incremental.into(),
             base_export_id: "0b5e".to_owned(),
@@ -357,7 +379,7 @@ signed by      z6Mkabc
             warnings: vec!["1 memories were taken back".to_owned()],
             ..export()
         };
-        let shown = written(&delta, &time::fixed(), Look::plain(80));
+        let shown = written(&delta, &time::fixed(), TerminalStyle::plain(80));
         assert!(
             shown.contains("type           incremental\nbase           0b5e\nsince          2026-03-11"),
             "{shown}"
@@ -371,9 +393,9 @@ signed by      z6Mkabc
     #[test]
     fn exports_are_listed() {
         let expected = "\
-ID        TYPE  FORMAT  MADE        MEMORIES  CONVERSATIONS   SIZE  WHERE
+ID        TYPE  FORMAT  CREATED     MEMORIES  CONVERSATIONS   SIZE  PATH
 a80c1122  full  pam     40 min ago         9              3  48 kB  /home/ana/my backup.zip
 ";
-        assert_eq!(table(&[export()], &time::fixed()).render(Look::plain(100)), expected);
+        assert_eq!(table(&[export()], &time::fixed()).render(TerminalStyle::plain(100)), expected);
     }
 }

@@ -1,9 +1,9 @@
 //! `import`: starts import jobs, follows them and prints their receipts.
 
 mod differences;
-mod pace;
 mod progress;
 pub(super) mod receipt;
+mod throughput;
 
 use std::{
     collections::VecDeque,
@@ -16,15 +16,14 @@ use satchel_proto::v1::{
 };
 use tokio_stream::StreamExt;
 
-use self::progress::Progress;
+use self::progress::ImportProgress;
 use super::{
     Context,
     args::{ApplyArgs, ImportArgs},
+    client::DaemonClient,
     error::CliError,
     exit::Exit,
-    json,
-    link::Link,
-    path,
+    json, path,
 };
 
 /// Jobs that are started before the first of them has ended. The daemon runs two at a time; the others wait.
@@ -32,7 +31,7 @@ const STARTED_AHEAD: usize = 4;
 
 /// What to import, and how.
 #[derive(Clone)]
-pub(crate) struct Order {
+pub(crate) struct ImportRequest {
     paths: Vec<PathBuf>,
     provider: String,
     again: bool,
@@ -42,7 +41,7 @@ pub(crate) struct Order {
     unlock: Option<Unlock>,
 }
 
-impl From<&ImportArgs> for Order {
+impl From<&ImportArgs> for ImportRequest {
     fn from(args: &ImportArgs) -> Self {
         let ImportArgs { paths, provider, dry_run, again, unlock: _ } = args;
         let provider = provider.clone().unwrap_or_default();
@@ -50,7 +49,7 @@ impl From<&ImportArgs> for Order {
     }
 }
 
-impl From<&ApplyArgs> for Order {
+impl From<&ApplyArgs> for ImportRequest {
     fn from(args: &ApplyArgs) -> Self {
         let ApplyArgs { path, dry_run, any_owner, force, trust, unlock: _ } = args;
         let trust = trust.clone().unwrap_or_default();
@@ -66,46 +65,46 @@ impl From<&ApplyArgs> for Order {
 /// Fails if a path does not exist, or if the daemon refuses or goes away.
 pub(crate) async fn run(
     context: &mut Context,
-    link: &Link,
-    args: impl Into<Order>,
+    client: &DaemonClient,
+    args: impl Into<ImportRequest>,
     unlock: Option<Unlock>,
 ) -> Result<Exit, CliError> {
-    let args = Order { unlock, ..args.into() };
-    let paths = args.paths.iter().map(|path| absolute(context, path)).collect::<Result<Vec<_>, _>>()?;
-    let mut work = Work { link, started: VecDeque::new(), cancelled: false };
+    let args = ImportRequest { unlock, ..args.into() };
+    let paths = args.paths.iter().map(|path| absolute_path(context, path)).collect::<Result<Vec<_>, _>>()?;
+    let mut jobs = ImportJobs { client, started: VecDeque::new(), cancelled: false };
     let mut imports = Vec::new();
-    let mut waiting = paths.iter();
+    let mut remaining_paths = paths.iter();
     let mut exit = Exit::Done;
-    let mut heard = true;
+    let mut output_open = true;
     loop {
-        while work.started.len() < STARTED_AHEAD && !work.cancelled {
-            let Some(path) = waiting.next() else { break };
-            work.start(path, &args).await?;
+        while jobs.started.len() < STARTED_AHEAD && !jobs.cancelled {
+            let Some(path) = remaining_paths.next() else { break };
+            jobs.start(path, &args).await?;
         }
-        let Some(job) = work.started.pop_front() else { break };
-        let ended = work.follow(job, context).await?;
-        exit = ended.imports().iter().map(exit_of).fold(exit, Exit::worst);
-        exit = exit.worst(exit_of_job(&ended));
-        if heard {
-            heard = listened_to(report(context, &ended, imports.is_empty()))?;
+        let Some(job) = jobs.started.pop_front() else { break };
+        let ended = jobs.follow(job, context).await?;
+        exit = ended.imports().iter().map(exit_of_import).fold(exit, Exit::worst);
+        exit = exit.worst(exit_of_operation(&ended));
+        if output_open {
+            output_open = output_is_open(print_receipts(context, &ended, imports.is_empty()))?;
         }
         imports.extend(ended.imports().iter().cloned());
     }
     if context.out.json {
-        listened_to(context.out.json(&json::import::Imports::new(&imports, None)))?;
+        output_is_open(context.out.json(&json::import::Imports::new(&imports, None)))?;
     }
-    Ok(if work.cancelled { Exit::Cancelled } else { exit })
+    Ok(if jobs.cancelled { Exit::Cancelled } else { exit })
 }
 
 /// Returns whether the output still has a reader. A reader that closes the pipe ends the output, not the imports.
-fn listened_to(printed: Result<(), CliError>) -> Result<bool, CliError> {
+fn output_is_open(printed: Result<(), CliError>) -> Result<bool, CliError> {
     match printed {
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         printed => printed.map(|()| true),
     }
 }
 
-fn report(context: &mut Context, job: &Operation, first: bool) -> Result<(), CliError> {
+fn print_receipts(context: &mut Context, job: &Operation, first: bool) -> Result<(), CliError> {
     if context.out.json {
         return Ok(());
     }
@@ -113,7 +112,7 @@ fn report(context: &mut Context, job: &Operation, first: bool) -> Result<(), Cli
         context.out.note(&format!("{}: nothing was imported", super::text::one_line(job.path())));
     }
     for (at, import) in job.imports().iter().enumerate() {
-        let text = receipt::render(import, &context.calendar, context.out.look);
+        let text = receipt::render(import, &context.calendar, context.out.style);
         let gap = if first && at == 0 { "" } else { "\n" };
         context.out.print(&format!("{gap}{text}"))?;
         if let Some(hint) = receipt::hint(import) {
@@ -125,26 +124,26 @@ fn report(context: &mut Context, job: &Operation, first: bool) -> Result<(), Cli
 
 /// Returns the path as the daemon needs it. For a daemon on another machine, we cannot know which files exist
 /// there.
-fn absolute(context: &Context, path: &Path) -> Result<String, CliError> {
+fn absolute_path(context: &Context, path: &Path) -> Result<String, CliError> {
     let failed = |action| move |source| CliError::File { action, path: path.to_owned(), source };
-    let whole = if context.place.is_local() {
+    let resolved = if context.location.is_local() {
         path.canonicalize().map_err(failed("read"))?
     } else {
         std::path::absolute(path).map_err(failed("find"))?
     };
-    path::text_of(whole)
+    path::path_to_string(resolved)
 }
 
 /// The jobs of this command.
-struct Work<'a> {
-    link: &'a Link,
+struct ImportJobs<'a> {
+    client: &'a DaemonClient,
     started: VecDeque<Operation>,
     /// True if Ctrl-C was pressed.
     cancelled: bool,
 }
 
-impl Work<'_> {
-    async fn start(&mut self, path: &str, args: &Order) -> Result<(), CliError> {
+impl ImportJobs<'_> {
+    async fn start(&mut self, path: &str, args: &ImportRequest) -> Result<(), CliError> {
         let request = CreateImportRequest {
             path: path.to_owned(),
             platform: args.provider.clone(),
@@ -153,15 +152,15 @@ impl Work<'_> {
             apply: args.apply.clone(),
             unlock: args.unlock.clone(),
         };
-        self.started.extend(self.link.imports().create_import(request).await?.into_inner().operation);
+        self.started.extend(self.client.imports().create_import(request).await?.into_inner().operation);
         Ok(())
     }
 
     /// Follows a job to its end. The first Ctrl-C cancels all jobs in an orderly way, the second exits at once.
     async fn follow(&mut self, job: Operation, context: &mut Context) -> Result<Operation, CliError> {
         let request = WatchOperationRequest { id: job.id.clone(), min_interval: None };
-        let mut changes = self.link.operations().watch_operation(request).await?.into_inner();
-        let mut progress = Progress::new(job.path(), &context.out);
+        let mut changes = self.client.operations().watch_operation(request).await?.into_inner();
+        let mut progress = ImportProgress::new(job.path(), &context.out);
         let mut last = job;
         loop {
             tokio::select! {
@@ -174,13 +173,13 @@ impl Work<'_> {
                 },
                 pressed = tokio::signal::ctrl_c() => {
                     if let Err(error) = pressed {
-                        tracing::warn!(%error, "ctrl-c cannot be awaited");
+                        tracing::warn!(%error, "cannot listen for ctrl-c");
                     }
                     if self.cancelled {
                         return Err(CliError::Cancelled);
                     }
                     self.cancelled = true;
-                    progress.tell("stopping; what is stored until now is whole and stays");
+                    progress.print_message("cancelling; records that are already stored are kept");
                     self.cancel_all(&last.id).await?;
                 }
             }
@@ -194,13 +193,13 @@ impl Work<'_> {
             .chain(self.started.iter().map(|job| job.id.clone()))
             .collect();
         for id in ids {
-            self.link.operations().cancel_operation(CancelOperationRequest { id }).await?;
+            self.client.operations().cancel_operation(CancelOperationRequest { id }).await?;
         }
         Ok(())
     }
 }
 
-fn exit_of(import: &Import) -> Exit {
+fn exit_of_import(import: &Import) -> Exit {
     match import.status() {
         ImportStatus::Unrecognized => Exit::Unrecognized,
         ImportStatus::Failed => Exit::Failed,
@@ -215,7 +214,7 @@ fn exit_of(import: &Import) -> Exit {
     }
 }
 
-fn exit_of_job(job: &Operation) -> Exit {
+fn exit_of_operation(job: &Operation) -> Exit {
     match job.state() {
         OperationState::Cancelled => Exit::Cancelled,
         // If a job failed after it had imports, the exit code is that of the imports.
@@ -235,9 +234,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exit_says_how_the_import_ended() {
-        let exit =
-            |status: ImportStatus| exit_of(&Import { status: status.into(), ..Import::default() }).code();
+    fn the_exit_code_follows_the_import_status() {
+        let exit = |status: ImportStatus| {
+            exit_of_import(&Import { status: status.into(), ..Import::default() }).code()
+        };
         assert_eq!(exit(ImportStatus::Completed), 0);
         assert_eq!(exit(ImportStatus::Unchanged), 0);
         assert_eq!(exit(ImportStatus::CompletedWithSkips), 0);
@@ -247,7 +247,11 @@ mod tests {
         assert_eq!(exit(ImportStatus::Waiting), 0);
         let job = |state: OperationState, imports| {
             let result = operation::Result::Imports(ImportResult { imports, ..ImportResult::default() });
-            exit_of_job(&Operation { state: state.into(), result: Some(result), ..Operation::default() })
+            exit_of_operation(&Operation {
+                state: state.into(),
+                result: Some(result),
+                ..Operation::default()
+            })
         };
         assert_eq!(job(OperationState::Failed, Vec::new()), Exit::Failed);
         assert_eq!(job(OperationState::Failed, vec![Import::default()]), Exit::Done);

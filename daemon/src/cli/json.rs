@@ -14,12 +14,12 @@ use prost_types::Timestamp;
 use super::time;
 
 /// Returns a time as PAM writes it; null if there is none.
-pub(crate) fn when(time: Option<&Timestamp>) -> Option<String> {
+pub(crate) fn timestamp(time: Option<&Timestamp>) -> Option<String> {
     time.and_then(time::rfc3339)
 }
 
 /// Returns null for a field that is empty on the wire.
-pub(crate) fn filled(text: &str) -> Option<&str> {
+pub(crate) fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 

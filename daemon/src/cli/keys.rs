@@ -5,21 +5,21 @@ use std::{
     path::Path,
 };
 
-use satchel_core::vault::{self, Opener, Secret, Unlock, VaultError};
+use satchel_core::vault::{self, KeyKind, Secret, UnlockOptions, VaultError};
 use satchel_server::config::Config;
 use satchel_store::CheckProgress;
 use serde::Serialize;
 
 use super::{
     Context,
-    args::{LockArgs, Locking},
+    args::{DataKeyArgs, EncryptionCommand},
+    byte_progress::ByteProgress,
+    client::DaemonLocation,
     error::CliError,
     exit::Exit,
-    facts::Facts,
-    link::Place,
-    look::{Look, Paint},
+    properties::Properties,
     purge,
-    steps::Steps,
+    style::{Paint, TerminalStyle},
     text,
 };
 
@@ -27,11 +27,11 @@ use super::{
 const MAX_PHRASE: u64 = 1 << 10;
 
 /// How often the phrase is asked for before giving up on a mistyped one.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// What `keys status --json` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Told {
+struct EncryptionReport {
     encrypted: bool,
     /// False while the plain files are being replaced.
     complete: bool,
@@ -41,7 +41,7 @@ struct Told {
 
 /// What `keys encrypt --json` and `keys recovery --json` print.
 #[derive(Debug, Serialize)]
-struct Phrase<'a> {
+struct PhraseJson<'a> {
     encrypted: bool,
     recovery_phrase: &'a str,
 }
@@ -51,200 +51,213 @@ struct Phrase<'a> {
 /// # Errors
 /// Fails if the data directory cannot be opened with the given secret, if a daemon has it open, or if the file
 /// system refuses.
-pub(crate) async fn run(context: &mut Context, command: &Locking) -> Result<Exit, CliError> {
-    let Place::Local(config) = context.place.clone() else {
-        return Err(CliError::Usage("what opens the data directory is looked after on its own machine; leave --server and SATCHEL_SERVER out".to_owned()));
+pub(crate) async fn run(context: &mut Context, command: &EncryptionCommand) -> Result<Exit, CliError> {
+    let DaemonLocation::DataDir(config) = context.location.clone() else {
+        return Err(CliError::Usage("the encryption of a data directory is managed on its own machine; omit --server and unset SATCHEL_SERVER".to_owned()));
     };
     match command {
-        Locking::Status => status(context, &config.data_dir)?,
-        Locking::Encrypt(lock) => encrypt(context, &config, lock).await?,
-        Locking::Change { lock, recovery, new_passphrase_file } => {
-            let phrase = recovery.then(|| phrase(&config.unlock)).transpose()?;
-            let chosen = Unlock {
+        EncryptionCommand::Status => status(context, &config.data_dir)?,
+        EncryptionCommand::Encrypt(lock) => encrypt(context, &config, lock).await?,
+        EncryptionCommand::Change { lock, recovery, new_passphrase_file } => {
+            let phrase = recovery.then(|| read_phrase(&config.unlock)).transpose()?;
+            let chosen = UnlockOptions {
                 passphrase: None,
                 passphrase_file: new_passphrase_file.clone(),
                 ..config.unlock.clone()
             };
             if lock.passphrase && new_passphrase_file.is_none() && !config.unlock.terminal {
-                let problem = "there is no terminal to ask for the new passphrase; name a file with --new-passphrase-file";
+                let problem =
+                    "cannot prompt for the new passphrase without a terminal; use --new-passphrase-file FILE";
                 return Err(CliError::Usage(problem.to_owned()));
             }
-            let opener = opener(lock)?;
-            vault::change(&config.data_dir, &opener, &config.unlock, phrase.as_ref(), &chosen)
-                .map_err(refused)?;
+            let key_kind = key_kind(lock)?;
+            vault::change(&config.data_dir, &key_kind, &config.unlock, phrase.as_ref(), &chosen)
+                .map_err(vault_error)?;
             status(context, &config.data_dir)?;
         }
-        Locking::Recovery => {
-            let phrase = vault::renew_phrase(&config.data_dir, &config.unlock).map_err(refused)?;
-            show(context, &phrase)?;
-            written_down(context, &config.unlock, &phrase).await?;
+        EncryptionCommand::Recovery => {
+            let phrase = vault::renew_phrase(&config.data_dir, &config.unlock).map_err(vault_error)?;
+            print_phrase(context, &phrase)?;
+            verify_written_phrase(context, &config.unlock, &phrase).await?;
         }
     }
     Ok(Exit::Done)
 }
 
 fn status(context: &mut Context, data_dir: &Path) -> Result<(), CliError> {
-    let told = match vault::status(data_dir).map_err(refused)? {
-        None => Told { encrypted: false, complete: true, opened_by: Vec::new(), recovery_phrase: false },
-        Some(vault::Status { complete, opened_by, recovery }) => {
-            Told { encrypted: true, complete, opened_by, recovery_phrase: recovery }
+    let report = match vault::status(data_dir).map_err(vault_error)? {
+        None => EncryptionReport {
+            encrypted: false,
+            complete: true,
+            opened_by: Vec::new(),
+            recovery_phrase: false,
+        },
+        Some(vault::EncryptionStatus { complete, opened_by, recovery }) => {
+            EncryptionReport { encrypted: true, complete, opened_by, recovery_phrase: recovery }
         }
     };
     if context.out.json {
-        return context.out.json(&told);
+        return context.out.json(&report);
     }
-    context.out.print(&render(&told, context.out.look))?;
-    if !told.encrypted {
-        context.out.note("`satchel keys encrypt --help` says how to encrypt it");
+    context.out.print(&render(&report, context.out.style))?;
+    if !report.encrypted {
+        context.out.note("see `satchel keys encrypt --help` for how to encrypt it");
     }
     Ok(())
 }
 
-fn render(told: &Told, look: Look) -> String {
-    let Told { encrypted, complete, opened_by, recovery_phrase } = told;
-    let mut facts = Facts::new();
+fn render(report: &EncryptionReport, style: TerminalStyle) -> String {
+    let EncryptionReport { encrypted, complete, opened_by, recovery_phrase } = report;
+    let mut properties = Properties::new();
     let state = match (encrypted, complete) {
-        (false, _) => "not encrypted: whoever can read the files can read what you said",
-        (true, false) => "encrypted; plain files are still being erased, the next start goes on",
+        (false, _) => "not encrypted: anyone who can read the files can read your data",
+        (true, false) => "encrypted; some unencrypted files remain, which the next start erases",
         (true, true) => "encrypted with XChaCha20-Poly1305",
     };
-    facts.add("data", state);
+    properties.add("data", state);
     if *encrypted {
-        facts.add("opened by", &text::one_line(&opened_by.join(", ")));
-        facts.add("recovery", if *recovery_phrase { "a phrase on paper" } else { "none" });
+        properties.add("unlocked by", &text::one_line(&opened_by.join(", ")));
+        properties.add("recovery", if *recovery_phrase { "recovery phrase" } else { "none" });
     }
-    facts.render(look)
+    properties.render(style)
 }
 
-async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Result<(), CliError> {
+async fn encrypt(context: &mut Context, config: &Config, lock: &DataKeyArgs) -> Result<(), CliError> {
     let dir = config.data_dir.clone();
-    if vault::status(&dir).map_err(refused)?.is_some_and(|status| !status.complete) {
-        vault::unlock(&dir, &config.unlock).map_err(refused)?;
+    if vault::status(&dir).map_err(vault_error)?.is_some_and(|status| !status.complete) {
+        vault::unlock(&dir, &config.unlock).map_err(vault_error)?;
         context.out.note(
-            "encryption was cut off, and is done now; `satchel keys recovery` shows a new recovery phrase",
+            "completed the interrupted encryption; `satchel keys recovery` creates a new recovery phrase",
         );
         return status(context, &dir);
     }
-    purge::nothing_beside(&dir, "encrypted")?;
-    let (opener, unlock) = (opener(lock)?, config.unlock.clone());
-    let (tell, mut told) = tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
-    let (tell_phrase, mut phrase) = tokio::sync::mpsc::channel(1);
-    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    purge::refuse_set_aside_data(&dir, "encrypted")?;
+    let (key_kind, unlock) = (key_kind(lock)?, config.unlock.clone());
+    let (progress_sender, mut progress_receiver) =
+        tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
+    let (phrase_sender, mut phrase) = tokio::sync::mpsc::channel(1);
+    let (continue_sender, continue_receiver) = std::sync::mpsc::channel::<()>();
     let at_terminal = unlock.clone();
-    let mut work = tokio::task::spawn_blocking(move || {
+    let mut encrypting = tokio::task::spawn_blocking(move || {
         let mut progress = |progress| {
             // Nobody listens after the command has ended.
-            tell.send_replace(progress);
+            progress_sender.send_replace(progress);
         };
         let mut shown = |phrase: &Secret| {
             // There is only one phrase, and the channel has capacity for one.
-            if tell_phrase.try_send(phrase.clone()).is_err() {
-                tracing::warn!("nobody hears the recovery phrase; `satchel keys recovery` makes another");
+            if phrase_sender.try_send(phrase.clone()).is_err() {
+                tracing::warn!(
+                    "the recovery phrase cannot be shown; `satchel keys recovery` creates a new one"
+                );
             }
             // Wait until the person has the phrase. If the command that showed it is gone, go on: the next start
             // would continue the encryption anyway.
-            if wait.recv().is_err() {
-                tracing::debug!("nobody waited for the recovery phrase");
+            if continue_receiver.recv().is_err() {
+                tracing::debug!("the command that shows the recovery phrase has ended");
             }
         };
-        vault::encrypt(&dir, &opener, &unlock, &mut progress, &mut shown)
+        vault::encrypt(&dir, &key_kind, &unlock, &mut progress, &mut shown)
     });
-    let mut steps = Steps::new(&context.out, "sealing what is stored");
+    let mut progress = ByteProgress::new(&context.out, "encrypting the data");
     let outcome = loop {
         tokio::select! {
             // The phrase must be shown before the plain files are erased.
             biased;
             Some(phrase) = phrase.recv() => {
-                steps.end();
-                show(context, &phrase)?;
-                written_down(context, &at_terminal, &phrase).await?;
-                steps = Steps::new(&context.out, "erasing what was plain");
-                if go_on.send(()).is_err() {
+                progress.finish();
+                print_phrase(context, &phrase)?;
+                verify_written_phrase(context, &at_terminal, &phrase).await?;
+                progress = ByteProgress::new(&context.out, "erasing the unencrypted files");
+                if continue_sender.send(()).is_err() {
                     // The encryption has stopped early; its outcome says why.
-                    tracing::debug!("nobody waits to go on");
+                    tracing::debug!("the encryption has already ended");
                 }
             }
-            outcome = &mut work => break outcome,
-            Ok(()) = told.changed() => {
-                let CheckProgress { done, total } = *told.borrow_and_update();
-                steps.at(&mut context.out, done, total);
+            outcome = &mut encrypting => break outcome,
+            Ok(()) = progress_receiver.changed() => {
+                let CheckProgress { done, total } = *progress_receiver.borrow_and_update();
+                progress.update(&mut context.out, done, total);
             }
         }
     };
-    steps.end();
-    let broken = |error: tokio::task::JoinError| CliError::Step {
-        what: "the encryption broke off".to_owned(),
+    progress.finish();
+    let aborted = |error: tokio::task::JoinError| CliError::Step {
+        what: "the encryption was aborted".to_owned(),
         source: error.into(),
     };
-    outcome.map_err(broken)?.map_err(refused)?;
+    outcome.map_err(aborted)?.map_err(vault_error)?;
     if !context.out.json {
-        let mark = context.out.look.paint(Paint::Good, "✓");
+        let mark = context.out.style.paint(Paint::Good, "✓");
         context.out.print(&format!("{mark} the data directory is encrypted\n"))?;
     }
     Ok(())
 }
 
 /// Shows the phrase, for the only time.
-fn show(context: &mut Context, phrase: &Secret) -> Result<(), CliError> {
+fn print_phrase(context: &mut Context, phrase: &Secret) -> Result<(), CliError> {
     if context.out.json {
-        return context.out.json(&Phrase { encrypted: true, recovery_phrase: phrase.expose() });
+        return context.out.json(&PhraseJson { encrypted: true, recovery_phrase: phrase.expose() });
     }
-    context.out.print(&format!(
-        "recovery phrase, shown this once; write it on paper:\n\n  {}\n\n",
-        phrase.expose()
-    ))?;
-    context.out.note("it opens your data when the key is lost: `satchel keys change --recovery`");
+    context
+        .out
+        .print(&format!("recovery phrase, shown only once; write it down:\n\n  {}\n\n", phrase.expose()))?;
+    context.out.note("it unlocks your data if the key is lost: `satchel keys change --recovery`");
     Ok(())
 }
 
 /// Lets a person at a terminal confirm that they have the phrase, or skip that. Does not wait if there is no
 /// terminal.
-async fn written_down(context: &mut Context, unlock: &Unlock, phrase: &Secret) -> Result<(), CliError> {
+async fn verify_written_phrase(
+    context: &mut Context,
+    unlock: &UnlockOptions,
+    phrase: &Secret,
+) -> Result<(), CliError> {
     if !unlock.terminal || context.out.json {
         return Ok(());
     }
     let phrase = phrase.clone();
-    let asked =
-        tokio::task::spawn_blocking(move || ask_for(&phrase, &mut io::stdin().lock(), &mut io::stderr()));
-    let failed = |source| CliError::File { action: "ask at", path: "the terminal".into(), source };
-    let broken = |error: tokio::task::JoinError| CliError::Step {
-        what: "the question broke off".to_owned(),
+    let asked = tokio::task::spawn_blocking(move || {
+        prompt_for_phrase(&phrase, &mut io::stdin().lock(), &mut io::stderr())
+    });
+    let failed = |source| CliError::File { action: "read from", path: "the terminal".into(), source };
+    let aborted = |error: tokio::task::JoinError| CliError::Step {
+        what: "the prompt was aborted".to_owned(),
         source: error.into(),
     };
-    asked.await.map_err(broken)?.map_err(failed)
+    asked.await.map_err(aborted)?.map_err(failed)
 }
 
 /// Asks for the phrase until it is right, the line is empty, or it was wrong too often. This only checks what was
 /// written on paper.
-fn ask_for(phrase: &Secret, answers: &mut dyn BufRead, say: &mut dyn Write) -> io::Result<()> {
-    for _ in 0..TRIES {
-        write!(say, "type it off your paper to check it, or press Enter to go on: ")?;
-        say.flush()?;
+fn prompt_for_phrase(phrase: &Secret, input: &mut dyn BufRead, output: &mut dyn Write) -> io::Result<()> {
+    for _ in 0..MAX_ATTEMPTS {
+        write!(output, "type the phrase that you wrote down to check it, or press Enter to continue: ")?;
+        output.flush()?;
         let mut line = String::new();
-        answers.take(MAX_PHRASE).read_line(&mut line)?;
+        input.take(MAX_PHRASE).read_line(&mut line)?;
         let words = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
         match words(&line) {
             none if none.is_empty() => return Ok(()),
-            typed if typed == words(phrase.expose()) => return writeln!(say, "that is it"),
-            _ => writeln!(say, "that is not the phrase above; look at your paper again")?,
+            typed if typed == words(phrase.expose()) => return writeln!(output, "correct"),
+            _ => writeln!(output, "that is not the phrase above; check what you wrote down")?,
         }
     }
-    writeln!(say, "`satchel keys recovery` makes another phrase")
+    writeln!(output, "`satchel keys recovery` creates a new phrase")
 }
 
-fn opener(lock: &LockArgs) -> Result<Opener, CliError> {
-    let LockArgs { key_file, passphrase, key_store: _ } = lock;
+fn key_kind(lock: &DataKeyArgs) -> Result<KeyKind, CliError> {
+    let DataKeyArgs { key_file, passphrase, key_store: _ } = lock;
     Ok(match (key_file, passphrase) {
-        (Some(path), _) => Opener::KeyFile(super::absolute(path)?),
-        (None, true) => Opener::Passphrase,
-        (None, false) => Opener::KeyStore,
+        (Some(path), _) => KeyKind::KeyFile(super::absolute(path)?),
+        (None, true) => KeyKind::Passphrase,
+        (None, false) => KeyKind::KeyStore,
     })
 }
 
 /// Returns the recovery phrase, typed at the terminal or read from standard input.
-pub(super) fn phrase(unlock: &Unlock) -> Result<Secret, CliError> {
+pub(super) fn read_phrase(unlock: &UnlockOptions) -> Result<Secret, CliError> {
     if unlock.terminal {
-        return vault::ask("recovery phrase: ").map_err(refused);
+        return vault::prompt_secret("recovery phrase: ").map_err(vault_error);
     }
     let mut text = String::new();
     let read = io::stdin().take(MAX_PHRASE).read_to_string(&mut text);
@@ -252,10 +265,10 @@ pub(super) fn phrase(unlock: &Unlock) -> Result<Secret, CliError> {
     Ok(Secret::new(text))
 }
 
-fn refused(error: VaultError) -> CliError {
+fn vault_error(error: VaultError) -> CliError {
     match error {
-        VaultError::Encrypted | VaultError::Plain => CliError::Declined(error.to_string()),
-        error => CliError::Step { what: "the command was not carried out".to_owned(), source: error.into() },
+        VaultError::AlreadyEncrypted | VaultError::NotEncrypted => CliError::Declined(error.to_string()),
+        error => CliError::Step { what: "the command failed".to_owned(), source: error.into() },
     }
 }
 
@@ -264,39 +277,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_phrase_is_waited_for_and_checked() {
+    fn the_written_phrase_is_checked() {
         let phrase = Secret::new("able baker charlie".to_owned());
         let cases = [
             ("\n", 1, ""),
-            ("Able  baker charlie\n", 1, "that is it"),
+            ("Able  baker charlie\n", 1, "correct"),
             ("able baker\nable baker charlie\nrest\n", 2, "not the phrase"),
-            ("a\nb\nc\nd\n", 3, "makes another"),
+            ("a\nb\nc\nd\n", 3, "creates a new phrase"),
             ("", 1, ""),
         ];
-        for (typed, asked, told) in cases {
-            let (mut answers, mut said) = (typed.as_bytes(), Vec::new());
-            ask_for(&phrase, &mut answers, &mut said).expect("a text in memory");
-            let said = String::from_utf8_lossy(&said);
-            assert_eq!(said.matches("press Enter").count(), asked, "{typed:?}: {said}");
-            assert!(said.contains(told), "{typed:?}: {said}");
+        for (typed, prompts, expected) in cases {
+            let (mut input, mut printed) = (typed.as_bytes(), Vec::new());
+            prompt_for_phrase(&phrase, &mut input, &mut printed).expect("a text in memory");
+            let printed = String::from_utf8_lossy(&printed);
+            assert_eq!(printed.matches("press Enter").count(), prompts, "{typed:?}: {printed}");
+            assert!(printed.contains(expected), "{typed:?}: {printed}");
         }
     }
 
     #[test]
-    fn the_status_says_what_opens_the_data() {
-        let told = Told {
+    fn the_status_shows_what_unlocks_the_data() {
+        let report = EncryptionReport {
             encrypted: true,
             complete: true,
             opened_by: vec!["key file /home/ana/data.key".to_owned()],
             recovery_phrase: true,
         };
         let expected = "\
-data       encrypted with XChaCha20-Poly1305
-opened by  key file /home/ana/data.key
-recovery   a phrase on paper
+data         encrypted with XChaCha20-Poly1305
+unlocked by  key file /home/ana/data.key
+recovery     recovery phrase
 ";
-        assert_eq!(render(&told, Look::plain(80)), expected);
-        let plain = Told { encrypted: false, complete: true, opened_by: Vec::new(), recovery_phrase: false };
-        assert!(render(&plain, Look::plain(80)).contains("not encrypted"));
+        assert_eq!(render(&report, TerminalStyle::plain(80)), expected);
+        let plain = EncryptionReport {
+            encrypted: false,
+            complete: true,
+            opened_by: Vec::new(),
+            recovery_phrase: false,
+        };
+        assert!(render(&plain, TerminalStyle::plain(80)).contains("not encrypted"));
     }
 }

@@ -11,73 +11,80 @@ use satchel_proto::v1::{
 
 use super::{
     Context,
-    args::{Memories, MemorySelect, Paging},
-    conversations,
+    args::{Memories, MemoryFilterArgs, Paging},
+    client::DaemonClient,
+    conversations, empty_list,
     error::CliError,
     exit::Exit,
     exports, json,
-    link::Link,
-    nothing,
-    page::{self, Page},
+    pagination::{self, ResultPage},
 };
 
 /// Runs one of the commands.
 ///
 /// # Errors
 /// Returns the errors of the daemon, and fails for an id that matches no memory or several.
-pub(crate) async fn run(context: &mut Context, link: &Link, command: &Memories) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    context: &mut Context,
+    client: &DaemonClient,
+    command: &Memories,
+) -> Result<Exit, CliError> {
     match command {
-        Memories::List { select, paging } => list(context, link, select, *paging).await,
-        Memories::Show(id) => show(context, link, &id.id).await,
-        Memories::History { id, paging } => history(context, link, &id.id, *paging).await,
-        Memories::Add(args) => change::add(context, link, args).await,
-        Memories::Edit(args) => change::edit(context, link, args).await,
-        Memories::Status(args) => change::status(context, link, args).await,
-        Memories::Undo(args) => change::undo(context, link, args).await,
+        Memories::List { select, paging } => list(context, client, select, *paging).await,
+        Memories::Show(id) => show(context, client, &id.id).await,
+        Memories::History { id, paging } => history(context, client, &id.id, *paging).await,
+        Memories::Add(args) => change::add(context, client, args).await,
+        Memories::Edit(args) => change::edit(context, client, args).await,
+        Memories::Status(args) => change::status(context, client, args).await,
+        Memories::Undo(args) => change::undo(context, client, args).await,
         // This command works on the files directly.
-        Memories::Purge(_) => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
+        Memories::Purge(_) => Err(CliError::Usage("this command does not use a daemon".to_owned())),
     }
 }
 
 async fn list(
     context: &mut Context,
-    link: &Link,
-    select: &MemorySelect,
+    client: &DaemonClient,
+    select: &MemoryFilterArgs,
     paging: Paging,
 ) -> Result<Exit, CliError> {
-    let filter = filter(context, link, select).await?;
+    let filter = filter(context, client, select).await?;
     // JSON output has the whole PAM object, which only this view contains.
     let view = if context.out.json { MemoryView::PamJson } else { MemoryView::Basic };
     let mut header = StoreHeader::default();
-    let listing = page::collect(paging.want(), async |page_size, page_token| {
+    let listing = pagination::collect_rows(paging.max_rows(), async |page_size, page_token| {
         let filter = Some(filter.clone());
         let order = MemoryOrder::UpdatedDesc.into();
         let request = ListMemoriesRequest { page_size, page_token, filter, order, view: view.into() };
-        let answer = link.memories().list_memories(request).await?.into_inner();
+        let answer = client.memories().list_memories(request).await?.into_inner();
         header = answer.header.unwrap_or_default();
-        Ok(Page { rows: answer.memories, next: answer.next_page_token })
+        Ok(ResultPage { rows: answer.memories, next: answer.next_page_token })
     })
     .await?;
     if context.out.json {
-        context.out.json(&json::memory::Memories::new(&listing.rows, listing.left.more(), &header))?;
+        context.out.json(&json::memory::Memories::new(&listing.rows, listing.remaining.more(), &header))?;
         return Ok(Exit::Done);
     }
     if listing.rows.is_empty() {
-        let why = nothing::memories(link, select).await?;
+        let why = empty_list::memories(client, select).await?;
         context.out.note(&why);
     } else {
         let states = filter.statuses.len() > 1;
         context
             .out
-            .print(&render::table(&listing.rows, states, &context.calendar).render(context.out.look))?;
+            .print(&render::table(&listing.rows, states, &context.calendar).render(context.out.style))?;
     }
-    context.hint(listing.left);
+    context.note_remaining(listing.remaining);
     Ok(Exit::Done)
 }
 
-async fn filter(context: &Context, link: &Link, select: &MemorySelect) -> Result<MemoryFilter, CliError> {
+async fn filter(
+    context: &Context,
+    client: &DaemonClient,
+    select: &MemoryFilterArgs,
+) -> Result<MemoryFilter, CliError> {
     let conversation_id = match &select.conversation {
-        Some(given) => conversations::named(link, exports::unless_last(given)).await?,
+        Some(given) => conversations::resolve_or_newest(client, exports::unless_last(given)).await?,
         None => String::new(),
     };
     Ok(MemoryFilter {
@@ -88,8 +95,8 @@ async fn filter(context: &Context, link: &Link, select: &MemorySelect) -> Result
         accounts: select.accounts.clone(),
         conversation_id,
         updated: context.calendar.range(select.since.as_deref(), select.until.as_deref())?,
-        valid_at: select.valid.then(|| context.calendar.now_on_the_wire()),
-        expired_at: select.expired.then(|| context.calendar.now_on_the_wire()),
+        valid_at: select.valid.then(|| context.calendar.now_to_wire()),
+        expired_at: select.expired.then(|| context.calendar.now_to_wire()),
         created: context
             .calendar
             .created(select.created_since.as_deref(), select.created_until.as_deref())?,
@@ -97,15 +104,20 @@ async fn filter(context: &Context, link: &Link, select: &MemorySelect) -> Result
     })
 }
 
-async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
-    let id = resolve(link, given).await?;
+async fn show(context: &mut Context, client: &DaemonClient, given: &str) -> Result<Exit, CliError> {
+    let id = resolve(client, given).await?;
     let request = GetMemoryRequest { id, view: MemoryView::PamJson.into() };
-    let answer = link.memories().get_memory(request).await?.into_inner();
+    let answer = client.memories().get_memory(request).await?.into_inner();
     let (memory, stranger) = (answer.memory.unwrap_or_default(), answer.stranger);
     if context.out.json {
-        context.out.json(&json::memory::One::new(&memory, &stranger))?;
+        context.out.json(&json::memory::MemoryDocument::new(&memory, &stranger))?;
     } else {
-        context.out.page(&render::one(&memory, &stranger, &context.calendar, context.out.look))?;
+        context.out.print_paged(&render::details(
+            &memory,
+            &stranger,
+            &context.calendar,
+            context.out.style,
+        ))?;
         if let Some(hint) = render::hint(&memory) {
             context.out.note(&hint);
         }
@@ -113,32 +125,40 @@ async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, C
     Ok(Exit::Done)
 }
 
-async fn history(context: &mut Context, link: &Link, given: &str, paging: Paging) -> Result<Exit, CliError> {
-    let id = resolve(link, given).await?;
+async fn history(
+    context: &mut Context,
+    client: &DaemonClient,
+    given: &str,
+    paging: Paging,
+) -> Result<Exit, CliError> {
+    let id = resolve(client, given).await?;
     let view = if context.out.json { MemoryView::PamJson } else { MemoryView::Full };
-    let listing = page::collect(paging.want(), async |page_size, page_token| {
+    let listing = pagination::collect_rows(paging.max_rows(), async |page_size, page_token| {
         let request = ListMemoryVersionsRequest { id: id.clone(), page_size, page_token, view: view.into() };
-        let answer = link.memories().list_memory_versions(request).await?.into_inner();
-        Ok(Page { rows: answer.versions, next: answer.next_page_token })
+        let answer = client.memories().list_memory_versions(request).await?.into_inner();
+        Ok(ResultPage { rows: answer.versions, next: answer.next_page_token })
     })
     .await?;
     if context.out.json {
         let versions = listing.rows.iter().map(json::memory::Version::new).collect();
-        context.out.json(&json::memory::History { id: &id, versions, more: listing.left.more() })?;
+        context.out.json(&json::memory::History { id: &id, versions, more: listing.remaining.more() })?;
         return Ok(Exit::Done);
     }
-    context.out.page(&render::history(&listing.rows, &context.calendar, context.out.look))?;
-    context.hint(listing.left);
+    context.out.print_paged(&render::history(&listing.rows, &context.calendar, context.out.style))?;
+    context.note_remaining(listing.remaining);
     Ok(Exit::Done)
 }
 
 /// Returns the full id for `given`, whatever the status of the memory, including the ids of memories that are no
 /// longer listed.
-pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
-    page::resolve("memory", given, async |page_size, page_token| {
+pub(super) async fn resolve(client: &DaemonClient, given: &str) -> Result<String, CliError> {
+    pagination::resolve_id("memory", given, async |page_size, page_token| {
         let request = ListMemoryIdsRequest { prefix: given.to_owned(), page_size, page_token };
-        let answer = link.memories().list_memory_ids(request).await?.into_inner();
-        Ok(Page { rows: answer.ids.into_iter().map(|id| id.id).collect(), next: answer.next_page_token })
+        let answer = client.memories().list_memory_ids(request).await?.into_inner();
+        Ok(ResultPage {
+            rows: answer.ids.into_iter().map(|id| id.id).collect(),
+            next: answer.next_page_token,
+        })
     })
     .await
 }

@@ -6,7 +6,7 @@ use satchel_proto::v1::{
 };
 use tonic::{Status, transport::Channel};
 
-use super::{error::CliError, link::Link};
+use super::{client::DaemonClient, error::CliError};
 
 /// Follows `operation` to its end and returns its last state. `show` is called with each state.
 ///
@@ -27,13 +27,13 @@ pub(super) async fn follow(
     if last.ended() {
         Ok(last)
     } else {
-        Err(Status::unavailable("the daemon went away before the operation had ended").into())
+        Err(Status::unavailable("the connection to the daemon was lost before the operation ended").into())
     }
 }
 
-impl Link {
+impl DaemonClient {
     /// Follows an operation that this command has started, and returns its result. If the command is interrupted
-    /// meanwhile, [`Link::cancel_started`] cancels the operation.
+    /// meanwhile, [`DaemonClient::cancel_started`] cancels the operation.
     ///
     /// # Errors
     /// Fails with the error of the operation, as a plain call would have, or if the daemon goes away.
@@ -42,10 +42,10 @@ impl Link {
         operation: Option<Operation>,
         show: impl FnMut(&Operation),
     ) -> Result<operation::Result, CliError> {
-        let operation = operation.ok_or_else(|| Status::internal("the daemon answered no operation"))?;
-        self.started(Some(operation.id.clone()));
+        let operation = operation.ok_or_else(|| Status::internal("the daemon returned no operation"))?;
+        self.replace_operation(Some(operation.id.clone()));
         let ended = follow(self.operations(), operation, show).await?;
-        self.started(None);
+        self.replace_operation(None);
         Ok(ended.into_result()?)
     }
 
@@ -54,7 +54,7 @@ impl Link {
     /// # Errors
     /// Fails if the daemon goes away.
     pub(super) async fn cancel_started(&self) -> Result<(), CliError> {
-        let Some(id) = self.started(None) else { return Ok(()) };
+        let Some(id) = self.replace_operation(None) else { return Ok(()) };
         let cancelled = self.operations().cancel_operation(CancelOperationRequest { id }).await?;
         if let Some(operation) = cancelled.into_inner().operation {
             follow(self.operations(), operation, |_| {}).await?;
@@ -64,6 +64,6 @@ impl Link {
 }
 
 /// Returns the error for an operation whose result does not fit its method.
-pub(super) fn unexpected() -> CliError {
-    Status::internal("the daemon answered the result of another kind of operation").into()
+pub(super) fn unexpected_result() -> CliError {
+    Status::internal("the daemon returned the result of another kind of operation").into()
 }

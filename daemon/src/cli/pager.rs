@@ -7,9 +7,9 @@ use std::{
 };
 
 /// The pager if none is named.
-const USUAL: &str = "less";
+const DEFAULT_PAGER: &str = "less";
 /// The default of `LESS`: exit if the text fits the screen, show colours, and leave the text on the screen.
-const OPTIONS: &str = "FRX";
+const DEFAULT_LESS: &str = "FRX";
 
 /// How long output is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,18 +23,23 @@ pub(crate) enum Pager {
 
 impl Pager {
     /// Chooses the pager: none with `--no-pager`, if stdout is not a terminal, or if `PAGER` is empty or `cat`.
-    pub(crate) fn of(unwanted: bool, terminal: bool, named: Option<&OsStr>, less: Option<&OsStr>) -> Self {
+    pub(crate) fn choose(
+        unwanted: bool,
+        terminal: bool,
+        named: Option<&OsStr>,
+        less: Option<&OsStr>,
+    ) -> Self {
         let plain = named.is_some_and(|named| named.is_empty() || named == "cat");
         if unwanted || !terminal || plain {
             return Self::None;
         }
-        let command = named.unwrap_or(OsStr::new(USUAL)).to_owned();
-        Self::Command { command, less: less.unwrap_or(OsStr::new(OPTIONS)).to_owned() }
+        let command = named.unwrap_or(OsStr::new(DEFAULT_PAGER)).to_owned();
+        Self::Command { command, less: less.unwrap_or(OsStr::new(DEFAULT_LESS)).to_owned() }
     }
 
     /// Chooses the pager for this process.
-    pub(crate) fn of_process(unwanted: bool, named: Option<&OsStr>, less: Option<&OsStr>) -> Self {
-        Self::of(unwanted, io::stdout().is_terminal(), named, less)
+    pub(crate) fn for_process(unwanted: bool, named: Option<&OsStr>, less: Option<&OsStr>) -> Self {
+        Self::choose(unwanted, io::stdout().is_terminal(), named, less)
     }
 
     /// Shows the text until the reader quits. Returns false if no pager could be run, so that the text has to be
@@ -42,17 +47,17 @@ impl Pager {
     ///
     /// # Errors
     /// Fails if waiting for the pager fails.
-    pub(crate) fn show(&self, text: &str) -> io::Result<bool> {
+    pub(crate) fn show_text(&self, text: &str) -> io::Result<bool> {
         let Some(mut shown) = self.start() else { return Ok(false) };
         shown.push(text);
         shown.end()
     }
 
     /// Begins to show a text that arrives in pieces; `None` if no pager can be run.
-    pub(crate) fn start(&self) -> Option<Shown> {
+    pub(crate) fn start(&self) -> Option<PagerProcess> {
         let Self::Command { command, less } = self else { return None };
         match start(command, less) {
-            Ok(child) => Some(Shown(child)),
+            Ok(child) => Some(PagerProcess(child)),
             Err(error) => {
                 tracing::debug!(%error, "no pager");
                 None
@@ -62,15 +67,15 @@ impl Pager {
 }
 
 /// A running pager.
-pub(crate) struct Shown(Child);
+pub(crate) struct PagerProcess(Child);
 
-impl Shown {
+impl PagerProcess {
     /// Passes a piece to the pager. Returns false once the reader has quit.
     pub(crate) fn push(&mut self, text: &str) -> bool {
         let Some(pipe) = &mut self.0.stdin else { return false };
         let Err(error) = pipe.write_all(text.as_bytes()) else { return true };
         if error.kind() != io::ErrorKind::BrokenPipe {
-            tracing::debug!(%error, "the pager takes no more");
+            tracing::debug!(%error, "cannot write to the pager");
         }
         false
     }
@@ -97,13 +102,13 @@ mod tests {
     use super::*;
 
     fn pager(command: &str) -> Pager {
-        Pager::Command { command: command.into(), less: OPTIONS.into() }
+        Pager::Command { command: command.into(), less: DEFAULT_LESS.into() }
     }
 
     #[test]
-    fn only_a_terminal_has_a_pager_and_only_if_one_is_wanted() {
+    fn a_pager_is_used_only_on_a_terminal_and_only_if_wanted() {
         let of = |unwanted, terminal, named: Option<&str>| {
-            Pager::of(unwanted, terminal, named.map(OsStr::new), None)
+            Pager::choose(unwanted, terminal, named.map(OsStr::new), None)
         };
         assert_eq!(of(false, true, None), pager("less"));
         assert_eq!(of(false, true, Some("most -w")), pager("most -w"));
@@ -115,15 +120,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pager_gets_the_text_and_one_that_is_not_there_is_told() {
+    fn a_pager_receives_the_text_and_a_missing_one_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let seen = folder.path().join("seen");
         let to_file = pager(&format!("cat > '{}'", seen.display()));
-        assert!(to_file.show("one\ntwo\n").unwrap());
+        assert!(to_file.show_text("one\ntwo\n").unwrap());
         assert_eq!(std::fs::read_to_string(seen).unwrap(), "one\ntwo\n");
-        assert!(!pager("no-such-pager-anywhere 2> /dev/null").show("text").unwrap());
-        assert!(!Pager::None.show("text").unwrap());
+        assert!(!pager("no-such-pager-anywhere 2> /dev/null").show_text("text").unwrap());
+        assert!(!Pager::None.show_text("text").unwrap());
         // A reader that quits early is not an error, however much text is left.
-        assert!(pager("head -c 1 > /dev/null").show(&"x".repeat(1 << 20)).unwrap());
+        assert!(pager("head -c 1 > /dev/null").show_text(&"x".repeat(1 << 20)).unwrap());
     }
 }

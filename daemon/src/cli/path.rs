@@ -8,10 +8,10 @@ use super::error::CliError;
 ///
 /// # Errors
 /// Fails if the path is not UTF-8.
-pub(super) fn text_of(path: PathBuf) -> Result<String, CliError> {
+pub(super) fn path_to_string(path: PathBuf) -> Result<String, CliError> {
     path.into_os_string().into_string().map_err(|path| {
         CliError::Usage(format!(
-            "the path {} is not UTF-8; rename it or use a link to it",
+            "the path {} is not valid UTF-8; rename it, or use a symbolic link to it",
             path.to_string_lossy()
         ))
     })

@@ -5,12 +5,12 @@ use satchel_proto::v1::{ListPluginsRequest, ListPluginsResponse, Plugin};
 use super::{
     Context,
     args::Plugins,
+    client::DaemonClient,
     error::CliError,
     exit::Exit,
     json,
-    link::Link,
-    look::Paint,
-    page::{self, Page},
+    pagination::{self, ResultPage},
+    style::Paint,
     table::{Cell, Column, Table},
     text,
 };
@@ -19,25 +19,29 @@ use super::{
 ///
 /// # Errors
 /// Returns the error of the daemon.
-pub(crate) async fn run(context: &mut Context, link: &Link, command: &Plugins) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    context: &mut Context,
+    client: &DaemonClient,
+    command: &Plugins,
+) -> Result<Exit, CliError> {
     match command {
-        Plugins::List => list(context, link).await,
+        Plugins::List => list(context, client).await,
     }
 }
 
-async fn list(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
-    let plugins = page::collect(None, async |page_size, page_token| {
+async fn list(context: &mut Context, client: &DaemonClient) -> Result<Exit, CliError> {
+    let plugins = pagination::collect_rows(None, async |page_size, page_token| {
         let request = ListPluginsRequest { page_size, page_token };
         let ListPluginsResponse { plugins, next_page_token, .. } =
-            link.plugins().list_plugins(request).await?.into_inner();
-        Ok(Page { rows: plugins, next: next_page_token })
+            client.plugins().list_plugins(request).await?.into_inner();
+        Ok(ResultPage { rows: plugins, next: next_page_token })
     });
     let plugins = plugins.await?.rows;
     if context.out.json {
         let plugins = plugins.iter().map(json::admin::Plugin::new).collect();
         context.out.json(&json::admin::Plugins { plugins })?;
     } else {
-        context.out.print(&table(&plugins).render(context.out.look))?;
+        context.out.print(&table(&plugins).render(context.out.style))?;
     }
     Ok(Exit::Done)
 }
@@ -48,9 +52,9 @@ fn table(plugins: &[Plugin]) -> Table {
         Column::new("version"),
         Column::new("platform"),
         Column::new("newest format").shrinks_to(16),
-        Column::right("formats").spare(1),
-        Column::new("from").spare(2),
-        Column::new("sha256").spare(3),
+        Column::right("formats").optional(1),
+        Column::new("from").optional(2),
+        Column::new("sha256").optional(3),
     ]);
     for plugin in plugins {
         table.row([
@@ -69,7 +73,7 @@ fn table(plugins: &[Plugin]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::look::Look;
+    use crate::cli::style::TerminalStyle;
 
     #[test]
     fn importers_are_listed() {
@@ -86,6 +90,6 @@ mod tests {
 NAME              VERSION  PLATFORM  NEWEST FORMAT             FORMATS  FROM      SHA256
 chatgpt-importer  1.0.0    chatgpt   chatgpt-importer/2026.07        2  built in  0123456789ab
 ";
-        assert_eq!(table(&[plugin]).render(Look::plain(100)), expected);
+        assert_eq!(table(&[plugin]).render(TerminalStyle::plain(100)), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! `memories purge` and `conversations purge`: erase content for good.
+//! `memories purge` and `conversations purge`: erase content permanently.
 //!
 //! They work on the files directly, like `rebuild`. The whole store is rewritten, so no other process may have it
 //! open.
@@ -12,41 +12,39 @@ use std::{
 
 use satchel_core::{
     clock::{Clock as _, SystemClock},
-    ingest::{
-        IngestError,
-        purge::{self, Plan, Target},
-    },
-    leftovers, reading, vault,
+    open_store,
+    provenance::ProvenanceError,
+    purge::{self, Plan, Target},
+    residue, vault,
 };
 use satchel_proto::v1::{GetPurgePlanRequest, get_purge_plan_request::Target as Named};
 use satchel_seal::Seal;
 use satchel_server::{config::Config, connect::connect};
 use satchel_store::{CheckProgress, Store, StoreError};
 
-use self::render::Outlook;
+use self::render::PurgePreview;
 use super::{
     Context,
     args::PurgeArgs,
+    byte_progress::ByteProgress,
+    client::{DaemonClient, DaemonLocation},
     error::CliError,
     exit::Exit,
-    link::{Link, Place},
-    page,
-    steps::Steps,
-    text,
+    pagination, text,
 };
 
 /// Maximum length of an answer, in bytes.
-const LONGEST_ANSWER: u64 = 4 << 10;
+const MAX_ANSWER_BYTES: u64 = 4 << 10;
 
 /// What to erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PurgeKind {
     Memory,
     Conversation { keep_memories: bool },
 }
 
-impl Kind {
-    fn word(self) -> &'static str {
+impl PurgeKind {
+    fn label(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Conversation { .. } => "conversation",
@@ -65,70 +63,70 @@ impl Kind {
 ///
 /// # Errors
 /// Fails if a daemon has the store open, if the id is not confirmed, or if the file system refuses.
-pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> Result<Exit, CliError> {
-    let Place::Local(config) = context.place.clone() else {
-        let problem = "erasing works on the data directory itself; leave --server and SATCHEL_SERVER out";
+pub(super) async fn run(context: &mut Context, kind: PurgeKind, args: &PurgeArgs) -> Result<Exit, CliError> {
+    let DaemonLocation::DataDir(config) = context.location.clone() else {
+        let problem = "purge works on a local data directory; omit --server and unset SATCHEL_SERVER";
         return Err(CliError::Usage(problem.to_owned()));
     };
     let given = args.id.id.clone();
     if args.dry_run && connect(&config.data_dir).await.is_ok() {
-        return ask(context, kind, &given).await;
+        return preview_from_daemon(context, kind, &given).await;
     }
-    let (store, seal, plan) = off_thread({
+    let (store, seal, plan) = run_blocking({
         let config = config.clone();
         let dry_run = args.dry_run;
-        move || look(&config, kind, &given, dry_run)
+        move || open_and_plan(&config, kind, &given, dry_run)
     })
     .await?;
-    render::plan(context, kind.word(), &Outlook::from(&plan), args.dry_run)?;
-    let beside = nothing_beside(&config.data_dir, "erased");
+    render::plan(context, kind.label(), &PurgePreview::from(&plan), args.dry_run)?;
+    let set_aside = refuse_set_aside_data(&config.data_dir, "erased");
     if args.dry_run {
-        store.close().map_err(failed)?;
-        let ready = purge::ready(&config.data_dir, seal.as_ref(), std::slice::from_ref(&plan.record));
-        let beside = beside.err().map(|error| satchel_source::chain(&error));
-        for in_the_way in beside.into_iter().chain(ready.err().map(|error| satchel_source::chain(&error))) {
-            context.out.note(&format!("before it is done: {in_the_way}"));
+        store.close().map_err(not_erased)?;
+        let ready = purge::check_ready(&config.data_dir, seal.as_ref(), std::slice::from_ref(&plan.record));
+        let set_aside = set_aside.err().map(|error| satchel_source::chain(&error));
+        for obstacle in set_aside.into_iter().chain(ready.err().map(|error| satchel_source::chain(&error))) {
+            context.out.note(&format!("to resolve before erasing: {obstacle}"));
         }
         return Ok(Exit::Done);
     }
-    if let Err(refused) = beside {
-        store.close().map_err(failed)?;
+    if let Err(refused) = set_aside {
+        store.close().map_err(not_erased)?;
         return Err(refused);
     }
-    let id = named(&plan, kind);
+    let id = id_to_confirm(&plan, kind);
     let confirm = args.confirm.clone();
-    let meant = off_thread({
+    let meant = run_blocking({
         let (dir, seal, record) = (config.data_dir.clone(), seal.clone(), plan.record.clone());
         move || {
-            confirmed(&id, confirm, kind.word())?;
+            check_confirmation(&id, confirm, kind.label())?;
             // Check again, because it may have taken a while to type the id.
-            purge::ready(&dir, seal.as_ref(), std::slice::from_ref(&record)).map_err(failed)
+            purge::check_ready(&dir, seal.as_ref(), std::slice::from_ref(&record)).map_err(not_erased)
         }
     })
     .await;
     if let Err(refused) = meant {
-        store.close().map_err(failed)?;
+        store.close().map_err(not_erased)?;
         return Err(refused);
     }
     let attachments = erase(context, &config, (store, seal), plan.clone()).await?;
-    render::done(context, &Outlook::from(&plan), attachments)?;
+    render::done(context, &PurgePreview::from(&plan), attachments)?;
     Ok(Exit::Done)
 }
 
 /// Lets the daemon say what would be erased: a dry run does not require it to be stopped.
-async fn ask(context: &mut Context, kind: Kind, given: &str) -> Result<Exit, CliError> {
-    let place = context.place.clone();
-    let link = Link::open(&place, &mut context.out).await?;
+async fn preview_from_daemon(context: &mut Context, kind: PurgeKind, given: &str) -> Result<Exit, CliError> {
+    let location = context.location.clone();
+    let client = DaemonClient::open(&location, &mut context.out).await?;
     let (target, keep_memories) = match kind {
-        Kind::Memory => (Named::MemoryId(super::memories::resolve(&link, given).await?), false),
-        Kind::Conversation { keep_memories } => {
-            (Named::ConversationId(super::conversations::resolve(&link, given).await?), keep_memories)
+        PurgeKind::Memory => (Named::MemoryId(super::memories::resolve(&client, given).await?), false),
+        PurgeKind::Conversation { keep_memories } => {
+            (Named::ConversationId(super::conversations::resolve(&client, given).await?), keep_memories)
         }
     };
     let request = GetPurgePlanRequest { target: Some(target), keep_memories };
-    let answer = link.admin().get_purge_plan(request).await?.into_inner();
-    render::plan(context, kind.word(), &Outlook::from(answer), true)?;
-    link.close(&place).await?;
+    let answer = client.admin().get_purge_plan(request).await?.into_inner();
+    render::plan(context, kind.label(), &PurgePreview::from(answer), true)?;
+    client.close(&location).await?;
     Ok(Exit::Done)
 }
 
@@ -137,15 +135,16 @@ async fn ask(context: &mut Context, kind: Kind, given: &str) -> Result<Exit, Cli
 ///
 /// # Errors
 /// Fails with the paths of those directories, and what to do.
-pub(super) fn nothing_beside(data_dir: &Path, done: &str) -> Result<(), CliError> {
-    let read = |source| CliError::File { action: "list what lies beside", path: data_dir.to_owned(), source };
-    let beside = leftovers::beside(data_dir).map_err(read)?;
-    let [first, ..] = beside.as_slice() else { return Ok(()) };
-    let all: Vec<String> = beside.iter().map(|path| text::quoted(&path.to_string_lossy())).collect();
+pub(super) fn refuse_set_aside_data(data_dir: &Path, done: &str) -> Result<(), CliError> {
+    let read =
+        |source| CliError::File { action: "list the folders next to", path: data_dir.to_owned(), source };
+    let set_aside = residue::next_to(data_dir).map_err(read)?;
+    let [first, ..] = set_aside.as_slice() else { return Ok(()) };
+    let all: Vec<String> = set_aside.iter().map(|path| text::shell_quoted(&path.to_string_lossy())).collect();
     Err(CliError::Step {
         what: format!("nothing was {done}"),
         source: format!(
-            "a restore set older data aside in {}, where it would stay as it is; when you need it no more, remove it: rm -r {}",
+            "a restore moved older data aside to {}, where it would stay unchanged; when you no longer need it, remove it: rm -r {}",
             first.display(),
             all.join(" ")
         )
@@ -161,20 +160,21 @@ async fn erase(
 ) -> Result<u64, CliError> {
     let dir = config.data_dir.clone();
     let work = move |progress: &mut dyn FnMut(CheckProgress)| {
-        purge::note(&store, &plan.record)?;
-        purge::carry_out(&dir, store, seal.as_ref(), progress)
+        purge::record_purge(&store, &plan.record)?;
+        purge::erase_recorded(&dir, store, seal.as_ref(), progress)
     };
-    let outcome = Steps::follow(&mut context.out, "writing anew what stays", work).await;
-    outcome.map_err(broken)?.map_err(|error: IngestError| CliError::Step {
-        what: "the erasure is not complete; what was noted of it the next start goes on with".to_owned(),
+    let outcome = ByteProgress::run_blocking(&mut context.out, "rewriting the remaining data", work).await;
+    outcome.map_err(aborted)?.map_err(|error: ProvenanceError| CliError::Step {
+        what: "the erasure is not complete; if it was already recorded, the next start completes it"
+            .to_owned(),
         source: error.into(),
     })
 }
 
 /// Opens the data directory and determines what would be erased.
-fn look(
+fn open_and_plan(
     config: &Config,
-    kind: Kind,
+    kind: PurgeKind,
     given: &str,
     dry_run: bool,
 ) -> Result<(Store, Option<Seal>, Plan), CliError> {
@@ -187,14 +187,14 @@ fn look(
     let mut opened = || {
         if dry_run {
             // This also works where nothing can be written.
-            return reading::open(dir, options.clone(), &mut |_| {}).map(|(store, _)| store);
+            return open_store::open_or_read_only(dir, options.clone(), &mut |_| {}).map(|(store, _)| store);
         }
         Store::open(dir, options.clone(), &mut |_| {})
     };
     let store = opened().map_err(|error| match error {
         StoreError::Locked { pid, .. } => CliError::Declined(format!(
-            "process {pid} has the data directory {}; everything in it is written anew, so stop the daemon first \
-             (`systemctl --user stop satchel`, or end `satchel serve`), then try again",
+            "process {pid} is using the data directory {}, which has to be rewritten; stop the daemon first \
+             (`systemctl --user stop satchel`, or stop `satchel serve`), then try again",
             dir.display()
         )),
         error => open(error.into()),
@@ -207,71 +207,71 @@ fn look(
     let id = resolve(&store, kind, given)?;
     let plan = purge::planned(&store, &kind.target(id.clone()), SystemClock.now_micros());
     let Some(plan) = plan.map_err(|error| open(error.into()))? else {
-        return Err(CliError::Declined(format!("{} {id} has nothing left to erase", kind.word())));
+        return Err(CliError::Declined(format!("{} {id} has nothing left to erase", kind.label())));
     };
     if !dry_run {
-        purge::ready(dir, seal.as_ref(), std::slice::from_ref(&plan.record)).map_err(failed)?;
+        purge::check_ready(dir, seal.as_ref(), std::slice::from_ref(&plan.record)).map_err(not_erased)?;
     }
     Ok((store, seal, plan))
 }
 
 /// Returns the full id for `given`.
-fn resolve(store: &Store, kind: Kind, given: &str) -> Result<String, CliError> {
+fn resolve(store: &Store, kind: PurgeKind, given: &str) -> Result<String, CliError> {
     let known = match kind {
-        Kind::Memory => store.memory(given, None).map_err(failed)?.is_some(),
-        Kind::Conversation { .. } => store.conversation(given, None).map_err(failed)?.is_some(),
+        PurgeKind::Memory => store.memory(given, None).map_err(not_erased)?.is_some(),
+        PurgeKind::Conversation { .. } => store.conversation(given, None).map_err(not_erased)?.is_some(),
     };
     if known {
         return Ok(given.to_owned());
     }
     let at = store.revision();
     let fitting = match kind {
-        Kind::Memory => store.memory_ids(given, at),
-        Kind::Conversation { .. } => store.conversation_ids(given, at),
+        PurgeKind::Memory => store.memory_ids(given, at),
+        PurgeKind::Conversation { .. } => store.conversation_ids(given, at),
     };
-    page::pick_long(kind.word(), given, fitting.map_err(failed)?)
+    pagination::resolve_prefix(kind.label(), given, fitting.map_err(not_erased)?)
 }
 
 /// Returns the id that has to be typed: that of the named record, which comes first.
-fn named(plan: &Plan, kind: Kind) -> String {
+fn id_to_confirm(plan: &Plan, kind: PurgeKind) -> String {
     let lines = match kind {
-        Kind::Memory => &plan.memories,
-        Kind::Conversation { .. } => &plan.conversations,
+        PurgeKind::Memory => &plan.memories,
+        PurgeKind::Conversation { .. } => &plan.conversations,
     };
     lines.first().map(|line| line.id.clone()).unwrap_or_default()
 }
 
 /// Asks for confirmation: the full id has to be given again.
-fn confirmed(id: &str, confirm: Option<String>, word: &str) -> Result<(), CliError> {
-    let differs = || CliError::Usage(format!("nothing was erased: that is not the whole id of the {word}"));
+fn check_confirmation(id: &str, confirm: Option<String>, word: &str) -> Result<(), CliError> {
+    let differs = || CliError::Usage(format!("nothing was erased: this is not the full id of the {word}"));
     if let Some(confirm) = confirm {
         return if confirm == id { Ok(()) } else { Err(differs()) };
     }
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         return Err(CliError::Usage(format!(
-            "nothing was erased: there is no terminal to ask; add --confirm {id} if you mean it"
+            "nothing was erased: cannot ask for confirmation without a terminal; use --confirm {id}"
         )));
     }
     let mut line = String::new();
     let mut ask = || {
-        write!(std::io::stderr(), "type the whole id of the {word} to erase it for good: ")?;
+        write!(std::io::stderr(), "type the full id of the {word} to erase it permanently: ")?;
         std::io::stderr().flush()?;
-        std::io::Read::take(std::io::stdin().lock(), LONGEST_ANSWER).read_line(&mut line)
+        std::io::Read::take(std::io::stdin().lock(), MAX_ANSWER_BYTES).read_line(&mut line)
     };
     ask().map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
     if line.trim() == id { Ok(()) } else { Err(differs()) }
 }
 
-async fn off_thread<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CliError> + Send + 'static,
 ) -> Result<T, CliError> {
-    tokio::task::spawn_blocking(work).await.map_err(broken)?
+    tokio::task::spawn_blocking(work).await.map_err(aborted)?
 }
 
-fn broken(error: tokio::task::JoinError) -> CliError {
-    CliError::Step { what: "the erasure broke off".to_owned(), source: error.into() }
+fn aborted(error: tokio::task::JoinError) -> CliError {
+    CliError::Step { what: "the erasure was aborted".to_owned(), source: error.into() }
 }
 
-fn failed(source: StoreError) -> CliError {
+fn not_erased(source: StoreError) -> CliError {
     CliError::Step { what: "nothing was erased".to_owned(), source: source.into() }
 }

@@ -1,4 +1,4 @@
-//! `rebuild`: builds the database again from the journal.
+//! `rebuild`: rebuilds the database from the journal.
 
 mod loss;
 
@@ -11,22 +11,22 @@ use satchel_core::vault;
 use satchel_store::{CheckProgress, Damage, OpenEvent, OpenOptions, Store, StoreError};
 use serde::Serialize;
 
-use self::loss::Loss;
+use self::loss::DataLoss;
 use super::{
     Context,
     args::RebuildArgs,
+    byte_progress::ByteProgress,
+    client::DaemonLocation,
     error::CliError,
     exit::Exit,
-    facts::Facts,
-    link::Place,
-    look::{Look, Paint},
-    steps::Steps,
+    properties::Properties,
+    style::{Paint, TerminalStyle},
     text,
 };
 
 /// What `--json` prints.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Rebuilt {
+pub(super) struct RebuildReport {
     revision: u64,
     digest: String,
     journal_bytes: u64,
@@ -35,7 +35,7 @@ pub(super) struct Rebuilt {
     bytes_per_second: u64,
     /// What the journal had lost; the journal stays damaged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    lost: Option<Loss>,
+    lost: Option<DataLoss>,
     /// Where the previous database, which still has it, was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub(super) struct Rebuilt {
 
 /// What `--put-back --json` prints.
 #[derive(Clone, Debug, Serialize)]
-struct PutBack {
+struct RestoredDatabase {
     put_back: PathBuf,
 }
 
@@ -52,84 +52,85 @@ struct PutBack {
 /// # Errors
 /// Fails if a daemon has the store open, if the journal has lost data, or if the file system refuses.
 pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit, CliError> {
-    let Place::Local(config) = context.place.clone() else {
-        return Err(CliError::Usage("rebuild works here; leave --server and SATCHEL_SERVER out".to_owned()));
+    let DaemonLocation::DataDir(config) = context.location.clone() else {
+        return Err(CliError::Usage(
+            "rebuild works on a local data directory; omit --server and unset SATCHEL_SERVER".to_owned(),
+        ));
     };
     let dir = config.data_dir.clone();
     let failed = |source: StoreError| CliError::Store { dir: config.data_dir.clone(), source: source.into() };
     if args.put_back {
-        return put_back(context, &dir);
+        return restore_kept_database(context, &dir);
     }
     let options = vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes);
     let options =
         options.map_err(|error| CliError::Store { dir: config.data_dir.clone(), source: error.into() })?;
-    let broken = |error: tokio::task::JoinError| CliError::Step {
-        what: "the rebuild broke off".to_owned(),
+    let aborted = |error: tokio::task::JoinError| CliError::Step {
+        what: "the rebuild was aborted".to_owned(),
         source: error.into(),
     };
     let work = {
         let (dir, options) = (dir.clone(), options.clone());
-        move |progress: &mut dyn FnMut(CheckProgress)| loss::look(&dir, options, progress)
+        move |progress: &mut dyn FnMut(CheckProgress)| loss::assess(&dir, options, progress)
     };
-    let looked = Steps::follow(&mut context.out, "reading the journal", work).await;
-    let lost = looked.map_err(broken)?.map_err(failed)?;
+    let assessed = ByteProgress::run_blocking(&mut context.out, "reading the journal", work).await;
+    let lost = assessed.map_err(aborted)?.map_err(failed)?;
     if let Some(lost) = lost.as_ref().filter(|_| !args.accept_loss) {
         return Err(CliError::Step {
-            what: "the database was not built again".to_owned(),
-            source: lost.words().into(),
+            what: "the database was not rebuilt".to_owned(),
+            source: lost.message().into(),
         });
     }
     let options = OpenOptions { rebuild: true, ..options };
     let work = move |progress: &mut dyn FnMut(CheckProgress)| match lost {
         None => rebuild(&dir, options, progress),
-        Some(lost) => rebuild_poorer(&dir, options, lost, progress),
+        Some(lost) => rebuild_from_damaged(&dir, options, lost, progress),
     };
-    let outcome = Steps::follow(&mut context.out, "building the database", work).await;
-    let rebuilt = outcome.map_err(broken)?.map_err(failed)?;
+    let outcome = ByteProgress::run_blocking(&mut context.out, "rebuilding the database", work).await;
+    let rebuilt = outcome.map_err(aborted)?.map_err(failed)?;
     if context.out.json {
         context.out.json(&rebuilt)?;
     } else {
-        context.out.print(&render(&rebuilt, context.out.look))?;
+        context.out.print(&render(&rebuilt, context.out.style))?;
         if rebuilt.kept.is_some() {
-            context.out.note("`satchel rebuild --put-back` puts back the database that was kept");
+            context.out.note("`satchel rebuild --put-back` restores the old database");
         }
     }
     Ok(if rebuilt.lost.is_some() { Exit::CheckFailed } else { Exit::Done })
 }
 
 /// Builds the database from a damaged journal, and keeps the previous one, which has more data.
-fn rebuild_poorer(
+fn rebuild_from_damaged(
     dir: &Path,
     options: OpenOptions,
-    lost: Loss,
+    lost: DataLoss,
     progress: &mut dyn FnMut(CheckProgress),
-) -> Result<Rebuilt, StoreError> {
-    let claim = satchel_store::claim(dir)?;
-    let kept = satchel_store::keep_database(&claim, dir)?;
-    drop(claim);
+) -> Result<RebuildReport, StoreError> {
+    let lock = satchel_store::lock_store(dir)?;
+    let kept = satchel_store::preserve_database(&lock, dir)?;
+    drop(lock);
     let mut rebuilt = build(dir, options, progress)?.0;
     (rebuilt.lost, rebuilt.kept) = (Some(lost), kept);
     Ok(rebuilt)
 }
 
 /// Restores the database that the last rebuild from a damaged journal kept.
-fn put_back(context: &mut Context, dir: &Path) -> Result<Exit, CliError> {
+fn restore_kept_database(context: &mut Context, dir: &Path) -> Result<Exit, CliError> {
     let failed = |source: StoreError| CliError::Store { dir: dir.to_owned(), source: source.into() };
-    let claim = satchel_store::claim(dir).map_err(failed)?;
-    let Some(put_back) = satchel_store::put_back_database(&claim, dir).map_err(failed)? else {
+    let lock = satchel_store::lock_store(dir).map_err(failed)?;
+    let Some(put_back) = satchel_store::restore_preserved_database(&lock, dir).map_err(failed)? else {
         return Err(CliError::Usage(format!(
-            "no database was kept in {}; nothing to put back",
+            "no database was kept in {}; there is nothing to restore",
             dir.display()
         )));
     };
     if context.out.json {
-        context.out.json(&PutBack { put_back })?;
+        context.out.json(&RestoredDatabase { put_back })?;
     } else {
-        let mark = context.out.look.paint(Paint::Good, "✓");
-        context.out.print(&format!(
-            "{mark} the database is the one again that was kept as {}\n",
-            put_back.display()
-        ))?;
+        let mark = context.out.style.paint(Paint::Good, "✓");
+        context
+            .out
+            .print(&format!("{mark} restored the database that was kept as {}\n", put_back.display()))?;
     }
     Ok(Exit::Done)
 }
@@ -138,7 +139,7 @@ pub(super) fn rebuild(
     dir: &Path,
     options: OpenOptions,
     progress: &mut dyn FnMut(CheckProgress),
-) -> Result<Rebuilt, StoreError> {
+) -> Result<RebuildReport, StoreError> {
     match build(dir, options, progress)? {
         (_, Some(first)) => Err(StoreError::DamagedJournal { first }),
         (rebuilt, None) => Ok(rebuilt),
@@ -149,7 +150,7 @@ fn build(
     dir: &Path,
     options: OpenOptions,
     progress: &mut dyn FnMut(CheckProgress),
-) -> Result<(Rebuilt, Option<Damage>), StoreError> {
+) -> Result<(RebuildReport, Option<Damage>), StoreError> {
     let began = Instant::now();
     let mut damage = None;
     let store = Store::open(dir, options, &mut |event| match event {
@@ -159,7 +160,7 @@ fn build(
     })?;
     let elapsed = began.elapsed();
     let stats = store.stats()?;
-    let rebuilt = Rebuilt {
+    let rebuilt = RebuildReport {
         revision: store.revision().get(),
         digest: store.state_digest().to_string(),
         journal_bytes: stats.journal_bytes,
@@ -178,32 +179,38 @@ fn rate(bytes: u64, elapsed: Duration) -> u64 {
     u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)
 }
 
-fn render(rebuilt: &Rebuilt, look: Look) -> String {
-    let Rebuilt { revision, digest, journal_bytes, database_bytes, elapsed_ms, bytes_per_second, lost, kept } =
-        rebuilt;
-    let mut facts = Facts::new();
-    facts.add(
-        "journal",
-        &format!("{}, {} a second", text::bytes(*journal_bytes), text::bytes(*bytes_per_second)),
-    );
-    facts.add("took", &format!("{} ms", text::number(*elapsed_ms)));
-    facts.add("database", &text::bytes(*database_bytes));
-    facts.add("revision", &text::number(*revision));
-    facts.add("digest", digest);
+fn render(rebuilt: &RebuildReport, style: TerminalStyle) -> String {
+    let RebuildReport {
+        revision,
+        digest,
+        journal_bytes,
+        database_bytes,
+        elapsed_ms,
+        bytes_per_second,
+        lost,
+        kept,
+    } = rebuilt;
+    let mut properties = Properties::new();
+    properties
+        .add("journal", &format!("{}, {}/s", text::bytes(*journal_bytes), text::bytes(*bytes_per_second)));
+    properties.add("took", &format!("{} ms", text::number(*elapsed_ms)));
+    properties.add("database", &text::bytes(*database_bytes));
+    properties.add("revision", &text::number(*revision));
+    properties.add("digest", digest);
     if let Some(lost) = lost {
-        facts.add("lacks", &lost.lacking());
+        properties.add("lost", &lost.summary());
     }
     if let Some(kept) = kept {
-        facts.add("kept", &kept.display().to_string());
+        properties.add("kept", &kept.display().to_string());
     }
     let head = match lost {
-        None => format!("{} the database is built again", look.paint(Paint::Good, "✓")),
+        None => format!("{} rebuilt the database", style.paint(Paint::Good, "✓")),
         Some(_) => format!(
-            "{} the database is built from what is left of the journal, which stays damaged: nothing is written to it",
-            look.paint(Paint::Warn, "!")
+            "{} rebuilt the database from the readable part of the journal, which stays damaged and read-only",
+            style.paint(Paint::Warn, "!")
         ),
     };
-    format!("{head}\n\n{}", facts.render(look))
+    format!("{head}\n\n{}", properties.render(style))
 }
 
 #[cfg(test)]
@@ -211,8 +218,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rebuild_says_how_fast_it_was() {
-        let rebuilt = Rebuilt {
+    fn a_rebuild_reports_its_speed() {
+        let rebuilt = RebuildReport {
             revision: 57,
             digest: "00ff".to_owned(),
             journal_bytes: 40_000_000,
@@ -222,7 +229,7 @@ mod tests {
             lost: None,
             kept: None,
         };
-        let shown = render(&rebuilt, Look::plain(80));
-        assert!(shown.contains("40 MB, 80 MB a second") && shown.contains("took      500 ms"), "{shown}");
+        let shown = render(&rebuilt, TerminalStyle::plain(80));
+        assert!(shown.contains("40 MB, 80 MB/s") && shown.contains("took      500 ms"), "{shown}");
     }
 }

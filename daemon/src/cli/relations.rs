@@ -1,45 +1,48 @@
 //! `relations …`
 
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{CreateRelationRequest, ListRelationsRequest, Relation, StoreHeader, WithdrawRelationRequest},
 };
 
 use super::{
     Context,
-    args::{RelationWord, Relations},
+    args::{RelationTypeArg, Relations},
+    client::DaemonClient,
     error::CliError,
     exit::Exit,
-    json,
-    link::Link,
-    look::Paint,
-    memories,
-    page::{self, Page},
+    json, labels, memories,
+    pagination::{self, ResultPage},
+    style::Paint,
     table::{Cell, Column, Table},
-    text, words,
+    text,
 };
 
 /// Runs one of the commands.
 ///
 /// # Errors
 /// Returns the errors of the daemon, and fails for an id that matches none or several.
-pub(crate) async fn run(context: &mut Context, link: &Link, command: &Relations) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    context: &mut Context,
+    client: &DaemonClient,
+    command: &Relations,
+) -> Result<Exit, CliError> {
     match command {
         Relations::List { memory, types, paging } => {
             let memory_id = match memory {
-                Some(given) => memories::resolve(link, given).await?,
+                Some(given) => memories::resolve(client, given).await?,
                 None => String::new(),
             };
-            let listing = page::collect(paging.want(), async |size, token| {
-                fetch(link, &memory_id, types, size, token).await
+            let listing = pagination::collect_rows(paging.max_rows(), async |size, token| {
+                fetch(client, &memory_id, types, size, token).await
             })
             .await?;
-            list(context, &listing.rows, listing.left)
+            list(context, &listing.rows, listing.remaining)
         }
         Relations::Add { from, relation_type, to, confidence, reason } => {
             let relation = Relation {
-                from_id: memories::resolve(link, from).await?,
-                to_id: memories::resolve(link, to).await?,
+                from_id: memories::resolve(client, from).await?,
+                to_id: memories::resolve(client, to).await?,
                 r#type: relation_type.to_wire().into(),
                 confidence: *confidence,
                 ..Relation::default()
@@ -49,29 +52,29 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Relations)
                 relation: Some(relation),
                 reason: reason.clone().unwrap_or_default(),
             };
-            let answer = link.memories().create_relation(request).await?.into_inner();
-            let note = if answer.existed { "it stood already" } else { "drawn" };
-            told(context, answer.relation, answer.header, &answer.undo_token, (answer.existed, note))
+            let answer = client.memories().create_relation(request).await?.into_inner();
+            let note = if answer.existed { "this relation already exists" } else { "added" };
+            print_change(context, answer.relation, answer.header, &answer.undo_token, (answer.existed, note))
         }
         Relations::Withdraw { id, reason } => {
             let request = WithdrawRelationRequest {
                 request_id: context.request_id.clone(),
-                id: resolve(link, &id.id).await?,
+                id: resolve(client, &id.id).await?,
                 reason: reason.clone().unwrap_or_default(),
             };
-            let answer = link.memories().withdraw_relation(request).await?.into_inner();
-            told(context, answer.relation, answer.header, &answer.undo_token, (false, "withdrawn"))
+            let answer = client.memories().withdraw_relation(request).await?.into_inner();
+            print_change(context, answer.relation, answer.header, &answer.undo_token, (false, "withdrawn"))
         }
     }
 }
 
 async fn fetch(
-    link: &Link,
+    client: &DaemonClient,
     memory_id: &str,
-    types: &[RelationWord],
+    types: &[RelationTypeArg],
     page_size: i32,
     page_token: String,
-) -> Result<Page<Relation>, CliError> {
+) -> Result<ResultPage<Relation>, CliError> {
     let request = ListRelationsRequest {
         memory_id: memory_id.to_owned(),
         types: types.iter().map(|word| word.to_wire().into()).collect(),
@@ -79,18 +82,22 @@ async fn fetch(
         page_token,
         ..ListRelationsRequest::default()
     };
-    let answer = link.memories().list_relations(request).await?.into_inner();
-    Ok(Page { rows: answer.relations, next: answer.next_page_token })
+    let answer = client.memories().list_relations(request).await?.into_inner();
+    Ok(ResultPage { rows: answer.relations, next: answer.next_page_token })
 }
 
-fn list(context: &mut Context, relations: &[Relation], left: page::Left) -> Result<Exit, CliError> {
+fn list(
+    context: &mut Context,
+    relations: &[Relation],
+    remaining: pagination::Remaining,
+) -> Result<Exit, CliError> {
     if context.out.json {
         let shown = relations.iter().map(json::change::Relation::new).collect();
-        context.out.json(&json::change::Relations { relations: shown, more: left.more() })?;
+        context.out.json(&json::change::Relations { relations: shown, more: remaining.more() })?;
         return Ok(Exit::Done);
     }
     if relations.is_empty() {
-        context.out.note("no relation fits; `satchel relations add FROM TYPE TO` draws one");
+        context.out.note("no relations found; `satchel relations add FROM TYPE TO` adds one");
     } else {
         let ids = text::ShortIds::new(relations.iter().map(|relation| relation.id.as_str()));
         let mut table = Table::new([
@@ -98,24 +105,24 @@ fn list(context: &mut Context, relations: &[Relation], left: page::Left) -> Resu
             Column::new("from"),
             Column::new("type"),
             Column::new("to"),
-            Column::new("drawn").spare(1),
+            Column::new("created").optional(1),
         ]);
         for relation in relations {
             table.row([
-                Cell::painted(&ids.of(&relation.id), Paint::Id),
+                Cell::painted(&ids.shorten(&relation.id), Paint::Id),
                 Cell::painted(&text::short_id(&relation.from_id), Paint::Id),
-                Cell::new(&words::relation_type(relation.r#type)),
+                Cell::new(&labels::relation_type(relation.r#type)),
                 Cell::painted(&text::short_id(&relation.to_id), Paint::Id),
                 Cell::painted(&context.calendar.short_or_unknown(relation.created_at.as_ref()), Paint::Dim),
             ]);
         }
-        context.out.print(&table.render(context.out.look))?;
+        context.out.print(&table.render(context.out.style))?;
     }
-    context.hint(left);
+    context.note_remaining(remaining);
     Ok(Exit::Done)
 }
 
-fn told(
+fn print_change(
     context: &mut Context,
     relation: Option<Relation>,
     header: Option<StoreHeader>,
@@ -124,28 +131,28 @@ fn told(
 ) -> Result<Exit, CliError> {
     let relation = relation.unwrap_or_default();
     if context.out.json {
-        context.out.json(&json::change::Drawn {
+        context.out.json(&json::change::ChangedRelation {
             relation: json::change::Relation::new(&relation),
             existed,
-            undo_token: json::filled(undo_token),
+            undo_token: json::non_empty(undo_token),
             revision: unsigned(header.unwrap_or_default().revision),
         })?;
         return Ok(Exit::Done);
     }
     let [id, from, to] = [&relation.id, &relation.from_id, &relation.to_id].map(|id| text::short_id(id));
-    context.out.print(&format!("{id}  {from} {} {to}\n", words::relation_type(relation.r#type)))?;
+    context.out.print(&format!("{id}  {from} {} {to}\n", labels::relation_type(relation.r#type)))?;
     context.out.note(note);
     if !undo_token.is_empty() {
-        context.out.note(&format!("`satchel memories undo --change {undo_token}` takes it back"));
+        context.out.note(&format!("`satchel memories undo --change {undo_token}` undoes this"));
     }
     Ok(Exit::Done)
 }
 
 /// Returns the full id for `given`.
-async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
-    page::resolve("relation", given, async |page_size, page_token| {
-        let page = fetch(link, "", &[], page_size, page_token).await?;
-        Ok(Page { rows: page.rows.into_iter().map(|relation| relation.id).collect(), next: page.next })
+async fn resolve(client: &DaemonClient, given: &str) -> Result<String, CliError> {
+    pagination::resolve_id("relation", given, async |page_size, page_token| {
+        let page = fetch(client, "", &[], page_size, page_token).await?;
+        Ok(ResultPage { rows: page.rows.into_iter().map(|relation| relation.id).collect(), next: page.next })
     })
     .await
 }

@@ -15,30 +15,33 @@ use super::{
 };
 
 /// Maximum size of a file with identities or a passphrase, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Returns the passphrase for a new file. At the terminal, it is asked for twice.
 ///
 /// # Errors
-/// Fails if the file cannot be read, if there is no terminal, or if the two passphrases differ.
-pub(crate) fn chosen(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<String>, CliError> {
-    let given = given(args, environment)?;
+/// Fails if the file cannot be read, if there is no terminal, or if the passphrases do not match.
+pub(crate) fn new_passphrase(
+    args: &PassphraseArgs,
+    environment: Option<&str>,
+) -> Result<Option<String>, CliError> {
+    let given = configured_passphrase(args, environment)?;
     if given.is_some() || !args.passphrase {
         return Ok(given);
     }
-    let first = ask("passphrase: ")?;
-    let again = ask("the same again: ")?;
-    agreed(first, &again).map(Some)
+    let first = prompt("passphrase: ")?;
+    let again = prompt("repeat passphrase: ")?;
+    confirm_match(first, &again).map(Some)
 }
 
 /// Returns the passphrase if both entries are equal. An empty one is rejected: to the daemon it would mean none,
 /// and the export would not be encrypted.
-fn agreed(first: String, again: &str) -> Result<String, CliError> {
+fn confirm_match(first: String, again: &str) -> Result<String, CliError> {
     if first.is_empty() {
         return Err(CliError::Usage("the passphrase is empty; nothing was exported".to_owned()));
     }
     if again != first {
-        return Err(CliError::Usage("the two passphrases differ".to_owned()));
+        return Err(CliError::Usage("the passphrases do not match".to_owned()));
     }
     Ok(first)
 }
@@ -46,24 +49,27 @@ fn agreed(first: String, again: &str) -> Result<String, CliError> {
 /// Returns what opens a file; `None` if nothing was given.
 ///
 /// # Errors
-/// As [`chosen`], and if a file with identities cannot be read.
+/// As [`new_passphrase`], and if a file with identities cannot be read.
 pub(crate) fn unlock(args: &UnlockArgs, environment: Option<&str>) -> Result<Option<Unlock>, CliError> {
-    let mut passphrase = given(&args.passphrase, environment)?;
+    let mut passphrase = configured_passphrase(&args.passphrase, environment)?;
     if passphrase.is_none() && args.passphrase.passphrase {
-        passphrase = Some(ask("passphrase: ")?);
+        passphrase = Some(prompt("passphrase: ")?);
     }
     // A passphrase in the environment is used even without `--passphrase`.
     let passphrase = passphrase.or_else(|| environment.map(str::to_owned)).unwrap_or_default();
-    let identities = args.identity.iter().map(|path| text(path)).collect::<Result<Vec<_>, _>>()?;
+    let identities = args.identity.iter().map(|path| read_text(path)).collect::<Result<Vec<_>, _>>()?;
     Ok((!passphrase.is_empty() || !identities.is_empty()).then_some(Unlock { identities, passphrase }))
 }
 
 /// Returns the passphrase from a file or, with `--passphrase`, from the environment.
-fn given(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<String>, CliError> {
+fn configured_passphrase(
+    args: &PassphraseArgs,
+    environment: Option<&str>,
+) -> Result<Option<String>, CliError> {
     if let Some(path) = &args.passphrase_file {
         let mut line = String::new();
-        let read = plain_file::open_given(path)
-            .and_then(|file| BufReader::new(file.take(LONGEST)).read_line(&mut line));
+        let read = plain_file::open_argument(path)
+            .and_then(|file| BufReader::new(file.take(MAX_FILE_BYTES)).read_line(&mut line));
         read.map_err(|source| CliError::File { action: "read", path: path.clone(), source })?;
         let line = line.trim_end_matches(['\n', '\r']);
         if line.is_empty() {
@@ -74,20 +80,21 @@ fn given(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<Stri
     Ok(environment.filter(|_| args.passphrase).map(str::to_owned))
 }
 
-fn text(path: &Path) -> Result<String, CliError> {
+fn read_text(path: &Path) -> Result<String, CliError> {
     let mut text = String::new();
-    let read = plain_file::open_given(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    let read =
+        plain_file::open_argument(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
     read.map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
     Ok(text)
 }
 
-fn ask(prompt: &str) -> Result<String, CliError> {
+fn prompt(prompt: &str) -> Result<String, CliError> {
     if !std::io::stdin().is_terminal() {
-        let advice = "there is no terminal to ask for the passphrase; use --passphrase-file FILE, or set SATCHEL_PASSPHRASE";
+        let advice = "cannot prompt for the passphrase without a terminal; use --passphrase-file FILE, or set SATCHEL_PASSPHRASE";
         return Err(CliError::Usage(advice.to_owned()));
     }
     let step = |error: std::io::Error| CliError::Step {
-        what: "the passphrase cannot be asked for".to_owned(),
+        what: "cannot prompt for the passphrase".to_owned(),
         source: error.into(),
     };
     rpassword::prompt_password(prompt).map_err(step)
@@ -99,8 +106,11 @@ mod tests {
 
     #[test]
     fn an_empty_passphrase_is_none_and_refused() {
-        assert!(agreed(String::new(), "").is_err_and(|error| error.to_string().contains("is empty")));
-        assert!(agreed("twelve hives".to_owned(), "twelve hive").is_err());
-        assert_eq!(agreed("twelve hives".to_owned(), "twelve hives").ok().as_deref(), Some("twelve hives"));
+        assert!(confirm_match(String::new(), "").is_err_and(|error| error.to_string().contains("is empty")));
+        assert!(confirm_match("twelve hives".to_owned(), "twelve hive").is_err());
+        assert_eq!(
+            confirm_match("twelve hives".to_owned(), "twelve hives").ok().as_deref(),
+            Some("twelve hives")
+        );
     }
 }

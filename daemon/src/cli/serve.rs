@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use satchel_core::data_dir;
-use satchel_server::{DRAIN, Outside, Ready, RunError, config::Config, log::Log, supervisor::Supervisor};
+use satchel_server::{
+    DRAIN_TIMEOUT, Ready, RunContext, RunError, config::Config, log::Log, supervisor::Supervisor,
+};
 use satchel_store::OpenEvent;
-use satchel_watch::{WatchSpec, Watching};
+use satchel_watch::{WatchConfig, WatchSpec};
 use serde::Serialize;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -15,10 +17,11 @@ use tokio::{
 use super::{
     Context, Environment,
     args::{Cli, ServeArgs},
+    client::{DaemonLocation, report_opening},
+    daemon_location,
     error::CliError,
     exit::Exit,
-    link::{Place, tell_opening},
-    place, text,
+    text,
 };
 
 /// What `--json` prints once the daemon answers.
@@ -37,10 +40,10 @@ struct Signals {
 }
 
 /// The recipients of the signals.
-struct Steering<'a> {
+struct ServeControl<'a> {
     settings: watch::Sender<Config>,
     stop: watch::Sender<bool>,
-    hurry: watch::Sender<bool>,
+    stop_now: watch::Sender<bool>,
     supervisor: Supervisor,
     log: &'a Log,
 }
@@ -55,9 +58,9 @@ pub(crate) async fn run(
     args: &ServeArgs,
     environment: &Environment,
 ) -> Result<Exit, CliError> {
-    let Place::Local(config) = context.place.clone() else {
+    let DaemonLocation::DataDir(config) = context.location.clone() else {
         return Err(CliError::Usage(
-            "serve runs a daemon here; leave --server and SATCHEL_SERVER out".to_owned(),
+            "serve runs a local daemon; omit --server and unset SATCHEL_SERVER".to_owned(),
         ));
     };
     let signals = Signals::listen()?;
@@ -65,42 +68,43 @@ pub(crate) async fn run(
     supervisor.status("opening the data directory");
     let data_dir = config.data_dir.clone();
     let log = std::mem::take(&mut context.log);
-    let (settings, followed) = watch::channel(*config);
-    let ((stop, mut stopped), (hurry, hurried)) = (watch::channel(false), watch::channel(false));
-    let outside = Outside {
-        settings: followed,
-        inherited: inherited(environment)?,
+    let (settings, settings_receiver) = watch::channel(*config);
+    let ((stop, mut stopped), (stop_now, stop_now_requested)) =
+        (watch::channel(false), watch::channel(false));
+    let run_context = RunContext {
+        settings: settings_receiver,
+        inherited_socket: inherited_socket(environment)?,
         supervisor: supervisor.clone(),
         watchdog: environment.watchdog,
-        drain: DRAIN,
-        hurry: hurried,
-        reading: false,
+        drain: DRAIN_TIMEOUT,
+        stop_now: stop_now_requested,
+        allow_read_only: false,
     };
-    let (teller, quiet) = (supervisor.clone(), context.out.quiet);
-    let notice = move |event: &OpenEvent| {
+    let (notifier, quiet) = (supervisor.clone(), context.out.quiet);
+    let on_event = move |event: &OpenEvent| {
         if let OpenEvent::Rebuilding { .. } = event {
-            teller.status("building the database again from the journal");
+            notifier.status("rebuilding the database from the journal");
         }
-        tell_opening(event, quiet);
+        report_opening(event, quiet);
     };
-    let mut told = Ok(());
+    let mut announced = Ok(());
     let ready = |ready: Ready| {
-        told = announce(context, &ready, &data_dir);
+        announced = announce(context, &ready, &data_dir);
         supervisor.ready(&format!("serving {}", data_dir.display()));
     };
-    let stop_asked = async move { drop(stopped.wait_for(|stop| *stop).await) };
-    let steering = Steering { settings, stop, hurry, supervisor: supervisor.clone(), log: &log };
-    let reread = || settings_again(cli, args, environment);
+    let stop_requested = async move { drop(stopped.wait_for(|stop| *stop).await) };
+    let control = ServeControl { settings, stop, stop_now, supervisor: supervisor.clone(), log: &log };
+    let reload = || reload_config(cli, args, environment);
     let served = tokio::select! {
-        served = satchel_server::run_under(outside, notice, ready, stop_asked) => served,
-        () = signals.steer(&steering, reread) => Ok(()),
+        served = satchel_server::run_with(run_context, on_event, ready, stop_requested) => served,
+        () = signals.handle(&control, reload) => Ok(()),
     };
-    served.map_err(|error| failed(&data_dir, error))?;
-    told.map(|()| Exit::Done)
+    served.map_err(|error| store_error(&data_dir, error))?;
+    announced.map(|()| Exit::Done)
 }
 
 /// Applies the options of `serve` on top of the configuration file.
-pub(crate) fn overlay(config: &mut Config, args: &ServeArgs) -> Result<(), CliError> {
+pub(crate) fn apply_args(config: &mut Config, args: &ServeArgs) -> Result<(), CliError> {
     let ServeArgs { log_file, watch: folders } = args;
     if let Some(file) = log_file {
         // Only an empty path has no absolute form, and it cannot be opened either.
@@ -108,31 +112,31 @@ pub(crate) fn overlay(config: &mut Config, args: &ServeArgs) -> Result<(), CliEr
         data_dir::refuse_inside(&config.data_dir, &file).map_err(CliError::DataDir)?;
         config.log.file = Some(file);
     }
-    watched(&mut config.watching, folders)
+    add_watched_folders(&mut config.watching, folders)
 }
 
-fn settings_again(cli: &Cli, args: &ServeArgs, environment: &Environment) -> Result<Config, CliError> {
-    match place(&cli.global, environment)? {
-        Place::Local(mut config) => {
-            overlay(&mut config, args)?;
+fn reload_config(cli: &Cli, args: &ServeArgs, environment: &Environment) -> Result<Config, CliError> {
+    match daemon_location(&cli.global, environment)? {
+        DaemonLocation::DataDir(mut config) => {
+            apply_args(&mut config, args)?;
             Ok(*config)
         }
-        Place::Named(_) => Err(CliError::Usage("serve runs a daemon here".to_owned())),
+        DaemonLocation::Socket(_) => Err(CliError::Usage("serve runs a local daemon".to_owned())),
     }
 }
 
 fn supervisor(environment: &Environment) -> Supervisor {
     let Some(address) = &environment.notify_socket else { return Supervisor::default() };
-    Supervisor::at(address).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the service manager cannot be told anything");
+    Supervisor::connect(address).unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot notify the service manager");
         Supervisor::default()
     })
 }
 
-fn inherited(environment: &Environment) -> Result<Option<std::os::unix::net::UnixListener>, CliError> {
+fn inherited_socket(environment: &Environment) -> Result<Option<std::os::unix::net::UnixListener>, CliError> {
     let socket = environment.inherited.as_ref().map(std::os::unix::net::UnixListener::try_clone);
     socket.transpose().map_err(|error| CliError::Step {
-        what: "cannot take the socket of the service manager".to_owned(),
+        what: "cannot use the socket of the service manager".to_owned(),
         source: error.into(),
     })
 }
@@ -153,23 +157,23 @@ impl Signals {
     }
 
     /// Handles signals as they arrive. Never returns.
-    async fn steer(mut self, steering: &Steering<'_>, reread: impl Fn() -> Result<Config, CliError>) {
+    async fn handle(mut self, control: &ServeControl<'_>, reload: impl Fn() -> Result<Config, CliError>) {
         loop {
             tokio::select! {
-                _ = self.terminate.recv() => steering.stop("sigterm"),
-                _ = self.interrupt.recv() => steering.stop("ctrl-c"),
-                _ = self.hang_up.recv() => steering.reload(reread()),
+                _ = self.terminate.recv() => control.stop("sigterm"),
+                _ = self.interrupt.recv() => control.stop("ctrl-c"),
+                _ = self.hang_up.recv() => control.reload(reload()),
             }
         }
     }
 }
 
-impl Steering<'_> {
+impl ServeControl<'_> {
     /// Stops in an orderly way on the first signal, and at once on the second.
     fn stop(&self, signal: &'static str) {
         if *self.stop.borrow() {
-            tracing::info!(signal, "stopping at once");
-            self.hurry.send_replace(true);
+            tracing::info!(signal, "stopping immediately");
+            self.stop_now.send_replace(true);
         } else {
             tracing::info!(signal, "stopping");
             self.supervisor.stopping();
@@ -186,7 +190,7 @@ impl Steering<'_> {
             Ok(config) => self.apply(config),
             Err(error) => {
                 let error = satchel_source::chain(&error);
-                tracing::error!(error, "the configuration cannot be read again; the one before stays");
+                tracing::error!(error, "cannot reload the configuration; the previous one stays in effect");
             }
         }
         self.supervisor.reloaded();
@@ -195,9 +199,9 @@ impl Steering<'_> {
     fn apply(&self, config: Config) {
         let changes = self.settings.borrow().changes(&config);
         self.log.set_level(config.log.level);
-        tracing::info!(changed = ?changes.now, "configuration read again");
-        if !changes.later.is_empty() {
-            tracing::warn!(keys = ?changes.later, "these settings apply at the next start");
+        tracing::info!(changed = ?changes.immediate, "configuration reloaded");
+        if !changes.on_restart.is_empty() {
+            tracing::warn!(keys = ?changes.on_restart, "these settings take effect after a restart");
         }
         // Sent even if nothing has changed, so that watched folders are checked again.
         self.settings.send_replace(config);
@@ -205,7 +209,7 @@ impl Steering<'_> {
 }
 
 /// A daemon watches folders; those named on the command line must exist.
-fn watched(watching: &mut Watching, folders: &[PathBuf]) -> Result<(), CliError> {
+fn add_watched_folders(watching: &mut WatchConfig, folders: &[PathBuf]) -> Result<(), CliError> {
     watching.active = true;
     for dir in folders {
         let path = std::fs::canonicalize(dir).map_err(|source| CliError::File {
@@ -217,7 +221,7 @@ fn watched(watching: &mut Watching, folders: &[PathBuf]) -> Result<(), CliError>
             let source = std::io::ErrorKind::NotADirectory.into();
             return Err(CliError::File { action: "watch", path, source });
         }
-        watching.flags.push(WatchSpec::of(path));
+        watching.flags.push(WatchSpec::with_defaults(path));
     }
     Ok(())
 }
@@ -234,10 +238,10 @@ fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(),
     let line =
         format!("serving {} on unix:{} (process {pid})\n", text::one_line(&dir), text::one_line(&socket));
     context.out.print(&line)?;
-    context.out.note("Ctrl-C stops it in order");
+    context.out.note("press Ctrl-C to stop it");
     Ok(())
 }
 
-fn failed(dir: &Path, error: RunError) -> CliError {
+fn store_error(dir: &Path, error: RunError) -> CliError {
     CliError::Store { dir: dir.to_owned(), source: error.into() }
 }

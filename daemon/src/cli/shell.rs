@@ -8,7 +8,7 @@ use std::{
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{args::Cli, error::CliError, out::Out};
+use super::{args::Cli, error::CliError, output::Output};
 
 const NAME: &str = "satchel";
 
@@ -16,7 +16,7 @@ const NAME: &str = "satchel";
 ///
 /// # Errors
 /// Fails if stdout cannot be written to.
-pub(crate) fn completions(shell: Shell, out: &mut Out) -> Result<(), CliError> {
+pub(crate) fn completions(shell: Shell, out: &mut Output) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
     out.print(&String::from_utf8_lossy(&script))
@@ -26,11 +26,11 @@ pub(crate) fn completions(shell: Shell, out: &mut Out) -> Result<(), CliError> {
 ///
 /// # Errors
 /// Fails if stdout or the file system refuses.
-pub(crate) fn man(folder: Option<&Path>, out: &mut Out) -> Result<(), CliError> {
+pub(crate) fn man(folder: Option<&Path>, out: &mut Output) -> Result<(), CliError> {
     let mut root = Cli::command();
     root.build();
     let Some(folder) = folder else { return out.print(&page(&root, NAME)?) };
-    fs::create_dir_all(folder).map_err(failed("make", folder))?;
+    fs::create_dir_all(folder).map_err(failed("create", folder))?;
     for (name, command) in pages(&root) {
         let path = folder.join(format!("{name}.1"));
         fs::write(&path, page(&command, &name)?).map_err(failed("write", &path))?;
@@ -69,9 +69,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shell_has_a_script_that_knows_the_commands() {
+    fn every_shell_has_a_completion_script() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
-            let (mut out, results, _) = Out::in_memory(false);
+            let (mut out, results, _) = Output::in_memory(false);
             completions(shell, &mut out).unwrap();
             assert!(
                 results.text().contains("conversations") && results.text().contains("dry-run"),
@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn every_command_has_a_manual_page() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut out, ..) = Out::in_memory(false);
+        let (mut out, ..) = Output::in_memory(false);
         man(Some(&folder.path().join("man1")), &mut out).unwrap();
         for name in ["satchel", "satchel-import", "satchel-memories-list", "satchel-conversations-show"] {
             let text = fs::read_to_string(folder.path().join(format!("man1/{name}.1"))).unwrap();
             assert!(text.starts_with(".ie") && text.contains("SYNOPSIS"), "{name}: {text}");
         }
-        let (mut out, results, _) = Out::in_memory(false);
+        let (mut out, results, _) = Output::in_memory(false);
         man(None, &mut out).unwrap();
         assert!(results.text().contains("Portable AI"));
     }

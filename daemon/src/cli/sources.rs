@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{
         AddSourceRequest, ListSourcesRequest, ListSourcesResponse, RemoveSourceRequest, Source, SourceItem,
         SourceState,
@@ -13,104 +13,110 @@ use satchel_proto::{
 use super::{
     Context,
     args::Sources,
+    client::DaemonClient,
     error::CliError,
     exit::Exit,
-    json,
-    link::Link,
-    look::{Look, Paint},
-    page::{self, Page},
-    text, words,
+    json, labels,
+    pagination::{self, ResultPage},
+    style::{Paint, TerminalStyle},
+    text,
 };
 
 /// Runs the command.
 ///
 /// # Errors
 /// Returns the error of the daemon.
-pub(crate) async fn run(context: &mut Context, link: &Link, command: &Sources) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    context: &mut Context,
+    client: &DaemonClient,
+    command: &Sources,
+) -> Result<Exit, CliError> {
     match command {
-        Sources::List { unrecognised } => list(context, link, *unrecognised).await,
-        Sources::Add(folder) => add(context, link, &folder.dir).await,
-        Sources::Remove(folder) => remove(context, link, &folder.dir).await,
+        Sources::List { unrecognised } => list(context, client, *unrecognised).await,
+        Sources::Add(folder) => add(context, client, &folder.dir).await,
+        Sources::Remove(folder) => remove(context, client, &folder.dir).await,
     }
 }
 
-async fn list(context: &mut Context, link: &Link, unrecognised: bool) -> Result<Exit, CliError> {
-    let sources = page::collect(None, async |page_size, page_token| {
+async fn list(context: &mut Context, client: &DaemonClient, unrecognised: bool) -> Result<Exit, CliError> {
+    let sources = pagination::collect_rows(None, async |page_size, page_token| {
         let request = ListSourcesRequest { unrecognized: unrecognised, page_size, page_token };
         let ListSourcesResponse { sources, next_page_token, .. } =
-            link.imports().list_sources(request).await?.into_inner();
-        Ok(Page { rows: sources, next: next_page_token })
+            client.imports().list_sources(request).await?.into_inner();
+        Ok(ResultPage { rows: sources, next: next_page_token })
     });
     let sources = sources.await?.rows;
     if context.out.json {
         context.out.json(&json::source::Sources::new(&sources))?;
     } else {
-        let text: String = sources.iter().map(|source| render(source, context.out.look)).collect();
+        let text: String = sources.iter().map(|source| render(source, context.out.style)).collect();
         context.out.print(&text)?;
         if unrecognised && !sources.is_empty() && sources.iter().all(|one| one.unrecognized_items.is_empty())
         {
-            context.out.note("every file in them is known to an importer, as far as they were looked at");
+            context.out.note("no unrecognised files were found so far");
         }
         if !unrecognised && sources.iter().any(|source| source.unrecognized > 0) {
-            context.out.note("`satchel sources list --unrecognised` names what no importer knows");
+            context
+                .out
+                .note("`satchel sources list --unrecognised` lists the files that no importer recognises");
         }
         if sources.is_empty() {
-            context.out.note("no folder is watched; `satchel sources add DIR` adds one");
+            context.out.note("no folders are watched; `satchel sources add DIR` adds one");
         }
     }
-    if !link.is_daemon() && !sources.is_empty() {
-        context.out.note("no daemon runs; `satchel serve` watches them");
+    if !client.is_daemon() && !sources.is_empty() {
+        context.out.note("no daemon is running; start `satchel serve` to watch them");
     }
     Ok(Exit::Done)
 }
 
-async fn add(context: &mut Context, link: &Link, dir: &Path) -> Result<Exit, CliError> {
-    let path = whole(context, dir)?;
-    let answer = link.imports().add_source(AddSourceRequest { path }).await?.into_inner();
+async fn add(context: &mut Context, client: &DaemonClient, dir: &Path) -> Result<Exit, CliError> {
+    let path = absolute_path(context, dir)?;
+    let answer = client.imports().add_source(AddSourceRequest { path }).await?.into_inner();
     let source = answer.source.unwrap_or_default();
     if context.out.json {
         context.out.json(&json::source::Source::new(&source))?;
     } else {
-        let done = if answer.added { "watched from now on" } else { "watched already" };
+        let done = if answer.added { "now watched" } else { "already watched" };
         context.out.print(&format!("{}: {done}\n", text::one_line(&source.path)))?;
     }
-    if !link.is_daemon() {
-        context.out.note("no daemon runs; `satchel serve` watches it");
+    if !client.is_daemon() {
+        context.out.note("no daemon is running; start `satchel serve` to watch it");
     }
     Ok(Exit::Done)
 }
 
-async fn remove(context: &mut Context, link: &Link, dir: &Path) -> Result<Exit, CliError> {
-    let path = whole(context, dir)?;
+async fn remove(context: &mut Context, client: &DaemonClient, dir: &Path) -> Result<Exit, CliError> {
+    let path = absolute_path(context, dir)?;
     let request = RemoveSourceRequest { path: path.clone() };
-    link.imports().remove_source(request).await?;
+    client.imports().remove_source(request).await?;
     if context.out.json {
         context.out.json(&json::source::Removed { removed: &path })?;
     } else {
-        context.out.print(&format!("{}: watched no more\n", text::one_line(&path)))?;
+        context.out.print(&format!("{}: no longer watched\n", text::one_line(&path)))?;
     }
     Ok(Exit::Done)
 }
 
 /// Returns the absolute path of the folder. If it no longer exists, or is on another machine, the path is not
 /// resolved.
-fn whole(context: &Context, dir: &Path) -> Result<String, CliError> {
-    let here = context.place.is_local().then(|| std::fs::canonicalize(dir).ok()).flatten();
+fn absolute_path(context: &Context, dir: &Path) -> Result<String, CliError> {
+    let here = context.location.is_local().then(|| std::fs::canonicalize(dir).ok()).flatten();
     let path = match here {
         Some(path) => path,
         None => std::path::absolute(dir).map_err(|source| CliError::File {
-            action: "find",
+            action: "resolve",
             path: dir.to_owned(),
             source,
         })?,
     };
     path.into_os_string().into_string().map_err(|path| {
-        CliError::Usage(format!("{path:?} is not UTF-8; name it with `satchel serve --watch`"))
+        CliError::Usage(format!("{path:?} is not valid UTF-8; use `satchel serve --watch` for it"))
     })
 }
 
 /// Returns the lines for one folder.
-pub(super) fn render(source: &Source, look: Look) -> String {
+pub(super) fn render(source: &Source, style: TerminalStyle) -> String {
     let mut out = format!("{}  {}\n", text::one_line(&source.path), text::one_line(&summary(source)));
     let mut lines = |mark: &str, items: &[SourceItem], total: u64| {
         for item in items {
@@ -123,7 +129,7 @@ pub(super) fn render(source: &Source, look: Look) -> String {
     };
     lines("reading", &source.reading, 0);
     lines("waiting", &source.waiting, unsigned(source.waiting_total));
-    lines(&look.paint(Paint::Bad, "failed"), &source.failed, unsigned(source.failed_total));
+    lines(&style.paint(Paint::Bad, "failed"), &source.failed, unsigned(source.failed_total));
     let unrecognised = &source.unrecognized_items;
     let total = if unrecognised.is_empty() { 0 } else { source.unrecognized };
     lines("not recognised", unrecognised, unsigned(total));
@@ -133,18 +139,18 @@ pub(super) fn render(source: &Source, look: Look) -> String {
 /// Returns one line: how the folder is watched, and the counts of its files by outcome.
 fn summary(source: &Source) -> String {
     let state = match source.state() {
-        SourceState::Polling => format!("looked at now and then, as {}", source.polling_reason),
-        state => words::source_state(state.into()),
+        SourceState::Polling => format!("polling, because {}", source.polling_reason),
+        state => labels::source_state(state.into()),
     };
     let counts = [
         (source.imported, "imported"),
-        (source.queued, "next"),
+        (source.queued, "queued"),
         (source.waiting_total, "waiting"),
         (source.failed_total, "failed"),
         (source.unrecognized, "not recognised"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = std::iter::once(format!("({state}; {})", words::source_origin(source.origin)))
+    let parts: Vec<String> = std::iter::once(format!("({state}; {})", labels::source_origin(source.origin)))
         .chain(counts.map(|(count, word)| format!("{} {word}", text::number(unsigned(*count)))))
         .collect();
     parts.join(", ")
@@ -158,7 +164,7 @@ fn item_line(item: &SourceItem) -> String {
     }
     if let Some(wait) = &item.retry_in {
         let millis = u64::try_from(wait.seconds).unwrap_or(0).saturating_mul(1_000);
-        line.push_str(&format!("; tried again in {}", text::span(millis)));
+        line.push_str(&format!("; retry in {}", text::duration(millis)));
     }
     line
 }
@@ -170,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_says_what_is_read_what_waits_and_what_failed() {
+    fn a_folder_lists_files_being_read_waiting_and_failed() {
         let item = |name: &str, reason: &str| SourceItem {
             name: name.to_owned(),
             reason: reason.to_owned(),
@@ -196,8 +202,8 @@ mod tests {
   reading big.zip
   waiting a.zip.part: its download is in progress
   waiting and 2 more
-  failed c .zip: its bytes do not match their checksum; tried again in 40.0 s
+  failed c .zip: its bytes do not match their checksum; retry in 40.0 s
 ";
-        assert_eq!(render(&source, Look::plain(100)), expected);
+        assert_eq!(render(&source, TerminalStyle::plain(100)), expected);
     }
 }

@@ -1,37 +1,38 @@
 //! `status`: how much is stored, and whether there are problems.
 
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem},
 };
 
 use super::{
     Context,
+    client::DaemonClient,
     error::CliError,
     exit::Exit,
-    facts::Facts,
     json,
-    link::Link,
-    look::{Look, Paint},
-    sources, text,
+    labels::LabelledCount,
+    properties::Properties,
+    sources,
+    style::{Paint, TerminalStyle},
+    text,
     time::Calendar,
-    words::Counted,
 };
 
 /// Runs the command.
 ///
 /// # Errors
 /// Returns the error of the daemon.
-pub(crate) async fn run(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
-    let mut admin = link.admin();
+pub(crate) async fn run(context: &mut Context, client: &DaemonClient) -> Result<Exit, CliError> {
+    let mut admin = client.admin();
     let status = admin.get_status(GetStatusRequest {}).await?.into_inner();
     let stored = admin.get_stats(GetStatsRequest {}).await?.into_inner();
     if context.out.json {
-        context.out.json(&json::admin::Status::new(&status, &stored, link.is_daemon()))?;
+        context.out.json(&json::admin::Status::new(&status, &stored, client.is_daemon()))?;
     } else {
-        let text = render(&status, &stored, link.is_daemon(), &context.calendar, context.out.look);
+        let text = render(&status, &stored, client.is_daemon(), &context.calendar, context.out.style);
         context.out.print(&text)?;
-        if !link.is_daemon() {
+        if !client.is_daemon() {
             context.out.note("`satchel serve` starts the daemon");
         }
     }
@@ -43,34 +44,34 @@ fn render(
     stored: &GetStatsResponse,
     daemon: bool,
     calendar: &Calendar,
-    look: Look,
+    style: TerminalStyle,
 ) -> String {
-    let mut facts = Facts::new();
-    facts.add("satchel", &status.version);
-    facts.add("data", &status.data_dir);
+    let mut properties = Properties::new();
+    properties.add("satchel", &status.version);
+    properties.add("data", &status.data_dir);
     let since = calendar.minute(status.started_at.as_ref());
     let running = format!("process {}, since {since}", status.pid);
-    facts.add("daemon", if daemon { &running } else { "none runs" });
+    properties.add("daemon", if daemon { &running } else { "not running" });
     if status.running_operations > 0 {
         let running = u64::from(unsigned(status.running_operations));
-        facts.add("at work", &text::count(running, "operation", "operations"));
+        properties.add("operations", &format!("{} running", text::number(running)));
     }
-    facts.add(
+    properties.add(
         "memories",
-        &total(
+        &with_groups(
             unsigned(stored.memories),
-            &[listed(&stored.memories_by_status), listed(&stored.memories_by_platform)],
+            &[join_counts(&stored.memories_by_status), join_counts(&stored.memories_by_platform)],
         ),
     );
-    facts.add("types", &listed(&stored.memories_by_type));
-    facts.add(
+    properties.add("types", &join_counts(&stored.memories_by_type));
+    properties.add(
         "conversations",
-        &total(unsigned(stored.conversations), &[listed(&stored.conversations_by_platform)]),
+        &with_groups(unsigned(stored.conversations), &[join_counts(&stored.conversations_by_platform)]),
     );
-    facts.add("messages", &text::number(unsigned(stored.messages)));
-    facts.add("relations", &text::number(unsigned(stored.relations)));
+    properties.add("messages", &text::number(unsigned(stored.messages)));
+    properties.add("relations", &text::number(unsigned(stored.relations)));
     if let Some(header) = &status.header {
-        facts.add("revision", &text::number(unsigned(header.revision)));
+        properties.add("revision", &text::number(unsigned(header.revision)));
     }
     let sizes = [
         ("journal", status.journal_bytes),
@@ -79,25 +80,25 @@ fn render(
     ];
     let sizes: Vec<String> =
         sizes.iter().map(|(name, size)| format!("{name} {}", text::bytes(unsigned(*size)))).collect();
-    facts.add("on disk", &sizes.join(", "));
-    let mut out = facts.render(look);
+    properties.add("on disk", &sizes.join(", "));
+    let mut out = properties.render(style);
     out.push('\n');
     if !status.sources.is_empty() {
-        status.sources.iter().for_each(|source| out.push_str(&sources::render(source, look)));
+        status.sources.iter().for_each(|source| out.push_str(&sources::render(source, style)));
         out.push('\n');
     }
     if status.problems.is_empty() {
-        text::append(&mut out, format_args!("{} all is well\n", look.paint(Paint::Good, "✓")));
+        text::append(&mut out, format_args!("{} no problems\n", style.paint(Paint::Good, "✓")));
     }
     for problem in &status.problems {
-        out.push_str(&render_problem(problem, look));
+        out.push_str(&render_problem(problem, style));
     }
     out
 }
 
 /// Returns the lines for one problem, with what to do about it.
-pub(super) fn render_problem(problem: &Problem, look: Look) -> String {
-    let mark = look.paint(Paint::Bad, "✗");
+pub(super) fn render_problem(problem: &Problem, style: TerminalStyle) -> String {
+    let mark = style.paint(Paint::Bad, "✗");
     let mut out = format!("{mark} {}\n", text::one_line(&problem.message));
     if !problem.fix.is_empty() {
         text::append(&mut out, format_args!("  try: {}\n", text::one_line(&problem.fix)));
@@ -105,7 +106,7 @@ pub(super) fn render_problem(problem: &Problem, look: Look) -> String {
     out
 }
 
-fn total(all: u64, groups: &[String]) -> String {
+fn with_groups(all: u64, groups: &[String]) -> String {
     let groups: Vec<&str> = groups.iter().map(String::as_str).filter(|group| !group.is_empty()).collect();
     if groups.is_empty() {
         text::number(all)
@@ -114,10 +115,10 @@ fn total(all: u64, groups: &[String]) -> String {
     }
 }
 
-fn listed(counts: &[impl Counted]) -> String {
+fn join_counts(counts: &[impl LabelledCount]) -> String {
     let parts: Vec<String> = counts
         .iter()
-        .map(Counted::counted)
+        .map(LabelledCount::label_and_count)
         .map(|(word, count)| format!("{} {}", text::number(count), text::one_line(&word)))
         .collect();
     parts.join(", ")
@@ -133,7 +134,7 @@ mod tests {
     use crate::cli::time;
 
     #[test]
-    fn the_state_is_shown_with_its_problems() {
+    fn the_status_is_shown_with_its_problems() {
         let of_status = |status: MemoryStatus, count| MemoryStatusCount { status: status.into(), count };
         let status = GetStatusResponse {
             version: "0.1.0".to_owned(),
@@ -161,7 +162,7 @@ mod tests {
         let expected = "\
 satchel        0.1.0
 data           /home/ana/.local/share/satchel
-daemon         none runs
+daemon         not running
 memories       12 (10 active, 2 superseded; 12 chatgpt)
 types          12 fact
 conversations  1,204
@@ -173,6 +174,6 @@ on disk        journal 1.2 MB, database 0 B, files 0 B
 ✗ the journal is damaged
   try: restore a backup
 ";
-        assert_eq!(render(&status, &stored, false, &time::fixed(), Look::plain(80)), expected);
+        assert_eq!(render(&status, &stored, false, &time::fixed(), TerminalStyle::plain(80)), expected);
     }
 }

@@ -13,7 +13,7 @@ const UUID: usize = 36;
 
 /// Returns whether a character can control a terminal or reorder the text around it: control characters, line
 /// separators, bidirectional overrides and isolates, invisible tags.
-fn steers(c: char) -> bool {
+fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
@@ -22,7 +22,7 @@ fn steers(c: char) -> bool {
 /// Returns `text` with tabs as spaces, line ends as `\n`, and everything that could control the terminal as
 /// `\u{…}`.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| c != '\n' && steers(c)) {
+    if !text.chars().any(|c| c != '\n' && is_unsafe(c)) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
@@ -32,7 +32,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
             '\n' => out.push('\n'),
             '\t' => out.push_str(TAB),
             '\r' if chars.peek() == Some(&'\n') => {}
-            c if steers(c) => out.extend(c.escape_unicode()),
+            c if is_unsafe(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
@@ -122,7 +122,7 @@ pub(crate) fn bytes(n: u64) -> String {
 }
 
 /// Returns a duration in a suitable unit: `812 ms`, `3.4 s`, `2 min 5 s`, `1 h 3 min`.
-pub(crate) fn span(millis: u64) -> String {
+pub(crate) fn duration(millis: u64) -> String {
     let seconds = millis / 1_000;
     match seconds {
         0 => format!("{millis} ms"),
@@ -146,13 +146,13 @@ impl ShortIds {
 
     /// Returns the shortest prefix of `id`, 8 characters or more, that no other id has. An id that is not a UUID is
     /// not abbreviated, because its first characters are often the least distinctive.
-    pub(crate) fn of(&self, id: &str) -> String {
+    pub(crate) fn shorten(&self, id: &str) -> String {
         if id.len() != UUID || !id.is_ascii() {
             return one_line(id);
         }
         let before = self.sorted.range::<str, _>((Bound::Unbounded, Bound::Excluded(id))).next_back();
         let after = self.sorted.range::<str, _>((Bound::Excluded(id), Bound::Unbounded)).next();
-        let shared = before.into_iter().chain(after).map(|other| common(id, other)).max().unwrap_or(0);
+        let shared = before.into_iter().chain(after).map(|other| common_prefix(id, other)).max().unwrap_or(0);
         let mut length = SHORT_ID.max(shared + 1).min(id.len());
         if id.as_bytes().get(length - 1) == Some(&b'-') {
             length += 1;
@@ -163,16 +163,16 @@ impl ShortIds {
 
 /// Returns the first characters of a single id.
 pub(crate) fn short_id(id: &str) -> String {
-    ShortIds::default().of(id)
+    ShortIds::default().shorten(id)
 }
 
-fn common(a: &str, b: &str) -> usize {
+fn common_prefix(a: &str, b: &str) -> usize {
     a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }
 
 /// Escapes characters that could control a terminal as JSON escapes. They can only occur inside strings, so the
 /// meaning of the document does not change.
-pub(crate) fn harmless_json(json: &str) -> String {
+pub(crate) fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut units = [0; 2];
     for c in json.chars() {
@@ -192,7 +192,7 @@ pub(crate) fn harmless_json(json: &str) -> String {
 }
 
 /// Returns a path as one types it in a shell.
-pub(crate) fn quoted(path: &str) -> String {
+pub(crate) fn shell_quoted(path: &str) -> String {
     let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+:,~".contains(&byte));
     if plain { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_a_terminal_is_shown() {
+    fn control_characters_are_escaped() {
         assert_eq!(clean("a\u{1b}[31mred\u{7}"), "a\\u{1b}[31mred\\u{7}");
         assert_eq!(clean("\u{202e}gnp.exe \u{9b}2J"), "\\u{202e}gnp.exe \\u{9b}2J");
         assert_eq!(clean("over\rwritten\r\nnext\tcell"), "over\\u{d}written\nnext    cell");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_fits_its_columns() {
+    fn fit_cuts_text_to_its_columns() {
         assert_eq!(fit("garden", 6), "garden");
         assert_eq!(fit("gardens", 6), "garde…");
         assert_eq!(fit("日本語です", 6), "日本…");
@@ -245,12 +245,15 @@ mod tests {
     }
 
     #[test]
-    fn spans_have_the_unit_that_suits_them() {
-        assert_eq!([812, 3_450, 125_000, 3_780_000].map(span), ["812 ms", "3.4 s", "2 min 5 s", "1 h 3 min"]);
+    fn durations_have_a_suitable_unit() {
+        assert_eq!(
+            [812, 3_450, 125_000, 3_780_000].map(duration),
+            ["812 ms", "3.4 s", "2 min 5 s", "1 h 3 min"]
+        );
     }
 
     #[test]
-    fn short_ids_name_one_each() {
+    fn short_ids_are_unique() {
         let ids = [
             "0f3a2b1c-0000-5000-8000-000000000001",
             "0f3a2b1c-0000-5000-8000-000000000002",
@@ -258,11 +261,11 @@ mod tests {
             "9f3a2b1c-0000-5000-8000-000000000004",
         ];
         let short = ShortIds::new(ids);
-        let given: Vec<String> = ids.iter().map(|id| short.of(id)).collect();
+        let given: Vec<String> = ids.iter().map(|id| short.shorten(id)).collect();
         assert_eq!(given, [ids[0], ids[1], "0f3a2b1c-7", "9f3a2b1c"]);
         for id in given {
             assert_eq!(ids.iter().filter(|whole| whole.starts_with(&id)).count(), 1);
         }
-        assert_eq!(short.of("my-own-id"), "my-own-id");
+        assert_eq!(short.shorten("my-own-id"), "my-own-id");
     }
 }

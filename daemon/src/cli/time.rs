@@ -43,12 +43,12 @@ impl Calendar {
     }
 
     /// Returns the current time for a request.
-    pub(crate) fn now_on_the_wire(&self) -> prost_types::Timestamp {
-        to_wire(whole_micros(self.now))
+    pub(crate) fn now_to_wire(&self) -> prost_types::Timestamp {
+        to_wire(truncate_to_micros(self.now))
     }
 
     /// Returns whether a time has passed.
-    pub(crate) fn passed(&self, time: Option<&prost_types::Timestamp>) -> bool {
+    pub(crate) fn is_past(&self, time: Option<&prost_types::Timestamp>) -> bool {
         time.and_then(timestamp).is_some_and(|time| time <= self.now)
     }
 
@@ -71,7 +71,7 @@ impl Calendar {
         since: Option<&str>,
         until: Option<&str>,
     ) -> Result<Option<TimeRange>, CliError> {
-        self.between(("--since", since), ("--until", until))
+        self.parse_range(("--since", since), ("--until", until))
     }
 
     /// Parses `--created-since` and `--created-until`; returns `None` if neither is given.
@@ -83,19 +83,20 @@ impl Calendar {
         since: Option<&str>,
         until: Option<&str>,
     ) -> Result<Option<TimeRange>, CliError> {
-        self.between(("--created-since", since), ("--created-until", until))
+        self.parse_range(("--created-since", since), ("--created-until", until))
     }
 
     /// Parses two options for the start and the end of a range; returns `None` if neither is given.
     ///
     /// # Errors
     /// As [`Calendar::range`].
-    fn between(
+    fn parse_range(
         &self,
         (since_option, since): (&str, Option<&str>),
         (until_option, until): (&str, Option<&str>),
     ) -> Result<Option<TimeRange>, CliError> {
-        let read = |option: &str, text: &str| self.period(text.trim()).ok_or_else(|| no_time(option, text));
+        let read =
+            |option: &str, text: &str| self.period(text.trim()).ok_or_else(|| invalid_time(option, text));
         let start = since.map(|text| read(since_option, text)).transpose()?.map(|(start, _)| start);
         // A day, month or year is included completely.
         let end = until.map(|text| read(until_option, text)).transpose()?.map(|(_, end)| end);
@@ -103,12 +104,12 @@ impl Calendar {
             && end <= start
         {
             return Err(CliError::Usage(format!(
-                "{until_option} lies before {since_option}; nothing can be between them"
+                "{until_option} is before {since_option}, so nothing can match"
             )));
         }
         let range = TimeRange {
-            start: start.map(whole_micros).map(to_wire),
-            end: end.map(whole_micros).map(to_wire),
+            start: start.map(truncate_to_micros).map(to_wire),
+            end: end.map(truncate_to_micros).map(to_wire),
         };
         Ok((range.start.is_some() || range.end.is_some()).then_some(range))
     }
@@ -117,9 +118,9 @@ impl Calendar {
     ///
     /// # Errors
     /// Fails for a text that is not a time.
-    pub(crate) fn moment(&self, option: &str, text: &str) -> Result<prost_types::Timestamp, CliError> {
-        let found = self.period(text.trim()).map(|(start, _)| to_wire(whole_micros(start)));
-        found.ok_or_else(|| no_time(option, text))
+    pub(crate) fn parse_instant(&self, option: &str, text: &str) -> Result<prost_types::Timestamp, CliError> {
+        let found = self.period(text.trim()).map(|(start, _)| to_wire(truncate_to_micros(start)));
+        found.ok_or_else(|| invalid_time(option, text))
     }
 
     /// Returns the first instant of the period that the text names, and the first instant after it. For an instant,
@@ -166,7 +167,7 @@ impl Calendar {
                 let (first, length) = unit(word)?;
                 (first.checked_sub(length).ok()?, length)
             }
-            [word] => written(word)?,
+            [word] => parse_date(word)?,
             _ => return None,
         };
         Some((first, first.checked_add(length).ok()?))
@@ -178,7 +179,7 @@ impl Calendar {
 }
 
 /// Returns the first day of a year, month or day given in digits, and its length.
-fn written(text: &str) -> Option<(Date, Span)> {
+fn parse_date(text: &str) -> Option<(Date, Span)> {
     let digits = |part: &str, length: usize| {
         (part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit())).then(|| part.parse().ok())?
     };
@@ -195,9 +196,9 @@ fn written(text: &str) -> Option<(Date, Span)> {
     }
 }
 
-fn no_time(option: &str, text: &str) -> CliError {
+fn invalid_time(option: &str, text: &str) -> CliError {
     CliError::Usage(format!(
-        "{option} {text:?} is not a time; write 2026-03-01, 2026-03, 2026, 2026-03-01T14:00:00Z, today, yesterday, last week, \
+        "{option} {text:?} is not a valid time; use 2026-03-01, 2026-03, 2026, 2026-03-01T14:00:00Z, today, yesterday, last week, \
          last month, or 12h, 7d, 2w, 3mo, 1y ago"
     ))
 }
@@ -217,7 +218,7 @@ fn timestamp(time: &prost_types::Timestamp) -> Option<Timestamp> {
 }
 
 /// Truncates to microseconds, because the wire rejects a finer resolution.
-fn whole_micros(time: Timestamp) -> Timestamp {
+fn truncate_to_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
@@ -249,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_in_tables_are_short() {
+    fn table_times_are_short() {
         let show = |text: &str| fixed().short(at(text).as_ref());
         assert_eq!(show("2026-03-12T11:59:30Z"), "just now");
         assert_eq!(show("2026-03-12T11:20:00Z"), "40 min ago");
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_shown_where_the_person_is() {
+    fn times_are_shown_in_the_local_time_zone() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let calendar = Calendar { zone, ..fixed() };
         assert_eq!(calendar.minute(at("2026-03-11T23:30:00Z").as_ref()), "2026-03-12 01:30");
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_type_is_a_range() {
+    fn typed_times_become_ranges() {
         let range = |since, until| {
             let range = fixed().range(since, until).unwrap().unwrap();
             (range.start.as_ref().and_then(rfc3339), range.end.as_ref().and_then(rfc3339))
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_parts_of_dates_are_days_that_count_whole() {
+    fn named_days_and_partial_dates_cover_whole_periods() {
         let day = |text: &str| Some(format!("{text}T00:00:00Z"));
         // 2026-03-12 is a Thursday.
         for (text, first, next) in [
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_nobody_knows_is_said_so_and_never_shown_as_1970() {
+    fn an_unknown_time_is_never_shown_as_1970() {
         let epoch = prost_types::Timestamp { seconds: 0, nanos: 0 };
         for time in [None, Some(&epoch)] {
             assert_eq!(fixed().short_or_unknown(time), "time unknown");
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_times_are_rejected() {
         for text in
             ["", "soon", "-7d", "2026-13-01", "7", "2026-13", "20261", "last", "last monday", "9999-12-32"]
         {

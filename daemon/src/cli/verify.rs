@@ -1,11 +1,14 @@
 //! `verify`: checks a bundle from any source, offline.
 
 use satchel_bundle::{
-    manifest::Selected,
-    verify::{self, Coverage, Covered, Finding, Options, Part, Report, Signed},
+    manifest::BundleSelection,
+    verify::{
+        self, BundleReport, Coverage, SignatureCoverage, SignatureState, VerifyFinding, VerifyOptions,
+        VerifyReport,
+    },
 };
 use satchel_pam::issue::Severity;
-use satchel_source::{CancelToken, envelope::Keys};
+use satchel_source::{CancelToken, envelope::DecryptionKeys};
 use serde::Serialize;
 
 use super::{
@@ -13,14 +16,14 @@ use super::{
     args::VerifyArgs,
     error::CliError,
     exit::Exit,
-    look::{Look, Paint},
     secret,
+    style::{Paint, TerminalStyle},
     table::{Cell, Column, Table},
     text,
 };
 
 /// Findings that are shown; `--json` prints all of them.
-const SHOWN: usize = 30;
+const MAX_SHOWN: usize = 30;
 
 /// Checks the bundle and prints whether it is valid. `own_keys` are the current and former signing keys of our data
 /// directory.
@@ -29,11 +32,12 @@ const SHOWN: usize = 30;
 /// Fails if the bundle cannot be read, or is not a bundle.
 pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, context: &mut Context) -> Result<Exit, CliError> {
     let unlock = secret::unlock(&args.unlock, context.passphrase.as_deref())?;
-    let keys = unlock
-        .map(|unlock| Keys::parse(&unlock.identities, Some(unlock.passphrase).filter(|one| !one.is_empty())));
+    let keys = unlock.map(|unlock| {
+        DecryptionKeys::parse(&unlock.identities, Some(unlock.passphrase).filter(|one| !one.is_empty()))
+    });
     let keys = keys.transpose().map_err(|error| CliError::Usage(error.to_string()))?;
     let out = &mut context.out;
-    let options = Options {
+    let options = VerifyOptions {
         signers: args.signer.clone(),
         base: args.base.clone(),
         own_keys,
@@ -41,21 +45,20 @@ pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, context: &mut Contex
         keys,
         cancel: CancelToken::new(),
     };
-    let spinner = out.spinner("checking");
+    let spinner = out.spinner("verifying");
     let checked = verify::path(&args.path, &options);
     spinner.finish_and_clear();
     let report = checked.map_err(|error| match error {
         verify::VerifyError::BadSigner { .. } => CliError::Usage(error.to_string()),
         verify::VerifyError::NoBundle { .. } => CliError::NoBundle(error.to_string()),
-        error => CliError::Step {
-            what: format!("{} cannot be checked", args.path.display()),
-            source: error.into(),
-        },
+        error => {
+            CliError::Step { what: format!("cannot verify {}", args.path.display()), source: error.into() }
+        }
     })?;
     if out.json {
         out.json(&Verdict::new(&report))?;
     } else {
-        out.print(&render(&report, out.look))?;
+        out.print(&render(&report, out.style))?;
     }
     Ok(if report.valid { Exit::Done } else { Exit::CheckFailed })
 }
@@ -69,22 +72,22 @@ struct Verdict<'a> {
     signer: Option<&'a str>,
     /// Older keys that the signer's key is proven to follow.
     predecessors: &'a [String],
-    issues: Vec<Issue<'a>>,
+    issues: Vec<IssueJson<'a>>,
     issues_total: usize,
     memories: u64,
     conversations: u64,
     /// Null without `--base`, or if base and bundle do not fit together.
-    merged: Option<Merged>,
+    merged: Option<MergedJson>,
     /// Set if the bundle is not a complete copy of a store: how it differs.
-    selection: Option<&'a Selected>,
-    covered: Coverages,
+    selection: Option<&'a BundleSelection>,
+    covered: CoverageJson,
     /// Each bundle at the path, and the documents there that belong to no bundle.
-    bundles: Vec<Bundle<'a>>,
+    bundles: Vec<BundleJson<'a>>,
 }
 
 /// The parts that a signature covers: `signed`, `unsigned` or `absent`.
 #[derive(Debug, Serialize)]
-struct Coverages {
+struct CoverageJson {
     memories: &'static str,
     relations: &'static str,
     conversations: &'static str,
@@ -92,39 +95,39 @@ struct Coverages {
 }
 
 #[derive(Debug, Serialize)]
-struct Bundle<'a> {
+struct BundleJson<'a> {
     /// Empty if there is nothing else at the path.
     path: &'a str,
     valid: bool,
     signature: &'static str,
     manifest: &'static str,
     signer: Option<&'a str>,
-    covered: Coverages,
+    covered: CoverageJson,
     memories: u64,
     conversations: u64,
 }
 
-impl Coverages {
-    fn new(covered: Covered) -> Self {
-        let Covered { memories, relations, conversations, attachments, embeddings: _ } = covered;
+impl CoverageJson {
+    fn new(covered: SignatureCoverage) -> Self {
+        let SignatureCoverage { memories, relations, conversations, attachments, embeddings: _ } = covered;
         Self {
-            memories: coverage_word(memories),
-            relations: coverage_word(relations),
-            conversations: coverage_word(conversations),
-            attachments: coverage_word(attachments),
+            memories: coverage_label(memories),
+            relations: coverage_label(relations),
+            conversations: coverage_label(conversations),
+            attachments: coverage_label(attachments),
         }
     }
 }
 
-impl<'a> Bundle<'a> {
-    fn new(part: &'a Part) -> Self {
+impl<'a> BundleJson<'a> {
+    fn new(part: &'a BundleReport) -> Self {
         Self {
             path: &part.path,
             valid: part.valid,
-            signature: word(part.signature),
-            manifest: word(part.manifest),
+            signature: state_label(part.signature),
+            manifest: state_label(part.manifest),
             signer: part.signer.as_deref(),
-            covered: Coverages::new(part.covered),
+            covered: CoverageJson::new(part.coverage),
             memories: part.memories,
             conversations: part.conversations,
         }
@@ -133,13 +136,13 @@ impl<'a> Bundle<'a> {
 
 /// The result of merging base and bundle.
 #[derive(Debug, Serialize)]
-struct Merged {
+struct MergedJson {
     memories: u64,
     checksum: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Issue<'a> {
+struct IssueJson<'a> {
     severity: &'static str,
     check: &'a str,
     path: &'a str,
@@ -147,8 +150,8 @@ struct Issue<'a> {
 }
 
 impl<'a> Verdict<'a> {
-    fn new(report: &'a Report) -> Self {
-        let Report {
+    fn new(report: &'a VerifyReport) -> Self {
+        let VerifyReport {
             valid,
             signature,
             manifest,
@@ -160,89 +163,96 @@ impl<'a> Verdict<'a> {
             conversations,
             merged,
             selection,
-            covered,
+            coverage: covered,
             bundles,
         } = report;
         Self {
             valid: *valid,
-            signature: word(*signature),
-            manifest: word(*manifest),
+            signature: state_label(*signature),
+            manifest: state_label(*manifest),
             signer: signer.as_deref(),
             predecessors,
-            issues: issues.iter().map(Issue::new).collect(),
+            issues: issues.iter().map(IssueJson::new).collect(),
             issues_total: *issues_found,
             memories: *memories,
             conversations: *conversations,
-            merged: merged.as_ref().map(|merged| Merged {
+            merged: merged.as_ref().map(|merged| MergedJson {
                 memories: merged.memories,
                 checksum: merged.checksum.map(|sum| sum.to_string()),
             }),
             selection: selection.as_ref(),
-            covered: Coverages::new(*covered),
-            bundles: bundles.iter().map(Bundle::new).collect(),
+            covered: CoverageJson::new(*covered),
+            bundles: bundles.iter().map(BundleJson::new).collect(),
         }
     }
 }
 
-impl<'a> Issue<'a> {
-    fn new(finding: &'a Finding) -> Self {
-        let Finding { severity, check, path, message } = finding;
-        Self { severity: severity_word(*severity), check, path, message }
+impl<'a> IssueJson<'a> {
+    fn new(finding: &'a VerifyFinding) -> Self {
+        let VerifyFinding { severity, check, path, message } = finding;
+        Self { severity: severity_label(*severity), check, path, message }
     }
 }
 
-fn render(report: &Report, look: Look) -> String {
+fn render(report: &VerifyReport, style: TerminalStyle) -> String {
     let (mark, verdict) = if report.valid {
-        (look.paint(Paint::Good, "✓"), look.paint(Paint::Good, "valid"))
+        (style.paint(Paint::Good, "✓"), style.paint(Paint::Good, "valid"))
     } else {
-        (look.paint(Paint::Bad, "✗"), look.paint(Paint::Bad, "not valid"))
+        (style.paint(Paint::Bad, "✗"), style.paint(Paint::Bad, "not valid"))
     };
     let what = format!(
         "{}, {}",
         text::count(report.memories, "memory", "memories"),
         text::count(report.conversations, "conversation", "conversations")
     );
-    let mut facts = super::facts::Facts::new();
-    facts.painted("signature", word(report.signature), paint(report.signature));
-    facts.painted("manifest", word(report.manifest), paint(report.manifest));
-    facts.maybe("signed by", report.signer.as_deref());
-    facts.add("covers", &coverage(report.covered));
+    let mut properties = super::properties::Properties::new();
+    properties.add_painted("signature", state_label(report.signature), paint(report.signature));
+    properties.add_painted("manifest", state_label(report.manifest), paint(report.manifest));
+    properties.add_optional("signed by", report.signer.as_deref());
+    properties.add("covers", &coverage(report.coverage));
     if !report.predecessors.is_empty() {
-        facts.add("follows", &report.predecessors.join(", "));
+        properties.add("successor of", &report.predecessors.join(", "));
     }
     if let Some(selection) = &report.selection {
-        facts.add("holds", &format!("{}; no copy of the store, and nothing builds on it", selection.words()));
+        properties.add(
+            "contains",
+            &format!(
+                "{}; not a copy of the store, and not a base for incremental exports",
+                selection.words()
+            ),
+        );
     }
     if let Some(merged) = &report.merged {
-        facts.add("with base", &text::count(merged.memories, "memory", "memories"));
-        facts.maybe("checksum", merged.checksum.map(|sum| sum.to_string()).as_deref());
+        properties.add("with base", &text::count(merged.memories, "memory", "memories"));
+        properties.add_optional("checksum", merged.checksum.map(|sum| sum.to_string()).as_deref());
     }
-    let mut out = format!("{mark} {verdict}: {what}\n\n{}", facts.render(look));
-    out.push_str(&bundles(report, look));
-    out.push_str(&findings(report, look));
+    let mut out = format!("{mark} {verdict}: {what}\n\n{}", properties.render(style));
+    out.push_str(&bundles(report, style));
+    out.push_str(&findings(report, style));
     out
 }
 
 /// Returns what the signatures cover, in a sentence.
-fn coverage(covered: Covered) -> String {
+fn coverage(covered: SignatureCoverage) -> String {
     let of = |wanted: Coverage| -> Vec<&str> {
-        let named = covered.named().into_iter();
+        let named = covered.by_part().into_iter();
         named.filter(|(_, coverage)| *coverage == wanted).map(|(name, _)| name).collect()
     };
-    let (signed, open) = (of(Coverage::Signed), of(Coverage::Unsigned));
+    let (signed, unsigned) = (of(Coverage::Signed), of(Coverage::Unsigned));
     let signed = (!signed.is_empty()).then(|| format!("{}: signed", signed.join(", ")));
-    let open = (!open.is_empty()).then(|| format!("{}: not covered by any signature", open.join(", ")));
-    signed.into_iter().chain(open).collect::<Vec<_>>().join("; ")
+    let unsigned =
+        (!unsigned.is_empty()).then(|| format!("{}: not covered by any signature", unsigned.join(", ")));
+    signed.into_iter().chain(unsigned).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns a table of the bundles, if there are several.
-fn bundles(report: &Report, look: Look) -> String {
+fn bundles(report: &VerifyReport, style: TerminalStyle) -> String {
     if report.bundles.len() < 2 {
         return String::new();
     }
     let mut table = Table::new([
         Column::new("bundle").shrinks_to(16),
-        Column::new("verdict"),
+        Column::new("result"),
         Column::new("signed by").shrinks_to(16),
         Column::new("covers").shrinks_to(24),
     ]);
@@ -251,34 +261,34 @@ fn bundles(report: &Report, look: Look) -> String {
         table.row([
             Cell::new(&part.path),
             Cell::painted(verdict, paint),
-            Cell::new(part.signer.as_deref().unwrap_or("nobody")),
-            Cell::new(&coverage(part.covered)),
+            Cell::new(part.signer.as_deref().unwrap_or("none")),
+            Cell::new(&coverage(part.coverage)),
         ]);
     }
-    format!("\n{}", table.render(look))
+    format!("\n{}", table.render(style))
 }
 
-fn findings(report: &Report, look: Look) -> String {
+fn findings(report: &VerifyReport, style: TerminalStyle) -> String {
     if report.issues.is_empty() {
         return String::new();
     }
     let mut table = Table::new([
         Column::new("issue"),
         Column::new("check"),
-        Column::new("where").shrinks_to(16),
-        Column::new("what").shrinks_to(24),
+        Column::new("location").shrinks_to(16),
+        Column::new("message").shrinks_to(24),
     ]);
-    for finding in report.issues.iter().take(SHOWN) {
+    for finding in report.issues.iter().take(MAX_SHOWN) {
         let paint = if finding.severity == Severity::Error { Paint::Bad } else { Paint::Warn };
         table.row([
-            Cell::painted(severity_word(finding.severity), paint),
+            Cell::painted(severity_label(finding.severity), paint),
             Cell::new(&finding.check),
             Cell::painted(&finding.path, Paint::Dim),
             Cell::new(&finding.message),
         ]);
     }
-    let mut out = format!("\n{}", table.render(look));
-    let rest = report.issues_found.saturating_sub(report.issues.len().min(SHOWN)) as u64;
+    let mut out = format!("\n{}", table.render(style));
+    let rest = report.issues_found.saturating_sub(report.issues.len().min(MAX_SHOWN)) as u64;
     if rest > 0 {
         text::append(
             &mut out,
@@ -288,16 +298,16 @@ fn findings(report: &Report, look: Look) -> String {
     out
 }
 
-fn word(signed: Signed) -> &'static str {
+fn state_label(signed: SignatureState) -> &'static str {
     match signed {
-        Signed::Valid => "valid",
-        Signed::Invalid => "invalid",
-        Signed::Absent => "absent",
-        Signed::Unsupported => "unsupported",
+        SignatureState::Valid => "valid",
+        SignatureState::Invalid => "invalid",
+        SignatureState::Absent => "absent",
+        SignatureState::Unsupported => "unsupported",
     }
 }
 
-fn coverage_word(coverage: Coverage) -> &'static str {
+fn coverage_label(coverage: Coverage) -> &'static str {
     match coverage {
         Coverage::Absent => "absent",
         Coverage::Signed => "signed",
@@ -305,15 +315,15 @@ fn coverage_word(coverage: Coverage) -> &'static str {
     }
 }
 
-fn paint(signed: Signed) -> Paint {
+fn paint(signed: SignatureState) -> Paint {
     match signed {
-        Signed::Valid => Paint::Good,
-        Signed::Invalid => Paint::Bad,
-        Signed::Absent | Signed::Unsupported => Paint::Warn,
+        SignatureState::Valid => Paint::Good,
+        SignatureState::Invalid => Paint::Bad,
+        SignatureState::Absent | SignatureState::Unsupported => Paint::Warn,
     }
 }
 
-fn severity_word(severity: Severity) -> &'static str {
+fn severity_label(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -325,17 +335,17 @@ fn severity_word(severity: Severity) -> &'static str {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
-        let finding = |severity, check: &str, message: &str| Finding {
+    fn report() -> VerifyReport {
+        let finding = |severity, check: &str, message: &str| VerifyFinding {
             severity,
             check: check.to_owned(),
             path: "memory-store.json $.memories[3]".to_owned(),
             message: message.to_owned(),
         };
-        Report {
+        VerifyReport {
             valid: false,
-            signature: Signed::Invalid,
-            manifest: Signed::Absent,
+            signature: SignatureState::Invalid,
+            manifest: SignatureState::Absent,
             signer: None,
             predecessors: Vec::new(),
             issues: vec![
@@ -347,18 +357,18 @@ mod tests {
             conversations: 1,
             merged: None,
             selection: None,
-            covered: Covered {
+            coverage: SignatureCoverage {
                 memories: Coverage::Signed,
                 relations: Coverage::Unsigned,
                 conversations: Coverage::Unsigned,
-                ..Covered::default()
+                ..SignatureCoverage::default()
             },
             bundles: Vec::new(),
         }
     }
 
     #[test]
-    fn the_verdict_is_shown_with_what_was_found() {
+    fn the_verdict_is_shown_with_its_findings() {
         let expected = "\
 ✗ not valid: 12 memories, 1 conversation
 
@@ -366,15 +376,15 @@ signature  invalid
 manifest   absent
 covers     memories: signed; relations, conversations: not covered by any signature
 
-ISSUE    CHECK      WHERE                            WHAT
+ISSUE    CHECK      LOCATION                         MESSAGE
 error    signature  memory-store.json $.memories[3]  does not fit the \\u{1b}[2Jkey
 warning  manifest   memory-store.json $.memories[3]  there is none
 ";
-        assert_eq!(render(&report(), Look::plain(90)), expected);
+        assert_eq!(render(&report(), TerminalStyle::plain(90)), expected);
     }
 
     #[test]
-    fn the_json_has_the_keys_that_scripts_know() {
+    fn the_json_keys_are_stable() {
         let value = serde_json::to_value(Verdict::new(&report())).unwrap();
         assert_eq!(
             (&value["valid"], &value["signature"], &value["manifest"]),

@@ -5,26 +5,24 @@ mod records;
 mod tally;
 
 pub(crate) use lists::lists;
-pub(crate) use tally::Tally;
+pub(crate) use tally::DigestWalk;
 
 use std::{collections::HashSet, sync::Arc};
-
-use records::Written;
 
 use crate::{
     change::Origin,
     codec::Put,
     engine::{Changes, Engine, EngineError},
-    entry::Entry,
+    entry::JournalEntry,
     error::StoreError,
-    journal::{Place, Position},
+    journal::{ChangeLocation, Position},
     keys,
     record::{ChangeKind, ChangeOp},
-    value::{self, Meta},
+    value::{self, EngineMeta},
 };
 
 /// A part of the change log is closed once it has reached this many bytes.
-const LOG_PART: usize = 48 << 10;
+const LOG_PART_BYTES: usize = 48 << 10;
 
 /// One commit as it is stored in the journal.
 pub(crate) struct Commit {
@@ -33,15 +31,25 @@ pub(crate) struct Commit {
     pub(crate) segment: u32,
     pub(crate) offset: u64,
     pub(crate) origin: Origin,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<JournalEntry>,
     /// The position of the next frame.
     pub(crate) end: Position,
+}
+
+/// The commit that writes a record.
+#[derive(Clone, Copy)]
+struct CommitContext<'a> {
+    /// The revision of the commit; for a note, the revision of the store.
+    revision: u64,
+    /// The place of the record in the journal.
+    place: ChangeLocation,
+    origin: &'a Origin,
 }
 
 /// The writer of the engine.
 pub(crate) struct Applier {
     engine: Arc<dyn Engine>,
-    meta: Meta,
+    meta: EngineMeta,
     pending: Changes,
     /// Keys of records that `pending` changes. For these keys the engine still returns the old value.
     waiting: HashSet<Vec<u8>>,
@@ -49,11 +57,11 @@ pub(crate) struct Applier {
     /// Whether other threads may be reading at the same time.
     readers: bool,
     /// The sum of a check that is in progress.
-    tally: Option<Tally>,
+    tally: Option<DigestWalk>,
 }
 
 impl Applier {
-    pub(crate) fn new(engine: Arc<dyn Engine>, meta: Meta) -> Self {
+    pub(crate) fn new(engine: Arc<dyn Engine>, meta: EngineMeta) -> Self {
         Self {
             engine,
             meta,
@@ -65,7 +73,7 @@ impl Applier {
         }
     }
 
-    pub(crate) fn meta(&self) -> &Meta {
+    pub(crate) fn meta(&self) -> &EngineMeta {
         &self.meta
     }
 
@@ -74,7 +82,7 @@ impl Applier {
     }
 
     /// Returns the sum of the check in progress, so that the caller can start, continue or end that check.
-    pub(crate) fn tally(&mut self) -> &mut Option<Tally> {
+    pub(crate) fn tally(&mut self) -> &mut Option<DigestWalk> {
         &mut self.tally
     }
 
@@ -106,7 +114,7 @@ impl Applier {
             || revision.is_some_and(|revision| revision <= self.meta.revision);
         if !known {
             for (change, entry) in (0_u32..).zip(entries) {
-                let place = Place { segment, offset, change };
+                let place = ChangeLocation { segment, offset, change };
                 self.entry(entry, revision, place, &origin)?;
             }
         }
@@ -143,20 +151,20 @@ impl Applier {
 
     fn entry(
         &mut self,
-        entry: Entry,
+        entry: JournalEntry,
         revision: Option<u64>,
-        place: Place,
+        place: ChangeLocation,
         origin: &Origin,
     ) -> Result<(), StoreError> {
-        let by = Written { revision: revision.unwrap_or(self.meta.revision), place, origin };
+        let by = CommitContext { revision: revision.unwrap_or(self.meta.revision), place, origin };
         let changes = match entry {
-            Entry::Memory(memory) => self.memory(memory, by)?,
-            Entry::Conversation(conversation) => self.conversation(conversation, by)?,
-            Entry::Relation(relation) => self.relation(relation, false, by)?,
-            Entry::Withdraw(relation) => self.relation(relation, true, by)?,
-            Entry::Embedding(embedding) => self.embedding(embedding, by)?,
-            Entry::Evidence(evidence) => self.evidence(evidence, by)?,
-            Entry::Ledger(write) => self.ledger(write, place)?,
+            JournalEntry::Memory(memory) => self.memory(memory, by)?,
+            JournalEntry::Conversation(conversation) => self.conversation(conversation, by)?,
+            JournalEntry::Relation(relation) => self.relation(relation, false, by)?,
+            JournalEntry::Withdraw(relation) => self.relation(relation, true, by)?,
+            JournalEntry::Embedding(embedding) => self.embedding(embedding, by)?,
+            JournalEntry::Evidence(evidence) => self.evidence(evidence, by)?,
+            JournalEntry::Ledger(write) => self.ledger(write, place)?,
         };
         self.pending.append(changes);
         if self.pending.full(self.readers) {
@@ -175,7 +183,7 @@ impl Applier {
     }
 
     fn log(&mut self, kind: ChangeKind, op: ChangeOp, id: &str, previous: u64) {
-        if self.log.last().is_none_or(|part| part.len() >= LOG_PART) {
+        if self.log.last().is_none_or(|part| part.len() >= LOG_PART_BYTES) {
             self.log.push(value::plain());
         }
         let Some(part) = self.log.last_mut() else { return };

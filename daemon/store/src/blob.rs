@@ -1,7 +1,6 @@
 //! Attachments, stored by content: one file per SHA-256, durable before the commit that refers to it. The attachments of one
 //! commit are made durable together, because an fsync for each of a thousand pictures would take longer than everything else.
 
-mod orphan;
 pub(crate) mod sealed;
 
 use std::{
@@ -9,30 +8,21 @@ use std::{
     fmt,
     io::{self, Read},
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use satchel_seal::Seal;
 use sealed::{SealedReader, SealedWriter};
 
 use crate::{
+    codec::hex,
     disk::{Disk, DiskFile},
     error::{FSYNC, StoreError},
     sha256::Sha256,
-    store::Store,
 };
 
 /// Bytes copied at once.
-const COPY: usize = 256 << 10;
-
-/// Maximum number of blobs that wait for a commit; each one is an open file.
-const MOST_WAITING: usize = 64;
-
-/// A counter for the names of this process's unfinished blobs.
-static UNFINISHED: AtomicU64 = AtomicU64::new(0);
+const COPY_BYTES: usize = 256 << 10;
 
 /// The name of a blob and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,98 +40,24 @@ impl fmt::Display for BlobRef {
     }
 }
 
-impl Store {
-    /// Copies all bytes of `source` into the store. The blob is durable, and [`Store::blob_open`] finds it, once the next commit
-    /// has returned. Putting the same bytes again changes nothing.
-    ///
-    /// # Errors
-    /// Any error of `source` or the file system.
-    pub fn blob_put(&self, source: &mut dyn Read) -> Result<BlobRef, StoreError> {
-        let disk = self.reader().disk().as_ref();
-        let folder = self.dir().join("blobs").join("tmp");
-        disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
-        let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
-        let temporary = folder.join(format!("{}-{number}", std::process::id()));
-        if let Err(error) = disk.remove(&temporary)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(StoreError::Io { action: "remove", path: temporary, source: error });
-        }
-        let seal = self.seal();
-        match copy(disk, source, &temporary, seal.map(|seal| (seal, None))) {
-            Ok((blob, file)) => {
-                satchel_failpoints::reached("blob copied");
-                let new_blobs = self.new_blobs();
-                let name = file_name(&blob.sha256, seal);
-                if new_blobs.add(Copied { temporary, file, name }) >= MOST_WAITING {
-                    new_blobs.settle(disk, self.dir()).inspect_err(|error| self.note(error))?;
-                }
-                Ok(blob)
-            }
-            Err(error) => {
-                if let Err(error) = disk.remove(&temporary) {
-                    tracing::debug!(path = %temporary.display(), %error, "an unfinished blob stays until the next start");
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// Opens a blob. Returns `None` if it does not exist.
-    ///
-    /// # Errors
-    /// Any error of the file system.
-    pub fn blob_open(&self, sha256: &[u8; 32]) -> Result<Option<BlobReader>, StoreError> {
-        let name = file_name(sha256, self.seal());
-        let path = blob_path(self.dir(), &name);
-        let failed = |source| StoreError::Io { action: "open", path: path.clone(), source };
-        let file = match self.reader().disk().open(&path, false) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(failed(source)),
-        };
-        BlobReader::of(file, &name, self.seal()).map(Some).map_err(failed)
-    }
-
-    /// Opens the file of a blob as it is on disk, sealed or not, and returns its name below `blobs`. Returns `None` if it does
-    /// not exist.
-    ///
-    /// # Errors
-    /// Any error of the file system.
-    pub fn blob_file(&self, sha256: &[u8; 32]) -> Result<Option<(String, BlobReader)>, StoreError> {
-        let name = file_name(sha256, self.seal());
-        let path = blob_path(self.dir(), &name);
-        match self.reader().disk().open(&path, false) {
-            Ok(file) => Ok(Some((hex(&name), BlobReader::plain(file, u64::MAX)))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(StoreError::Io { action: "open", path, source }),
-        }
-    }
-
-    /// Returns the seal of the store, if it is encrypted.
-    pub(crate) fn seal(&self) -> Option<&Seal> {
-        self.reader().home().seal.as_ref()
-    }
-}
-
 /// A completely written blob that no commit refers to yet.
-struct Copied {
-    temporary: PathBuf,
-    file: Arc<dyn DiskFile>,
-    name: [u8; 32],
+pub(crate) struct PendingBlob {
+    pub(crate) temporary: PathBuf,
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) name: [u8; 32],
 }
 
 /// Blobs that wait for the next commit.
 #[derive(Default)]
-pub(crate) struct NewBlobs(Mutex<Vec<Copied>>);
+pub(crate) struct PendingBlobs(Mutex<Vec<PendingBlob>>);
 
-impl NewBlobs {
-    fn lock(&self) -> MutexGuard<'_, Vec<Copied>> {
+impl PendingBlobs {
+    fn lock(&self) -> MutexGuard<'_, Vec<PendingBlob>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a blob and returns how many are waiting.
-    fn add(&self, copied: Copied) -> usize {
+    pub(crate) fn add(&self, copied: PendingBlob) -> usize {
         let mut waiting = self.lock();
         waiting.push(copied);
         waiting.len()
@@ -152,14 +68,14 @@ impl NewBlobs {
     pub(crate) fn settle(&self, disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         let mut waiting = self.lock();
         // The first fsync usually flushes the bytes of all files, so the others hardly wait.
-        for Copied { temporary, file, .. } in &*waiting {
+        for PendingBlob { temporary, file, .. } in &*waiting {
             file.sync().map_err(StoreError::io(FSYNC, temporary))?;
         }
         if !waiting.is_empty() {
             satchel_failpoints::reached("blobs synced");
         }
         let mut folders = BTreeSet::new();
-        for Copied { temporary, name, .. } in &*waiting {
+        for PendingBlob { temporary, name, .. } in &*waiting {
             let path = blob_path(dir, name);
             let folder = path.parent().unwrap_or(&path).to_owned();
             disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
@@ -256,7 +172,7 @@ pub(crate) fn copy(
     let sealing = seal.map(|(seal, _)| SealedWriter::new(seal.clone())).transpose();
     let mut sealing = sealing.map_err(StoreError::io("seal", path))?;
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; COPY];
+    let mut buffer = vec![0; COPY_BYTES];
     let mut len = 0_u64;
     loop {
         let read = match source.read(&mut buffer) {
@@ -291,13 +207,4 @@ pub(crate) fn file_name(sha256: &[u8; 32], seal: Option<&Seal>) -> [u8; 32] {
 pub(crate) fn blob_path(dir: &Path, name: &[u8; 32]) -> PathBuf {
     let name = hex(name);
     dir.join("blobs").join(&name[..2]).join(&name[2..])
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        write!(text, "{byte:02x}").unwrap_or_default();
-        text
-    })
 }

@@ -6,18 +6,19 @@ mod compare;
 use compare::Comparer;
 
 use crate::{
-    apply::{Applier, Tally},
+    apply::{Applier, DigestWalk},
     engine,
     error::StoreError,
-    journal::{Position, scan::Acknowledged, segments::Segments},
-    keys, read,
+    journal::{Acknowledged, Position, segments::Segments},
+    keys,
     report::{CheckProgress, CheckReport, Damage, Health, StateDigest},
     store::Store,
-    value::{ConversationValue, MemoryValue, PlainValue, RelationValue},
+    value::{ConversationValue, MemoryValue, PlainValue, RelationValue, decode},
 };
 
 /// The kinds of records that the digest covers, in the order of their keys.
-const SUMMED: [u8; 5] = [keys::CONVERSATION, keys::MEMORY, keys::EMBEDDING, keys::EVIDENCE, keys::RELATION];
+const DIGESTED_KINDS: [u8; 5] =
+    [keys::CONVERSATION, keys::MEMORY, keys::EMBEDDING, keys::EVIDENCE, keys::RELATION];
 
 /// Maximum number of problems that are listed. A last line counts the rest.
 const MAX_PROBLEMS: usize = 1_000;
@@ -38,7 +39,7 @@ impl Store {
             progress(reached);
             Ok(())
         };
-        self.check_seeing(deep, &mut progress, &mut |_| {})
+        self.check_with(deep, &mut progress, &mut |_| {})
     }
 
     /// Checks the store as [`Store::check`] does. `seen` receives the content of each frame that is read, unpacked and unsealed.
@@ -46,7 +47,7 @@ impl Store {
     ///
     /// # Errors
     /// The errors of [`Store::check`], and the error that `progress` returns.
-    pub fn check_seeing(
+    pub fn check_with(
         &self,
         deep: bool,
         progress: &mut dyn FnMut(CheckProgress) -> Result<(), StoreError>,
@@ -103,7 +104,7 @@ impl Store {
     ///
     /// # Errors
     /// Any error of the file system.
-    pub fn survey(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<Vec<Damage>, StoreError> {
+    pub fn find_damage(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<Vec<Damage>, StoreError> {
         let (position, revision) = self.while_quiet(|meta| (meta.position, meta.revision));
         let mut report = CheckReport::default();
         self.read_journal(position, revision, progress, &mut report)?;
@@ -147,7 +148,7 @@ impl Store {
     /// walk.
     fn check_sums(&self, report: &mut CheckReport) -> Result<(), StoreError> {
         let _alone = self.checking();
-        self.with_applier(|applier| *applier.tally() = Some(Tally::default()));
+        self.with_applier(|applier| *applier.tally() = Some(DigestWalk::default()));
         let sums = self.walk_sums();
         let (sum, kept) = match sums {
             Ok(sums) => sums,
@@ -164,7 +165,7 @@ impl Store {
 
     /// Returns the sum over the records, and the sum that the commits maintained at the same moment.
     fn walk_sums(&self) -> Result<(StateDigest, StateDigest), StoreError> {
-        for kind in SUMMED {
+        for kind in DIGESTED_KINDS {
             while self.with_applier(|applier| count_page(applier, kind))? {}
         }
         Ok(self.with_applier(|applier| {
@@ -191,10 +192,10 @@ fn count_page(applier: &mut Applier, kind: u8) -> Result<bool, StoreError> {
 fn share(kind: u8, value: &[u8]) -> Result<[u8; 32], StoreError> {
     let what = "a record";
     let stored = match kind {
-        keys::MEMORY => read::read(value, what, MemoryValue::take)?.stored,
-        keys::CONVERSATION => read::read(value, what, ConversationValue::take)?.stored,
-        keys::RELATION => read::read(value, what, RelationValue::take)?.stored,
-        _ => read::read(value, what, PlainValue::take)?.stored,
+        keys::MEMORY => decode(value, what, MemoryValue::take)?.stored,
+        keys::CONVERSATION => decode(value, what, ConversationValue::take)?.stored,
+        keys::RELATION => decode(value, what, RelationValue::take)?.stored,
+        _ => decode(value, what, PlainValue::take)?.stored,
     };
     Ok(stored.share)
 }

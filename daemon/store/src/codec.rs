@@ -73,9 +73,9 @@ impl Put for Vec<u8> {
 
 /// Takes values from the front of a slice.
 #[derive(Clone, Copy)]
-pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
+pub(crate) struct ByteReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Take<'a> {
+impl<'a> ByteReader<'a> {
     pub(crate) fn raw(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let (head, tail) = self.0.split_at_checked(count).ok_or(Malformed("ends too early"))?;
         self.0 = tail;
@@ -184,6 +184,16 @@ pub(crate) fn canonical_uuid(id: &str) -> Option<[u8; 16]> {
     Some(bytes)
 }
 
+/// Returns the bytes as lower-case hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        write!(text, "{byte:02x}").unwrap_or_default();
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -200,7 +210,7 @@ mod tests {
             bytes.put_id(&id);
             let uuid = Uuid::from_u128(u128::from(a)).to_string();
             bytes.put_id(&uuid);
-            let mut take = Take(&bytes);
+            let mut take = ByteReader(&bytes);
             prop_assert_eq!(take.varint(), Ok(a));
             prop_assert_eq!(take.signed(), Ok(b));
             prop_assert_eq!(take.bytes(), Ok(c.as_slice()));
@@ -212,7 +222,7 @@ mod tests {
         #[test]
         fn any_bytes_are_taken_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             for method in 0..6 {
-                let mut take = Take(&bytes);
+                let mut take = ByteReader(&bytes);
                 for _ in 0..8 {
                     let done = match method {
                         0 => take.varint().is_err(),

@@ -16,11 +16,12 @@ use crate::{
     erase::erase,
     error::{FSYNC, StoreError},
     journal::{rewrite::rewrite, segments::Segments},
-    open::{Claim, claim},
-    purge,
+    lock::{StoreLock, lock_store},
+    options::OpenOptions,
+    pending_purge,
     report::{CheckProgress, Damage, Health, StateDigest},
     revision::Revision,
-    store::{OpenOptions, Store},
+    store::Store,
     swap,
 };
 
@@ -34,17 +35,17 @@ const HEADROOM: u64 = 64 << 20;
 
 /// A sealed store that is ready to replace the plain one. No process can open either while this value exists.
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedEncryption {
     dir: PathBuf,
-    _claim: Claim,
+    _lock: StoreLock,
 }
 
-impl Staged {
+impl StagedEncryption {
     /// Replaces the plain store with the sealed one and erases the plain one. The caller must have recorded durably that the
-    /// replacement is due: once it has begun, [`finish`] is the only way on.
+    /// replacement is due: once it has begun, [`finish_encryption`] is the only way on.
     ///
     /// # Errors
-    /// Any error of the file system; [`finish`] then resumes the replacement.
+    /// Any error of the file system; [`finish_encryption`] then resumes the replacement.
     pub fn replace(&self) -> Result<(), StoreError> {
         replace_some(&self.dir, usize::MAX).map(|_| ())
     }
@@ -54,8 +55,8 @@ impl Staged {
 ///
 /// # Errors
 /// [`StoreError::Locked`] if another process has the store open; any error of the file system.
-pub fn finish(dir: &Path) -> Result<(), StoreError> {
-    let _claim = claim(dir)?;
+pub fn finish_encryption(dir: &Path) -> Result<(), StoreError> {
+    let _lock = lock_store(dir)?;
     replace_some(dir, usize::MAX).map(|_| ())
 }
 
@@ -66,29 +67,29 @@ pub fn finish(dir: &Path) -> Result<(), StoreError> {
 /// # Errors
 /// [`StoreError::Locked`] if a process has the store open, [`StoreError::DamagedJournal`] if it is damaged; any error of the file
 /// system.
-pub fn stage(
+pub fn stage_encryption(
     dir: &Path,
     seal: &Seal,
     begun: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(CheckProgress),
-) -> Result<Option<Staged>, StoreError> {
+) -> Result<Option<StagedEncryption>, StoreError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let first = claim(dir)?;
+    let first = lock_store(dir)?;
     if begun() {
         return Ok(None);
     }
     // If an erasure has begun to replace the store, its files are the only copy.
-    purge::finish(dir)?;
+    pending_purge::finish(dir)?;
     swap::replaceable(dir, &PIECES, &[])?;
     let stage = dir.join(STAGE);
     erase(&stage).map_err(StoreError::io("remove", &stage))?;
     if PIECES.iter().all(|name| !dir.join(name).exists()) {
-        return Ok(Some(Staged { dir: dir.to_owned(), _claim: first }));
+        return Ok(Some(StagedEncryption { dir: dir.to_owned(), _lock: first }));
     }
     drop(first);
     // Opening the store truncates an unfinished tail that a kill left, and reports damage.
     let before = shown(dir, None)?;
-    let staged = Staged { dir: dir.to_owned(), _claim: claim(dir)? };
+    let staged = StagedEncryption { dir: dir.to_owned(), _lock: lock_store(dir)? };
     if begun() {
         return Ok(None);
     }
@@ -109,7 +110,7 @@ pub fn stage(
 fn build(
     dir: &Path,
     seal: &Seal,
-    before: &Shown,
+    before: &StoreContent,
     disk: &Arc<dyn Disk>,
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<(), StoreError> {
@@ -131,7 +132,7 @@ fn build(
 }
 
 /// The content of a store in short, and the bytes that it takes.
-struct Shown {
+struct StoreContent {
     revision: Revision,
     digest: StateDigest,
     bytes: u64,
@@ -139,7 +140,7 @@ struct Shown {
     broken: usize,
 }
 
-fn shown(dir: &Path, seal: Option<&Seal>) -> Result<Shown, StoreError> {
+fn shown(dir: &Path, seal: Option<&Seal>) -> Result<StoreContent, StoreError> {
     let options = OpenOptions { seal: seal.cloned(), ..OpenOptions::default() };
     let store = Store::open(dir, options, &mut |_| {})?;
     if let Health::Damaged(places) = store.health()
@@ -156,7 +157,7 @@ fn shown(dir: &Path, seal: Option<&Seal>) -> Result<Shown, StoreError> {
     let broken = report.blob_problems.len();
     let stats = store.stats()?;
     let bytes = stats.journal_bytes + stats.engine_bytes + stats.blob_bytes;
-    let shown = Shown { revision: store.revision(), digest: store.state_digest(), bytes, broken };
+    let shown = StoreContent { revision: store.revision(), digest: store.state_digest(), bytes, broken };
     store.close()?;
     Ok(shown)
 }

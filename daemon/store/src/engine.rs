@@ -39,7 +39,8 @@ pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 pub(crate) struct EngineError(pub(crate) String);
 
 /// Texts by which an error of sled shows that a resource is exhausted. Of an error only its text is kept.
-const LACKING: [&str; 4] = ["StorageFull", "QuotaExceeded", "No space left", "Too many open files"];
+const EXHAUSTION_MESSAGES: [&str; 4] =
+    ["StorageFull", "QuotaExceeded", "No space left", "Too many open files"];
 
 impl EngineError {
     /// Returns whether the error may go away because only a resource is exhausted. The stored data is not affected.
@@ -50,7 +51,7 @@ impl EngineError {
 
 /// As `EngineError::passes`, for the text of an error.
 pub(crate) fn passes(problem: &str) -> bool {
-    LACKING.iter().any(|lacking| problem.contains(lacking))
+    EXHAUSTION_MESSAGES.iter().any(|lacking| problem.contains(lacking))
 }
 
 /// Maximum number of operations in one atomic batch: while sled applies a batch, it holds a process-wide lock against readers.
@@ -58,7 +59,7 @@ pub(crate) const BATCH_OPERATIONS: usize = 500;
 /// Maximum number of bytes in one atomic batch, for the same reason.
 pub(crate) const BATCH_BYTES: usize = 512 << 10;
 /// How many times larger a batch may be while there are no readers. Entries of the same leaf in one batch are written once.
-const UNREAD: usize = 8;
+const FACTOR_WITHOUT_READERS: usize = 8;
 /// Pairs fetched at once by a long scan; limits the memory that a page takes.
 pub(crate) const SCAN: usize = 256;
 
@@ -83,7 +84,7 @@ impl Changes {
     /// Returns whether the batch is large enough to be applied. `readers` says that other threads may be reading at the same
     /// time.
     pub(crate) fn full(&self, readers: bool) -> bool {
-        let times = if readers { 1 } else { UNREAD };
+        let times = if readers { 1 } else { FACTOR_WITHOUT_READERS };
         self.bytes >= BATCH_BYTES * times || self.operations.len() >= BATCH_OPERATIONS * times
     }
 

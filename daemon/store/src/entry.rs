@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     change::EvidenceWrite,
-    codec::{Malformed, Put, Take},
+    codec::{ByteReader, Malformed, Put},
     ledger::LedgerWrite,
     report::StateDigest,
 };
@@ -19,7 +19,7 @@ pub(crate) use model::{
 
 /// A change whose message bodies already have a place in the journal.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum JournalEntry {
     Memory(MemoryEntry),
     Conversation(ConversationEntry),
     Relation(RelationEntry),
@@ -121,7 +121,7 @@ impl Facets {
         out.extend_from_slice(content_hash.as_bytes());
     }
 
-    pub(crate) fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn take(take: &mut ByteReader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             memory_type: take.text()?.to_owned(),
             status: take.text()?.to_owned(),
@@ -150,7 +150,7 @@ impl Summary {
         put_texts(out, tags);
     }
 
-    pub(crate) fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn take(take: &mut ByteReader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             id: take.id()?,
             title: take_option(take)?,
@@ -226,7 +226,7 @@ pub(crate) fn put_option(out: &mut Vec<u8>, text: Option<&str>) {
     }
 }
 
-pub(crate) fn take_option(take: &mut Take<'_>) -> Result<Option<String>, Malformed> {
+pub(crate) fn take_option(take: &mut ByteReader<'_>) -> Result<Option<String>, Malformed> {
     match take.u8()? {
         0 => Ok(None),
         1 => Ok(Some(take.text()?.to_owned())),
@@ -241,7 +241,7 @@ fn put_texts(out: &mut Vec<u8>, texts: &[String]) {
     }
 }
 
-fn take_texts(take: &mut Take<'_>) -> Result<Vec<String>, Malformed> {
+fn take_texts(take: &mut ByteReader<'_>) -> Result<Vec<String>, Malformed> {
     let count = take.size()?;
     // No `with_capacity`: the count is not trusted beyond the bytes that are there.
     let mut texts = Vec::new();

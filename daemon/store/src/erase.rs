@@ -8,7 +8,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use crate::error::StoreError;
 
 /// Bytes that are overwritten at once.
-const PIECE: usize = 1 << 20;
+const OVERWRITE_BYTES: usize = 1 << 20;
 
 /// The owner's permissions that erasing needs on a folder, and on a file.
 const FOLDER: u32 = 0o700;
@@ -102,10 +102,10 @@ fn overwrite(path: &Path, length: u64) -> io::Result<()> {
         }
         file => file?,
     };
-    let zeros = vec![0; PIECE];
+    let zeros = vec![0; OVERWRITE_BYTES];
     let mut left = length;
     while left > 0 {
-        let now = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        let now = usize::try_from(left).unwrap_or(OVERWRITE_BYTES).min(OVERWRITE_BYTES);
         file.write_all(&zeros[..now])?;
         left -= now as u64;
     }
@@ -125,13 +125,13 @@ mod tests {
         let folder = dir.path().join("plain/inner");
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("file");
-        fs::write(&path, vec![b'x'; PIECE + 7]).unwrap();
+        fs::write(&path, vec![b'x'; OVERWRITE_BYTES + 7]).unwrap();
         // A reader that has the file open still sees the content of the disk.
         let mut open = fs::File::open(&path).unwrap();
         erase(&dir.path().join("plain")).unwrap();
         let mut bytes = Vec::new();
         open.read_to_end(&mut bytes).unwrap();
-        assert_eq!((bytes.len(), bytes.iter().all(|byte| *byte == 0)), (PIECE + 7, true));
+        assert_eq!((bytes.len(), bytes.iter().all(|byte| *byte == 0)), (OVERWRITE_BYTES + 7, true));
         assert!(!dir.path().join("plain").exists());
         erase(&dir.path().join("plain")).unwrap();
     }

@@ -142,7 +142,7 @@ pub enum StoreError {
     },
     /// A batch contains the same record twice.
     #[error("{kind} {id:?} stands twice in one batch")]
-    Twice {
+    DuplicateRecord {
         /// The kind of the record.
         kind: &'static str,
         /// The id.

@@ -2,6 +2,7 @@
 
 pub(crate) mod copy;
 pub(crate) mod frame;
+mod key_check;
 pub(crate) mod packer;
 pub(crate) mod reader;
 pub(crate) mod rewrite;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 
 use satchel_seal::{KEY_ID, Seal};
 
-use self::frame::Header;
+use self::frame::FrameHeader;
 use crate::codec::Malformed;
 
 /// A position in the journal, with the hash that is needed to continue the chain from there.
@@ -27,21 +28,30 @@ pub(crate) struct Position {
 
 /// The place of one change of one commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChangeLocation {
     pub(crate) segment: u32,
     pub(crate) offset: u64,
     pub(crate) change: u32,
 }
 
+/// The commits that are known to have been acknowledged. A trusted engine provides all fields, the `db.state` of a clean stop
+/// only the revision.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Acknowledged {
+    pub(crate) segment: u32,
+    pub(crate) offset: u64,
+    pub(crate) revision: u64,
+}
+
 /// A journal's folder, the store id that its frames are bound to, and its seal.
 #[derive(Clone, Debug)]
-pub(crate) struct Home {
+pub(crate) struct JournalContext {
     pub(crate) folder: PathBuf,
     pub(crate) store_id: [u8; 16],
     pub(crate) seal: Option<Seal>,
 }
 
-impl Home {
+impl JournalContext {
     /// Returns the key id of all frames.
     pub(crate) fn key(&self) -> u16 {
         if self.seal.is_some() { KEY_ID } else { 0 }
@@ -50,7 +60,7 @@ impl Home {
     /// Opens and unpacks the payload of the frame that begins at `offset` of a segment.
     pub(crate) fn unpack(
         &self,
-        header: &Header,
+        header: &FrameHeader,
         segment: u32,
         offset: u64,
         payload: Vec<u8>,
@@ -61,7 +71,7 @@ impl Home {
     /// Opens a payload. The result may still be compressed.
     pub(crate) fn open(
         &self,
-        header: &Header,
+        header: &FrameHeader,
         segment: u32,
         offset: u64,
         payload: Vec<u8>,

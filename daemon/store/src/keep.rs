@@ -8,25 +8,25 @@ use std::{
 
 use crate::{
     error::{FSYNC, StoreError},
-    open::Claim,
+    lock::StoreLock,
 };
 
 /// The name prefix of a kept database's folder. The copy of its `db.state` has the same name and the extension below.
-pub(crate) const KEPT: &str = "db.kept-";
-const NOTE: &str = ".state";
+pub(crate) const PRESERVED_PREFIX: &str = "db.kept-";
+const STATE_SUFFIX: &str = ".state";
 
 /// Sets aside the database of the store in `dir`, which must have been closed cleanly. Returns `None` if there is no database. A
 /// copy of its `db.state` is kept too, because it records how far the journal reached.
 ///
 /// # Errors
 /// Any error of the file system.
-pub fn keep_database(_claim: &Claim, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
+pub fn preserve_database(_lock: &StoreLock, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
     let database = dir.join("db");
     if !database.is_dir() {
         return Ok(None);
     }
     let number = numbers(dir).map_err(StoreError::io("list", dir))?.into_iter().max().unwrap_or(0) + 1;
-    let kept = dir.join(format!("{KEPT}{number}"));
+    let kept = dir.join(format!("{PRESERVED_PREFIX}{number}"));
     let note = note_of(dir, number);
     // The copy of `db.state` comes first: a folder without one cannot be put back.
     fs::copy(dir.join("db.state"), &note).map_err(StoreError::io("copy", dir.join("db.state")))?;
@@ -41,11 +41,11 @@ pub fn keep_database(_claim: &Claim, dir: &Path) -> Result<Option<PathBuf>, Stor
 ///
 /// # Errors
 /// Any error of the file system.
-pub fn put_back_database(_claim: &Claim, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
+pub fn restore_preserved_database(_lock: &StoreLock, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
     let listed = numbers(dir).map_err(StoreError::io("list", dir))?;
     let whole = listed.into_iter().filter(|number| note_of(dir, *number).is_file());
     let Some(number) = whole.max() else { return Ok(None) };
-    let (kept, database) = (dir.join(format!("{KEPT}{number}")), dir.join("db"));
+    let (kept, database) = (dir.join(format!("{PRESERVED_PREFIX}{number}")), dir.join("db"));
     match fs::remove_dir_all(&database) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(StoreError::io("remove", database)(error));
@@ -64,13 +64,13 @@ fn numbers(dir: &Path) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        found.extend(name.strip_prefix(KEPT).and_then(|number| number.parse::<u32>().ok()));
+        found.extend(name.strip_prefix(PRESERVED_PREFIX).and_then(|number| number.parse::<u32>().ok()));
     }
     Ok(found)
 }
 
 fn note_of(dir: &Path, number: u32) -> PathBuf {
-    dir.join(format!("{KEPT}{number}{NOTE}"))
+    dir.join(format!("{PRESERVED_PREFIX}{number}{STATE_SUFFIX}"))
 }
 
 fn synced(dir: &Path) -> Result<(), StoreError> {

@@ -40,7 +40,7 @@ pub(crate) fn id16(id: &str) -> Id16 {
 
 /// Returns the key of an object's id. Two ids can be made to have the same key on purpose; the store refuses such a pair.
 #[must_use]
-pub fn key_of(id: &str) -> [u8; 16] {
+pub fn record_key(id: &str) -> [u8; 16] {
     id16(id)
 }
 

@@ -23,7 +23,7 @@ pub enum Ledger {
     /// A setting of the data directory.
     Setting,
     /// What each import reported about a conversation, and the evidence that it added.
-    Lineage,
+    Provenance,
     /// Changes that were undone or restored.
     Undo,
 }
@@ -38,7 +38,7 @@ impl Ledger {
         Self::Request,
         Self::Audit,
         Self::Setting,
-        Self::Lineage,
+        Self::Provenance,
         Self::Undo,
     ];
 
@@ -53,7 +53,7 @@ impl Ledger {
             Self::Request => 6,
             Self::Audit => 7,
             Self::Setting => 8,
-            Self::Lineage => 9,
+            Self::Provenance => 9,
             Self::Undo => 10,
         }
     }

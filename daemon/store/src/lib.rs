@@ -18,7 +18,11 @@ mod journal;
 mod keep;
 mod keys;
 mod ledger;
+mod lock;
+mod lookup;
 mod open;
+mod options;
+mod pending_purge;
 mod pin;
 mod purge;
 mod query;
@@ -39,22 +43,24 @@ mod value;
 
 pub use blob::{BlobReader, BlobRef};
 pub use change::{Batch, Change, ConversationWrite, EvidenceWrite, MessageHead, MessageWrite, Origin};
-pub use encrypt::{Staged, finish, stage};
+pub use encrypt::{StagedEncryption, finish_encryption, stage_encryption};
 pub use error::StoreError;
-pub use keep::{keep_database, put_back_database};
-pub use keys::{id_too_long, key_of};
+pub use keep::{preserve_database, restore_preserved_database};
+pub use keys::{id_too_long, record_key};
 pub use ledger::{Durability, Ledger, LedgerEntry, LedgerWrite};
-pub use open::{Claim, claim};
-pub use pin::{Pinned, PinnedSegment};
-pub use purge::{Eraser, Text, empty_conversation, empty_memory, erased, has_journal, purge, purge_ready};
+pub use lock::{StoreLock, lock_store};
+pub use options::OpenOptions;
+pub use pending_purge::has_journal;
+pub use pin::{SnapshotSegment, StoreSnapshot};
+pub use purge::{Eraser, OpaqueEntry, check_purge, empty_conversation, empty_memory, erased, purge};
 pub use query::{ConversationQuery, Cursor, MemoryOrder, MemoryQuery, Page, TimeRange, UNKNOWN_TIME};
-pub use read::{Bodies, EvidenceIter};
+pub use read::{EvidenceIter, MessageBodies};
 pub use record::{
     BodyPlace, ChangeKind, ChangeLogEntry, ChangeOp, ChangePosition, ConversationRecord, ConversationSummary,
     EmbeddingRecord, EvidenceRecord, MemoryRecord, RelationRecord,
 };
-pub use renew::renew;
+pub use renew::assign_new_store_id;
 pub use report::{CheckProgress, CheckReport, Damage, Health, OpenEvent, StateDigest, Stats};
 pub use revision::Revision;
 pub use sha256::Sha256;
-pub use store::{OpenOptions, Store};
+pub use store::Store;

@@ -5,87 +5,97 @@ pub(crate) mod standing;
 pub(crate) mod state;
 
 use std::{
-    fs,
-    io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    thread,
-    time::Duration,
 };
 
 use satchel_seal::Seal;
-use state::{Closing, Left, Trust};
+use state::{EngineTrust, ShutdownState, StateFile};
 use uuid::Uuid;
 
 use crate::{
     apply::{Applier, Commit},
     codec::batch,
-    disk::{Disk, OsDisk, close_to_others},
+    disk::{Disk, OsDisk},
     engine::{
         Engine, EngineError,
-        house::{House, SledHouse},
-        leaves::Leaves,
+        house::{EngineFolder, SledFolder},
+        leaves::LeafEngine,
         sealed::SealedEngine,
     },
     error::{FSYNC, StoreError},
     journal::{
-        Home, Position,
-        frame::Kind,
-        reader::Reader,
-        scan::{Acknowledged, Outcome, Visit},
+        Acknowledged, JournalContext, Position,
+        frame::FrameKind,
+        reader::FrameReader,
+        scan::{ScanOutcome, VisitedFrame},
         segment::{self, SegmentHeader},
         segments::Segments,
-        writer::{self, Writer},
+        writer::{self, JournalWriter},
     },
-    keys, purge,
+    keys, lock,
+    options::OpenOptions,
+    pending_purge,
     report::{Damage, Health, OpenEvent},
     revision::Revision,
-    store::{Inner, OpenOptions, WriteSide},
-    value::{self, Meta},
+    value::{self, EngineMeta},
 };
 
 /// Commits are refused when less than this is free. The engine writes pieces of 8 MiB at any time and does not survive a failed
 /// write, whereas a refused commit can be repeated when there is room.
 const HEADROOM: u64 = 64 << 20;
-/// How often the lock file is tried, and the time between two attempts: half a second in all.
-const LOCK_LOOKS: u32 = 25;
-const LOCK_WAIT: Duration = Duration::from_millis(20);
 /// A replay reports its progress each time it has processed this many bytes.
 const PROGRESS_BYTES: u64 = 16 << 20;
-/// Maximum number of bytes that are read from a lock file, which contains a process id.
-const MAX_PID_BYTES: u64 = 32;
-/// Used as the process id if the lock file contains none.
-const UNKNOWN_PID: &str = "?";
-
 /// The environment of a store; tests use doubles here.
-pub(crate) struct Ground {
+pub(crate) struct StoreEnvironment {
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) house: Arc<dyn House>,
-    pub(crate) roll_at: u64,
+    pub(crate) house: Arc<dyn EngineFolder>,
+    pub(crate) segment_limit: u64,
     /// Bytes that must stay free on the disk.
     pub(crate) headroom: u64,
 }
 
-impl Ground {
+impl StoreEnvironment {
     pub(crate) fn new(dir: &Path, options: &OpenOptions) -> Self {
-        let house = SledHouse::new(dir, options.cache_bytes);
-        Self { disk: Arc::new(OsDisk), house: Arc::new(house), roll_at: segment::ROLL_AT, headroom: HEADROOM }
+        let house = SledFolder::new(dir, options.cache_bytes);
+        Self {
+            disk: Arc::new(OsDisk),
+            house: Arc::new(house),
+            segment_limit: segment::SEGMENT_LIMIT,
+            headroom: HEADROOM,
+        }
     }
 }
 
-type Report<'a> = &'a mut dyn FnMut(OpenEvent);
+/// The parts of an open store.
+pub(crate) struct OpenedStore {
+    pub(crate) dir: PathBuf,
+    pub(crate) health: Health,
+    pub(crate) journal: JournalWriter,
+    pub(crate) applier: Applier,
+    pub(crate) reader: FrameReader,
+    pub(crate) closing: StateFile,
+    /// Bytes that must stay free on the disk.
+    pub(crate) headroom: u64,
+    /// Whether the store was opened for reading only, with an engine in memory.
+    pub(crate) read_only: bool,
+    /// `None` if a store is read whose lock file cannot be created.
+    pub(crate) lock: Option<fs::File>,
+}
+
+type EventSink<'a> = &'a mut dyn FnMut(OpenEvent);
 
 pub(crate) fn open(
     dir: &Path,
     options: OpenOptions,
-    ground: Ground,
-    report: Report<'_>,
-) -> Result<Inner, StoreError> {
-    let Ground { disk, house, roll_at, headroom } = ground;
-    let lock = occupy(dir, house.as_ref())?;
+    ground: StoreEnvironment,
+    report: EventSink<'_>,
+) -> Result<OpenedStore, StoreError> {
+    let StoreEnvironment { disk, house, segment_limit, headroom } = ground;
+    let lock = lock::acquire(dir, house.as_ref())?;
     // Completes an erasure that was interrupted while its new store replaced the old one.
-    purge::finish(dir)?;
+    pending_purge::finish(dir)?;
     let folder = lay_out(dir, disk.as_ref())?;
     let path = dir.join("db.state");
     let before = state::read(disk.as_ref(), &path)?;
@@ -98,14 +108,14 @@ pub(crate) fn open(
     segments.check_key()?;
     let mut trust = state::judge(before.as_ref(), options.boot_id.as_deref(), house.as_ref(), journal_is_new);
     if options.rebuild {
-        trust = Trust::Untrusted("a rebuild was asked for".to_owned());
+        trust = EngineTrust::Untrusted("a rebuild was asked for".to_owned());
     }
     let store = Uuid::from_bytes(segments.home.store_id);
     let found_before = noted::read(disk.as_ref(), dir)?;
     let known = found_before.as_ref().map_or(0, |found| found.revision);
     let noted = before.map_or(0, |state| state.acknowledged(store)).max(known);
     let last = Mutex::new(None);
-    let closing = Closing { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
+    let closing = StateFile { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
     let (applier, mut outcome) = build(&closing, trust, &segments, noted, report)?;
     if outcome.damage.is_empty() && found_before.is_some() {
         outcome.damage = everywhere(&segments, applier.meta(), known, report)?;
@@ -120,38 +130,21 @@ pub(crate) fn open(
     } else {
         noted::write(disk.as_ref(), dir, noted.max(applier.meta().revision), &outcome.damage);
     }
-    let engine = applier.engine();
-    let journal = settle(&disk, &segments, &outcome, roll_at, report)?;
+    let journal = settle(&disk, &segments, &outcome, segment_limit, report)?;
     let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
     report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
-    let (writer, reader) = (WriteSide::new(journal, applier), Reader::new(disk, segments.home));
-    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, (Some(lock), headroom)))
-}
-
-/// The exclusive right to a store: no other process can open it while this value exists.
-#[derive(Debug)]
-pub struct Claim {
-    _lock: fs::File,
-}
-
-/// Checks that no process has the store in `dir` open, and prevents others from opening it while the claim exists. Neither reads
-/// nor changes the store's data.
-///
-/// # Errors
-/// [`StoreError::Locked`] if another process has the store open; any error of the file system.
-pub fn claim(dir: &Path) -> Result<Claim, StoreError> {
-    let options = OpenOptions::default();
-    Ok(Claim { _lock: occupy(dir, &SledHouse::new(dir, options.cache_bytes))? })
-}
-
-/// Checks that no other process has the store open, and takes the lock, which is held while the returned file is open.
-fn occupy(dir: &Path, house: &dyn House) -> Result<fs::File, StoreError> {
-    make(dir).map_err(StoreError::io("create", dir))?;
-    let lock = lock(dir)?;
-    if house.released().map_err(StoreError::io("look at the database in", dir))? {
-        return Ok(lock);
-    }
-    Err(StoreError::Locked { dir: dir.to_owned(), pid: UNKNOWN_PID.to_owned() })
+    let reader = FrameReader::new(disk, segments.home);
+    Ok(OpenedStore {
+        dir: dir.to_owned(),
+        health,
+        journal,
+        applier,
+        reader,
+        closing,
+        headroom,
+        read_only: false,
+        lock: Some(lock),
+    })
 }
 
 /// Creates the folders and returns the journal's. The write of `db.state`, which comes next, makes their names durable.
@@ -164,18 +157,6 @@ fn lay_out(dir: &Path, disk: &dyn Disk) -> Result<PathBuf, StoreError> {
     Ok(journal)
 }
 
-/// Creates the store's own folder, durable under its name.
-fn make(dir: &Path) -> io::Result<()> {
-    if dir.is_dir() {
-        return Ok(());
-    }
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    match dir.parent() {
-        Some(above) if !above.as_os_str().is_empty() => fs::File::open(above)?.sync_all(),
-        Some(_) | None => Ok(()),
-    }
-}
-
 /// Removes the unfinished blobs that an earlier process left.
 fn sweep(folder: &Path) -> Result<(), StoreError> {
     match fs::remove_dir_all(folder) {
@@ -186,47 +167,6 @@ fn sweep(folder: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Takes a lock, with several attempts: a child process that another thread starts also holds our files until it executes its own
-/// program.
-fn patient(lock: impl Fn() -> Result<(), fs::TryLockError>) -> Result<(), fs::TryLockError> {
-    for _ in 0..LOCK_LOOKS {
-        match lock() {
-            Err(fs::TryLockError::WouldBlock) => thread::sleep(LOCK_WAIT),
-            taken => return taken,
-        }
-    }
-    lock()
-}
-
-/// Returns the error for a store that is in use, with the process id from the lock file.
-fn taken(dir: &Path, file: &fs::File) -> StoreError {
-    let mut pid = String::new();
-    let read = file.take(MAX_PID_BYTES).read_to_string(&mut pid).is_ok();
-    let pid = if read && !pid.trim().is_empty() { pid.trim().to_owned() } else { UNKNOWN_PID.to_owned() };
-    StoreError::Locked { dir: dir.to_owned(), pid }
-}
-
-/// Takes the lock file and writes the id of this process into it.
-fn lock(dir: &Path) -> Result<fs::File, StoreError> {
-    let path = dir.join("store.lock");
-    let mut options = fs::OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.open(&path).map_err(StoreError::io("open", &path))?;
-    match patient(|| file.try_lock()) {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => return Err(taken(dir, &file)),
-        Err(fs::TryLockError::Error(source)) => return Err(StoreError::Io { action: "lock", path, source }),
-    }
-    let mut write = || {
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        writeln!(file, "{}", std::process::id())?;
-        close_to_others(&path)
-    };
-    write().map_err(StoreError::io("write", &path))?;
-    Ok(file)
-}
-
 /// Returns the damage for a journal that is missing completely.
 pub(crate) fn lost(folder: &Path) -> Damage {
     let problem = "a journal that is gone, beside a database that was built from it,";
@@ -235,7 +175,7 @@ pub(crate) fn lost(folder: &Path) -> Damage {
 
 /// Creates the first segment of a new journal.
 fn begin(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Segments, StoreError> {
-    let home = Home { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes(), seal };
+    let home = JournalContext { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes(), seal };
     let path = home.segment_path(1);
     if disk.open(&path, false).is_ok() {
         disk.remove(&path).map_err(StoreError::io("remove", &path))?;
@@ -258,11 +198,11 @@ fn begin(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Se
 /// Reads the whole journal, because it was damaged once and a normal start reads only a part of it.
 fn everywhere(
     segments: &Segments,
-    meta: &Meta,
+    meta: &EngineMeta,
     known: u64,
-    report: Report<'_>,
+    report: EventSink<'_>,
 ) -> Result<Vec<Damage>, StoreError> {
-    let Meta { position, revision, .. } = *meta;
+    let EngineMeta { position, revision, .. } = *meta;
     let revision = revision.max(known);
     let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
     let damage = segments.scan(Segments::beginning(), 0, acknowledged, &mut |_| Ok(()))?.damage;
@@ -272,12 +212,12 @@ fn everywhere(
 
 /// Returns an engine that holds everything in the journal. `noted` is the revision that the journal had at the last clean stop.
 fn build(
-    closing: &Closing,
-    trust: Trust,
+    closing: &StateFile,
+    trust: EngineTrust,
     segments: &Segments,
     noted: u64,
-    report: Report<'_>,
-) -> Result<(Applier, Outcome), StoreError> {
+    report: EventSink<'_>,
+) -> Result<(Applier, ScanOutcome), StoreError> {
     let (engine, meta, trusted) = engine(closing, trust, segments, report)?;
     let after_damage = meta.position_revision < meta.revision;
     let mut applier = Applier::new(engine, meta);
@@ -286,59 +226,63 @@ fn build(
         // The engine holds what came after the damage but not what was lost, so the order of versions would be wrong.
         drop(applier);
         let reason = "the journal was damaged and is whole again".to_owned();
-        return build(closing, Trust::Untrusted(reason), segments, noted, report);
+        return build(closing, EngineTrust::Untrusted(reason), segments, noted, report);
     }
-    closing.write(Left::Open)?;
+    closing.write(ShutdownState::Open)?;
     Ok((applier, outcome))
 }
 
 /// Opens the engine if it is trusted and its meta record fits the journal; otherwise creates an empty one.
 fn engine(
-    closing: &Closing,
-    trust: Trust,
+    closing: &StateFile,
+    trust: EngineTrust,
     segments: &Segments,
-    report: Report<'_>,
-) -> Result<(Arc<dyn Engine>, Meta, bool), StoreError> {
+    report: EventSink<'_>,
+) -> Result<(Arc<dyn Engine>, EngineMeta, bool), StoreError> {
     let reason = match trust {
-        Trust::Trusted => {
-            closing.write(Left::Open)?;
+        EngineTrust::Trusted => {
+            closing.write(ShutdownState::Open)?;
             match trusted(closing.house.as_ref(), segments) {
                 Ok((engine, meta)) => return Ok((engine, meta, true)),
                 Err(reason) => Some(reason),
             }
         }
-        Trust::Fresh => None,
-        Trust::Untrusted(reason) => Some(reason),
+        EngineTrust::Fresh => None,
+        EngineTrust::Untrusted(reason) => Some(reason),
     };
     if let Some(reason) = reason {
         report(OpenEvent::Rebuilding { reason });
     }
     // If the process is killed from here on, no engine is trusted until a rebuild is complete.
-    closing.write(Left::Suspect)?;
+    closing.write(ShutdownState::Suspect)?;
     closing.house.set_aside().map_err(StoreError::io("set aside the database beside", &closing.path))?;
     let engine = inhabited(closing.house.as_ref(), segments)?;
-    let meta = Meta { store_id: segments.home.store_id, position: Segments::beginning(), ..Meta::default() };
+    let meta = EngineMeta {
+        store_id: segments.home.store_id,
+        position: Segments::beginning(),
+        ..EngineMeta::default()
+    };
     Ok((engine, meta, false))
 }
 
 /// Opens the engine. For an encrypted store it is wrapped so that values are sealed.
-fn inhabited(house: &dyn House, segments: &Segments) -> Result<Arc<dyn Engine>, EngineError> {
+fn inhabited(house: &dyn EngineFolder, segments: &Segments) -> Result<Arc<dyn Engine>, EngineError> {
     let engine = house.open()?;
     let engine = match &segments.home.seal {
         Some(seal) => Arc::new(SealedEngine::new(engine, seal.clone())),
         None => engine,
     };
-    Ok(Arc::new(Leaves::new(engine)?))
+    Ok(Arc::new(LeafEngine::new(engine)?))
 }
 
-fn trusted(house: &dyn House, segments: &Segments) -> Result<(Arc<dyn Engine>, Meta), String> {
+fn trusted(house: &dyn EngineFolder, segments: &Segments) -> Result<(Arc<dyn Engine>, EngineMeta), String> {
     let engine =
         inhabited(house, segments).map_err(|error| format!("the database does not open: {error}"))?;
     let bytes = engine.get(keys::META).map_err(|error| format!("the database does not read: {error}"))?;
     let bytes = bytes.ok_or("the database does not say how far it is")?;
     let what = || "what the database says about itself".to_owned();
     let take = value::open(&bytes, &what).map_err(|error| error.to_string())?;
-    let meta = Meta::take(take).map_err(|error| format!("{} does not read: {error}", what()))?;
+    let meta = EngineMeta::take(take).map_err(|error| format!("{} does not read: {error}", what()))?;
     if meta.store_id != segments.home.store_id {
         return Err("the database belongs to another journal".to_owned());
     }
@@ -347,12 +291,12 @@ fn trusted(house: &dyn House, segments: &Segments) -> Result<(Arc<dyn Engine>, M
 
 /// Builds a new database to replace the one that failed, which is not used any more.
 pub(crate) fn settle_again(
-    closing: &Closing,
+    closing: &StateFile,
     segments: &Segments,
     noted: u64,
 ) -> Result<Applier, StoreError> {
     let reason = "the disk was full under it".to_owned();
-    let (applier, outcome) = build(closing, Trust::Untrusted(reason), segments, noted, &mut |_| {})?;
+    let (applier, outcome) = build(closing, EngineTrust::Untrusted(reason), segments, noted, &mut |_| {})?;
     if let Some(first) = outcome.damage.into_iter().next() {
         return Err(StoreError::DamagedJournal { first });
     }
@@ -368,9 +312,9 @@ fn replay(
     applier: &mut Applier,
     trusted: bool,
     noted: u64,
-    report: Report<'_>,
-) -> Result<Outcome, StoreError> {
-    let Meta { position, position_revision, revision, .. } = *applier.meta();
+    report: EventSink<'_>,
+) -> Result<ScanOutcome, StoreError> {
+    let EngineMeta { position, position_revision, revision, .. } = *applier.meta();
     let acknowledged = if trusted {
         Acknowledged { segment: position.segment, offset: position.offset, revision: position_revision }
     } else {
@@ -379,7 +323,8 @@ fn replay(
     let (from, before) = segments.start(position, position_revision);
     let total = segments.bytes_from(from);
     let (mut said, mut replayed) = (0, 0_u64);
-    let mut progress = Progress { report, total, from: Revision::new(revision), said: &mut said, trusted };
+    let mut progress =
+        ReplayProgress { report, total, from: Revision::new(revision), said: &mut said, trusted };
     let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
         progress.at(visit, replayed);
         replayed += visit.header.frame_length();
@@ -394,17 +339,17 @@ fn replay(
     Ok(outcome)
 }
 
-struct Progress<'a> {
-    report: Report<'a>,
+struct ReplayProgress<'a> {
+    report: EventSink<'a>,
     total: u64,
     from: Revision,
     said: &'a mut u64,
     trusted: bool,
 }
 
-impl Progress<'_> {
-    fn at(&mut self, visit: &Visit<'_>, done: u64) {
-        if done == 0 && self.trusted && visit.header.kind != Kind::Seal {
+impl ReplayProgress<'_> {
+    fn at(&mut self, visit: &VisitedFrame<'_>, done: u64) {
+        if done == 0 && self.trusted && visit.header.kind != FrameKind::Seal {
             (self.report)(OpenEvent::Replaying { from: self.from });
         }
         if done >= *self.said + PROGRESS_BYTES {
@@ -414,17 +359,17 @@ impl Progress<'_> {
     }
 }
 
-fn apply(applier: &mut Applier, visit: &Visit<'_>) -> Result<(), StoreError> {
+fn apply(applier: &mut Applier, visit: &VisitedFrame<'_>) -> Result<(), StoreError> {
     let (start, gap) = (visit.start, visit.after_damage);
     let revision = match visit.header.kind {
-        Kind::Body => return Ok(()),
-        Kind::Seal if gap => return Ok(()),
-        Kind::Seal => {
+        FrameKind::Body => return Ok(()),
+        FrameKind::Seal if gap => return Ok(()),
+        FrameKind::Seal => {
             applier.passed(visit.end);
             return Ok(());
         }
-        Kind::Batch => Some(visit.header.revision),
-        Kind::Note => None,
+        FrameKind::Batch => Some(visit.header.revision),
+        FrameKind::Note => None,
     };
     let (origin, entries) = visit.unpack().and_then(|payload| batch::decode(&payload)).map_err(|error| {
         StoreError::DamagedJournal { first: visit.damage(&format!("a frame that {error}")) }
@@ -438,10 +383,10 @@ fn apply(applier: &mut Applier, visit: &Visit<'_>) -> Result<(), StoreError> {
 fn settle(
     disk: &Arc<dyn Disk>,
     segments: &Segments,
-    outcome: &Outcome,
-    roll_at: u64,
-    report: Report<'_>,
-) -> Result<Writer, StoreError> {
+    outcome: &ScanOutcome,
+    segment_limit: u64,
+    report: EventSink<'_>,
+) -> Result<JournalWriter, StoreError> {
     let home = &segments.home;
     if let Some(number) = outcome.unfinished {
         let path = home.segment_path(number);
@@ -465,5 +410,5 @@ fn settle(
             report(OpenEvent::TailCut { bytes: outcome.tail });
         }
     }
-    Writer::new(Arc::clone(disk), home.clone(), file, end, roll_at)
+    JournalWriter::new(Arc::clone(disk), home.clone(), file, end, segment_limit)
 }

@@ -17,7 +17,7 @@ use crate::{
 
 /// The data that a backup needs about a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pinned {
+pub struct StoreSnapshot {
     /// The id in all segments.
     pub store_id: Uuid,
     /// The last revision that is included.
@@ -25,12 +25,12 @@ pub struct Pinned {
     /// The digest of the shown records.
     pub digest: StateDigest,
     /// The journal up to the last commit, in order.
-    pub segments: Vec<PinnedSegment>,
+    pub segments: Vec<SnapshotSegment>,
 }
 
 /// A segment, or the beginning of the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinnedSegment {
+pub struct SnapshotSegment {
     /// Its file name.
     pub name: String,
     /// The number of bytes that are included.
@@ -44,7 +44,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::DamagedJournal`] if the journal is damaged; any error of the file system.
-    pub fn pin(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<Pinned, StoreError> {
+    pub fn snapshot(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<StoreSnapshot, StoreError> {
         if let Health::Damaged(places) = self.health()
             && let Some(first) = places.into_iter().next()
         {
@@ -59,10 +59,10 @@ impl Store {
         }
         let segments =
             (1..=position.segment).map(|number| self.pinned(number, position)).collect::<Result<_, _>>()?;
-        Ok(Pinned { store_id: self.store_id(), revision: Revision::new(revision), digest, segments })
+        Ok(StoreSnapshot { store_id: self.store_id(), revision: Revision::new(revision), digest, segments })
     }
 
-    fn pinned(&self, number: u32, end: Position) -> Result<PinnedSegment, StoreError> {
+    fn pinned(&self, number: u32, end: Position) -> Result<SnapshotSegment, StoreError> {
         let path = self.reader().home().segment_path(number);
         let length = if number == end.segment {
             end.offset
@@ -70,20 +70,20 @@ impl Store {
             let file = self.reader().disk().open(&path, false).map_err(StoreError::io("open", &path))?;
             file.length().map_err(StoreError::io("measure", &path))?
         };
-        Ok(PinnedSegment { name: segment::name(number), length, path })
+        Ok(SnapshotSegment { name: segment::name(number), length, path })
     }
 
     /// Opens the pinned bytes of a segment.
     ///
     /// # Errors
     /// Any error of the file system.
-    pub fn open_pinned(&self, segment: &PinnedSegment) -> Result<BlobReader, StoreError> {
+    pub fn open_snapshot_segment(&self, segment: &SnapshotSegment) -> Result<BlobReader, StoreError> {
         let path = &segment.path;
         let file = self.reader().disk().open(path, false).map_err(StoreError::io("open", path))?;
         Ok(BlobReader::plain(file, segment.length))
     }
 
-    /// Lists the existing blobs by the hash of their bytes, sorted by the names of their files. After [`Store::pin`] these
+    /// Lists the existing blobs by the hash of their bytes, sorted by the names of their files. After [`Store::snapshot`] these
     /// include all blobs that the pinned commits refer to.
     ///
     /// # Errors

@@ -16,43 +16,39 @@ use std::{
 };
 
 pub use content::{empty_conversation, empty_memory, erased};
-pub use ready::purge_ready;
+pub use ready::check_purge;
 
 use crate::{
-    blob::{blob_path, file_name, hex},
-    codec::{Malformed, batch, heads::read_part},
+    blob::{blob_path, file_name},
+    codec::{Malformed, batch, heads::read_part, hex},
     disk::{Disk, OsDisk},
-    entry::Entry,
-    erase::erase,
+    entry::JournalEntry,
     error::{FSYNC, StoreError},
     journal::{
-        frame::Kind,
-        rewrite::{Content, rewrite},
-        scan::{Acknowledged, Visit},
+        Acknowledged,
+        frame::FrameKind,
+        rewrite::{FrameContent, rewrite},
+        scan::VisitedFrame,
         segments::Segments,
     },
     ledger::{Ledger, LedgerWrite},
-    open::claim,
+    lock::lock_store,
+    options::OpenOptions,
+    pending_purge::{BUILT, READY, finish},
     report::{CheckProgress, Damage},
-    store::{OpenOptions, Store},
+    store::Store,
     swap,
 };
 use satchel_seal::Seal;
 
-/// The folder in which the store without the content is built.
-const BUILT: &str = "purging.new";
-/// Its name once it is complete.
-const READY: &str = "purging";
-/// The pieces that replace those of the old store.
-const PIECES: [&str; 3] = ["journal", "db", "db.state"];
 /// The prefix by which a message refers to an attached file; the hash follows, in hex.
-const REFERENCE: &str = "attachments/";
+const ATTACHMENT_PREFIX: &str = "attachments/";
 /// Hex digits of a SHA-256.
-const DIGITS: usize = 64;
+const HASH_DIGITS: usize = 64;
 
 /// A part of the journal that the store keeps without interpreting it.
 #[derive(Clone, Copy, Debug)]
-pub enum Text<'a> {
+pub enum OpaqueEntry<'a> {
     /// A piece of evidence.
     Evidence(&'a [u8]),
     /// An entry of a ledger.
@@ -76,22 +72,22 @@ pub trait Eraser {
     fn memory(&self, id: &str, content_hash: &str) -> bool;
 
     /// Returns whether the vectors of a memory are erased. Called after everything was shown.
-    fn vectors(&self, memory: &str) -> bool;
+    fn erases_vectors(&self, memory: &str) -> bool;
 
     /// Returns whether a conversation is erased.
-    fn conversation(&self, id: &str) -> bool;
+    fn erases_conversation(&self, id: &str) -> bool;
 
     /// Receives everything that [`Eraser::redact`] will be asked about, in order, before the first such call.
-    fn look(&mut self, text: Text<'_>);
+    fn look(&mut self, text: OpaqueEntry<'_>);
 
     /// Returns the replacement of a text, or `None` if it stays. A ledger entry whose replacement is empty is removed.
     ///
     /// # Errors
     /// [`StoreError::BadValue`] if the text cannot be read; nothing is erased then.
-    fn redact(&self, text: Text<'_>) -> Result<Option<Vec<u8>>, StoreError>;
+    fn redact(&self, text: OpaqueEntry<'_>) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Returns the replacement for the reason that a user gave for a change whose content is erased.
-    fn reason(&self, reason: &str) -> String;
+    fn redact_reason(&self, reason: &str) -> String;
 
     /// Returns the attachments of erased conversations, by the hash of their bytes.
     fn attachments(&self) -> &BTreeSet<[u8; 32]>;
@@ -102,7 +98,7 @@ pub trait Eraser {
 ///
 /// # Errors
 /// [`StoreError::Locked`] if a process has the store open, [`StoreError::DamagedJournal`] if it is damaged; the errors of
-/// [`purge_ready`]; any error of the file system. Until the new store is complete, the old one stays unchanged; after that, the
+/// [`check_purge`]; any error of the file system. Until the new store is complete, the old one stays unchanged; after that, the
 /// next open resumes the replacement.
 pub fn purge(
     dir: &Path,
@@ -110,7 +106,7 @@ pub fn purge(
     eraser: &mut dyn Eraser,
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<BTreeSet<[u8; 32]>, StoreError> {
-    let _claim = claim(dir)?;
+    let _lock = lock_store(dir)?;
     finish(dir)?;
     let built = dir.join(BUILT);
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
@@ -143,32 +139,6 @@ pub fn purge(
     Ok(gone)
 }
 
-/// Returns whether there is a journal in `dir`. While an erasure replaces the old store, the only journal may still be beside it;
-/// the next open resumes the replacement.
-#[must_use]
-pub fn has_journal(dir: &Path) -> bool {
-    dir.join("journal").is_dir() || dir.join(READY).is_dir()
-}
-
-/// Resumes an interrupted erasure; the caller must hold the claim. An erasure whose new store was not complete is discarded.
-pub(crate) fn finish(dir: &Path) -> Result<(), StoreError> {
-    if dir.join(READY).symlink_metadata().is_ok() {
-        swap::replace_some(dir, READY, &PIECES, usize::MAX)?;
-    }
-    let built = dir.join(BUILT);
-    erase(&built).map_err(StoreError::io("remove", &built))
-}
-
-/// Fails if an erasure was interrupted while its new store replaced the old one: the files are then a mixture of the two.
-pub(crate) fn unfinished(dir: &Path) -> Result<(), StoreError> {
-    let path = dir.join(READY);
-    if path.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    let source = std::io::Error::other("the disk takes nothing, so that it cannot be brought to its end");
-    Err(StoreError::Io { action: "finish the erasure in", path, source })
-}
-
 /// Builds the database and reads all of it once.
 fn build(built: &Path, seal: Option<&Seal>, old: &Segments) -> Result<(), StoreError> {
     let options = OpenOptions { seal: seal.cloned(), ..OpenOptions::default() };
@@ -193,7 +163,7 @@ fn list_gone(
         names.push_str(&path.strip_prefix(dir).unwrap_or(&path).to_string_lossy());
         names.push('\n');
     }
-    let path = built.join(swap::GOES);
+    let path = built.join(swap::ERASE_LIST);
     let write = || {
         let mut file = fs::File::create_new(&path)?;
         file.write_all(names.as_bytes())?;
@@ -203,16 +173,16 @@ fn list_gone(
 }
 
 /// Ranges within body frames, by segment and offset.
-type Bodies = BTreeMap<(u32, u64), Vec<Range<usize>>>;
+type BodyRanges = BTreeMap<(u32, u64), Vec<Range<usize>>>;
 
 /// Reads the journal once: collects the places of the bodies to erase, and shows the eraser what it needs to know.
-fn bodies(old: &Segments, eraser: &mut dyn Eraser) -> Result<Bodies, StoreError> {
-    let mut bodies = Bodies::new();
+fn bodies(old: &Segments, eraser: &mut dyn Eraser) -> Result<BodyRanges, StoreError> {
+    let mut bodies = BodyRanges::new();
     let outcome = old.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
         let wrong = |error: Malformed| StoreError::DamagedJournal {
             first: visit.damage(&format!("a frame that {error}")),
         };
-        if matches!(visit.header.kind, Kind::Batch | Kind::Note) {
+        if matches!(visit.header.kind, FrameKind::Batch | FrameKind::Note) {
             look(visit, eraser, &mut bodies).map_err(wrong)?;
         }
         Ok(())
@@ -223,11 +193,13 @@ fn bodies(old: &Segments, eraser: &mut dyn Eraser) -> Result<Bodies, StoreError>
     }
 }
 
-fn look(visit: &Visit<'_>, eraser: &mut dyn Eraser, bodies: &mut Bodies) -> Result<(), Malformed> {
+fn look(visit: &VisitedFrame<'_>, eraser: &mut dyn Eraser, bodies: &mut BodyRanges) -> Result<(), Malformed> {
     let (_, entries) = batch::decode(&visit.unpack()?)?;
     for entry in &entries {
         match entry {
-            Entry::Conversation(conversation) if eraser.conversation(&conversation.summary.id) => {
+            JournalEntry::Conversation(conversation)
+                if eraser.erases_conversation(&conversation.summary.id) =>
+            {
                 let (mut heads, mut places) = (Vec::new(), Vec::new());
                 for part in &conversation.parts {
                     read_part(part, &mut heads, &mut places)?;
@@ -238,8 +210,10 @@ fn look(visit: &Visit<'_>, eraser: &mut dyn Eraser, bodies: &mut Bodies) -> Resu
                     frame.push(start..start.saturating_add(length));
                 }
             }
-            Entry::Memory(memory) if eraser.memory(&memory.id, &memory.facets.content_hash.to_string()) => {
-                eraser.look(Text::Said(&memory.id));
+            JournalEntry::Memory(memory)
+                if eraser.memory(&memory.id, &memory.facets.content_hash.to_string()) =>
+            {
+                eraser.look(OpaqueEntry::Said(&memory.id));
             }
             entry => {
                 if let Some(text) = text(entry) {
@@ -251,13 +225,13 @@ fn look(visit: &Visit<'_>, eraser: &mut dyn Eraser, bodies: &mut Bodies) -> Resu
     Ok(())
 }
 
-fn text(entry: &Entry) -> Option<Text<'_>> {
+fn text(entry: &JournalEntry) -> Option<OpaqueEntry<'_>> {
     match entry {
-        Entry::Evidence(evidence) => Some(Text::Evidence(&evidence.json)),
-        Entry::Ledger(LedgerWrite::Entry { ledger, id, value, .. }) => {
-            Some(Text::Entry { ledger: *ledger, id, value })
+        JournalEntry::Evidence(evidence) => Some(OpaqueEntry::Evidence(&evidence.json)),
+        JournalEntry::Ledger(LedgerWrite::Entry { ledger, id, value, .. }) => {
+            Some(OpaqueEntry::Entry { ledger: *ledger, id, value })
         }
-        Entry::Ledger(LedgerWrite::Issues { value, .. }) => Some(Text::Issues(value)),
+        JournalEntry::Ledger(LedgerWrite::Issues { value, .. }) => Some(OpaqueEntry::Issues(value)),
         _ => None,
     }
 }
@@ -265,15 +239,15 @@ fn text(entry: &Entry) -> Option<Text<'_>> {
 /// Removes content from frames during the rewrite.
 struct Editor<'a> {
     eraser: &'a mut dyn Eraser,
-    bodies: Bodies,
+    bodies: BodyRanges,
     /// Attachments that content which is not erased refers to.
     elsewhere: BTreeSet<[u8; 32]>,
 }
 
 impl Editor<'_> {
-    fn edit(&mut self, content: Content<'_>) -> Result<(), StoreError> {
+    fn edit(&mut self, content: FrameContent<'_>) -> Result<(), StoreError> {
         match content {
-            Content::Bodies { segment, offset, bytes } => {
+            FrameContent::Bodies { segment, offset, bytes } => {
                 for range in self.bodies.remove(&(segment, offset)).into_iter().flatten() {
                     if let Some(body) = bytes.get_mut(range) {
                         body.fill(b' ');
@@ -282,13 +256,13 @@ impl Editor<'_> {
                 self.refers(bytes);
                 Ok(())
             }
-            Content::Changes { origin, entries } => {
+            FrameContent::Changes { origin, entries } => {
                 let mut touched = false;
                 for entry in entries {
                     touched |= self.entry(entry)?;
                 }
                 if touched && origin.import.is_none() {
-                    origin.reason = self.eraser.reason(&origin.reason);
+                    origin.reason = self.eraser.redact_reason(&origin.reason);
                 }
                 Ok(())
             }
@@ -296,50 +270,56 @@ impl Editor<'_> {
     }
 
     /// Removes content from one change. Returns whether the change contained erased content.
-    fn entry(&mut self, entry: &mut Entry) -> Result<bool, StoreError> {
+    fn entry(&mut self, entry: &mut JournalEntry) -> Result<bool, StoreError> {
         match entry {
-            Entry::Memory(memory)
+            JournalEntry::Memory(memory)
                 if self.eraser.memory(&memory.id, &memory.facets.content_hash.to_string()) =>
             {
                 *memory = content::without_memory(memory)?;
             }
-            Entry::Conversation(conversation) if self.eraser.conversation(&conversation.summary.id) => {
+            JournalEntry::Conversation(conversation)
+                if self.eraser.erases_conversation(&conversation.summary.id) =>
+            {
                 *conversation = content::without_conversation(conversation)?;
             }
-            Entry::Embedding(embedding) if self.eraser.vectors(&embedding.memory) => {
+            JournalEntry::Embedding(embedding) if self.eraser.erases_vectors(&embedding.memory) => {
                 *entry = nothing();
             }
             // An importer's notes on a piece of an export may quote it. The next import reads the piece again.
-            Entry::Ledger(LedgerWrite::Piece { value, .. }) => {
+            JournalEntry::Ledger(LedgerWrite::Piece { value, .. }) => {
                 value.clear();
                 return Ok(false);
             }
-            Entry::Evidence(evidence) => match self.eraser.redact(Text::Evidence(&evidence.json))? {
-                Some(json) => evidence.json = json,
-                None => return Ok(false),
-            },
-            Entry::Ledger(LedgerWrite::Entry { ledger, id, value, .. }) => {
-                if let Some(instead) = self.eraser.redact(Text::Entry { ledger: *ledger, id, value })? {
+            JournalEntry::Evidence(evidence) => {
+                match self.eraser.redact(OpaqueEntry::Evidence(&evidence.json))? {
+                    Some(json) => evidence.json = json,
+                    None => return Ok(false),
+                }
+            }
+            JournalEntry::Ledger(LedgerWrite::Entry { ledger, id, value, .. }) => {
+                if let Some(instead) =
+                    self.eraser.redact(OpaqueEntry::Entry { ledger: *ledger, id, value })?
+                {
                     *value = instead;
                 }
-                if *ledger == Ledger::Lineage {
+                if *ledger == Ledger::Provenance {
                     let bytes = std::mem::take(value);
                     self.refers(&bytes);
                     *value = bytes;
                 }
                 return Ok(false);
             }
-            Entry::Ledger(LedgerWrite::Issues { value, .. }) => {
-                if let Some(instead) = self.eraser.redact(Text::Issues(value))? {
+            JournalEntry::Ledger(LedgerWrite::Issues { value, .. }) => {
+                if let Some(instead) = self.eraser.redact(OpaqueEntry::Issues(value))? {
                     *value = instead;
                 }
                 return Ok(false);
             }
-            Entry::Memory(_)
-            | Entry::Conversation(_)
-            | Entry::Relation(_)
-            | Entry::Withdraw(_)
-            | Entry::Embedding(_) => return Ok(false),
+            JournalEntry::Memory(_)
+            | JournalEntry::Conversation(_)
+            | JournalEntry::Relation(_)
+            | JournalEntry::Withdraw(_)
+            | JournalEntry::Embedding(_) => return Ok(false),
         }
         Ok(true)
     }
@@ -350,8 +330,10 @@ impl Editor<'_> {
             return;
         }
         let text = String::from_utf8_lossy(bytes);
-        for (at, _) in text.match_indices(REFERENCE) {
-            let digits = text.get(at + REFERENCE.len()..at + REFERENCE.len() + DIGITS).unwrap_or_default();
+        for (at, _) in text.match_indices(ATTACHMENT_PREFIX) {
+            let digits = text
+                .get(at + ATTACHMENT_PREFIX.len()..at + ATTACHMENT_PREFIX.len() + HASH_DIGITS)
+                .unwrap_or_default();
             let named = self.eraser.attachments().iter().find(|sha256| hex(*sha256) == digits);
             self.elsewhere.extend(named);
         }
@@ -359,7 +341,7 @@ impl Editor<'_> {
 }
 
 /// Returns a change without effect, because the other changes of its commit are identified by their number.
-fn nothing() -> Entry {
+fn nothing() -> JournalEntry {
     let (ledger, id) = (Ledger::Request, "erased".to_owned());
-    Entry::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value: Vec::new() })
+    JournalEntry::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value: Vec::new() })
 }

@@ -1,6 +1,6 @@
 //! Reads at a revision: the current record if it is old enough, otherwise the version that was current then.
 
-pub(crate) mod conversation;
+mod conversation;
 mod evidence;
 mod feed;
 mod ids;
@@ -9,25 +9,25 @@ pub(crate) mod memory;
 mod prefix;
 mod relation;
 
-pub use conversation::Bodies;
+pub use conversation::MessageBodies;
 pub use evidence::EvidenceIter;
 
 use crate::{
     change::Origin,
-    codec::{Malformed, Take, batch},
+    codec::batch,
     engine::{self, Engine, Pairs, SCAN},
-    entry::{self, Entry, RelationEntry},
+    entry::JournalEntry,
     error::StoreError,
-    journal::{Place, frame::Kind},
+    journal::{ChangeLocation, frame::FrameKind},
     keys::{self, Id16, List},
     query::UNKNOWN_TIME,
     revision::Revision,
     store::Store,
-    value::{self, ConversationValue, MemoryValue, OldVersion, RelationValue, Stored},
+    value::{OldVersion, RecordMeta, decode},
 };
 
 /// A reader that finds a writer between two of its keys tries again. The writer finishes a record long before this many attempts.
-const LOOKS: usize = 100;
+const READ_ATTEMPTS: usize = 100;
 
 impl Store {
     /// Returns `at`, or the current revision if it is `None`.
@@ -43,8 +43,9 @@ impl Store {
     }
 
     /// Reads a change from the journal: one of an older version, or one that is too long for the engine.
-    fn change(&self, place: Place, what: &str) -> Result<(Origin, u64, Entry), StoreError> {
-        let frame = self.reader().frame(place.segment, place.offset, &[Kind::Batch, Kind::Note], what)?;
+    fn change(&self, place: ChangeLocation, what: &str) -> Result<(Origin, u64, JournalEntry), StoreError> {
+        let frame =
+            self.reader().frame(place.segment, place.offset, &[FrameKind::Batch, FrameKind::Note], what)?;
         let (origin, entry) = batch::decode_one(&frame.payload, place.change)
             .map_err(|error| StoreError::BadValue { what: what.to_owned(), problem: error.to_string() })?;
         Ok((origin, frame.header.revision, entry))
@@ -55,7 +56,7 @@ impl Store {
         let from = keys::version(kind, id, 0);
         let until = keys::version(kind, id, at.get() + 1);
         let found = self.engine().scan(&from, &until, 1, true)?;
-        found.first().map(|(_, value)| read(value, what, OldVersion::take)).transpose()
+        found.first().map(|(_, value)| decode(value, what, OldVersion::take)).transpose()
     }
 }
 
@@ -89,7 +90,7 @@ fn walk_list(
 }
 
 /// The version that a reader at a revision sees.
-enum Seen {
+enum VisibleVersion {
     /// None: the record was created later.
     Nothing,
     /// The current version.
@@ -98,57 +99,17 @@ enum Seen {
     Older,
 }
 
-fn seen(stored: &Stored, at: Revision) -> Seen {
+fn seen(stored: &RecordMeta, at: Revision) -> VisibleVersion {
     if stored.created > at.get() {
-        Seen::Nothing
+        VisibleVersion::Nothing
     } else if stored.revision <= at.get() {
-        Seen::Current
+        VisibleVersion::Current
     } else {
-        Seen::Older
+        VisibleVersion::Older
     }
-}
-
-/// Opens a value and decodes it.
-pub(crate) fn read<T>(
-    value: &[u8],
-    what: &str,
-    take: impl FnOnce(Take<'_>) -> Result<T, Malformed>,
-) -> Result<T, StoreError> {
-    take(value::open(value, &|| what.to_owned())?)
-        .map_err(|error| StoreError::BadValue { what: what.to_owned(), problem: error.to_string() })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(json: &[u8], what: &str) -> Result<T, StoreError> {
     serde_json::from_slice(json)
         .map_err(|error| StoreError::BadValue { what: what.to_owned(), problem: error.to_string() })
-}
-
-fn wrong_kind(what: &str) -> StoreError {
-    StoreError::BadValue {
-        what: what.to_owned(),
-        problem: "its place in the journal holds something else".to_owned(),
-    }
-}
-
-/// Returns the id that is stored under a key, for the kinds whose values contain it.
-pub(crate) fn stored_id(engine: &dyn Engine, kind: u8, id: Id16) -> Result<Option<String>, StoreError> {
-    if !matches!(kind, keys::MEMORY | keys::CONVERSATION | keys::RELATION) {
-        return Ok(None);
-    }
-    let Some(value) = engine.get(&keys::object(kind, id))? else { return Ok(None) };
-    let what = "a record";
-    Ok(Some(match kind {
-        keys::MEMORY => read(&value, what, MemoryValue::take)?.id,
-        keys::CONVERSATION => read(&value, what, ConversationValue::take)?.summary.id,
-        _ => read(&value, what, RelationValue::take)?.id,
-    }))
-}
-
-/// Returns the relation that is to be withdrawn.
-pub(crate) fn relation_entry(engine: &dyn Engine, id: String) -> Result<RelationEntry, StoreError> {
-    let what = format!("relation {id:?}");
-    let value = engine.get(&keys::object(keys::RELATION, keys::id16(&id)))?;
-    let Some(value) = value else { return Err(StoreError::UnknownRelation(id)) };
-    let json = read(&value, &what, RelationValue::take)?.json.ok_or_else(|| wrong_kind(&what))?;
-    entry::relation(&json).map_err(|error| StoreError::BadValue { what, problem: error.to_string() })
 }

@@ -55,7 +55,7 @@ pub struct ConversationRecord {
     /// The messages in order.
     pub heads: Vec<MessageHead>,
     /// The place of each head's body, in the same order.
-    pub places: Vec<BodyPlace>,
+    pub body_locations: Vec<BodyPlace>,
     /// The version number, from 1.
     pub version: u32,
     /// The revision that created the conversation.

@@ -10,10 +10,9 @@ use crate::{
     disk::{Disk, OsDisk},
     error::{FSYNC, StoreError},
     journal::{
-        Home,
-        copy::Copy,
-        frame::{Header, Label},
-        scan::Acknowledged,
+        Acknowledged, JournalContext,
+        copy::JournalCopy,
+        frame::{FrameFields, FrameHeader},
         segments::Segments,
     },
     report::{CheckProgress, Damage},
@@ -25,7 +24,7 @@ use crate::{
 /// # Errors
 /// [`StoreError::DamagedJournal`] if a byte is damaged, or if the journal does not end with a whole commit; any error of the file
 /// system. The old journal stays in that case.
-pub fn renew(
+pub fn assign_new_store_id(
     dir: &Path,
     seal: Option<&Seal>,
     progress: &mut dyn FnMut(CheckProgress),
@@ -36,16 +35,16 @@ pub fn renew(
         .ok_or_else(|| damaged(&old, "a journal without a whole segment"))?;
     segments.check_key()?;
     let id = Uuid::new_v4();
-    let home = Home { folder: dir.join("journal.new"), store_id: *id.as_bytes(), seal: None };
+    let home = JournalContext { folder: dir.join("journal.new"), store_id: *id.as_bytes(), seal: None };
     disk.create_folders(&home.folder).map_err(StoreError::io("create", &home.folder))?;
-    let mut copy = Copy::new(Arc::clone(&disk), home, &segments);
+    let mut copy = JournalCopy::new(Arc::clone(&disk), home, &segments);
     let total = segments.bytes_from(Segments::beginning());
     let mut done = 0;
     let outcome = segments.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
         done += visit.header.frame_length();
         progress(CheckProgress { done, total });
-        let Header { kind, flags, key, revision, .. } = visit.header;
-        copy.put(visit.start.segment, Label { kind, flags, key, revision }, visit.payload)
+        let FrameHeader { kind, flags, key, revision, .. } = visit.header;
+        copy.put(visit.start.segment, FrameFields { kind, flags, key, revision }, visit.payload)
     })?;
     if let Some(first) = outcome.damage.into_iter().next() {
         return Err(StoreError::DamagedJournal { first });

@@ -12,7 +12,7 @@ impl Store {
     ///
     /// # Errors
     /// Any error of the engine.
-    pub fn spoil(&self) -> Result<(), StoreError> {
+    pub fn remove_first_memory(&self) -> Result<(), StoreError> {
         let mut first = None;
         engine::walk::<StoreError>(self.engine(), &[keys::MEMORY], None, |key, _| {
             first = Some(key.to_vec());

@@ -6,7 +6,7 @@ use crate::{
     error::StoreError,
     report::Stats,
     store::Store,
-    value::{Meta, counter},
+    value::{EngineMeta, counter},
 };
 
 impl Store {
@@ -25,7 +25,7 @@ impl Store {
     }
 }
 
-fn counts(meta: &Meta) -> Stats {
+fn counts(meta: &EngineMeta) -> Stats {
     let one = |kind: u8| meta.counters.get(&(kind, String::new())).copied().unwrap_or(0);
     let named = |kind: u8| -> BTreeMap<String, u64> {
         let own = meta.counters.iter().filter(|((of, _), _)| *of == kind);

@@ -1,7 +1,9 @@
 //! The store: a single entry for writes, and reads at a revision.
 
+mod blobs;
 mod commit;
 mod mend;
+mod validate;
 
 use std::{
     fs,
@@ -12,56 +14,29 @@ use std::{
     },
 };
 
-use satchel_seal::Seal;
 use uuid::Uuid;
 
 use crate::{
     apply::Applier,
-    blob::NewBlobs,
+    blob::PendingBlobs,
     change::Batch,
-    engine::{Engine, switch::Switch},
+    engine::{Engine, switch::SwappableEngine},
     error::StoreError,
-    journal::{frame::Kind, reader::Reader, writer::Writer},
+    journal::{frame::FrameKind, reader::FrameReader, writer::JournalWriter},
     ledger::{Durability, LedgerWrite},
     open::{
-        self, Ground, noted, standing,
-        state::{Closing, Left},
+        self, OpenedStore, StoreEnvironment, noted, standing,
+        state::{ShutdownState, StateFile},
     },
+    options::OpenOptions,
     report::{Damage, Health, OpenEvent, StateDigest},
     revision::Revision,
 };
 
-/// The options for opening a store.
-#[derive(Clone, Debug)]
-pub struct OpenOptions {
-    /// Bytes of the engine's page cache.
-    pub cache_bytes: u64,
-    /// An id that changes when the machine reboots, by default the kernel's boot id. After a store was not closed, it tells a
-    /// killed process, whose writes are still in the page cache, from a power loss. `None`: a store that was not closed is
-    /// rebuilt.
-    pub boot_id: Option<String>,
-    /// Whether to set the engine aside and rebuild it from the journal, whatever its state.
-    pub rebuild: bool,
-    /// The seal of an encrypted store.
-    pub seal: Option<Seal>,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
-        Self {
-            cache_bytes: 64 << 20,
-            boot_id: boot_id.map(|id| id.trim().to_owned()),
-            rebuild: false,
-            seal: None,
-        }
-    }
-}
-
 /// An open store. Clones share it; it is closed when the last one is dropped.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
 impl std::fmt::Debug for Store {
@@ -72,18 +47,18 @@ impl std::fmt::Debug for Store {
 
 /// The shared state of a store. Fields are dropped in this order: writer and engine first, then `closing`, which writes
 /// `db.state`, then the lock.
-pub(crate) struct Inner {
+struct StoreInner {
     dir: PathBuf,
     /// The revision that readers see.
     revision: AtomicU64,
     /// Guards the health of the store.
     health: Mutex<Health>,
     /// Guards the single writer.
-    writer: Mutex<WriteSide>,
-    engine: Switch,
-    reader: Reader,
-    new_blobs: NewBlobs,
-    closing: Closing,
+    writer: Mutex<StoreWriter>,
+    engine: SwappableEngine,
+    reader: FrameReader,
+    new_blobs: PendingBlobs,
+    closing: StateFile,
     /// Held by the check that sums up the records; only one runs at a time.
     checking: Mutex<()>,
     headroom: u64,
@@ -93,8 +68,8 @@ pub(crate) struct Inner {
 }
 
 /// The single writer.
-pub(crate) struct WriteSide {
-    journal: Writer,
+struct StoreWriter {
+    journal: JournalWriter,
     applier: Applier,
     /// Whether anything was written since the last seal.
     dirty: bool,
@@ -103,17 +78,6 @@ pub(crate) struct WriteSide {
     /// Whether the store was opened for reading only.
     reading: bool,
     payload: Vec<u8>,
-}
-
-impl WriteSide {
-    pub(crate) fn new(journal: Writer, applier: Applier) -> Self {
-        Self { journal, applier, dirty: false, standing_in: false, reading: false, payload: Vec::new() }
-    }
-
-    /// Makes the writer of a store that is opened for reading only, with an engine in memory.
-    pub(crate) fn to_read(journal: Writer, applier: Applier) -> Self {
-        Self { standing_in: true, reading: true, ..Self::new(journal, applier) }
-    }
 }
 
 impl Store {
@@ -131,17 +95,17 @@ impl Store {
         options: OpenOptions,
         report: &mut dyn FnMut(OpenEvent),
     ) -> Result<Self, StoreError> {
-        let ground = Ground::new(dir, &options);
+        let ground = StoreEnvironment::new(dir, &options);
         Self::open_on(dir, options, ground, report)
     }
 
     pub(crate) fn open_on(
         dir: &Path,
         options: OpenOptions,
-        ground: Ground,
+        ground: StoreEnvironment,
         report: &mut dyn FnMut(OpenEvent),
     ) -> Result<Self, StoreError> {
-        Ok(Self::of(open::open(dir, options, ground, report)?))
+        Ok(Self::new(open::open(dir, options, ground, report)?))
     }
 
     /// Opens the store in `dir` for reading only. Nothing is written to its disk, which may be full or accept no writes at all.
@@ -151,18 +115,18 @@ impl Store {
     ///
     /// # Errors
     /// The errors of [`Store::open`]; also an error if there is no store.
-    pub fn open_to_read(
+    pub fn open_read_only(
         dir: &Path,
         options: OpenOptions,
         reason: String,
         report: &mut dyn FnMut(OpenEvent),
     ) -> Result<Self, StoreError> {
-        let ground = Ground::new(dir, &options);
-        Ok(Self::of(standing::open_to_read(dir, options, ground, reason, report)?))
+        let ground = StoreEnvironment::new(dir, &options);
+        Ok(Self::new(standing::open_to_read(dir, options, ground, reason, report)?))
     }
 
-    fn of(inner: Inner) -> Self {
-        let inner = Arc::new(inner);
+    fn new(opened: OpenedStore) -> Self {
+        let inner = Arc::new(StoreInner::new(opened));
         let weak = Arc::downgrade(&inner);
         inner
             .engine
@@ -216,7 +180,7 @@ impl Store {
 
     /// Returns whether the store was opened for reading only, because its location accepts no writes.
     #[must_use]
-    pub fn is_open_to_read(&self) -> bool {
+    pub fn opened_read_only(&self) -> bool {
         self.inner.writer().reading
     }
 
@@ -256,11 +220,11 @@ impl Store {
         &self.inner.engine
     }
 
-    pub(crate) fn reader(&self) -> &Reader {
+    pub(crate) fn reader(&self) -> &FrameReader {
         &self.inner.reader
     }
 
-    pub(crate) fn new_blobs(&self) -> &NewBlobs {
+    pub(crate) fn new_blobs(&self) -> &PendingBlobs {
         &self.inner.new_blobs
     }
 
@@ -271,7 +235,7 @@ impl Store {
     }
 
     /// Runs `look` with the engine's meta record while nothing can be written.
-    pub(crate) fn while_quiet<T>(&self, look: impl FnOnce(&crate::value::Meta) -> T) -> T {
+    pub(crate) fn while_quiet<T>(&self, look: impl FnOnce(&crate::value::EngineMeta) -> T) -> T {
         look(self.inner.writer().applier.meta())
     }
 
@@ -296,28 +260,30 @@ impl Store {
     }
 }
 
-impl Inner {
-    pub(crate) fn new(
-        dir: PathBuf,
-        health: Health,
-        mut writer: WriteSide,
-        engine: Arc<dyn Engine>,
-        reader: Reader,
-        closing: Closing,
-        (lock, headroom): (Option<fs::File>, u64),
-    ) -> Self {
-        let revision = writer.applier.meta().revision;
+impl StoreInner {
+    fn new(opened: OpenedStore) -> Self {
+        let OpenedStore { dir, health, mut journal, applier, reader, closing, headroom, read_only, lock } =
+            opened;
         if let Health::Damaged(_) = health {
-            writer.journal.stop("the journal is damaged".to_owned());
+            journal.stop("the journal is damaged".to_owned());
         }
+        let (revision, engine) = (applier.meta().revision, applier.engine());
+        let writer = StoreWriter {
+            journal,
+            applier,
+            dirty: false,
+            standing_in: read_only,
+            reading: read_only,
+            payload: Vec::new(),
+        };
         Self {
             dir,
             revision: AtomicU64::new(revision),
             health: Mutex::new(health),
             writer: Mutex::new(writer),
-            engine: Switch::new(engine),
+            engine: SwappableEngine::new(engine),
             reader,
-            new_blobs: NewBlobs::default(),
+            new_blobs: PendingBlobs::default(),
             closing,
             checking: Mutex::new(()),
             headroom,
@@ -351,7 +317,7 @@ impl Inner {
 
     /// Locks the writer. After a panic in a commit it is unknown how much of the commit was written, and another commit could use
     /// the same revision again, so the journal is stopped.
-    fn writer(&self) -> MutexGuard<'_, WriteSide> {
+    fn writer(&self) -> MutexGuard<'_, StoreWriter> {
         self.writer.lock().unwrap_or_else(|poisoned| {
             let mut writer = poisoned.into_inner();
             writer.journal.stop("a commit panicked".to_owned());
@@ -367,7 +333,8 @@ impl Inner {
             // Separate from the calls below: if `begin` fails, no group has begun, and an undo would remove the last acknowledged
             // one.
             writer.journal.begin(revision)?;
-            let sealed = writer.journal.frame(Kind::Seal, &[], revision).and_then(|_| writer.journal.sync());
+            let sealed =
+                writer.journal.frame(FrameKind::Seal, &[], revision).and_then(|_| writer.journal.sync());
             if let Err(error) = sealed {
                 writer.journal.undo();
                 self.note_failure(&error, writer);
@@ -383,7 +350,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for StoreInner {
     fn drop(&mut self) {
         let left = matches!(*self.health(), Health::Stopped(_) | Health::ReadOnly(_));
         if left || self.writer().reading {
@@ -397,7 +364,7 @@ impl Drop for Inner {
                     return;
                 }
                 let meta = writer.applier.meta();
-                self.closing.leave(Left::Clean, meta.revision, meta.digest.to_string());
+                self.closing.leave(ShutdownState::Clean, meta.revision, meta.digest.to_string());
             }
             Err(error) => {
                 tracing::warn!(dir = %self.dir.display(), %error, "the store is not closed cleanly");

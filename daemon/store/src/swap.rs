@@ -11,12 +11,12 @@ use crate::{
     disk::{Disk, OsDisk},
     erase::{erasable, erase, no_link, writable},
     error::{FSYNC, StoreError},
-    keep::KEPT,
+    keep::PRESERVED_PREFIX,
 };
 
 /// The file in a staged folder that lists, one per line and relative to the data directory, the files that are erased with the
 /// old store.
-pub(crate) const GOES: &str = "goes";
+pub(crate) const ERASE_LIST: &str = "goes";
 
 /// Checks that a replacement of `pieces`, with which the files in `more` are erased, can be completed: everything that is erased
 /// is in the data directory itself and may be overwritten. Called while the old store is still complete.
@@ -115,7 +115,7 @@ fn take_place(from: &Path, to: &Path, dir: &Path) -> Result<(), StoreError> {
 
 /// Returns the files that the staged folder lists for erasure.
 fn goes(dir: &Path, stage: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let path = stage.join(GOES);
+    let path = stage.join(ERASE_LIST);
     match fs::read_to_string(&path) {
         Ok(names) => Ok(names.lines().map(|name| dir.join(name)).collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -129,7 +129,7 @@ fn leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("db.broken-") || name.starts_with(KEPT) || name == "db.new" {
+        if name.starts_with("db.broken-") || name.starts_with(PRESERVED_PREFIX) || name == "db.new" {
             found.push(entry.path());
         }
     }

@@ -1,6 +1,6 @@
 //! Behaviour of the whole store: against a model, and after crashes and damage.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
-#![expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers off dice")]
+#![expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers off rng")]
 
 mod backup;
 mod crash;
@@ -22,11 +22,12 @@ mod power;
 mod purge;
 mod readers;
 mod ready;
-mod script;
+
 mod sealed;
 mod small_disk;
 mod switch;
 mod unread;
+mod workload;
 mod world;
 
 /// Returns the number of rounds of a fault test: `few`, multiplied by `SATCHEL_FAULT_ROUNDS` if it is set.

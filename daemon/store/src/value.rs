@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::{
     change::Origin,
-    codec::{Malformed, Put, Take, batch},
+    codec::{ByteReader, Malformed, Put, batch},
     entry::{Facets, Summary},
     error::StoreError,
-    journal::{Place, Position},
+    journal::{ChangeLocation, Position},
     report::StateDigest,
 };
 
@@ -26,8 +26,8 @@ pub(crate) fn plain() -> Vec<u8> {
 }
 
 /// Opens the envelope.
-pub(crate) fn open<'a>(value: &'a [u8], what: &dyn Fn() -> String) -> Result<Take<'a>, StoreError> {
-    let mut take = Take(value);
+pub(crate) fn open<'a>(value: &'a [u8], what: &dyn Fn() -> String) -> Result<ByteReader<'a>, StoreError> {
+    let mut take = ByteReader(value);
     let mut head = || Ok::<_, Malformed>((take.u8()?, take.u16()?));
     match head() {
         Ok((ENVELOPE, 0)) => Ok(take),
@@ -38,9 +38,19 @@ pub(crate) fn open<'a>(value: &'a [u8], what: &dyn Fn() -> String) -> Result<Tak
     }
 }
 
+/// Opens a value and decodes it.
+pub(crate) fn decode<T>(
+    value: &[u8],
+    what: &str,
+    take: impl FnOnce(ByteReader<'_>) -> Result<T, Malformed>,
+) -> Result<T, StoreError> {
+    take(open(value, &|| what.to_owned())?)
+        .map_err(|error| StoreError::BadValue { what: what.to_owned(), problem: error.to_string() })
+}
+
 /// The fields that every record has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct RecordMeta {
     pub(crate) created: u64,
     pub(crate) revision: u64,
     /// Revision of the previous version; 0 if there was none.
@@ -48,13 +58,13 @@ pub(crate) struct Stored {
     pub(crate) version: u32,
     /// Revision of the oldest version that is still in lists.
     pub(crate) listed: u64,
-    pub(crate) place: Place,
+    pub(crate) place: ChangeLocation,
     pub(crate) origin: Origin,
     /// The record's share in the state digest.
     pub(crate) share: [u8; 32],
 }
 
-impl Stored {
+impl RecordMeta {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let Self { created, revision, previous, version, listed, place, origin, share } = self;
         out.put_varint(*created);
@@ -67,7 +77,7 @@ impl Stored {
         out.extend_from_slice(share);
     }
 
-    pub(crate) fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn take(take: &mut ByteReader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             created: take.varint()?,
             revision: take.varint()?,
@@ -86,7 +96,7 @@ impl Stored {
 pub(crate) struct MemoryValue {
     pub(crate) id: String,
     pub(crate) withdrawn: bool,
-    pub(crate) stored: Stored,
+    pub(crate) stored: RecordMeta,
     pub(crate) facets: Facets,
     /// `None`: in the journal.
     pub(crate) json: Option<Vec<u8>>,
@@ -103,11 +113,11 @@ impl MemoryValue {
         out
     }
 
-    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn take(mut take: ByteReader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             id: take.id()?,
             withdrawn: take.u8()? != 0,
-            stored: Stored::take(&mut take)?,
+            stored: RecordMeta::take(&mut take)?,
             facets: Facets::take(&mut take)?,
             json: take_inline(take)?,
         })
@@ -118,7 +128,7 @@ impl MemoryValue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConversationValue {
     pub(crate) withdrawn: bool,
-    pub(crate) stored: Stored,
+    pub(crate) stored: RecordMeta,
     pub(crate) summary: Summary,
     pub(crate) current: Option<String>,
     pub(crate) opaque: Vec<u8>,
@@ -143,10 +153,10 @@ impl ConversationValue {
         out
     }
 
-    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn take(mut take: ByteReader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             withdrawn: take.u8()? != 0,
-            stored: Stored::take(&mut take)?,
+            stored: RecordMeta::take(&mut take)?,
             summary: Summary::take(&mut take)?,
             current: if take.u8()? == 0 { None } else { Some(take.id()?) },
             opaque: take.bytes()?.to_vec(),
@@ -159,7 +169,7 @@ impl ConversationValue {
 /// The value of `30`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelationValue {
-    pub(crate) stored: Stored,
+    pub(crate) stored: RecordMeta,
     pub(crate) withdrawn: bool,
     pub(crate) json: Option<Vec<u8>>,
     pub(crate) id: String,
@@ -175,10 +185,10 @@ impl RelationValue {
         out
     }
 
-    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn take(mut take: ByteReader<'_>) -> Result<Self, Malformed> {
         let id = take.id()?;
         Ok(Self {
-            stored: Stored::take(&mut take)?,
+            stored: RecordMeta::take(&mut take)?,
             withdrawn: take.u8()? != 0,
             json: take_inline(take)?,
             id,
@@ -189,7 +199,7 @@ impl RelationValue {
 /// The value of `23`, and of `21`, whose key contains the memory and the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlainValue {
-    pub(crate) stored: Stored,
+    pub(crate) stored: RecordMeta,
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
@@ -206,8 +216,8 @@ impl PlainValue {
         out
     }
 
-    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
-        Ok(Self { stored: Stored::take(&mut take)?, bytes: take_inline(take)? })
+    pub(crate) fn take(mut take: ByteReader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { stored: RecordMeta::take(&mut take)?, bytes: take_inline(take)? })
     }
 }
 
@@ -216,7 +226,7 @@ impl PlainValue {
 pub(crate) struct LedgerValue {
     pub(crate) id: String,
     pub(crate) at: i64,
-    pub(crate) place: Place,
+    pub(crate) place: ChangeLocation,
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
@@ -230,7 +240,7 @@ impl LedgerValue {
         out
     }
 
-    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn take(mut take: ByteReader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             id: take.id()?,
             at: take.signed()?,
@@ -244,7 +254,7 @@ impl LedgerValue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OldVersion {
     pub(crate) version: u32,
-    pub(crate) place: Place,
+    pub(crate) place: ChangeLocation,
     /// The time of the commit that replaced it; microseconds since the Unix epoch.
     pub(crate) ended_at: i64,
     /// The keys of its list entries; empty once they are dropped.
@@ -262,7 +272,7 @@ impl OldVersion {
         out
     }
 
-    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn take(mut take: ByteReader<'_>) -> Result<Self, Malformed> {
         let (version, place, ended_at) = (take.varint32()?, take_place(&mut take)?, take.signed()?);
         let mut entries = Vec::new();
         while !take.0.is_empty() {
@@ -282,7 +292,7 @@ pub(crate) fn list_entry(end: u64, content: impl FnOnce(&mut Vec<u8>)) -> Vec<u8
 
 /// The value of `01 61`: how far the engine has applied the journal, and sums over its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Meta {
+pub(crate) struct EngineMeta {
     pub(crate) store_id: [u8; 16],
     /// The last whole commit.
     pub(crate) revision: u64,
@@ -294,7 +304,7 @@ pub(crate) struct Meta {
     pub(crate) counters: BTreeMap<(u8, String), u64>,
 }
 
-/// The kinds of counters in `Meta::counters`; the text of a counter is the type, status or platform.
+/// The kinds of counters in `EngineMeta::counters`; the text of a counter is the type, status or platform.
 pub(crate) mod counter {
     pub(crate) const MEMORIES: u8 = 1;
     pub(crate) const MEMORY_TYPE: u8 = 2;
@@ -311,7 +321,7 @@ pub(crate) mod counter {
 /// Maximum number of counters. A hostile bundle could name one platform per memory, and the meta record is written often.
 const MAX_COUNTERS: usize = 500;
 
-impl Meta {
+impl EngineMeta {
     /// Adds `amount` to a counter, or subtracts it if `removed`. Names beyond the limit are counted under the empty name.
     pub(crate) fn count(&mut self, kind: u8, name: &str, amount: u64, removed: bool) {
         let known = self.counters.contains_key(&(kind, name.to_owned()));
@@ -343,7 +353,7 @@ impl Meta {
         out
     }
 
-    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn take(mut take: ByteReader<'_>) -> Result<Self, Malformed> {
         if take.u16()? != SCHEMA {
             return Err(Malformed("it has another schema"));
         }
@@ -364,14 +374,14 @@ impl Meta {
     }
 }
 
-fn put_place(out: &mut Vec<u8>, place: Place) {
+fn put_place(out: &mut Vec<u8>, place: ChangeLocation) {
     out.put_varint(u64::from(place.segment));
     out.put_varint(place.offset);
     out.put_varint(u64::from(place.change));
 }
 
-fn take_place(take: &mut Take<'_>) -> Result<Place, Malformed> {
-    Ok(Place { segment: take.varint32()?, offset: take.varint()?, change: take.varint32()? })
+fn take_place(take: &mut ByteReader<'_>) -> Result<ChangeLocation, Malformed> {
+    Ok(ChangeLocation { segment: take.varint32()?, offset: take.varint()?, change: take.varint32()? })
 }
 
 /// Returns bytes that are short enough to be stored in a value.
@@ -390,7 +400,7 @@ fn put_inline(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
 }
 
 /// Takes all remaining bytes.
-fn take_inline(mut take: Take<'_>) -> Result<Option<Vec<u8>>, Malformed> {
+fn take_inline(mut take: ByteReader<'_>) -> Result<Option<Vec<u8>>, Malformed> {
     match take.u8()? {
         0 => take.end().map(|()| None),
         1 => Ok(Some(take.0.to_vec())),

@@ -5,13 +5,13 @@ use std::{fs, path::Path, thread};
 
 use serde_json::Value;
 
-use super::{copy, data, ended_well, files, imported, ok, text};
-use crate::home::{Home, code, stderr};
+use super::{assert_clean_exit, copy, data, files, imported, ok, text};
+use crate::home::{TestHome, code, stderr};
 
 /// Number of bits flipped per file, spread over its length.
 const FLIPS: usize = 4;
 /// Commands whose output must stay the same.
-const ASKED: [&[&str]; 3] = [
+const QUERIES: [&[&str]; 3] = [
     &["memories", "list", "--json", "--limit", "500"],
     &["conversations", "list", "--json", "--limit", "500"],
     &["keys", "list", "--json"],
@@ -24,7 +24,7 @@ fn flip(path: &Path, bit: usize) {
 }
 
 /// Returns the positions of the bits to flip in a file: at its ends and in between.
-fn places(path: &Path) -> Vec<usize> {
+fn bit_positions(path: &Path) -> Vec<usize> {
     let bits = usize::try_from(fs::metadata(path).unwrap().len()).unwrap() * 8;
     (0..FLIPS)
         .map(|at| (bits.saturating_sub(1) * at / (FLIPS - 1)) ^ (at % 8))
@@ -32,10 +32,10 @@ fn places(path: &Path) -> Vec<usize> {
         .collect()
 }
 
-/// Returns the output of the commands in `ASKED`. It can be compared as a whole, because the revision and similar
+/// Returns the output of the commands in `QUERIES`. It can be compared as a whole, because the revision and similar
 /// values in lists are equal in a copy.
-fn answers(home: &Home) -> Vec<String> {
-    ASKED.iter().map(|words| ok(&home.run(words))).collect()
+fn query_outputs(home: &TestHome) -> Vec<String> {
+    QUERIES.iter().map(|words| ok(&home.run(words))).collect()
 }
 
 fn signer(bundle: &Path) -> String {
@@ -45,15 +45,15 @@ fn signer(bundle: &Path) -> String {
 }
 
 /// Flips one bit in a copy of `home`, and runs all commands on it.
-fn examine(home: &Home, file: &Path, bit: usize, expected: &[String], key: &str) {
-    let (flipped, own) = (Home::new(), file.strip_prefix(data(home)).unwrap());
+fn examine(home: &TestHome, file: &Path, bit: usize, expected: &[String], key: &str) {
+    let (flipped, own) = (TestHome::new(), file.strip_prefix(data(home)).unwrap());
     copy(&data(home), &data(&flipped));
     flip(&data(&flipped).join(own), bit);
     let what = format!("bit {bit} of {}", own.display());
     let mut wrong = Vec::new();
-    for (words, expected) in ASKED.iter().zip(expected) {
+    for (words, expected) in QUERIES.iter().zip(expected) {
         let output = flipped.run(words);
-        ended_well(&output, &format!("{what}: {words:?}"));
+        assert_clean_exit(&output, &format!("{what}: {words:?}"));
         if code(&output) == Some(0) {
             assert_eq!(&text(&output), expected, "{what}: {words:?} answers something else");
         } else {
@@ -62,24 +62,24 @@ fn examine(home: &Home, file: &Path, bit: usize, expected: &[String], key: &str)
     }
     let bundle = flipped.path().join("bundle");
     let output = flipped.run(&["export", "--output", bundle.to_str().unwrap()]);
-    ended_well(&output, &format!("{what}: export"));
+    assert_clean_exit(&output, &format!("{what}: export"));
     if code(&output) == Some(0) {
         assert_eq!(signer(&bundle), key, "{what}: another key signs");
     } else {
         wrong.push(format!("export: {}", stderr(&output)));
     }
     let doctor = flipped.run(&["doctor"]);
-    ended_well(&doctor, &format!("{what}: doctor"));
+    assert_clean_exit(&doctor, &format!("{what}: doctor"));
     assert!(wrong.is_empty() || code(&doctor) != Some(0), "{what}: doctor says nothing of {wrong:?}");
 }
 
 #[test]
-fn a_flipped_bit_in_the_data_directory_changes_no_answer_and_no_identity() {
+fn a_flipped_bit_in_the_data_directory_changes_no_output_and_no_identity() {
     flip_all(&imported());
 }
 
 #[test]
-fn nor_does_one_in_an_encrypted_data_directory() {
+fn a_flipped_bit_in_an_encrypted_data_directory_changes_no_output_and_no_identity() {
     let home = imported();
     let key_file = home.path().join("data.key");
     ok(&home.run(&["keys", "encrypt", "--key-file", key_file.to_str().unwrap()]));
@@ -87,18 +87,18 @@ fn nor_does_one_in_an_encrypted_data_directory() {
 }
 
 /// Flips bits of every file in the data directory of `home`, one at a time.
-fn flip_all(home: &Home) {
+fn flip_all(home: &TestHome) {
     let bundle = home.path().join("first");
     ok(&home.run(&["export", "--output", bundle.to_str().unwrap()]));
-    let (expected, key) = (answers(home), signer(&bundle));
+    let (expected, key) = (query_outputs(home), signer(&bundle));
     assert!(!key.is_empty());
-    let places: Vec<_> = files(&data(home))
+    let bit_positions: Vec<_> = files(&data(home))
         .into_iter()
-        .flat_map(|path| places(&path).into_iter().map(move |bit| (path.clone(), bit)))
+        .flat_map(|path| bit_positions(&path).into_iter().map(move |bit| (path.clone(), bit)))
         .collect();
-    assert!(places.iter().any(|(path, _)| path.ends_with("keys/signing.json")));
+    assert!(bit_positions.iter().any(|(path, _)| path.ends_with("keys/signing.json")));
     thread::scope(|scope| {
-        for half in places.chunks(places.len().div_ceil(2)) {
+        for half in bit_positions.chunks(bit_positions.len().div_ceil(2)) {
             let (expected, key) = (&expected, &key);
             scope.spawn(move || half.iter().for_each(|(path, bit)| examine(home, path, *bit, expected, key)));
         }
@@ -106,7 +106,7 @@ fn flip_all(home: &Home) {
 }
 
 #[test]
-fn a_signing_key_that_is_gone_or_damaged_is_an_error_until_a_new_identity_is_asked_for() {
+fn a_missing_or_damaged_signing_key_is_an_error_until_a_new_identity_is_requested() {
     let home = imported();
     let export = |name: &str| {
         let bundle = home.path().join(name);
@@ -120,9 +120,12 @@ fn a_signing_key_that_is_gone_or_damaged_is_an_error_until_a_new_identity_is_ask
     assert!(code(&works) == Some(2) && stderr(&works).contains("satchel keys rotate"), "{}", stderr(&works));
     let unusable = || {
         let (refused, bundle) = export("second");
-        let told = stderr(&refused);
-        assert!(code(&refused) != Some(0) && !bundle.exists(), "{told}");
-        assert!(told.contains("keys/signing.json") && told.contains("keys rotate --new-identity"), "{told}");
+        let printed = stderr(&refused);
+        assert!(code(&refused) != Some(0) && !bundle.exists(), "{printed}");
+        assert!(
+            printed.contains("keys/signing.json") && printed.contains("keys rotate --new-identity"),
+            "{printed}"
+        );
         for words in [&["keys", "list"] as &[&str], &["keys", "rotate"]] {
             assert_ne!(code(&home.run(words)), Some(0), "{words:?}");
         }
@@ -148,7 +151,7 @@ fn a_signing_key_that_is_gone_or_damaged_is_an_error_until_a_new_identity_is_ask
 }
 
 #[test]
-fn a_flipped_bit_in_either_file_of_the_data_key_is_mended_and_told() {
+fn a_flipped_bit_in_either_copy_of_the_data_key_is_repaired_and_reported() {
     let home = imported();
     let key_file = home.path().join("data.key");
     ok(&home.run(&["keys", "encrypt", "--key-file", key_file.to_str().unwrap()]));
@@ -157,32 +160,32 @@ fn a_flipped_bit_in_either_file_of_the_data_key_is_mended_and_told() {
     let whole = fs::read(&first).unwrap();
     assert_eq!(fs::read(&second).unwrap(), whole);
     for path in [&first, &second] {
-        for bit in places(path).into_iter().skip(1) {
+        for bit in bit_positions(path).into_iter().skip(1) {
             flip(path, bit);
             let doctor = home.run(&["doctor"]);
-            let told = ok(&doctor);
-            assert!(told.contains("is damaged: written again from the other"), "bit {bit}: {told}");
+            let printed = ok(&doctor);
+            assert!(printed.contains("is damaged: restored from the other copy"), "bit {bit}: {printed}");
             assert_eq!([&first, &second].map(|path| fs::read(path).unwrap()), [whole.clone(), whole.clone()]);
         }
         fs::remove_file(path).unwrap();
         ok(&home.run(&["status"]));
         assert_eq!(fs::read(path).unwrap(), whole, "it is written again");
     }
-    let told = ok(&home.run(&["doctor"]));
-    assert!(told.contains("kept twice, both whole"), "{told}");
+    let printed = ok(&home.run(&["doctor"]));
+    assert!(printed.contains("both copies are intact"), "{printed}");
     let backup = home.run(&["backup", home.path().join("b.zip").to_str().unwrap()]);
     ok(&backup);
     assert!(stderr(&backup).contains("keys/data-key.json"), "{}", stderr(&backup));
     assert!(stderr(&backup).contains("key file") && stderr(&backup).contains("recovery phrase"));
     [&first, &second].into_iter().for_each(|path| flip(path, whole.len() * 4));
     let refused = home.run(&["status"]);
-    ended_well(&refused, "both");
+    assert_clean_exit(&refused, "both");
     assert!(stderr(&refused).contains("is damaged; put it back from a backup"), "{}", stderr(&refused));
 }
 
 #[test]
-fn a_flipped_bit_in_the_cache_or_its_key_is_compiled_anew_and_told() {
-    let home = Home::new();
+fn a_flipped_bit_in_the_code_cache_or_its_key_is_reported_and_recompiled() {
+    let home = TestHome::new();
     let own = |words: &[&str]| {
         let mut command = home.command(words);
         // Not the cache that all tests share.
@@ -195,14 +198,14 @@ fn a_flipped_bit_in_the_cache_or_its_key_is_compiled_anew_and_told() {
     let (cache, key) = (home.path().join(cache), home.path().join(key));
     assert!(!data(&home).join("cache").exists());
     for path in files(&cache).into_iter().chain([key]) {
-        for bit in places(&path) {
+        for bit in bit_positions(&path) {
             flip(&path, bit);
             ok(&own(&["import", "--again", sample.to_str().unwrap()]));
         }
         flip(&path, 9);
-        let told = ok(&own(&["doctor"]));
-        assert!(told.contains("damaged or not written by you, and compiled anew"), "{told}");
-        let told = ok(&own(&["doctor"]));
-        assert!(told.contains("importers: 9 load") && !told.contains("compiled anew"), "{told}");
+        let printed = ok(&own(&["doctor"]));
+        assert!(printed.contains("damaged or not written by you, and recompiled"), "{printed}");
+        let printed = ok(&own(&["doctor"]));
+        assert!(printed.contains("importers: 9 loaded") && !printed.contains("recompiled"), "{printed}");
     }
 }

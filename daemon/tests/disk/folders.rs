@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{copy, data, files, imported, ok};
-use crate::home::{Home, code, stderr};
+use crate::home::{TestHome, code, stderr};
 
 /// The user `nobody`, who owns nothing, on every Linux.
 const NOBODY: u32 = 65_534;
@@ -21,7 +21,7 @@ fn state(folder: &Path) -> (u32, u32, i64, Vec<(std::path::PathBuf, Vec<u8>)>) {
 }
 
 /// Returns commands that open a data directory, including those that create one.
-fn commands(home: &Home) -> Vec<Vec<String>> {
+fn commands(home: &TestHome) -> Vec<Vec<String>> {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export");
     let at = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     let (backup, key, sample) = (at("backup.zip"), at("data.key"), sample.to_str().unwrap().to_owned());
@@ -45,19 +45,19 @@ fn commands(home: &Home) -> Vec<Vec<String>> {
     .collect()
 }
 
-fn refused(home: &Home, folder: &Path, told: &str) {
+fn assert_refused(home: &TestHome, folder: &Path, expected: &str) {
     let before = state(folder);
     for words in commands(home) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = home.command(&words).args(["--data-dir", folder.to_str().unwrap()]).output().unwrap();
         assert_ne!(code(&output), Some(0), "{words:?}");
-        assert!(stderr(&output).contains(told), "{words:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{words:?}: {}", stderr(&output));
         assert!(state(folder) == before, "{words:?} changed {}", folder.display());
     }
 }
 
 #[test]
-fn a_folder_that_is_something_else_is_refused_and_left_as_it_is() {
+fn a_folder_with_other_content_is_refused_and_not_changed() {
     let home = imported();
     ok(&home.run(&["backup", home.path().join("backup.zip").to_str().unwrap()]));
     let folder = home.path().join("web");
@@ -65,32 +65,35 @@ fn a_folder_that_is_something_else_is_refused_and_left_as_it_is() {
     home.file("web/db/users.sql", "select");
     home.file("web/journal/monday.txt", "rain");
     fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
-    refused(&home, &folder, "is not a data directory of satchel: it holds \"index.html\"");
+    assert_refused(&home, &folder, "is not a data directory of satchel: it holds \"index.html\"");
     let linked = home.path().join("linked");
     std::os::unix::fs::symlink(&folder, &linked).unwrap();
-    refused(&home, &linked, "is not a data directory");
+    assert_refused(&home, &linked, "is not a data directory");
 }
 
 /// Files in these folders cannot be read or written like others, so only the mode of the folder shows that nothing
 /// was changed.
 #[test]
-fn a_folder_of_the_system_is_refused_and_keeps_its_mode() {
-    let home = Home::new();
+fn a_system_folder_is_refused_and_keeps_its_mode() {
+    let home = TestHome::new();
     for system in ["/sys", "/proc"] {
         let mode = || fs::metadata(system).unwrap().mode();
         let before = mode();
         for words in [&["import", "/nowhere"] as &[&str], &["serve"], &["doctor"], &["status"]] {
             let output = home.command(words).args(["--data-dir", system]).output().unwrap();
             assert_ne!(code(&output), Some(0), "{words:?}");
-            let told = stderr(&output);
-            assert!(told.contains("is not a data directory") || told.contains("belongs to"), "{told}");
+            let printed = stderr(&output);
+            assert!(
+                printed.contains("is not a data directory") || printed.contains("belongs to"),
+                "{printed}"
+            );
             assert_eq!(mode(), before, "{words:?}");
         }
     }
 }
 
 #[test]
-fn an_empty_folder_is_taken_by_commands_that_may_begin_one() {
+fn an_empty_folder_is_accepted_by_commands_that_create_a_data_directory() {
     let home = imported();
     let backup = home.path().join("backup.zip");
     ok(&home.run(&["backup", backup.to_str().unwrap()]));
@@ -115,7 +118,7 @@ fn an_empty_folder_is_taken_by_commands_that_may_begin_one() {
 }
 
 #[test]
-fn a_data_directory_of_another_user_is_refused_by_root_too() {
+fn a_data_directory_of_another_user_is_refused_even_for_root() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("not run: only root gives folders to others");
         return;
@@ -125,11 +128,11 @@ fn a_data_directory_of_another_user_is_refused_by_root_too() {
     let folder = home.path().join("theirs");
     copy(&data(&home), &folder);
     chown(&folder, Some(NOBODY), None).unwrap();
-    refused(&home, &folder, "belongs to the user with the id 65534");
+    assert_refused(&home, &folder, "belongs to the user with the id 65534");
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();
     chown(&empty, Some(NOBODY), None).unwrap();
-    refused(&home, &empty, "--allow-other-owner");
+    assert_refused(&home, &empty, "--allow-other-owner");
     let words = ["memories", "list", "--data-dir", folder.to_str().unwrap(), "--allow-other-owner"];
     ok(&home.run(&words));
 }

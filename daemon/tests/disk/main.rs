@@ -18,17 +18,17 @@ use std::{
     process::Output,
 };
 
-use home::{Home, code, stderr};
+use home::{TestHome, code, stderr};
 
 /// Returns a home with sample conversations imported.
-fn imported() -> Home {
-    let home = Home::new();
+fn imported() -> TestHome {
+    let home = TestHome::new();
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export");
     ok(&home.run(&["import", sample.to_str().unwrap()]));
     home
 }
 
-fn data(home: &Home) -> PathBuf {
+fn data(home: &TestHome) -> PathBuf {
     home.path().join(".local/share/satchel")
 }
 
@@ -42,12 +42,12 @@ fn text(output: &Output) -> String {
 }
 
 /// Checks that a program ended with a result or an error of its own, not by a signal or a panic.
-fn ended_well(output: &Output, what: &str) {
-    let told = stderr(output);
-    assert_eq!(output.status.signal(), None, "{what}: {told}");
-    assert!(code(output).is_some_and(|code| code < 100), "{what}: {told}");
-    assert!(!told.contains("panicked"), "{what}: {told}");
-    assert!(code(output) == Some(0) || !told.is_empty() || !output.stdout.is_empty(), "{what}: no word");
+fn assert_clean_exit(output: &Output, what: &str) {
+    let printed = stderr(output);
+    assert_eq!(output.status.signal(), None, "{what}: {printed}");
+    assert!(code(output).is_some_and(|code| code < 100), "{what}: {printed}");
+    assert!(!printed.contains("panicked"), "{what}: {printed}");
+    assert!(code(output) == Some(0) || !printed.is_empty() || !output.stdout.is_empty(), "{what}: no output");
 }
 
 /// Returns the regular files below a folder.

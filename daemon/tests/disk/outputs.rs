@@ -6,7 +6,7 @@ use super::{data, files, imported, ok};
 use crate::home::{code, stderr};
 
 #[test]
-fn no_output_goes_into_the_data_directory_by_whatever_name() {
+fn no_output_is_written_into_the_data_directory_by_any_path() {
     let home = imported();
     ok(&home.run(&["export", "--output", home.path().join("out").to_str().unwrap()]));
     let data = data(&home);
@@ -40,10 +40,10 @@ fn no_output_goes_into_the_data_directory_by_whatever_name() {
             &["serve", "--log-file", output],
         ] {
             let refused = home.run(words);
-            let told = stderr(&refused);
-            assert!(code(&refused).is_some_and(|code| code != 0), "{words:?}: {told}");
-            let said = told.contains("in the data directory") || told.contains("exists");
-            assert!(said, "{words:?}: {told}");
+            let printed = stderr(&refused);
+            assert!(code(&refused).is_some_and(|code| code != 0), "{words:?}: {printed}");
+            let explained = printed.contains("in the data directory") || printed.contains("exists");
+            assert!(explained, "{words:?}: {printed}");
         }
     }
     assert_eq!(names(), before);

@@ -10,9 +10,9 @@ use std::{
 /// Timeout. Nothing that these tests start takes a tenth of it, on any machine.
 pub(crate) const LONG: Duration = Duration::from_mins(2);
 
-pub(crate) struct Home(tempfile::TempDir);
+pub(crate) struct TestHome(tempfile::TempDir);
 
-impl Home {
+impl TestHome {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -72,7 +72,7 @@ pub(crate) fn ended(child: &mut Child) -> ExitStatus {
 
 /// Returns a ChatGPT export of this many conversations, large enough that another command ends while it is
 /// imported.
-pub(crate) fn large_export(home: &Home, conversations: usize) -> String {
+pub(crate) fn large_export(home: &TestHome, conversations: usize) -> String {
     let message = |id: &str, number: usize, role: &str| {
         let text = "honey ".repeat(50);
         format!(

@@ -2,20 +2,21 @@
 //!
 //! Each folder has its own thread, so that a share that hangs does not block the others. Events of the system are
 //! hints; decisions are based on inspecting the folder. `settle` decides when a file has arrived, `scan` inspects the
-//! folder without ever leaving it, `folder` combines both, and `memory` stores the verdict for each path.
+//! folder without ever leaving it, `watcher` combines both, and `verdicts` stores the verdict for each path.
 //!
-//! **Invariant:** files are read, never changed, moved or deleted (`files_stay_as_they_are` in `tests/`).
+//! **Invariant:** files are read, never changed, moved or deleted (`watched_files_stay_unchanged` in `tests/`).
 
-mod disk;
-mod events;
-mod folder;
+mod folder_fs;
+mod folder_thread;
 mod mailbox;
-mod memory;
+mod notifier;
+mod outcome;
 mod queue;
-mod run;
 mod scan;
 mod settle;
 mod spec;
+mod verdicts;
+mod watcher;
 
 use std::{
     collections::BTreeMap,
@@ -27,21 +28,21 @@ use std::{
 
 use satchel_store::{Health, Store, StoreError};
 
-use self::run::Running;
+use self::folder_thread::FolderThread;
 pub use self::{
-    folder::{FolderView, Notice, Pace, State, Trouble},
-    spec::{SpecError, WatchSpec, Watching},
+    spec::{SpecError, WatchConfig, WatchSpec},
+    watcher::{FileStatus, FolderStatus, WatchIntervals, WatchProblem, WatchState},
 };
 use satchel_core::{clock::Clock, ingest::Imports};
 
 /// Largest number of folders that are watched at once; each has a thread.
 pub const MAX_FOLDERS: usize = 64;
 /// How long a stop waits for the threads. A thread that hangs on a dead share is abandoned.
-const STOP: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The reason why a folder is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum WatchOrigin {
     /// The configuration names it.
     Configured,
     /// `serve --watch` names it.
@@ -54,9 +55,9 @@ pub enum Origin {
 #[derive(Clone, Debug)]
 pub struct WatchedFolder {
     pub path: PathBuf,
-    pub origin: Origin,
+    pub origin: WatchOrigin,
     pub spec: WatchSpec,
-    pub view: FolderView,
+    pub status: FolderStatus,
 }
 
 /// The reason why a folder cannot be watched, or its watch cannot be removed.
@@ -66,16 +67,16 @@ pub enum WatchError {
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The folder contains a watched folder, or is inside one.
-    #[error("{path:?} and the watched folder {other:?} lie in each other; watch the outer one alone")]
+    #[error("{path:?} overlaps the watched folder {other:?}; watch only the outer one")]
     Overlap { path: PathBuf, other: PathBuf },
     /// The limit of watched folders is reached.
-    #[error("{MAX_FOLDERS} folders are watched already; remove one first")]
+    #[error("{MAX_FOLDERS} folders are already watched; remove one first")]
     TooMany,
     /// The folder is not watched.
     #[error("{path:?} is not watched")]
     Unknown { path: PathBuf },
     /// The folder was not added at run time, so it cannot be removed at run time.
-    #[error("{path:?} is watched because {why}; take it out there")]
+    #[error("{path:?} is watched because {why}; remove it there")]
     Fixed { path: PathBuf, why: &'static str },
     /// The store failed.
     #[error(transparent)]
@@ -84,32 +85,32 @@ pub enum WatchError {
 
 /// All watched folders of a store. Clones share them.
 #[derive(Clone)]
-pub struct Watch(Arc<Inner>);
+pub struct Watch(Arc<WatchInner>);
 
-struct Inner {
+struct WatchInner {
     store: Store,
     imports: Imports,
     clock: Arc<dyn Clock>,
     data_dir: PathBuf,
-    pace: Pace,
-    base: Instant,
+    intervals: WatchIntervals,
+    start: Instant,
     /// Guards the set of folders.
-    folders: Mutex<Folders>,
+    folders: Mutex<FolderSet>,
 }
 
 #[derive(Default)]
-struct Folders {
+struct FolderSet {
     /// Whether threads should run.
     serving: bool,
-    all: BTreeMap<PathBuf, One>,
+    entries: BTreeMap<PathBuf, WatchEntry>,
     /// The folders of the configuration that cannot be watched, with the reasons.
     refused: Vec<String>,
 }
 
-struct One {
-    origin: Origin,
+struct WatchEntry {
+    origin: WatchOrigin,
     spec: WatchSpec,
-    running: Option<Running>,
+    thread: Option<FolderThread>,
 }
 
 impl Watch {
@@ -122,19 +123,22 @@ impl Watch {
         imports: Imports,
         clock: Arc<dyn Clock>,
         data_dir: PathBuf,
-        watching: &Watching,
+        config: &WatchConfig,
     ) -> Result<Self, WatchError> {
-        let added = memory::added(&store)?;
-        let pace = watching.pace.clone();
-        let (base, folders) = (Instant::now(), Mutex::default());
-        let watch = Self(Arc::new(Inner { store, imports, clock, data_dir, pace, base, folders }));
+        let added = verdicts::load_added(&store)?;
+        let intervals = config.intervals.clone();
+        let (start, folders) = (Instant::now(), Mutex::default());
+        let watch = Self(Arc::new(WatchInner { store, imports, clock, data_dir, intervals, start, folders }));
         {
             let mut folders = watch.0.folders();
-            for (origin, specs) in [(Origin::Flag, &watching.flags), (Origin::Configured, &watching.folders)]
+            for (origin, specs) in
+                [(WatchOrigin::Flag, &config.flags), (WatchOrigin::Configured, &config.folders)]
             {
-                specs.iter().for_each(|spec| folders.take_in(spec.clone(), origin));
+                specs.iter().for_each(|spec| folders.insert_or_refuse(spec.clone(), origin));
             }
-            added.into_iter().for_each(|path| folders.take_in(WatchSpec::of(path), Origin::Added));
+            added.into_iter().for_each(|path| {
+                folders.insert_or_refuse(WatchSpec::with_defaults(path), WatchOrigin::Added);
+            });
         }
         Ok(watch)
     }
@@ -143,24 +147,26 @@ impl Watch {
     pub fn start(&self) {
         let mut folders = self.0.folders();
         folders.serving = self.0.store.health() == Health::Good;
-        self.0.run_all(&mut folders);
+        self.0.start_threads(&mut folders);
     }
 
     /// Scans every folder now, regardless of events.
     pub fn rescan(&self) {
-        self.0.folders().running().for_each(Running::rescan);
+        self.0.folders().threads().for_each(FolderThread::rescan);
     }
 
     /// Applies the folders of another configuration. Folders that are in both are not interrupted.
     pub fn reconfigure(&self, specs: &[WatchSpec]) {
         let mut folders = self.0.folders();
         folders.refused.clear();
-        folders.all.retain(|_, one| one.origin != Origin::Configured || specs.contains(&one.spec));
-        let known: Vec<WatchSpec> = folders.all.values().map(|one| one.spec.clone()).collect();
+        folders
+            .entries
+            .retain(|_, entry| entry.origin != WatchOrigin::Configured || specs.contains(&entry.spec));
+        let known: Vec<WatchSpec> = folders.entries.values().map(|entry| entry.spec.clone()).collect();
         for spec in specs.iter().filter(|spec| !known.contains(spec)) {
-            folders.take_in(spec.clone(), Origin::Configured);
+            folders.insert_or_refuse(spec.clone(), WatchOrigin::Configured);
         }
-        self.0.run_all(&mut folders);
+        self.0.start_threads(&mut folders);
     }
 
     /// Watches one more folder, from now on and after every start; durable when this returns. Returns true if it is
@@ -169,41 +175,41 @@ impl Watch {
     /// # Errors
     /// If the path is not a folder, or the folder is inside a watched one or contains one.
     pub fn add(&self, path: &Path) -> Result<bool, WatchError> {
-        let spec = WatchSpec::of(path.to_owned()).checked_now()?;
+        let spec = WatchSpec::with_defaults(path.to_owned()).checked_on_disk()?;
         let mut folders = self.0.folders();
-        if folders.all.contains_key(&spec.path) {
+        if folders.entries.contains_key(&spec.path) {
             return Ok(false);
         }
-        folders.fits(&spec)?;
+        folders.check_addable(&spec)?;
         let path = spec.path.clone();
-        let one = One { origin: Origin::Added, spec, running: None };
-        folders.all.insert(path.clone(), one);
-        if let Err(error) = self.0.keep_added(&folders) {
-            folders.all.remove(&path);
+        let entry = WatchEntry { origin: WatchOrigin::Added, spec, thread: None };
+        folders.entries.insert(path.clone(), entry);
+        if let Err(error) = self.0.store_added(&folders) {
+            folders.entries.remove(&path);
             return Err(error);
         }
-        self.0.run_all(&mut folders);
+        self.0.start_threads(&mut folders);
         Ok(true)
     }
 
-    /// Stops watching a folder. Data imported from it stays. Durable when this returns.
+    /// Stops config a folder. Data imported from it stays. Durable when this returns.
     ///
     /// # Errors
     /// If the folder is not watched, or was not added by [`Watch::add`].
     pub fn remove(&self, path: &Path) -> Result<(), WatchError> {
         let mut folders = self.0.folders();
-        let one = folders.all.get(path).ok_or_else(|| WatchError::Unknown { path: path.to_owned() })?;
-        let why = match one.origin {
-            Origin::Added => None,
-            Origin::Configured => Some("the configuration names it"),
-            Origin::Flag => Some("`satchel serve --watch` names it"),
+        let entry = folders.entries.get(path).ok_or_else(|| WatchError::Unknown { path: path.to_owned() })?;
+        let fixed_by = match entry.origin {
+            WatchOrigin::Added => None,
+            WatchOrigin::Configured => Some("the configuration names it"),
+            WatchOrigin::Flag => Some("`satchel serve --watch` names it"),
         };
-        if let Some(why) = why {
+        if let Some(why) = fixed_by {
             return Err(WatchError::Fixed { path: path.to_owned(), why });
         }
-        let Some(one) = folders.all.remove(path) else { return Ok(()) };
-        if let Err(error) = self.0.keep_added(&folders) {
-            folders.all.insert(path.to_owned(), one);
+        let Some(entry) = folders.entries.remove(path) else { return Ok(()) };
+        if let Err(error) = self.0.store_added(&folders) {
+            folders.entries.insert(path.to_owned(), entry);
             return Err(error);
         }
         Ok(())
@@ -212,21 +218,21 @@ impl Watch {
     /// Returns every watched folder with its current status, by path.
     pub fn folders(&self) -> Vec<WatchedFolder> {
         let folders = self.0.folders();
-        let shown = folders.all.iter().map(|(path, one)| WatchedFolder {
+        let folders = folders.entries.iter().map(|(path, entry)| WatchedFolder {
             path: path.clone(),
-            origin: one.origin,
-            spec: one.spec.clone(),
-            view: one.running.as_ref().map(Running::view).unwrap_or_default(),
+            origin: entry.origin,
+            spec: entry.spec.clone(),
+            status: entry.thread.as_ref().map(FolderThread::status).unwrap_or_default(),
         });
-        shown.collect()
+        folders.collect()
     }
 
-    /// Returns the first `most` names, in order, that no importer recognised when they were last inspected.
+    /// Returns the first `limit` names, in order, that no importer recognised when they were last inspected.
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn unrecognised(&self, root: &Path, most: usize) -> Result<Vec<OsString>, StoreError> {
-        memory::unrecognised(&self.0.store, root, most)
+    pub fn unrecognised(&self, root: &Path, limit: usize) -> Result<Vec<OsString>, StoreError> {
+        verdicts::unrecognised(&self.0.store, root, limit)
     }
 
     /// Returns the reasons for folders of the configuration that cannot be watched.
@@ -234,62 +240,63 @@ impl Watch {
         self.0.folders().refused.clone()
     }
 
-    /// Returns the time left until a moment in a [`Notice`] or [`Trouble`].
-    pub fn until(&self, moment: Duration) -> Duration {
-        moment.saturating_sub(self.0.base.elapsed())
+    /// Returns the time left until a moment in a [`FileStatus`] or [`WatchProblem`].
+    pub fn time_until(&self, moment: Duration) -> Duration {
+        moment.saturating_sub(self.0.start.elapsed())
     }
 
-    /// Stops watching and waits until no folder is being inspected. Jobs that were started are left to
+    /// Stops config and waits until no folder is being inspected. Jobs that were started are left to
     /// [`Imports::stop`].
     pub fn stop(&self) {
         let mut folders = self.0.folders();
         folders.serving = false;
-        let running: Vec<Running> = folders.all.values_mut().filter_map(|one| one.running.take()).collect();
+        let threads: Vec<FolderThread> =
+            folders.entries.values_mut().filter_map(|entry| entry.thread.take()).collect();
         drop(folders);
-        running.iter().for_each(Running::stop);
-        let end = Instant::now() + STOP;
-        for one in running {
-            if !one.wait(end.saturating_duration_since(Instant::now())) {
-                tracing::warn!("a watched folder does not answer; its watcher is left behind");
+        threads.iter().for_each(FolderThread::stop);
+        let end = Instant::now() + STOP_TIMEOUT;
+        for thread in threads {
+            if !thread.wait_for_end(end.saturating_duration_since(Instant::now())) {
+                tracing::warn!("a watched folder does not respond; its thread is abandoned");
             }
         }
     }
 }
 
-impl Inner {
-    fn folders(&self) -> MutexGuard<'_, Folders> {
+impl WatchInner {
+    fn folders(&self) -> MutexGuard<'_, FolderSet> {
         self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run_all(&self, folders: &mut Folders) {
+    fn start_threads(&self, folders: &mut FolderSet) {
         if !folders.serving {
             return;
         }
-        for one in folders.all.values_mut().filter(|one| one.running.is_none()) {
-            one.running = Some(Running::start(self, &one.spec));
+        for entry in folders.entries.values_mut().filter(|entry| entry.thread.is_none()) {
+            entry.thread = Some(FolderThread::start(self, &entry.spec));
         }
     }
 
-    fn keep_added(&self, folders: &Folders) -> Result<(), WatchError> {
-        let added = folders.all.iter().filter(|(_, one)| one.origin == Origin::Added);
+    fn store_added(&self, folders: &FolderSet) -> Result<(), WatchError> {
+        let added = folders.entries.iter().filter(|(_, entry)| entry.origin == WatchOrigin::Added);
         let paths: Vec<&str> = added.filter_map(|(path, _)| path.to_str()).collect();
-        Ok(memory::keep_added(&self.store, &paths, self.clock.now_micros())?)
+        Ok(verdicts::store_added(&self.store, &paths, self.clock.now_micros())?)
     }
 }
 
-impl Folders {
-    fn running(&self) -> impl Iterator<Item = &Running> {
-        self.all.values().filter_map(|one| one.running.as_ref())
+impl FolderSet {
+    fn threads(&self) -> impl Iterator<Item = &FolderThread> {
+        self.entries.values().filter_map(|entry| entry.thread.as_ref())
     }
 
     /// Adds a folder when no caller waits for the result.
-    fn take_in(&mut self, spec: WatchSpec, origin: Origin) {
-        if self.all.contains_key(&spec.path) {
+    fn insert_or_refuse(&mut self, spec: WatchSpec, origin: WatchOrigin) {
+        if self.entries.contains_key(&spec.path) {
             return;
         }
-        match self.fits(&spec) {
+        match self.check_addable(&spec) {
             Ok(()) => {
-                self.all.insert(spec.path.clone(), One { origin, spec, running: None });
+                self.entries.insert(spec.path.clone(), WatchEntry { origin, spec, thread: None });
             }
             Err(error) => {
                 tracing::warn!(%error, "a folder is not watched");
@@ -298,12 +305,12 @@ impl Folders {
         }
     }
 
-    fn fits(&self, spec: &WatchSpec) -> Result<(), WatchError> {
+    fn check_addable(&self, spec: &WatchSpec) -> Result<(), WatchError> {
         let inside = |other: &&PathBuf| other.starts_with(&spec.path) || spec.path.starts_with(other);
-        if let Some(other) = self.all.keys().find(inside) {
+        if let Some(other) = self.entries.keys().find(inside) {
             return Err(WatchError::Overlap { path: spec.path.clone(), other: other.clone() });
         }
-        if self.all.len() >= MAX_FOLDERS {
+        if self.entries.len() >= MAX_FOLDERS {
             return Err(WatchError::TooMany);
         }
         Ok(())

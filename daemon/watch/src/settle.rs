@@ -12,15 +12,15 @@ use std::{
 };
 
 /// Time since some fixed moment; it never decreases.
-pub(super) type Moment = Duration;
+pub(super) type MonotonicTime = Duration;
 
 /// Longest time between two inspections of a file that does not change and is not complete.
-const LONGEST: Duration = Duration::from_mins(1);
+const MAX_INTERVAL: Duration = Duration::from_mins(1);
 /// How long an unchanging partner file counts as a hold: a browser that crashed leaves its partner file for ever.
-const BELIEVED: Duration = Duration::from_mins(10);
+const PARTNER_TIMEOUT: Duration = Duration::from_mins(10);
 /// The time between inspections is at least this many times the duration of one, so that a walk through a large folder
 /// does not occupy a processor.
-const LOOK_SHARE: u32 = 20;
+const INSPECTION_COST_FACTOR: u32 = 20;
 
 /// Size, time and identity of a file, or of all files of a folder. If they are unchanged, the bytes count as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -48,7 +48,7 @@ pub(super) enum Hold {
 
 /// The result of inspecting a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct Observation {
     pub stamp: Stamp,
     pub hold: Option<Hold>,
     /// How long the inspection took.
@@ -57,7 +57,7 @@ pub(super) struct Look {
 
 /// The reason why a file waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum WaitReason {
     /// It changed a moment ago.
     Growing,
     /// A browser is downloading it.
@@ -70,7 +70,7 @@ pub(super) enum Wait {
 
 /// The next step for a file after an inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SettleStep {
     /// Inspect it again later.
     Wait,
     /// Check whether its end is there.
@@ -79,93 +79,101 @@ pub(super) enum Step {
 
 /// The files that are not yet known to be complete.
 #[derive(Debug)]
-pub(super) struct Settle {
+pub(super) struct SettleTracker {
     quiet: Duration,
-    files: BTreeMap<OsString, File>,
+    files: BTreeMap<OsString, TrackedFile>,
 }
 
 #[derive(Debug)]
-struct File {
+struct TrackedFile {
     stamp: Stamp,
     /// When the stamp was first seen.
-    since: Moment,
+    stable_since: MonotonicTime,
     hold: Option<Hold>,
     /// When the hold was first seen in its current form.
-    held_since: Moment,
-    looked: Moment,
-    next: Moment,
-    gap: Duration,
-    wait: Wait,
+    held_since: MonotonicTime,
+    inspected: MonotonicTime,
+    next_inspection: MonotonicTime,
+    interval: Duration,
+    wait_reason: WaitReason,
 }
 
-impl Settle {
+impl SettleTracker {
     /// Creates the state. A file is quiet when it kept its stamp for `quiet`.
     pub(super) fn new(quiet: Duration) -> Self {
         Self { quiet, files: BTreeMap::new() }
     }
 
     /// Processes an inspection.
-    pub(super) fn look(&mut self, name: &OsStr, look: Look, now: Moment) -> Step {
-        let Look { stamp, hold, took } = look;
+    pub(super) fn observe(
+        &mut self,
+        name: &OsStr,
+        observation: Observation,
+        now: MonotonicTime,
+    ) -> SettleStep {
+        let Observation { stamp, hold, took } = observation;
         let quiet = self.quiet;
-        let file = self.files.entry(name.to_owned()).or_insert_with(|| File {
+        let file = self.files.entry(name.to_owned()).or_insert_with(|| TrackedFile {
             stamp,
-            since: now,
+            stable_since: now,
             hold: hold.clone(),
             held_since: now,
-            looked: now,
-            next: now,
-            gap: quiet,
-            wait: Wait::Growing,
+            inspected: now,
+            next_inspection: now,
+            interval: quiet,
+            wait_reason: WaitReason::Growing,
         });
         if file.stamp != stamp {
-            (file.stamp, file.since, file.gap, file.wait) = (stamp, now, quiet, Wait::Growing);
+            (file.stamp, file.stable_since, file.interval, file.wait_reason) =
+                (stamp, now, quiet, WaitReason::Growing);
         }
         if file.hold != hold {
             (file.hold, file.held_since) = (hold, now);
             // The hold has just disappeared or appeared, so the file was written to a moment ago.
-            (file.since, file.gap) = (now, quiet);
+            (file.stable_since, file.interval) = (now, quiet);
         }
-        file.looked = now;
-        let calm = now.saturating_sub(file.since) >= quiet;
-        let held = file.held(now);
-        if let Some(wait) = held {
-            file.wait = wait;
-        } else if file.wait != Wait::Growing && !matches!(file.wait, Wait::Unfinished(_)) {
-            file.wait = Wait::Growing;
+        file.inspected = now;
+        let quiet_enough = now.saturating_sub(file.stable_since) >= quiet;
+        let hold_reason = file.hold_reason(now);
+        if let Some(wait) = hold_reason {
+            file.wait_reason = wait;
+        } else if file.wait_reason != WaitReason::Growing
+            && !matches!(file.wait_reason, WaitReason::Unfinished(_))
+        {
+            file.wait_reason = WaitReason::Growing;
         }
-        let cost = took.saturating_mul(LOOK_SHARE);
-        if !calm {
+        let cost = took.saturating_mul(INSPECTION_COST_FACTOR);
+        if !quiet_enough {
             // Inspect it once when it may be quiet; further events cause further inspections.
-            file.next = (file.since + quiet).max(now + cost);
-            return Step::Wait;
+            file.next_inspection = (file.stable_since + quiet).max(now + cost);
+            return SettleStep::Wait;
         }
-        file.gap = (file.gap * 2).min(LONGEST.max(quiet));
-        file.next = now + file.gap.max(cost);
-        if file.held(now).is_some() { Step::Wait } else { Step::Check }
+        file.interval = (file.interval * 2).min(MAX_INTERVAL.max(quiet));
+        file.next_inspection = now + file.interval.max(cost);
+        if file.hold_reason(now).is_some() { SettleStep::Wait } else { SettleStep::Check }
     }
 
     /// Processes the check of the file's end, and the inspection after it. Returns true if the file has arrived; it is
     /// then removed.
-    pub(super) fn checked(
+    pub(super) fn end_checked(
         &mut self,
         name: &OsStr,
-        after: &Look,
-        whole: Result<(), String>,
-        now: Moment,
+        after: &Observation,
+        end: Result<(), String>,
+        now: MonotonicTime,
     ) -> bool {
         let Some(file) = self.files.get_mut(name) else { return false };
         if file.stamp != after.stamp || file.hold != after.hold {
-            self.look(name, after.clone(), now);
+            self.observe(name, after.clone(), now);
             return false;
         }
-        match whole {
+        match end {
             Ok(()) => {
                 self.files.remove(name);
                 true
             }
             Err(missing) => {
-                file.wait = Wait::Unfinished(missing);
+                file.wait_reason = WaitReason::Unfinished(missing);
                 false
             }
         }
@@ -173,37 +181,37 @@ impl Settle {
 
     /// Schedules an early inspection of a waiting file after an event, no matter how many events there are. Returns
     /// whether the file is waiting.
-    pub(super) fn touched(&mut self, name: &OsStr, now: Moment) -> bool {
-        let soon = self.quiet / 3;
+    pub(super) fn inspect_early(&mut self, name: &OsStr, now: MonotonicTime) -> bool {
+        let min_gap = self.quiet / 3;
         self.files.get_mut(name).is_some_and(|file| {
-            file.next = file.next.min((file.looked + soon).max(now));
+            file.next_inspection = file.next_inspection.min((file.inspected + min_gap).max(now));
             true
         })
     }
 
     /// Removes a file that no longer exists or does not matter.
-    pub(super) fn gone(&mut self, name: &OsStr) {
+    pub(super) fn remove(&mut self, name: &OsStr) {
         self.files.remove(name);
     }
 
-    /// Keeps only the files for which `there` returns true.
-    pub(super) fn keep(&mut self, there: impl Fn(&OsStr) -> bool) {
-        self.files.retain(|name, _| there(name));
+    /// Keeps only the files for which `exists` returns true.
+    pub(super) fn retain(&mut self, exists: impl Fn(&OsStr) -> bool) {
+        self.files.retain(|name, _| exists(name));
     }
 
-    /// Returns the files that are due for an inspection, at most `most`.
-    pub(super) fn due(&self, now: Moment, most: usize) -> Vec<OsString> {
+    /// Returns the files that are due for an inspection, at most `limit`.
+    pub(super) fn due(&self, now: MonotonicTime, limit: usize) -> Vec<OsString> {
         self.files
             .iter()
-            .filter(|(_, file)| file.next <= now)
-            .take(most)
+            .filter(|(_, file)| file.next_inspection <= now)
+            .take(limit)
             .map(|(name, _)| name.clone())
             .collect()
     }
 
     /// Returns when the next inspection is due.
-    pub(super) fn next(&self) -> Option<Moment> {
-        self.files.values().map(|file| file.next).min()
+    pub(super) fn next_inspection(&self) -> Option<MonotonicTime> {
+        self.files.values().map(|file| file.next_inspection).min()
     }
 
     /// Returns the number of waiting files.
@@ -212,20 +220,20 @@ impl Settle {
     }
 
     /// Returns the waiting files and the reasons.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = (&OsStr, &Wait)> {
-        self.files.iter().map(|(name, file)| (name.as_os_str(), &file.wait))
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (&OsStr, &WaitReason)> {
+        self.files.iter().map(|(name, file)| (name.as_os_str(), &file.wait_reason))
     }
 }
 
-impl File {
+impl TrackedFile {
     /// Returns the reason for waiting that follows from the hold, as long as the hold counts.
-    fn held(&self, now: Moment) -> Option<Wait> {
+    fn hold_reason(&self, now: MonotonicTime) -> Option<WaitReason> {
         match &self.hold {
             None => None,
-            Some(Hold::Name) => Some(Wait::Downloading),
-            Some(Hold::Empty) => Some(Wait::Empty),
-            Some(Hold::Partner(_)) if now.saturating_sub(self.held_since) >= BELIEVED => None,
-            Some(Hold::Partner(_)) => Some(Wait::Downloading),
+            Some(Hold::Name) => Some(WaitReason::Downloading),
+            Some(Hold::Empty) => Some(WaitReason::Empty),
+            Some(Hold::Partner(_)) if now.saturating_sub(self.held_since) >= PARTNER_TIMEOUT => None,
+            Some(Hold::Partner(_)) => Some(WaitReason::Downloading),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use glob::Pattern;
 
-use super::folder::Pace;
+use super::watcher::WatchIntervals;
 
 /// Largest number of name patterns that a folder may ignore.
 const MAX_IGNORE: usize = 100;
@@ -16,7 +16,7 @@ const SETTLE_MS: std::ops::RangeInclusive<u64> = 10..=3_600_000;
 
 /// The specification of all watched folders.
 #[derive(Clone, Debug, Default)]
-pub struct Watching {
+pub struct WatchConfig {
     /// Whether folders are watched at all: `serve` does, other commands do not.
     pub active: bool,
     /// The folders of `serve --watch`.
@@ -24,7 +24,7 @@ pub struct Watching {
     /// The folders of the configuration.
     pub folders: Vec<WatchSpec>,
     /// The intervals of the watchers.
-    pub pace: Pace,
+    pub intervals: WatchIntervals,
 }
 
 /// The specification of one watched folder.
@@ -54,10 +54,10 @@ pub enum SpecError {
     #[error("the path {0:?} is not UTF-8; name the folder in the command `satchel serve --watch`")]
     NotText(PathBuf),
     /// There is no such folder.
-    #[error("{0:?} is no folder; make it first, or check the spelling")]
+    #[error("{0:?} is not a folder; create it first, or check the spelling")]
     NoFolder(PathBuf),
     /// A pattern is not valid.
-    #[error("ignore {pattern:?} of {path:?} is no pattern: {problem}")]
+    #[error("the ignore pattern {pattern:?} of {path:?} is not valid: {problem}")]
     Pattern { path: PathBuf, pattern: String, problem: String },
     /// There are too many patterns.
     #[error("{path:?} has more than {MAX_IGNORE} patterns to ignore")]
@@ -73,7 +73,7 @@ pub enum SpecError {
 
 impl WatchSpec {
     /// Creates a folder specification with the defaults.
-    pub fn of(path: PathBuf) -> Self {
+    pub fn with_defaults(path: PathBuf) -> Self {
         Self { path, recursive: true, poll: false, providers: Vec::new(), ignore: Vec::new(), settle: None }
     }
 
@@ -107,7 +107,7 @@ impl WatchSpec {
     }
 
     /// Also checks that the path is a folder and can be stored.
-    pub(super) fn checked_now(self) -> Result<Self, SpecError> {
+    pub(super) fn checked_on_disk(self) -> Result<Self, SpecError> {
         let spec = self.checked()?;
         if spec.path.to_str().is_none() {
             return Err(SpecError::NotText(spec.path));
@@ -120,7 +120,7 @@ impl WatchSpec {
         self.ignore.iter().filter_map(|pattern| Pattern::new(pattern).ok()).collect()
     }
 
-    pub(super) fn paced(&self, pace: &Pace) -> Pace {
-        Pace { quiet: self.settle.unwrap_or(pace.quiet), ..pace.clone() }
+    pub(super) fn intervals(&self, defaults: &WatchIntervals) -> WatchIntervals {
+        WatchIntervals { quiet: self.settle.unwrap_or(defaults.quiet), ..defaults.clone() }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{
         self, Operation, OperationPhase, Source, admin_service_client::AdminServiceClient,
         import_service_client::ImportServiceClient, operation_service_client::OperationServiceClient,
@@ -18,9 +18,9 @@ use tokio::runtime::Runtime;
 use tonic::transport::Channel;
 
 /// Pause between two polls.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Upper limit for every wait; no measurement takes longer.
-const PATIENCE: Duration = Duration::from_hours(2);
+const WAIT_TIMEOUT: Duration = Duration::from_hours(2);
 
 /// A connection to a daemon.
 pub(crate) struct Client {
@@ -29,15 +29,15 @@ pub(crate) struct Client {
 }
 
 /// The course of a job as a client sees it.
-pub(crate) struct Followed {
+pub(crate) struct FollowedJob {
     pub(crate) job: Operation,
     pub(crate) seconds: f64,
     /// Longest time without any progress, in seconds, and the phase in which it occurred.
-    pub(crate) silence: (f64, OperationPhase),
+    pub(crate) longest_stall: (f64, OperationPhase),
 }
 
 impl Client {
-    pub(crate) fn of(data: &Path) -> Result<Self> {
+    pub(crate) fn connect(data: &Path) -> Result<Self> {
         let runtime = Runtime::new()?;
         let channel = runtime.block_on(satchel_server::connect::connect(data))?;
         Ok(Self { runtime, channel })
@@ -59,7 +59,7 @@ impl Client {
 
     /// Waits until the watched folder matches `wanted`. Returns the longest time, in seconds, in which the number of
     /// imported files did not change.
-    pub(crate) fn until(&self, wanted: impl Fn(&Source) -> bool) -> Result<f64> {
+    pub(crate) fn wait_until(&self, wanted: impl Fn(&Source) -> bool) -> Result<f64> {
         let (begun, mut longest) = (Instant::now(), 0_f64);
         let (mut imported, mut moved) = (0, Instant::now());
         loop {
@@ -71,8 +71,8 @@ impl Client {
             if source.scanned && wanted(&source) {
                 return Ok(longest);
             }
-            ensure!(begun.elapsed() < PATIENCE, "it never came: {source:?}");
-            thread::sleep(LOOK);
+            ensure!(begun.elapsed() < WAIT_TIMEOUT, "timed out: {source:?}");
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Starts an import and returns the id of its job.
-    pub(crate) fn begin(&self, path: &Path) -> Result<String> {
+    pub(crate) fn start_import(&self, path: &Path) -> Result<String> {
         let path = path.to_str().context("a path of text")?.to_owned();
         let request = v1::CreateImportRequest { path, ..v1::CreateImportRequest::default() };
         let answer = self.runtime.block_on(self.imports().create_import(request))?;
@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// Follows a job until it has ended or `enough` returns true.
-    pub(crate) fn follow(&self, job: &str, enough: impl Fn(&Operation) -> bool) -> Result<Followed> {
+    pub(crate) fn follow(&self, job: &str, enough: impl Fn(&Operation) -> bool) -> Result<FollowedJob> {
         let start = Instant::now();
         let request = v1::WatchOperationRequest { id: job.to_owned(), min_interval: None };
         self.runtime.block_on(async {
@@ -122,10 +122,10 @@ impl Client {
                     break;
                 }
             }
-            Ok(Followed {
+            Ok(FollowedJob {
                 job: last.context("news of the job")?,
                 seconds: start.elapsed().as_secs_f64(),
-                silence,
+                longest_stall: silence,
             })
         })
     }

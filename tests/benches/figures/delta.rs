@@ -19,9 +19,9 @@ use satchel_pam::{
 use serde_json::{Value, json};
 
 use crate::{
-    RUNS, median, number,
-    process::{Cost, Daemon, run, satchel},
-    say,
+    RUNS, median, print_line,
+    process::{DaemonProcess, RunCost, run, satchel_program},
+    setting,
 };
 
 /// Number of memories in the two stores.
@@ -31,12 +31,12 @@ const MANY: u64 = 1_000_000;
 const CHANGED: u64 = 100;
 /// Number of memories in one imported document. Each import looks at all stored memories, so a few large documents are
 /// faster.
-const OF_DOCUMENT: u64 = 250_000;
+const MEMORIES_PER_DOCUMENT: u64 = 250_000;
 /// The tag of the memories that change.
 const TAG: &str = "changing";
 
 /// The cost of the exports of one store, in seconds and in MiB of the daemon's private memory.
-struct Taken {
+struct ExportCosts {
     memories: u64,
     full: f64,
     full_mib: u64,
@@ -46,10 +46,10 @@ struct Taken {
 }
 
 pub(crate) fn all(folder: &Path, _: u64) -> Result<()> {
-    let few = store(folder, number("SATCHEL_BENCH_FEW", FEW))?;
-    let many = store(folder, number("SATCHEL_BENCH_MANY", MANY))?;
+    let few = measure_store(folder, setting("SATCHEL_BENCH_FEW", FEW))?;
+    let many = measure_store(folder, setting("SATCHEL_BENCH_MANY", MANY))?;
     for taken in [&few, &many] {
-        say(&format!(
+        print_line(&format!(
             "{} memories: full export {:.2} s, private memory at most {} MiB ({} MiB at rest); increment of {CHANGED} changed \
              ones {:.0} ms, at most {} MiB",
             taken.memories,
@@ -60,8 +60,8 @@ pub(crate) fn all(folder: &Path, _: u64) -> Result<()> {
             taken.increment_mib
         ));
     }
-    say(&format!(
-        "increment of {CHANGED} out of {} beside that out of {}: {:.2} times as long",
+    print_line(&format!(
+        "increment of {CHANGED} out of {} compared with that out of {}: {:.2} times as long",
         many.memories,
         few.memories,
         many.increment / few.increment
@@ -71,64 +71,74 @@ pub(crate) fn all(folder: &Path, _: u64) -> Result<()> {
 
 /// Measures a store with this many memories: its full export and the incremental exports after it, all by one newly
 /// started daemon.
-fn store(scratch: &Path, memories: u64) -> Result<Taken> {
+fn measure_store(scratch: &Path, memories: u64) -> Result<ExportCosts> {
     let (data, out) = (scratch.join("counted"), scratch.join("exported"));
     fs::create_dir_all(&out)?;
     fill(&data, scratch, memories)?;
-    let daemon = Daemon::start(&satchel()?, &data)?;
-    call(&data, &[&"status"])?;
+    let daemon = DaemonProcess::start(&satchel_program()?, &data)?;
+    run_command(&data, &[&"status"])?;
     let rest_mib = daemon.private_mib()?;
     let watched = daemon.memory();
-    let full = call(&data, &[&"export", &"--output", &out.join("full.zip")])?;
+    let full = run_command(&data, &[&"export", &"--output", &out.join("full.zip")])?;
     let full_mib = watched.peak()?;
-    holds(&full, memories)?;
+    assert_memory_count(&full, memories)?;
     let count = CHANGED.to_string();
-    call(&data, &[&"memories", &"status", &"archived", &"--tag", &TAG, &"--expect", &count])?;
+    run_command(&data, &[&"memories", &"status", &"archived", &"--tag", &TAG, &"--expect", &count])?;
     let (mut times, watched) = (Vec::new(), daemon.memory());
     for turn in 0..RUNS {
         let path = out.join(format!("changes-{turn}.zip"));
-        let cost = call(&data, &[&"export", &"--incremental", &"--output", &path])?;
-        holds(&cost, CHANGED)?;
+        let cost = run_command(&data, &[&"export", &"--incremental", &"--output", &path])?;
+        assert_memory_count(&cost, CHANGED)?;
         times.push(cost.seconds);
     }
     let increment_mib = watched.peak()?;
-    call(&data, &[&"verify", &out.join("changes-0.zip"), &"--base", &out.join("full.zip"), &"--strict"])?;
+    run_command(
+        &data,
+        &[&"verify", &out.join("changes-0.zip"), &"--base", &out.join("full.zip"), &"--strict"],
+    )?;
     daemon.stop()?;
     for folder in [data, out] {
         fs::remove_dir_all(folder)?;
     }
-    Ok(Taken { memories, full: full.seconds, full_mib, increment: median(times), increment_mib, rest_mib })
+    Ok(ExportCosts {
+        memories,
+        full: full.seconds,
+        full_mib,
+        increment: median(times),
+        increment_mib,
+        rest_mib,
+    })
 }
 
 /// Fails if an export contains a different number of memories.
-fn holds(export: &Cost, memories: u64) -> Result<()> {
+fn assert_memory_count(export: &RunCost, memories: u64) -> Result<()> {
     let answer: Value = serde_json::from_slice(&export.output)?;
-    ensure!(told(&answer, "memories") == Some(memories), "not {memories} memories: {answer}");
+    ensure!(export_number(&answer, "memories") == Some(memories), "not {memories} memories: {answer}");
     Ok(())
 }
 
 /// Returns a number from the answer to an export, at the top level or inside `export`.
-fn told(answer: &Value, name: &str) -> Option<u64> {
+fn export_number(answer: &Value, name: &str) -> Option<u64> {
     answer.get("export").unwrap_or(answer)[name].as_u64()
 }
 
 /// Runs a command on the data directory with JSON output.
-fn call(data: &Path, words: &[&dyn AsRef<std::ffi::OsStr>]) -> Result<Cost> {
+fn run_command(data: &Path, words: &[&dyn AsRef<std::ffi::OsStr>]) -> Result<RunCost> {
     let global: [&dyn AsRef<std::ffi::OsStr>; 3] = [&"--data-dir", &data, &"--json"];
     let words: Vec<OsString> = global.iter().chain(words).map(|word| word.as_ref().to_owned()).collect();
-    run(&satchel()?, &words)
+    run(&satchel_program()?, &words)
 }
 
 /// Imports documents until the store holds this many memories. The memories that will change are spread over all of
 /// them.
 fn fill(data: &Path, scratch: &Path, memories: u64) -> Result<()> {
-    let daemon = Daemon::start(&satchel()?, data)?;
+    let daemon = DaemonProcess::start(&satchel_program()?, data)?;
     let every = (memories / CHANGED).max(1);
     let mut from = 0;
     while from < memories {
-        let until = memories.min(from + OF_DOCUMENT);
+        let until = memories.min(from + MEMORIES_PER_DOCUMENT);
         let path = document(scratch, from..until, every)?;
-        let cost = call(data, &[&"import", &path])?;
+        let cost = run_command(data, &[&"import", &path])?;
         let answer: Value = serde_json::from_slice(&cost.output)?;
         let new = answer["imports"][0]["memories"]["new"].as_u64();
         ensure!(new == Some(until - from), "not all memories arrived: {answer}");

@@ -6,17 +6,16 @@
 //! `SATCHEL_BENCH_ONLY=always,load` measures only these groups; the groups are `importers`, `program`, `daily`,
 //! `reads`, `always`, `load`, `sealed` and `delta`. `SATCHEL=/path/to/satchel` measures another build.
 
-mod always;
+mod always_on;
 mod client;
 mod daily;
 mod delta;
-mod load;
-mod native;
-mod plugin;
+mod encryption;
+mod importer;
+mod large_exports;
+mod native_readers;
 mod process;
-mod processor;
 mod program;
-mod sealed;
 
 use std::path::Path;
 
@@ -24,29 +23,31 @@ use anyhow::Result;
 
 /// Number of runs of each measurement; the median is reported.
 const RUNS: usize = 5;
+/// The flags for SHA-256 instructions in `/proc/cpuinfo`, on x86 and on ARM.
+const SHA_FLAGS: [&str; 2] = ["sha_ni", "sha2"];
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, word, provider, folder, cache] = arguments.as_slice()
-        && word == plugin::ALONE
+        && word == importer::IMPORTER_ARGUMENT
     {
-        return plugin::alone(provider, Path::new(folder), Path::new(cache)).map(drop);
+        return importer::run_importer(provider, Path::new(folder), Path::new(cache)).map(drop);
     }
     // `cargo test --benches` also runs this program, only to check that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
-    say(&processor::line());
+    print_line(&processor_line());
     let folder = tempfile::tempdir()?;
-    let (scratch, megabytes) = (folder.path(), number("SATCHEL_BENCH_MB", 100));
-    let groups: [(&str, Group); 8] = [
+    let (scratch, megabytes) = (folder.path(), setting("SATCHEL_BENCH_MB", 100));
+    let groups: [(&str, BenchGroup); 8] = [
         ("importers", importers),
-        ("program", programs),
-        ("daily", days),
+        ("program", program_group),
+        ("daily", daily_group),
         ("reads", reads),
-        ("always", always::all),
-        ("load", load::all),
-        ("sealed", sealed::all),
+        ("always", always_on::all),
+        ("load", large_exports::all),
+        ("sealed", encryption::all),
         ("delta", delta::all),
     ];
     let only = std::env::var("SATCHEL_BENCH_ONLY").ok();
@@ -59,15 +60,15 @@ fn main() -> Result<()> {
 }
 
 /// A group of figures; takes a folder for its files and the size of an export in MB.
-type Group = fn(&Path, u64) -> Result<()>;
+type BenchGroup = fn(&Path, u64) -> Result<()>;
 
-fn number(variable: &str, default: u64) -> u64 {
+fn setting(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-fn programs(folder: &Path, megabytes: u64) -> Result<()> {
+fn program_group(folder: &Path, megabytes: u64) -> Result<()> {
     let (chatgpt, claude, large) = (folder.join("chatgpt"), folder.join("claude"), folder.join("large"));
-    say(&format!("generating {megabytes} MB exports"));
+    print_line(&format!("generating {megabytes} MB exports"));
     satchel_tests::generate::chatgpt(&chatgpt, megabytes * 1_000_000, 1)?;
     satchel_tests::generate::claude(&claude, megabytes * 1_000_000, 1)?;
     program::first_start(folder)?;
@@ -80,14 +81,14 @@ fn programs(folder: &Path, megabytes: u64) -> Result<()> {
     satchel_tests::generate::chatgpt(&large, megabytes * 5_000_000, 2)?;
     program::import("chatgpt x5", (&large, &small), folder)?;
     program::verify(folder, megabytes * 1_000)?;
-    program::answer(folder)?;
+    program::command_latency(folder)?;
     for export in [chatgpt, claude, large] {
         std::fs::remove_dir_all(export)?;
     }
     Ok(())
 }
 
-fn days(folder: &Path, megabytes: u64) -> Result<()> {
+fn daily_group(folder: &Path, megabytes: u64) -> Result<()> {
     daily::newer(folder, megabytes * 1_000_000)?;
     daily::newer(folder, megabytes * 5_000_000)?;
     daily::reopen(folder, megabytes * 10_000)
@@ -100,16 +101,16 @@ fn reads(folder: &Path, megabytes: u64) -> Result<()> {
 /// Measures each importer on its own format, one after the other, so that only one export is on the disk at a time.
 fn importers(folder: &Path, megabytes: u64) -> Result<()> {
     let cache = folder.join("importers");
-    for (provider, generate) in satchel_tests::generate::ALL {
+    for (provider, generate) in satchel_tests::generate::GENERATORS {
         let export = folder.join("export");
         generate(&export, megabytes * 1_000_000, 1)?;
-        plugin::figures(provider, &export, &cache)?;
+        importer::measure(provider, &export, &cache)?;
         std::fs::remove_dir_all(&export)?;
     }
     Ok(())
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     use std::io::Write as _;
     let mut out = std::io::stdout().lock();
     // If the pipe is closed, the benchmark ends at its next figure; nothing is lost.
@@ -125,6 +126,32 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 #[expect(clippy::cast_precision_loss, reason = "sizes of files")]
 fn megabytes(path: &Path) -> Result<f64> {
-    let sizes = native::files(path)?.into_iter().map(|file| Ok(std::fs::metadata(file)?.len()));
+    let sizes = native_readers::files(path)?.into_iter().map(|file| Ok(std::fs::metadata(file)?.len()));
     Ok(sizes.sum::<std::io::Result<u64>>()? as f64 / 1e6)
+}
+
+/// Returns one line about the processor on which the figures were measured, which differ by a factor of three between
+/// processors: its name, the number of processors, and whether it has SHA-256 instructions.
+fn processor_line() -> String {
+    describe_processor(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default(), processor_count())
+}
+
+fn processor_count() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn describe_processor(info: &str, processors: usize) -> String {
+    let value = |keys: &[&str]| {
+        let mut pairs = info.lines().filter_map(|line| line.split_once(':'));
+        pairs.find(|(key, _)| keys.contains(&key.trim())).map(|(_, value)| value.trim().to_owned())
+    };
+    let name = value(&["model name", "Model", "CPU part"]).unwrap_or_else(|| "unknown".to_owned());
+    let sha = match value(&["flags", "Features"]) {
+        None => "not known whether with SHA instructions",
+        Some(flags) if flags.split_whitespace().any(|flag| SHA_FLAGS.contains(&flag)) => {
+            "with SHA instructions"
+        }
+        Some(_) => "without SHA instructions",
+    };
+    format!("processor: {name}, {processors} processors, {}, {sha}", std::env::consts::ARCH)
 }

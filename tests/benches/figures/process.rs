@@ -12,12 +12,12 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 /// Interval at which private memory is sampled.
-const SAMPLE: Duration = Duration::from_millis(50);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 /// The unit of processor time in `/proc`: on every machine, Linux reports 100 of them per second to programs.
 const TICK: Duration = Duration::from_millis(10);
 
 /// The cost of one run of a program.
-pub(crate) struct Cost {
+pub(crate) struct RunCost {
     /// Wall time in seconds.
     pub(crate) seconds: f64,
     /// Highest `RssAnon` that was sampled, in MiB.
@@ -27,7 +27,7 @@ pub(crate) struct Cost {
 }
 
 /// Returns the program that was built together with this benchmark, or the one named by `SATCHEL`.
-pub(crate) fn satchel() -> Result<PathBuf> {
+pub(crate) fn satchel_program() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("SATCHEL") {
         return Ok(named.into());
     }
@@ -39,14 +39,14 @@ pub(crate) fn satchel() -> Result<PathBuf> {
 }
 
 /// Returns the program of the official SDK, if it is installed.
-pub(crate) fn pam() -> Option<PathBuf> {
+pub(crate) fn pam_program() -> Option<PathBuf> {
     let named = std::env::var_os("PAM").map_or_else(|| PathBuf::from("pam"), PathBuf::from);
     let works = Command::new(&named).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status();
     works.is_ok_and(|status| status.success()).then_some(named)
 }
 
 /// Runs a program until it exits.
-pub(crate) fn run<S: AsRef<OsStr>>(program: &PathBuf, arguments: &[S]) -> Result<Cost> {
+pub(crate) fn run<S: AsRef<OsStr>>(program: &PathBuf, arguments: &[S]) -> Result<RunCost> {
     run_with(program, arguments, &[])
 }
 
@@ -55,27 +55,27 @@ pub(crate) fn run_with<S: AsRef<OsStr>>(
     program: &PathBuf,
     arguments: &[S],
     variables: &[(&str, &Path)],
-) -> Result<Cost> {
+) -> Result<RunCost> {
     let start = Instant::now();
     let mut command = Command::new(program);
     command.args(arguments).envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn()?;
-    let memory = Memory::of(child.id());
+    let memory = MemorySampler::of(child.id());
     let output = child.wait_with_output()?;
     let seconds = start.elapsed().as_secs_f64();
     let private_mib = memory.peak()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{program:?} ended with {}: {told}", output.status);
-    Ok(Cost { seconds, private_mib, output: output.stdout })
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program:?} ended with {}: {stderr}", output.status);
+    Ok(RunCost { seconds, private_mib, output: output.stdout })
 }
 
 /// Samples the private memory of a process until the peak is requested.
-pub(crate) struct Memory {
+pub(crate) struct MemorySampler {
     ended: mpsc::Sender<()>,
     watching: JoinHandle<u64>,
 }
 
-impl Memory {
+impl MemorySampler {
     fn of(id: u32) -> Self {
         let (ended, watch) = mpsc::channel::<()>();
         Self { ended, watching: thread::spawn(move || peak(id, &watch)) }
@@ -84,13 +84,13 @@ impl Memory {
     /// Returns the highest sampled `RssAnon`, in MiB.
     pub(crate) fn peak(self) -> Result<u64> {
         drop(self.ended);
-        self.watching.join().map_err(|_| anyhow::anyhow!("the watcher broke off"))
+        self.watching.join().map_err(|_| anyhow::anyhow!("the sampling thread panicked"))
     }
 }
 
 fn peak(id: u32, ended: &mpsc::Receiver<()>) -> u64 {
     let mut peak = 0;
-    while ended.recv_timeout(SAMPLE) == Err(mpsc::RecvTimeoutError::Timeout) {
+    while ended.recv_timeout(SAMPLE_INTERVAL) == Err(mpsc::RecvTimeoutError::Timeout) {
         peak = peak.max(private_kib(id).unwrap_or(0));
     }
     peak / 1024
@@ -103,9 +103,9 @@ fn private_kib(id: u32) -> Option<u64> {
 }
 
 /// A daemon that is killed when it is dropped.
-pub(crate) struct Daemon(Child);
+pub(crate) struct DaemonProcess(Child);
 
-impl Daemon {
+impl DaemonProcess {
     /// Starts a daemon and waits for its socket.
     pub(crate) fn start(program: &PathBuf, data_dir: &Path) -> Result<Self> {
         Self::start_with(program, data_dir, &[])
@@ -136,7 +136,7 @@ impl Daemon {
             if socket.exists() {
                 return Ok(daemon);
             }
-            thread::sleep(SAMPLE);
+            thread::sleep(SAMPLE_INTERVAL);
         }
         anyhow::bail!("the daemon did not start")
     }
@@ -151,8 +151,8 @@ impl Daemon {
     }
 
     /// Starts to sample the private memory of the daemon.
-    pub(crate) fn memory(&self) -> Memory {
-        Memory::of(self.0.id())
+    pub(crate) fn memory(&self) -> MemorySampler {
+        MemorySampler::of(self.0.id())
     }
 
     /// Returns the current private memory, in MiB.
@@ -161,7 +161,7 @@ impl Daemon {
     }
 
     /// Returns the processor time used so far by all threads, including those that have ended.
-    pub(crate) fn processor(&self) -> Result<Duration> {
+    pub(crate) fn processor_time(&self) -> Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
         // The name may contain spaces and brackets. Of the fields after it, the 12th and 13th are user and system time.
         let (_, rest) = stat.rsplit_once(')').context("a process has a name")?;
@@ -170,7 +170,7 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for DaemonProcess {
     fn drop(&mut self) {
         // The daemon may have exited by itself; in both cases it is gone afterwards.
         drop(self.0.kill());

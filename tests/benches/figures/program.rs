@@ -9,32 +9,31 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::{
-    RUNS, median, megabytes,
-    process::{Cost, Daemon, pam, run, run_with, satchel},
-    say,
+    RUNS, median, megabytes, print_line,
+    process::{DaemonProcess, RunCost, pam_program, run, run_with, satchel_program},
 };
 
-fn words(words: &[&dyn AsRef<std::ffi::OsStr>]) -> Vec<OsString> {
+fn arguments(words: &[&dyn AsRef<std::ffi::OsStr>]) -> Vec<OsString> {
     words.iter().map(|word| word.as_ref().to_owned()).collect()
 }
 
 /// Measures the first start of a user, which compiles the importers, and a later one.
 pub(crate) fn first_start(scratch: &Path) -> Result<()> {
-    let program = satchel()?;
+    let program = satchel_program()?;
     let (data, home, export) = (scratch.join("new"), scratch.join("home"), scratch.join("tiny"));
     satchel_tests::generate::chatgpt(&export, 100_000, 3)?;
-    imported((&program, &home), &data, &export)?;
+    import_new((&program, &home), &data, &export)?;
     std::fs::remove_dir_all(&home)?;
-    let list = words(&[&"--data-dir", &data, &"plugins", &"list"]);
-    let time = || Ok::<_, anyhow::Error>(run_with(&program, &list, &caches(&home))?.seconds);
+    let list = arguments(&[&"--data-dir", &data, &"plugins", &"list"]);
+    let time = || Ok::<_, anyhow::Error>(run_with(&program, &list, &cache_variables(&home))?.seconds);
     let (first, later) = (time()?, time()?);
     [&data, &home, &export].into_iter().try_for_each(std::fs::remove_dir_all)?;
-    say(&format!("importers compiled at the first start in {first:.2} s; a later start {later:.2} s"));
+    print_line(&format!("importers compiled at the first start in {first:.2} s; a later start {later:.2} s"));
     Ok(())
 }
 
 /// Returns the variables that set where compiled importers and their key are stored for a user with this home.
-fn caches(home: &Path) -> [(&'static str, &Path); 2] {
+fn cache_variables(home: &Path) -> [(&'static str, &Path); 2] {
     [("XDG_CACHE_HOME", home), ("XDG_STATE_HOME", home)]
 }
 
@@ -42,7 +41,7 @@ fn caches(home: &Path) -> [(&'static str, &Path); 2] {
 /// that has imported something before, in a new one, and in the first one of a user, where the importer must be
 /// compiled. The runs alternate.
 pub(crate) fn import(label: &str, (folder, small): (&Path, &Path), scratch: &Path) -> Result<()> {
-    let program = satchel()?;
+    let program = satchel_program()?;
     let size = megabytes(folder)?;
     let (mut ours, mut anew, mut first) = (Vec::new(), Vec::new(), Vec::new());
     let (mut memory, mut theirs) = (0, Vec::new());
@@ -50,20 +49,21 @@ pub(crate) fn import(label: &str, (folder, small): (&Path, &Path), scratch: &Pat
     let runs = if size > 200.0 { 1 } else { RUNS };
     for turn in 0..runs {
         let data = scratch.join(format!("data-{turn}"));
-        first.push(imported((&program, &home), &data, folder)?.seconds);
+        first.push(import_new((&program, &home), &data, folder)?.seconds);
         std::fs::remove_dir_all(&data)?;
-        anew.push(imported((&program, &home), &data, folder)?.seconds);
+        anew.push(import_new((&program, &home), &data, folder)?.seconds);
         std::fs::remove_dir_all(&data)?;
-        imported((&program, &home), &data, small)?;
-        let cost = imported((&program, &home), &data, folder)?;
+        import_new((&program, &home), &data, small)?;
+        let cost = import_new((&program, &home), &data, folder)?;
         ours.push(cost.seconds);
         memory = memory.max(cost.private_mib);
         std::fs::remove_dir_all(&data)?;
         std::fs::remove_dir_all(&home)?;
-        if let Some(pam) = pam() {
+        if let Some(pam) = pam_program() {
             let out = scratch.join("pam-out");
             theirs.push(
-                run(&pam, &words(&[&"convert", &folder.join("conversations.json"), &"-o", &out]))?.seconds,
+                run(&pam, &arguments(&[&"convert", &folder.join("conversations.json"), &"-o", &out]))?
+                    .seconds,
             );
             std::fs::remove_dir_all(&out)?;
         }
@@ -83,14 +83,14 @@ pub(crate) fn import(label: &str, (folder, small): (&Path, &Path), scratch: &Pat
             "; pam convert {theirs:.2} s, ratio {warm:.1}, in a new data directory {new:.1}, the first of a user {cold:.1}"
         ));
     }
-    say(&line);
+    print_line(&line);
     Ok(())
 }
 
 /// Imports an export that is new to this data directory; fails if nothing was new.
-fn imported((program, home): (&PathBuf, &Path), data: &Path, folder: &Path) -> Result<Cost> {
-    let words = words(&[&"--data-dir", &data, &"--json", &"import", &folder]);
-    let cost = run_with(program, &words, &caches(home))?;
+fn import_new((program, home): (&PathBuf, &Path), data: &Path, folder: &Path) -> Result<RunCost> {
+    let words = arguments(&[&"--data-dir", &data, &"--json", &"import", &folder]);
+    let cost = run_with(program, &words, &cache_variables(home))?;
     let answer: Value = serde_json::from_slice(&cost.output)?;
     anyhow::ensure!(
         answer["imports"][0]["conversations"]["new"].as_u64() > Some(0),
@@ -105,15 +105,15 @@ pub(crate) fn verify(scratch: &Path, memories: u64) -> Result<()> {
     std::fs::create_dir_all(&bundle)?;
     let store = bundle.join("memory-store.json");
     std::fs::write(&store, memory_store(memories)?)?;
-    let program = satchel()?;
+    let program = satchel_program()?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        let cost = run(&program, &words(&[&"--json", &"verify", &store]))?;
+        let cost = run(&program, &arguments(&[&"--json", &"verify", &store]))?;
         let answer: Value = serde_json::from_slice(&cost.output)?;
         anyhow::ensure!(answer["valid"] == true, "{answer}");
         ours.push(cost.seconds);
-        if let Some(pam) = pam() {
-            theirs.push(run(&pam, &words(&[&"validate", &store]))?.seconds);
+        if let Some(pam) = pam_program() {
+            theirs.push(run(&pam, &arguments(&[&"validate", &store]))?.seconds);
         }
     }
     let ours = median(ours);
@@ -122,7 +122,7 @@ pub(crate) fn verify(scratch: &Path, memories: u64) -> Result<()> {
         let theirs = median(theirs);
         line.push_str(&format!("; pam validate {theirs:.2} s, ratio {:.1}", theirs / ours));
     }
-    say(&line);
+    print_line(&line);
     Ok(())
 }
 
@@ -150,23 +150,23 @@ fn memory_store(memories: u64) -> Result<Vec<u8>> {
 }
 
 /// Measures how long a command takes with a running daemon, from process start to exit.
-pub(crate) fn answer(scratch: &Path) -> Result<()> {
-    let program = satchel()?;
+pub(crate) fn command_latency(scratch: &Path) -> Result<()> {
+    let program = satchel_program()?;
     let (export, data) = (scratch.join("small"), scratch.join("served"));
     let counts = satchel_tests::generate::chatgpt(&export, 22_000_000, 9)?;
-    run(&program, &words(&[&"--data-dir", &data, &"import", &export]))?;
-    let daemon = Daemon::start(&program, &data)?;
+    run(&program, &arguments(&[&"--data-dir", &data, &"import", &export]))?;
+    let daemon = DaemonProcess::start(&program, &data)?;
     let mut times = Vec::new();
     for _ in 0..RUNS * 4 {
         let cost = run(
             &program,
-            &words(&[&"--data-dir", &data, &"--json", &"conversations", &"list", &"--limit", &"20"]),
+            &arguments(&[&"--data-dir", &data, &"--json", &"conversations", &"list", &"--limit", &"20"]),
         )?;
         serde_json::from_slice::<Value>(&cost.output).context("no answer")?;
         times.push(cost.seconds * 1e3);
     }
     drop(daemon);
-    say(&format!(
+    print_line(&format!(
         "an answer of the command line from a daemon with {} messages: {:.0} ms",
         counts.messages,
         median(times)

@@ -9,7 +9,7 @@ use std::{error::Error, fs, path::Path};
 use satchel_importer::{Bundle, testkit};
 
 /// The longest input, in bytes: short ones are tried more often.
-const LONGEST: usize = 32 * 1024;
+const MAX_INPUT_BYTES: usize = 32 * 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -34,7 +34,7 @@ fn input(folder: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     for entry in Bundle::from_folder(folder)?.entries() {
         let bytes = fs::read(folder.join(&entry.path))?;
         let parts = bytes.windows(testkit::BETWEEN_FILES.len()).any(|part| part == testkit::BETWEEN_FILES);
-        if parts || input.len() + entry.path.len() + bytes.len() > LONGEST {
+        if parts || input.len() + entry.path.len() + bytes.len() > MAX_INPUT_BYTES {
             continue;
         }
         if !input.is_empty() {

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::{Counts, answer, dice::Dice, iso, question};
+use super::{GeneratedCounts, answer, question, rfc3339, rng::Rng};
 
 /// Time of the newest row, in seconds since the Unix epoch; the other rows are older.
 const NEWEST: u64 = 1_780_000_000;
@@ -15,20 +15,20 @@ const NEWEST: u64 = 1_780_000_000;
 ///
 /// # Errors
 /// If the folder cannot be written.
-pub fn copilot(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
+pub fn copilot(folder: &Path, bytes: u64, seed: u64) -> io::Result<GeneratedCounts> {
     fs::create_dir_all(folder)?;
-    let mut dice = Dice::new(seed ^ 0xc0b1);
+    let mut rng = Rng::new(seed ^ 0xc0b1);
     let mut out = BufWriter::new(File::create(folder.join("copilot-activity-history.csv"))?);
     let head = "\u{feff}Conversation,Time,Author,Message\r\n";
     out.write_all(head.as_bytes())?;
-    let (mut counts, mut written, mut second) = (Counts::default(), head.len() as u64, NEWEST);
+    let (mut counts, mut written, mut second) = (GeneratedCounts::default(), head.len() as u64, NEWEST);
     while written < bytes {
         let title =
-            format!("{} {}", dice.text(20).replace(['\n', '"', ','], " ").trim(), counts.conversations);
-        for _ in 0..dice.log_normal(4.0, 0.9, 1, 40) {
-            second -= 1 + dice.below(600);
-            let time = iso(second).replace(".000000Z", "");
-            for (author, text) in [("AI", answer(&mut dice)), ("Human", question(&mut dice))] {
+            format!("{} {}", rng.text(20).replace(['\n', '"', ','], " ").trim(), counts.conversations);
+        for _ in 0..rng.log_normal(4.0, 0.9, 1, 40) {
+            second -= 1 + rng.below(600);
+            let time = rfc3339(second).replace(".000000Z", "");
+            for (author, text) in [("AI", answer(&mut rng)), ("Human", question(&mut rng))] {
                 let row = format!("{},{time},{author},\"{}\"\r\n", cell(&title), text.replace('"', "\"\""));
                 out.write_all(row.as_bytes())?;
                 written += row.len() as u64;

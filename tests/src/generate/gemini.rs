@@ -8,26 +8,26 @@ use std::{
 
 use serde_json::json;
 
-use super::{Counts, answer, array, dice::Dice, iso, question};
+use super::{GeneratedCounts, answer, question, rfc3339, rng::Rng, write_array};
 
 /// Time of the newest row, in seconds since the Unix epoch; the other rows are older.
 const NEWEST: u64 = 1_780_000_000;
 /// Pause between two conversations, in seconds; the importer ends a conversation after half an hour without a row.
-const SILENCE: u64 = 7_200;
+const CONVERSATION_GAP_SECONDS: u64 = 7_200;
 
 /// Writes Gemini's activity from Takeout as a list of about `bytes` bytes into `folder`.
 ///
 /// # Errors
 /// If the folder cannot be written.
-pub fn gemini(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
-    let (mut rows, mut dice) = (Rows::default(), Dice::new(seed ^ 0x6e31));
+pub fn gemini(folder: &Path, bytes: u64, seed: u64) -> io::Result<GeneratedCounts> {
+    let (mut rows, mut rng) = (ActivityTimes::default(), Rng::new(seed ^ 0x6e31));
     let path = activity(folder)?.join("MyActivity.json");
-    array(&path, bytes, &mut dice, |dice, _| {
-        let second = rows.next(dice);
-        json!({"header": "Gemini Apps", "title": format!("Prompted {}", question(dice)),
-            "titleUrl": "https://gemini.google.com/app", "time": iso(second).replace(".000000Z", ".123Z"),
+    write_array(&path, bytes, &mut rng, |rng, _| {
+        let second = rows.next(rng);
+        json!({"header": "Gemini Apps", "title": format!("Prompted {}", question(rng)),
+            "titleUrl": "https://gemini.google.com/app", "time": rfc3339(second).replace(".000000Z", ".123Z"),
             "products": ["Gemini Apps"], "activityControls": ["Gemini Apps Activity"],
-            "safeHtmlItem": [{"html": html(&answer(dice))}]})
+            "safeHtmlItem": [{"html": html(&answer(rng))}]})
     })?;
     Ok(rows.counts)
 }
@@ -36,18 +36,18 @@ pub fn gemini(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
 ///
 /// # Errors
 /// If the folder cannot be written.
-pub fn gemini_pages(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
-    let (mut rows, mut dice) = (Rows::default(), Dice::new(seed ^ 0x6e32));
+pub fn gemini_pages(folder: &Path, bytes: u64, seed: u64) -> io::Result<GeneratedCounts> {
+    let (mut rows, mut rng) = (ActivityTimes::default(), Rng::new(seed ^ 0x6e32));
     let mut out = BufWriter::new(File::create(activity(folder)?.join("MyActivity.html"))?);
     out.write_all(HEAD.as_bytes())?;
     let mut written = HEAD.len() as u64;
     while written < bytes {
-        let second = rows.next(&mut dice);
-        let asked = escape(&question(&mut dice)).replace('\n', "<br>");
+        let second = rows.next(&mut rng);
+        let asked = escape(&question(&mut rng)).replace('\n', "<br>");
         let card = format!(
             "{CARD}Prompted&nbsp;{asked}<br>{}<br>{}{SIDE}{CAPTION}\n",
-            clock(second),
-            html(&answer(&mut dice))
+            page_time(second),
+            html(&answer(&mut rng))
         );
         out.write_all(card.as_bytes())?;
         written += card.len() as u64;
@@ -58,28 +58,28 @@ pub fn gemini_pages(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> 
 }
 
 /// Descending times, in groups that the importer recognises as conversations.
-struct Rows {
+struct ActivityTimes {
     second: u64,
     left: u64,
-    counts: Counts,
+    counts: GeneratedCounts,
 }
 
-impl Default for Rows {
+impl Default for ActivityTimes {
     fn default() -> Self {
-        Self { second: NEWEST, left: 0, counts: Counts::default() }
+        Self { second: NEWEST, left: 0, counts: GeneratedCounts::default() }
     }
 }
 
-impl Rows {
+impl ActivityTimes {
     /// Returns the time of the next row, which is a question with its answer.
-    fn next(&mut self, dice: &mut Dice) -> u64 {
+    fn next(&mut self, rng: &mut Rng) -> u64 {
         if self.left == 0 {
-            self.left = dice.log_normal(4.0, 0.9, 1, 40);
-            self.second -= SILENCE;
+            self.left = rng.log_normal(4.0, 0.9, 1, 40);
+            self.second -= CONVERSATION_GAP_SECONDS;
             self.counts.conversations += 1;
         }
         self.left -= 1;
-        self.second -= 1 + dice.below(600);
+        self.second -= 1 + rng.below(600);
         self.counts.messages += 2;
         self.second
     }
@@ -102,8 +102,8 @@ fn escape(text: &str) -> String {
 }
 
 /// Formats a time as the page does: `2026-05-28T20:26:40` becomes `May 28, 2026, 8:26:40 PM UTC`.
-fn clock(second: u64) -> String {
-    let iso = iso(second);
+fn page_time(second: u64) -> String {
+    let iso = rfc3339(second);
     let part =
         |from: usize, to: usize| iso.get(from..to).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let month = MONTHS[usize::try_from(part(5, 7)).unwrap_or(1).clamp(1, 12) - 1];

@@ -11,18 +11,18 @@ use anyhow::{Context as _, Result, ensure};
 use satchel_core::ingest::receipt::{ImportRecord, ImportStatus};
 use satchel_pam::hash::Sha256Digest;
 use satchel_tests::{
-    archive::{Archive, only},
     generate,
+    test_core::{TestCore, only_import},
 };
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use crate::{
+    cancel_while_deriving::{start_import, wait_until_ended},
     gate::{self, Gate},
-    settling::{begin, ended},
 };
 
 /// Writes an export in every packaging that can be read.
-fn packed(folder: &Path) -> Result<Vec<PathBuf>> {
+fn write_packagings(folder: &Path) -> Result<Vec<PathBuf>> {
     let export = folder.join("export");
     generate::chatgpt(&export, 300_000, 81)?;
     let zip = |to: &Path, files: &[(&str, Vec<u8>)]| -> Result<()> {
@@ -46,7 +46,7 @@ fn packed(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns a receipt without the parts that depend on time and chance.
-fn told(import: ImportRecord) -> ImportRecord {
+fn comparable(import: ImportRecord) -> ImportRecord {
     ImportRecord {
         id: String::new(),
         job: String::new(),
@@ -60,10 +60,10 @@ fn told(import: ImportRecord) -> ImportRecord {
 }
 
 /// Returns the source checksums of the conversations in a bundle.
-fn checksums(archive: &Archive) -> Result<Vec<String>> {
+fn checksums(core: &TestCore) -> Result<Vec<String>> {
     let out = tempfile::tempdir()?;
     let bundle = out.path().join("bundle");
-    archive.export(&bundle)?;
+    core.export(&bundle)?;
     let mut all = Vec::new();
     for file in fs::read_dir(bundle.join("conversations"))? {
         let conversation: serde_json::Value = serde_json::from_slice(&fs::read(file?.path())?)?;
@@ -77,37 +77,37 @@ fn checksums(archive: &Archive) -> Result<Vec<String>> {
 
 /// Imports `export` and blocks it for a moment when it is listed; returns whether it was hashed by then, and the
 /// receipt.
-fn held(archive: &Archive, export: &Path) -> Result<(bool, ImportRecord)> {
+fn import_and_block(core: &TestCore, export: &Path) -> Result<(bool, ImportRecord)> {
     let gate = Gate::at("import listed", 1);
-    let (_, mut view) = begin(archive, export)?;
-    gate.somebody()?;
-    let imports = archive.imports.list(None, 1)?.items;
+    let (_, mut view) = start_import(core, export)?;
+    gate.wait_for_thread()?;
+    let imports = core.imports.list(None, 1)?.items;
     let hashed = imports.first().context("it is listed")?.source_checksum.is_some();
     gate.open();
-    Ok((hashed, ended(&mut view)?))
+    Ok((hashed, wait_until_ended(&mut view)?))
 }
 
 #[test]
-fn whenever_a_source_is_hashed_the_store_and_the_receipt_are_the_same() -> Result<()> {
+fn hashing_before_or_during_reading_gives_the_same_store_and_receipt() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    for (at, export) in packed(folder.path())?.into_iter().enumerate() {
-        let open = |name: &str| Archive::open(&folder.path().join(format!("{name}-{at}")));
+    for (at, export) in write_packagings(folder.path())?.into_iter().enumerate() {
+        let open = |name: &str| TestCore::open(&folder.path().join(format!("{name}-{at}")));
         let (beside, first) = (open("beside")?, open("first")?);
-        let (hashed, receipt) = held(&beside, &export)?;
+        let (hashed, receipt) = import_and_block(&beside, &export)?;
         ensure!(!hashed && receipt.status == ImportStatus::Completed, "{export:?}: {receipt:?}");
-        first.note_size(receipt.bytes)?;
-        let (hashed, other) = held(&first, &export)?;
-        ensure!(hashed, "{export:?} is not hashed first");
-        ensure!(told(receipt.clone()) == told(other.clone()), "{receipt:?}, but {other:?}");
+        first.record_source_size(receipt.bytes)?;
+        let (hashed, other) = import_and_block(&first, &export)?;
+        ensure!(hashed, "{export:?} was not hashed before it was read");
+        ensure!(comparable(receipt.clone()) == comparable(other.clone()), "{receipt:?}, but {other:?}");
         ensure!(beside.state()? == first.state()?, "{export:?}");
         let digest = receipt.source_checksum.clone().context("a digest")?;
         if export.is_file() {
             ensure!(digest == Sha256Digest::of(&fs::read(&export)?).to_string(), "{export:?}: {digest}");
         }
-        for archive in [&beside, &first] {
-            ensure!(checksums(archive)? == [digest.clone()], "{export:?}: {:?}", checksums(archive)?);
-            let _alone = gate::alone();
-            let again = only(archive.import(&export)?)?;
+        for core in [&beside, &first] {
+            ensure!(checksums(core)? == [digest.clone()], "{export:?}: {:?}", checksums(core)?);
+            let _alone = gate::exclusive();
+            let again = only_import(core.import(&export)?)?;
             ensure!(again.status == ImportStatus::Unchanged && again.same_as.is_some(), "{again:?}");
             ensure!(again.source_checksum.as_ref() == Some(&digest), "{again:?}");
         }
@@ -117,30 +117,30 @@ fn whenever_a_source_is_hashed_the_store_and_the_receipt_are_the_same() -> Resul
     Ok(())
 }
 
-/// A source that was imported before is not read: the job never reaches the place where an import is listed.
+/// A source that was imported before is not read: the job never reaches the failpoint where an import is listed.
 #[test]
-fn what_is_unchanged_is_said_before_anything_is_read() -> Result<()> {
+fn an_unchanged_source_is_recognised_before_it_is_read() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    for (at, export) in packed(folder.path())?.into_iter().enumerate() {
-        let archive = Archive::open(&folder.path().join(format!("data-{at}")))?;
-        let alone = gate::alone();
-        let first = only(archive.import(&export)?)?;
+    for (at, export) in write_packagings(folder.path())?.into_iter().enumerate() {
+        let core = TestCore::open(&folder.path().join(format!("data-{at}")))?;
+        let alone = gate::exclusive();
+        let first = only_import(core.import(&export)?)?;
         drop(alone);
         let gate = Gate::at("import listed", 1);
-        let (_, mut view) = begin(&archive, &export)?;
+        let (_, mut view) = start_import(&core, &export)?;
         // The job would never end if the source were read.
-        let again = ended(&mut view)?;
+        let again = wait_until_ended(&mut view)?;
         ensure!(again.status == ImportStatus::Unchanged && again.same_as == Some(first.id), "{again:?}");
         drop(gate);
-        archive.close()?;
+        core.close()?;
     }
     Ok(())
 }
 
 /// A change to a file while it is read.
-type Change = fn(&Path) -> Result<()>;
+type FileChange = fn(&Path) -> Result<()>;
 
-const CHANGES: [(&str, Change); 3] = [
+const CHANGES: [(&str, FileChange); 3] = [
     ("appended to", |path| Ok(File::options().append(true).open(path)?.write_all(b"\n")?)),
     ("cut", |path| {
         let file = File::options().write(true).open(path)?;
@@ -154,32 +154,32 @@ const CHANGES: [(&str, Change); 3] = [
 ];
 
 #[test]
-fn a_source_that_changes_while_it_is_read_is_not_taken_for_what_was_read() -> Result<()> {
+fn an_import_fails_if_its_source_changes_while_it_is_read() -> Result<()> {
     for (what, change) in CHANGES {
         for at in 0..3 {
             // The file, the folder and a ZIP in turn.
             let folder = tempfile::tempdir()?;
-            let export = packed(folder.path())?.remove(at);
+            let export = write_packagings(folder.path())?.remove(at);
             let file = if export.is_dir() { export.join("conversations.json") } else { export.clone() };
             let before = fs::read(&file)?;
-            let archive = Archive::open(&folder.path().join("data"))?;
+            let core = TestCore::open(&folder.path().join("data"))?;
             let gate = Gate::at("import read", 1);
-            let (_, mut view) = begin(&archive, &export)?;
-            gate.somebody()?;
+            let (_, mut view) = start_import(&core, &export)?;
+            gate.wait_for_thread()?;
             change(&file)?;
             gate.open();
-            let import = ended(&mut view)?;
+            let import = wait_until_ended(&mut view)?;
             drop(gate);
             let reason = import.reason.clone().unwrap_or_default();
             ensure!(import.status == ImportStatus::Failed, "{what}, {export:?}: {import:?}");
             ensure!(reason.contains("changed while it was read"), "{what}, {export:?}: {reason}");
             // Neither the old nor the new content counts as imported.
             fs::write(&file, &before)?;
-            let _alone = gate::alone();
-            let again = only(archive.import(&export)?)?;
+            let _alone = gate::exclusive();
+            let again = only_import(core.import(&export)?)?;
             ensure!(again.status == ImportStatus::Completed, "{what}, {export:?}: {again:?}");
             ensure!(again.conversations.found == again.conversations.unchanged, "{again:?}");
-            archive.close()?;
+            core.close()?;
         }
     }
     Ok(())
@@ -189,35 +189,35 @@ fn a_source_that_changes_while_it_is_read_is_not_taken_for_what_was_read() -> Re
 #[test]
 fn an_import_is_cancelled_while_the_rest_of_its_source_is_hashed() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let export = packed(folder.path())?.remove(0);
-    let archive = Archive::open(&folder.path().join("data"))?;
+    let export = write_packagings(folder.path())?.remove(0);
+    let core = TestCore::open(&folder.path().join("data"))?;
     let gate = Gate::at("bytes hashed", 1);
-    let (job, mut view) = begin(&archive, &export)?;
-    gate.somebody()?;
-    ensure!(archive.imports.cancel(&job), "no such job runs");
+    let (job, mut view) = start_import(&core, &export)?;
+    gate.wait_for_thread()?;
+    ensure!(core.imports.cancel(&job), "no such job runs");
     gate.open();
-    let import = ended(&mut view)?;
+    let import = wait_until_ended(&mut view)?;
     ensure!(import.status == ImportStatus::Cancelled && import.source_checksum.is_none(), "{import:?}");
     drop(gate);
-    let _alone = gate::alone();
-    let completed = only(archive.import(&export)?)?;
+    let _alone = gate::exclusive();
+    let completed = only_import(core.import(&export)?)?;
     ensure!(completed.status == ImportStatus::Completed, "{completed:?}");
-    archive.close()
+    core.close()
 }
 
 /// The sizes of imports by an older version are taken from its receipts.
 #[test]
-fn what_was_imported_before_sizes_were_noted_is_unchanged_too() -> Result<()> {
+fn sources_imported_before_sizes_were_recorded_are_recognised() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let exports = packed(folder.path())?;
-    let archive = Archive::open(&folder.path().join("data"))?;
-    let _alone = gate::alone();
+    let exports = write_packagings(folder.path())?;
+    let core = TestCore::open(&folder.path().join("data"))?;
+    let _alone = gate::exclusive();
     let (one, other) = (&exports[0], &exports[2]);
-    let receipts = [only(archive.import(one)?)?, only(archive.import(other)?)?];
-    archive.forget_sizes(&receipts.map(|receipt| receipt.bytes))?;
+    let receipts = [only_import(core.import(one)?)?, only_import(core.import(other)?)?];
+    core.remove_source_sizes(&receipts.map(|receipt| receipt.bytes))?;
     for export in [other, one] {
-        let again = only(archive.import(export)?)?;
+        let again = only_import(core.import(export)?)?;
         ensure!(again.status == ImportStatus::Unchanged, "{again:?}");
     }
-    archive.close()
+    core.close()
 }

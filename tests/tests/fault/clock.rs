@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use satchel_core::{clock::Clock, ingest::receipt::ImportStatus};
 use satchel_source::Limits;
 use satchel_store::{ChangePosition, MemoryQuery, Revision};
-use satchel_tests::archive::{Archive, demo, only};
+use satchel_tests::test_core::{TestCore, demo_folder, only_import};
 
 use crate::rounds;
 
@@ -25,21 +25,21 @@ const NOW: i64 = 1_772_323_200_000_000;
 const JUMPS: [i64; 8] =
     [NOW, NOW - HOUR, NOW - 400 * DAY, NOW + 400 * DAY, 0, -DAY, i64::MAX / 1_000, NOW + 1_000_000];
 
-struct Jumping(AtomicI64);
+struct JumpingClock(AtomicI64);
 
-impl Clock for Jumping {
+impl Clock for JumpingClock {
     fn now_micros(&self) -> i64 {
         self.0.load(Ordering::Acquire)
     }
 }
 
 /// Returns `updated_at` of each memory, by id; `created_at` where it is missing.
-fn updated(archive: &Archive) -> Result<BTreeMap<String, String>> {
+fn update_times(core: &TestCore) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     let mut after = None;
     loop {
-        let at = archive.store.revision();
-        let page = archive.store.memories(&MemoryQuery::default(), after.as_ref(), 100, at)?;
+        let at = core.store.revision();
+        let page = core.store.memories(&MemoryQuery::default(), after.as_ref(), 100, at)?;
         for record in page.items {
             let value = serde_json::to_value(&record.memory)?;
             let time = &value["temporal"];
@@ -52,21 +52,21 @@ fn updated(archive: &Archive) -> Result<BTreeMap<String, String>> {
 }
 
 #[test]
-fn whatever_the_clock_says_revisions_rise_and_memories_do_not_go_back() -> Result<()> {
-    let exports = ["chatgpt-export", "chatgpt-newer", "claude-export"].map(|name| demo().join(name));
+fn revisions_increase_and_memories_do_not_go_back_in_time_whatever_the_clock_shows() -> Result<()> {
+    let exports = ["chatgpt-export", "chatgpt-newer", "claude-export"].map(|name| demo_folder().join(name));
     let exports: Vec<_> = exports.into_iter().filter(|path| path.exists()).collect();
     ensure!(!exports.is_empty(), "no sample exports");
     let steady = tempfile::tempdir()?;
-    let steady = Archive::open(steady.path())?;
+    let steady = TestCore::open(steady.path())?;
     for export in &exports {
         steady.import(export)?;
     }
     for round in 0..rounds(1) {
         let folder = tempfile::tempdir()?;
         let start = usize::try_from(round)? % JUMPS.len();
-        let clock = Arc::new(Jumping(AtomicI64::new(JUMPS[start])));
-        let shared: Arc<dyn Clock> = Arc::<Jumping>::clone(&clock);
-        let archive = Archive::with(folder.path(), Limits::default(), shared)?;
+        let clock = Arc::new(JumpingClock(AtomicI64::new(JUMPS[start])));
+        let shared: Arc<dyn Clock> = Arc::<JumpingClock>::clone(&clock);
+        let core = TestCore::with_limits_and_clock(folder.path(), Limits::default(), shared)?;
         let mut before = BTreeMap::new();
         let mut revision = Revision::ZERO;
         for (n, jump) in JUMPS.iter().cycle().skip(start).take(JUMPS.len()).enumerate() {
@@ -74,17 +74,17 @@ fn whatever_the_clock_says_revisions_rise_and_memories_do_not_go_back() -> Resul
             let export = &exports[n % exports.len()];
             if *jump < 0 {
                 // Times before 1970 cannot be written: the import is refused with a reason, and nothing is stored.
-                let refused = archive.import_again(export).err().context("it was imported")?;
+                let refused = core.import_again(export).err().context("it was imported")?;
                 ensure!(refused.to_string().contains("before the year 1970"), "{refused:#}");
-                ensure!(archive.store.revision() == revision, "something was stored");
+                ensure!(core.store.revision() == revision, "the refused import changed the store");
                 continue;
             }
-            let import = only(archive.import_again(export)?)?;
+            let import = only_import(core.import_again(export)?)?;
             ensure!(import.status != ImportStatus::Failed, "at {jump}: {:?}", import.reason);
-            ensure!(archive.store.revision() >= revision, "at {jump} the revision went back");
-            ensure!(n > 0 || archive.store.revision() > revision, "nothing was stored");
-            revision = archive.store.revision();
-            let now = updated(&archive)?;
+            ensure!(core.store.revision() >= revision, "at {jump} the revision decreased");
+            ensure!(n > 0 || core.store.revision() > revision, "nothing was stored");
+            revision = core.store.revision();
+            let now = update_times(&core)?;
             for (id, time) in &before {
                 ensure!(
                     now.get(id).is_some_and(|now| now >= time),
@@ -93,11 +93,11 @@ fn whatever_the_clock_says_revisions_rise_and_memories_do_not_go_back() -> Resul
             }
             before = now;
         }
-        let changes = archive.store.changes_since(ChangePosition::after(Revision::ZERO), usize::MAX)?;
+        let changes = core.store.changes_since(ChangePosition::after(Revision::ZERO), usize::MAX)?;
         let revisions: std::collections::BTreeSet<_> =
             changes.iter().map(|change| change.position.revision).collect();
-        ensure!(revisions.len() as u64 == revision.get(), "the feed does not have every revision");
-        ensure!(archive.state()? == steady.state()?, "the clock shows in what is stored");
+        ensure!(revisions.len() as u64 == revision.get(), "the feed lacks a revision");
+        ensure!(core.state()? == steady.state()?, "the state depends on the clock");
     }
     Ok(())
 }

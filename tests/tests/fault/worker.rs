@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use satchel_core::backup::create;
 use satchel_pam::hash::ContentHash;
 use satchel_store::{Batch, Change, ChangePosition, Revision, Store};
-use satchel_tests::archive::Archive;
+use satchel_tests::test_core::TestCore;
 use serde_json::json;
 
 /// Set in the child: the folder of the test, and the number of the round.
@@ -19,34 +19,34 @@ pub(crate) const ROUND: &str = "SATCHEL_TEST_FAULT_ROUND";
 /// Number of threads that write records.
 pub(crate) const WRITERS: usize = 8;
 /// Number of threads that follow the feed.
-const WATCHERS: usize = 2;
+const FOLLOWERS: usize = 2;
 
 /// Not a separate test: it runs in the child process.
 #[test]
 fn child_that_is_killed() -> Result<()> {
     let (Some(folder), Ok(round)) = (std::env::var_os(FOLDER), std::env::var(ROUND)) else { return Ok(()) };
-    Work { folder: folder.into(), round: round.parse()? }.run()
+    Worker { folder: folder.into(), round: round.parse()? }.run()
 }
 
 /// Returns the log of the records that were acknowledged to one writer.
-pub(crate) fn log_of(folder: &Path, writer: usize) -> PathBuf {
+pub(crate) fn log_path(folder: &Path, writer: usize) -> PathBuf {
     folder.join(format!("acknowledged-{writer}"))
 }
 
 /// Returns the id of a writer's n-th record.
-pub(crate) fn id_of(writer: usize, n: u64) -> String {
+pub(crate) fn record_id(writer: usize, n: u64) -> String {
     format!("w{writer}-{n}")
 }
 
 /// Returns the id of the memory that a writer stores with its n-th record.
-pub(crate) fn memory_id_of(writer: usize, n: u64) -> String {
+pub(crate) fn memory_id(writer: usize, n: u64) -> String {
     format!("m{writer}-{n}")
 }
 
-fn memory_of(writer: usize, n: u64) -> Result<Change> {
+fn memory_change(writer: usize, n: u64) -> Result<Change> {
     let text = format!("Writer {writer} likes the number {n}");
     let memory = json!({
-        "id": memory_id_of(writer, n), "type": "fact", "status": "active", "content": text,
+        "id": memory_id(writer, n), "type": "fact", "status": "active", "content": text,
         "content_hash": ContentHash::of(&text).to_string(),
         "temporal": {"created_at": "2026-01-02T03:04:05Z"}, "provenance": {"platform": "chatgpt"},
     });
@@ -54,56 +54,56 @@ fn memory_of(writer: usize, n: u64) -> Result<Change> {
 }
 
 /// Returns the relation from a writer's n-th memory to the one before it; from the first memory to the second.
-fn relation_of(writer: usize, n: u64) -> Result<Change> {
-    let ends = [n, n.checked_sub(1).unwrap_or(1)].map(|n| memory_id_of(writer, n));
+fn relation_change(writer: usize, n: u64) -> Result<Change> {
+    let ends = [n, n.checked_sub(1).unwrap_or(1)].map(|n| memory_id(writer, n));
     let relation = json!({
-        "id": id_of(writer, n), "from": ends[0], "to": ends[1], "type": "supports",
+        "id": record_id(writer, n), "from": ends[0], "to": ends[1], "type": "supports",
         "created_at": "2026-01-02T03:04:05Z",
     });
     Ok(Change::Relation(serde_json::from_value(relation)?))
 }
 
 /// Returns the bytes of the attachment that belongs to a writer's n-th record.
-pub(crate) fn attachment_of(writer: usize, n: u64) -> Vec<u8> {
-    id_of(writer, n).repeat(400).into_bytes()
+pub(crate) fn attachment_bytes(writer: usize, n: u64) -> Vec<u8> {
+    record_id(writer, n).repeat(400).into_bytes()
 }
 
-struct Work {
+struct Worker {
     folder: PathBuf,
     round: u64,
 }
 
-impl Work {
+impl Worker {
     fn run(&self) -> Result<()> {
-        let archive = Archive::open(&self.folder.join("data"))?;
+        let core = TestCore::open(&self.folder.join("data"))?;
         File::create(self.folder.join(format!("opened-{}", self.round)))?;
         std::thread::scope(|scope| {
             for writer in 0..WRITERS {
-                let store = &archive.store;
-                scope.spawn(move || loud(self.write(store, writer)));
+                let store = &core.store;
+                scope.spawn(move || exit_on_error(self.write(store, writer)));
             }
-            for _ in 0..WATCHERS {
-                scope.spawn(|| loud(watch(&archive.store)));
+            for _ in 0..FOLLOWERS {
+                scope.spawn(|| exit_on_error(follow_feed(&core.store)));
             }
-            scope.spawn(|| loud(archive.import(&self.folder.join("export")).map(drop)));
-            scope.spawn(|| loud(self.export(&archive)));
-            scope.spawn(|| loud(self.back_up(&archive.store)));
+            scope.spawn(|| exit_on_error(core.import(&self.folder.join("export")).map(drop)));
+            scope.spawn(|| exit_on_error(self.export(&core)));
+            scope.spawn(|| exit_on_error(self.back_up(&core.store)));
         });
         Ok(())
     }
 
     /// Stores one record after the other and appends each to the log, with an fsync, before the next one.
     fn write(&self, store: &Store, writer: usize) -> Result<()> {
-        let path = log_of(&self.folder, writer);
-        let mut n = acknowledged(&path)?.len() as u64;
+        let path = log_path(&self.folder, writer);
+        let mut n = read_log(&path)?.len() as u64;
         // The record after the last acknowledged one may or may not be stored; writing it again must give the same
         // result.
         let mut log = OpenOptions::new().create(true).append(true).open(&path)?;
         loop {
             if n.is_multiple_of(5) {
-                store.blob_put(&mut attachment_of(writer, n).as_slice())?;
+                store.blob_put(&mut attachment_bytes(writer, n).as_slice())?;
             }
-            let changes = vec![memory_of(writer, n)?, relation_of(writer, n)?];
+            let changes = vec![memory_change(writer, n)?, relation_change(writer, n)?];
             let revision = store.commit(Batch { changes, ..Batch::default() })?;
             // One write for each line: a kill leaves either the complete line or one without a newline.
             log.write_all(format!("{n} {}\n", revision.get()).as_bytes())?;
@@ -112,11 +112,11 @@ impl Work {
         }
     }
 
-    fn export(&self, archive: &Archive) -> Result<()> {
+    fn export(&self, core: &TestCore) -> Result<()> {
         for n in 0.. {
             let kind = if n % 2 == 0 { ".zip" } else { "" };
             let name = format!("bundle-{}-{n}{kind}", self.round);
-            archive.export(&self.folder.join("out").join(name))?;
+            core.export(&self.folder.join("out").join(name))?;
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Work {
 }
 
 /// Ends the process if a thread fails, because the parent expects the child to live until the kill.
-fn loud(outcome: Result<()>) {
+fn exit_on_error(outcome: Result<()>) {
     if let Err(error) = outcome {
         // A closed standard error does not matter: the exit code reports the failure.
         drop(writeln!(std::io::stderr(), "{error:?}"));
@@ -140,7 +140,7 @@ fn loud(outcome: Result<()>) {
 }
 
 /// Follows the feed and checks that revisions arrive complete, in order and without a gap.
-fn watch(store: &Store) -> Result<()> {
+fn follow_feed(store: &Store) -> Result<()> {
     let mut after = ChangePosition::after(Revision::ZERO);
     let mut last = 0;
     loop {
@@ -159,7 +159,7 @@ fn watch(store: &Store) -> Result<()> {
 
 /// Reads a log: number and revision of each record. A last line without a newline was not written completely and is
 /// removed.
-pub(crate) fn acknowledged(path: &Path) -> Result<Vec<(u64, u64)>> {
+pub(crate) fn read_log(path: &Path) -> Result<Vec<(u64, u64)>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         text => text?,

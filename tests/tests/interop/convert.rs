@@ -12,8 +12,8 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_tests::{
-    archive::{Archive, State},
-    exports::{Sample, samples},
+    samples::{SampleExport, samples},
+    test_core::{ExportedState, TestCore},
 };
 use serde_json::Value;
 
@@ -31,52 +31,59 @@ const KINDS: [&str; 7] =
 
 /// For one kind: how many the SDK found, how many of those we store, and how many we store in total.
 #[derive(Clone, Copy, Default)]
-struct Count {
+struct KindCount {
     sdk: usize,
-    held: usize,
+    stored: usize,
     ours: usize,
 }
 
 /// The comparison for one provider.
 #[derive(Default)]
-struct Tally {
+struct Comparison {
     exports: usize,
-    counts: BTreeMap<&'static str, Count>,
+    counts: BTreeMap<&'static str, KindCount>,
     missing: Vec<String>,
     /// Things that we do not store, but that the receipt reports as skipped or with a warning.
-    told: Vec<String>,
+    reported: Vec<String>,
 }
 
-impl Tally {
+impl Comparison {
     /// Adds the comparison of one export whose receipt lists `issues` skips and warnings. Everything that we leave out
     /// on purpose must be listed there, each thing by itself.
     fn add(&mut self, one: Self, issues: usize) {
         self.exports += 1;
         for (kind, count) in one.counts {
             let sum = self.counts.entry(kind).or_default();
-            *sum =
-                Count { sdk: sum.sdk + count.sdk, held: sum.held + count.held, ours: sum.ours + count.ours };
+            *sum = KindCount {
+                sdk: sum.sdk + count.sdk,
+                stored: sum.stored + count.stored,
+                ours: sum.ours + count.ours,
+            };
         }
         let whole = |line: &&String| !["conversations", "messages"].iter().any(|kind| line.starts_with(kind));
         let things: BTreeSet<&String> = one.missing.iter().filter(whole).collect();
-        if things.len() <= issues { self.told.extend(one.missing) } else { self.missing.extend(one.missing) }
+        if things.len() <= issues {
+            self.reported.extend(one.missing);
+        } else {
+            self.missing.extend(one.missing);
+        }
     }
 
-    fn note(&mut self, kind: &'static str, held: bool, what: impl FnOnce() -> String) {
+    fn record(&mut self, kind: &'static str, held: bool, what: impl FnOnce() -> String) {
         let count = self.counts.entry(kind).or_default();
         count.sdk += 1;
-        count.held += usize::from(held);
+        count.stored += usize::from(held);
         if !held {
             self.missing.push(format!("{kind}: {}", what()));
         }
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} exports", self.exports)?;
         for kind in KINDS {
-            let Count { sdk, held, ours } = self.counts.get(kind).copied().unwrap_or_default();
+            let KindCount { sdk, stored: held, ours } = self.counts.get(kind).copied().unwrap_or_default();
             write!(f, ", {kind} {held}/{sdk} (ours {ours})")?;
         }
         Ok(())
@@ -84,46 +91,46 @@ impl fmt::Display for Tally {
 }
 
 #[test]
-fn what_pam_convert_extracts_we_hold_too() -> Result<()> {
+fn we_store_everything_that_pam_convert_extracts() -> Result<()> {
     let Some(python) = super::python()? else { return Ok(()) };
     let dir = tempfile::tempdir()?;
-    let samples: Vec<Sample> = samples()?
+    let samples: Vec<SampleExport> = samples()?
         .into_iter()
         .filter(|sample| PROVIDERS.contains(&sample.provider))
         // These belong to another producer; the SDK assigns them to a wrong provider.
         .filter(|sample| !sample.behaviour.ends_with("left-alone"))
         .collect();
     let converted = convert(&python, &samples, &dir.path().join("bundles"))?;
-    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut tallies: BTreeMap<&str, Comparison> = BTreeMap::new();
     for (at, sample) in samples.iter().enumerate() {
         let Some(bundles) = converted.get(&at) else { continue };
-        let archive = Archive::open(&dir.path().join(format!("data-{at}")))?;
-        let imports = archive.import(&sample.input)?;
+        let core = TestCore::open(&dir.path().join(format!("data-{at}")))?;
+        let imports = core.import(&sample.input)?;
         let issues = imports.iter().map(|import| import.skipped.len() + import.warnings.len()).sum();
-        let (ours, mut tally) = (archive.state()?, Tally::default());
-        own(&ours, &mut tally);
+        let (ours, mut tally) = (core.state()?, Comparison::default());
+        count_stored(&ours, &mut tally);
         for bundle in bundles {
-            compare(&sample.behaviour, &State::of(bundle)?, &ours, &mut tally);
+            compare(&sample.behaviour, &ExportedState::read(bundle)?, &ours, &mut tally);
         }
         tallies.entry(sample.provider).or_default().add(tally, issues);
     }
-    let mut report = String::from("what `pam convert` extracts and we hold, of what it extracts:\n");
+    let mut report = String::from("stored of what `pam convert` extracts:\n");
     for (provider, tally) in &tallies {
         writeln!(report, "  {provider}: {tally}")?;
         tally
-            .told
+            .reported
             .iter()
-            .try_for_each(|line| writeln!(report, "    left out, as the receipt says: {line}"))?;
+            .try_for_each(|line| writeln!(report, "    not stored, as the receipt reports: {line}"))?;
     }
     eprintln!("{report}");
-    ensure!(tallies.len() == PROVIDERS.len(), "the SDK read nothing of some provider");
+    ensure!(tallies.len() == PROVIDERS.len(), "the SDK read no export of some provider");
     let missing: Vec<&String> = tallies.values().flat_map(|tally| &tally.missing).collect();
-    ensure!(missing.is_empty(), "{report}not held: {missing:#?}");
+    ensure!(missing.is_empty(), "{report}missing: {missing:#?}");
     Ok(())
 }
 
 /// Runs `pam convert` on every folder of every sample; returns the resulting bundles by sample.
-fn convert(python: &Path, samples: &[Sample], out: &Path) -> Result<BTreeMap<usize, Vec<PathBuf>>> {
+fn convert(python: &Path, samples: &[SampleExport], out: &Path) -> Result<BTreeMap<usize, Vec<PathBuf>>> {
     let mut wanted = String::new();
     for (at, sample) in samples.iter().enumerate() {
         let mut folders = vec![sample.input.clone()];
@@ -143,7 +150,7 @@ fn convert(python: &Path, samples: &[Sample], out: &Path) -> Result<BTreeMap<usi
         .spawn()?;
     child.stdin.take().context("a pipe")?.write_all(wanted.as_bytes())?;
     let output = child.wait_with_output()?;
-    ensure!(output.status.success(), "{}", super::told(&output));
+    ensure!(output.status.success(), "{}", super::output_text(&output));
     let mut bundles: BTreeMap<usize, Vec<PathBuf>> = BTreeMap::new();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let Some(ended) = line.strip_prefix('\u{1e}') else { continue };
@@ -163,14 +170,14 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
 }
 
 /// Counts what we store.
-fn own(state: &State, tally: &mut Tally) {
+fn count_stored(state: &ExportedState, tally: &mut Comparison) {
     let mut add = |kind, number| tally.counts.entry(kind).or_default().ours += number;
     add("conversations", state.conversations.len());
     add("memories", state.memories.len());
     for message in state.conversations.values().flat_map(|conversation| list(conversation, "messages")) {
         add("messages", 1);
         let mut texts = Vec::new();
-        leaves(&message["content"], &mut texts);
+        collect_values(&message["content"], &mut texts);
         add("texts", usize::from(texts.iter().any(|text| text.len() > 4)));
         add("citations", list(message, "citations").len());
         add("attachments", list(message, "attachments").len());
@@ -178,7 +185,7 @@ fn own(state: &State, tally: &mut Tally) {
     }
 }
 
-fn compare(name: &str, sdk: &State, ours: &State, tally: &mut Tally) {
+fn compare(name: &str, sdk: &ExportedState, ours: &ExportedState, tally: &mut Comparison) {
     for conversation in sdk.conversations.values() {
         let id = &conversation["provider"]["conversation_id"];
         let same = |one: &&Value| one["provider"]["conversation_id"] == *id;
@@ -194,24 +201,25 @@ fn compare(name: &str, sdk: &State, ours: &State, tally: &mut Tally) {
             compare_message(name, message, &pool, tally);
         }
         let whole = found || tally.missing.len() == before;
-        tally.note("conversations", whole, || format!("{name}: {id}"));
+        tally.record("conversations", whole, || format!("{name}: {id}"));
     }
-    let all: Vec<Words> = ours.memories.iter().chain(ours.conversations.values()).map(Words::of).collect();
+    let all: Vec<WordSet> =
+        ours.memories.iter().chain(ours.conversations.values()).map(WordSet::of).collect();
     for memory in &sdk.memories {
         let content = memory["content"].as_str().unwrap_or_default();
         for line in content.lines().filter(|line| !ACCOUNT.iter().any(|own| line.starts_with(own))) {
             // The SDK adds its own label in front of a value.
             let value = line.split_once(": ").map_or(line, |(_, value)| value);
-            let held = all.iter().any(|words| words.hold(line) || words.hold(value));
-            tally.note("memories", held, || format!("{name}: {line:?}"));
+            let held = all.iter().any(|words| words.contains(line) || words.contains(value));
+            tally.record("memories", held, || format!("{name}: {line:?}"));
         }
     }
 }
 
-fn compare_message(name: &str, message: &Value, pool: &[&Value], tally: &mut Tally) {
+fn compare_message(name: &str, message: &Value, pool: &[&Value], tally: &mut Comparison) {
     let id = message["provider_message_id"].as_str();
     let family: Vec<&Value> = match id {
-        Some(id) => pool.iter().copied().filter(|one| of_family(one, id)).collect(),
+        Some(id) => pool.iter().copied().filter(|one| same_provider_message(one, id)).collect(),
         None => pool.to_vec(),
     };
     let text = message["content"]["text"].as_str().filter(|text| !text.trim().is_empty());
@@ -221,20 +229,20 @@ fn compare_message(name: &str, message: &Value, pool: &[&Value], tally: &mut Tal
         return;
     }
     let at = || format!("{name}: message {id:?}");
-    let words: Vec<Words> = family.iter().map(|one| Words::of(one)).collect();
-    let held = |value: &str| words.iter().any(|words| words.hold(value));
-    tally.note("messages", id.map_or(text.is_none_or(held), |_| !family.is_empty()), at);
+    let words: Vec<WordSet> = family.iter().map(|one| WordSet::of(one)).collect();
+    let held = |value: &str| words.iter().any(|words| words.contains(value));
+    tally.record("messages", id.map_or(text.is_none_or(held), |_| !family.is_empty()), at);
     if let Some(text) = text {
-        tally.note("texts", held(text), || format!("{} {text:?}", at()));
+        tally.record("texts", held(text), || format!("{} {text:?}", at()));
     }
     for (kind, key) in
         [("citations", "citations"), ("attachments", "attachments"), ("tool calls", "tool_calls")]
     {
         for item in list(message, key) {
             let mut texts = Vec::new();
-            leaves(item, &mut texts);
+            collect_values(item, &mut texts);
             if !texts.is_empty() {
-                tally.note(kind, texts.iter().all(|text| held(text)), || format!("{} {item}", at()));
+                tally.record(kind, texts.iter().all(|text| held(text)), || format!("{} {item}", at()));
             }
         }
     }
@@ -242,45 +250,45 @@ fn compare_message(name: &str, message: &Value, pool: &[&Value], tally: &mut Tal
 
 /// Returns whether `message` may come from the provider's message `id`: thoughts are separate messages without such an
 /// id.
-fn of_family(message: &Value, id: &str) -> bool {
+fn same_provider_message(message: &Value, id: &str) -> bool {
     message["provider_message_id"] == id || message["is_thought"] == true
 }
 
 /// Collects the texts and numbers in a value.
-fn leaves(value: &Value, texts: &mut Vec<String>) {
+fn collect_values(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::Null | Value::Bool(_) => {}
         Value::Number(number) => texts.push(number.to_string()),
         Value::String(text) => texts.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|item| leaves(item, texts)),
+        Value::Array(items) => items.iter().for_each(|item| collect_values(item, texts)),
         Value::Object(fields) => fields
             .iter()
             .filter(|(key, _)| !NOT_CONTENT.contains(&key.as_str()))
-            .for_each(|(_, value)| leaves(value, texts)),
+            .for_each(|(_, value)| collect_values(value, texts)),
     }
 }
 
 /// All words that occur anywhere in one of our records.
-struct Words(BTreeSet<String>);
+struct WordSet(BTreeSet<String>);
 
-impl Words {
+impl WordSet {
     fn of(value: &Value) -> Self {
         let mut words = BTreeSet::new();
-        words_of(&value.to_string().replace("\\n", " ").replace("\\t", " "), &mut words);
+        collect_words(&value.to_string().replace("\\n", " ").replace("\\t", " "), &mut words);
         Self(words)
     }
 
     /// Returns whether all words of `text` are among these. The query and fragment of an address, which may sign it,
     /// are ignored.
-    fn hold(&self, text: &str) -> bool {
+    fn contains(&self, text: &str) -> bool {
         let address = text.starts_with("http").then(|| text.split(['?', '#']).next()).flatten();
         let mut words = BTreeSet::new();
-        words_of(address.unwrap_or(text), &mut words);
+        collect_words(address.unwrap_or(text), &mut words);
         words.is_subset(&self.0)
     }
 }
 
-fn words_of(text: &str, words: &mut BTreeSet<String>) {
+fn collect_words(text: &str, words: &mut BTreeSet<String>) {
     let split = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.extend(split.map(str::to_lowercase));
 }

@@ -6,19 +6,19 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use satchel_tests::archive::{Archive, State, demo, only, samples};
+use satchel_tests::test_core::{ExportedState, TestCore, demo_folder, only_import, shared_samples};
 use serde_json::Value;
 
-use super::{pam, python};
+use super::{pam_program, python};
 
 /// Returns exports that the official program can convert.
-fn convertible(folder: &Path) -> Result<Vec<PathBuf>> {
+fn convertible_exports(folder: &Path) -> Result<Vec<PathBuf>> {
     let generated = folder.join("generated");
     satchel_tests::generate::chatgpt(&generated, 300_000, 12)?;
     let claude = folder.join("generated-claude");
     satchel_tests::generate::claude(&claude, 300_000, 12)?;
-    let mut inputs = vec![generated, claude, demo().join("claude-export")];
-    if let Some(samples) = samples() {
+    let mut inputs = vec![generated, claude, demo_folder().join("claude-export")];
+    if let Some(samples) = shared_samples() {
         inputs.extend(
             [
                 "chatgpt/full-2025-06-single.json",
@@ -38,13 +38,13 @@ fn convertible(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Id and content of a memory.
-type Text = (String, String);
+type MemoryText = (String, String);
 /// Id of a conversation, id of a message, and the content of the message.
-type Said = (String, String, Value);
+type MessageContent = (String, String, Value);
 
 /// Returns everything in a bundle that an import must store: memories by id, and the content of each message by its
 /// ids.
-fn texts(state: &State) -> (Vec<Text>, Vec<Said>) {
+fn memories_and_messages(state: &ExportedState) -> (Vec<MemoryText>, Vec<MessageContent>) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let memories = state.memories.iter().map(|one| (text(&one["id"]), text(&one["content"])));
     let messages = state.conversations.values().flat_map(|conversation| {
@@ -59,13 +59,13 @@ fn texts(state: &State) -> (Vec<Text>, Vec<Said>) {
 }
 
 #[test]
-fn what_the_official_sdk_writes_is_imported_whole_and_comes_out_again() -> Result<()> {
+fn bundles_of_the_official_sdk_survive_an_import_and_an_export() -> Result<()> {
     let Some(python) = python()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let mut converted = 0;
-    for (at, input) in convertible(folder.path())?.iter().enumerate() {
+    for (at, input) in convertible_exports(folder.path())?.iter().enumerate() {
         let bundle = folder.path().join(format!("sdk-{at}"));
-        let output = Command::new(pam(&python))
+        let output = Command::new(pam_program(&python))
             .arg("convert")
             .arg(input)
             .arg("-o")
@@ -77,21 +77,21 @@ fn what_the_official_sdk_writes_is_imported_whole_and_comes_out_again() -> Resul
             continue;
         }
         converted += 1;
-        let made = State::of(&bundle)?;
-        let archive = Archive::open(&folder.path().join(format!("data-{at}")))?;
-        let import = only(archive.import(&bundle)?)?;
+        let made = ExportedState::read(&bundle)?;
+        let core = TestCore::open(&folder.path().join(format!("data-{at}")))?;
+        let import = only_import(core.import(&bundle)?)?;
         for counts in [import.conversations, import.messages, import.memories] {
             ensure!(counts.balanced(), "{import:?}");
         }
-        let (memories, messages) = texts(&made);
+        let (memories, messages) = memories_and_messages(&made);
         ensure!(import.skipped.is_empty(), "{input:?}: {:?}", import.skipped);
         let found = (import.memories.new, import.conversations.new, import.messages.new);
         let there = (memories.len() as u64, made.conversations.len() as u64, messages.len() as u64);
         ensure!(found == there, "{input:?}: {found:?} of {there:?}");
         eprintln!("{input:?}: memories, conversations, messages: {found:?}");
         let again = folder.path().join(format!("again-{at}"));
-        archive.export(&again)?;
-        let (kept_memories, kept_messages) = texts(&State::of(&again)?);
+        core.export(&again)?;
+        let (kept_memories, kept_messages) = memories_and_messages(&ExportedState::read(&again)?);
         ensure!(kept_memories == memories, "{input:?}: memories differ");
         for (kept, made) in kept_messages.iter().zip(&messages) {
             ensure!(kept == made, "{input:?}: {kept:?} is not {made:?}");

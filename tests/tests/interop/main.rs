@@ -1,12 +1,12 @@
 //! Other programs can read and verify our bundles: the official SDK, and the few lines of Python in the README. We
 //! also store everything that the SDK reads from an export.
 
-#![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
+#![expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 
 mod convert;
 mod import;
 mod merge;
-mod valid;
+mod validate;
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use satchel_tests::archive::{Archive, demo, samples};
+use satchel_tests::test_core::{TestCore, demo_folder, shared_samples};
 
 /// Returns the Python that has the SDK. A missing SDK is an error only if the environment requires it.
 fn python() -> Result<Option<PathBuf>> {
@@ -32,30 +32,30 @@ fn python() -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-fn bundle(folder: &Path) -> Result<PathBuf> {
-    let archive = Archive::open(&folder.join("data"))?;
-    archive.import(&demo().join("chatgpt-export"))?;
-    archive.import(&demo().join("claude-export"))?;
+fn export_bundle(folder: &Path) -> Result<PathBuf> {
+    let core = TestCore::open(&folder.join("data"))?;
+    core.import(&demo_folder().join("chatgpt-export"))?;
+    core.import(&demo_folder().join("claude-export"))?;
     let generated = folder.join("generated");
     satchel_tests::generate::chatgpt(&generated, 300_000, 11)?;
-    archive.import(&generated)?;
-    if let Some(samples) = samples() {
+    core.import(&generated)?;
+    if let Some(samples) = shared_samples() {
         for provider in ["chatgpt", "claude", "authored/chatgpt", "authored/claude"] {
-            archive.import(&samples.join(provider))?;
+            core.import(&samples.join(provider))?;
         }
     }
     let bundle = folder.join("bundle");
-    archive.export(&bundle)?;
+    core.export(&bundle)?;
     Ok(bundle)
 }
 
 /// Returns the official program, from the folder of its Python if it is there.
-fn pam(python: &Path) -> PathBuf {
+fn pam_program(python: &Path) -> PathBuf {
     let beside = python.parent().map(|bin| bin.join("pam")).filter(|pam| pam.exists());
     beside.unwrap_or_else(|| "pam".into())
 }
 
-fn told(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -63,9 +63,10 @@ fn told(output: &Output) -> String {
 fn the_official_sdk_accepts_our_bundle() -> Result<()> {
     let Some(python) = python()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
-    let bundle = bundle(folder.path())?;
-    let output = Command::new(pam(&python)).arg("validate").arg(&bundle).env("COLUMNS", "200").output()?;
-    ensure!(output.status.success(), "pam validate refuses the bundle:\n{}", told(&output));
+    let bundle = export_bundle(folder.path())?;
+    let output =
+        Command::new(pam_program(&python)).arg("validate").arg(&bundle).env("COLUMNS", "200").output()?;
+    ensure!(output.status.success(), "pam validate refuses the bundle:\n{}", output_text(&output));
     Ok(())
 }
 
@@ -73,19 +74,23 @@ fn the_official_sdk_accepts_our_bundle() -> Result<()> {
 fn readme_program() -> Result<String> {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md"))?;
     let (_, rest) = readme.split_once("```python\n").context("the README has a Python program")?;
-    Ok(rest.split_once("```").context("it ends")?.0.to_owned())
+    Ok(rest.split_once("```").context("the program ends")?.0.to_owned())
 }
 
 #[test]
-fn the_python_of_the_readme_verifies_our_bundle_and_refuses_a_changed_one() -> Result<()> {
+fn the_python_program_of_the_readme_verifies_our_bundle_and_refuses_a_changed_one() -> Result<()> {
     let Some(python) = python()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
-    let bundle = bundle(folder.path())?;
+    let bundle = export_bundle(folder.path())?;
     let check = |bundle: &Path| -> Result<Output> {
         Ok(Command::new(&python).arg("-c").arg(readme_program()?).arg(bundle).output()?)
     };
     let output = check(&bundle)?;
-    ensure!(output.status.success() && told(&output).contains("valid, signed by z6Mk"), "{}", told(&output));
+    ensure!(
+        output.status.success() && output_text(&output).contains("valid, signed by z6Mk"),
+        "{}",
+        output_text(&output)
+    );
     let store = bundle.join("memory-store.json");
     let text = fs::read_to_string(&store)?;
     for (from, to) in

@@ -1,9 +1,9 @@
 //! PAM documents are imported as they are: our own and those of others, intact, broken and hostile.
 
-mod broken;
 mod foreign;
-mod home;
-mod kept;
+mod malformed;
+mod own_bundles;
+mod preserved;
 
 use std::{
     fs,
@@ -14,30 +14,30 @@ use anyhow::{Context as _, Result, ensure};
 use satchel_core::ingest::receipt::ImportRecord;
 use satchel_pam::{hash::ContentHash, record::RecordKind};
 use satchel_tests::{
-    archive::{Archive, demo, only},
-    exports::age,
+    samples::backdate,
+    test_core::{TestCore, demo_folder, only_import},
 };
 use serde_json::{Value, json};
 
 /// A data directory and a folder for the files of a test.
-struct Place {
+struct ImportFixture {
     folder: tempfile::TempDir,
-    archive: Archive,
+    core: TestCore,
 }
 
-impl Place {
+impl ImportFixture {
     fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let archive = Archive::open(&folder.path().join("data"))?;
-        Ok(Self { folder, archive })
+        let core = TestCore::open(&folder.path().join("data"))?;
+        Ok(Self { folder, core })
     }
 
     /// Returns a place with the two sample exports imported.
-    fn filled() -> Result<Self> {
-        let place = Self::new()?;
-        place.archive.import(&demo().join("chatgpt-export"))?;
-        place.archive.import(&demo().join("claude-export"))?;
-        Ok(place)
+    fn with_demo_exports() -> Result<Self> {
+        let fixture = Self::new()?;
+        fixture.core.import(&demo_folder().join("chatgpt-export"))?;
+        fixture.core.import(&demo_folder().join("claude-export"))?;
+        Ok(fixture)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -58,33 +58,33 @@ impl Place {
     fn import(&self, path: &Path) -> Result<ImportRecord> {
         // An incomplete file must count as broken and not as a running download.
         if path.is_dir() {
-            age(path)?;
+            backdate(path)?;
         }
-        let import = only(self.archive.import(path)?)?;
-        balanced(&import)?;
+        let import = only_import(self.core.import(path)?)?;
+        assert_balanced(&import)?;
         Ok(import)
     }
 }
 
-fn balanced(import: &ImportRecord) -> Result<()> {
+fn assert_balanced(import: &ImportRecord) -> Result<()> {
     for counts in [import.conversations, import.messages, import.memories, import.embeddings] {
         ensure!(counts.balanced(), "{import:?}");
     }
     Ok(())
 }
 
-fn changed(import: &ImportRecord) -> u64 {
+fn changed_records(import: &ImportRecord) -> u64 {
     [import.conversations, import.messages, import.memories]
         .iter()
         .map(|counts| counts.new + counts.updated)
         .sum()
 }
 
-fn warned(import: &ImportRecord, locator: &str, message: &str) -> bool {
+fn has_warning(import: &ImportRecord, locator: &str, message: &str) -> bool {
     import.warnings.iter().any(|one| one.locator.contains(locator) && one.message.contains(message))
 }
 
-fn skipped(import: &ImportRecord, kind: RecordKind, locator: &str, reason: &str) -> bool {
+fn has_skip(import: &ImportRecord, kind: RecordKind, locator: &str, reason: &str) -> bool {
     import
         .skipped
         .iter()
@@ -99,7 +99,7 @@ fn memory(id: &str, content: &str) -> Value {
     })
 }
 
-fn store(memories: &[Value]) -> Value {
+fn memory_store(memories: &[Value]) -> Value {
     json!({
         "schema": "portable-ai-memory", "schema_version": "1.0", "owner": {"id": "someone"},
         "memories": memories, "relations": [], "conversations_index": [],

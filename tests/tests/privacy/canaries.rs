@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify;
-use satchel_core::export::Format;
+use satchel_core::export::ExportFormat;
 use satchel_pam::{
     embedding::Embedding,
     hash::ContentHash,
@@ -13,14 +13,14 @@ use satchel_pam::{
     time::Timestamp,
 };
 use satchel_store::{Batch, Change, ConversationQuery, MemoryQuery};
-use satchel_tests::archive::{Archive, demo};
+use satchel_tests::test_core::{TestCore, demo_folder};
 use serde_json::{Value, json};
 
-use super::holding;
+use super::files_containing;
 
 const CANARY: &str = "Kanarienvogel 4711 darf nie hinaus";
 const SECRET_ID: &str = "0badcafe-canary-memory-id";
-const FORMATS: [Format; 3] = [Format::Pam, Format::Memu, Format::Markdown];
+const FORMATS: [ExportFormat; 3] = [ExportFormat::Pam, ExportFormat::Memu, ExportFormat::Markdown];
 
 pub(crate) fn memory(id: &str, content: &str) -> Memory {
     Memory {
@@ -47,27 +47,26 @@ pub(crate) fn memory(id: &str, content: &str) -> Memory {
     }
 }
 
-fn private(mut memory: Memory) -> Memory {
+fn private_memory(mut memory: Memory) -> Memory {
     memory.access = Some(Access { exportable: false, ..Access::default() });
     memory
 }
 
-pub(crate) fn commit(archive: &Archive, changes: Vec<Change>) -> Result<()> {
-    archive.store.commit(Batch { changes, ..Batch::default() })?;
+pub(crate) fn commit(core: &TestCore, changes: Vec<Change>) -> Result<()> {
+    core.store.commit(Batch { changes, ..Batch::default() })?;
     Ok(())
 }
 
-fn put(memory: Memory) -> Change {
+fn memory_change(memory: Memory) -> Change {
     Change::Memory(Box::new(memory))
 }
 
 /// Stores a private memory with everything that can be attached to one.
-fn plant(archive: &Archive) -> Result<()> {
-    let mut secret = private(memory(SECRET_ID, CANARY));
+fn store_canary(core: &TestCore) -> Result<()> {
+    let mut secret = private_memory(memory(SECRET_ID, CANARY));
     secret.summary = Some(CANARY.to_owned());
     secret.metadata.insert("note".into(), json!({"deep": [CANARY]}));
-    let some =
-        archive.store.conversations(&ConversationQuery::default(), None, 1, archive.store.revision())?;
+    let some = core.store.conversations(&ConversationQuery::default(), None, 1, core.store.revision())?;
     secret.provenance.conversation_ref = some.items.first().map(|one| one.id.clone());
     let mut before = memory("replaced", "It was otherwise once");
     before.status = Status::Superseded;
@@ -89,47 +88,55 @@ fn plant(archive: &Archive) -> Result<()> {
         vector: Some(vec![0.125, 0.25]),
         storage: None,
     };
-    commit(archive, vec![put(secret), put(before), Change::Relation(relation), Change::Embedding(embedding)])
+    commit(
+        core,
+        vec![
+            memory_change(secret),
+            memory_change(before),
+            Change::Relation(relation),
+            Change::Embedding(embedding),
+        ],
+    )
 }
 
-fn clean(bundle: &Path) -> Result<()> {
+fn assert_no_canary(bundle: &Path) -> Result<()> {
     for trace in [CANARY, SECRET_ID, "edge to the canary", "vector of the canary"] {
-        let found = holding(bundle, trace)?;
-        ensure!(found.is_empty(), "{trace:?} stands in {found:?}");
+        let found = files_containing(bundle, trace)?;
+        ensure!(found.is_empty(), "{trace:?} is in {found:?}");
     }
     Ok(())
 }
 
 #[test]
-fn a_private_memory_and_all_that_hangs_on_it_is_in_no_full_export() -> Result<()> {
+fn a_private_memory_and_everything_attached_to_it_is_in_no_full_export() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let archive = Archive::open(&folder.path().join("data"))?;
-    archive.import(&demo().join("chatgpt-export"))?;
-    plant(&archive)?;
+    let core = TestCore::open(&folder.path().join("data"))?;
+    core.import(&demo_folder().join("chatgpt-export"))?;
+    store_canary(&core)?;
     for format in FORMATS {
         let bundle = folder.path().join(format!("{format:?}"));
-        let made = archive.export_as(format, &bundle)?;
+        let made = core.export_as(format, &bundle)?;
         ensure!(made.withheld == 1 && made.memories > 1, "{made:?}");
-        clean(&bundle)?;
+        assert_no_canary(&bundle)?;
     }
-    let report = verify::path(&folder.path().join("Pam"), &verify::Options::default())?;
+    let report = verify::path(&folder.path().join("Pam"), &verify::VerifyOptions::default())?;
     ensure!(report.valid, "{:?}", report.issues);
     Ok(())
 }
 
 #[test]
-fn a_private_memory_is_in_no_increment_and_one_that_becomes_public_brings_what_it_replaced() -> Result<()> {
+fn a_private_memory_is_in_no_incremental_export_until_it_becomes_public() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let archive = Archive::open(&folder.path().join("data"))?;
-    archive.import(&demo().join("chatgpt-export"))?;
-    archive.export(&folder.path().join("base"))?;
-    plant(&archive)?;
-    let made = archive.export_changes(None, &folder.path().join("delta"))?;
+    let core = TestCore::open(&folder.path().join("data"))?;
+    core.import(&demo_folder().join("chatgpt-export"))?;
+    core.export(&folder.path().join("base"))?;
+    store_canary(&core)?;
+    let made = core.export_changes(None, &folder.path().join("delta"))?;
     ensure!(made.export_type == "incremental" && made.withheld == 1 && made.memories == 1, "{made:?}");
-    clean(&folder.path().join("delta"))?;
-    let base = archive.export(&folder.path().join("second"))?;
-    commit(&archive, vec![put(memory(SECRET_ID, CANARY))])?;
-    archive.export_changes(Some(&base.export_id), &folder.path().join("public"))?;
+    assert_no_canary(&folder.path().join("delta"))?;
+    let base = core.export(&folder.path().join("second"))?;
+    commit(&core, vec![memory_change(memory(SECRET_ID, CANARY))])?;
+    core.export_changes(Some(&base.export_id), &folder.path().join("public"))?;
     let text = fs::read_to_string(folder.path().join("public/memory-store.json"))?;
     let store: Value = serde_json::from_str(&text)?;
     let memories = store["memories"].as_array().context("memories")?;
@@ -139,9 +146,9 @@ fn a_private_memory_is_in_no_increment_and_one_that_becomes_public_brings_what_i
 }
 
 #[test]
-fn what_memu_kept_beside_a_list_does_not_tell_what_one_entry_must_not() -> Result<()> {
+fn metadata_of_a_memu_list_does_not_reveal_a_private_entry() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let archive = Archive::open(&folder.path().join("data"))?;
+    let core = TestCore::open(&folder.path().join("data"))?;
     let export = folder.path().join("memu");
     fs::create_dir(&export)?;
     let joined = format!("Keeps bees\n{CANARY}");
@@ -157,23 +164,23 @@ fn what_memu_kept_beside_a_list_does_not_tell_what_one_entry_must_not() -> Resul
     let row = json!([{"content_id": "c", "memory_id": "one", "content_type": "profile",
         "content_data": ["Keeps bees", CANARY], "content_text": joined, "content_vector": null}]);
     fs::write(export.join("memory_contents.json"), row.to_string())?;
-    archive.import(&export)?;
-    let page = archive.store.memories(&MemoryQuery::default(), None, 100, archive.store.revision())?;
+    core.import(&export)?;
+    let page = core.store.memories(&MemoryQuery::default(), None, 100, core.store.revision())?;
     let found: Vec<_> = page.items.into_iter().filter(|record| record.memory.content == CANARY).collect();
-    ensure!(!found.is_empty(), "the canary is a memory");
+    ensure!(!found.is_empty(), "the canary is not a memory");
     let bundle = |name: &str| folder.path().join(name);
     for format in FORMATS {
         let before = bundle(&format!("before-{format:?}"));
-        archive.export_as(format, &before)?;
-        ensure!(!holding(&before, CANARY)?.is_empty(), "it is found where it may stand");
+        core.export_as(format, &before)?;
+        ensure!(!files_containing(&before, CANARY)?.is_empty(), "the canary is not found where it may be");
     }
-    commit(&archive, found.into_iter().map(|record| put(private(record.memory))).collect())?;
+    commit(&core, found.into_iter().map(|record| memory_change(private_memory(record.memory))).collect())?;
     for format in FORMATS {
         let after = bundle(&format!("after-{format:?}"));
-        archive.export_as(format, &after)?;
-        let found = holding(&after, CANARY)?;
+        core.export_as(format, &after)?;
+        let found = files_containing(&after, CANARY)?;
         ensure!(found.is_empty(), "{format:?}: {found:?}");
-        ensure!(!holding(&after, "Keeps bees")?.is_empty(), "{format:?} lost the rest");
+        ensure!(!files_containing(&after, "Keeps bees")?.is_empty(), "{format:?} lost the rest");
     }
     Ok(())
 }

@@ -14,39 +14,40 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify;
-use satchel_core::export::{ExportRequest, Format, Selection};
+use satchel_core::export::{ExportFormat, ExportRequest, Selection};
 use satchel_tests::{
-    archive::{Archive, whole},
-    exports::{Sample, copy, samples},
+    samples::{SampleExport, copy, samples},
+    test_core::{TestCore, full_export},
 };
 use serde_json::Value;
 
 use super::{files, identifiers};
 
 /// A field identifies somebody if its target in the table contains one of these words.
-const TELLING: [&str; 5] = ["account", "participant", "people", "owner", "whose export"];
+const IDENTIFYING_TARGETS: [&str; 5] = ["account", "participant", "people", "owner", "whose export"];
 /// Names of fields that identify somebody only in combination with the file that they are in.
-const GENERAL: [&str; 4] = ["id", "uuid", "name", "title"];
+const AMBIGUOUS_FIELDS: [&str; 4] = ["id", "uuid", "name", "title"];
 /// Minimum length of a canary; shorter values occur everywhere.
-const LONG_ENOUGH: usize = 4;
+const MIN_CANARY_CHARS: usize = 4;
 /// Values that identify nobody.
-const NOBODY: [&str; 8] =
+const NOT_IDENTIFYING: [&str; 8] =
     ["account", "assistant", "human", "system", "tool", "user", "automation", "somebody"];
 /// Minimum length in bytes of an id that cannot occur in a text by chance.
-const OPAQUE: usize = 16;
+const MIN_OPAQUE_BYTES: usize = 16;
 /// Fields of PAM documents with the words of people and models, which stay unchanged.
-const SAID: [&str; 7] = ["text", "content", "summary", "system_instruction", "input", "output", "snippet"];
+const TEXT_FIELDS: [&str; 7] =
+    ["text", "content", "summary", "system_instruction", "input", "output", "snippet"];
 
 /// A row of a field table whose field identifies somebody.
-struct Row {
+struct IdentifyingField {
     root: String,
     /// Field names below the root.
     path: Vec<String>,
     /// Whether the row also covers everything below the path.
-    below: bool,
+    recursive: bool,
 }
 
-impl Row {
+impl IdentifyingField {
     fn parse(line: &str) -> Option<Self> {
         let mut cells = line.trim().strip_prefix('|')?.split(" | ").map(str::trim);
         let path = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
@@ -60,18 +61,20 @@ impl Row {
         }
         let below = names.pop_if(|last| last == "**").is_some();
         let first = goes.trim_start_matches('`');
-        let tells =
-            TELLING.iter().any(|word| if below { first.starts_with(word) } else { goes.contains(word) });
+        let tells = IDENTIFYING_TARGETS
+            .iter()
+            .any(|word| if below { first.starts_with(word) } else { goes.contains(word) });
         let root = if names.is_empty() { return None } else { names.remove(0) };
-        (private || tells && !names.is_empty()).then_some(Self { root, path: names, below })
+        (private || tells && !names.is_empty()).then_some(Self { root, path: names, recursive: below })
     }
 
     /// Returns whether this row covers the value at `path` in the file named `file`.
-    fn fits(&self, file: &str, path: &[String]) -> bool {
-        let length = path.len() == self.path.len() || (self.below && path.len() > self.path.len());
+    fn covers(&self, file: &str, path: &[String]) -> bool {
+        let length = path.len() == self.path.len() || (self.recursive && path.len() > self.path.len());
         let same = self.path.iter().zip(path).all(|(own, name)| own == name || own == "*");
         let names: Vec<&String> = self.path.iter().filter(|name| *name != "[]").collect();
-        let general = names.is_empty() || matches!(names[..], [one] if GENERAL.contains(&one.as_str()));
+        let general =
+            names.is_empty() || matches!(names[..], [one] if AMBIGUOUS_FIELDS.contains(&one.as_str()));
         let named = || {
             file.split(|c: char| !c.is_alphanumeric())
                 .any(|word| !word.is_empty() && self.root.starts_with(word))
@@ -80,7 +83,7 @@ impl Row {
     }
 }
 
-fn rows(provider: &str) -> Result<Vec<Row>> {
+fn identifying_fields(provider: &str) -> Result<Vec<IdentifyingField>> {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins").join(provider).join("README.md");
     let text = fs::read_to_string(readme)?;
     let mut inside = false;
@@ -88,22 +91,26 @@ fn rows(provider: &str) -> Result<Vec<Row>> {
         inside = line.starts_with('|') && (inside || line.starts_with("| Path |"));
         inside
     });
-    Ok(lines.filter_map(Row::parse).collect())
+    Ok(lines.filter_map(IdentifyingField::parse).collect())
 }
 
 /// Values that identify somebody, with the place where each was first found.
 type Canaries = BTreeMap<String, String>;
 
-fn add(text: &str, place: impl FnOnce() -> String, canaries: &mut Canaries) {
+fn add_canary(text: &str, place: impl FnOnce() -> String, canaries: &mut Canaries) {
     let text = text.trim();
-    let spoken = text.chars().count() >= LONG_ENOUGH && text.chars().any(char::is_alphabetic);
-    if spoken && !NOBODY.contains(&text.to_lowercase().as_str()) {
+    let spoken = text.chars().count() >= MIN_CANARY_CHARS && text.chars().any(char::is_alphabetic);
+    if spoken && !NOT_IDENTIFYING.contains(&text.to_lowercase().as_str()) {
         canaries.entry(text.to_owned()).or_insert_with(place);
     }
 }
 
 /// Collects the canaries from the files of an export.
-fn canaries_of(sample: &Sample, rows: &[Row], canaries: &mut Canaries) -> Result<()> {
+fn collect_canaries(
+    sample: &SampleExport,
+    fields: &[IdentifyingField],
+    canaries: &mut Canaries,
+) -> Result<()> {
     for file in files(&sample.input)? {
         let name = file.strip_prefix(&sample.input)?.to_string_lossy().into_owned();
         let bytes = fs::read(&file)?;
@@ -112,41 +119,41 @@ fn canaries_of(sample: &Sample, rows: &[Row], canaries: &mut Canaries) -> Result
         let value: Option<Value> =
             serde_json::from_slice(&bytes).ok().or_else(|| lines().ok().map(Value::Array));
         let Some(value) = value else { continue };
-        let mut walk = Walk { name: &name, rows, canaries, path: Vec::new() };
-        walk.value(&value);
+        let mut walk = CanaryCollector { name: &name, fields, canaries, path: Vec::new() };
+        walk.visit(&value);
     }
     Ok(())
 }
 
-struct Walk<'w> {
+struct CanaryCollector<'w> {
     name: &'w str,
-    rows: &'w [Row],
+    fields: &'w [IdentifyingField],
     canaries: &'w mut Canaries,
     path: Vec<String>,
 }
 
-impl Walk<'_> {
-    fn value(&mut self, value: &Value) {
+impl CanaryCollector<'_> {
+    fn visit(&mut self, value: &Value) {
         match value {
             Value::Object(members) => {
                 for (key, member) in members {
                     self.path.push(key.clone());
-                    self.value(member);
+                    self.visit(member);
                     self.path.pop();
                 }
             }
             Value::Array(items) => {
                 self.path.push("[]".to_owned());
-                items.iter().for_each(|item| self.value(item));
+                items.iter().for_each(|item| self.visit(item));
                 self.path.pop();
             }
             Value::String(text) => {
                 // The role of a participant does not say who it is.
                 let part = self.path.last().is_some_and(|key| key == "role");
-                let tells = !part && self.rows.iter().any(|row| row.fits(self.name, &self.path));
+                let tells = !part && self.fields.iter().any(|field| field.covers(self.name, &self.path));
                 if tells || is_address(text) {
                     let place = || format!("{}: {}", self.name, self.path.join("."));
-                    add(text, place, self.canaries);
+                    add_canary(text, place, self.canaries);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -165,32 +172,33 @@ fn is_address(text: &str) -> bool {
 /// Returns whether a text is an id and not a word.
 fn is_opaque(text: &str) -> bool {
     let of_id = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    text.len() >= OPAQUE && text.contains(|c: char| c.is_ascii_digit()) && text.chars().all(of_id)
+    text.len() >= MIN_OPAQUE_BYTES && text.contains(|c: char| c.is_ascii_digit()) && text.chars().all(of_id)
 }
 
 /// Removes what was said from a document: everywhere, or in memories only.
-fn without_words(value: &mut Value, everywhere: bool) {
+fn remove_texts(value: &mut Value, everywhere: bool) {
     match value {
         Value::Object(members) => {
             let here = everywhere || members.contains_key("content_hash");
             // The content of a message is an object that also contains addresses, so it is not removed as a whole.
-            let said =
-                |key: &str, value: &Value| SAID.contains(&key) && (value.is_string() || key == "input");
+            let said = |key: &str, value: &Value| {
+                TEXT_FIELDS.contains(&key) && (value.is_string() || key == "input")
+            };
             members.retain(|key, value| !here || !said(key, value));
-            members.values_mut().for_each(|member| without_words(member, everywhere));
+            members.values_mut().for_each(|member| remove_texts(member, everywhere));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| without_words(item, everywhere)),
+        Value::Array(items) => items.iter_mut().for_each(|item| remove_texts(item, everywhere)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 /// Returns the bytes of a bundle's file twice: without anything that was said, and without the words of memories only.
-fn texts(path: &Path) -> Result<[Vec<u8>; 2]> {
+fn searchable_texts(path: &Path) -> Result<[Vec<u8>; 2]> {
     let bytes = fs::read(path)?;
     let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
     if ending == "md" {
         let text = String::from_utf8(bytes)?.to_lowercase();
-        return Ok([unquoted(&text).into_bytes(), text.into_bytes()]);
+        return Ok([without_quotes(&text).into_bytes(), text.into_bytes()]);
     }
     if ending != "json" {
         return Ok([bytes.clone(), bytes]);
@@ -198,14 +206,14 @@ fn texts(path: &Path) -> Result<[Vec<u8>; 2]> {
     let value: Value = serde_json::from_slice(&bytes)?;
     let without = |everywhere: bool| {
         let mut value = value.clone();
-        without_words(&mut value, everywhere);
+        remove_texts(&mut value, everywhere);
         value.to_string().to_lowercase().into_bytes()
     };
     Ok([without(true), without(false)])
 }
 
 /// Returns a Markdown document without quotes, code blocks and links to memories, which contain what was said.
-fn unquoted(text: &str) -> String {
+fn without_quotes(text: &str) -> String {
     let mut fence = None;
     let own = text.lines().filter(|line| {
         let line = line.trim_start();
@@ -223,7 +231,7 @@ fn unquoted(text: &str) -> String {
 }
 
 /// Returns the forms in which a text may be written.
-fn forms(text: &str) -> Result<Vec<Vec<u8>>> {
+fn written_forms(text: &str) -> Result<Vec<Vec<u8>>> {
     let text = text.to_lowercase();
     let escaped = serde_json::to_string(&text)?;
     let percent: String =
@@ -242,7 +250,7 @@ fn forms(text: &str) -> Result<Vec<Vec<u8>>> {
 }
 
 /// Returns whether a form occurs in a text as whole words.
-fn stands(form: &[u8], text: &[u8]) -> bool {
+fn contains_words(form: &[u8], text: &[u8]) -> bool {
     let part_of_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     text.windows(form.len()).enumerate().any(|(at, window)| {
         window == form
@@ -253,7 +261,7 @@ fn stands(form: &[u8], text: &[u8]) -> bool {
 
 /// Returns the Base64 of a text that begins at each of three offsets, without the characters that its neighbours
 /// affect.
-fn encoded(text: &str) -> Vec<Vec<u8>> {
+fn base64_forms(text: &str) -> Vec<Vec<u8>> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let encoded = |before: usize| {
         let bits: Vec<u8> = vec![0; before].into_iter().chain(text.bytes()).collect();
@@ -268,20 +276,25 @@ fn encoded(text: &str) -> Vec<Vec<u8>> {
 }
 
 /// Returns the canaries found in a bundle, with their places.
-fn found(bundle: &Path, canaries: &Canaries) -> Result<Vec<String>> {
+fn find_canaries(bundle: &Path, canaries: &Canaries) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for path in files(bundle)? {
         let name = path.strip_prefix(bundle)?.to_string_lossy().to_lowercase();
         // The bytes of attachments are exported unchanged, whatever they contain.
-        let [told, all] =
-            if name.starts_with("attachments/") { [Vec::new(), Vec::new()] } else { texts(&path)? };
+        let [without_texts, all] = if name.starts_with("attachments/") {
+            [Vec::new(), Vec::new()]
+        } else {
+            searchable_texts(&path)?
+        };
         let bytes = fs::read(&path)?;
         for (canary, place) in canaries {
-            let text = if is_opaque(canary) { &all } else { &told };
-            let plain = forms(canary)?.iter().any(|form| stands(form, text) || stands(form, name.as_bytes()));
+            let text = if is_opaque(canary) { &all } else { &without_texts };
+            let plain = written_forms(canary)?
+                .iter()
+                .any(|form| contains_words(form, text) || contains_words(form, name.as_bytes()));
             let within = |form: &Vec<u8>| bytes.windows(form.len()).any(|window| window == form);
-            if plain || !name.starts_with("attachments/") && encoded(canary).iter().any(within) {
-                found.push(format!("{canary:?} ({place}) stands in {name}"));
+            if plain || !name.starts_with("attachments/") && base64_forms(canary).iter().any(within) {
+                found.push(format!("{canary:?} ({place}) is in {name}"));
             }
         }
     }
@@ -289,49 +302,53 @@ fn found(bundle: &Path, canaries: &Canaries) -> Result<Vec<String>> {
 }
 
 #[test]
-fn nothing_that_an_export_says_of_its_people_leaves_with_a_stripped_one() -> Result<()> {
-    let (mut left, mut told) = (Vec::new(), BTreeSet::new());
+fn a_stripped_export_contains_no_identifying_value_of_any_fixture() -> Result<()> {
+    let (mut leaked, mut searched) = (Vec::new(), BTreeSet::new());
     for built_in in satchel_plugins::BUILT_IN {
-        let rows = rows(built_in.name)?;
+        let fields = identifying_fields(built_in.name)?;
         let folder = tempfile::tempdir()?;
-        let archive = Archive::open(&folder.path().join("data"))?;
+        let core = TestCore::open(&folder.path().join("data"))?;
         let mut canaries = Canaries::new();
         for sample in samples()?.iter().filter(|sample| sample.provider == built_in.name) {
             let place = folder.path().join(format!("export {}", sample.behaviour));
             copy(&sample.input, &place)?;
-            for import in archive.import(&place)? {
+            for import in core.import(&place)? {
                 for account in &import.accounts {
                     let place = || format!("the account of {}", sample.behaviour);
-                    add(&account.id, place, &mut canaries);
-                    account.name.iter().for_each(|name| add(name, place, &mut canaries));
+                    add_canary(&account.id, place, &mut canaries);
+                    account.name.iter().for_each(|name| add_canary(name, place, &mut canaries));
                 }
             }
-            canaries_of(sample, &rows, &mut canaries)?;
+            collect_canaries(sample, &fields, &mut canaries)?;
         }
-        archive.export(&folder.path().join("all"))?;
+        core.export(&folder.path().join("all"))?;
         let mut telling = BTreeSet::new();
         for path in files(&folder.path().join("all"))? {
             if let Ok(value) = serde_json::from_slice::<Value>(&fs::read(&path)?) {
-                identifiers::collect(&value, &mut telling);
+                identifiers::collect_identifiers(&value, &mut telling);
             }
         }
-        telling.iter().for_each(|text| add(text, || "a whole export".to_owned(), &mut canaries));
-        ensure!(rows.is_empty() || !canaries.is_empty(), "{}: there is something to find", built_in.name);
-        told.extend(canaries.keys().cloned());
+        telling.iter().for_each(|text| add_canary(text, || "a full export".to_owned(), &mut canaries));
+        ensure!(fields.is_empty() || !canaries.is_empty(), "{}: no canaries were found", built_in.name);
+        searched.extend(canaries.keys().cloned());
         let out = folder.path().join("stripped");
         let selection = Selection { strip: true, ..Selection::default() };
-        let request = ExportRequest { selection, attachments: true, ..whole(out.clone()) };
-        archive.export_by(&request).with_context(|| built_in.name.to_owned())?;
+        let request = ExportRequest { selection, attachments: true, ..full_export(out.clone()) };
+        core.export_with(&request).with_context(|| built_in.name.to_owned())?;
         let one = format!("{}: ", built_in.name);
-        left.extend(found(&out, &canaries)?.into_iter().map(|fault| format!("{one}{fault}")));
+        leaked.extend(find_canaries(&out, &canaries)?.into_iter().map(|fault| format!("{one}{fault}")));
         let notes = folder.path().join("notes");
-        archive.export_by(&ExportRequest { output: notes.clone(), format: Format::Markdown, ..request })?;
-        left.extend(found(&notes, &canaries)?.into_iter().map(|fault| format!("{one}{fault}")));
-        let report = verify::path(&out, &verify::Options::default())?;
+        core.export_with(&ExportRequest {
+            output: notes.clone(),
+            format: ExportFormat::Markdown,
+            ..request
+        })?;
+        leaked.extend(find_canaries(&notes, &canaries)?.into_iter().map(|fault| format!("{one}{fault}")));
+        let report = verify::path(&out, &verify::VerifyOptions::default())?;
         ensure!(report.valid, "{one}{:?}", report.issues);
     }
-    ensure!(told.len() > 30, "there is something to find: {told:?}");
-    ensure!(left.is_empty(), "{} are found:\n{}", left.len(), left.join("\n"));
+    ensure!(searched.len() > 30, "too few canaries were found: {searched:?}");
+    ensure!(leaked.is_empty(), "{} were exported:\n{}", leaked.len(), leaked.join("\n"));
     Ok(())
 }
 
@@ -357,7 +374,7 @@ fn a_canary_is_found_however_it_is_written() -> Result<()> {
     ];
     for (text, expected) in cases {
         fs::write(folder.path().join("a.json"), text)?;
-        assert_eq!(found(folder.path(), &canaries)?.len(), expected, "{text}");
+        assert_eq!(find_canaries(folder.path(), &canaries)?.len(), expected, "{text}");
     }
     Ok(())
 }

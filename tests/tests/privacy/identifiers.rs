@@ -6,77 +6,77 @@ use anyhow::{Result, ensure};
 use satchel_bundle::verify;
 use satchel_core::export::{ExportRequest, Selection};
 use satchel_tests::{
-    archive::{Archive, whole},
-    exports::{copy, samples},
+    samples::{copy, samples},
+    test_core::{TestCore, full_export},
 };
 use serde_json::{Value, json};
 
-use super::{files, holding};
+use super::{files, files_containing};
 
 /// PAM keys whose values identify somebody.
-const TELLING: [&str; 3] = ["platform_user_id", "account_id", "source_file"];
+const IDENTIFYING_KEYS: [&str; 3] = ["platform_user_id", "account_id", "source_file"];
 /// Minimum length of a value to search for; shorter ones occur everywhere.
-const LONG_ENOUGH: usize = 6;
+const MIN_SEARCH_BYTES: usize = 6;
 
-pub(crate) fn collect(value: &Value, telling: &mut BTreeSet<String>) {
+pub(crate) fn collect_identifiers(value: &Value, telling: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
                 let names = key == "name" && map.get("role").is_some_and(|role| role == "user");
                 let person = key == "provider_id" && map.contains_key("role");
                 if let Some(text) =
-                    value.as_str().filter(|_| names || person || TELLING.contains(&key.as_str()))
+                    value.as_str().filter(|_| names || person || IDENTIFYING_KEYS.contains(&key.as_str()))
                 {
                     telling.insert(text.to_owned());
                 }
-                collect(value, telling);
+                collect_identifiers(value, telling);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, telling)),
+        Value::Array(items) => items.iter().for_each(|item| collect_identifiers(item, telling)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-fn stripped(output: std::path::PathBuf) -> ExportRequest {
-    ExportRequest { selection: Selection { strip: true, ..Selection::default() }, ..whole(output) }
+fn stripped_request(output: std::path::PathBuf) -> ExportRequest {
+    ExportRequest { selection: Selection { strip: true, ..Selection::default() }, ..full_export(output) }
 }
 
 /// For all samples of the importers: the values of these fields in the full export occur nowhere in the stripped one.
 #[test]
-fn no_account_name_or_address_of_any_provider_leaves() -> Result<()> {
+fn no_account_name_or_address_of_any_provider_is_exported() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let archive = Archive::open(&folder.path().join("data"))?;
+    let core = TestCore::open(&folder.path().join("data"))?;
     for sample in samples()? {
         let place = folder.path().join(format!("{}-{}", sample.provider, sample.behaviour));
         copy(&sample.input, &place)?;
-        archive.import(&place)?;
+        core.import(&place)?;
     }
-    archive.export(&folder.path().join("all"))?;
+    core.export(&folder.path().join("all"))?;
     let mut telling = BTreeSet::new();
     for path in files(&folder.path().join("all"))? {
         if let Ok(value) = serde_json::from_slice::<Value>(&fs::read(&path)?) {
-            collect(&value, &mut telling);
+            collect_identifiers(&value, &mut telling);
         }
     }
-    telling.retain(|text| text.len() >= LONG_ENOUGH);
-    ensure!(telling.len() > 20, "there is something to find: {telling:?}");
+    telling.retain(|text| text.len() >= MIN_SEARCH_BYTES);
+    ensure!(telling.len() > 20, "too few identifiers were found: {telling:?}");
     let out = folder.path().join("stripped");
-    let made = archive.export_by(&stripped(out.clone()))?;
+    let made = core.export_with(&stripped_request(out.clone()))?;
     ensure!(made.selection.is_some_and(|selection| selection.stripped && selection.by.is_empty()));
     let mut left = Vec::new();
     for text in &telling {
-        for path in holding(&out, text)? {
+        for path in files_containing(&out, text)? {
             // People mention files and themselves in what they write; that text stays unchanged.
             let value: Value = serde_json::from_slice(&fs::read(&path)?)?;
             let mut still = BTreeSet::new();
-            collect(&value, &mut still);
+            collect_identifiers(&value, &mut still);
             if still.contains(text) {
                 left.push((text.clone(), path));
             }
         }
     }
     ensure!(left.is_empty(), "{left:?}");
-    let report = verify::path(&out, &verify::Options::default())?;
+    let report = verify::path(&out, &verify::VerifyOptions::default())?;
     ensure!(
         report.valid && report.selection.is_some_and(|selection| selection.stripped),
         "{:?}",
@@ -86,9 +86,9 @@ fn no_account_name_or_address_of_any_provider_leaves() -> Result<()> {
 }
 
 #[test]
-fn planted_identifiers_are_in_no_file_and_the_owner_is_the_same_each_time() -> Result<()> {
+fn planted_identifiers_are_in_no_file_and_the_owner_id_is_stable() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let archive = Archive::open(&folder.path().join("data"))?;
+    let core = TestCore::open(&folder.path().join("data"))?;
     let bundle = folder.path().join("foreign");
     fs::create_dir_all(bundle.join("conversations"))?;
     let memory = json!({
@@ -120,21 +120,23 @@ fn planted_identifiers_are_in_no_file_and_the_owner_is_the_same_each_time() -> R
             "raw_metadata": {"author": {"login": "canary-11"}}}],
     });
     fs::write(bundle.join("conversations/c.json"), conversation.to_string())?;
-    archive.apply(&bundle)?;
+    core.apply(&bundle)?;
     let mut owners = BTreeSet::new();
     for name in ["one", "two"] {
         let out = folder.path().join(name);
-        archive.export_by(&stripped(out.clone()))?;
+        core.export_with(&stripped_request(out.clone()))?;
         for canary in ["canary", "Canary Six", "example.org"] {
-            let found = holding(&out, canary)?;
-            ensure!(found.is_empty(), "{canary:?} stands in {found:?}");
+            let found = files_containing(&out, canary)?;
+            ensure!(found.is_empty(), "{canary:?} is in {found:?}");
         }
         ensure!(
-            !holding(&out, "Keeps bees")?.is_empty() && !holding(&out, "What was said stays")?.is_empty()
+            !files_containing(&out, "Keeps bees")?.is_empty()
+                && !files_containing(&out, "What was said stays")?.is_empty()
         );
         let store: Value = serde_json::from_slice(&fs::read(out.join("memory-store.json"))?)?;
         owners.insert(store["owner"]["id"].to_string());
-        let report = verify::path(&out, &verify::Options { strict: true, ..verify::Options::default() })?;
+        let report =
+            verify::path(&out, &verify::VerifyOptions { strict: true, ..verify::VerifyOptions::default() })?;
         ensure!(report.valid, "{:?}", report.issues);
     }
     assert_eq!(owners.len(), 1, "{owners:?}");

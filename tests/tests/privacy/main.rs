@@ -1,14 +1,14 @@
 //! An export contains nothing that must not leave, and an export of a selection never passes for a full one.
 
-mod calls;
 mod canaries;
 mod encrypted;
 mod fixtures;
+mod grpc;
 mod identifiers;
 mod keys;
-mod killed;
+mod kill;
 mod markdown;
-mod regular;
+mod scheduled;
 mod selections;
 
 use std::{
@@ -28,12 +28,12 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
             if path.is_dir() { folders.push(path) } else { files.push(path) }
         }
     }
-    ensure!(!files.is_empty(), "there is nothing to look at");
+    ensure!(!files.is_empty(), "the folder has no files");
     Ok(files)
 }
 
 /// Returns the files below a folder whose bytes or name contain `text`, verbatim or as JSON writes it.
-pub(crate) fn holding(folder: &Path, text: &str) -> Result<Vec<PathBuf>> {
+pub(crate) fn files_containing(folder: &Path, text: &str) -> Result<Vec<PathBuf>> {
     let escaped = serde_json::to_string(text)?;
     let forms = [text.as_bytes(), escaped.trim_matches('"').as_bytes()];
     let mut found = Vec::new();

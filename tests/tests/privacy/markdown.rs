@@ -7,18 +7,19 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_core::export::{ExportRecord, ExportRequest, Format, Selection};
-use satchel_tests::archive::{Archive, State, demo, whole};
+use satchel_core::export::{ExportFormat, ExportRecord, ExportRequest, Selection};
+use satchel_tests::test_core::{ExportedState, TestCore, demo_folder, full_export};
 use serde_json::{Value, json};
 
 use super::files;
 
-fn export(archive: &Archive, output: &Path) -> Result<ExportRecord> {
-    let request = ExportRequest { format: Format::Markdown, attachments: true, ..whole(output.to_owned()) };
-    archive.export_by(&request)
+fn export(core: &TestCore, output: &Path) -> Result<ExportRecord> {
+    let request =
+        ExportRequest { format: ExportFormat::Markdown, attachments: true, ..full_export(output.to_owned()) };
+    core.export_with(&request)
 }
 
-fn names(folder: &Path) -> Result<BTreeSet<PathBuf>> {
+fn relative_paths(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let relative = |path: PathBuf| path.strip_prefix(folder).map(Path::to_owned);
     Ok(files(folder)?.into_iter().map(relative).collect::<Result<_, _>>()?)
 }
@@ -40,7 +41,7 @@ fn quotes(text: &str) -> Vec<String> {
 
 /// Checks that every link to a file of the export has a target and that every anchor exists; returns the number of
 /// links.
-fn links_hold(folder: &Path) -> Result<usize> {
+fn assert_links_resolve(folder: &Path) -> Result<usize> {
     let mut count = 0;
     for path in files(folder)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "md")) {
         let text = fs::read_to_string(&path)?;
@@ -65,22 +66,22 @@ fn links_hold(folder: &Path) -> Result<usize> {
 }
 
 #[test]
-fn everything_is_there_with_links_that_hold_and_the_same_names_each_time() -> Result<()> {
+fn everything_is_exported_with_working_links_and_stable_names() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let archive = Archive::open(&folder.path().join("data"))?;
-    archive.import(&demo().join("chatgpt-export"))?;
-    archive.import(&demo().join("claude-export"))?;
+    let core = TestCore::open(&folder.path().join("data"))?;
+    core.import(&demo_folder().join("chatgpt-export"))?;
+    core.import(&demo_folder().join("claude-export"))?;
     let (one, two, pam) = (folder.path().join("one"), folder.path().join("two"), folder.path().join("pam"));
-    let made = export(&archive, &one)?;
-    export(&archive, &two)?;
-    archive.export(&pam)?;
-    assert_eq!(names(&one)?, names(&two)?);
-    let state = State::of(&pam)?;
+    let made = export(&core, &one)?;
+    export(&core, &two)?;
+    core.export(&pam)?;
+    assert_eq!(relative_paths(&one)?, relative_paths(&two)?);
+    let state = ExportedState::read(&pam)?;
     assert_eq!(
         (made.memories, made.conversations),
         (state.memories.len() as u64, state.conversations.len() as u64)
     );
-    ensure!(links_hold(&one)? > state.memories.len(), "there are links");
+    ensure!(assert_links_resolve(&one)? > state.memories.len(), "there are too few links");
     let all: String = files(&one)?
         .iter()
         .filter(|path| path.extension().is_some_and(|end| end == "md"))
@@ -104,13 +105,16 @@ fn everything_is_there_with_links_that_hold_and_the_same_names_each_time() -> Re
         }
     }
     ensure!(shown > 5 && all.contains("# Other branches"));
-    ensure!(names(&one)?.iter().any(|name| name.starts_with("attachments")), "files came with them");
+    ensure!(
+        relative_paths(&one)?.iter().any(|name| name.starts_with("attachments")),
+        "attachments are missing"
+    );
     Ok(())
 }
 
 /// Titles and texts that try to break out of names, front matter and files.
 #[test]
-fn hostile_titles_and_texts_stay_in_their_place() -> Result<()> {
+fn hostile_titles_and_texts_are_contained() -> Result<()> {
     let long = "x/".repeat(300);
     let titles = [
         "CON",
@@ -156,12 +160,12 @@ fn hostile_titles_and_texts_stay_in_their_place() -> Result<()> {
     let input = folder.path().join("input");
     fs::create_dir(&input)?;
     fs::write(input.join("conversations.json"), serde_json::to_vec(&all)?)?;
-    let archive = Archive::open(&folder.path().join("data"))?;
-    archive.import(&input)?;
+    let core = TestCore::open(&folder.path().join("data"))?;
+    core.import(&input)?;
     let out = folder.path().join("out");
-    assert_eq!(export(&archive, &out)?.conversations, titles.len() as u64);
+    assert_eq!(export(&core, &out)?.conversations, titles.len() as u64);
     let mut seen = BTreeSet::new();
-    for name in names(&out)?.into_iter().filter(|name| name.starts_with("conversations")) {
+    for name in relative_paths(&out)?.into_iter().filter(|name| name.starts_with("conversations")) {
         let file = name.file_name().context("a name")?.to_str().context("UTF-8")?.to_owned();
         ensure!(file.len() < 200 && file.starts_with("2025-05-02-"), "{file}");
         ensure!(file.chars().all(|c| c.is_alphanumeric() || "-.".contains(c)), "{file}");
@@ -188,31 +192,31 @@ fn hostile_titles_and_texts_stay_in_their_place() -> Result<()> {
         ensure!(quotes(body).last().map(String::as_str) == Some("The end of it"), "{body}");
     }
     assert_eq!(seen.len(), titles.len());
-    links_hold(&out)?;
+    assert_links_resolve(&out)?;
     Ok(())
 }
 
 #[test]
-fn a_stripped_selection_for_people_names_nobody_and_says_what_it_is() -> Result<()> {
+fn a_stripped_selection_names_nobody_and_describes_itself() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let archive = Archive::open(&folder.path().join("data"))?;
-    archive.import(&demo().join("chatgpt-export"))?;
-    archive.import(&demo().join("claude-export"))?;
+    let core = TestCore::open(&folder.path().join("data"))?;
+    core.import(&demo_folder().join("chatgpt-export"))?;
+    core.import(&demo_folder().join("claude-export"))?;
     let memories = satchel_store::MemoryQuery { platforms: vec!["claude".into()], ..Default::default() };
     let selection = Selection { memories, strip: true };
     let out = folder.path().join("out");
-    let request = ExportRequest { format: Format::Markdown, selection, ..whole(out.clone()) };
-    let made = archive.export_by(&request)?;
+    let request = ExportRequest { format: ExportFormat::Markdown, selection, ..full_export(out.clone()) };
+    let made = core.export_with(&request)?;
     ensure!(made.memories > 0 && made.conversations > 0 && made.selection.is_some(), "{made:?}");
     for gone in ["account:", "user-noor-example", "platform: \"chatgpt\"", "from: chatgpt"] {
-        let found = super::holding(&out, gone)?;
-        ensure!(found.is_empty(), "{gone:?} stands in {found:?}");
+        let found = super::files_containing(&out, gone)?;
+        ensure!(found.is_empty(), "{gone:?} is in {found:?}");
     }
     let index = fs::read_to_string(out.join("index.md"))?;
     ensure!(
         index.contains("This is a selection by platform, without identifiers: no copy of everything."),
         "{index}"
     );
-    links_hold(&out)?;
+    assert_links_resolve(&out)?;
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! A permanently erased record is nowhere on the disk, does not return, and leaves everything else unchanged.
 
-mod again;
-mod gone;
-mod killed;
-mod rows;
-mod scene;
-mod shared;
-mod stays;
+mod erased_from_disk;
+mod fixture;
+mod kill;
+mod reimport;
+mod related_records;
+mod row_groups;
 mod vectors;

@@ -6,22 +6,24 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_core::ingest::{
+use satchel_core::{
+    ingest::undo::{UndoDirection, UndoRequest},
     purge::Target,
-    undo::{Turn, TurnRequest},
 };
 use satchel_pam::hash::ContentHash;
 use satchel_source::CancelToken;
-use satchel_tests::archive::{Archive, only};
+use satchel_tests::test_core::{TestCore, only_import};
 use serde_json::{Value, json};
 
-use crate::scene::{erase, holding, holding_bytes, none_of, open, whole};
+use crate::fixture::{
+    assert_erased, assert_store_intact, erase, files_containing, files_containing_bytes, open_core,
+};
 
 const SECRET: &str = "The safe opens with godwit-lathe-6173";
-const STAYS: &str = "Grows tomatoes";
+const OTHER_CONTENT: &str = "Grows tomatoes";
 /// The numbers in the vectors of the secret memory: the one that is shown, an older one, and one whose import was
 /// undone.
-const SHOWN: f64 = 0.731_094_286_157_3;
+const VISIBLE: f64 = 0.731_094_286_157_3;
 const OLDER: f64 = 0.518_273_649_102_7;
 const UNDONE: f64 = 0.296_410_573_882_1;
 /// The number in the vector of the memory that stays.
@@ -36,14 +38,14 @@ fn memory(id: &str, content: &str) -> Value {
 }
 
 /// Writes a bundle with both memories and a vector of each, made in `month`.
-fn bundle(folder: &Path, month: u32, secret: f64) -> Result<PathBuf> {
+fn write_bundle(folder: &Path, month: u32, secret: f64) -> Result<PathBuf> {
     let vector = |memory: &str, number: f64, month: u32| {
         json!({"id": format!("v {memory} {month}"), "memory_id": memory, "model": "small", "dimensions": 2,
             "created_at": format!("2026-{month:02}-02T03:04:05Z"), "vector": [number, 0.25]})
     };
     let store = json!({
         "schema": "portable-ai-memory", "schema_version": "1.0", "owner": {"id": "someone"},
-        "memories": [memory("secret", SECRET), memory("stays", STAYS)], "relations": [], "conversations_index": [],
+        "memories": [memory("secret", SECRET), memory("stays", OTHER_CONTENT)], "relations": [], "conversations_index": [],
     });
     let vectors = json!({
         "schema": "portable-ai-memory-embeddings", "schema_version": "1.0",
@@ -57,7 +59,7 @@ fn bundle(folder: &Path, month: u32, secret: f64) -> Result<PathBuf> {
 }
 
 /// Returns every form in which a number may be stored on a disk.
-fn forms(number: f64) -> Vec<Vec<u8>> {
+fn stored_forms(number: f64) -> Vec<Vec<u8>> {
     #[expect(clippy::cast_possible_truncation, reason = "a shorter form of the same number")]
     let short = number as f32;
     vec![
@@ -70,72 +72,75 @@ fn forms(number: f64) -> Vec<Vec<u8>> {
     ]
 }
 
-fn no_number(dir: &Path, what: &str) -> Result<()> {
-    for number in [SHOWN, OLDER, UNDONE] {
-        for form in forms(number) {
-            let found = holding_bytes(dir, &form)?;
-            ensure!(found.is_empty(), "{what}: {number} stands in {found:?} as {form:?}");
+fn assert_vectors_erased(dir: &Path, what: &str) -> Result<()> {
+    for number in [VISIBLE, OLDER, UNDONE] {
+        for form in stored_forms(number) {
+            let found = files_containing_bytes(dir, &form)?;
+            ensure!(found.is_empty(), "{what}: {number} is in {found:?} as {form:?}");
         }
     }
-    none_of(dir, &["godwit-lathe"], what)
+    assert_erased(dir, &["godwit-lathe"], what)
 }
 
-fn turn(archive: &Archive, id: &str, turn: Turn) -> Result<()> {
-    let request = TurnRequest { id, turn, dry_run: false, expected: None };
-    archive.imports.turn(request, &CancelToken::new())?.context("there is no such import")?;
+fn undo_or_redo(core: &TestCore, id: &str, turn: UndoDirection) -> Result<()> {
+    let request = UndoRequest { id, turn, dry_run: false, expected: None };
+    core.imports.turn(request, &CancelToken::new())?.context("there is no such import")?;
     Ok(())
 }
 
 /// Returns the first number of the vector that is shown for a memory.
-fn shown(archive: &Archive, memory: &str) -> Result<Option<f64>> {
-    let vectors = archive.store.embeddings_of(memory)?;
+fn visible_value(core: &TestCore, memory: &str) -> Result<Option<f64>> {
+    let vectors = core.store.embeddings_of(memory)?;
     Ok(vectors.into_iter().find_map(|one| one.embedding.vector?.first().copied()))
 }
 
 #[test]
-fn vectors_go_with_their_memory_and_no_import_brings_them_back() -> Result<()> {
+fn vectors_are_erased_with_their_memory_and_no_import_restores_them() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let dir = folder.path().join("data");
-    let bundles = [(1, OLDER), (3, UNDONE), (2, SHOWN)];
+    let bundles = [(1, OLDER), (3, UNDONE), (2, VISIBLE)];
     let bundles = bundles
-        .map(|(month, number)| bundle(folder.path(), month, number))
+        .map(|(month, number)| write_bundle(folder.path(), month, number))
         .into_iter()
         .collect::<Result<Vec<_>>>()?;
-    let archive = open(&dir, None)?;
+    let core = open_core(&dir, None)?;
     let mut imports = Vec::new();
     for bundle in &bundles {
-        imports.push(only(archive.import(bundle)?)?.id);
+        imports.push(only_import(core.import(bundle)?)?.id);
     }
-    turn(&archive, &imports[1], Turn::Undo)?;
-    ensure!(shown(&archive, "secret")? == Some(SHOWN) && shown(&archive, "stays")? == Some(OTHER));
-    archive.close()?;
-    for number in [SHOWN, OLDER, UNDONE] {
+    undo_or_redo(&core, &imports[1], UndoDirection::Undo)?;
+    ensure!(
+        visible_value(&core, "secret")? == Some(VISIBLE) && visible_value(&core, "stays")? == Some(OTHER)
+    );
+    core.close()?;
+    for number in [VISIBLE, OLDER, UNDONE] {
         ensure!(
-            !holding(&dir, &number.to_string())?.is_empty(),
-            "the search finds {number} while it is there"
+            !files_containing(&dir, &number.to_string())?.is_empty(),
+            "the search does not find {number} before the erasure"
         );
     }
     let plan = erase(&dir, None, &Target::Memory("secret".to_owned()))?;
     ensure!(plan.memories.len() == 1, "{plan:?}");
-    no_number(&dir, "after the memory went")?;
-    whole(&dir, None)?;
-    no_number(&dir, "after a rebuild")?;
-    let archive = open(&dir, None)?;
-    ensure!(shown(&archive, "secret")?.is_none() && shown(&archive, "stays")? == Some(OTHER));
-    let state = archive.state()?;
-    turn(&archive, &imports[1], Turn::Redo)?;
-    turn(&archive, &imports[2], Turn::Undo)?;
-    turn(&archive, &imports[2], Turn::Redo)?;
+    assert_vectors_erased(&dir, "after the memory was erased")?;
+    assert_store_intact(&dir, None)?;
+    assert_vectors_erased(&dir, "after a rebuild")?;
+    let core = open_core(&dir, None)?;
+    ensure!(visible_value(&core, "secret")?.is_none() && visible_value(&core, "stays")? == Some(OTHER));
+    let state = core.state()?;
+    undo_or_redo(&core, &imports[1], UndoDirection::Redo)?;
+    undo_or_redo(&core, &imports[2], UndoDirection::Undo)?;
+    undo_or_redo(&core, &imports[2], UndoDirection::Redo)?;
     for bundle in &bundles {
-        let again = only(archive.import_again(bundle)?)?;
+        let again = only_import(core.import_again(bundle)?)?;
         ensure!(again.memories.skipped == 1 && again.memories.balanced(), "{again:?}");
-        let told = |one: &&satchel_pam::record::Warning| one.message.contains("erased that for good");
-        ensure!(again.warnings.iter().filter(told).count() == 1, "{:?}", again.warnings);
+        let about_erasure =
+            |one: &&satchel_pam::record::Warning| one.message.contains("erased that for good");
+        ensure!(again.warnings.iter().filter(about_erasure).count() == 1, "{:?}", again.warnings);
     }
-    ensure!(archive.state()? == state, "all of it came again and changed something");
-    ensure!(shown(&archive, "secret")?.is_none() && shown(&archive, "stays")? == Some(OTHER));
-    archive.close()?;
-    no_number(&dir, "after all of it came again")?;
-    ensure!(!holding(&dir, &OTHER.to_string())?.is_empty(), "what stays is there");
-    whole(&dir, None)
+    ensure!(core.state()? == state, "repeated imports changed the state");
+    ensure!(visible_value(&core, "secret")?.is_none() && visible_value(&core, "stays")? == Some(OTHER));
+    core.close()?;
+    assert_vectors_erased(&dir, "after everything was imported again")?;
+    ensure!(!files_containing(&dir, &OTHER.to_string())?.is_empty(), "the other vector was erased");
+    assert_store_intact(&dir, None)
 }

@@ -1,10 +1,10 @@
-//! The trust in a bundle's signer: what `verify` refuses is never applied or imported as the signer's, and strangers
-//! change nothing.
+//! The trust in a bundle's signer: what `verify` refuses is never applied or imported as the signer's, and untrusted
+//! documents change nothing.
 
-mod calls;
-mod judged;
-mod strangers;
-mod trusted;
+mod grpc;
+mod trusted_keys;
+mod untrusted;
+mod verdicts;
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use satchel_core::ingest::hand::{Call, Draft, NewRelation};
+use satchel_core::edits::{Draft, EditContext, NewRelation};
 use satchel_pam::{
     embedding::Embedding,
     memory::Memory,
@@ -23,29 +23,29 @@ use satchel_pam::{
     time::Timestamp,
 };
 use satchel_store::{Batch, Change, MemoryQuery, Origin};
-use satchel_tests::archive::{Archive, demo};
+use satchel_tests::test_core::{TestCore, demo_folder};
 
-fn owner() -> Call {
-    Call { actor: "owner".to_owned(), reason: "by hand".to_owned(), request: None }
+fn owner() -> EditContext {
+    EditContext { actor: "owner".to_owned(), reason: "by hand".to_owned(), request: None }
 }
 
 /// Creates a data directory with memories from providers, one edited by hand, one added by the person, relations,
 /// conversations and a vector.
-fn filled(dir: &Path) -> Result<Archive> {
-    let archive = Archive::open(dir)?;
-    archive.import(&demo().join("chatgpt-export"))?;
-    archive.import(&demo().join("claude-export"))?;
-    let ids = ids(&archive)?;
+fn core_with_records(dir: &Path) -> Result<TestCore> {
+    let core = TestCore::open(dir)?;
+    core.import(&demo_folder().join("chatgpt-export"))?;
+    core.import(&demo_folder().join("claude-export"))?;
+    let ids = ids(&core)?;
     let draft = |text: &str| Draft { content: Some(text.to_owned()), ..Draft::default() };
-    archive.imports.edit_memory(&owner(), &ids[0], "", &draft("Edited by hand"))?;
-    let added = archive.imports.add_memory(&owner(), &draft("Added by hand"))?.memories;
+    core.imports.edits().edit_memory(&owner(), &ids[0], "", &draft("Edited by hand"))?;
+    let added = core.imports.edits().add_memory(&owner(), &draft("Added by hand"))?.memories;
     let relation = NewRelation {
         from: added[0].clone(),
         to: ids[1].clone(),
         relation_type: RelationType::RelatedTo,
         confidence: None,
     };
-    archive.imports.draw_relation(&owner(), &relation)?;
+    core.imports.edits().draw_relation(&owner(), &relation)?;
     let vector = Embedding {
         id: "vector".into(),
         memory_id: ids[1].clone(),
@@ -56,13 +56,13 @@ fn filled(dir: &Path) -> Result<Archive> {
         storage: None,
     };
     let origin = Origin { import: None, actor: "owner".into(), reason: "said".into(), at_micros: 0 };
-    archive.store.commit(Batch { origin, changes: vec![Change::Embedding(vector)] })?;
-    Ok(archive)
+    core.store.commit(Batch { origin, changes: vec![Change::Embedding(vector)] })?;
+    Ok(core)
 }
 
 /// Returns the ids of all memories.
-fn ids(archive: &Archive) -> Result<Vec<String>> {
-    let rows = archive.store.memories(&MemoryQuery::default(), None, 500, archive.store.revision())?.items;
+fn ids(core: &TestCore) -> Result<Vec<String>> {
+    let rows = core.store.memories(&MemoryQuery::default(), None, 500, core.store.revision())?.items;
     Ok(rows.into_iter().map(|row| row.memory.id).collect())
 }
 

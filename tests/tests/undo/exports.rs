@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// A conversation in one export.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Talk {
+pub(crate) struct TestConversation {
     number: usize,
     messages: usize,
     title: usize,
@@ -19,8 +19,8 @@ pub(crate) struct Talk {
     slim: bool,
 }
 
-impl Talk {
-    pub(crate) fn of(number: usize, messages: usize) -> Self {
+impl TestConversation {
+    pub(crate) fn new(number: usize, messages: usize) -> Self {
         Self { number, messages, title: messages, slim: false }
     }
 
@@ -28,7 +28,7 @@ impl Talk {
         Self { slim: true, ..self }
     }
 
-    fn json(self) -> Value {
+    fn to_json(self) -> Value {
         let begin = 1_746_180_000 + 100 * self.number;
         let mut mapping = serde_json::Map::new();
         mapping.insert(
@@ -59,13 +59,18 @@ impl Talk {
 }
 
 /// Writes a ChatGPT export of `talks` and of a conversation that shows `memories`.
-pub(crate) fn chatgpt(dir: &Path, name: &str, talks: &[Talk], memories: &[&str]) -> Result<PathBuf> {
+pub(crate) fn write_chatgpt(
+    dir: &Path,
+    name: &str,
+    talks: &[TestConversation],
+    memories: &[&str],
+) -> Result<PathBuf> {
     let list: Vec<String> = memories
         .iter()
         .enumerate()
         .map(|(at, memory)| format!("{}. [2025-05-0{}]. {memory}.", at + 1, at + 1))
         .collect();
-    let mut all: Vec<Value> = talks.iter().map(|talk| talk.json()).collect();
+    let mut all: Vec<Value> = talks.iter().map(|talk| talk.to_json()).collect();
     all.push(json!({
         "title": "Hives", "create_time": 1_751_360_400, "update_time": 1_751_360_500 + talks.len(),
         "current_node": "u1", "conversation_id": "68148099-7a10-800f-9c51-000000000001",
@@ -84,7 +89,7 @@ pub(crate) fn chatgpt(dir: &Path, name: &str, talks: &[Talk], memories: &[&str])
 }
 
 /// Writes a Claude export with an edit of its list of memories.
-pub(crate) fn claude(dir: &Path, name: &str, says: &str) -> Result<PathBuf> {
+pub(crate) fn write_claude(dir: &Path, name: &str, says: &str) -> Result<PathBuf> {
     let edit = json!({"type": "tool_use", "id": "toolu_1", "name": "memory_user_edits",
         "input": {"command": "add", "control": says}});
     write(

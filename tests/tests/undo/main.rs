@@ -1,178 +1,198 @@
 //! An import that was undone leaves no trace in what is shown, and a redo restores it completely.
 
-mod calls;
 mod exports;
+mod grpc;
 mod kill;
-mod orders;
+mod sequences;
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_core::ingest::{
     receipt::{ImportRecord, ImportStatus},
-    undo::{Outcome, Turn, TurnRequest},
+    undo::{UndoDirection, UndoOutcome, UndoRequest},
 };
 use satchel_source::CancelToken;
 use satchel_store::Stats;
-use satchel_tests::archive::{Archive, State, only};
+use satchel_tests::test_core::{ExportedState, TestCore, only_import};
 
-use self::exports::{Talk, chatgpt};
+use self::exports::{TestConversation, write_chatgpt};
 
 /// Undoes or redoes an import.
-fn turn(archive: &Archive, id: &str, turn: Turn) -> Result<Outcome> {
-    let request = TurnRequest { id, turn, dry_run: false, expected: None };
-    archive.imports.turn(request, &CancelToken::new())?.context("there is no such import")
+fn undo_or_redo(core: &TestCore, id: &str, turn: UndoDirection) -> Result<UndoOutcome> {
+    let request = UndoRequest { id, turn, dry_run: false, expected: None };
+    core.imports.turn(request, &CancelToken::new())?.context("there is no such import")
 }
 
-fn get(archive: &Archive, id: &str) -> Result<ImportRecord> {
-    archive.imports.get(id)?.context("there is no such import")
+fn get_import(core: &TestCore, id: &str) -> Result<ImportRecord> {
+    core.imports.get(id)?.context("there is no such import")
 }
 
 /// Returns the counts of the store, without its sizes in bytes.
-fn counts(archive: &Archive) -> Result<Stats> {
-    Ok(Stats { journal_bytes: 0, engine_bytes: 0, blob_bytes: 0, ..archive.store.stats()? })
+fn store_counts(core: &TestCore) -> Result<Stats> {
+    Ok(Stats { journal_bytes: 0, engine_bytes: 0, blob_bytes: 0, ..core.store.stats()? })
 }
 
-fn refusal(archive: &Archive, id: &str, way: Turn) -> String {
-    turn(archive, id, way).err().map(|error| error.to_string()).unwrap_or_default()
+fn error_text(core: &TestCore, id: &str, way: UndoDirection) -> String {
+    undo_or_redo(core, id, way).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 #[test]
-fn an_undone_import_says_so_and_its_records_are_readable_by_id_only() -> Result<()> {
+fn records_of_an_undone_import_are_readable_only_by_id() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let export = chatgpt(dir.path(), "one", &[Talk::of(1, 3), Talk::of(2, 2)], &["Keeps bees"])?;
-    let import = only(archive.import(&export)?)?;
-    let whole = archive.state()?;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let export = write_chatgpt(
+        dir.path(),
+        "one",
+        &[TestConversation::new(1, 3), TestConversation::new(2, 2)],
+        &["Keeps bees"],
+    )?;
+    let import = only_import(core.import(&export)?)?;
+    let whole = core.state()?;
     ensure!(whole.conversations.len() == 3 && !whole.memories.is_empty(), "{whole:#?}");
     let memory = whole.memories[0]["id"].as_str().context("an id")?.to_owned();
-    let stats = counts(&archive)?;
-    let outcome = turn(&archive, &import.id, Turn::Undo)?;
+    let stats = store_counts(&core)?;
+    let outcome = undo_or_redo(&core, &import.id, UndoDirection::Undo)?;
     ensure!(outcome.conversations.withdrawn == 3, "{outcome:?}");
     ensure!(outcome.memories.withdrawn == whole.memories.len() as u64, "{outcome:?}");
     ensure!(outcome.import.status == ImportStatus::Undone, "{outcome:?}");
-    ensure!(get(&archive, &import.id)?.reason.unwrap_or_default().contains("imports redo"));
-    ensure!(archive.state()? == State::default(), "something is still shown");
-    let record = archive.store.memory(&memory, None)?.context("it stays readable")?;
+    ensure!(get_import(&core, &import.id)?.reason.unwrap_or_default().contains("imports redo"));
+    ensure!(core.state()? == ExportedState::default(), "records are still shown");
+    let record = core.store.memory(&memory, None)?.context("the record is readable by id")?;
     ensure!(record.withdrawn && record.version == 2, "{record:?}");
-    ensure!(archive.store.memory_versions(&memory)?.len() == 2);
-    let again = refusal(&archive, &import.id, Turn::Undo);
+    ensure!(core.store.memory_versions(&memory)?.len() == 2);
+    let again = error_text(&core, &import.id, UndoDirection::Undo);
     ensure!(again.contains("undone already") && again.contains("imports redo"), "{again}");
-    let outcome = turn(&archive, &import.id, Turn::Redo)?;
+    let outcome = undo_or_redo(&core, &import.id, UndoDirection::Redo)?;
     ensure!(outcome.conversations.restored == 3 && outcome.import.status == import.status, "{outcome:?}");
-    ensure!(archive.state()? == whole, "it did not come back whole");
-    ensure!(counts(&archive)? == stats, "the counts differ: {:?}", counts(&archive)?);
-    ensure!(refusal(&archive, &import.id, Turn::Redo).contains("not undone"));
-    let report = archive.store.check(true, &mut |_| {})?;
+    ensure!(core.state()? == whole, "the redo did not restore the state");
+    ensure!(store_counts(&core)? == stats, "the counts differ: {:?}", store_counts(&core)?);
+    ensure!(error_text(&core, &import.id, UndoDirection::Redo).contains("not undone"));
+    let report = core.store.check(true, &mut |_| {})?;
     ensure!(report.clean(), "{report:?}");
     Ok(())
 }
 
 #[test]
-fn the_same_file_is_imported_anew_after_an_undo() -> Result<()> {
+fn the_same_file_can_be_imported_again_after_an_undo() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let export = chatgpt(dir.path(), "one", &[Talk::of(1, 3)], &["Keeps bees"])?;
-    let first = only(archive.import(&export)?)?;
-    let whole = archive.state()?;
-    let unchanged = only(archive.import(&export)?)?;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let export = write_chatgpt(dir.path(), "one", &[TestConversation::new(1, 3)], &["Keeps bees"])?;
+    let first = only_import(core.import(&export)?)?;
+    let whole = core.state()?;
+    let unchanged = only_import(core.import(&export)?)?;
     ensure!(unchanged.status == ImportStatus::Unchanged);
-    let reason = refusal(&archive, &unchanged.id, Turn::Undo);
-    ensure!(reason.contains(&first.id), "the one to undo is not named: {reason}");
-    turn(&archive, &first.id, Turn::Undo)?;
-    let second = only(archive.import(&export)?)?;
+    let reason = error_text(&core, &unchanged.id, UndoDirection::Undo);
+    ensure!(reason.contains(&first.id), "the import to undo is not named: {reason}");
+    undo_or_redo(&core, &first.id, UndoDirection::Undo)?;
+    let second = only_import(core.import(&export)?)?;
     ensure!(second.status == first.status && second.conversations == first.conversations, "{second:?}");
     ensure!(second.memories == first.memories, "{:?} and {:?}", second.memories, first.memories);
-    ensure!(archive.state()? == whole);
+    ensure!(core.state()? == whole);
     // Both imports contain the same now: either of them is enough.
-    turn(&archive, &first.id, Turn::Redo)?;
-    turn(&archive, &second.id, Turn::Undo)?;
-    ensure!(archive.state()? == whole);
-    turn(&archive, &first.id, Turn::Undo)?;
-    ensure!(archive.state()? == State::default());
+    undo_or_redo(&core, &first.id, UndoDirection::Redo)?;
+    undo_or_redo(&core, &second.id, UndoDirection::Undo)?;
+    ensure!(core.state()? == whole);
+    undo_or_redo(&core, &first.id, UndoDirection::Undo)?;
+    ensure!(core.state()? == ExportedState::default());
     Ok(())
 }
 
 #[test]
-fn a_dry_run_tells_what_an_undo_then_does_and_no_other_is_done() -> Result<()> {
+fn a_dry_run_previews_the_undo_and_a_different_undo_is_refused() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let older = chatgpt(dir.path(), "older", &[Talk::of(1, 2), Talk::of(2, 2)], &["Keeps bees"])?;
-    let newer = chatgpt(dir.path(), "newer", &[Talk::of(2, 4), Talk::of(3, 2)], &["Keeps bees", "Sails"])?;
-    only(archive.import(&older)?)?;
-    let import = only(archive.import(&newer)?)?;
-    let (state, revision) = (archive.state()?, archive.store.revision());
-    let request = TurnRequest { id: &import.id, turn: Turn::Undo, dry_run: true, expected: None };
-    let preview = archive.imports.turn(request, &CancelToken::new())?.context("an import")?;
-    ensure!(archive.store.revision() == revision && archive.state()? == state, "a dry run wrote");
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let older = write_chatgpt(
+        dir.path(),
+        "older",
+        &[TestConversation::new(1, 2), TestConversation::new(2, 2)],
+        &["Keeps bees"],
+    )?;
+    let newer = write_chatgpt(
+        dir.path(),
+        "newer",
+        &[TestConversation::new(2, 4), TestConversation::new(3, 2)],
+        &["Keeps bees", "Sails"],
+    )?;
+    only_import(core.import(&older)?)?;
+    let import = only_import(core.import(&newer)?)?;
+    let (state, revision) = (core.state()?, core.store.revision());
+    let request = UndoRequest { id: &import.id, turn: UndoDirection::Undo, dry_run: true, expected: None };
+    let preview = core.imports.turn(request, &CancelToken::new())?.context("an import")?;
+    ensure!(core.store.revision() == revision && core.state()? == state, "a dry run wrote");
     ensure!(preview.conversations.withdrawn == 1, "{preview:?}");
     ensure!(preview.conversations.changed >= 1 && preview.memories.withdrawn == 1, "{preview:?}");
-    let wrong = TurnRequest { dry_run: false, expected: Some(preview.records() + 1), ..request };
-    let refused = archive.imports.turn(wrong, &CancelToken::new()).err().map(|error| error.to_string());
-    ensure!(refused.unwrap_or_default().contains("dry run"), "another undo than was shown was done");
-    ensure!(archive.state()? == state);
-    let right = TurnRequest { expected: Some(preview.records()), ..wrong };
-    let done = archive.imports.turn(right, &CancelToken::new())?.context("an import")?;
+    let wrong = UndoRequest { dry_run: false, expected: Some(preview.records() + 1), ..request };
+    let refused = core.imports.turn(wrong, &CancelToken::new()).err().map(|error| error.to_string());
+    ensure!(refused.unwrap_or_default().contains("dry run"), "a different undo than previewed was made");
+    ensure!(core.state()? == state);
+    let right = UndoRequest { expected: Some(preview.records()), ..wrong };
+    let done = core.imports.turn(right, &CancelToken::new())?.context("an import")?;
     ensure!(done.records() == preview.records(), "{done:?} is not {preview:?}");
-    let alone = Archive::open(&dir.path().join("alone"))?;
+    let alone = TestCore::open(&dir.path().join("alone"))?;
     alone.import(&older)?;
-    ensure!(archive.state()? == alone.state()?);
+    ensure!(core.state()? == alone.state()?);
     Ok(())
 }
 
 #[test]
-fn an_undo_that_was_stopped_and_a_way_back_are_completed_by_the_next_start() -> Result<()> {
+fn a_cancelled_undo_or_redo_is_completed_by_the_next_start() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let data = dir.path().join("data");
-    let archive = Archive::open(&data)?;
-    let export = chatgpt(dir.path(), "one", &[Talk::of(1, 3)], &["Keeps bees"])?;
-    let import = only(archive.import(&export)?)?;
-    let whole = archive.state()?;
+    let core = TestCore::open(&data)?;
+    let export = write_chatgpt(dir.path(), "one", &[TestConversation::new(1, 3)], &["Keeps bees"])?;
+    let import = only_import(core.import(&export)?)?;
+    let whole = core.state()?;
     let cancel = CancelToken::new();
     cancel.cancel();
-    let request = TurnRequest { id: &import.id, turn: Turn::Undo, dry_run: false, expected: None };
-    ensure!(archive.imports.turn(request, &cancel)?.context("an import")?.cancelled);
-    ensure!(archive.state()? == whole, "something was done");
-    archive.close()?;
-    let archive = Archive::open(&data)?;
-    ensure!(archive.state()? == State::default(), "the start does not complete it");
-    let reason = get(&archive, &import.id)?.reason.unwrap_or_default();
+    let request = UndoRequest { id: &import.id, turn: UndoDirection::Undo, dry_run: false, expected: None };
+    ensure!(core.imports.turn(request, &cancel)?.context("an import")?.cancelled);
+    ensure!(core.state()? == whole, "the cancelled undo changed the state");
+    core.close()?;
+    let core = TestCore::open(&data)?;
+    ensure!(core.state()? == ExportedState::default(), "the start did not complete the undo");
+    let reason = get_import(&core, &import.id)?.reason.unwrap_or_default();
     ensure!(reason.contains("completed at") && reason.contains("by the next start"), "{reason}");
-    let request = TurnRequest { turn: Turn::Redo, ..request };
-    ensure!(archive.imports.turn(request, &cancel)?.context("an import")?.cancelled);
-    archive.close()?;
-    let archive = Archive::open(&data)?;
-    ensure!(archive.state()? == whole, "the start does not complete the way back");
-    ensure!(get(&archive, &import.id)?.status == import.status);
-    let revision = archive.store.revision();
-    archive.close()?;
-    ensure!(Archive::open(&data)?.store.revision() == revision, "it is completed again and again");
+    let request = UndoRequest { turn: UndoDirection::Redo, ..request };
+    ensure!(core.imports.turn(request, &cancel)?.context("an import")?.cancelled);
+    core.close()?;
+    let core = TestCore::open(&data)?;
+    ensure!(core.state()? == whole, "the start did not complete the redo");
+    ensure!(get_import(&core, &import.id)?.status == import.status);
+    let revision = core.store.revision();
+    core.close()?;
+    ensure!(TestCore::open(&data)?.store.revision() == revision, "a completed redo was completed again");
     Ok(())
 }
 
 #[test]
-fn an_undo_that_was_stopped_is_completed_by_the_same_command() -> Result<()> {
+fn a_cancelled_undo_is_completed_by_the_same_command() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
-    let talks: Vec<Talk> = (1..20).map(|number| Talk::of(number, 2)).collect();
-    let export = chatgpt(dir.path(), "one", &talks, &["Keeps bees"])?;
-    let other = chatgpt(dir.path(), "two", &[Talk::of(1, 1), Talk::of(2, 4)], &["Sails"])?;
-    let import = only(archive.import(&export)?)?;
+    let core = TestCore::open(&dir.path().join("data"))?;
+    let talks: Vec<TestConversation> = (1..20).map(|number| TestConversation::new(number, 2)).collect();
+    let export = write_chatgpt(dir.path(), "one", &talks, &["Keeps bees"])?;
+    let other = write_chatgpt(
+        dir.path(),
+        "two",
+        &[TestConversation::new(1, 1), TestConversation::new(2, 4)],
+        &["Sails"],
+    )?;
+    let import = only_import(core.import(&export)?)?;
     let cancel = CancelToken::new();
     cancel.cancel();
-    let request = TurnRequest { id: &import.id, turn: Turn::Undo, dry_run: false, expected: None };
-    let outcome = archive.imports.turn(request, &cancel)?.context("an import")?;
+    let request = UndoRequest { id: &import.id, turn: UndoDirection::Undo, dry_run: false, expected: None };
+    let outcome = core.imports.turn(request, &cancel)?.context("an import")?;
     ensure!(outcome.cancelled);
-    let reason = get(&archive, &import.id)?.reason.unwrap_or_default();
+    let reason = get_import(&core, &import.id)?.reason.unwrap_or_default();
     ensure!(reason.contains("has not ended"), "{reason}");
     // An import made meanwhile builds on the records that count, not on those that are still shown.
-    archive.import(&other)?;
-    turn(&archive, &import.id, Turn::Undo)?;
-    let alone = Archive::open(&dir.path().join("alone"))?;
+    core.import(&other)?;
+    undo_or_redo(&core, &import.id, UndoDirection::Undo)?;
+    let alone = TestCore::open(&dir.path().join("alone"))?;
     alone.import(&other)?;
-    ensure!(archive.state()? == alone.state()?);
+    ensure!(core.state()? == alone.state()?);
     // The same for a redo that is cancelled halfway.
-    let request = TurnRequest { turn: Turn::Redo, ..request };
-    ensure!(archive.imports.turn(request, &cancel)?.context("an import")?.cancelled);
-    turn(&archive, &import.id, Turn::Undo)?;
-    ensure!(archive.state()? == alone.state()?);
+    let request = UndoRequest { turn: UndoDirection::Redo, ..request };
+    ensure!(core.imports.turn(request, &cancel)?.context("an import")?.cancelled);
+    undo_or_redo(&core, &import.id, UndoDirection::Undo)?;
+    ensure!(core.state()? == alone.state()?);
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Folders that a daemon watches: files arrive in every way that downloads do, and each is imported once.
 
 mod arrivals;
+mod file_names;
+mod fixture;
 mod folders;
 mod jobs;
 mod owners;
-mod play;
-mod strange;
-mod taken_back;
-mod troubles;
+mod problems;
+mod undone_imports;

@@ -1,7 +1,7 @@
 //! Owners and access lists that change while a daemon runs: a file without access is reported by name and imported once
 //! it is readable again.
 
-#![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
+#![expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 
 use std::{
     fs::{self, Permissions},
@@ -15,59 +15,59 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_tests::nobody::superuser;
+use satchel_tests::unprivileged::is_root;
 
-use crate::play::{LOOK, PATIENCE, Play, export};
+use crate::fixture::{POLL_INTERVAL, WAIT_TIMEOUT, WatchFixture, chatgpt_file};
 
 /// Set in the child: the folder in which it leaves its requests to root.
-const ASKS: &str = "SATCHEL_TEST_OWNERS_ASKS";
+const REQUEST_FOLDER: &str = "SATCHEL_TEST_OWNERS_ASKS";
 /// The id of the user `nobody` on every Linux.
-const NOBODY: u32 = 65_534;
+const NOBODY_UID: u32 = 65_534;
 
 /// The requests of an unprivileged user to root.
-struct Asks {
+struct RootRequests {
     folder: PathBuf,
     number: u32,
 }
 
-impl Asks {
+impl RootRequests {
     /// Requests that a path gets an owner and a mode, or a reader in its access list, and waits until that is done.
-    async fn give(&mut self, to: &str, mode: u32, path: &Path) -> Result<()> {
+    async fn change_access(&mut self, to: &str, mode: u32, path: &Path) -> Result<()> {
         self.number += 1;
-        let ask = self.folder.join(format!("{:04}", self.number));
+        let request = self.folder.join(format!("{:04}", self.number));
         let text = format!("{to} {mode} {}", path.to_str().context("a path of text")?);
         fs::write(self.folder.join("new"), text)?;
-        fs::rename(self.folder.join("new"), &ask)?;
-        let end = Instant::now() + PATIENCE;
-        while ask.exists() {
-            ensure!(Instant::now() < end, "root does not answer");
-            tokio::time::sleep(LOOK).await;
+        fs::rename(self.folder.join("new"), &request)?;
+        let end = Instant::now() + WAIT_TIMEOUT;
+        while request.exists() {
+            ensure!(Instant::now() < end, "root did not carry out the request");
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
 }
 
 /// Carries out the request in the file `ask` and removes the file.
-fn answer(ask: &Path) -> Result<()> {
-    let text = fs::read_to_string(ask)?;
+fn carry_out(request: &Path) -> Result<()> {
+    let text = fs::read_to_string(request)?;
     let [to, mode, path] = text.splitn(3, ' ').collect::<Vec<_>>()[..] else { anyhow::bail!("{text:?}") };
     if to == "readers" {
         let (name, flags) = ("system.posix_acl_access", rustix::fs::XattrFlags::empty());
-        if let Err(error) = rustix::fs::setxattr(path, name, &access_list(NOBODY), flags) {
-            eprintln!("access lists are not tried: this file system has none ({error})");
-            chown(path, Some(NOBODY), None)?;
+        if let Err(error) = rustix::fs::setxattr(path, name, &posix_acl(NOBODY_UID), flags) {
+            eprintln!("access lists are not tested: this file system has none ({error})");
+            chown(path, Some(NOBODY_UID), None)?;
         }
     } else {
-        let user = if to == "root" { 0 } else { NOBODY };
+        let user = if to == "root" { 0 } else { NOBODY_UID };
         chown(path, Some(user), Some(user))?;
         fs::set_permissions(path, Permissions::from_mode(mode.parse()?))?;
     }
-    Ok(fs::remove_file(ask)?)
+    Ok(fs::remove_file(request)?)
 }
 
 /// Returns a POSIX access list in the kernel's form: the owner reads and writes, user `reader` reads, all others have
 /// no access.
-fn access_list(reader: u32) -> Vec<u8> {
+fn posix_acl(reader: u32) -> Vec<u8> {
     const ANY: u32 = u32::MAX;
     let mut bytes = 2_u32.to_le_bytes().to_vec();
     for (tag, rights, id) in
@@ -81,10 +81,10 @@ fn access_list(reader: u32) -> Vec<u8> {
 }
 
 /// Waits until the problem named `wanted` is reported; with none, until there are no problems.
-async fn problem(play: &Play, wanted: Option<&str>) -> Result<()> {
-    let end = Instant::now() + PATIENCE;
+async fn wait_for_problem(fixture: &WatchFixture, wanted: Option<&str>) -> Result<()> {
+    let end = Instant::now() + WAIT_TIMEOUT;
     loop {
-        let problems = play.problems().await?;
+        let problems = fixture.problems().await?;
         let fits = match wanted {
             None => problems.is_empty(),
             Some(name) => problems.iter().any(|one| one.message.contains(name) && !one.fix.is_empty()),
@@ -92,92 +92,92 @@ async fn problem(play: &Play, wanted: Option<&str>) -> Result<()> {
         if fits {
             return Ok(());
         }
-        ensure!(Instant::now() < end, "it never came: {wanted:?}: {problems:?}");
-        tokio::time::sleep(LOOK).await;
+        ensure!(Instant::now() < end, "timed out: {wanted:?}: {problems:?}");
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Not a separate test: an unprivileged user runs it.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_whose_files_change_owner() -> Result<()> {
-    let Some(folder) = std::env::var_os(ASKS) else { return Ok(()) };
-    let mut asks = Asks { folder: folder.into(), number: 0 };
-    let play = Play::start().await?;
-    let place = |name: &str| (play.at(&format!(".{name}")), play.at(name));
+    let Some(folder) = std::env::var_os(REQUEST_FOLDER) else { return Ok(()) };
+    let mut requests = RootRequests { folder: folder.into(), number: 0 };
+    let fixture = WatchFixture::start().await?;
+    let paths = |name: &str| (fixture.path(&format!(".{name}")), fixture.path(name));
     // A file of another owner, and one whose access depends on an access list alone; other files are imported
     // meanwhile.
     for (number, name) in ["others.json", "listed.json"].into_iter().enumerate() {
-        let (hidden, path) = place(name);
-        fs::write(&hidden, export(number))?;
-        asks.give("root", 0o600, &hidden).await?;
+        let (hidden, path) = paths(name);
+        fs::write(&hidden, chatgpt_file(number))?;
+        requests.change_access("root", 0o600, &hidden).await?;
         fs::rename(hidden, path)?;
     }
-    fs::write(play.at("mine.json"), export(2))?;
-    play.until(|source| source.imported == 1).await?;
-    problem(&play, Some("others.json")).await?;
-    problem(&play, Some("listed.json")).await?;
-    asks.give("nobody", 0o600, &play.at("others.json")).await?;
-    play.until(|source| source.imported == 2).await?;
-    problem(&play, Some("listed.json")).await?;
-    asks.give("readers", 0, &play.at("listed.json")).await?;
-    play.imported(3).await?;
-    problem(&play, None).await?;
+    fs::write(fixture.path("mine.json"), chatgpt_file(2))?;
+    fixture.wait_until(|source| source.imported == 1).await?;
+    wait_for_problem(&fixture, Some("others.json")).await?;
+    wait_for_problem(&fixture, Some("listed.json")).await?;
+    requests.change_access("nobody", 0o600, &fixture.path("others.json")).await?;
+    fixture.wait_until(|source| source.imported == 2).await?;
+    wait_for_problem(&fixture, Some("listed.json")).await?;
+    requests.change_access("readers", 0, &fixture.path("listed.json")).await?;
+    fixture.wait_for_imported(3).await?;
+    wait_for_problem(&fixture, None).await?;
     // The watched folder itself.
-    asks.give("root", 0o700, &play.downloads).await?;
-    problem(&play, Some("may not be read")).await?;
-    asks.give("nobody", 0o700, &play.downloads).await?;
-    problem(&play, None).await?;
-    fs::write(play.at("later.json"), export(3))?;
-    play.imported(4).await?;
+    requests.change_access("root", 0o700, &fixture.downloads).await?;
+    wait_for_problem(&fixture, Some("you may not read")).await?;
+    requests.change_access("nobody", 0o700, &fixture.downloads).await?;
+    wait_for_problem(&fixture, None).await?;
+    fs::write(fixture.path("later.json"), chatgpt_file(3))?;
+    fixture.wait_for_imported(4).await?;
     // The data directory: the daemon keeps answering, reports the problem, and imports once it may write again.
-    let data = play.daemon.data_dir();
-    asks.give("root", 0o700, &data).await?;
-    problem(&play, Some("the data directory")).await?;
-    fs::write(play.at("last.json"), export(4))?;
-    play.looks_again().await;
-    ensure!(play.imports().await?.len() >= 4, "reads do not go on");
-    asks.give("nobody", 0o700, &data).await?;
+    let data = fixture.daemon.data_dir();
+    requests.change_access("root", 0o700, &data).await?;
+    wait_for_problem(&fixture, Some("the data directory")).await?;
+    fs::write(fixture.path("last.json"), chatgpt_file(4))?;
+    fixture.wait_for_rescans().await;
+    ensure!(fixture.imports().await?.len() >= 4, "reads are blocked");
+    requests.change_access("nobody", 0o700, &data).await?;
     // Failed writes in between may have stopped the daemon; everything confirmed is there.
-    let play = play.restart().await?;
-    play.imported(5).await?;
-    problem(&play, None).await?;
-    ensure!(play.conversations().await? == 5);
-    play.daemon.stop().await?;
+    let fixture = fixture.restart().await?;
+    fixture.wait_for_imported(5).await?;
+    wait_for_problem(&fixture, None).await?;
+    ensure!(fixture.conversation_count().await? == 5);
+    fixture.daemon.stop().await?;
     Ok(())
 }
 
 #[test]
-fn owners_and_access_lists_that_change_are_problems_by_name_until_they_change_back() -> Result<()> {
-    if !superuser() {
-        eprintln!("not run: only root gives files to others; `troubles` has it with modes");
+fn files_without_access_are_reported_by_name_until_access_returns() -> Result<()> {
+    if !is_root() {
+        eprintln!("not run: only root can change owners; `problems` tests the same with modes");
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    let (program, asks) = (folder.path().join("test"), folder.path().join("asks"));
+    let (program, requests) = (folder.path().join("test"), folder.path().join("requests"));
     fs::copy(std::env::current_exe()?, &program)?;
-    fs::create_dir(&asks)?;
-    chown(&asks, Some(NOBODY), Some(NOBODY))?;
-    for path in [folder.path(), &program, &asks] {
+    fs::create_dir(&requests)?;
+    chown(&requests, Some(NOBODY_UID), Some(NOBODY_UID))?;
+    for path in [folder.path(), &program, &requests] {
         fs::set_permissions(path, Permissions::from_mode(0o755))?;
     }
     let mut command = Command::new(&program);
     command.args(["--exact", "owners::child_whose_files_change_owner", "--test-threads", "1"]);
-    command.env(ASKS, &asks).env("HOME", "/").uid(NOBODY).gid(NOBODY).current_dir("/");
-    let told = fs::File::create(folder.path().join("told"))?;
-    let mut child = command.stdin(Stdio::null()).stdout(told.try_clone()?).stderr(told).spawn()?;
+    command.env(REQUEST_FOLDER, &requests).env("HOME", "/").uid(NOBODY_UID).gid(NOBODY_UID).current_dir("/");
+    let output = fs::File::create(folder.path().join("output"))?;
+    let mut child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()?;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        for entry in fs::read_dir(&asks)? {
-            let ask = entry?.path();
-            if ask.file_name().is_some_and(|name| name != "new") {
-                answer(&ask)?;
+        for entry in fs::read_dir(&requests)? {
+            let request = entry?.path();
+            if request.file_name().is_some_and(|name| name != "new") {
+                carry_out(&request)?;
             }
         }
-        std::thread::park_timeout(LOOK);
+        std::thread::park_timeout(POLL_INTERVAL);
     };
-    let told = fs::read_to_string(folder.path().join("told"))?;
-    ensure!(status.success() && told.contains("1 passed"), "{told}");
+    let output = fs::read_to_string(folder.path().join("output"))?;
+    ensure!(status.success() && output.contains("1 passed"), "{output}");
     Ok(())
 }

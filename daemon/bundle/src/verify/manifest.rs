@@ -9,51 +9,56 @@ use satchel_pam::{
     sign::{self, SignatureCheck},
     validate,
 };
-use satchel_source::{Bundle, Files as _};
+use satchel_source::{Bundle, FileSet as _};
 use sha2::{Digest, Sha256};
 
-use super::{Signed, VerifyError, names, read};
-use crate::manifest::{LONGEST_MANIFEST, MANIFEST, Manifest, SIGNATURE};
+use super::{SignatureState, VerifyError, names_below, read_limited};
+use crate::manifest::{MANIFEST, MAX_MANIFEST_BYTES, Manifest, SIGNATURE};
 
 /// The result of checking a manifest.
-pub(super) struct Looked {
-    pub(super) state: Signed,
+pub(super) struct ManifestCheck {
+    pub(super) state: SignatureState,
     pub(super) issues: Vec<Issue>,
     /// The manifest as it was read, whether or not it is signed.
     pub(super) manifest: Option<Manifest>,
 }
 
 /// Checks the manifest, if there is one, with the key of PAM's signature.
-pub(super) fn check(bundle: &Bundle, root: &str, report: &validate::Report) -> Result<Looked, VerifyError> {
-    let names = names(bundle, root);
+pub(super) fn check(
+    bundle: &Bundle,
+    root: &str,
+    report: &validate::Report,
+) -> Result<ManifestCheck, VerifyError> {
+    let names = names_below(bundle, root);
     if !names.contains(MANIFEST) {
-        let orphan =
-            names.contains(SIGNATURE).then(|| wrong(SIGNATURE, "signs a manifest that is not there"));
-        let state = if orphan.is_some() { Signed::Invalid } else { Signed::Absent };
-        return Ok(Looked { state, issues: orphan.into_iter().collect(), manifest: None });
+        let orphan = names
+            .contains(SIGNATURE)
+            .then(|| manifest_issue(SIGNATURE, "signs a manifest that is not there"));
+        let state = if orphan.is_some() { SignatureState::Invalid } else { SignatureState::Absent };
+        return Ok(ManifestCheck { state, issues: orphan.into_iter().collect(), manifest: None });
     }
-    let bytes = read(bundle, &format!("{root}{MANIFEST}"), LONGEST_MANIFEST)?;
+    let bytes = read_limited(bundle, &format!("{root}{MANIFEST}"), MAX_MANIFEST_BYTES)?;
     let mut issues = Vec::new();
     let mut found = None;
     match Manifest::parse(&bytes) {
         Ok(manifest) => {
-            issues.extend(files(bundle, root, &manifest, &names)?);
-            issues.extend(export(&manifest, report));
+            issues.extend(check_files(bundle, root, &manifest, &names)?);
+            issues.extend(check_export(&manifest, report));
             found = Some(manifest);
         }
-        Err(problem) => issues.push(wrong(MANIFEST, &problem)),
+        Err(problem) => issues.push(manifest_issue(MANIFEST, &problem)),
     }
     let signature = if names.contains(SIGNATURE) {
-        Some(read(bundle, &format!("{root}{SIGNATURE}"), LONGEST_MANIFEST)?)
+        Some(read_limited(bundle, &format!("{root}{SIGNATURE}"), MAX_MANIFEST_BYTES)?)
     } else {
         None
     };
-    issues.extend(signed(&bytes, signature.as_deref(), report));
-    let state = if issues.is_empty() { Signed::Valid } else { Signed::Invalid };
-    Ok(Looked { state, issues, manifest: found })
+    issues.extend(check_signature(&bytes, signature.as_deref(), report));
+    let state = if issues.is_empty() { SignatureState::Valid } else { SignatureState::Invalid };
+    Ok(ManifestCheck { state, issues, manifest: found })
 }
 
-fn files(
+fn check_files(
     bundle: &Bundle,
     root: &str,
     manifest: &Manifest,
@@ -63,18 +68,18 @@ fn files(
     let mut listed = BTreeSet::from([MANIFEST, SIGNATURE]);
     for file in &manifest.files {
         if !listed.insert(&file.path) {
-            issues.push(wrong(&file.path, "is listed twice"));
+            issues.push(manifest_issue(&file.path, "is listed twice"));
         } else if !names.contains(file.path.as_str()) {
-            issues.push(wrong(&file.path, "is listed and missing"));
+            issues.push(manifest_issue(&file.path, "is listed and missing"));
         } else if hash(bundle, &format!("{root}{}", file.path))? != (file.sha256, file.bytes) {
-            issues.push(wrong(&file.path, "is not the file that was signed"));
+            issues.push(manifest_issue(&file.path, "is not the file that was signed"));
         }
     }
     issues.extend(
         names
             .iter()
             .filter(|name| !listed.contains(*name))
-            .map(|name| wrong(name, "was added after the signing")),
+            .map(|name| manifest_issue(name, "was added after the signing")),
     );
     Ok(issues)
 }
@@ -99,38 +104,38 @@ fn hash(bundle: &Bundle, name: &str) -> Result<(Sha256Digest, u64), VerifyError>
 }
 
 /// Checks that the manifest belongs to this export, and not to another one with the same files.
-fn export(manifest: &Manifest, report: &validate::Report) -> Vec<Issue> {
+fn check_export(manifest: &Manifest, report: &validate::Report) -> Vec<Issue> {
     let Some(store) = &report.store else { return Vec::new() };
     let mut issues = Vec::new();
     if store.header.export_id.as_deref() != Some(manifest.export_id.as_str()) {
-        issues.push(wrong(MANIFEST, "is about another export"));
+        issues.push(manifest_issue(MANIFEST, "is about another export"));
     }
     if store.header.base_export_id != manifest.base_export_id {
-        issues.push(wrong(MANIFEST, "names another base than the memory store"));
+        issues.push(manifest_issue(MANIFEST, "names another base than the memory store"));
     }
     if store.header.since.map(|since| since.to_string()) != manifest.since {
-        issues.push(wrong(MANIFEST, "names another `since` than the memory store"));
+        issues.push(manifest_issue(MANIFEST, "names another `since` than the memory store"));
     }
     if store.header.export_type.as_str() != manifest.export_type {
-        issues.push(wrong(MANIFEST, "names another type of export than the memory store"));
+        issues.push(manifest_issue(MANIFEST, "names another type of export than the memory store"));
     }
     issues
 }
 
-fn signed(bytes: &[u8], signature: Option<&[u8]>, report: &validate::Report) -> Option<Issue> {
+fn check_signature(bytes: &[u8], signature: Option<&[u8]>, report: &validate::Report) -> Option<Issue> {
     let SignatureCheck::Valid { key } = &report.signature else {
-        return Some(wrong(
+        return Some(manifest_issue(
             SIGNATURE,
             "cannot be checked, as the memory store has no valid signature to name the key",
         ));
     };
     let Some(text) = signature.and_then(|signature| std::str::from_utf8(signature).ok()) else {
-        return Some(wrong(SIGNATURE, "is missing or not text"));
+        return Some(manifest_issue(SIGNATURE, "is missing or not text"));
     };
     let problem = sign::verify_bytes(key, bytes, text.trim_end_matches('\n')).err()?;
-    Some(wrong(SIGNATURE, &problem.to_string()))
+    Some(manifest_issue(SIGNATURE, &problem.to_string()))
 }
 
-fn wrong(path: &str, problem: &str) -> Issue {
+fn manifest_issue(path: &str, problem: &str) -> Issue {
     Issue::error("manifest", path, problem)
 }

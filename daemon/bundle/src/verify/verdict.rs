@@ -6,17 +6,24 @@ use satchel_pam::{
     validate,
 };
 
-use super::{Covered, Finding, Judged, MAX_ISSUES, Merged, Options, Part, Report, Signed};
-use crate::manifest::Selected;
+use super::{
+    BundleReport, BundleVerdict, MAX_ISSUES, MergedStore, SignatureCoverage, SignatureState, VerifyFinding,
+    VerifyOptions, VerifyReport,
+};
+use crate::manifest::BundleSelection;
 
 /// Returns everything that is wrong with a bundle, by PAM's rules and by the given options.
-pub(super) fn judged(checked: &mut Judged, options: &Options, wanted: &[PublicKey]) -> Vec<Finding> {
+pub(super) fn all_findings(
+    checked: &mut BundleVerdict,
+    options: &VerifyOptions,
+    wanted: &[PublicKey],
+) -> Vec<VerifyFinding> {
     let signature = &checked.report.signature;
-    let mut findings: Vec<Finding> = checked.report.issues.drain(..).map(finding).collect();
-    findings.extend(missing(signature, options.strict));
+    let mut findings: Vec<VerifyFinding> = checked.report.issues.drain(..).map(finding).collect();
+    findings.extend(unsigned_finding(signature, options.strict));
     findings.extend(wrong_signer(signature, &checked.predecessors, wanted));
     let own = signer(signature).is_some_and(|signer| options.own_keys.contains(&signer));
-    if checked.manifest == Signed::Absent && (!wanted.is_empty() || own) {
+    if checked.manifest == SignatureState::Absent && (!wanted.is_empty() || own) {
         findings.push(error(
             "manifest",
             "satchel-manifest.json",
@@ -34,46 +41,54 @@ fn signer(signature: &SignatureCheck) -> Option<String> {
 }
 
 /// Returns the result for one of possibly several bundles.
-pub(super) fn part(
-    mut checked: Judged,
+pub(super) fn bundle_report(
+    mut checked: BundleVerdict,
     several: bool,
-    options: &Options,
+    options: &VerifyOptions,
     wanted: &[PublicKey],
-) -> (Part, Vec<Finding>, Option<Selected>) {
-    let mut findings = judged(&mut checked, options, wanted);
-    let Judged { place, report, manifest, conversations, selection, predecessors, covered, claimed: _ } =
-        checked;
+) -> (BundleReport, Vec<VerifyFinding>, Option<BundleSelection>) {
+    let mut findings = all_findings(&mut checked, options, wanted);
+    let BundleVerdict {
+        path: place,
+        report,
+        manifest,
+        conversations,
+        selection,
+        predecessors,
+        coverage: covered,
+        claims_signer: _,
+    } = checked;
     if options.strict {
-        findings.extend(covered.open());
+        findings.extend(covered.uncovered_findings());
     }
     if several {
         findings.iter_mut().for_each(|finding| finding.path.insert_str(0, &format!("{place}: ")));
     }
     let validate::Report { counts, signature, .. } = report;
-    let part = Part {
+    let part = BundleReport {
         path: if several { place } else { String::new() },
-        valid: holds(&findings, options.strict),
-        signature: state(&signature),
+        valid: passes(&findings, options.strict),
+        signature: signature_state(&signature),
         manifest,
         signer: signer(&signature),
         predecessors: predecessors.iter().map(PublicKey::multibase).collect(),
-        covered,
+        coverage: covered,
         memories: counts.memories,
         conversations,
     };
     (part, findings, selection)
 }
 
-fn holds(findings: &[Finding], strict: bool) -> bool {
+fn passes(findings: &[VerifyFinding], strict: bool) -> bool {
     !findings.iter().any(|finding| finding.severity == Severity::Error || strict)
 }
 
 pub(super) fn conclude(
-    all: Vec<(Part, Vec<Finding>, Option<Selected>)>,
-    of_base: Vec<Finding>,
-    merged: Option<Merged>,
+    all: Vec<(BundleReport, Vec<VerifyFinding>, Option<BundleSelection>)>,
+    of_base: Vec<VerifyFinding>,
+    merged: Option<MergedStore>,
     strict: bool,
-) -> Report {
+) -> VerifyReport {
     let mut findings = of_base;
     let (mut parts, mut selection) = (Vec::with_capacity(all.len()), None);
     for (part, found, selected) in all {
@@ -81,18 +96,18 @@ pub(super) fn conclude(
         selection = selection.or(selected);
         parts.push(part);
     }
-    let valid = holds(&findings, strict);
+    let valid = passes(&findings, strict);
     let issues_found = findings.len();
     findings.sort_by_key(|finding| finding.severity);
     findings.truncate(MAX_ISSUES);
     let first = parts.first();
-    let same = |part: &Part| Some(&part.signer) == first.map(|first| &first.signer);
+    let same = |part: &BundleReport| Some(&part.signer) == first.map(|first| &first.signer);
     let signer = first.filter(|_| parts.iter().all(same)).and_then(|first| first.signer.clone());
     let predecessors = first.filter(|_| parts.len() == 1).map(|first| first.predecessors.clone());
-    Report {
+    VerifyReport {
         valid,
-        signature: Signed::of_all(parts.iter().map(|part| part.signature)),
-        manifest: Signed::of_all(parts.iter().map(|part| part.manifest)),
+        signature: SignatureState::worst(parts.iter().map(|part| part.signature)),
+        manifest: SignatureState::worst(parts.iter().map(|part| part.manifest)),
         signer,
         predecessors: predecessors.unwrap_or_default(),
         issues: findings,
@@ -101,37 +116,42 @@ pub(super) fn conclude(
         conversations: parts.iter().map(|part| part.conversations).sum(),
         merged,
         selection,
-        covered: Covered::of_all(&parts),
+        coverage: SignatureCoverage::worst(&parts),
         bundles: parts,
     }
 }
 
-fn finding(issue: Issue) -> Finding {
+fn finding(issue: Issue) -> VerifyFinding {
     let Issue { severity, rule, path, message } = issue;
-    Finding { severity, check: rule.to_owned(), path, message }
+    VerifyFinding { severity, check: rule.to_owned(), path, message }
 }
 
-fn error(check: &str, path: &str, message: &str) -> Finding {
-    Finding { severity: Severity::Error, check: check.into(), path: path.into(), message: message.into() }
+fn error(check: &str, path: &str, message: &str) -> VerifyFinding {
+    VerifyFinding {
+        severity: Severity::Error,
+        check: check.into(),
+        path: path.into(),
+        message: message.into(),
+    }
 }
 
 /// Reports a signature that is absent or cannot be checked. This is not a fault of the bundle, but worth a warning
 ///
-fn missing(signature: &SignatureCheck, strict: bool) -> Option<Finding> {
+fn unsigned_finding(signature: &SignatureCheck, strict: bool) -> Option<VerifyFinding> {
     let severity = if strict { Severity::Error } else { Severity::Warning };
     let message = match signature {
         SignatureCheck::Absent => "is absent: nobody vouches for the content".to_owned(),
         SignatureCheck::Unsupported(reason) => format!("cannot be checked: {reason}"),
         SignatureCheck::Valid { .. } | SignatureCheck::Invalid(_) => return None,
     };
-    Some(Finding { severity, check: "R-18.1".into(), path: "$.signature".into(), message })
+    Some(VerifyFinding { severity, check: "R-18.1".into(), path: "$.signature".into(), message })
 }
 
 fn wrong_signer(
     signature: &SignatureCheck,
     predecessors: &[PublicKey],
     wanted: &[PublicKey],
-) -> Option<Finding> {
+) -> Option<VerifyFinding> {
     if wanted.is_empty() {
         return None;
     }
@@ -147,11 +167,11 @@ fn wrong_signer(
     }
 }
 
-fn state(signature: &SignatureCheck) -> Signed {
+fn signature_state(signature: &SignatureCheck) -> SignatureState {
     match signature {
-        SignatureCheck::Valid { .. } => Signed::Valid,
-        SignatureCheck::Invalid(_) => Signed::Invalid,
-        SignatureCheck::Absent => Signed::Absent,
-        SignatureCheck::Unsupported(_) => Signed::Unsupported,
+        SignatureCheck::Valid { .. } => SignatureState::Valid,
+        SignatureCheck::Invalid(_) => SignatureState::Invalid,
+        SignatureCheck::Absent => SignatureState::Absent,
+        SignatureCheck::Unsupported(_) => SignatureState::Unsupported,
     }
 }

@@ -7,19 +7,19 @@ use std::{
 };
 
 use satchel_pam::hash::Sha256Digest;
-use satchel_store::{CheckProgress, Pinned, Store, StoreError};
+use satchel_store::{CheckProgress, Store, StoreError, StoreSnapshot};
 use sha2::{Digest, Sha256};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::{
-    COPY_BYTES, Progress, Report,
-    manifest::{Entry, FORMAT, MANIFEST, MOST_FILES, Manifest, plain},
-    partial::{self, Partial},
+    BackupProgress, BackupProgressFn, COPY_BYTES,
+    manifest::{BackupEntry, BackupManifest, FORMAT, MANIFEST, MAX_FILES, is_plain_name},
+    partial::{self, PartialBackup},
 };
 use crate::data_dir::{self, DataDirError};
 
 /// Folders next to the store that a backup includes, without subfolders.
-const BESIDE: [&str; 2] = ["keys", "plugins"];
+const EXTRA_FOLDERS: [&str; 2] = ["keys", "plugins"];
 
 /// The reason why a backup failed.
 #[derive(Debug, thiserror::Error)]
@@ -29,10 +29,10 @@ pub enum BackupError {
     Store(#[from] StoreError),
     /// The output lies inside the data directory.
     #[error(transparent)]
-    Place(#[from] DataDirError),
+    InsideDataDir(#[from] DataDirError),
     /// The output exists. Nothing is overwritten.
     #[error("{path:?} exists; choose another file")]
-    Occupied { path: PathBuf },
+    OutputExists { path: PathBuf },
     /// The output path has no file name.
     #[error("{path:?} is no name of a file")]
     BadOutput { path: PathBuf },
@@ -41,9 +41,9 @@ pub enum BackupError {
     Write { path: PathBuf, source: io::Error },
     /// There are more files than [`super::restore`] accepts, so no backup is written.
     #[error(
-        "cannot write a backup to {path:?}: it holds {MOST_FILES} files, and there are more; copy the data directory while no daemon runs"
+        "cannot write a backup to {path:?}: it holds {MAX_FILES} files, and there are more; copy the data directory while no daemon runs"
     )]
-    TooMany { path: PathBuf },
+    TooManyFiles { path: PathBuf },
     /// The caller cancelled the backup.
     #[error("the backup was cancelled")]
     Cancelled,
@@ -84,7 +84,7 @@ pub fn create(
     data_dir: &Path,
     output: &Path,
     now_micros: i64,
-    report: Report<'_>,
+    report: BackupProgressFn<'_>,
 ) -> Result<Backup, BackupError> {
     let failed = BackupError::write(output);
     if output.file_name().is_none() {
@@ -92,55 +92,55 @@ pub fn create(
     }
     data_dir::refuse_inside(data_dir, output)?;
     if output.symlink_metadata().is_ok() {
-        return Err(BackupError::Occupied { path: output.to_owned() });
+        return Err(BackupError::OutputExists { path: output.to_owned() });
     }
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     crate::make_parents(output).map_err(&failed)?;
-    partial::sweep(parent);
+    partial::remove_abandoned(parent);
     // Mode 0600 from the start; the file is removed if this fails.
     let file = partial::create(parent).map_err(&failed)?;
     let stats = store.stats()?;
     // The journal is read twice: once to check it and once to copy it. So are the attachments.
     let total = 2 * (stats.journal_bytes + stats.blob_bytes);
-    let mut copy = Copy {
+    let mut writer = BackupWriter {
         zip: ZipWriter::new(BufWriter::new(file)),
         output,
         entries: Vec::new(),
-        progress: Progress { done: 0, total },
+        progress: BackupProgress { done: 0, total },
         report,
     };
     satchel_failpoints::reached("backup begun");
-    let pinned = copy.pin(store)?;
+    let pinned = writer.pin(store)?;
     satchel_failpoints::reached("backup pinned");
     for segment in &pinned.segments {
-        let source = store.open_pinned(segment)?;
-        copy.file(&format!("journal/{}", segment.name), source)?;
+        let source = store.open_snapshot_segment(segment)?;
+        writer.add_file(&format!("journal/{}", segment.name), source)?;
     }
-    let left_out = copy.blobs(store)?;
-    copy.beside(data_dir)?;
-    copy.finish(&pinned, now_micros, left_out)
+    let left_out = writer.add_attachments(store)?;
+    writer.add_extra_folders(data_dir)?;
+    writer.finish(&pinned, now_micros, left_out)
 }
 
-struct Copy<'a> {
-    zip: ZipWriter<BufWriter<Partial>>,
+struct BackupWriter<'a> {
+    zip: ZipWriter<BufWriter<PartialBackup>>,
     output: &'a Path,
-    entries: Vec<Entry>,
-    progress: Progress,
-    report: Report<'a>,
+    entries: Vec<BackupEntry>,
+    progress: BackupProgress,
+    report: BackupProgressFn<'a>,
 }
 
-impl Copy<'_> {
-    fn pin(&mut self, store: &Store) -> Result<Pinned, BackupError> {
+impl BackupWriter<'_> {
+    fn pin(&mut self, store: &Store) -> Result<StoreSnapshot, BackupError> {
         let mut before = 0;
-        let mut listened = true;
-        let pinned = store.pin(&mut |CheckProgress { done, .. }| {
+        let mut continues = true;
+        let pinned = store.snapshot(&mut |CheckProgress { done, .. }| {
             if done - before >= COPY_BYTES as u64 {
                 self.progress.done += done - before;
                 before = done;
-                listened &= (self.report)(self.progress);
+                continues &= (self.report)(self.progress);
             }
         })?;
-        if listened { Ok(pinned) } else { Err(BackupError::Cancelled) }
+        if continues { Ok(pinned) } else { Err(BackupError::Cancelled) }
     }
 
     fn advance(&mut self, bytes: usize) -> Result<(), BackupError> {
@@ -150,11 +150,11 @@ impl Copy<'_> {
     }
 
     /// Copies all of `source` and records its hash in the manifest.
-    fn file(&mut self, name: &str, mut source: impl Read) -> Result<(), BackupError> {
+    fn add_file(&mut self, name: &str, mut source: impl Read) -> Result<(), BackupError> {
         let failed = BackupError::write(self.output);
         self.begin(name)?;
-        if self.entries.len() == MOST_FILES {
-            return Err(BackupError::TooMany { path: self.output.to_owned() });
+        if self.entries.len() == MAX_FILES {
+            return Err(BackupError::TooManyFiles { path: self.output.to_owned() });
         }
         let (mut hasher, mut bytes) = (Sha256::new(), 0_u64);
         let mut buffer = vec![0; COPY_BYTES];
@@ -170,7 +170,7 @@ impl Copy<'_> {
         }
         let sha256 = Sha256Digest::from_bytes(hasher.finalize().into()).to_hex();
         satchel_failpoints::reached("backup file copied");
-        self.entries.push(Entry { name: name.to_owned(), bytes, sha256 });
+        self.entries.push(BackupEntry { name: name.to_owned(), bytes, sha256 });
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Copy<'_> {
     }
 
     /// Copies the attachments whose bytes match their hash. Returns the hashes of the others.
-    fn blobs(&mut self, store: &Store) -> Result<Vec<String>, BackupError> {
+    fn add_attachments(&mut self, store: &Store) -> Result<Vec<String>, BackupError> {
         let mut left_out = Vec::new();
         for sha256 in store.blobs()? {
             let hash = Sha256Digest::from_bytes(sha256);
@@ -220,13 +220,13 @@ impl Copy<'_> {
                 continue;
             }
             let Some((name, file)) = store.blob_file(&sha256)? else { continue };
-            self.file(&format!("blobs/{}/{}", &name[..2], &name[2..]), file)?;
+            self.add_file(&format!("blobs/{}/{}", &name[..2], &name[2..]), file)?;
         }
         Ok(left_out)
     }
 
-    fn beside(&mut self, data_dir: &Path) -> Result<(), BackupError> {
-        for folder in BESIDE {
+    fn add_extra_folders(&mut self, data_dir: &Path) -> Result<(), BackupError> {
+        for folder in EXTRA_FOLDERS {
             let children = match fs::read_dir(data_dir.join(folder)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 children => children.map_err(BackupError::write(self.output))?,
@@ -236,23 +236,29 @@ impl Copy<'_> {
                 let child = child.map_err(BackupError::write(self.output))?;
                 // Unfinished files begin with a dot; links and folders do not belong to Satchel.
                 let ours = child.file_type().is_ok_and(|kind| kind.is_file());
-                names
-                    .extend(child.file_name().to_str().filter(|name| ours && plain(name)).map(str::to_owned));
+                names.extend(
+                    child.file_name().to_str().filter(|name| ours && is_plain_name(name)).map(str::to_owned),
+                );
             }
             names.sort();
             for name in names {
                 let path = data_dir.join(folder).join(&name);
                 let file = File::open(&path).map_err(BackupError::write(&path))?;
-                self.file(&format!("{folder}/{name}"), file)?;
+                self.add_file(&format!("{folder}/{name}"), file)?;
             }
         }
         Ok(())
     }
 
     /// Finishes the backup. This is the commit point: everything is fsynced, and then the file gets its name.
-    fn finish(mut self, pinned: &Pinned, now: i64, left_out: Vec<String>) -> Result<Backup, BackupError> {
+    fn finish(
+        mut self,
+        pinned: &StoreSnapshot,
+        now: i64,
+        left_out: Vec<String>,
+    ) -> Result<Backup, BackupError> {
         let failed = BackupError::write(self.output);
-        let manifest = Manifest {
+        let manifest = BackupManifest {
             format: FORMAT,
             program: concat!("satchel ", env!("CARGO_PKG_VERSION")).to_owned(),
             store_id: pinned.store_id.to_string(),
@@ -269,8 +275,8 @@ impl Copy<'_> {
         file.as_file().sync_all().map_err(&failed)?;
         satchel_failpoints::reached("backup synced");
         let length = file.as_file().metadata().map_err(&failed)?.len();
-        file.place(self.output).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => BackupError::Occupied { path: self.output.to_owned() },
+        file.publish(self.output).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => BackupError::OutputExists { path: self.output.to_owned() },
             _ => failed(error),
         })?;
         satchel_failpoints::reached("backup placed");

@@ -7,15 +7,15 @@ pub(super) use satchel_source::names::BACKUP_MANIFEST as MANIFEST;
 /// The format that this program writes; newer formats are refused.
 pub(super) const FORMAT: u32 = 1;
 /// Maximum number of files in a backup.
-pub(super) const MOST_FILES: usize = 400_000;
-/// Largest manifest that is read, in bytes. A manifest of [`MOST_FILES`] files is smaller.
+pub(super) const MAX_FILES: usize = 400_000;
+/// Largest manifest that is read, in bytes. A manifest of [`MAX_FILES`] files is smaller.
 pub(super) const MAX_MANIFEST_BYTES: u64 = 96 << 20;
 /// Longest name of a key or plugin file, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
 /// The manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(super) struct BackupManifest {
     pub(super) format: u32,
     /// The program that wrote the backup.
     pub(super) program: String,
@@ -27,21 +27,21 @@ pub(super) struct Manifest {
     pub(super) digest: String,
     /// Microseconds since the Unix epoch.
     pub(super) made_at_micros: i64,
-    pub(super) files: Vec<Entry>,
+    pub(super) files: Vec<BackupEntry>,
 }
 
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct BackupEntry {
     pub(super) name: String,
     pub(super) bytes: u64,
     /// Lower-case hex.
     pub(super) sha256: String,
 }
 
-impl Manifest {
+impl BackupManifest {
     /// Returns whether the store that was backed up is encrypted.
-    pub(super) fn encrypted(&self) -> bool {
+    pub(super) fn is_encrypted(&self) -> bool {
         self.files
             .iter()
             .any(|file| ["keys/data-key.json", "keys/data-key.copy.json"].contains(&file.name.as_str()))
@@ -49,14 +49,14 @@ impl Manifest {
 }
 
 /// Returns whether a name is one that this program writes. Only such names are ever used as paths.
-pub(super) fn known(name: &str) -> bool {
+pub(super) fn is_backup_name(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();
     match parts.as_slice() {
         ["journal", segment] => segment.strip_suffix(".seg").is_some_and(|digits| {
             (8..=10).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
         }),
         ["blobs", first, rest] => first.len() == 2 && rest.len() == 62 && hex(first) && hex(rest),
-        ["keys" | "plugins", name] => plain(name),
+        ["keys" | "plugins", name] => is_plain_name(name),
         _ => false,
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn blob_hash(name: &str) -> Option<String> {
 }
 
 /// Returns whether a file name is valid on every system, is not hidden, and contains no path.
-pub(super) fn plain(name: &str) -> bool {
+pub(super) fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MAX_NAME_BYTES
         && !name.starts_with('.')

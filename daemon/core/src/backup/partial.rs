@@ -24,19 +24,19 @@ const LOCKED: &str = ".satchel-backup-locked-";
 const STALE: Duration = Duration::from_hours(24);
 
 /// A file that is being written.
-pub(super) enum Partial {
+pub(super) enum PartialBackup {
     /// A file without a name; it disappears with the process, however that ends.
     #[cfg(target_os = "linux")]
     Unnamed(File),
-    /// A file that is removed on drop, or by [`sweep`] after the process was killed. The second handle holds the lock.
+    /// A file that is removed on drop, or by [`remove_abandoned`] after the process was killed. The second handle holds the lock.
     Named(NamedTempFile, File),
 }
 
 /// Creates a file in `folder`, mode 0600.
-pub(super) fn create(folder: &Path) -> io::Result<Partial> {
+pub(super) fn create(folder: &Path) -> io::Result<PartialBackup> {
     #[cfg(target_os = "linux")]
     if let Some(file) = unnamed(folder) {
-        return Ok(Partial::Unnamed(file));
+        return Ok(PartialBackup::Unnamed(file));
     }
     named(folder)
 }
@@ -47,24 +47,24 @@ pub(super) fn create(folder: &Path) -> io::Result<Partial> {
 fn unnamed(folder: &Path) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?);
-    fs::metadata(own_link(&file)).is_ok().then_some(file)
+    fs::metadata(proc_path(&file)).is_ok().then_some(file)
 }
 
 #[cfg(target_os = "linux")]
-fn own_link(file: &File) -> String {
+fn proc_path(file: &File) -> String {
     format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file))
 }
 
-fn named(folder: &Path) -> io::Result<Partial> {
+fn named(folder: &Path) -> io::Result<PartialBackup> {
     let file = tempfile::Builder::new().prefix(LOCKED).tempfile_in(folder)?;
-    let held = file.as_file().try_clone()?;
-    if let Err(error) = flock(&held, FlockOperation::NonBlockingLockExclusive) {
+    let lock = file.as_file().try_clone()?;
+    if let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         tracing::debug!(%error, "an unfinished backup is not locked");
     }
-    Ok(Partial::Named(file, held))
+    Ok(PartialBackup::Named(file, lock))
 }
 
-impl Partial {
+impl PartialBackup {
     pub(super) fn as_file(&self) -> &File {
         match self {
             #[cfg(target_os = "linux")]
@@ -74,19 +74,19 @@ impl Partial {
     }
 
     /// Gives the file its final name, which must not exist.
-    pub(super) fn place(self, output: &Path) -> io::Result<()> {
+    pub(super) fn publish(self, output: &Path) -> io::Result<()> {
         match self {
             #[cfg(target_os = "linux")]
             Self::Unnamed(file) => {
                 use rustix::fs::{AtFlags, CWD, linkat};
-                Ok(linkat(CWD, own_link(&file), CWD, output, AtFlags::SYMLINK_FOLLOW)?)
+                Ok(linkat(CWD, proc_path(&file), CWD, output, AtFlags::SYMLINK_FOLLOW)?)
             }
-            Self::Named(file, _held) => file.persist_noclobber(output).map(drop).map_err(|error| error.error),
+            Self::Named(file, _lock) => file.persist_noclobber(output).map(drop).map_err(|error| error.error),
         }
     }
 }
 
-impl Write for Partial {
+impl Write for PartialBackup {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.as_file().write(bytes)
     }
@@ -96,7 +96,7 @@ impl Write for Partial {
     }
 }
 
-impl Seek for Partial {
+impl Seek for PartialBackup {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.as_file().seek(to)
     }
@@ -104,12 +104,12 @@ impl Seek for Partial {
 
 /// Removes the unfinished backups in a folder that a killed process left behind, and logs those that remain. A failure
 /// to remove one never fails a backup.
-pub(super) fn sweep(folder: &Path) {
+pub(super) fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else { continue };
         let path = entry.path();
-        match abandoned(&path, name.starts_with(LOCKED)) {
+        match is_abandoned(&path, name.starts_with(LOCKED)) {
             Ok(true) => {
                 if let Err(error) = fs::remove_file(&path) {
                     tracing::warn!(%error, ?path, "an unfinished backup stays behind, with all data in it; remove it");
@@ -124,7 +124,7 @@ pub(super) fn sweep(folder: &Path) {
 }
 
 /// Returns whether the file belongs to this user and no process writes it.
-fn abandoned(path: &Path, locks: bool) -> io::Result<bool> {
+fn is_abandoned(path: &Path, locks: bool) -> io::Result<bool> {
     let ours = |about: &Metadata| about.is_file() && about.uid() == geteuid().as_raw();
     let about = fs::symlink_metadata(path)?;
     if !ours(&about) {
@@ -154,27 +154,27 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_backup_has_no_name_and_then_takes_no_place_that_is_taken() {
+    fn an_unfinished_backup_has_no_name_and_never_replaces_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for (begin, output) in [(create as fn(&Path) -> _, "one.zip"), (named, "two.zip")] {
             let mut partial = begin(folder.path()).unwrap();
             partial.write_all(b"whole").unwrap();
             #[cfg(target_os = "linux")]
-            if matches!(partial, Partial::Unnamed(_)) {
+            if matches!(partial, PartialBackup::Unnamed(_)) {
                 assert!(!names(folder.path()).iter().any(|name| name.starts_with(PREFIX)));
             }
-            partial.place(&at(output)).unwrap();
+            partial.publish(&at(output)).unwrap();
             assert_eq!(fs::read(at(output)).unwrap(), b"whole");
             assert_eq!(fs::metadata(at(output)).unwrap().mode() & 0o777, 0o600);
-            let again = begin(folder.path()).unwrap().place(&at(output));
+            let again = begin(folder.path()).unwrap().publish(&at(output));
             assert_eq!(again.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         }
         assert_eq!(names(folder.path()), ["one.zip", "two.zip"]);
     }
 
     #[test]
-    fn what_a_kill_left_is_removed_and_what_is_being_written_is_not() {
+    fn abandoned_backups_are_removed_and_active_ones_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let old = SystemTime::now() - Duration::from_hours(48);
@@ -188,7 +188,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(at("mine.zip"), at(".satchel-backup-locked-link")).unwrap();
         let written = named(folder.path()).unwrap();
-        sweep(folder.path());
+        remove_abandoned(folder.path());
         let left = names(folder.path());
         assert_eq!(left.len(), 4, "{left:?}");
         drop(written);

@@ -11,18 +11,18 @@ use std::{
 
 use satchel_pam::hash::Sha256Digest;
 use satchel_seal::Seal;
-use satchel_source::zip_directory::{self, Bounded};
+use satchel_source::zip_directory::{self, BoundedReader};
 use satchel_store::{CheckProgress, OpenEvent, Store, StoreError};
 use sha2::{Digest, Sha256};
 use zip::{CompressionMethod, ZipArchive};
 
 use super::{
-    COPY_BYTES, Progress, Report,
-    manifest::{self, Entry, FORMAT, MANIFEST, MAX_MANIFEST_BYTES, MOST_FILES, Manifest},
+    BackupProgress, BackupProgressFn, COPY_BYTES,
+    manifest::{self, BackupEntry, BackupManifest, FORMAT, MANIFEST, MAX_FILES, MAX_MANIFEST_BYTES},
 };
 use crate::{
     plain_file,
-    vault::{self, Unlock, VaultError},
+    vault::{self, UnlockOptions, VaultError},
 };
 
 /// The reason why nothing was restored.
@@ -42,7 +42,7 @@ pub enum RestoreError {
     Damaged { name: String, problem: String },
     /// The data directory is not empty.
     #[error("{dir:?} is not empty; name an empty data directory, or add --replace to set the old one aside")]
-    Occupied { dir: PathBuf },
+    DataDirNotEmpty { dir: PathBuf },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -54,7 +54,7 @@ pub enum RestoreError {
     Write { path: PathBuf, source: io::Error },
     /// There is not enough free space.
     #[error("{path:?} has {free} bytes free, and the backup needs {needed}")]
-    NoRoom { path: PathBuf, free: u64, needed: u64 },
+    NotEnoughSpace { path: PathBuf, free: u64, needed: u64 },
     /// The caller cancelled the restore.
     #[error("the restore was cancelled; nothing was changed")]
     Cancelled,
@@ -69,7 +69,7 @@ impl RestoreError {
 
 /// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreOutcome {
     /// The last revision of the store.
     pub revision: u64,
     /// The new id of the store. A new id is needed because the history from here on differs from that of the store that
@@ -93,29 +93,29 @@ pub fn restore(
     path: &Path,
     data_dir: &Path,
     replace: bool,
-    unlock: &Unlock,
-    report: Report<'_>,
-) -> Result<Restored, RestoreError> {
+    unlock: &UnlockOptions,
+    report: BackupProgressFn<'_>,
+) -> Result<RestoreOutcome, RestoreError> {
     // The folder may be a link to a larger disk.
     let data_dir = &fs::canonicalize(data_dir).unwrap_or_else(|_| data_dir.to_owned());
-    let occupied = !vacant(data_dir).map_err(RestoreError::write(data_dir))?;
+    let occupied = !is_absent_or_empty(data_dir).map_err(RestoreError::write(data_dir))?;
     if occupied && !replace {
-        return Err(RestoreError::Occupied { dir: data_dir.to_owned() });
+        return Err(RestoreError::DataDirNotEmpty { dir: data_dir.to_owned() });
     }
     // Held until the end, so that no daemon starts on the directory that is about to be moved.
-    let claim = if occupied { Some(satchel_store::claim(data_dir)?) } else { None };
-    let mut reading = Reading::open(path, report)?;
-    reading.check()?;
-    let staging = Staging::create(data_dir, reading.manifest.files.iter().map(|entry| entry.bytes).sum())?;
-    reading.unpack(&staging.dir)?;
+    let claim = if occupied { Some(satchel_store::lock_store(data_dir)?) } else { None };
+    let mut reader = BackupReader::open(path, report)?;
+    reader.check()?;
+    let staging = Staging::create(data_dir, reader.manifest.files.iter().map(|entry| entry.bytes).sum())?;
+    reader.unpack(&staging.dir)?;
     // The contents of an encrypted backup cannot be checked without its key.
     let seal = vault::unlock(&staging.dir, unlock)?;
-    let store_id = reading.renew(&staging.dir, seal.as_ref())?;
-    compare(&staging.dir, &reading.manifest, seal)?;
+    let store_id = reader.assign_new_id(&staging.dir, seal.as_ref())?;
+    verify_state(&staging.dir, &reader.manifest, seal)?;
     let set_aside = staging.publish(data_dir, occupied)?;
     drop(claim);
-    let Manifest { revision, digest, files, .. } = reading.manifest;
-    Ok(Restored { revision, store_id, digest, files: files.len() as u64, set_aside })
+    let BackupManifest { revision, digest, files, .. } = reader.manifest;
+    Ok(RestoreOutcome { revision, store_id, digest, files: files.len() as u64, set_aside })
 }
 
 /// Returns whether the backup `path` is of an encrypted data directory, according to its manifest. Nothing else of it
@@ -124,16 +124,16 @@ pub fn restore(
 /// # Errors
 /// The file cannot be read, or is not a backup.
 pub fn encrypted(path: &Path) -> Result<bool, RestoreError> {
-    let file = plain_file::open_given(path)
+    let file = plain_file::open_argument(path)
         .map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
-    let zip = zip_directory::open(BufReader::new(file), MOST_FILES + 1);
+    let zip = zip_directory::open(BufReader::new(file), MAX_FILES + 1);
     let mut zip =
         zip.map_err(|error| RestoreError::NotABackup { path: path.to_owned(), problem: error.to_string() })?;
-    Ok(read_manifest(&mut zip, path)?.encrypted())
+    Ok(read_manifest(&mut zip, path)?.is_encrypted())
 }
 
 /// Returns whether a folder is absent or empty.
-fn vacant(dir: &Path) -> io::Result<bool> {
+fn is_absent_or_empty(dir: &Path) -> io::Result<bool> {
     match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),
@@ -142,51 +142,53 @@ fn vacant(dir: &Path) -> io::Result<bool> {
 }
 
 /// A backup that is being read.
-struct Reading<'a> {
+struct BackupReader<'a> {
     path: PathBuf,
-    zip: ZipArchive<Bounded<BufReader<File>>>,
-    manifest: Manifest,
-    progress: Progress,
-    report: Report<'a>,
+    zip: ZipArchive<BoundedReader<BufReader<File>>>,
+    manifest: BackupManifest,
+    progress: BackupProgress,
+    report: BackupProgressFn<'a>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> BackupReader<'a> {
     /// Opens a backup and compares its directory with its manifest: the same names, all of them known, plain files
     /// without compression, and no more bytes in total than the file has.
-    fn open(path: &Path, report: Report<'a>) -> Result<Self, RestoreError> {
+    fn open(path: &Path, report: BackupProgressFn<'a>) -> Result<Self, RestoreError> {
         let refused = |source| RestoreError::Read { path: path.to_owned(), source };
-        let not = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
-        let file = plain_file::open_given(path).map_err(refused)?;
+        let not_a_backup = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
+        let file = plain_file::open_argument(path).map_err(refused)?;
         let length = file.metadata().map_err(refused)?.len();
-        let zip = zip_directory::open(BufReader::new(file), MOST_FILES + 1);
-        let mut zip = zip.map_err(|error| not(error.to_string()))?;
+        let zip = zip_directory::open(BufReader::new(file), MAX_FILES + 1);
+        let mut zip = zip.map_err(|error| not_a_backup(error.to_string()))?;
         let manifest = read_manifest(&mut zip, path)?;
         let mut listed: BTreeMap<&str, u64> =
             manifest.files.iter().map(|entry| (entry.name.as_str(), entry.bytes)).collect();
         if listed.len() != manifest.files.len() {
-            return Err(not("its manifest names a file twice".to_owned()));
+            return Err(not_a_backup("its manifest lists a file twice".to_owned()));
         }
         let mut total = 0_u64;
         for index in 0..zip.len() {
-            let entry = zip.by_index_raw(index).map_err(|error| not(error.to_string()))?;
-            let name = entry.name().map_err(|error| not(error.to_string()))?.into_owned();
-            if let Some(problem) = strange(&entry, &name) {
-                return Err(not(format!("{name:?} {problem}")));
+            let entry = zip.by_index_raw(index).map_err(|error| not_a_backup(error.to_string()))?;
+            let name = entry.name().map_err(|error| not_a_backup(error.to_string()))?.into_owned();
+            if let Some(problem) = entry_problem(&entry, &name) {
+                return Err(not_a_backup(format!("{name:?} {problem}")));
             }
             total = total.saturating_add(entry.size());
             if name != MANIFEST && listed.remove(name.as_str()) != Some(entry.size()) {
-                return Err(not(format!("{name:?} is not in its manifest with this size, or stands twice")));
+                return Err(not_a_backup(format!(
+                    "{name:?} is missing from the manifest, has another size, or occurs twice"
+                )));
             }
         }
         if let Some((name, _)) = listed.pop_first() {
-            return Err(not(format!("{name:?} of its manifest is missing")));
+            return Err(not_a_backup(format!("{name:?}, which its manifest lists, is missing")));
         }
         if total > length {
-            return Err(not("its files share bytes".to_owned()));
+            return Err(not_a_backup("its files share bytes".to_owned()));
         }
         let bytes: u64 = manifest.files.iter().map(|entry| entry.bytes).sum();
         // Each byte is checked, unpacked, and rewritten under the new id.
-        let progress = Progress { done: 0, total: 3 * bytes };
+        let progress = BackupProgress { done: 0, total: 3 * bytes };
         Ok(Self { path: path.to_owned(), zip, manifest, progress, report })
     }
 
@@ -214,8 +216,8 @@ impl<'a> Reading<'a> {
     }
 
     /// Copies a file of the backup. Its bytes must match the manifest.
-    fn copy(&mut self, entry: &Entry, to: &mut dyn Write) -> Result<(), RestoreError> {
-        let Entry { name, bytes, sha256 } = entry;
+    fn copy(&mut self, entry: &BackupEntry, to: &mut dyn Write) -> Result<(), RestoreError> {
+        let BackupEntry { name, bytes, sha256 } = entry;
         let damaged = |problem: String| RestoreError::Damaged { name: name.clone(), problem };
         let mut source = self.zip.by_name(name).map_err(|error| damaged(error.to_string()))?;
         let (mut hasher, mut copied) = (Sha256::new(), 0);
@@ -227,7 +229,7 @@ impl<'a> Reading<'a> {
             }
             copied += read as u64;
             if copied > *bytes {
-                return Err(damaged("is longer than it says".to_owned()));
+                return Err(damaged("is longer than the manifest says".to_owned()));
             }
             hasher.update(&buffer[..read]);
             to.write_all(&buffer[..read]).map_err(RestoreError::write(Path::new(name)))?;
@@ -238,19 +240,19 @@ impl<'a> Reading<'a> {
         }
         let found = Sha256Digest::from_bytes(hasher.finalize().into()).to_hex();
         if found != *sha256 || copied != *bytes {
-            return Err(damaged("holds other bytes than were written".to_owned()));
+            return Err(damaged("does not match its checksum".to_owned()));
         }
         // The names of encrypted attachments are not hashes; the store checks them when it opens them.
-        let sealed = self.manifest.encrypted();
+        let sealed = self.manifest.is_encrypted();
         if !sealed && manifest::blob_hash(name).is_some_and(|hash| hash != found) {
-            return Err(damaged("is an attachment under another's name".to_owned()));
+            return Err(damaged("is an attachment whose name does not match its content".to_owned()));
         }
         Ok(())
     }
 
-    fn renew(&mut self, staging: &Path, seal: Option<&Seal>) -> Result<String, RestoreError> {
+    fn assign_new_id(&mut self, staging: &Path, seal: Option<&Seal>) -> Result<String, RestoreError> {
         let mut before = 0;
-        let id = satchel_store::renew(staging, seal, &mut |CheckProgress { done, .. }| {
+        let id = satchel_store::assign_new_store_id(staging, seal, &mut |CheckProgress { done, .. }| {
             self.progress.done += done - before;
             before = done;
             // The result is ignored: it is too late to cancel, and the staging folder is removed in any case.
@@ -259,7 +261,7 @@ impl<'a> Reading<'a> {
         id.map(|id| id.to_string()).map_err(|error| match error {
             StoreError::DamagedJournal { first } => RestoreError::Damaged {
                 name: self.path.display().to_string(),
-                problem: format!("holds a journal that does not check: {first}"),
+                problem: format!("contains a damaged journal: {first}"),
             },
             error => error.into(),
         })
@@ -267,20 +269,22 @@ impl<'a> Reading<'a> {
 }
 
 fn read_manifest(
-    zip: &mut ZipArchive<Bounded<BufReader<File>>>,
+    zip: &mut ZipArchive<BoundedReader<BufReader<File>>>,
     path: &Path,
-) -> Result<Manifest, RestoreError> {
-    let not = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
+) -> Result<BackupManifest, RestoreError> {
+    let not_a_backup = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
     let mut bytes = Vec::new();
     {
-        let entry = zip.by_name(MANIFEST).map_err(|_| not(format!("there is no {MANIFEST} in it")))?;
+        let entry =
+            zip.by_name(MANIFEST).map_err(|_| not_a_backup(format!("there is no {MANIFEST} in it")))?;
         if entry.size() > MAX_MANIFEST_BYTES {
-            return Err(not(format!("its {MANIFEST} is over {MAX_MANIFEST_BYTES} bytes")));
+            return Err(not_a_backup(format!("its {MANIFEST} is over {MAX_MANIFEST_BYTES} bytes")));
         }
         let read = entry.take(MAX_MANIFEST_BYTES).read_to_end(&mut bytes);
-        read.map_err(|error| not(format!("its {MANIFEST} does not read: {error}")))?;
+        read.map_err(|error| not_a_backup(format!("its {MANIFEST} cannot be read: {error}")))?;
     }
-    let unreadable = |error: serde_json::Error| not(format!("its {MANIFEST} does not read: {error}"));
+    let unreadable =
+        |error: serde_json::Error| not_a_backup(format!("its {MANIFEST} cannot be read: {error}"));
     // Check the format first: nothing else is known about a newer format.
     let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unreadable)?;
     let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -292,12 +296,12 @@ fn read_manifest(
 }
 
 /// Returns what is wrong with an entry of the archive, if anything.
-fn strange<R: Read + ?Sized>(entry: &zip::read::ZipFile<'_, R>, name: &str) -> Option<&'static str> {
+fn entry_problem<R: Read + ?Sized>(entry: &zip::read::ZipFile<'_, R>, name: &str) -> Option<&'static str> {
     /// The file type bits of a Unix mode, and their value for a regular file.
     const KIND: u32 = 0o170_000;
     const PLAIN: u32 = 0o100_000;
-    if name != MANIFEST && !manifest::known(name) {
-        return Some("is no name that a backup has");
+    if name != MANIFEST && !manifest::is_backup_name(name) {
+        return Some("is not a name that backups contain");
     }
     if entry.encrypted() || entry.compression() != CompressionMethod::Stored {
         return Some("is compressed or encrypted, which backups are not");
@@ -325,7 +329,7 @@ impl Staging {
         if let Ok(found) = rustix::fs::statvfs(parent) {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
             if found.f_blocks > 0 && free < needed {
-                return Err(RestoreError::NoRoom { path: parent.to_owned(), free, needed });
+                return Err(RestoreError::NotEnoughSpace { path: parent.to_owned(), free, needed });
             }
         }
         let name = data_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -336,7 +340,7 @@ impl Staging {
 
     /// Moves the old data directory aside and the new one into place. Durable when this returns.
     fn publish(mut self, data_dir: &Path, occupied: bool) -> Result<Option<PathBuf>, RestoreError> {
-        let set_aside = if occupied { Some(aside(data_dir)?) } else { None };
+        let set_aside = if occupied { Some(move_aside(data_dir)?) } else { None };
         // A rename replaces an empty folder.
         fs::rename(&self.dir, data_dir).map_err(|source| {
             if let Some(old) = &set_aside
@@ -365,7 +369,7 @@ impl Drop for Staging {
 }
 
 /// Moves the data directory to the first free name.
-fn aside(data_dir: &Path) -> Result<PathBuf, RestoreError> {
+fn move_aside(data_dir: &Path) -> Result<PathBuf, RestoreError> {
     let mut number = 1_u32;
     loop {
         let mut name = data_dir.as_os_str().to_owned();
@@ -380,17 +384,17 @@ fn aside(data_dir: &Path) -> Result<PathBuf, RestoreError> {
 }
 
 /// Opens the restored store and compares its state with the manifest.
-fn compare(staging: &Path, manifest: &Manifest, seal: Option<Seal>) -> Result<(), RestoreError> {
-    let mut told = Vec::new();
+fn verify_state(staging: &Path, manifest: &BackupManifest, seal: Option<Seal>) -> Result<(), RestoreError> {
+    let mut damages = Vec::new();
     let options = satchel_store::OpenOptions { seal, ..Default::default() };
     let store = Store::open(staging, options, &mut |event| {
         if let OpenEvent::Damaged(damage) = event {
-            told.push(damage.to_string());
+            damages.push(damage.to_string());
         }
     })?;
     let found = (store.revision().get(), store.state_digest().to_string());
     store.close()?;
-    if let Some(problem) = told.into_iter().next() {
+    if let Some(problem) = damages.into_iter().next() {
         return Err(RestoreError::Damaged { name: "journal".to_owned(), problem });
     }
     if found != (manifest.revision, manifest.digest.clone()) {

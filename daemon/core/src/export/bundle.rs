@@ -17,34 +17,34 @@ use satchel_pam::{
 use satchel_store::RelationRecord;
 
 use satchel_bundle::manifest::{
-    Filter, MANIFEST, Manifest, ManifestFile, OURS, SELECTION, SIGNATURE, VERSION,
+    BundleFilter, MANIFEST, Manifest, ManifestFile, PROGRAM_NAME, SELECTION_PROGRAM_NAME, SIGNATURE, VERSION,
 };
 
-use self::conversations::Conversations;
+use self::conversations::BundleConversations;
 use super::{
     ExportError, ExportRecord, FULL, INCREMENTAL, PAGE,
-    id::Id,
-    job::Job,
+    job::ExportJob,
     pages,
-    target::{Target, Written},
+    record_id::RecordId,
+    target::{ExportTarget, WrittenFile},
 };
-use crate::exported::{self, About};
+use crate::export_ledger::{self, DocumentInfo};
 
 /// Counts collected while the memory store is written.
 #[derive(Default)]
-struct Rows {
+struct BundleCounts {
     relations: u64,
     /// Memories that must not be exported.
     withheld: u64,
 }
 
 /// Writes the bundle.
-pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
+pub(super) fn write(job: &ExportJob<'_>) -> Result<ExportRecord, ExportError> {
     let mut target = job.target()?;
     let mut conversations = job.conversations(&mut target)?;
     job.embeddings(&mut target)?;
-    let mut rows = Rows::default();
-    let integrity = job.memory_store(&mut target, &mut conversations, &mut rows)?;
+    let mut counts = BundleCounts::default();
+    let integrity = job.memory_store(&mut target, &mut conversations, &mut counts)?;
     if job.request.attachments {
         job.attachments(&mut target, &conversations)?;
     }
@@ -56,31 +56,31 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
         base_export_id: delta.map(|delta| delta.base.clone()),
         since: delta.map(|delta| delta.since.to_string()),
         memories: integrity.total_memories,
-        relations: rows.relations,
+        relations: counts.relations,
         conversations: conversations.count(),
-        withheld: delta.map_or(rows.withheld, |delta| delta.withheld),
+        withheld: delta.map_or(counts.withheld, |delta| delta.withheld),
         checksum: integrity.checksum.to_string(),
         manifest_sha256: manifest.sha256.to_string(),
         signer: PublicKey::of(&job.signer.key).multibase(),
         bytes,
         base_revision: delta.map(|delta| delta.from.get()),
         reason: job.reason.clone(),
-        warnings: delta.map(|delta| delta.unsaid.warnings()).unwrap_or_default(),
-        full_next: delta.is_some_and(|delta| delta.unsaid.any()),
+        warnings: delta.map(|delta| delta.inexpressible.warnings()).unwrap_or_default(),
+        full_next: delta.is_some_and(|delta| delta.inexpressible.any()),
         ..job.record()
     })
 }
 
-impl Job<'_> {
+impl ExportJob<'_> {
     fn kind(&self) -> &'static str {
         if self.delta.is_some() { INCREMENTAL } else { FULL }
     }
 
     fn memory_store(
         &self,
-        target: &mut Target,
-        conversations: &mut Conversations,
-        written: &mut Rows,
+        target: &mut ExportTarget,
+        conversations: &mut BundleConversations,
+        counts: &mut BundleCounts,
     ) -> Result<Integrity, ExportError> {
         let failed = |error: WriteError| match error {
             WriteError::Io(source) => ExportError::write(&self.request.output)(source),
@@ -90,17 +90,17 @@ impl Job<'_> {
         target.file("memory-store.json", |out| {
             let mut writer = store::Writer::new(out, self.header()?).map_err(failed)?;
             self.each_memory(|record| {
-                self.told.on(|progress| progress.memories += 1)?;
-                if !self.may_leave(&record.memory)? {
-                    written.withheld += 1;
+                self.progress.update(|progress| progress.memories += 1)?;
+                if !self.is_exportable(&record.memory)? {
+                    counts.withheld += 1;
                     return Ok(());
                 }
-                let memory = self.leaving(record.memory, |id| conversations.has(id))?;
-                conversations.name(&memory);
+                let memory = self.redact_memory(record.memory, |id| conversations.contains(id))?;
+                conversations.add_reference(&memory);
                 writer.memory(&memory).map_err(failed)
             })?;
             self.each_relation(|relation| {
-                written.relations += 1;
+                counts.relations += 1;
                 writer.relation(relation).map_err(failed)
             })?;
             self.each_index_entry(conversations, |entry| writer.index_entry(entry).map_err(failed))?;
@@ -114,26 +114,28 @@ impl Job<'_> {
     /// Passes on each relation that is not withdrawn and whose two ends may both be exported.
     fn each_relation(
         &self,
-        mut see: impl FnMut(&Relation) -> Result<(), ExportError>,
+        mut visit: impl FnMut(&Relation) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
-        let mut show = |record: RelationRecord| {
-            let leaves = !record.withdrawn
-                && self.leaves(&record.relation.from)?
-                && self.leaves(&record.relation.to)?;
-            if leaves { see(&record.relation) } else { Ok(()) }
+        let mut export = |record: RelationRecord| {
+            let exported = !record.withdrawn
+                && self.is_exported(&record.relation.from)?
+                && self.is_exported(&record.relation.to)?;
+            if exported { visit(&record.relation) } else { Ok(()) }
         };
         if let Some(delta) = &self.delta {
             for id in &delta.relations {
-                id.text(|id| self.store.relation(id, Some(self.revision)))?.map_or(Ok(()), &mut show)?;
+                id.with_text(|id| self.store.relation(id, Some(self.revision)))?
+                    .map_or(Ok(()), &mut export)?;
             }
             return Ok(());
         }
-        pages(|after| Ok(self.store.relations(after, PAGE, self.revision)?), show)
+        pages(|after| Ok(self.store.relations(after, PAGE, self.revision)?), export)
     }
 
     fn header(&self) -> Result<StoreHeader, ExportError> {
-        let about = exported::about(self.store, &self.signer.owner)?.filter(|about| about.applied);
-        let About { owner: known, spec_uri, type_registry, applied: _ } = about.unwrap_or_default();
+        let about =
+            export_ledger::document_info(self.store, &self.signer.owner)?.filter(|about| about.applied);
+        let DocumentInfo { owner: known, spec_uri, type_registry, applied: _ } = about.unwrap_or_default();
         // A recorded `did:key:` names a key other than the one that signs here.
         let known_did = known.did.filter(|did| !did.starts_with("did:key:"));
         // The user's own DID may be publicly linked to a name, so it is dropped when identifiers are stripped.
@@ -145,9 +147,13 @@ impl Job<'_> {
             created_at: Some(known.created_at.map_or(since, |known| known.min(since))),
         };
         if self.request.selection.strip {
-            privacy::strip_owner(&mut owner, &self.signer.stand_in());
+            privacy::strip_owner(&mut owner, &self.signer.pseudonymous_owner_id());
         }
-        let name = if self.request.selection.said().is_some() { SELECTION } else { OURS };
+        let name = if self.request.selection.description().is_some() {
+            SELECTION_PROGRAM_NAME
+        } else {
+            PROGRAM_NAME
+        };
         Ok(StoreHeader {
             spec_uri: spec_uri.filter(|_| !self.request.selection.strip),
             export_id: Some(self.id.clone()),
@@ -161,7 +167,7 @@ impl Job<'_> {
         })
     }
 
-    fn manifest(&self, target: &mut Target) -> Result<Written, ExportError> {
+    fn manifest(&self, target: &mut ExportTarget) -> Result<WrittenFile, ExportError> {
         let failed = ExportError::write(&self.request.output);
         let delta = self.delta.as_ref();
         let mut manifest = Manifest {
@@ -172,18 +178,20 @@ impl Job<'_> {
             since: delta.map(|delta| delta.since.to_string()),
             from_revision: delta.map_or(0, |delta| delta.from.get() + 1),
             to_revision: self.revision.get(),
-            withdrawn_relations: delta.map(|delta| texts(&delta.withdrawn_relations)).unwrap_or_default(),
-            undone_conversations: delta.map(|delta| texts(&delta.undone_conversations)).unwrap_or_default(),
+            withdrawn_relations: delta.map(|delta| id_texts(&delta.withdrawn_relations)).unwrap_or_default(),
+            undone_conversations: delta
+                .map(|delta| id_texts(&delta.undone_conversations))
+                .unwrap_or_default(),
             withdrawn_embeddings: delta
                 .map(|delta| delta.withdrawn_embeddings.iter().cloned().collect())
                 .unwrap_or_default(),
-            filter: Filter {
+            filter: BundleFilter {
                 conversations: self.request.conversations,
                 attachments: self.request.attachments,
-                selection: self.request.selection.said(),
+                selection: self.request.selection.description(),
             },
             rotations: self.signer.rotations.clone(),
-            files: listed(target.take_files()),
+            files: manifest_files(target.take_files()),
         };
         let bytes = manifest.to_bytes().map_err(|_| ExportError::Unencodable { what: "the manifest" })?;
         let signature = sign::sign_bytes(&self.signer.key, &bytes);
@@ -193,14 +201,14 @@ impl Job<'_> {
     }
 }
 
-fn texts(ids: &BTreeSet<Id>) -> Vec<String> {
-    ids.iter().map(|id| id.text(str::to_owned)).collect()
+fn id_texts(ids: &BTreeSet<RecordId>) -> Vec<String> {
+    ids.iter().map(|id| id.with_text(str::to_owned)).collect()
 }
 
-fn listed(written: Vec<Written>) -> Vec<ManifestFile> {
+fn manifest_files(written: Vec<WrittenFile>) -> Vec<ManifestFile> {
     let mut files: Vec<ManifestFile> = written
         .into_iter()
-        .map(|Written { path, sha256, bytes }| ManifestFile { path, sha256, bytes })
+        .map(|WrittenFile { path, sha256, bytes }| ManifestFile { path, sha256, bytes })
         .collect();
     files.sort_by(|one, other| one.path.cmp(&other.path));
     files

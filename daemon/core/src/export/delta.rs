@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_bundle::manifest::VectorName;
-use satchel_merge::evidence::{Field, marks};
+use satchel_merge::evidence::{MemoryField, edited_fields};
 use satchel_pam::{
     lifecycle::changed_at,
     memory::{Memory, Status},
@@ -16,13 +16,13 @@ use satchel_pam::{
 };
 use satchel_store::{ChangeKind, ChangeOp, ChangePosition, RelationRecord, Revision, Store};
 
-use super::{ExportError, ExportRecord, id::Id};
+use super::{ExportError, ExportRecord, record_id::RecordId};
 
 /// Changes per page of the feed.
 const FEED_PAGE: usize = 1_000;
 /// Microseconds by which `since` precedes the first change, so that readers that ask for records later than `since`
 /// include that change.
-const BEFORE: i64 = 1_000;
+const SINCE_MARGIN: i64 = 1_000;
 
 /// The changes from a base to a revision.
 pub(super) struct Delta {
@@ -33,26 +33,26 @@ pub(super) struct Delta {
     /// PAM `since`.
     pub(super) since: Timestamp,
     /// Memories of every status that may be exported.
-    pub(super) memories: BTreeSet<Id>,
-    pub(super) conversations: BTreeSet<Id>,
-    pub(super) relations: BTreeSet<Id>,
+    pub(super) memories: BTreeSet<RecordId>,
+    pub(super) conversations: BTreeSet<RecordId>,
+    pub(super) relations: BTreeSet<RecordId>,
     /// Memories whose vectors changed, or whose vectors could not be exported before.
-    pub(super) embedded: BTreeSet<Id>,
-    pub(super) withdrawn_relations: BTreeSet<Id>,
-    pub(super) undone_conversations: BTreeSet<Id>,
+    pub(super) embedded: BTreeSet<RecordId>,
+    pub(super) withdrawn_relations: BTreeSet<RecordId>,
+    pub(super) undone_conversations: BTreeSet<RecordId>,
     /// Vectors that were withdrawn.
     pub(super) withdrawn_embeddings: BTreeSet<VectorName>,
     /// Number of memories that must not be exported.
     pub(super) withheld: u64,
     /// Number of memories that did not change, but are included because a changed record refers to them. PAM's
     /// validators know no base, and refuse a document with references that lead out of it.
-    pub(super) carried: u64,
-    pub(super) unsaid: Unsaid,
+    pub(super) referenced: u64,
+    pub(super) inexpressible: InexpressibleChanges,
 }
 
 /// Counts of changes since the base that an additive export cannot express.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Unsaid {
+pub(super) struct InexpressibleChanges {
     /// Memories that were exported before and must no longer be exported.
     private: u64,
     /// Memories that were undone.
@@ -67,7 +67,7 @@ pub(super) struct Unsaid {
 }
 
 /// The last change of each record.
-type Last = BTreeMap<(ChangeKind, Id), ChangeOp>;
+type LastChanges = BTreeMap<(ChangeKind, RecordId), ChangeOp>;
 
 impl Delta {
     /// Computes what changed after `base` up to `to`.
@@ -85,17 +85,17 @@ impl Delta {
             undone_conversations: BTreeSet::new(),
             withdrawn_embeddings: BTreeSet::new(),
             withheld: 0,
-            carried: 0,
-            unsaid: Unsaid::default(),
+            referenced: 0,
+            inexpressible: InexpressibleChanges::default(),
         };
         let base_date =
             Timestamp::parse(&base.export_date).map_err(|_| ExportError::Unencodable { what: "a date" })?;
         let mut first = base_date.micros();
-        for ((kind, id), op) in feed(store, from, to)? {
+        for ((kind, id), op) in last_changes(store, from, to)? {
             match (kind, op) {
                 (ChangeKind::Memory, op) => {
-                    if let Some(changed) = id.text(|id| delta.memory(store, id, op, to))? {
-                        first = first.min(changed.saturating_sub(BEFORE));
+                    if let Some(changed) = id.with_text(|id| delta.add_memory(store, id, op, to))? {
+                        first = first.min(changed.saturating_sub(SINCE_MARGIN));
                     }
                 }
                 (ChangeKind::Conversation, ChangeOp::Withdrawn) => {
@@ -105,7 +105,7 @@ impl Delta {
                     delta.conversations.insert(id);
                 }
                 (ChangeKind::Relation, ChangeOp::Withdrawn) => {
-                    if id.text(|id| relation_leaves(store, id, to))? {
+                    if id.with_text(|id| relation_is_exportable(store, id, to))? {
                         delta.withdrawn_relations.insert(id);
                     }
                 }
@@ -120,37 +120,39 @@ impl Delta {
         }
         delta.since = Timestamp::saturating(first);
         for memory in &delta.embedded {
-            delta.withdrawn_embeddings.extend(memory.text(|id| withdrawn_vectors(store, id, (from, to)))?);
+            delta
+                .withdrawn_embeddings
+                .extend(memory.with_text(|id| withdrawn_vectors(store, id, (from, to)))?);
         }
         let changed = delta.memories.len();
-        delta.close(store, to)?;
-        delta.carried = (delta.memories.len() - changed) as u64;
+        delta.add_referenced(store, to)?;
+        delta.referenced = (delta.memories.len() - changed) as u64;
         let listed = delta.withdrawn_relations.len() + delta.undone_conversations.len();
-        delta.unsaid.listed = (listed + delta.withdrawn_embeddings.len()) as u64;
+        delta.inexpressible.listed = (listed + delta.withdrawn_embeddings.len()) as u64;
         Ok(delta)
     }
 
     /// Adds the memories that relations, supersessions and vectors refer to, and the memories that those refer to in
     /// turn.
-    fn close(&mut self, store: &Store, to: Revision) -> Result<(), ExportError> {
-        let mut named: Vec<Id> = self.embedded.iter().cloned().collect();
+    fn add_referenced(&mut self, store: &Store, to: Revision) -> Result<(), ExportError> {
+        let mut named: Vec<RecordId> = self.embedded.iter().cloned().collect();
         for id in &self.relations {
-            let record = id.text(|id| store.relation(id, Some(to)))?.filter(|record| !record.withdrawn);
+            let record = id.with_text(|id| store.relation(id, Some(to)))?.filter(|record| !record.withdrawn);
             named.extend(record.iter().flat_map(|record| {
-                [&record.relation.from, &record.relation.to].map(|end| Id::from(end.as_str()))
+                [&record.relation.from, &record.relation.to].map(|end| RecordId::from(end.as_str()))
             }));
         }
-        let mut look: Vec<Id> = self.memories.iter().cloned().collect();
+        let mut pending: Vec<RecordId> = self.memories.iter().cloned().collect();
         loop {
             for id in named.drain(..) {
-                if !self.memories.contains(&id) && stands(store, &id, to)?.is_some() {
+                if !self.memories.contains(&id) && exportable_memory(store, &id, to)?.is_some() {
                     self.memories.insert(id.clone());
-                    look.push(id);
+                    pending.push(id);
                 }
             }
-            let Some(id) = look.pop() else { return Ok(()) };
-            let Some(memory) = stands(store, &id, to)? else { continue };
-            named.extend(memory.temporal.superseded_by.as_deref().map(Id::from));
+            let Some(id) = pending.pop() else { return Ok(()) };
+            let Some(memory) = exportable_memory(store, &id, to)? else { continue };
+            named.extend(memory.temporal.superseded_by.as_deref().map(RecordId::from));
             if memory.embedding_ref.is_some() {
                 self.embedded.insert(id);
             }
@@ -158,7 +160,7 @@ impl Delta {
     }
 
     /// Adds a changed memory. Returns its time of change if it may be exported.
-    fn memory(
+    fn add_memory(
         &mut self,
         store: &Store,
         id: &str,
@@ -169,33 +171,36 @@ impl Delta {
         let before = store.memory(id, Some(self.from))?.filter(|record| !record.withdrawn);
         let before = before.map(|record| record.memory);
         let private = before.as_ref().is_some_and(|before| !before.exportable());
-        let told = before.filter(Memory::exportable);
+        let exported = before.filter(Memory::exportable);
         let Some(now) = now.map(|record| record.memory) else {
             // The memory may have appeared and disappeared since the base; an earlier delta may then have contained it.
-            self.unsaid.undone += 1;
+            self.inexpressible.undone += 1;
             return Ok(None);
         };
         if !now.exportable() {
             self.withheld += 1;
-            if told.is_some() || left_since(store, id, self.from, |_| true)? {
-                self.unsaid.private += 1;
+            if exported.is_some() || was_exported_since(store, id, self.from, |_| true)? {
+                self.inexpressible.private += 1;
             }
             return Ok(None);
         }
-        let revived = now.status != Status::Retracted && self.told_retracted(store, id, told.as_ref())?;
-        self.unsaid.revived += u64::from(revived);
-        let otherwise =
-            |told: &Memory| written(told) != written(&now) || told.content_hash != now.content_hash;
-        if told.as_ref().is_some_and(otherwise) {
+        let revived = now.status != Status::Retracted
+            && self.was_exported_as_retracted(store, id, exported.as_ref())?;
+        self.inexpressible.revived += u64::from(revived);
+        let differs = |exported: &Memory| {
+            content_edited_at(exported) != content_edited_at(&now)
+                || exported.content_hash != now.content_hash
+        };
+        if exported.as_ref().is_some_and(differs) {
             // A vector that did not match the memory's content in the base may match it again.
-            self.embedded.insert(Id::from(id));
+            self.embedded.insert(RecordId::from(id));
         }
-        match &told {
+        match &exported {
             // A retraction counts regardless of its time.
-            Some(told)
-                if !revived && now.status != Status::Retracted && changed_at(&now) < changed_at(told) =>
+            Some(exported)
+                if !revived && now.status != Status::Retracted && changed_at(&now) < changed_at(exported) =>
             {
-                self.unsaid.older += 1;
+                self.inexpressible.older += 1;
             }
             Some(_) => {}
             None => {
@@ -204,29 +209,34 @@ impl Delta {
                 let edges = store.relations_of(id, Some(to))?;
                 if private {
                     // A memory that this one supersedes could not refer to it before.
-                    self.memories.extend(replaced(&edges, id));
+                    self.memories.extend(superseded_ids(&edges, id));
                 }
-                self.relations.extend(edges.iter().map(|edge| Id::from(edge.relation.id.as_str())));
-                self.embedded.insert(Id::from(id));
+                self.relations.extend(edges.iter().map(|edge| RecordId::from(edge.relation.id.as_str())));
+                self.embedded.insert(RecordId::from(id));
             }
         }
-        self.memories.insert(Id::from(id));
+        self.memories.insert(RecordId::from(id));
         Ok(Some(changed_at(&now)))
     }
 
     /// Returns whether the base, or an incremental export since, showed the memory as retracted.
-    fn told_retracted(&self, store: &Store, id: &str, told: Option<&Memory>) -> Result<bool, ExportError> {
+    fn was_exported_as_retracted(
+        &self,
+        store: &Store,
+        id: &str,
+        exported: Option<&Memory>,
+    ) -> Result<bool, ExportError> {
         let retracted = |memory: &Memory| memory.status == Status::Retracted;
-        Ok(told.is_some_and(retracted) || left_since(store, id, self.from, retracted)?)
+        Ok(exported.is_some_and(retracted) || was_exported_since(store, id, self.from, retracted)?)
     }
 
     /// Returns the number of changed records.
     pub(super) fn len(&self) -> u64 {
-        (self.memories.len() + self.conversations.len()) as u64 - self.carried
+        (self.memories.len() + self.conversations.len()) as u64 - self.referenced
     }
 }
 
-impl Unsaid {
+impl InexpressibleChanges {
     /// Returns whether only a full export can express all changes.
     pub(super) fn any(self) -> bool {
         self != Self::default()
@@ -235,41 +245,45 @@ impl Unsaid {
     /// Returns the warnings for the user.
     pub(super) fn warnings(self) -> Vec<String> {
         let Self { private, undone, revived, older, listed } = self;
-        let told = [
+        let counts = [
             (private, "memories must not be exported any more, and stay with whoever has the base"),
             (undone, "memories were taken back, and stay with whoever has the base"),
-            (revived, "memories that were retracted stand again, and readers keep the retraction"),
-            (older, "memories have an earlier time of change than in the base, and readers keep the later"),
+            (revived, "memories that were retracted are active again, and readers keep the retraction"),
+            (
+                older,
+                "memories have an earlier time of change than in the base, and readers keep the later version",
+            ),
             (listed, "relations, conversations or vectors were taken back; only Satchel's manifest says it"),
         ];
         let warning =
             |(count, what): (u64, &str)| format!("{count} {what}; the next export will be a full one");
-        told.into_iter().filter(|(count, _)| *count > 0).map(warning).collect()
+        counts.into_iter().filter(|(count, _)| *count > 0).map(warning).collect()
     }
 }
 
 /// Returns a memory that is not withdrawn and may be exported.
-fn stands(store: &Store, id: &Id, to: Revision) -> Result<Option<Memory>, ExportError> {
-    let record = id.text(|id| store.memory(id, Some(to)))?.filter(|record| !record.withdrawn);
+fn exportable_memory(store: &Store, id: &RecordId, to: Revision) -> Result<Option<Memory>, ExportError> {
+    let record = id.with_text(|id| store.memory(id, Some(to)))?.filter(|record| !record.withdrawn);
     Ok(record.map(|record| record.memory).filter(Memory::exportable))
 }
 
 /// Returns the memories that a memory supersedes.
-fn replaced<'e>(edges: &'e [RelationRecord], id: &'e str) -> impl Iterator<Item = Id> + 'e {
+fn superseded_ids<'e>(edges: &'e [RelationRecord], id: &'e str) -> impl Iterator<Item = RecordId> + 'e {
     let edges = edges.iter().map(|edge| &edge.relation);
     let edges = edges.filter(move |edge| edge.relation_type == RelationType::Supersedes && edge.from == id);
-    edges.map(|edge| Id::from(edge.to.as_str()))
+    edges.map(|edge| RecordId::from(edge.to.as_str()))
 }
 
 /// Returns whether both ends of a relation may be exported. The id of a relation is derived from the ids of its ends,
 /// and those are derived from the content of the memories.
-fn relation_leaves(store: &Store, id: &str, to: Revision) -> Result<bool, ExportError> {
+fn relation_is_exportable(store: &Store, id: &str, to: Revision) -> Result<bool, ExportError> {
     let Some(record) = store.relation(id, Some(to))? else { return Ok(false) };
-    Ok(may_be_named(store, &record.relation.from, to)? && may_be_named(store, &record.relation.to, to)?)
+    Ok(is_exportable_or_absent(store, &record.relation.from, to)?
+        && is_exportable_or_absent(store, &record.relation.to, to)?)
 }
 
 /// Returns false if a memory must not be exported, and true if it may be, or no longer exists.
-fn may_be_named(store: &Store, memory: &str, to: Revision) -> Result<bool, ExportError> {
+fn is_exportable_or_absent(store: &Store, memory: &str, to: Revision) -> Result<bool, ExportError> {
     Ok(store.memory(memory, Some(to))?.is_none_or(|record| record.memory.exportable()))
 }
 
@@ -280,29 +294,29 @@ fn withdrawn_vectors(
     memory: &str,
     (from, to): (Revision, Revision),
 ) -> Result<Vec<VectorName>, ExportError> {
-    if !may_be_named(store, memory, to)? {
+    if !is_exportable_or_absent(store, memory, to)? {
         return Ok(Vec::new());
     }
     let gone = store.withdrawn_embeddings_of(memory)?.into_iter().filter(|(_, at)| *at > from);
     Ok(gone.map(|(model, _)| VectorName { memory_id: memory.to_owned(), model }).collect())
 }
 
-fn feed(store: &Store, from: Revision, to: Revision) -> Result<Last, ExportError> {
-    let mut last = Last::new();
+fn last_changes(store: &Store, from: Revision, to: Revision) -> Result<LastChanges, ExportError> {
+    let mut last = LastChanges::new();
     let mut after = ChangePosition::after(from);
     while after.revision <= to {
         let entries = store.changes_since(after, FEED_PAGE)?;
         let Some(end) = entries.last() else { break };
         after = end.position;
         for entry in entries.into_iter().filter(|entry| entry.position.revision <= to) {
-            last.insert((entry.kind, Id::from(entry.id.as_str())), entry.op);
+            last.insert((entry.kind, RecordId::from(entry.id.as_str())), entry.op);
         }
     }
     Ok(last)
 }
 
 /// Returns whether the memory had a version since the base that an earlier delta may have contained.
-fn left_since(
+fn was_exported_since(
     store: &Store,
     id: &str,
     from: Revision,
@@ -315,6 +329,6 @@ fn left_since(
 }
 
 /// Returns when the user edited the content of a memory, in microseconds, or `None` if the user did not.
-pub(super) fn written(memory: &Memory) -> Option<i64> {
-    marks(memory).get(&Field::Content).copied()
+pub(super) fn content_edited_at(memory: &Memory) -> Option<i64> {
+    edited_fields(memory).get(&MemoryField::Content).copied()
 }

@@ -10,13 +10,13 @@ use super::{ExportError, PAGE, pages};
 /// The part of a receipt that is read here.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Receipt {
-    accounts: Vec<Account>,
+struct ReceiptAccounts {
+    accounts: Vec<AccountEntry>,
 }
 
 /// The account that an imported export belongs to.
 #[derive(Deserialize)]
-struct Account {
+struct AccountEntry {
     id: String,
     #[serde(default)]
     name: Option<String>,
@@ -24,13 +24,13 @@ struct Account {
 
 /// Collects the identifiers of the whole store, not only of the selection: a URL in one conversation may contain the
 /// account of another.
-pub(super) fn of(store: &Store, revision: Revision) -> Result<Identifiers, ExportError> {
-    let mut who = Identifiers::default();
+pub(super) fn collect(store: &Store, revision: Revision) -> Result<Identifiers, ExportError> {
+    let mut identifiers = Identifiers::default();
     pages(
         |after| Ok(store.conversations(&ConversationQuery::default(), after, PAGE, revision)?),
         |summary| {
             let record = store.conversation(&summary.id, Some(revision))?;
-            record.iter().for_each(|record| who.add_header(&record.header));
+            record.iter().for_each(|record| identifiers.add_header(&record.header));
             Ok(())
         },
     )?;
@@ -38,7 +38,7 @@ pub(super) fn of(store: &Store, revision: Revision) -> Result<Identifiers, Expor
     pages(
         |after| Ok(store.memories(&query, after, PAGE, revision)?),
         |record| {
-            who.add_memory(&record.memory);
+            identifiers.add_memory(&record.memory);
             Ok(())
         },
     )?;
@@ -46,13 +46,13 @@ pub(super) fn of(store: &Store, revision: Revision) -> Result<Identifiers, Expor
         |after| Ok(store.ledger_list(Ledger::Import, after, PAGE)?),
         |entry| {
             // A receipt that cannot be read contributes no identifiers; other commands report it.
-            let receipt: Receipt = serde_json::from_slice(&entry.value).unwrap_or_default();
-            for Account { id, name } in receipt.accounts {
-                who.add(&id);
-                name.iter().for_each(|name| who.add(name));
+            let receipt: ReceiptAccounts = serde_json::from_slice(&entry.value).unwrap_or_default();
+            for AccountEntry { id, name } in receipt.accounts {
+                identifiers.add(&id);
+                name.iter().for_each(|name| identifiers.add(name));
             }
             Ok(())
         },
     )?;
-    Ok(who)
+    Ok(identifiers)
 }

@@ -13,36 +13,36 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ed25519_dalek::SigningKey;
-use satchel_bundle::rotation::{self, Rotation};
+use satchel_bundle::rotation::{self, KeyRotation};
 use satchel_pam::{sign::PublicKey, time::Timestamp};
 use satchel_store::StoreError;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::ExportError;
-use crate::{exported::ExportedError, key_checksum, plain_file};
+use crate::{export_ledger::ExportLedgerError, key_checksum, plain_file};
 
 const KEY_FILE: &str = "signing.json";
 /// The file version that this program writes.
 const VERSION: u32 = 3;
 /// Prefix of the temporary files that are written before they become the key file.
-const FRESH: &str = ".signing.json.new-";
-/// Largest key file that is read, in bytes: one key and [`rotation::MOST`] records.
+const TEMP_PREFIX: &str = ".signing.json.new-";
+/// Largest key file that is read, in bytes: one key and [`rotation::MAX_ROTATIONS`] records.
 const MAX_KEY_FILE: u64 = 256 << 10;
 /// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
 
 /// The owner and the key that signs.
-pub(super) struct Signer {
+pub(super) struct SigningIdentity {
     pub(super) owner: String,
     pub(super) owner_since: Timestamp,
     pub(super) key: SigningKey,
     /// When the key was created.
     pub(super) since: Timestamp,
     /// The rotations that led to this key, oldest first.
-    pub(super) rotations: Vec<Rotation>,
+    pub(super) rotations: Vec<KeyRotation>,
     /// Whether an older program wrote the file, without a checksum.
-    old: bool,
+    outdated: bool,
 }
 
 /// A current or former signing key.
@@ -55,7 +55,7 @@ pub struct SigningKeyInfo {
     /// When the key began to sign.
     pub since: Timestamp,
     /// When the key stopped signing, and its successor. `None` for the current key.
-    pub followed: Option<Rotation>,
+    pub followed: Option<KeyRotation>,
 }
 
 /// All keys of a data directory, the current one first.
@@ -69,7 +69,7 @@ pub struct SigningKeys {
 }
 
 /// What the user can do about a key file that cannot be used.
-const WAY_OUT: &str = "put keys/signing.json back from a backup (`satchel restore FILE --data-dir DIR` unpacks one elsewhere), or begin a new identity, which nobody trusts yet: `satchel keys rotate --new-identity`";
+const REMEDY: &str = "put keys/signing.json back from a backup (`satchel restore FILE --data-dir DIR` unpacks one elsewhere), or begin a new identity, which nobody trusts yet: `satchel keys rotate --new-identity`";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,7 +84,7 @@ struct KeyFile {
     /// Creation time of the owner and of the first key.
     created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    rotations: Vec<Rotation>,
+    rotations: Vec<KeyRotation>,
     /// The public key of the seed, multibase. A damaged seed yields a different public key, so this detects the damage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     public_key: Option<String>,
@@ -94,7 +94,12 @@ struct KeyFile {
 }
 
 impl KeyFile {
-    fn new(key: &SigningKey, owner: String, created_at: Timestamp, rotations: Vec<Rotation>) -> Option<Self> {
+    fn new(
+        key: &SigningKey,
+        owner: String,
+        created_at: Timestamp,
+        rotations: Vec<KeyRotation>,
+    ) -> Option<Self> {
         let mut file = Self {
             version: VERSION,
             algorithm: "Ed25519".into(),
@@ -105,43 +110,43 @@ impl KeyFile {
             public_key: Some(PublicKey::of(key).multibase()),
             checksum: None,
         };
-        file.checksum = Some(key_checksum::of(&file)?);
+        file.checksum = Some(key_checksum::compute(&file)?);
         Some(file)
     }
 
     /// Returns whether the file is intact, as far as that can be told: files of older programs have no checksum.
-    fn holds(&self, key: &SigningKey) -> bool {
+    fn is_intact(&self, key: &SigningKey) -> bool {
         if self.version < VERSION {
             return self.public_key.is_none() && self.checksum.is_none();
         }
         self.public_key.as_deref() == Some(PublicKey::of(key).multibase().as_str())
             && self.checksum.is_some()
-            && self.checksum == key_checksum::of(self)
+            && self.checksum == key_checksum::compute(self)
     }
 }
 
-impl Signer {
+impl SigningIdentity {
     /// Returns the current public key, multibase.
-    pub(super) fn current(&self) -> String {
+    pub(super) fn current_public_key(&self) -> String {
         PublicKey::of(&self.key).multibase()
     }
 
     /// Returns a stable owner id that does not reveal the owner's identity. It replaces an owner id that is an e-mail
     /// address.
-    pub(super) fn stand_in(&self) -> String {
+    pub(super) fn pseudonymous_owner_id(&self) -> String {
         let first = self.rotations.first().map(|rotation| rotation.from.clone());
         let first = first.unwrap_or_else(|| PublicKey::of(&self.key).multibase());
         Uuid::new_v5(&satchel_pam::ids::NAMESPACE, first.as_bytes()).to_string()
     }
 
     /// Returns the public keys, the current one first.
-    fn public(&self) -> Vec<String> {
+    fn public_keys(&self) -> Vec<String> {
         let old = self.rotations.iter().rev().map(|rotation| rotation.from.clone());
         std::iter::once(PublicKey::of(&self.key).multibase()).chain(old).collect()
     }
 
     /// Returns the keys as they are shown to the user. `did` is the user's own DID, if any.
-    pub(super) fn shown(&self, did: Option<&str>) -> SigningKeys {
+    pub(super) fn to_signing_keys(&self, did: Option<&str>) -> SigningKeys {
         let current = PublicKey::of(&self.key);
         let mut keys = vec![SigningKeyInfo {
             public_key: current.multibase(),
@@ -170,36 +175,36 @@ pub(super) fn load_or_create(
     keys: &Path,
     now: i64,
     known: Option<&str>,
-    owner: impl FnOnce() -> Result<Option<String>, ExportedError>,
-) -> Result<Signer, ExportError> {
-    sweep(keys);
-    match expect(keys, load(keys)?, known)? {
-        Some(signer) if signer.old => upgrade(keys, &signer),
+    owner: impl FnOnce() -> Result<Option<String>, ExportLedgerError>,
+) -> Result<SigningIdentity, ExportError> {
+    remove_temp_files(keys);
+    match check_recorded(keys, load(keys)?, known)? {
+        Some(signer) if signer.outdated => upgrade(keys, &signer),
         Some(signer) => Ok(signer),
         None => create(keys, &keys.join(KEY_FILE), now, owner()?),
     }
 }
 
 /// Refuses a key other than the one that the store has recorded (`known`), and also a missing key file.
-pub(super) fn expect(
+pub(super) fn check_recorded(
     keys: &Path,
-    found: Option<Signer>,
+    found: Option<SigningIdentity>,
     known: Option<&str>,
-) -> Result<Option<Signer>, ExportError> {
+) -> Result<Option<SigningIdentity>, ExportError> {
     let Some(known) = known else { return Ok(found) };
     let problem = match &found {
-        Some(signer) if signer.public().iter().any(|public| public == known) => return Ok(found),
+        Some(signer) if signer.public_keys().iter().any(|public| public == known) => return Ok(found),
         Some(signer) => {
-            format!("it holds the key {}, but {known} signed before; {WAY_OUT}", signer.current())
+            format!("it holds the key {}, but {known} signed before; {REMEDY}", signer.current_public_key())
         }
-        None => format!("the file is gone, and {known} signed before; {WAY_OUT}"),
+        None => format!("the file is gone, and {known} signed before; {REMEDY}"),
     };
     Err(ExportError::Key { path: keys.join(KEY_FILE), problem })
 }
 
 /// Rewrites the file of an older program with a checksum. The caller has checked the key against the one that the store
 /// has recorded, if any.
-fn upgrade(keys: &Path, signer: &Signer) -> Result<Signer, ExportError> {
+fn upgrade(keys: &Path, signer: &SigningIdentity) -> Result<SigningIdentity, ExportError> {
     let file = KeyFile::new(&signer.key, signer.owner.clone(), signer.owner_since, signer.rotations.clone());
     replace(keys, file)
 }
@@ -216,66 +221,70 @@ pub(super) fn set_aside(keys: &Path) -> Result<(), ExportError> {
 }
 
 /// Reads the key of the data directory. Returns `None` before the first export.
-pub(super) fn load(keys: &Path) -> Result<Option<Signer>, ExportError> {
+pub(super) fn load(keys: &Path) -> Result<Option<SigningIdentity>, ExportError> {
     let path = keys.join(KEY_FILE);
     match read(&path) {
         Ok(file) => open(&path, &file).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(ExportError::Key { path, problem: format!("it is damaged; {WAY_OUT}") })
+            Err(ExportError::Key { path, problem: format!("it is damaged; {REMEDY}") })
         }
         Err(source) => Err(ExportError::Key { path, problem: source.to_string() }),
     }
 }
 
 /// Replaces the signing key with a new one. When this returns, the rotation is durable and the old secret is deleted.
-pub(super) fn rotate(keys: &Path, signer: &Signer, now: i64) -> Result<Signer, ExportError> {
+pub(super) fn rotate(
+    keys: &Path,
+    signer: &SigningIdentity,
+    now: i64,
+) -> Result<SigningIdentity, ExportError> {
     let path = keys.join(KEY_FILE);
-    if signer.rotations.len() >= rotation::MOST {
-        let problem = format!("{} keys have followed each other, and no more can", rotation::MOST);
+    if signer.rotations.len() >= rotation::MAX_ROTATIONS {
+        let problem = format!("{} keys have been used, which is the maximum", rotation::MAX_ROTATIONS);
         return Err(ExportError::Key { path, problem });
     }
     let next = SigningKey::from_bytes(&seed(&path)?);
     // If the clock went back, a key must not end before it began.
-    let at = second(now).max(signer.since);
-    let rotation = Rotation::make(&signer.key, &next, at);
+    let at = to_seconds(now).max(signer.since);
+    let rotation = KeyRotation::sign(&signer.key, &next, at);
     let rotation = rotation.ok_or(ExportError::Unencodable { what: "a rotation" })?;
     let rotations = signer.rotations.iter().cloned().chain([rotation]).collect();
     replace(keys, KeyFile::new(&next, signer.owner.clone(), signer.owner_since, rotations))
 }
 
 /// Replaces the current key file. Durable when this returns.
-fn replace(keys: &Path, file: Option<KeyFile>) -> Result<Signer, ExportError> {
+fn replace(keys: &Path, file: Option<KeyFile>) -> Result<SigningIdentity, ExportError> {
     let path = keys.join(KEY_FILE);
     let file = file.ok_or(ExportError::Unencodable { what: "a key file" })?;
-    let fresh = write(keys, &path, &file)?;
+    let temp = write(keys, &path, &file)?;
     let failed = failed(&path);
-    fs::rename(&fresh.0, &path).map_err(&failed)?;
+    fs::rename(&temp.0, &path).map_err(&failed)?;
     File::open(keys).and_then(|folder| folder.sync_all()).map_err(&failed)?;
     open(&path, &read(&path).map_err(failed)?)
 }
 
 /// Returns the current and former public keys of this data directory (multibase), the current one first.
-pub(super) fn known(keys: &Path) -> Vec<String> {
+pub(super) fn public_keys_in(keys: &Path) -> Vec<String> {
     let path = keys.join(KEY_FILE);
     let signer = read(&path).ok().and_then(|file| open(&path, &file).ok());
-    signer.map(|signer| signer.public()).unwrap_or_default()
+    signer.map(|signer| signer.public_keys()).unwrap_or_default()
 }
 
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let file = plain_file::open(path)?;
     if file.metadata()?.permissions().mode() & 0o077 != 0 {
-        let problem = "others may read it; close it by chmod 600, and consider the key known to them";
+        let problem = "other users can read it; run `chmod 600` on it, and consider the key known to them";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
     }
     file.take(MAX_KEY_FILE).read_to_string(&mut text)?;
     Ok(text)
 }
 
-fn open(path: &Path, text: &str) -> Result<Signer, ExportError> {
+fn open(path: &Path, text: &str) -> Result<SigningIdentity, ExportError> {
     let unusable = |problem: String| ExportError::Key { path: path.to_owned(), problem };
-    let damaged = || unusable(format!("it is damaged; {WAY_OUT}"));
+    let damaged = || unusable(format!("it is damaged; {REMEDY}"));
     // Check the version first: nothing else is known about a newer format.
     let value: serde_json::Value = serde_json::from_str(text).map_err(|_| damaged())?;
     if value
@@ -288,29 +297,29 @@ fn open(path: &Path, text: &str) -> Result<Signer, ExportError> {
     let file: KeyFile = serde_json::from_value(value).map_err(|_| damaged())?;
     let seed = URL_SAFE_NO_PAD.decode(&file.seed).ok().and_then(|seed| <[u8; 32]>::try_from(seed).ok());
     let key = SigningKey::from_bytes(&seed.ok_or_else(damaged)?);
-    if file.version == 0 || file.algorithm != "Ed25519" || !file.holds(&key) {
+    if file.version == 0 || file.algorithm != "Ed25519" || !file.is_intact(&key) {
         return Err(damaged());
     }
-    let old = file.version < VERSION;
+    let outdated = file.version < VERSION;
     let since = file.rotations.last().map_or(file.created_at, |rotation| rotation.at);
     let KeyFile { owner, created_at: owner_since, rotations, .. } = file;
-    Ok(Signer { owner, owner_since, key, since, rotations, old })
+    Ok(SigningIdentity { owner, owner_since, key, since, rotations, outdated })
 }
 
-fn create(keys: &Path, path: &Path, now: i64, owner: Option<String>) -> Result<Signer, ExportError> {
+fn create(keys: &Path, path: &Path, now: i64, owner: Option<String>) -> Result<SigningIdentity, ExportError> {
     let failed = failed(path);
     let key = SigningKey::from_bytes(&seed(path)?);
     let owner = owner.unwrap_or_else(|| Uuid::new_v4().to_string());
-    let file = KeyFile::new(&key, owner, second(now), Vec::new());
+    let file = KeyFile::new(&key, owner, to_seconds(now), Vec::new());
     let file = file.ok_or(ExportError::Unencodable { what: "a key file" })?;
-    let fresh = write(keys, path, &file)?;
+    let temp = write(keys, path, &file)?;
     // A hard link instead of a rename: if two processes create a key at once, the second one finds the key of the
     // first.
-    match fs::hard_link(&fresh.0, path) {
+    match fs::hard_link(&temp.0, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
     }
-    drop(fresh);
+    drop(temp);
     File::open(keys).and_then(|folder| folder.sync_all()).map_err(&failed)?;
     open(path, &read(path).map_err(failed)?)
 }
@@ -331,47 +340,47 @@ fn seed(path: &Path) -> Result<[u8; 32], ExportError> {
     Ok(seed)
 }
 
-fn second(now: i64) -> Timestamp {
+fn to_seconds(now: i64) -> Timestamp {
     Timestamp::saturating(now - now.rem_euclid(SECOND))
 }
 
 /// A temporary key file next to the real one. It holds a secret, so it is always moved or removed in the end.
-struct Fresh(PathBuf);
+struct TempKeyFile(PathBuf);
 
-impl Drop for Fresh {
+impl Drop for TempKeyFile {
     fn drop(&mut self) {
         remove(&self.0);
     }
 }
 
 /// Removes temporary key files of interrupted writes.
-fn sweep(keys: &Path) {
+fn remove_temp_files(keys: &Path) {
     for entry in fs::read_dir(keys).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(FRESH) {
+        if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) {
             remove(&entry.path());
         }
     }
 }
 
-fn remove(fresh: &Path) {
-    match fs::remove_file(fresh) {
+fn remove(temp: &Path) {
+    match fs::remove_file(temp) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(%error, path = ?fresh, "a signing key that was not used stays behind");
+            tracing::warn!(%error, path = ?temp, "a signing key that was not used stays behind");
         }
         _ => {}
     }
 }
 
 /// Writes a temporary key file next to the real one, durably.
-fn write(keys: &Path, path: &Path, file: &KeyFile) -> Result<Fresh, ExportError> {
+fn write(keys: &Path, path: &Path, file: &KeyFile) -> Result<TempKeyFile, ExportError> {
     let failed = failed(path);
     let text = serde_json::to_string_pretty(file).map_err(|error| failed(error.into()))?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(keys).map_err(&failed)?;
-    let fresh = Fresh(keys.join(format!("{FRESH}{}", Uuid::new_v4())));
+    let temp = TempKeyFile(keys.join(format!("{TEMP_PREFIX}{}", Uuid::new_v4())));
     let mut out =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh.0).map_err(&failed)?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp.0).map_err(&failed)?;
     out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(failed)?;
-    Ok(fresh)
+    Ok(temp)
 }
 
 #[cfg(test)]
@@ -380,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_key_follows_and_the_old_secret_is_gone() {
+    fn a_rotation_deletes_the_old_secret() {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().join("keys");
         let first = load_or_create(&keys, SECOND, None, || Ok(None)).unwrap();
@@ -388,10 +397,13 @@ mod tests {
         assert!(read(&keys.join(KEY_FILE)).unwrap().contains(&secret));
         let second = rotate(&keys, &first, 9 * SECOND).unwrap();
         let third = rotate(&keys, &second, 5 * SECOND).unwrap();
-        assert_eq!((&third.owner, third.stand_in()), (&first.owner, first.stand_in()));
+        assert_eq!(
+            (&third.owner, third.pseudonymous_owner_id()),
+            (&first.owner, first.pseudonymous_owner_id())
+        );
         assert!(!read(&keys.join(KEY_FILE)).unwrap().contains(&secret));
         assert_eq!(fs::read_dir(&keys).unwrap().count(), 1, "nothing is left beside it");
-        fs::write(keys.join(format!("{FRESH}of a kill")), "secret").unwrap();
+        fs::write(keys.join(format!("{TEMP_PREFIX}of a kill")), "secret").unwrap();
         let again = load_or_create(&keys, 0, None, || Ok(None)).unwrap();
         assert_eq!(fs::read_dir(&keys).unwrap().count(), 1, "what a kill left is gone");
         let not_there = keys.join("not there/signing.json");
@@ -401,19 +413,22 @@ mod tests {
         assert_eq!(key, PublicKey::of(&third.key));
         let before = rotation::predecessors(&again.rotations, &key);
         assert_eq!(before, [PublicKey::of(&second.key), PublicKey::of(&first.key)]);
-        let shown = again.shown(Some("did:web:example.org"));
+        let shown = again.to_signing_keys(Some("did:web:example.org"));
         let times: Vec<i64> = shown.keys.iter().map(|key| key.since.micros() / SECOND).collect();
         assert_eq!((times, shown.did.as_str()), (vec![9, 9, 1], "did:web:example.org"));
-        assert_eq!(known(&keys), shown.keys.iter().map(|key| key.public_key.clone()).collect::<Vec<_>>());
+        assert_eq!(
+            public_keys_in(&keys),
+            shown.keys.iter().map(|key| key.public_key.clone()).collect::<Vec<_>>()
+        );
     }
 
-    fn refused(outcome: Result<Option<Signer>, ExportError>) -> String {
-        let Err(ExportError::Key { problem, .. }) = outcome else { panic!("a damaged key file is taken") };
+    fn refused(outcome: Result<Option<SigningIdentity>, ExportError>) -> String {
+        let Err(ExportError::Key { problem, .. }) = outcome else { panic!("a damaged key file is accepted") };
         problem
     }
 
     #[test]
-    fn no_flipped_bit_makes_another_identity() {
+    fn a_flipped_bit_never_yields_another_identity() {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().join("keys");
         let first = load_or_create(&keys, SECOND, None, || Ok(None)).unwrap();
@@ -427,8 +442,9 @@ mod tests {
             match load(&keys) {
                 // The bit is in white space between the fields.
                 Ok(Some(found)) => {
-                    let same = (found.current(), found.owner, found.rotations);
-                    let expected = (signer.current(), signer.owner.clone(), signer.rotations.clone());
+                    let same = (found.current_public_key(), found.owner, found.rotations);
+                    let expected =
+                        (signer.current_public_key(), signer.owner.clone(), signer.rotations.clone());
                     assert!(same == expected, "bit {bit} is not seen");
                 }
                 Ok(None) => panic!("bit {bit} makes the key vanish"),
@@ -446,10 +462,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().join("keys");
         let first = load_or_create(&keys, SECOND, None, || Ok(None)).unwrap();
-        let known = first.current();
+        let known = first.current_public_key();
         let second = rotate(&keys, &first, 9 * SECOND).unwrap();
         // The store may not have recorded a rotation that was interrupted.
-        for known in [known.as_str(), second.current().as_str()] {
+        for known in [known.as_str(), second.current_public_key().as_str()] {
             assert!(load_or_create(&keys, 0, Some(known), || Ok(None)).is_ok());
         }
         let path = keys.join(KEY_FILE);
@@ -475,14 +491,14 @@ mod tests {
             assert!(value.as_object_mut().unwrap().remove(field).is_some());
         }
         fs::write(&path, value.to_string()).unwrap();
-        assert_eq!(load(&keys).unwrap().unwrap().current(), signer.current());
+        assert_eq!(load(&keys).unwrap().unwrap().current_public_key(), signer.current_public_key());
         let other = create(&folder.path().join("other"), &folder.path().join("other/k"), 0, None).unwrap();
         assert!(
-            load_or_create(&keys, 0, Some(&other.current()), || Ok(None)).is_err(),
+            load_or_create(&keys, 0, Some(&other.current_public_key()), || Ok(None)).is_err(),
             "another's is not upgraded"
         );
-        let again = load_or_create(&keys, 0, Some(&signer.current()), || Ok(None)).unwrap();
-        assert_eq!((again.current(), again.owner), (signer.current(), signer.owner));
+        let again = load_or_create(&keys, 0, Some(&signer.current_public_key()), || Ok(None)).unwrap();
+        assert_eq!((again.current_public_key(), again.owner), (signer.current_public_key(), signer.owner));
         assert!(
             read(&path).unwrap().contains("\"checksum\"") && read(&path).unwrap().contains("\"version\": 3")
         );

@@ -7,10 +7,10 @@
 //! names of the exported records.
 
 mod conversation;
-mod harmless;
 mod index;
 mod memory;
 mod name;
+mod sanitize;
 mod text;
 
 use std::{
@@ -20,11 +20,11 @@ use std::{
 
 use satchel_pam::{hash::Sha256Digest, memory::MemoryType};
 
-use super::{ExportError, ExportRecord, PAGE, job::Job, pages, target::Target};
+use super::{ExportError, ExportRecord, PAGE, job::ExportJob, pages, target::ExportTarget};
 
 /// The link targets within the export.
 #[derive(Default)]
-struct Places {
+struct LinkTargets {
     /// The file of each conversation, without folder and `.md`.
     conversations: BTreeMap<String, String>,
     /// The memories derived from each conversation.
@@ -37,65 +37,65 @@ struct Places {
 
 /// Attachments that messages refer to; each is written once.
 #[derive(Default)]
-struct Files {
-    waiting: Vec<(String, Sha256Digest)>,
+struct AttachmentFiles {
+    pending: Vec<(String, Sha256Digest)>,
     done: BTreeSet<String>,
 }
 
 /// Writes the export.
-pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
+pub(super) fn write(job: &ExportJob<'_>) -> Result<ExportRecord, ExportError> {
     let mut target = job.target()?;
-    let mut places = survey(job)?;
-    let mut files = Files::default();
-    if let Some(query) = job.wanted_conversations() {
+    let mut targets = collect_link_targets(job)?;
+    let mut files = AttachmentFiles::default();
+    if let Some(query) = job.conversation_query() {
         pages(
             |after| Ok(job.store.conversations(&query, after, PAGE, job.revision)?),
             |summary| {
-                conversation::write(job, &mut target, &summary.id, &mut places, &mut files)?;
-                job.told.on(|progress| progress.conversations += 1)?;
+                conversation::write(job, &mut target, &summary.id, &mut targets, &mut files)?;
+                job.progress.update(|progress| progress.conversations += 1)?;
                 files.write(job, &mut target)
             },
         )?;
     }
-    let types: Vec<(MemoryType, u64)> = places.types.iter().map(|(kind, count)| (*kind, *count)).collect();
+    let types: Vec<(MemoryType, u64)> = targets.types.iter().map(|(kind, count)| (*kind, *count)).collect();
     for (kind, count) in &types {
-        memory::write(job, &mut target, *kind, *count, &mut places)?;
+        memory::write(job, &mut target, *kind, *count, &mut targets)?;
     }
-    index::write(job, &mut target, &places)?;
+    index::write(job, &mut target, &targets)?;
     let bytes = target.publish()?;
     Ok(ExportRecord {
-        memories: places.types.values().sum(),
-        relations: places.relations,
-        conversations: places.conversations.len() as u64,
-        withheld: places.withheld,
+        memories: targets.types.values().sum(),
+        relations: targets.relations,
+        conversations: targets.conversations.len() as u64,
+        withheld: targets.withheld,
         bytes,
         ..job.record()
     })
 }
 
 /// Scans all memories once. Counts the exported memories of each type, and groups them by conversation.
-fn survey(job: &Job<'_>) -> Result<Places, ExportError> {
-    let mut places = Places::default();
+fn collect_link_targets(job: &ExportJob<'_>) -> Result<LinkTargets, ExportError> {
+    let mut targets = LinkTargets::default();
     job.each_memory(|record| {
-        if !job.may_leave(&record.memory)? {
-            places.withheld += 1;
+        if !job.is_exportable(&record.memory)? {
+            targets.withheld += 1;
             return Ok(());
         }
         let kind = record.memory.memory_type;
-        *places.types.entry(kind).or_default() += 1;
+        *targets.types.entry(kind).or_default() += 1;
         if let Some(conversation) = record.memory.provenance.conversation_ref {
-            places.derived.entry(conversation).or_default().push((kind, record.memory.id));
+            targets.derived.entry(conversation).or_default().push((kind, record.memory.id));
         }
         Ok(())
     })?;
-    Ok(places)
+    Ok(targets)
 }
 
-impl Files {
+impl AttachmentFiles {
     /// Returns the link target of a stored file, relative to a folder of the export, if its bytes are exported.
     fn link(
         &mut self,
-        job: &Job<'_>,
+        job: &ExportJob<'_>,
         reference: Option<&str>,
         name: Option<&str>,
     ) -> Result<Option<String>, ExportError> {
@@ -108,14 +108,14 @@ impl Files {
                 return Ok(None);
             }
             self.done.insert(path.clone());
-            self.waiting.push((path.clone(), hash));
+            self.pending.push((path.clone(), hash));
         }
         Ok(Some(format!("../{path}")))
     }
 
-    fn write(&mut self, job: &Job<'_>, target: &mut Target) -> Result<(), ExportError> {
+    fn write(&mut self, job: &ExportJob<'_>, target: &mut ExportTarget) -> Result<(), ExportError> {
         let failed = ExportError::write(&job.request.output);
-        for (path, hash) in std::mem::take(&mut self.waiting) {
+        for (path, hash) in std::mem::take(&mut self.pending) {
             let Some(mut blob) = job.store.blob_open(hash.as_bytes())? else { continue };
             target.file(&path, |out| io::copy(&mut blob, out).map(drop).map_err(&failed))?;
         }
@@ -124,15 +124,15 @@ impl Files {
 }
 
 /// The lines of a front matter: keys, and values that are already encoded.
-struct Front(Vec<(&'static str, String)>);
+struct FrontMatter(Vec<(&'static str, String)>);
 
-impl Front {
-    fn of(kind: &str) -> Self {
-        Self(vec![("kind", text::yaml(kind))])
+impl FrontMatter {
+    fn new(kind: &str) -> Self {
+        Self(vec![("kind", text::yaml_string(kind))])
     }
 
     fn text(&mut self, key: &'static str, value: Option<&str>) {
-        self.0.extend(value.map(|value| (key, text::yaml(value))));
+        self.0.extend(value.map(|value| (key, text::yaml_string(value))));
     }
 
     fn plain(&mut self, key: &'static str, value: impl ToString) {
@@ -141,7 +141,7 @@ impl Front {
 
     fn list(&mut self, key: &'static str, values: &[String]) {
         if !values.is_empty() {
-            let values: Vec<String> = values.iter().map(|value| text::yaml(value)).collect();
+            let values: Vec<String> = values.iter().map(|value| text::yaml_string(value)).collect();
             self.0.push((key, format!("[{}]", values.join(", "))));
         }
     }

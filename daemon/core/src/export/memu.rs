@@ -9,7 +9,7 @@ mod conversations;
 mod memories;
 
 pub use conversations::{conversation, save_answer};
-pub use memories::{Lists, Others, Sources, lists};
+pub use memories::{MemuLists, MemuSources, OtherMemories, lists};
 
 use serde_json::{Map, Value};
 

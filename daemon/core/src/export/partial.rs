@@ -20,24 +20,24 @@ use uuid::Uuid;
 const PREFIX: &str = ".satchel-partial-";
 /// Minimum age of an unfinished export, and of everything in it, before it may be removed. A lock is not visible to
 /// another machine that writes to the same share, and a new file may be about to be locked.
-const YOUNG: Duration = Duration::from_hours(24);
+const MIN_AGE: Duration = Duration::from_hours(24);
 /// Maximum depth of the folders of an export.
-const DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// An unfinished export. It is removed on drop, unless it was moved to its final place.
-pub(super) struct Partial {
+pub(super) struct PartialExport {
     path: PathBuf,
     /// Holds a lock, so that other processes see that the export is being written.
-    _held: File,
-    placed: bool,
+    _lock: File,
+    published: bool,
 }
 
-impl Partial {
+impl PartialExport {
     /// Creates a new file. Returns the guard and the handle to write to.
     pub(super) fn file(parent: &Path, id: &str) -> io::Result<(Self, File)> {
         let path = parent.join(format!("{PREFIX}{id}"));
         let file = new_file(&path)?;
-        let partial = Self::of(path, file.try_clone()?);
+        let partial = Self::new(path, file.try_clone()?);
         Ok((partial, file))
     }
 
@@ -45,16 +45,17 @@ impl Partial {
     pub(super) fn folder(parent: &Path, id: &str) -> io::Result<Self> {
         let path = parent.join(format!("{PREFIX}{id}"));
         fs::DirBuilder::new().mode(0o700).create(&path)?;
-        let held = File::open(&path)?;
-        Ok(Self::of(path, held))
+        let lock = File::open(&path)?;
+        Ok(Self::new(path, lock))
     }
 
-    fn of(path: PathBuf, held: File) -> Self {
-        // On a file system without locks, `sweep` cannot lock either, so it never treats this export as abandoned.
-        if let Err(error) = flock(&held, FlockOperation::NonBlockingLockExclusive) {
+    fn new(path: PathBuf, lock: File) -> Self {
+        // On a file system without locks, `remove_abandoned` cannot lock either, and never removes
+        // this export.
+        if let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             tracing::debug!(%error, ?path, "an unfinished export is not locked");
         }
-        Self { path, _held: held, placed: false }
+        Self { path, _lock: lock, published: false }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -62,14 +63,14 @@ impl Partial {
     }
 
     /// Records that the export is in its final place.
-    pub(super) fn placed(&mut self) {
-        self.placed = true;
+    pub(super) fn mark_published(&mut self) {
+        self.published = true;
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialExport {
     fn drop(&mut self) {
-        if !self.placed
+        if !self.published
             && let Err(error) = remove(&self.path)
         {
             tracing::warn!(%error, path = ?self.path, "an unfinished export stays behind");
@@ -79,7 +80,7 @@ impl Drop for Partial {
 
 /// Removes the unfinished exports in a folder that a killed process left behind. A failure to remove one never fails an
 /// export.
-pub(super) fn sweep(folder: &Path) {
+pub(super) fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
@@ -87,7 +88,7 @@ pub(super) fn sweep(folder: &Path) {
             continue;
         }
         let path = entry.path();
-        match left_behind(&path).and_then(|left| if left { remove(&path) } else { Ok(()) }) {
+        match is_abandoned(&path).and_then(|left| if left { remove(&path) } else { Ok(()) }) {
             Ok(()) => {}
             Err(error) => tracing::warn!(%error, ?path, "an unfinished export of a kill stays behind"),
         }
@@ -95,29 +96,29 @@ pub(super) fn sweep(folder: &Path) {
 }
 
 /// Returns whether the export belongs to this user and no process writes it.
-fn left_behind(path: &Path) -> io::Result<bool> {
-    if !made_by(&fs::symlink_metadata(path)?, geteuid().as_raw()) || stirs(path, DEPTH)? {
+fn is_abandoned(path: &Path) -> io::Result<bool> {
+    if !is_owned_by(&fs::symlink_metadata(path)?, geteuid().as_raw()) || modified_recently(path, MAX_DEPTH)? {
         return Ok(false);
     }
     // In a shared folder, another user may have replaced the file in the meantime, so do not block on it and do not
     // follow a link.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty())?);
-    let ours = made_by(&file.metadata()?, geteuid().as_raw());
+    let ours = is_owned_by(&file.metadata()?, geteuid().as_raw());
     Ok(ours && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
 /// Returns whether the file or folder can be an export of this user.
-fn made_by(about: &Metadata, user: u32) -> bool {
+fn is_owned_by(about: &Metadata, user: u32) -> bool {
     (about.is_file() || about.is_dir()) && about.uid() == user
 }
 
 /// Returns whether anything in it was modified recently. A write in a nested folder does not change the time of the
 /// outer folder.
-fn stirs(path: &Path, depth: usize) -> io::Result<bool> {
+fn modified_recently(path: &Path, depth: usize) -> io::Result<bool> {
     let about = fs::symlink_metadata(path)?;
     // A time in the future comes from another machine's clock.
-    if about.modified()?.elapsed().map_or(true, |age| age < YOUNG) {
+    if about.modified()?.elapsed().map_or(true, |age| age < MIN_AGE) {
         return Ok(true);
     }
     if !about.is_dir() {
@@ -128,7 +129,7 @@ fn stirs(path: &Path, depth: usize) -> io::Result<bool> {
         return Ok(true);
     }
     for child in fs::read_dir(path)? {
-        if stirs(&child?.path(), depth - 1)? {
+        if modified_recently(&child?.path(), depth - 1)? {
             return Ok(true);
         }
     }
@@ -161,7 +162,7 @@ mod tests {
     }
 
     /// Sets the modification time to `ago` before now.
-    fn touched(path: &Path, ago: Duration) {
+    fn set_modified(path: &Path, ago: Duration) {
         let at = (SystemTime::now() - ago).duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let at = Timespec { tv_sec: i64::try_from(at.as_secs()).unwrap(), tv_nsec: 0 };
         let times = Timestamps { last_access: at, last_modification: at };
@@ -170,38 +171,38 @@ mod tests {
 
     /// Sets the modification time to two days ago.
     fn age(path: &Path) {
-        touched(path, Duration::from_hours(48));
+        set_modified(path, Duration::from_hours(48));
     }
 
     /// Returns the path of an unfinished export.
-    fn place(folder: &Path) -> PathBuf {
+    fn partial_path(folder: &Path) -> PathBuf {
         folder.join(format!("{PREFIX}{}", Uuid::new_v4()))
     }
 
     #[test]
-    fn what_another_machine_writes_on_a_share_stays() {
+    fn an_export_that_another_machine_writes_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let file = place(folder.path());
+        let file = partial_path(folder.path());
         fs::write(&file, "half").unwrap();
-        touched(&file, Duration::from_hours(2));
-        let written = place(folder.path());
+        set_modified(&file, Duration::from_hours(2));
+        let written = partial_path(folder.path());
         let within = written.join("conversations/c1.json");
         fs::create_dir_all(within.parent().unwrap()).unwrap();
         fs::write(&within, "half").unwrap();
         // Created long ago, and written to since.
         [written.join("conversations").as_path(), &written].into_iter().for_each(age);
-        sweep(folder.path());
+        remove_abandoned(folder.path());
         assert!(file.exists(), "nobody here holds it, and it was written within the day");
         assert!(within.exists(), "something in it was written just now");
         [file.as_path(), &within].into_iter().for_each(age);
-        sweep(folder.path());
+        remove_abandoned(folder.path());
         assert_eq!(names(folder.path()), Vec::<String>::new());
     }
 
     #[test]
-    fn what_somebody_else_put_there_under_such_a_name_is_neither_opened_nor_removed() {
+    fn foreign_files_with_such_a_name_are_neither_opened_nor_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let (pipe, link) = (place(folder.path()), place(folder.path()));
+        let (pipe, link) = (partial_path(folder.path()), partial_path(folder.path()));
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let mine = folder.path().join("mine");
         fs::write(&mine, "mine").unwrap();
@@ -210,17 +211,20 @@ mod tests {
         let (done, ended) = mpsc::channel();
         let at = folder.path().to_owned();
         thread::spawn(move || {
-            sweep(&at);
+            remove_abandoned(&at);
             done.send(()).unwrap();
         });
-        ended.recv_timeout(Duration::from_mins(1)).expect("a pipe nobody writes to holds the sweep");
+        ended.recv_timeout(Duration::from_mins(1)).expect("a pipe nobody writes to blocks the removal");
         assert!(pipe.exists() && fs::symlink_metadata(&link).unwrap().is_symlink() && mine.exists());
         let about = fs::metadata(&mine).unwrap();
-        assert!(made_by(&about, about.uid()) && !made_by(&about, about.uid() + 1), "another user's stays");
+        assert!(
+            is_owned_by(&about, about.uid()) && !is_owned_by(&about, about.uid() + 1),
+            "another user's stays"
+        );
     }
 
     #[test]
-    fn what_a_kill_left_is_removed_and_what_is_being_written_is_not() {
+    fn abandoned_exports_are_removed_and_active_ones_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let ids: Vec<String> = (0..5).map(|_| Uuid::new_v4().to_string()).collect();
@@ -233,12 +237,12 @@ mod tests {
         // A user's own file with another name.
         fs::write(at(".satchel-partial-of-mine"), "mine").unwrap();
         fs::write(partial(2), "just begun").unwrap();
-        let (written, file) = Partial::file(folder.path(), &ids[3]).unwrap();
-        let built = Partial::folder(folder.path(), &ids[4]).unwrap();
+        let (written, file) = PartialExport::file(folder.path(), &ids[3]).unwrap();
+        let built = PartialExport::folder(folder.path(), &ids[4]).unwrap();
         for path in [&partial(0), &partial(1), &at(".satchel-partial-of-mine"), &partial(3), &partial(4)] {
             age(path);
         }
-        sweep(folder.path());
+        remove_abandoned(folder.path());
         let mut left = vec![".satchel-partial-of-mine".to_owned()];
         left.extend([2, 3, 4].map(|n| format!("{PREFIX}{}", ids[n])));
         left.sort();
@@ -246,11 +250,11 @@ mod tests {
         // The writer may have closed the file and be about to move it to its final place.
         drop(file);
         age(&partial(3));
-        sweep(folder.path());
+        remove_abandoned(folder.path());
         assert!(partial(3).exists());
         drop((written, built));
         fs::remove_file(partial(2)).unwrap();
         assert_eq!(names(folder.path()), [".satchel-partial-of-mine"]);
-        sweep(&at("absent"));
+        remove_abandoned(&at("absent"));
     }
 }

@@ -12,13 +12,13 @@ use rustix::{
     io::Errno,
 };
 use satchel_pam::hash::Sha256Digest;
-use satchel_source::envelope::{self, Lock};
+use satchel_source::envelope::{self, ExportEncryption};
 use sha2::{Digest, Sha256};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::{
     ExportError,
-    partial::{self, Partial, new_file},
+    partial::{self, PartialExport, new_file},
 };
 
 /// Size of the write buffer, in bytes, before data is hashed and compressed.
@@ -26,43 +26,51 @@ const PIECE: usize = 64 << 10;
 
 /// A file of a bundle as the manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WrittenFile {
     pub(super) path: String,
     pub(super) sha256: Sha256Digest,
     pub(super) bytes: u64,
 }
 
 /// A bundle that is being written next to its final place.
-pub(super) struct Target {
+pub(super) struct ExportTarget {
     output: PathBuf,
-    partial: Partial,
-    kind: Kind,
-    files: Vec<Written>,
+    partial: PartialExport,
+    kind: TargetKind,
+    files: Vec<WrittenFile>,
     bytes: u64,
 }
 
-enum Kind {
+enum TargetKind {
     Folder,
     Zip(Box<ZipWriter<BufWriter<File>>>),
     /// A ZIP written without seeking, because encrypted output can only be appended.
-    Sealed(Box<ZipWriter<zip::write::StreamWriter<Sealing>>>),
+    EncryptedZip(Box<ZipWriter<zip::write::StreamWriter<EncryptWriter>>>),
 }
 
 /// The encrypting writer.
-type Sealing = age::stream::StreamWriter<BufWriter<File>>;
+type EncryptWriter = age::stream::StreamWriter<BufWriter<File>>;
 
-impl Target {
+impl ExportTarget {
     /// Prepares to write `output`: a ZIP if the name ends in `.zip`, an encrypted ZIP with a `lock`, otherwise a folder
     /// that does not exist or is empty.
-    pub(super) fn create(output: &Path, lock: Option<&Lock>, id: &str) -> Result<Self, ExportError> {
+    pub(super) fn create(
+        output: &Path,
+        lock: Option<&ExportEncryption>,
+        id: &str,
+    ) -> Result<Self, ExportError> {
         let failed = ExportError::write(output);
         if output.file_name().is_none() {
             return Err(ExportError::BadOutput { path: output.to_owned() });
         }
-        let sealed = envelope::named(output);
+        let sealed = envelope::has_age_extension(output);
         if sealed != lock.is_some() {
             let path = output.to_owned();
-            return Err(if sealed { ExportError::NoLock { path } } else { ExportError::NotSealed { path } });
+            return Err(if sealed {
+                ExportError::NoRecipients { path }
+            } else {
+                ExportError::NotEncryptedName { path }
+            });
         }
         let zip = sealed || output.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
         if output.exists() && (zip || !empty_folder(output)) {
@@ -71,20 +79,20 @@ impl Target {
         let parent =
             output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(&failed)?;
-        partial::sweep(parent);
+        partial::remove_abandoned(parent);
         let (partial, kind) = if zip {
-            let (partial, file) = Partial::file(parent, id).map_err(&failed)?;
+            let (partial, file) = PartialExport::file(parent, id).map_err(&failed)?;
             let out = BufWriter::new(file);
             let kind = match lock {
                 Some(lock) => {
-                    let out = lock.wrap(out).map_err(&failed)?;
-                    Kind::Sealed(Box::new(ZipWriter::new_stream(out)))
+                    let out = lock.encrypt(out).map_err(&failed)?;
+                    TargetKind::EncryptedZip(Box::new(ZipWriter::new_stream(out)))
                 }
-                None => Kind::Zip(Box::new(ZipWriter::new(out))),
+                None => TargetKind::Zip(Box::new(ZipWriter::new(out))),
             };
             (partial, kind)
         } else {
-            (Partial::folder(parent, id).map_err(&failed)?, Kind::Folder)
+            (PartialExport::folder(parent, id).map_err(&failed)?, TargetKind::Folder)
         };
         satchel_failpoints::reached("export begun");
         Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), bytes: 0 })
@@ -95,18 +103,18 @@ impl Target {
         &mut self,
         path: &str,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
-    ) -> Result<Written, ExportError> {
+    ) -> Result<WrittenFile, ExportError> {
         let failed = ExportError::write(&self.output);
         let written = match &mut self.kind {
-            Kind::Folder => {
+            TargetKind::Folder => {
                 let place = self.partial.path().join(path);
                 folders(self.partial.path(), Path::new(path)).map_err(&failed)?;
-                let (written, file) = filled(new_file(&place).map_err(&failed)?, path, &failed, fill)?;
+                let (written, file) = write_hashed(new_file(&place).map_err(&failed)?, path, &failed, fill)?;
                 file.sync_all().map_err(&failed)?;
                 written
             }
-            Kind::Zip(zip) => entry(zip, path, &failed, fill)?,
-            Kind::Sealed(zip) => entry(zip, path, &failed, fill)?,
+            TargetKind::Zip(zip) => write_entry(zip, path, &failed, fill)?,
+            TargetKind::EncryptedZip(zip) => write_entry(zip, path, &failed, fill)?,
         };
         satchel_failpoints::reached("export file written");
         self.bytes += written.bytes;
@@ -115,29 +123,29 @@ impl Target {
     }
 
     /// Returns the files written since the last call.
-    pub(super) fn take_files(&mut self) -> Vec<Written> {
+    pub(super) fn take_files(&mut self) -> Vec<WrittenFile> {
         std::mem::take(&mut self.files)
     }
 
     /// Makes the bundle durable and moves it to its final place in one step.
     pub(super) fn publish(mut self) -> Result<u64, ExportError> {
         let failed = ExportError::write(&self.output);
-        match std::mem::replace(&mut self.kind, Kind::Folder) {
-            Kind::Folder => sync_folders(self.partial.path()).map_err(&failed)?,
-            Kind::Zip(zip) => {
+        match std::mem::replace(&mut self.kind, TargetKind::Folder) {
+            TargetKind::Folder => sync_folders(self.partial.path()).map_err(&failed)?,
+            TargetKind::Zip(zip) => {
                 let file = zip.finish().map_err(|error| failed(error.into()))?;
                 let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
                 file.sync_all().map_err(&failed)?;
             }
-            Kind::Sealed(zip) => {
-                let sealing = zip.finish().map_err(|error| failed(error.into()))?.into_inner();
-                let file = sealing.finish().map_err(&failed)?;
+            TargetKind::EncryptedZip(zip) => {
+                let encrypting = zip.finish().map_err(|error| failed(error.into()))?.into_inner();
+                let file = encrypting.finish().map_err(&failed)?;
                 let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
                 file.sync_all().map_err(&failed)?;
             }
         }
         satchel_failpoints::reached("export synced");
-        match self.place() {
+        match self.move_into_place() {
             // Another export took the path first.
             Err(error)
                 if matches!(
@@ -150,7 +158,7 @@ impl Target {
             placed => placed.map_err(&failed)?,
         }
         satchel_failpoints::reached("export placed");
-        self.partial.placed();
+        self.partial.mark_published();
         let parent =
             self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(&failed)?;
@@ -160,37 +168,37 @@ impl Target {
 }
 
 /// Writes one entry of an archive.
-fn entry<W: Write + io::Seek>(
+fn write_entry<W: Write + io::Seek>(
     zip: &mut ZipWriter<W>,
     path: &str,
     failed: impl Fn(io::Error) -> ExportError,
     fill: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
-) -> Result<Written, ExportError> {
+) -> Result<WrittenFile, ExportError> {
     // A fixed time, so that equal content gives equal bytes.
     let options = SimpleFileOptions::default()
         .unix_permissions(0o600)
         .large_file(true)
         .last_modified_time(zip::DateTime::default());
     zip.start_file(path, options).map_err(|error| failed(error.into()))?;
-    Ok(filled(zip, path, failed, fill)?.0)
+    Ok(write_hashed(zip, path, failed, fill)?.0)
 }
 
 /// Writes to `out` with `fill`, in large pieces: the compressor clears its buffer at each call.
-fn filled<W: Write>(
+fn write_hashed<W: Write>(
     out: W,
     path: &str,
     failed: impl Fn(io::Error) -> ExportError,
     fill: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
-) -> Result<(Written, W), ExportError> {
-    let mut out = BufWriter::with_capacity(PIECE, Hashing::new(out));
+) -> Result<(WrittenFile, W), ExportError> {
+    let mut out = BufWriter::with_capacity(PIECE, HashingWriter::new(out));
     fill(&mut out)?;
-    let hashing = out.into_inner().map_err(|error| failed(error.into_error()))?;
-    Ok(hashing.finish(path))
+    let hashed = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    Ok(hashed.finish(path))
 }
 
-impl Target {
+impl ExportTarget {
     /// Renames the partial export to the output path, which another export must not have taken in the meantime.
-    fn place(&self) -> io::Result<()> {
+    fn move_into_place(&self) -> io::Result<()> {
         // A rename of a folder replaces an empty folder, but never one with content.
         let partial = self.partial.path();
         if partial.is_dir() {
@@ -198,7 +206,9 @@ impl Target {
         }
         match renameat_with(CWD, partial, CWD, &self.output, RenameFlags::NOREPLACE) {
             // Some file systems of USB sticks and network shares do not support `RENAME_NOREPLACE`.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => place_reserved(partial, &self.output),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                rename_over_placeholder(partial, &self.output)
+            }
             placed => Ok(placed?),
         }
     }
@@ -206,7 +216,7 @@ impl Target {
 
 /// Acts like a rename that replaces nothing, in two steps: the first creates an empty file, which only one process can
 /// do.
-fn place_reserved(partial: &Path, output: &Path) -> io::Result<()> {
+fn rename_over_placeholder(partial: &Path, output: &Path) -> io::Result<()> {
     new_file(output)?;
     // The reserved file is ours, so remove it if the rename fails.
     fs::rename(partial, output).inspect_err(|_| drop(fs::remove_file(output)))
@@ -241,24 +251,24 @@ fn sync_folders(root: &Path) -> io::Result<()> {
     File::open(root)?.sync_all()
 }
 
-struct Hashing<W> {
+struct HashingWriter<W> {
     inner: W,
     hasher: Sha256,
     bytes: u64,
 }
 
-impl<W: Write> Hashing<W> {
+impl<W: Write> HashingWriter<W> {
     fn new(inner: W) -> Self {
         Self { inner, hasher: Sha256::new(), bytes: 0 }
     }
 
-    fn finish(self, path: &str) -> (Written, W) {
+    fn finish(self, path: &str) -> (WrittenFile, W) {
         let sha256 = Sha256Digest::from_bytes(self.hasher.finalize().into());
-        (Written { path: path.to_owned(), sha256, bytes: self.bytes }, self.inner)
+        (WrittenFile { path: path.to_owned(), sha256, bytes: self.bytes }, self.inner)
     }
 }
 
-impl<W: Write> Write for Hashing<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.hasher.update(&bytes[..written]);
@@ -276,8 +286,8 @@ impl<W: Write> Write for Hashing<W> {
 mod tests {
     use super::*;
 
-    fn written(output: &Path, id: &str) -> Target {
-        let mut target = Target::create(output, None, id).unwrap();
+    fn written(output: &Path, id: &str) -> ExportTarget {
+        let mut target = ExportTarget::create(output, None, id).unwrap();
         target
             .file("name.txt", |file| file.write_all(id.as_bytes()).map_err(ExportError::write(output)))
             .unwrap();
@@ -311,8 +321,8 @@ mod tests {
         let mut target = written(&output, "id");
         fs::remove_dir_all(target.partial.path()).unwrap();
         for path in ["conversations/c1.json", "memory-store.json"] {
-            let filled = target.file(path, |_| Ok(()));
-            assert!(matches!(filled, Err(ExportError::Write { .. })), "{path}: {filled:?}");
+            let result = target.file(path, |_| Ok(()));
+            assert!(matches!(result, Err(ExportError::Write { .. })), "{path}: {result:?}");
         }
         assert!(target.publish().is_err() && names(folder.path()).is_empty());
     }
@@ -324,11 +334,13 @@ mod tests {
         const HELD: u64 = 256 << 10;
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("out.zip.age");
-        let lock = Lock::parse(&[age::x25519::Identity::generate().to_public().to_string()], None).unwrap();
-        let mut target = Target::create(&output, lock.as_ref(), "id").unwrap();
+        let lock =
+            ExportEncryption::parse(&[age::x25519::Identity::generate().to_public().to_string()], None)
+                .unwrap();
+        let mut target = ExportTarget::create(&output, lock.as_ref(), "id").unwrap();
         let partial = target.partial.path().to_owned();
         let mut noise = vec![0; usize::try_from(PIECE).unwrap()];
-        let filled = target.file("noise", |file| {
+        let result = target.file("noise", |file| {
             for piece in 1..=8 {
                 // Random data, which cannot be compressed.
                 getrandom::fill(&mut noise).unwrap();
@@ -338,7 +350,7 @@ mod tests {
             }
             Ok(())
         });
-        assert_eq!(filled.unwrap().bytes, 8 * PIECE);
+        assert_eq!(result.unwrap().bytes, 8 * PIECE);
         target.publish().unwrap();
         assert!(fs::read(&output).unwrap().starts_with(envelope::MAGIC));
         assert_eq!(names(folder.path()), ["out.zip.age"]);
@@ -350,11 +362,14 @@ mod tests {
         let [one, other, output] = ["one", "other", "out.zip"].map(|name| folder.path().join(name));
         fs::write(&one, "one").unwrap();
         fs::write(&other, "other").unwrap();
-        place_reserved(&one, &output).unwrap();
-        assert_eq!(place_reserved(&other, &output).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        rename_over_placeholder(&one, &output).unwrap();
+        assert_eq!(
+            rename_over_placeholder(&other, &output).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
         assert_eq!(fs::read(&output).unwrap(), b"one");
         let elsewhere = folder.path().join("elsewhere.zip");
-        assert!(place_reserved(&folder.path().join("gone"), &elsewhere).is_err());
+        assert!(rename_over_placeholder(&folder.path().join("gone"), &elsewhere).is_err());
         assert!(!elsewhere.exists(), "a place that was reserved for nothing is free again");
     }
 }

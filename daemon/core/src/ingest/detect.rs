@@ -1,6 +1,6 @@
 //! Finds the exports in a source and the reader of each.
 
-mod likely;
+mod signatures;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,15 +8,15 @@ use satchel_host::Plugin;
 use satchel_pam::record::Warning;
 use satchel_plugins::BUILT_IN;
 use satchel_source::{
-    Bundle, Fault, Files as _, chain,
+    Bundle, FileSet as _, ReadFault, chain,
     pam::{self as documents, PamFiles},
 };
 
-use super::pam;
-use crate::plugins::{Plugins, PluginsError};
+use super::{pam, request::PAM_PLATFORM};
+use crate::plugins::{PluginLoadError, Plugins};
 
 /// The reader of an export.
-pub(super) enum Reader {
+pub(super) enum ExportReader {
     /// An importer in the sandbox.
     Plugin(Plugin),
     /// Satchel's own reader: PAM is the model in which everything is stored, so there is no mapping that a plugin could
@@ -24,12 +24,12 @@ pub(super) enum Reader {
     Pam(PamFiles),
 }
 
-impl Reader {
+impl ExportReader {
     /// Returns the platform, as used to select importers.
     pub(super) fn platform(&self) -> &str {
         match self {
             Self::Plugin(plugin) => &plugin.info().platform,
-            Self::Pam(_) => pam::PLATFORM,
+            Self::Pam(_) => PAM_PLATFORM,
         }
     }
 
@@ -43,24 +43,24 @@ impl Reader {
 }
 
 /// An export in the source, with its reader.
-pub(super) struct Found {
-    pub(super) reader: Reader,
+pub(super) struct DetectedExport {
+    pub(super) reader: ExportReader,
     pub(super) format: String,
     pub(super) files: Vec<String>,
 }
 
 /// An importer's claim on files.
 struct Claim {
-    found: Found,
+    found: DetectedExport,
     confidence: u8,
 }
 
 /// The result of detection on a source.
-pub(super) enum Detected {
+pub(super) enum DetectionResult {
     /// An importer could not examine the files because some of them cannot be read; it can if those are removed.
-    Broken(Vec<Fault>),
+    Broken(Vec<ReadFault>),
     /// The exports, warnings about importers that failed, and unreadable files that no importer needed.
-    Found(Vec<Found>, Vec<Warning>, Vec<Fault>),
+    Found(Vec<DetectedExport>, Vec<Warning>, Vec<ReadFault>),
 }
 
 /// Detects the exports in a source. PAM documents are recognised first. Then importers are asked about the remaining
@@ -73,15 +73,15 @@ pub(super) fn detect(
     plugins: &Arc<Plugins>,
     bundle: &Bundle,
     only: &[String],
-) -> Result<Detected, PluginsError> {
+) -> Result<DetectionResult, PluginLoadError> {
     // Discard faults that were recorded before detection.
     drop(bundle.take_faults());
     let mut all = Vec::new();
-    if wanted(only, pam::PLATFORM) {
-        all.extend(documents::find(bundle).into_iter().map(|files| Found {
+    if wanted(only, PAM_PLATFORM) {
+        all.extend(documents::find(bundle).into_iter().map(|files| DetectedExport {
             format: pam::FORMAT.to_owned(),
             files: files.files(),
-            reader: Reader::Pam(files),
+            reader: ExportReader::Pam(files),
         }));
     }
     let mut faults = bundle.take_faults();
@@ -95,14 +95,14 @@ pub(super) fn detect(
     if let Some(rest) = rest {
         match claims(plugins, &rest, only, &mut notes)? {
             Ok((claims, more)) => {
-                all.extend(shared_out(claims));
+                all.extend(assign_files(claims));
                 faults.extend(more);
             }
-            Err(broken) => return Ok(Detected::Broken(broken)),
+            Err(broken) => return Ok(DetectionResult::Broken(broken)),
         }
     }
     all.sort_by(|one, other| one.files.cmp(&other.files));
-    Ok(Detected::Found(all, notes, faults))
+    Ok(DetectionResult::Found(all, notes, faults))
 }
 
 fn wanted(only: &[String], platform: &str) -> bool {
@@ -111,7 +111,7 @@ fn wanted(only: &[String], platform: &str) -> bool {
 
 /// On success, the claims, and unreadable files that the importers did not need; otherwise the unreadable files that
 /// kept an importer from examining the others.
-type Asked = Result<(Vec<Claim>, Vec<Fault>), Vec<Fault>>;
+type AskResult = Result<(Vec<Claim>, Vec<ReadFault>), Vec<ReadFault>>;
 
 /// Collects the claims of the importers. Likely importers are asked first; the others are asked only if files remain
 /// unclaimed.
@@ -120,8 +120,8 @@ fn claims(
     bundle: &Bundle,
     only: &[String],
     notes: &mut Vec<Warning>,
-) -> Result<Asked, PluginsError> {
-    let names = likely::names(bundle);
+) -> Result<AskResult, PluginLoadError> {
+    let names = signatures::likely_importers(bundle);
     // An importer that needs the file runs into the same fault, and reports it.
     drop(bundle.take_faults());
     let wanted = (0..BUILT_IN.len()).filter(|at| wanted(only, BUILT_IN[*at].name));
@@ -129,11 +129,11 @@ fn claims(
         wanted.partition(|at| names.contains(&BUILT_IN[*at].name));
     let (mut claims, mut spared) = (Vec::new(), Vec::new());
     for places in [first, others] {
-        if places.is_empty() || (!claims.is_empty() && likely::settled(bundle, &claims)) {
+        if places.is_empty() || (!claims.is_empty() && signatures::all_claimed(bundle, &claims)) {
             continue;
         }
         // The import was cancelled, so no caller needs the answer.
-        let Some(plugins) = plugins.some_until(&places, &|| bundle.stopped())? else { break };
+        let Some(plugins) = plugins.load_until(&places, &|| bundle.cancelled())? else { break };
         match ask(&plugins, bundle, notes) {
             Ok((more, faults)) => {
                 claims.extend(more);
@@ -145,12 +145,12 @@ fn claims(
     Ok(Ok((claims, spared)))
 }
 
-fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> Asked {
+fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> AskResult {
     let mut claims = Vec::new();
     let mut spared = Vec::new();
     for plugin in plugins {
         let info = plugin.info();
-        if bundle.stopped() {
+        if bundle.cancelled() {
             break;
         }
         let detected = plugin.detect(Arc::new(bundle.clone()));
@@ -159,8 +159,8 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> Asked {
             Err(_) if !faults.is_empty() => return Err(faults),
             Ok(found) => claims.extend(found.into_iter().map(|detection| Claim {
                 confidence: detection.confidence,
-                found: Found {
-                    reader: Reader::Plugin(plugin.clone()),
+                found: DetectedExport {
+                    reader: ExportReader::Plugin(plugin.clone()),
                     format: detection.format,
                     files: detection.files,
                 },
@@ -176,10 +176,10 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> Asked {
 }
 
 /// Assigns each file to the claim with the highest confidence.
-fn shared_out(mut claims: Vec<Claim>) -> Vec<Found> {
+fn assign_files(mut claims: Vec<Claim>) -> Vec<DetectedExport> {
     claims.sort_by_cached_key(|claim| (std::cmp::Reverse(claim.confidence), claim.found.reader.software()));
     let mut taken = BTreeSet::new();
-    let mut all: Vec<Found> = claims.into_iter().map(|claim| claim.found).collect();
+    let mut all: Vec<DetectedExport> = claims.into_iter().map(|claim| claim.found).collect();
     for found in &mut all {
         found.files.retain(|file| taken.insert(file.clone()));
     }

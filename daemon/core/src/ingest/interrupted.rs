@@ -7,8 +7,8 @@
 use satchel_source::{CancelToken, chain};
 use satchel_store::Health;
 
-use super::{IngestError, Inner, ledger};
-use crate::lineage;
+use super::{Inner, error::IngestError, ledger};
+use crate::{edits, provenance};
 
 /// Completes every undo and every change that was begun and has not ended.
 ///
@@ -18,14 +18,14 @@ pub(super) fn complete(inner: &Inner) -> Result<(), IngestError> {
     if inner.store.health() != Health::Good {
         return Ok(());
     }
-    if let Err(error) = inner.complete_by_hand() {
+    if let Err(error) = edits::complete_interrupted(&inner.store) {
         tracing::error!(error = chain(&error), "a change that was interrupted cannot be completed");
     }
-    for note in lineage::unfinished(&inner.store)? {
+    for note in provenance::unfinished_undos(&inner.store)? {
         let import = note.import;
         let Some(record) = ledger::get(&inner.store, &import.to_string())? else { continue };
         tracing::info!(%import, "an undo is completed that a stop of the program interrupted");
-        let note = lineage::UndoRecord { completed_at: Some(inner.clock.now_micros()), ..note };
+        let note = provenance::UndoRecord { completed_at: Some(inner.clock.now_micros()), ..note };
         if let Err(error) = inner.follow(note, &record, &CancelToken::new()) {
             tracing::error!(%import, error = chain(&error), "an undo that was interrupted cannot be completed");
         }

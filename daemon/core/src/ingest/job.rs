@@ -1,8 +1,8 @@
 //! One job: open the source, find the exports in it, import each.
 
+mod detection;
 mod hashing;
-mod look;
-mod told;
+mod report;
 
 use std::{
     collections::BTreeSet,
@@ -14,50 +14,60 @@ use std::{
 };
 
 use satchel_pam::{conversation::ImportMetadata, record::Warning};
-use satchel_source::{Bundle, CancelToken, Fault, Files as _, Pulse, Source, envelope::Keys};
+use satchel_source::{
+    Bundle, CancelToken, FileSet as _, Heartbeat, ReadFault, Source, envelope::DecryptionKeys,
+};
 use satchel_store::{Durability, Origin};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use self::told::CHANGED;
+use self::report::CHANGED;
 use super::{
-    ImportRequest, IngestError, Inner, JobView, OnEnd, Phase, REASON, WatchedImport,
-    conclude::{Ended, conclude, stays_undone, unchanged},
-    detect::{Found, Reader},
-    ledger, leftover, memories, pam,
-    receipt::{ImportRecord, ImportStatus, Standing},
-    run::{Applied, Run, Tail},
+    ImportRequest, IngestError, Inner, JobView, OnEnd, Phase, WatchedImport,
+    detect::{DetectedExport, ExportReader},
+    ledger,
+    outcome::{ReadOutcome, conclude, stays_undone, unchanged},
+    pam,
+    plugin_run::PluginRun,
+    receipt::{DocumentStanding, ImportRecord, ImportStatus},
+    records::{DeferredRecords, ReadDocument},
+    request::PAM_PLATFORM,
+    session::Session,
+    unrecognized,
     write::{Writer, conversation::import_of},
 };
 use crate::{
-    exported::{self, ExportRecord, INCREMENTAL},
+    export_ledger::{self, ExportRecord, INCREMENTAL},
     trust,
 };
 
-pub(super) struct Task {
+/// The reason recorded in the history of records that an import wrote.
+const REASON: &str = "import";
+
+pub(super) struct ImportTask {
     pub(super) inner: Arc<Inner>,
     pub(super) id: Uuid,
     pub(super) request: ImportRequest,
     /// The keys that decrypt the source, if it is encrypted.
-    pub(super) keys: Option<Keys>,
+    pub(super) keys: Option<DecryptionKeys>,
     /// Set if a watched folder submitted the job.
     pub(super) watched: Option<WatchedImport>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
     /// Tracks for how long the source has not answered.
-    pub(super) pulse: Pulse,
+    pub(super) pulse: Heartbeat,
     /// Whether the source changed while it was read.
     pub(super) changed: AtomicBool,
     /// Whether the job was ended for its subscribers while its source did not answer. The lock is held while an import
     /// is ended.
-    pub(super) left: Mutex<bool>,
+    pub(super) abandoned: Mutex<bool>,
     /// The callback for the end of the job.
     pub(super) on_end: Mutex<Option<OnEnd>>,
 }
 
-impl Task {
+impl ImportTask {
     /// Runs the job to its end; every outcome is reported in the view.
-    pub(super) fn go(&self) {
+    pub(super) fn run(&self) {
         self.show(|view| view.phase = Phase::Looking);
         match self.import() {
             Ok(()) => {}
@@ -65,7 +75,7 @@ impl Task {
             Err(IngestError::Source(_)) if self.cancel.cancelled() => self.cancelled(),
             Err(error) => self.fail(&error),
         }
-        self.over();
+        self.finish_job();
     }
 
     fn import(&self) -> Result<(), IngestError> {
@@ -74,26 +84,26 @@ impl Task {
             return Ok(());
         }
         let source = {
-            let _asked = self.pulse.call();
+            let _asked = self.pulse.begin_call();
             match &self.watched {
-                Some(watched) => Source::below(&watched.root, &watched.name)?,
+                Some(watched) => Source::beneath(&watched.root, &watched.name)?,
                 None => Source::at(&self.request.path)?.with_keys(self.keys.clone()),
             }
         };
-        let source = source.telling(self.pulse.clone());
+        let source = source.with_heartbeat(self.pulse.clone());
         // A watched folder waits for downloads itself, and a user who applies a document has named it explicitly.
         let waits = self.watched.is_none() && self.request.apply.is_none();
-        let source = if waits { source.leaving_downloads() } else { source };
-        let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
+        let source = if waits { source.skipping_downloads() } else { source };
+        let bundle = source.open_cancellable(&self.inner.limits(), &self.cancel)?;
         if self.cancel.cancelled() {
             // Parts that could not be opened because of the cancellation may be intact.
             self.cancelled();
             return Ok(());
         }
         let before = bundle.unread().len();
-        let mut bundle = self.end_apart(bundle);
+        let mut bundle = self.end_unreadable(bundle);
         let apart = before > bundle.unread().len();
-        let (found, notes) = self.look(&mut bundle)?;
+        let (found, notes) = self.detect_exports(&mut bundle)?;
         if self.cancel.cancelled() {
             self.cancelled();
             return Ok(());
@@ -102,8 +112,8 @@ impl Task {
             if !apart && self.view.borrow().imports.is_empty() || !bundle.list().is_empty() {
                 // An importer that failed to examine the files might have recognised them.
                 let status = if notes.is_empty() { ImportStatus::Unrecognized } else { ImportStatus::Failed };
-                let reason = Some(leftover::reason(&bundle, &notes));
-                self.end(ImportRecord { status, reason, ..self.blank(&source.name) });
+                let reason = Some(unrecognized::reason(&bundle, &notes));
+                self.end(ImportRecord { status, reason, ..self.empty_record(&source.name) });
             }
             return Ok(());
         }
@@ -116,12 +126,12 @@ impl Task {
         &self,
         source: &Source,
         bundle: &Bundle,
-        found: Vec<Found>,
+        found: Vec<DetectedExport>,
         mut notes: Vec<Warning>,
     ) -> Result<(), IngestError> {
         let claimed: BTreeSet<&str> =
             found.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
-        notes.extend(leftover::warnings(bundle, |path| claimed.contains(path)));
+        notes.extend(unrecognized::warnings(bundle, |path| claimed.contains(path)));
         let mut whole = None;
         let mut due = found;
         while !due.is_empty() {
@@ -130,13 +140,13 @@ impl Task {
                 let files = one.files.clone();
                 let notes = std::mem::take(&mut notes);
                 let faults = self.import_one(source, bundle, one, &mut whole, notes)?;
-                remains.extend(look::whole_files(bundle, files, &faults));
+                remains.extend(detection::whole_files(bundle, files, &faults));
             }
             if remains.is_empty() || self.cancel.cancelled() {
                 return Ok(());
             }
             // Each round has at least one part less, so the loop ends.
-            due = self.look(&mut bundle.subset(&remains))?.0;
+            due = self.detect_exports(&mut bundle.subset(&remains))?.0;
         }
         Ok(())
     }
@@ -145,7 +155,7 @@ impl Task {
     fn platforms(&self) -> Vec<String> {
         match &self.watched {
             Some(watched) => watched.providers.clone(),
-            None if self.request.apply.is_some() => vec![pam::PLATFORM.to_owned()],
+            None if self.request.apply.is_some() => vec![PAM_PLATFORM.to_owned()],
             None => self.request.provider.iter().cloned().collect(),
         }
     }
@@ -160,12 +170,12 @@ impl Task {
         &self,
         source: &Source,
         bundle: &Bundle,
-        found: Found,
+        found: DetectedExport,
         whole: &mut Option<String>,
         notes: Vec<Warning>,
-    ) -> Result<Vec<Fault>, IngestError> {
+    ) -> Result<Vec<ReadFault>, IngestError> {
         let files = bundle.subset(&found.files);
-        let mut record = self.describe(source, &found, files.bytes());
+        let mut record = self.describe_export(source, &found, files.bytes());
         notes.into_iter().for_each(|note| record.warn(note));
         record.source_checksum.clone_from(whole);
         if record.source_checksum.is_none() && self.hashed_first(&record)? {
@@ -205,11 +215,11 @@ impl Task {
     /// at which it stopped, and the digest of a source that is a single file.
     fn read(
         &self,
-        found: &Found,
+        found: &DetectedExport,
         files: (&Bundle, Bundle),
         mut record: ImportRecord,
         source: &Source,
-    ) -> Result<(Vec<Fault>, Option<String>), IngestError> {
+    ) -> Result<(Vec<ReadFault>, Option<String>), IngestError> {
         let bundle = files.0;
         let names = names(source, found);
         // Faults that hashing met may not concern the export.
@@ -225,24 +235,24 @@ impl Task {
         });
         let mut applied = None;
         let own = bundle.subset(&found.files);
-        let state = hashing::State::of(source, &own);
+        let state = hashing::HashProgress::of(source, &own);
         let outcome = thread::scope(|scope| {
             let unknown = record.source_checksum.is_none();
-            let beside =
-                unknown.then(|| self.hash_beside(scope, (source, bundle.subset(&found.files)), &state));
+            let beside = unknown
+                .then(|| self.hash_in_background(scope, (source, bundle.subset(&found.files)), &state));
             let outcome = self.read_all((source, found), files, &mut record, &mut applied);
             match beside {
-                Some(beside) => self.hashed(beside, outcome, &mut record),
+                Some(beside) => self.join_hash(beside, outcome, &mut record),
                 None => outcome,
             }
         });
         let document = applied.as_ref().and_then(|applied| applied.record.as_ref());
         let changes = document.is_some_and(|document| document.export_type == INCREMENTAL);
-        let changed = source.unchanged().and_then(|()| own.unchanged()).err();
+        let changed = source.check_unchanged().and_then(|()| own.check_unchanged()).err();
         self.changed.store(changed.is_some(), Ordering::Relaxed);
         conclude(&mut record, outcome, changed, changes);
-        let mut faults = look::told_in(&mut record, bundle.take_faults());
-        if self.will_come_again() && record.status == ImportStatus::Failed {
+        let mut faults = detection::name_faults(&mut record, bundle.take_faults());
+        if self.will_be_retried() && record.status == ImportStatus::Failed {
             record.status = ImportStatus::Cancelled;
             record.reason = Some(CHANGED.to_owned());
             faults.clear();
@@ -280,83 +290,84 @@ impl Task {
     /// Reads the records of the export and derives memories from all evidence.
     fn read_all(
         &self,
-        (source, found): (&Source, &Found),
+        (source, found): (&Source, &DetectedExport),
         files: (&Bundle, Bundle),
         record: &mut ImportRecord,
-        applied: &mut Option<Box<Applied>>,
-    ) -> Result<Ended, IngestError> {
+        applied: &mut Option<Box<ReadDocument>>,
+    ) -> Result<ReadOutcome, IngestError> {
         let mut writer = self.writer(record);
-        let settle = |writer: &mut Writer<'_>, record: &mut ImportRecord, mut tail: Tail| {
+        let settle = |writer: &mut Writer<'_>, record: &mut ImportRecord, mut tail: DeferredRecords| {
             *applied = tail.applied.take();
             Self::name_files(source, found, &tail.attached, record);
             self.show(|view| view.phase = Phase::Settling);
             satchel_failpoints::reached("import read");
-            memories::settle(&self.inner.store, writer, tail, record)?;
+            writer.derive(tail, record)?;
             satchel_failpoints::reached("memories settled");
-            writer.remember_late(record)
+            writer.cache_late(record)
         };
-        let outcome = self.run(found, files, &mut writer, record, settle);
+        let outcome = self.read_records(found, files, &mut writer, record, settle);
         // Skips are stored however the import ended.
-        let spilled = writer.spill_page(record);
-        match outcome.and_then(|ended| spilled.map(|()| ended)) {
-            Err(IngestError::Cancelled) => Ok(Ended::Cancelled),
+        let stored = writer.store_skips(record);
+        match outcome.and_then(|ended| stored.map(|()| ended)) {
+            Err(IngestError::Cancelled) => Ok(ReadOutcome::Cancelled),
             outcome => outcome,
         }
     }
 
     /// Adds a merged document to the ledger of exports, so that later documents can build on it.
-    fn remember(&self, applied: Applied, record: &ImportRecord) -> Result<(), IngestError> {
+    fn remember(&self, applied: ReadDocument, record: &ImportRecord) -> Result<(), IngestError> {
         let store = &self.inner.store;
         let now = self.inner.clock.now_micros();
         let nobodys = self.request.apply.as_ref().is_some_and(|apply| apply.owner.is_none());
-        if nobodys && exported::owner(store)?.is_none() && applied.record.is_some() {
-            exported::put_owner(store, &applied.about.owner.id, now)?;
+        if nobodys && export_ledger::applied_owner(store)?.is_none() && applied.record.is_some() {
+            export_ledger::record_applied_owner(store, &applied.about.owner.id, now)?;
         }
-        let merged = record.standing.is_some_and(|standing| standing != Standing::Stranger);
+        let merged = record.standing.is_some_and(|standing| standing != DocumentStanding::Stranger);
         let own = self.request.apply.is_some() && (merged || nobodys);
-        exported::put_about(store, &applied.about, own, now)?;
+        export_ledger::record_document_info(store, &applied.about, own, now)?;
         let named = self.request.apply.as_ref().and_then(|apply| apply.trust.as_ref());
-        if let Some(key) = named.filter(|_| record.standing == Some(Standing::Trusted)) {
+        if let Some(key) = named.filter(|_| record.standing == Some(DocumentStanding::Trusted)) {
             trust::add(store, key, now)?;
         }
         let Some(document) = applied.record else { return Ok(()) };
         // A stranger may have used the id of an export that did not exist yet.
         let stands = |known: &ExportRecord| !(merged && known.applied && known.signer != document.signer);
-        if exported::find(store, &document.export_id)?.is_some_and(|known| stands(&known)) {
+        if export_ledger::find(store, &document.export_id)?.is_some_and(|known| stands(&known)) {
             return Ok(());
         }
         let (revision, path, bytes) = (store.revision().get(), record.path.clone(), record.bytes);
         let entry = ExportRecord { at_micros: now, revision, path, bytes, ..document };
-        Ok(exported::put(store, &entry)?)
+        Ok(export_ledger::record(store, &entry)?)
     }
 
-    fn run(
+    fn read_records(
         &self,
-        found: &Found,
+        found: &DetectedExport,
         (bundle, files): (&Bundle, Bundle),
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
-        settle: impl FnOnce(&mut Writer<'_>, &mut ImportRecord, Tail) -> Result<(), IngestError>,
-    ) -> Result<Ended, IngestError> {
+        settle: impl FnOnce(&mut Writer<'_>, &mut ImportRecord, DeferredRecords) -> Result<(), IngestError>,
+    ) -> Result<ReadOutcome, IngestError> {
         let shown = AtomicI64::new(0);
         let progress = |done, total, record: &ImportRecord| self.progress(&shown, done, total, record);
         let (store, dry_run) = (&self.inner.store, self.request.dry_run);
         match &found.reader {
-            Reader::Plugin(plugin) => {
+            ExportReader::Plugin(plugin) => {
                 let (limits, cancel) = (&self.inner.plugin_limits, &self.cancel);
                 let (format, pace, recall) = (&found.format, self.inner.plugins.pace(), !self.request.again);
-                let run = Run { store, plugin, bundle: files, format, limits, cancel, dry_run, pace, recall };
-                let (tail, outcome) = run.go(writer, record, &progress)?;
+                let run =
+                    PluginRun { store, plugin, bundle: files, format, limits, cancel, dry_run, pace, recall };
+                let (tail, outcome) = run.run(writer, record, &progress)?;
                 settle(writer, record, tail)?;
                 Ok(outcome.into())
             }
-            Reader::Pam(files) => {
+            ExportReader::Pam(files) => {
                 let (cancel, apply) = (&self.cancel, self.request.apply.as_ref());
                 let (watched, keys) = (self.watched.is_some(), self.inner.known_keys()?);
-                let run = pam::Run { store, bundle, files, cancel, dry_run, apply, watched, keys };
+                let run = pam::PamRun { store, bundle, files, cancel, dry_run, apply, watched, keys };
                 let (tail, ended, later) = run.go(writer, record, &progress)?;
                 settle(writer, record, tail)?;
-                if let Ended::Done(_) = &ended {
+                if let ReadOutcome::Done(_) = &ended {
                     self.show(|view| view.phase = Phase::Reading);
                     run.vectors(later, writer, record, &progress)?;
                 }
@@ -376,13 +387,14 @@ impl Task {
         // The digest may not be known yet. The receipt gets it later, and readers of a conversation take it from
         // there.
         let import = ImportMetadata { source_checksum: None, ..import_of(record) };
-        let pen = (&self.inner.pen, self.cancel.clone(), self.inner.plugins.pace().clone());
-        Writer::new(&self.inner.store, pen, origin, import, self.request.dry_run)
+        let lock = (&*self.inner.write_lock, self.cancel.clone(), self.inner.plugins.pace().clone());
+        let session = Session::new(&self.inner.store, lock, origin, self.request.dry_run);
+        Writer::new(session, import)
     }
 }
 
 /// Returns the file names that are part of the identity of an export; none for a single file, as that may be renamed.
-fn names<'a>(source: &Source, found: &'a Found) -> &'a [String] {
+fn names<'a>(source: &Source, found: &'a DetectedExport) -> &'a [String] {
     let lone = !source.folder() && found.files == [source.name.as_str()];
     if lone { &[] } else { &found.files }
 }

@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    IngestError,
+    error::IngestError,
     receipt::{ImportRecord, ImportStatus},
 };
-use crate::lineage::UndoRecord;
+use crate::provenance::UndoRecord;
 
 /// Issues per page. Each takes at most about 100 bytes, so a page stays below the store's limit of 64 KiB.
 pub(super) const ISSUES_PER_PAGE: usize = 100;
@@ -121,7 +121,7 @@ pub(super) fn list(
 fn read(store: &Store, entry: &LedgerEntry) -> Result<ImportRecord, IngestError> {
     let mut record: ImportRecord = serde_json::from_slice(&entry.value)
         .map_err(|_| IngestError::Unencodable { what: "a stored receipt" })?;
-    let note = Uuid::parse_str(&record.id).map(|import| UndoRecord::of(store, import));
+    let note = Uuid::parse_str(&record.id).map(|import| UndoRecord::load(store, import));
     let Some(note) = note.unwrap_or(Ok(None))? else { return Ok(record) };
     if let Some(reason) = undone(&note, &record.id) {
         record.status = ImportStatus::Undone;

@@ -2,8 +2,8 @@
 
 use satchel_merge::{
     body::Body,
-    conversation::{Report, ReportedNode},
-    evidence::{self, Witness},
+    conversation::{ConversationReport, ReportedNode},
+    evidence::{self, StoredEvidence},
     groups,
 };
 use satchel_pam::{
@@ -18,7 +18,7 @@ const ROWS: &str = "rows";
 
 /// The reader of an export.
 #[derive(Clone, Debug)]
-pub(super) struct Reader {
+pub(super) struct Normaliser {
     /// The PAM platform.
     pub platform: String,
     /// The plugin, as `name/x.y.z`.
@@ -26,7 +26,7 @@ pub(super) struct Reader {
 }
 
 /// A conversation with Satchel's ids.
-pub(super) struct Conversation {
+pub(super) struct NormalisedConversation {
     pub id: String,
     /// PAM `provider.name`.
     pub platform: String,
@@ -36,7 +36,7 @@ pub(super) struct Conversation {
     pub foreign: bool,
     /// The stranger whose document it comes from: a key, or the marker for unsigned documents.
     pub stranger: Option<String>,
-    pub report: Report,
+    pub report: ConversationReport,
     pub nodes: Vec<ReportedNode>,
     /// Approximate size in memory, in bytes.
     pub weight: usize,
@@ -44,7 +44,7 @@ pub(super) struct Conversation {
 
 /// How to resolve the conversation key of a piece of evidence.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum KeyScope {
     /// The key is the provider's.
     Provider,
     /// The key is the importer's.
@@ -54,12 +54,12 @@ pub(super) enum Place {
     Rows { conversation: String, first: String },
 }
 
-impl Place {
+impl KeyScope {
     /// Returns the place of a conversation that was read.
-    pub(super) fn of(conversation: &Conversation) -> Self {
-        let Conversation { id, report, nodes, .. } = conversation;
+    pub(super) fn of(conversation: &NormalisedConversation) -> Self {
+        let NormalisedConversation { id, report, nodes, .. } = conversation;
         if groups::grouped(report.provider_conversation_id.as_deref(), report.raw_metadata.as_ref()) {
-            Self::Rows { conversation: id.clone(), first: groups::first(nodes).to_owned() }
+            Self::Rows { conversation: id.clone(), first: groups::first_message(nodes).to_owned() }
         } else {
             Self::Natural
         }
@@ -68,9 +68,10 @@ impl Place {
 
 /// Stores the bytes of an attachment; returns the attachment with the PAM `ref` under which they are found, and their
 /// length.
-pub(super) type Keep<'a> = dyn FnMut(AttachmentRecord) -> satchel_pam::conversation::Attachment + 'a;
+pub(super) type StoreAttachment<'a> =
+    dyn FnMut(AttachmentRecord) -> satchel_pam::conversation::Attachment + 'a;
 
-impl Reader {
+impl Normaliser {
     /// Returns the id of a conversation; if it has no id of the provider's, the id also depends on the account.
     pub(super) fn conversation_id(&self, key: &str, natural: bool, account: Option<&str>) -> uuid::Uuid {
         ids::conversation_id(&self.platform, account.filter(|_| natural), key)
@@ -78,7 +79,7 @@ impl Reader {
 
     /// Returns the namespace of the message ids: the conversation's id, or a common one for all rows that an importer
     /// grouped. The flag says whether it is grouped.
-    pub(super) fn home(&self, record: &ConversationRecord) -> (uuid::Uuid, bool) {
+    pub(super) fn message_namespace(&self, record: &ConversationRecord) -> (uuid::Uuid, bool) {
         let natural = record.provider_conversation_id.is_none();
         let grouped =
             groups::grouped(record.provider_conversation_id.as_deref(), record.raw_metadata.as_ref());
@@ -94,11 +95,11 @@ impl Reader {
     pub(super) fn conversation(
         &self,
         record: ConversationRecord,
-        keep: &mut Keep<'_>,
-    ) -> serde_json::Result<Conversation> {
-        let (id, grouped) = self.home(&record);
+        keep: &mut StoreAttachment<'_>,
+    ) -> serde_json::Result<NormalisedConversation> {
+        let (id, grouped) = self.message_namespace(&record);
         let node = |key: &str| ids::message_id(id, key).to_string();
-        let report = Report {
+        let report = ConversationReport {
             provider_conversation_id: record.provider_conversation_id,
             account: record.account,
             format: record.export_format_version,
@@ -117,15 +118,15 @@ impl Reader {
         for message in record.messages {
             let id = node(&message.id);
             let parent = message.parent.as_deref().map(node);
-            nodes.push(ReportedNode::of(id, parent, &body(message, keep))?);
+            nodes.push(ReportedNode::new(id, parent, &body(message, keep))?);
         }
         let platform = self.platform.clone();
         let id = if grouped {
-            groups::id_of(&platform, report.account.as_deref(), &nodes)
+            groups::conversation_id(&platform, report.account.as_deref(), &nodes)
         } else {
             id.to_string()
         };
-        Ok(Conversation {
+        Ok(NormalisedConversation {
             id,
             platform,
             import: None,
@@ -138,23 +139,23 @@ impl Reader {
     }
 
     /// Normalises a piece of evidence; `newest` is the time of evidence that has none.
-    pub(super) fn evidence(&self, record: Evidence, newest: i64, place: &Place) -> Witness {
+    pub(super) fn evidence(&self, record: Evidence, newest: i64, place: &KeyScope) -> StoredEvidence {
         let account = record.account;
         let (key, natural) = match place {
-            Place::Provider => (record.conversation.as_deref(), false),
-            Place::Natural => (record.conversation.as_deref(), true),
-            Place::Rows { .. } => (Some(ROWS), true),
+            KeyScope::Provider => (record.conversation.as_deref(), false),
+            KeyScope::Natural => (record.conversation.as_deref(), true),
+            KeyScope::Rows { .. } => (Some(ROWS), true),
         };
         let id = key.map(|key| self.conversation_id(key, natural, account.as_deref()));
         let message = id.zip(record.message.as_deref()).map(|(id, key)| ids::message_id(id, key).to_string());
         let (conversation, row) = match place {
-            Place::Provider | Place::Natural => (id.map(|id| id.to_string()), None),
-            Place::Rows { conversation, first } => {
+            KeyScope::Provider | KeyScope::Natural => (id.map(|id| id.to_string()), None),
+            KeyScope::Rows { conversation, first } => {
                 (Some(conversation.clone()), message.clone().or_else(|| Some(first.clone())))
             }
         };
         let key = format!("{}\n{}", record.id, evidence::subject(&record.claim));
-        Witness {
+        StoredEvidence {
             id: ids::evidence_id(&self.platform, account.as_deref(), &key).to_string(),
             platform: self.platform.clone(),
             at: record.at.unwrap_or(newest),
@@ -174,7 +175,7 @@ pub(super) fn weight(nodes: &[ReportedNode]) -> usize {
     nodes.iter().map(|node| node.bytes.len() * 2 + 256).sum()
 }
 
-fn body(message: MessageRecord, keep: &mut Keep<'_>) -> Body {
+fn body(message: MessageRecord, keep: &mut StoreAttachment<'_>) -> Body {
     let MessageRecord {
         id: _,
         provider_message_id,

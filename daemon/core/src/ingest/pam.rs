@@ -6,15 +6,16 @@
 //! read. Memories are held back until the end, packed and mostly on disk, as the result depends on all of them.
 //! Embeddings follow in batches of their own.
 
+mod admission;
+mod claimed_ids;
 mod conversation;
 mod index;
-mod judge;
+mod integrity;
 mod memories;
-mod rules;
-mod standing;
+mod origin;
+mod scan;
 mod store;
 mod stream;
-mod taken;
 mod vectors;
 
 use std::{
@@ -25,7 +26,7 @@ use std::{
     },
 };
 
-use satchel_host::Summary;
+use satchel_host::RunSummary;
 use satchel_pam::{
     issue::Issue,
     json::JsonError,
@@ -34,26 +35,25 @@ use satchel_pam::{
     time::Timestamp,
 };
 use satchel_source::{
-    Bundle, CancelToken, Files as _,
-    pam::{LONGEST_CONVERSATION, PamFiles, folder_of},
+    Bundle, CancelToken, FileSet as _,
+    pam::{MAX_CONVERSATION_BYTES, PamFiles, folder_of},
 };
 use satchel_store::Store;
 
-pub(super) use self::{standing::KnownKeys, taken::of_content, vectors::Later};
-use satchel_merge::evidence::Exported;
+pub(super) use self::{origin::KnownKeys, vectors::EmbeddingsState};
+use satchel_merge::evidence::ExportTime;
 
-use self::{standing::Right, taken::Taken};
+use self::{claimed_ids::ClaimedIds, origin::DocumentOrigin};
 use super::{
-    Apply, IngestError,
-    conclude::Ended,
+    error::IngestError,
+    outcome::ReadOutcome,
     receipt::ImportRecord,
-    run::{Normalised, Tail},
+    records::{DeferredRecords, ImportItem},
+    request::Apply,
     write::Writer,
 };
-use crate::lineage::Purged;
+use crate::provenance::PurgedData;
 
-/// The name by which users select this format as a platform.
-pub(super) const PLATFORM: &str = "pam";
 /// The format, as a receipt names it.
 pub(super) const FORMAT: &str = "pam-importer/1.0";
 /// The reader, as `name/x.y.z`.
@@ -63,7 +63,7 @@ pub(super) const SOFTWARE: &str = concat!("satchel-pam/", env!("CARGO_PKG_VERSIO
 pub(super) type Progress<'a> = dyn Fn(u64, u64, &ImportRecord) + 'a;
 
 /// The documents to read, and the options.
-pub(super) struct Run<'a> {
+pub(super) struct PamRun<'a> {
     pub(super) store: &'a Store,
     /// The whole source, as attachments may be next to the documents.
     pub(super) bundle: &'a Bundle,
@@ -79,7 +79,7 @@ pub(super) struct Run<'a> {
     pub(super) keys: KnownKeys,
 }
 
-impl Run<'_> {
+impl PamRun<'_> {
     /// Reads everything except embeddings, which [`Run::vectors`] reads once the other records are stored. `record` is
     /// kept up to date.
     ///
@@ -90,13 +90,13 @@ impl Run<'_> {
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
         progress: &Progress<'_>,
-    ) -> Result<(Tail, Ended, Later), IngestError> {
-        let mut reading = Reading::new(self, writer, record, progress, Later::default())?;
+    ) -> Result<(DeferredRecords, ReadOutcome, EmbeddingsState), IngestError> {
+        let mut reading = DocumentImport::new(self, writer, record, progress, EmbeddingsState::default())?;
         let ended = reading.all();
-        let Reading { tail, taken, exported, done, .. } = reading;
+        let DocumentImport { tail, taken, exported, done, .. } = reading;
         // Only embeddings refer to these records again, and deriving memories needs the space.
-        let taken = if self.files.embeddings.is_empty() { Taken::default() } else { taken };
-        let later = Later { taken, exported, stranger: tail.stranger.clone(), done };
+        let taken = if self.files.embeddings.is_empty() { ClaimedIds::default() } else { taken };
+        let later = EmbeddingsState { taken, exported, stranger: tail.stranger.clone(), done };
         if let Ok(_) | Err(IngestError::Cancelled) = &ended {
             // Records that were counted are committed, even if the import was cancelled.
             writer.flush(record)?;
@@ -106,19 +106,19 @@ impl Run<'_> {
 }
 
 /// A run in progress.
-struct Reading<'r, 'a, 'w> {
+struct DocumentImport<'r, 'a, 'w> {
     /// Erased records that must not be stored again.
-    purged: Purged,
-    run: &'r Run<'r>,
+    purged: PurgedData,
+    run: &'r PamRun<'r>,
     writer: &'a mut Writer<'w>,
     record: &'a mut ImportRecord,
     progress: &'a Progress<'a>,
-    tail: Tail,
+    tail: DeferredRecords,
     /// Bytes of the documents that were read to their end.
     done: u64,
     /// Bytes read of the current document.
     read: Arc<AtomicU64>,
-    taken: Taken,
+    taken: ClaimedIds,
     /// Ids of the conversations that were read.
     conversations: BTreeSet<String>,
     /// Files from which a conversation was read.
@@ -126,28 +126,28 @@ struct Reading<'r, 'a, 'w> {
     /// For each conversation that memories refer to, the creation time of the earliest of these memories.
     named: BTreeMap<String, Timestamp>,
     /// The export date of the current document.
-    exported: Option<Exported>,
+    exported: Option<ExportTime>,
     /// Conversations that were undone at the origin of the export, with the name of the document that says so.
     undone: Vec<(String, String)>,
 }
 
-impl<'r, 'a, 'w> Reading<'r, 'a, 'w> {
+impl<'r, 'a, 'w> DocumentImport<'r, 'a, 'w> {
     /// Starts a run, or continues after `before`.
     fn new(
-        run: &'r Run<'r>,
+        run: &'r PamRun<'r>,
         writer: &'a mut Writer<'w>,
         record: &'a mut ImportRecord,
         progress: &'a Progress<'a>,
-        before: Later,
+        before: EmbeddingsState,
     ) -> Result<Self, IngestError> {
-        let Later { taken, exported, stranger, done } = before;
+        let EmbeddingsState { taken, exported, stranger, done } = before;
         Ok(Self {
-            purged: Purged::of(run.store)?,
+            purged: PurgedData::load(run.store)?,
             run,
             writer,
             record,
             progress,
-            tail: Tail { stranger, ..Tail::default() },
+            tail: DeferredRecords { stranger, ..DeferredRecords::default() },
             done,
             read: Arc::default(),
             taken,
@@ -160,25 +160,25 @@ impl<'r, 'a, 'w> Reading<'r, 'a, 'w> {
     }
 }
 
-impl Reading<'_, '_, '_> {
-    fn all(&mut self) -> Result<Ended, IngestError> {
+impl DocumentImport<'_, '_, '_> {
+    fn all(&mut self) -> Result<ReadOutcome, IngestError> {
         let files = self.run.files;
         let mut lists = false;
         if files.store.is_none() {
-            match self.run.wanted_signer(Right::of_nobody(self.run.apply)) {
+            match self.run.wanted_signer(DocumentOrigin::of_nobody(self.run.apply)) {
                 Ok(right) => self.take_as(&right),
-                Err(reason) => return Ok(Ended::Failed(reason)),
+                Err(reason) => return Ok(ReadOutcome::Failed(reason)),
             }
         }
         if let Some(name) = &files.store {
             match self.store(name)? {
                 Ok(listed) => lists = listed,
-                Err(reason) => return Ok(Ended::Failed(reason)),
+                Err(reason) => return Ok(ReadOutcome::Failed(reason)),
             }
         }
         for name in &files.conversations {
             if self.run.cancel.cancelled() {
-                return Ok(Ended::Cancelled);
+                return Ok(ReadOutcome::Cancelled);
             }
             self.conversation(name)?;
             self.show_progress();
@@ -187,13 +187,16 @@ impl Reading<'_, '_, '_> {
             self.listed()?;
         }
         self.kept()?;
-        let ended =
-            if self.run.cancel.cancelled() { Ended::Cancelled } else { Ended::Done(Summary::default()) };
+        let ended = if self.run.cancel.cancelled() {
+            ReadOutcome::Cancelled
+        } else {
+            ReadOutcome::Done(RunSummary::default())
+        };
         Ok(ended)
     }
 
     /// Records the standing under which the documents are read.
-    fn take_as(&mut self, right: &Right) {
+    fn take_as(&mut self, right: &DocumentOrigin) {
         self.tail.stranger = right.stranger();
         self.record.standing = Some(right.standing);
         self.record.signer = right.signer.as_ref().map(PublicKey::multibase);
@@ -225,7 +228,7 @@ impl Reading<'_, '_, '_> {
     }
 
     fn skip(&mut self, kind: RecordKind, locator: String, reason: String) -> Result<(), IngestError> {
-        self.writer.take(Normalised::Skip(Skip { kind, locator, reason }), self.record)
+        self.writer.write(ImportItem::Skip(Skip { kind, locator, reason }), self.record)
     }
 
     fn warn(&mut self, locator: String, message: String) {
@@ -261,7 +264,7 @@ fn refusal(name: &str, issues: &[Issue]) -> String {
 }
 
 /// Resolves a file reference of a document, relative to the bundle or to the document itself.
-fn referred<'b>(run: &'b Run<'_>, document: &str, reference: &str) -> Option<&'b str> {
+fn referred<'b>(run: &'b PamRun<'_>, document: &str, reference: &str) -> Option<&'b str> {
     let find = |name: String| {
         let entries = run.bundle.list();
         let at = entries.binary_search_by(|entry| entry.path.as_str().cmp(&name)).ok()?;

@@ -5,14 +5,15 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use satchel_source::{CancelToken, Pulse, envelope::Keys};
+use satchel_source::{CancelToken, Heartbeat, envelope::DecryptionKeys};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{ImportRequest, JobView, Phase, WatchedImport, job::Task};
+use super::{
+    request::{ImportRequest, WAITING, WatchedImport},
+    view::{JobView, Phase},
+};
 
-/// Maximum number of waiting jobs that users requested; further requests are rejected.
-pub(super) const WAITING: usize = 1_000;
 /// The same limit for all watched folders together; they hold back further jobs themselves.
 pub(super) const WATCHED_WAITING: usize = 256;
 /// Ended jobs whose outcome can still be watched; the ledger of imports has all of them.
@@ -21,44 +22,47 @@ const REMEMBERED: usize = 200;
 /// Called with the final state of a job, and with whether its source changed while it was read.
 pub type OnEnd = Box<dyn FnOnce(&JobView, bool) + Send>;
 
+/// Ends a running job whose source does not answer.
+pub(super) type Abandon = Arc<dyn Fn() + Send + Sync>;
+
 /// A job that is running, waiting or ended.
 pub(super) struct Job {
     pub(super) request: ImportRequest,
     /// Taken when the job begins, as the job is remembered for longer than its keys should be.
-    pub(super) keys: Option<Keys>,
+    pub(super) keys: Option<DecryptionKeys>,
     pub(super) watched: Option<WatchedImport>,
     pub(super) on_end: Option<OnEnd>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
     /// Tracks for how long the source has not answered.
-    pub(super) pulse: Pulse,
-    /// The task of the job, while it runs.
-    pub(super) task: Option<Arc<Task>>,
+    pub(super) pulse: Heartbeat,
+    /// Ends the job for its subscribers and leaves its thread behind; `None` while the job does not run.
+    pub(super) abandon: Option<Abandon>,
     /// Whether the job's slot was given to others because its source does not answer. Changed only under the lock of
     /// all jobs.
-    pub(super) lent: Arc<AtomicBool>,
+    pub(super) slot_released: Arc<AtomicBool>,
 }
 
 impl Job {
     pub(super) fn new(
         request: ImportRequest,
-        keys: Option<Keys>,
+        keys: Option<DecryptionKeys>,
         watched: Option<WatchedImport>,
         on_end: Option<OnEnd>,
         view: watch::Sender<JobView>,
     ) -> Self {
-        let (cancel, pulse, lent) = (CancelToken::new(), Pulse::default(), Arc::default());
-        Self { request, keys, watched, on_end, cancel, view, pulse, task: None, lent }
+        let (cancel, pulse, slot_released) = (CancelToken::new(), Heartbeat::default(), Arc::default());
+        Self { request, keys, watched, on_end, cancel, view, pulse, abandon: None, slot_released }
     }
 }
 
 #[derive(Default)]
-pub(super) struct Jobs {
+pub(super) struct JobQueue {
     pub(super) running: usize,
     /// No new jobs are begun.
     pub(super) stopping: bool,
     /// Whether a thread supervises sources that do not answer.
-    pub(super) overseen: bool,
+    pub(super) supervised: bool,
     pub(super) all: BTreeMap<Uuid, Job>,
     asked: VecDeque<Uuid>,
     watched: VecDeque<Uuid>,
@@ -67,7 +71,7 @@ pub(super) struct Jobs {
     order: VecDeque<Uuid>,
 }
 
-impl Jobs {
+impl JobQueue {
     /// Queues a job; returns false if too many are waiting.
     pub(super) fn add(&mut self, id: Uuid, job: Job) -> bool {
         let (lane, most) = match job.watched {
@@ -130,7 +134,7 @@ mod tests {
 
     #[test]
     fn people_and_folders_take_turns() {
-        let mut jobs = Jobs::default();
+        let mut jobs = JobQueue::default();
         for at in 0..6_u128 {
             let id = Uuid::from_u128(at);
             assert!(jobs.add(id, job(id, at < 4, Phase::Waiting)));
@@ -141,7 +145,7 @@ mod tests {
 
     #[test]
     fn each_lane_has_its_own_bound() {
-        let mut jobs = Jobs::default();
+        let mut jobs = JobQueue::default();
         let mut add = |watched: bool| {
             let id = Uuid::new_v4();
             jobs.add(id, job(id, watched, Phase::Waiting))
@@ -154,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_long_job_is_not_forgotten_while_it_runs() {
-        let mut jobs = Jobs::default();
+        let mut jobs = JobQueue::default();
         let long = Uuid::from_u128(1);
         assert!(jobs.add(long, job(long, false, Phase::Reading)));
         assert_eq!(jobs.next(), Some(long));

@@ -40,7 +40,7 @@ pub const LISTED_HELD_BACK: usize = 100;
 /// The standing under which a PAM document was imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum DocumentStanding {
     /// It was signed by a key of this data directory, and merged.
     Own,
     /// It was signed by a key that the user trusts, and merged.
@@ -236,7 +236,7 @@ pub struct ImportRecord {
     pub accounts: Vec<Account>,
     /// The standing of PAM documents; `None` for other formats, or if the import was made before this was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub standing: Option<Standing>,
+    pub standing: Option<DocumentStanding>,
     /// The key that is proven to have signed the PAM documents, as multibase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,

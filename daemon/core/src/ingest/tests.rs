@@ -12,10 +12,9 @@ fn whether_a_provider_is_known_is_told_without_compiling() {
     let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
     let (plugins, limits) = (Arc::new(Plugins::built_in(None)), Limits::default());
     let clock = Arc::new(SystemClock);
-    let imports =
-        Imports::new(store, Arc::clone(&plugins), clock, limits, satchel_host::Limits::default()).unwrap();
+    let imports = Imports::new(store, Arc::clone(&plugins), clock, limits, PluginLimits::default()).unwrap();
     let mut all: Vec<String> = BUILT_IN.iter().map(|one| one.name.to_owned()).collect();
-    all.push(pam::PLATFORM.to_owned());
+    all.push(request::PAM_PLATFORM.to_owned());
     Inner::check(&all).unwrap();
     Inner::check(&[]).unwrap();
     let (path, provider) = ("/a.zip".into(), Some("nobody".to_owned()));

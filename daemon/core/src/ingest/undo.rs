@@ -12,37 +12,43 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use satchel_merge::evidence::Named;
+use satchel_merge::evidence::VectorIdentity;
 use satchel_pam::conversation::ImportMetadata;
 use satchel_source::CancelToken;
 use satchel_store::{Change, ConversationRecord, Origin, Store};
 use uuid::Uuid;
 
 use super::{
-    IngestError, Inner, UNDONE, ledger,
-    memories::{gone::gone, named::relation_changes},
+    Inner,
+    error::IngestError,
+    ledger,
     receipt::{ImportRecord, ImportStatus},
+    session::Session,
     write::{
-        Writer,
         conversation::{import_of, replayed, withdrawal_of, write_of},
+        size_estimate,
     },
 };
 use crate::{
-    conversation_record::{self, Labels},
-    lineage::{
-        self, Brought, Counted, Family, Key, Part, UndoRecord, Undone,
-        vectors::{self, Place},
+    conversation_record::{self, WriteLabels},
+    derived::{UNDO_REASON, relation_changes, withdrawals},
+    provenance::{
+        self, ActiveEvidence, Contribution, ConversationProvenance, EvidenceKey, KeyKind, UndoRecord,
+        UndoneImports,
+        vectors::{self, VectorKey},
     },
 };
 
 /// Conversations per commit, and between two checks for cancellation.
 const BATCH: usize = 100;
+/// Approximate bytes of conversations per commit.
+const BATCH_BYTES: usize = 8 << 20;
 /// Memories and relations per commit.
 const BATCH_CHANGES: usize = 400;
 
 /// The direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum UndoDirection {
     /// The records of the import no longer count.
     Undo,
     /// They count again.
@@ -51,7 +57,7 @@ pub enum Turn {
 
 /// The effect on the records of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effect {
+pub struct UndoEffect {
     /// No longer shown, as nothing else brought them.
     pub withdrawn: u64,
     /// Shown again.
@@ -60,7 +66,7 @@ pub struct Effect {
     pub changed: u64,
 }
 
-impl Effect {
+impl UndoEffect {
     fn total(&self) -> u64 {
         self.withdrawn + self.restored + self.changed
     }
@@ -68,19 +74,19 @@ impl Effect {
 
 /// The result of an undo or redo, or of a dry run of one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct UndoOutcome {
     /// The import in its state afterwards.
     pub import: ImportRecord,
-    pub conversations: Effect,
-    pub memories: Effect,
-    pub relations: Effect,
+    pub conversations: UndoEffect,
+    pub memories: UndoEffect,
+    pub relations: UndoEffect,
     /// The first and the last revision that the operation wrote.
     pub revisions: Option<[u64; 2]>,
     /// Whether it was cancelled; the same command completes it.
     pub cancelled: bool,
 }
 
-impl Outcome {
+impl UndoOutcome {
     /// Returns the number of records that change.
     #[must_use]
     pub fn records(&self) -> u64 {
@@ -90,10 +96,10 @@ impl Outcome {
 
 /// A request to undo or redo an import.
 #[derive(Clone, Copy, Debug)]
-pub struct TurnRequest<'a> {
+pub struct UndoRequest<'a> {
     /// The id of the import.
     pub id: &'a str,
-    pub turn: Turn,
+    pub turn: UndoDirection,
     /// Report what would happen, but store nothing.
     pub dry_run: bool,
     /// The number of changes that a dry run reported; `None` to accept any number.
@@ -108,9 +114,9 @@ impl Inner {
     /// error of the store.
     pub(super) fn turn(
         &self,
-        request: TurnRequest<'_>,
+        request: UndoRequest<'_>,
         cancel: &CancelToken,
-    ) -> Result<Option<Outcome>, IngestError> {
+    ) -> Result<Option<UndoOutcome>, IngestError> {
         let Some(record) = ledger::get(&self.store, request.id)? else { return Ok(None) };
         let import = Uuid::parse_str(&record.id)
             .map_err(|_| IngestError::Unencodable { what: "the id of an import" })?;
@@ -118,7 +124,7 @@ impl Inner {
         // Two concurrent undos would each write records that the other has just made outdated.
         let _alone = self.undoing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let preview = if request.dry_run || request.expected.is_some() {
-            Some(Run::new(self, import, &record, request.turn, true, cancel)?.go()?)
+            Some(UndoRun::new(self, import, &record, request.turn, true, cancel)?.go()?)
         } else {
             None
         };
@@ -134,7 +140,7 @@ impl Inner {
                 )));
             }
         }
-        let (undone, at) = (request.turn == Turn::Undo, self.clock.now_micros());
+        let (undone, at) = (request.turn == UndoDirection::Undo, self.clock.now_micros());
         let note = UndoRecord { import, undone, done: false, at, completed_at: None, revisions: None };
         note.put(&self.store)?;
         satchel_failpoints::reached("undo noted");
@@ -147,9 +153,9 @@ impl Inner {
         note: UndoRecord,
         record: &ImportRecord,
         cancel: &CancelToken,
-    ) -> Result<Outcome, IngestError> {
-        let turn = if note.undone { Turn::Undo } else { Turn::Redo };
-        let mut outcome = Run::new(self, note.import, record, turn, false, cancel)?.go()?;
+    ) -> Result<UndoOutcome, IngestError> {
+        let turn = if note.undone { UndoDirection::Undo } else { UndoDirection::Redo };
+        let mut outcome = UndoRun::new(self, note.import, record, turn, false, cancel)?.go()?;
         if !outcome.cancelled {
             satchel_failpoints::reached("undo done");
             UndoRecord { done: true, revisions: outcome.revisions, ..note }.put(&self.store)?;
@@ -163,7 +169,12 @@ impl Inner {
 }
 
 /// Checks that the import is in a state that allows the operation.
-fn allowed(store: &Store, record: &ImportRecord, import: Uuid, turn: Turn) -> Result<(), IngestError> {
+fn allowed(
+    store: &Store,
+    record: &ImportRecord,
+    import: Uuid,
+    turn: UndoDirection,
+) -> Result<(), IngestError> {
     let refused = |reason: String| Err(IngestError::Refused(reason));
     let id = &record.id;
     match record.status {
@@ -185,12 +196,12 @@ fn allowed(store: &Store, record: &ImportRecord, import: Uuid, turn: Turn) -> Re
         | ImportStatus::Cancelled
         | ImportStatus::Undone => {}
     }
-    let known = UndoRecord::of(store, import)?;
+    let known = UndoRecord::load(store, import)?;
     match (turn, known) {
-        (Turn::Undo, Some(UndoRecord { undone: true, done: true, .. })) => refused(format!(
+        (UndoDirection::Undo, Some(UndoRecord { undone: true, done: true, .. })) => refused(format!(
             "import {id} is undone already; `satchel imports redo {id}` brings back what it brought"
         )),
-        (Turn::Redo, None | Some(UndoRecord { undone: false, done: true, .. })) => {
+        (UndoDirection::Redo, None | Some(UndoRecord { undone: false, done: true, .. })) => {
             refused(format!("import {id} is not undone; there is nothing to bring back"))
         }
         _ => Ok(()),
@@ -198,59 +209,58 @@ fn allowed(store: &Store, record: &ImportRecord, import: Uuid, turn: Turn) -> Re
 }
 
 /// One undo or redo, from the first batch to the last.
-struct Run<'a> {
+struct UndoRun<'a> {
     inner: &'a Inner,
     import: Uuid,
     /// The imports that do not count, before and after.
-    before: Undone,
-    after: Undone,
+    before: UndoneImports,
+    after: UndoneImports,
     /// The parts of conversations that only those imports brought, as of the current batch.
-    left_out: [BTreeSet<Key>; 2],
+    left_out: [BTreeSet<EvidenceKey>; 2],
     /// For each part that counts, the newest import that brought it; looked up on first use.
-    newest: OnceCell<BTreeMap<Key, Uuid>>,
-    writer: Writer<'a>,
-    dry_run: bool,
-    outcome: Outcome,
+    newest: OnceCell<BTreeMap<EvidenceKey, Uuid>>,
+    session: Session<'a>,
+    outcome: UndoOutcome,
     /// Collects the revisions.
     scratch: ImportRecord,
 }
 
-impl<'a> Run<'a> {
+impl<'a> UndoRun<'a> {
     fn new(
         inner: &'a Inner,
         import: Uuid,
         record: &ImportRecord,
-        turn: Turn,
+        turn: UndoDirection,
         dry_run: bool,
         cancel: &CancelToken,
     ) -> Result<Self, IngestError> {
-        let (mut before, mut after) = (lineage::undone(&inner.store)?, Undone::new());
+        let (mut before, mut after) = (provenance::undone_imports(&inner.store)?, UndoneImports::new());
         before.remove(&import);
         after.clone_from(&before);
-        let without = if turn == Turn::Undo { &mut after } else { &mut before };
+        let without = if turn == UndoDirection::Undo { &mut after } else { &mut before };
         without.insert(import);
         let origin = Origin {
             import: Some(import),
             actor: "owner".to_owned(),
-            reason: UNDONE.to_owned(),
+            reason: UNDO_REASON.to_owned(),
             at_micros: inner.clock.now_micros(),
         };
-        let pen = (&inner.pen, cancel.clone(), inner.plugins.pace().clone());
-        let writer = Writer::new(&inner.store, pen, origin, import_of(record), dry_run);
-        let outcome = Outcome {
+        let lock = (&*inner.write_lock, cancel.clone(), inner.plugins.pace().clone());
+        let session = Session::new(&inner.store, lock, origin, dry_run);
+        let outcome = UndoOutcome {
             import: record.clone(),
-            conversations: Effect::default(),
-            memories: Effect::default(),
-            relations: Effect::default(),
+            conversations: UndoEffect::default(),
+            memories: UndoEffect::default(),
+            relations: UndoEffect::default(),
             revisions: None,
             cancelled: false,
         };
         let scratch = ImportRecord { revisions: None, ..record.clone() };
         let (left_out, newest) = ([BTreeSet::new(), BTreeSet::new()], OnceCell::new());
-        Ok(Self { inner, import, before, after, left_out, newest, writer, dry_run, outcome, scratch })
+        Ok(Self { inner, import, before, after, left_out, newest, session, outcome, scratch })
     }
 
-    fn go(mut self) -> Result<Outcome, IngestError> {
+    fn go(mut self) -> Result<UndoOutcome, IngestError> {
         let cancelled = match self.turn() {
             Err(IngestError::Cancelled) => true,
             turned => turned.map(|()| false)?,
@@ -261,21 +271,21 @@ impl<'a> Run<'a> {
     fn turn(&mut self) -> Result<(), IngestError> {
         // An import that looked up records before the undo was noted has committed by the time we get the commit lock;
         // the next import sees the note.
-        self.writer.hold()?;
-        self.writer.flush(&mut self.scratch)?;
-        let brought = lineage::brought(&self.inner.store, Brought::Parts, self.import)?;
-        let brought: BTreeSet<Key> = brought.into_iter().collect();
+        self.session.lock()?;
+        self.session.unlock();
+        let brought = provenance::contributed_keys(&self.inner.store, KeyKind::Contributions, self.import)?;
+        let brought: BTreeSet<EvidenceKey> = brought.into_iter().collect();
         let mut after = None;
         loop {
-            let page = Family::page(&self.inner.store, after.as_ref())?;
+            let page = ConversationProvenance::page(&self.inner.store, after.as_ref())?;
             let ids: Vec<&String> = page
                 .items
                 .iter()
-                .filter(|(_, family)| family.has_one_of(&brought))
+                .filter(|(_, family)| family.contains_any(&brought))
                 .map(|(id, _)| id)
                 .collect();
             for some in ids.chunks(BATCH) {
-                self.writer.wanted()?;
+                self.session.check_cancelled()?;
                 self.conversations(some)?;
                 satchel_failpoints::reached("undo of conversations stored");
             }
@@ -284,11 +294,11 @@ impl<'a> Run<'a> {
                 break;
             }
         }
-        self.writer.wanted()?;
+        self.session.check_cancelled()?;
         self.memories()
     }
 
-    fn ended(mut self, cancelled: bool) -> Outcome {
+    fn ended(mut self, cancelled: bool) -> UndoOutcome {
         self.outcome.revisions = self.scratch.revisions;
         self.outcome.cancelled = cancelled;
         self.outcome
@@ -296,29 +306,43 @@ impl<'a> Run<'a> {
 
     /// Processes one batch of conversations. Nobody else writes between the look-up and the commit.
     fn conversations(&mut self, ids: &[&String]) -> Result<(), IngestError> {
-        self.writer.hold()?;
-        let left_out = |undone| lineage::left_out(&self.inner.store, Brought::Parts, undone);
+        self.session.lock()?;
+        let left_out = |undone| provenance::excluded_keys(&self.inner.store, KeyKind::Contributions, undone);
         self.left_out = [left_out(&self.before)?, left_out(&self.after)?];
+        let (mut batch, mut bytes) = (Vec::new(), 0);
         for id in ids {
             for change in self.changes(id)? {
-                if !self.dry_run {
-                    self.writer.add(change, &mut self.scratch)?;
+                bytes += size_estimate(&change);
+                batch.push(change);
+                if bytes >= BATCH_BYTES {
+                    bytes = 0;
+                    self.commit(std::mem::take(&mut batch))?;
                 }
             }
         }
-        self.writer.flush(&mut self.scratch)
+        self.commit(batch)?;
+        self.session.unlock();
+        Ok(())
+    }
+
+    /// Commits `changes`, unless this is a dry run.
+    fn commit(&mut self, changes: Vec<Change>) -> Result<(), IngestError> {
+        if self.session.dry_run || changes.is_empty() {
+            return Ok(());
+        }
+        self.session.commit(changes, &mut self.scratch)
     }
 
     /// Returns the changes to the conversations of the family `id`.
     fn changes(&mut self, id: &str) -> Result<Vec<Change>, IngestError> {
         let store = &self.inner.store;
         let stored = store.conversation(id, None)?;
-        let family = Family::of(store, id, stored.as_ref())?;
+        let family = ConversationProvenance::load(store, id, stored.as_ref())?;
         let [before, after] = &self.left_out;
-        if family.counting(before, false).eq(family.counting(after, false)) {
+        if family.included(before, false).eq(family.included(after, false)) {
             return Ok(Vec::new());
         }
-        if family.of_rows() {
+        if family.consists_of_rows() {
             return self.rows(id, family);
         }
         Ok(self.conversation(id, stored, &family)?.into_iter().collect())
@@ -328,10 +352,10 @@ impl<'a> Run<'a> {
         &mut self,
         id: &str,
         stored: Option<ConversationRecord>,
-        family: &Family,
+        family: &ConversationProvenance,
     ) -> Result<Option<Change>, IngestError> {
         let (store, [_, after]) = (&self.inner.store, &self.left_out);
-        let planned = replayed(store, id, family.counting(after, false))?;
+        let planned = replayed(store, id, family.included(after, false))?;
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
         let effect = &mut self.outcome.conversations;
         match (planned, shown) {
@@ -340,7 +364,9 @@ impl<'a> Run<'a> {
                 effect.withdrawn += 1;
                 Ok(stored.map(withdrawal_of))
             }
-            (Some(planned), Some(shown)) if conversation_record::known(shown).shows(&planned.known()) => {
+            (Some(planned), Some(shown))
+                if conversation_record::known(shown).same_content(&planned.state()) =>
+            {
                 Ok(None)
             }
             (Some(planned), shown) => {
@@ -350,23 +376,23 @@ impl<'a> Run<'a> {
                     effect.restored += 1;
                 }
                 let Some(stored) = &stored else { return Ok(None) };
-                let counted = family.counting(after, false).last();
+                let counted = family.included(after, false).last();
                 let by = counted.map(|part| self.brought_by(part)).transpose()?.flatten();
                 let import = by.or_else(|| stored.header.import_metadata.clone());
                 let platform = stored.header.provider.name.clone();
                 let import = import.unwrap_or_default();
-                let labels = Labels { id, platform: &platform, fallback: 0, import };
+                let labels = WriteLabels { id, platform: &platform, fallback: 0, import };
                 Ok(Some(write_of(planned, labels, Some(stored))))
             }
         }
     }
 
     /// Returns the import metadata of a part: that of the newest import that counts and brought it.
-    fn brought_by(&self, part: &Part) -> Result<Option<ImportMetadata>, IngestError> {
+    fn brought_by(&self, part: &Contribution) -> Result<Option<ImportMetadata>, IngestError> {
         let store = &self.inner.store;
         if self.newest.get().is_none() {
             // Another import may have brought it since; it does not matter which of them is named.
-            drop(self.newest.set(lineage::newest(store, Brought::Parts, &self.after)?));
+            drop(self.newest.set(provenance::newest_imports(store, KeyKind::Contributions, &self.after)?));
         }
         let by = self.newest.get().zip(part.key()).and_then(|(newest, key)| newest.get(&key));
         let by = by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten();
@@ -375,28 +401,29 @@ impl<'a> Run<'a> {
 
     /// Updates memories and relations to follow from the evidence that counts.
     fn memories(&mut self) -> Result<(), IngestError> {
-        self.writer.hold()?;
+        self.session.lock()?;
         let store = &self.inner.store;
-        let stop = || self.writer.cancel.cancelled();
-        let counted = |undone| Counted::until(store, undone, &stop)?.ok_or(IngestError::Cancelled);
-        let strangers = |counted: &Counted| -> BTreeSet<String> {
-            let documents = counted.documents.iter().filter(|document| document.stranger.is_some());
+        let stop = || self.session.cancel.cancelled();
+        let counted =
+            |undone| ActiveEvidence::load_until(store, undone, &stop)?.ok_or(IngestError::Cancelled);
+        let strangers = |counted: &ActiveEvidence| -> BTreeSet<String> {
+            let documents = counted.documents.iter().filter(|document| document.untrusted_signer.is_some());
             documents.map(|document| document.memory.id.clone()).collect()
         };
         let (was, had, mut foreign) = {
             let counted = counted(&self.before)?;
-            (counted.derive(), vectors::standing(&counted.vectors), strangers(&counted))
+            (counted.derive(), vectors::current_vectors(&counted.vectors), strangers(&counted))
         };
         let counted = counted(&self.after)?;
         foreign.extend(strangers(&counted));
-        let vectors = self.vectors(&had, &vectors::standing(&counted.vectors))?;
-        let (now, replayed) = (counted.derive(), counted.replayed());
-        let mut changes = gone(store, &was, &now)?;
+        let vectors = self.vectors(&had, &vectors::current_vectors(&counted.vectors))?;
+        let (now, replayed) = (counted.derive(), counted.implicit_relations());
+        let mut changes = withdrawals(store, &was, &now)?;
         let relations = changes.iter().filter(|change| matches!(change, Change::WithdrawRelation(_))).count();
         self.outcome.relations.withdrawn += relations as u64;
         self.outcome.memories.withdrawn += (changes.len() - relations) as u64;
         for id in foreign {
-            changes.extend(lineage::note_stranger(store, &id, now.foreign.get(&id))?);
+            changes.extend(provenance::record_untrusted_signer(store, &id, now.untrusted.get(&id))?);
         }
         for (id, memory) in now.memories {
             let stored = store.memory(&id, None)?;
@@ -411,28 +438,32 @@ impl<'a> Run<'a> {
         self.outcome.relations.restored += drawn.len() as u64;
         changes.extend(drawn);
         changes.extend(vectors);
-        if !self.dry_run {
-            let mut rest = changes.into_iter().peekable();
-            while rest.peek().is_some() {
-                let batch = rest.by_ref().take(BATCH_CHANGES).collect();
-                self.writer.wanted()?;
-                self.writer.commit(batch, &mut self.scratch)?;
-                satchel_failpoints::reached("undo of memories stored");
-            }
+        let mut rest = changes.into_iter().peekable();
+        while rest.peek().is_some() && !self.session.dry_run {
+            let batch = rest.by_ref().take(BATCH_CHANGES).collect();
+            self.session.check_cancelled()?;
+            self.commit(batch)?;
+            satchel_failpoints::reached("undo of memories stored");
         }
-        self.writer.flush(&mut self.scratch)
+        self.session.unlock();
+        Ok(())
     }
 
     /// Returns the changes that show the vectors which are current without the import, or with it again.
     fn vectors(
         &self,
-        was: &BTreeMap<Place, Named>,
-        now: &BTreeMap<Place, Named>,
+        was: &BTreeMap<VectorKey, VectorIdentity>,
+        now: &BTreeMap<VectorKey, VectorIdentity>,
     ) -> Result<Vec<Change>, IngestError> {
         let mut changes = Vec::new();
-        let places: BTreeSet<&Place> = was.keys().chain(now.keys()).collect();
+        let places: BTreeSet<&VectorKey> = was.keys().chain(now.keys()).collect();
         for place in places.into_iter().filter(|place| was.get(*place) != now.get(*place)) {
-            changes.extend(vectors::show(&self.inner.store, place, now.get(place), BTreeMap::new())?);
+            changes.extend(vectors::visibility_changes(
+                &self.inner.store,
+                place,
+                now.get(place),
+                BTreeMap::new(),
+            )?);
         }
         Ok(changes)
     }

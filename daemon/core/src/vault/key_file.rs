@@ -28,7 +28,7 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<[u8; 32]>, VaultError> {
         Ok(bytes) if bytes.len() == BYTES => {
             Ok(Zeroizing::new(blake3::derive_key("satchel vault v1: key file", &bytes)))
         }
-        Ok(_) | Err(_) => Err(VaultError::NoKey { path: path.to_owned() }),
+        Ok(_) | Err(_) => Err(VaultError::InvalidKeyFile { path: path.to_owned() }),
     }
 }
 
@@ -37,14 +37,14 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<[u8; 32]>, VaultError> {
 pub(super) fn read_or_create(path: &Path, data_dir: &Path) -> Result<Zeroizing<[u8; 32]>, VaultError> {
     let failed = |source| VaultError::Write { path: path.to_owned(), source };
     let folder = path.parent().ok_or_else(|| VaultError::NoKeyFile { path: path.to_owned() })?;
-    if data_dir::inside(data_dir, path) {
+    if data_dir::is_inside(data_dir, path) {
         return Err(VaultError::KeyInside { path: path.to_owned() });
     }
     crate::make_parents(path).map_err(failed)?;
-    let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    let mut file = match made {
+    let created = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = match created {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return read(path),
-        made => made.map_err(failed)?,
+        created => created.map_err(failed)?,
     };
     let mut bytes = Zeroizing::new([0; BYTES]);
     getrandom::fill(bytes.as_mut_slice()).map_err(|error| failed(error.into()))?;
@@ -62,16 +62,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_file_is_made_once_and_refused_when_others_may_read_it() {
+    fn a_key_file_is_created_once_and_refused_if_others_can_read_it() {
         let dir = tempfile::tempdir().unwrap();
         let (path, data) = (dir.path().join("data.key"), dir.path().join("data"));
-        let made = read_or_create(&path, &data).unwrap();
+        let created = read_or_create(&path, &data).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(*read_or_create(&path, &data).unwrap(), *made);
+        assert_eq!(*read_or_create(&path, &data).unwrap(), *created);
         for mode in [0o640, 0o604, 0o660] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let refused = read(&path).unwrap_err();
-            assert!(matches!(refused, VaultError::OpenToOthers { .. }), "{refused}");
+            assert!(matches!(refused, VaultError::ReadableByOthers { .. }), "{refused}");
             assert!(refused.to_string().contains(&format!("{mode:03o}")), "{refused}");
         }
     }
@@ -87,11 +87,11 @@ mod tests {
     }
 
     #[test]
-    fn the_folders_of_a_key_file_are_made_and_closed_to_others() {
+    fn the_folders_of_a_key_file_are_created_private() {
         let dir = tempfile::tempdir().unwrap();
         let (path, data) = (dir.path().join("new/folder/data.key"), dir.path().join("data"));
-        let made = read_or_create(&path, &data).unwrap();
-        assert_eq!(*read(&path).unwrap(), *made);
+        let created = read_or_create(&path, &data).unwrap();
+        assert_eq!(*read(&path).unwrap(), *created);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&dir.path().join("new")), mode(&dir.path().join("new/folder"))), (0o700, 0o700));
         // A link above a folder that does not exist yet leads into the data directory.
@@ -103,12 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_no_key() {
+    fn another_file_is_not_a_key_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("note");
         assert!(matches!(read(&path), Err(VaultError::NoKeyFile { .. })));
         fs::write(&path, "tea").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(matches!(read(&path), Err(VaultError::NoKey { .. })));
+        assert!(matches!(read(&path), Err(VaultError::InvalidKeyFile { .. })));
     }
 }

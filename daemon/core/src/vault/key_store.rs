@@ -94,7 +94,7 @@ fn run(mut command: Command, input: &str) -> io::Result<std::process::Output> {
 }
 
 fn refused(stderr: &[u8]) -> io::Error {
-    let said = String::from_utf8_lossy(stderr);
-    let said = said.trim();
-    io::Error::other(if said.is_empty() { "it was refused".to_owned() } else { said.to_owned() })
+    let message = String::from_utf8_lossy(stderr);
+    let message = message.trim();
+    io::Error::other(if message.is_empty() { "it was refused".to_owned() } else { message.to_owned() })
 }

@@ -32,12 +32,12 @@ impl Secret {
     /// Other users can read the file, it is too long, or the file system refuses.
     pub fn from_file(path: &Path) -> Result<Self, VaultError> {
         let failed = |source| VaultError::Read { path: path.to_owned(), source };
-        let file = plain_file::open_given(path).map_err(failed)?;
+        let file = plain_file::open_argument(path).map_err(failed)?;
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
         #[expect(clippy::verbose_bit_mask, reason = "modes are read in octal")]
         let closed = mode & 0o077 == 0;
         if !closed {
-            return Err(VaultError::OpenToOthers { path: path.to_owned(), mode });
+            return Err(VaultError::ReadableByOthers { path: path.to_owned(), mode });
         }
         let mut text = Zeroizing::new(String::new());
         file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;

@@ -17,16 +17,16 @@ const CACHE: u64 = 16 << 20;
 
 const PLANTED: &str = "planted-Clementine";
 
-struct Home(tempfile::TempDir);
+struct TestDataDir(tempfile::TempDir);
 
-impl Home {
+impl TestDataDir {
     /// Creates a data directory with one commit.
     fn new() -> Self {
-        let home = Self(tempfile::tempdir().unwrap());
-        let store = Store::open(&home.data(), OpenOptions::default(), &mut |_| {}).unwrap();
+        let dir = Self(tempfile::tempdir().unwrap());
+        let store = Store::open(&dir.data(), OpenOptions::default(), &mut |_| {}).unwrap();
         commit(&store, 1);
         store.close().unwrap();
-        home
+        dir
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -37,13 +37,15 @@ impl Home {
         self.path("data")
     }
 
-    fn encrypt(&self, opener: &Opener, unlock: &Unlock) -> Result<Secret, VaultError> {
-        let mut told = None;
-        encrypt(&self.data(), opener, unlock, &mut |_| {}, &mut |phrase| told = Some(phrase.clone()))?;
-        Ok(told.unwrap())
+    fn encrypt(&self, opener: &KeyKind, unlock: &UnlockOptions) -> Result<Secret, VaultError> {
+        let mut phrase_shown = None;
+        encrypt(&self.data(), opener, unlock, &mut |_| {}, &mut |phrase| {
+            phrase_shown = Some(phrase.clone());
+        })?;
+        Ok(phrase_shown.unwrap())
     }
 
-    fn open(&self, unlock: &Unlock) -> Result<Store, VaultError> {
+    fn open(&self, unlock: &UnlockOptions) -> Result<Store, VaultError> {
         Ok(Store::open(&self.data(), open_options(&self.data(), unlock, CACHE)?, &mut |_| {})?)
     }
 
@@ -74,7 +76,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn readable(dir: &Path) -> Vec<PathBuf> {
+fn files_with_plaintext(dir: &Path) -> Vec<PathBuf> {
     let holds = |path: &PathBuf| {
         let bytes = fs::read(path).unwrap();
         bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes())
@@ -82,239 +84,242 @@ fn readable(dir: &Path) -> Vec<PathBuf> {
     files(dir).into_iter().filter(holds).collect()
 }
 
-fn by_passphrase(text: &str) -> Unlock {
-    Unlock { passphrase: Some(Secret::new(text.to_owned())), ..Unlock::default() }
+fn with_passphrase(text: &str) -> UnlockOptions {
+    UnlockOptions { passphrase: Some(Secret::new(text.to_owned())), ..UnlockOptions::default() }
 }
 
 #[test]
-fn a_passphrase_opens_what_it_closed_and_another_changes_nothing() {
-    let home = Home::new();
-    assert!(!readable(&home.data()).is_empty());
-    let right = by_passphrase("correct horse battery");
-    home.encrypt(&Opener::Passphrase, &right).unwrap();
-    assert_eq!(readable(&home.data()), Vec::<PathBuf>::new());
-    let before = home.bytes();
-    let refused = home.open(&by_passphrase("correct horse battery ")).unwrap_err();
+fn only_the_right_passphrase_opens_the_store_and_a_wrong_one_changes_nothing() {
+    let dir = TestDataDir::new();
+    assert!(!files_with_plaintext(&dir.data()).is_empty());
+    let right = with_passphrase("correct horse battery");
+    dir.encrypt(&KeyKind::Passphrase, &right).unwrap();
+    assert_eq!(files_with_plaintext(&dir.data()), Vec::<PathBuf>::new());
+    let before = dir.bytes();
+    let refused = dir.open(&with_passphrase("correct horse battery ")).unwrap_err();
     assert!(matches!(refused, VaultError::WrongPassphrase), "{refused}");
-    assert!(matches!(home.open(&Unlock::default()), Err(VaultError::NoPassphrase)));
-    assert!(home.bytes() == before);
-    let store = home.open(&right).unwrap();
+    assert!(matches!(dir.open(&UnlockOptions::default()), Err(VaultError::NoPassphrase)));
+    assert!(dir.bytes() == before);
+    let store = dir.open(&right).unwrap();
     assert_eq!(store.stats().unwrap().evidence, 1);
     commit(&store, 2);
     drop(store);
-    assert_eq!(readable(&home.data()), Vec::<PathBuf>::new());
-    assert_eq!(status(&home.data()).unwrap().unwrap().opened_by, ["passphrase"]);
+    assert_eq!(files_with_plaintext(&dir.data()), Vec::<PathBuf>::new());
+    assert_eq!(status(&dir.data()).unwrap().unwrap().opened_by, ["passphrase"]);
 }
 
 #[test]
-fn a_new_passphrase_wraps_the_key_anew_and_leaves_what_is_stored() {
-    let home = Home::new();
-    let (old, new) = (by_passphrase("correct horse battery"), by_passphrase("staple and tea"));
-    home.encrypt(&Opener::Passphrase, &old).unwrap();
-    let before = home.bytes();
-    let refused = change(&home.data(), &Opener::Passphrase, &new, None, &new);
+fn a_new_passphrase_rewraps_the_key_and_leaves_the_data_as_it_is() {
+    let dir = TestDataDir::new();
+    let (old, new) = (with_passphrase("correct horse battery"), with_passphrase("staple and tea"));
+    dir.encrypt(&KeyKind::Passphrase, &old).unwrap();
+    let before = dir.bytes();
+    let refused = change(&dir.data(), &KeyKind::Passphrase, &new, None, &new);
     assert!(matches!(refused, Err(VaultError::WrongPassphrase)));
-    let refused = change(&home.data(), &Opener::Passphrase, &old, None, &by_passphrase("short"));
+    let refused = change(&dir.data(), &KeyKind::Passphrase, &old, None, &with_passphrase("short"));
     assert!(matches!(refused, Err(VaultError::TooShort { .. })));
-    assert!(home.bytes() == before);
-    change(&home.data(), &Opener::Passphrase, &old, None, &new).unwrap();
+    assert!(dir.bytes() == before);
+    change(&dir.data(), &KeyKind::Passphrase, &old, None, &new).unwrap();
     let changed: Vec<_> =
-        home.bytes().into_iter().filter(|file| !before.contains(file)).map(|file| file.0).collect();
+        dir.bytes().into_iter().filter(|file| !before.contains(file)).map(|file| file.0).collect();
     assert_eq!(
         changed,
-        ["data-key.copy.json", "data-key.json"].map(|name| home.data().join("keys").join(name))
+        ["data-key.copy.json", "data-key.json"].map(|name| dir.data().join("keys").join(name))
     );
-    assert!(matches!(home.open(&old), Err(VaultError::WrongPassphrase)));
-    drop(home.open(&new).unwrap());
+    assert!(matches!(dir.open(&old), Err(VaultError::WrongPassphrase)));
+    drop(dir.open(&new).unwrap());
 }
 
 #[test]
 fn a_passphrase_file_that_others_may_read_is_refused() {
-    let home = Home::new();
-    let path = home.path("passphrase");
+    let dir = TestDataDir::new();
+    let path = dir.path("passphrase");
     fs::write(&path, "correct horse battery\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    let unlock = Unlock { passphrase_file: Some(path.clone()), ..Unlock::default() };
-    assert!(matches!(home.encrypt(&Opener::Passphrase, &unlock), Err(VaultError::OpenToOthers { .. })));
-    assert!(status(&home.data()).unwrap().is_none());
+    let unlock = UnlockOptions { passphrase_file: Some(path.clone()), ..UnlockOptions::default() };
+    assert!(matches!(dir.encrypt(&KeyKind::Passphrase, &unlock), Err(VaultError::ReadableByOthers { .. })));
+    assert!(status(&dir.data()).unwrap().is_none());
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    home.encrypt(&Opener::Passphrase, &unlock).unwrap();
-    drop(home.open(&by_passphrase("correct horse battery")).unwrap());
+    dir.encrypt(&KeyKind::Passphrase, &unlock).unwrap();
+    drop(dir.open(&with_passphrase("correct horse battery")).unwrap());
 }
 
 #[test]
-fn a_key_file_opens_wherever_it_is_and_only_if_it_is_the_right_one() {
-    let home = Home::new();
-    let key = home.path("data.key");
-    home.encrypt(&Opener::KeyFile(key.clone()), &Unlock::default()).unwrap();
-    drop(home.open(&Unlock::default()).unwrap());
-    assert_eq!(status(&home.data()).unwrap().unwrap().opened_by, [format!("key file {}", key.display())]);
+fn a_key_file_may_be_moved_and_must_be_the_right_one() {
+    let dir = TestDataDir::new();
+    let key = dir.path("data.key");
+    dir.encrypt(&KeyKind::KeyFile(key.clone()), &UnlockOptions::default()).unwrap();
+    drop(dir.open(&UnlockOptions::default()).unwrap());
+    assert_eq!(status(&dir.data()).unwrap().unwrap().opened_by, [format!("key file {}", key.display())]);
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
-    assert!(matches!(home.open(&Unlock::default()), Err(VaultError::OpenToOthers { .. })));
+    assert!(matches!(dir.open(&UnlockOptions::default()), Err(VaultError::ReadableByOthers { .. })));
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-    let moved = home.path("elsewhere.key");
+    let moved = dir.path("elsewhere.key");
     fs::rename(&key, &moved).unwrap();
-    assert!(matches!(home.open(&Unlock::default()), Err(VaultError::NoKeyFile { .. })));
-    drop(home.open(&Unlock { key_file: Some(moved), ..Unlock::default() }).unwrap());
-    let other = Home::new();
-    other.encrypt(&Opener::KeyFile(key), &Unlock::default()).unwrap();
-    let before = home.bytes();
-    assert!(matches!(home.open(&Unlock::default()), Err(VaultError::WrongKeyFile { .. })));
-    assert!(home.bytes() == before);
+    assert!(matches!(dir.open(&UnlockOptions::default()), Err(VaultError::NoKeyFile { .. })));
+    drop(dir.open(&UnlockOptions { key_file: Some(moved), ..UnlockOptions::default() }).unwrap());
+    let other = TestDataDir::new();
+    other.encrypt(&KeyKind::KeyFile(key), &UnlockOptions::default()).unwrap();
+    let before = dir.bytes();
+    assert!(matches!(dir.open(&UnlockOptions::default()), Err(VaultError::WrongKeyFile { .. })));
+    assert!(dir.bytes() == before);
 }
 
 #[test]
-fn the_recovery_phrase_opens_what_has_lost_its_key() {
-    let home = Home::new();
-    let key = home.path("data.key");
-    let phrase = home.encrypt(&Opener::KeyFile(key.clone()), &Unlock::default()).unwrap();
-    let written = files(&home.data()).iter().any(|path| {
+fn the_recovery_phrase_replaces_a_lost_key() {
+    let dir = TestDataDir::new();
+    let key = dir.path("data.key");
+    let phrase = dir.encrypt(&KeyKind::KeyFile(key.clone()), &UnlockOptions::default()).unwrap();
+    let written = files(&dir.data()).iter().any(|path| {
         let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
         text.contains(phrase.expose())
     });
     assert!(!written, "the phrase stands nowhere");
     fs::remove_file(&key).unwrap();
-    let opener = Opener::KeyFile(home.path("new.key"));
-    let none = Unlock::default();
-    let other = words::create().unwrap();
-    let refused = change(&home.data(), &opener, &none, Some(&other), &none);
+    let opener = KeyKind::KeyFile(dir.path("new.key"));
+    let none = UnlockOptions::default();
+    let other = recovery_phrase::create().unwrap();
+    let refused = change(&dir.data(), &opener, &none, Some(&other), &none);
     assert!(matches!(refused, Err(VaultError::WrongPhrase)));
-    change(&home.data(), &opener, &none, Some(&phrase), &none).unwrap();
-    drop(home.open(&none).unwrap());
+    change(&dir.data(), &opener, &none, Some(&phrase), &none).unwrap();
+    drop(dir.open(&none).unwrap());
     // A new phrase replaces the old one.
-    let newer = renew_phrase(&home.data(), &none).unwrap();
-    let refused = change(&home.data(), &opener, &none, Some(&phrase), &none);
+    let newer = renew_phrase(&dir.data(), &none).unwrap();
+    let refused = change(&dir.data(), &opener, &none, Some(&phrase), &none);
     assert!(matches!(refused, Err(VaultError::WrongPhrase)));
-    change(&home.data(), &opener, &none, Some(&newer), &none).unwrap();
-    drop(home.open(&none).unwrap());
+    change(&dir.data(), &opener, &none, Some(&newer), &none).unwrap();
+    drop(dir.open(&none).unwrap());
 }
 
 #[test]
-fn the_key_store_of_the_system_opens_and_is_told_from_none() {
-    let home = Home::new();
-    let tool = home.path("secret-tool");
+fn the_key_store_opens_the_store_and_a_missing_one_is_reported() {
+    let dir = TestDataDir::new();
+    let tool = dir.path("secret-tool");
     // Behaves like the real program for the same arguments and pipes.
-    let kept = home.path("kept");
+    let kept = dir.path("kept");
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = store ]; then test \"$2\" = '--label=Satchel data key' && cat > '{0}'-\"$6\"; else test -f '{0}'-\"$5\" && cat '{0}'-\"$5\"; fi\n",
         kept.display()
     );
     fs::write(&tool, script).unwrap();
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o700)).unwrap();
-    let unlock = Unlock { key_store: Arc::new(SecretTool::at(tool.clone().into())), ..Unlock::default() };
-    home.encrypt(&Opener::KeyStore, &unlock).unwrap();
-    drop(home.open(&unlock).unwrap());
+    let unlock = UnlockOptions {
+        key_store: Arc::new(SecretTool::at(tool.clone().into())),
+        ..UnlockOptions::default()
+    };
+    dir.encrypt(&KeyKind::KeyStore, &unlock).unwrap();
+    drop(dir.open(&unlock).unwrap());
     let kept =
-        files(home.0.path()).into_iter().find(|path| path.to_string_lossy().contains("/kept-")).unwrap();
+        files(dir.0.path()).into_iter().find(|path| path.to_string_lossy().contains("/kept-")).unwrap();
     fs::remove_file(kept).unwrap();
-    assert!(matches!(home.open(&unlock), Err(VaultError::NotInKeyStore { .. })));
-    let missing = SecretTool::at(home.path("no-such-program").into());
-    let unlock = Unlock { key_store: Arc::new(missing), ..Unlock::default() };
-    assert!(matches!(home.open(&unlock), Err(VaultError::KeyStore { .. })));
-    let plain = Home::new();
-    assert!(plain.encrypt(&Opener::KeyStore, &unlock).is_err());
-    assert!(status(&plain.data()).unwrap().is_none() && !readable(&plain.data()).is_empty());
+    assert!(matches!(dir.open(&unlock), Err(VaultError::NotInKeyStore { .. })));
+    let missing = SecretTool::at(dir.path("no-such-program").into());
+    let unlock = UnlockOptions { key_store: Arc::new(missing), ..UnlockOptions::default() };
+    assert!(matches!(dir.open(&unlock), Err(VaultError::KeyStore { .. })));
+    let plain = TestDataDir::new();
+    assert!(plain.encrypt(&KeyKind::KeyStore, &unlock).is_err());
+    assert!(status(&plain.data()).unwrap().is_none() && !files_with_plaintext(&plain.data()).is_empty());
 }
 
 #[test]
-fn an_encryption_that_was_cut_off_is_done_by_the_next_start() {
-    let home = Home::new();
+fn an_interrupted_encryption_is_completed_by_the_next_start() {
+    let dir = TestDataDir::new();
     let key = DataKey::random().unwrap();
-    let opener = Opener::KeyFile(home.path("data.key"));
-    let lock = lock(&key, &opener, &home.data(), &Unlock::default()).unwrap();
+    let opener = KeyKind::KeyFile(dir.path("data.key"));
+    let wrapped = wrap_new_key(&key, &opener, &dir.data(), &UnlockOptions::default()).unwrap();
     // Simulates a process that ends right after the commit point.
-    drop(satchel_store::stage(&home.data(), &Seal::new(&key), &|| false, &mut |_| {}).unwrap());
-    Ring::new(State::Replacing, vec![lock]).write(&home.data()).unwrap();
-    assert!(!status(&home.data()).unwrap().unwrap().complete);
-    let store = home.open(&Unlock::default()).unwrap();
+    drop(satchel_store::stage_encryption(&dir.data(), &Seal::new(&key), &|| false, &mut |_| {}).unwrap());
+    Keyring::new(EncryptionState::Replacing, vec![wrapped]).write(&dir.data()).unwrap();
+    assert!(!status(&dir.data()).unwrap().unwrap().complete);
+    let store = dir.open(&UnlockOptions::default()).unwrap();
     assert_eq!(store.stats().unwrap().evidence, 1);
     drop(store);
-    assert!(status(&home.data()).unwrap().unwrap().complete);
-    assert_eq!(readable(&home.data()), Vec::<PathBuf>::new());
+    assert!(status(&dir.data()).unwrap().unwrap().complete);
+    assert_eq!(files_with_plaintext(&dir.data()), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn a_new_data_directory_is_sealed_from_its_first_byte() {
-    let home = Home(tempfile::tempdir().unwrap());
-    home.encrypt(&Opener::KeyFile(home.path("data.key")), &Unlock::default()).unwrap();
-    let store = home.open(&Unlock::default()).unwrap();
+fn a_new_data_directory_is_encrypted_from_the_first_byte() {
+    let dir = TestDataDir(tempfile::tempdir().unwrap());
+    dir.encrypt(&KeyKind::KeyFile(dir.path("data.key")), &UnlockOptions::default()).unwrap();
+    let store = dir.open(&UnlockOptions::default()).unwrap();
     commit(&store, 1);
     drop(store);
-    assert_eq!(readable(&home.data()), Vec::<PathBuf>::new());
-    let again = home.encrypt(&Opener::KeyFile(home.path("data.key")), &Unlock::default());
-    assert!(matches!(again, Err(VaultError::Encrypted)));
+    assert_eq!(files_with_plaintext(&dir.data()), Vec::<PathBuf>::new());
+    let again = dir.encrypt(&KeyKind::KeyFile(dir.path("data.key")), &UnlockOptions::default());
+    assert!(matches!(again, Err(VaultError::AlreadyEncrypted)));
 }
 
 #[test]
-fn a_file_of_another_store_or_a_damaged_one_opens_nothing_and_changes_nothing() {
-    let (home, other) = (Home::new(), Home::new());
-    let unlock = Unlock::default();
-    for (home, name) in [(&home, "a.key"), (&other, "b.key")] {
-        home.encrypt(&Opener::KeyFile(home.path(name)), &unlock).unwrap();
+fn a_foreign_or_damaged_keyring_opens_nothing_and_changes_nothing() {
+    let (dir, other) = (TestDataDir::new(), TestDataDir::new());
+    let unlock = UnlockOptions::default();
+    for (dir, name) in [(&dir, "a.key"), (&other, "b.key")] {
+        dir.encrypt(&KeyKind::KeyFile(dir.path(name)), &unlock).unwrap();
     }
-    let path = home.data().join("keys/data-key.json");
-    let copy = home.data().join("keys/data-key.copy.json");
-    let own = fs::read(&path).unwrap();
+    let path = dir.data().join("keys/data-key.json");
+    let copy = dir.data().join("keys/data-key.copy.json");
+    let original = fs::read(&path).unwrap();
     fs::copy(other.data().join("keys/data-key.json"), &path).unwrap();
-    let before = home.bytes();
-    let refused = home.open(&unlock).unwrap_err();
+    let before = dir.bytes();
+    let refused = dir.open(&unlock).unwrap_err();
     assert!(matches!(refused, VaultError::Store(StoreError::WrongKey { .. })), "{refused}");
-    assert!(home.bytes() == before);
-    assert_eq!(fs::read(&copy).unwrap(), own, "the own one is not overwritten");
+    assert!(dir.bytes() == before);
+    assert_eq!(fs::read(&copy).unwrap(), original, "the copy is not overwritten");
     fs::write(&path, "{\"version\": 3}").unwrap();
-    assert!(matches!(home.open(&unlock), Err(VaultError::Newer { .. })));
+    assert!(matches!(dir.open(&unlock), Err(VaultError::Newer { .. })));
     // A file that is damaged or missing is restored from the other one.
     for damage in [Some("{"), None] {
         match damage {
             Some(text) => fs::write(&path, text).unwrap(),
             None => fs::remove_file(&path).unwrap(),
         }
-        drop(home.open(&unlock).unwrap());
-        assert_eq!(fs::read(&path).unwrap(), own);
+        drop(dir.open(&unlock).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), original);
     }
     fs::remove_file(&copy).unwrap();
     fs::write(&path, "{").unwrap();
-    assert!(matches!(home.open(&unlock), Err(VaultError::Damaged { .. })));
+    assert!(matches!(dir.open(&unlock), Err(VaultError::Damaged { .. })));
     fs::remove_file(&path).unwrap();
-    let refused = home.open(&unlock).unwrap_err();
+    let refused = dir.open(&unlock).unwrap_err();
     assert!(matches!(refused, VaultError::Store(StoreError::NoKey { .. })), "{refused}");
-    fs::write(&path, own).unwrap();
-    drop(home.open(&unlock).unwrap());
+    fs::write(&path, original).unwrap();
+    drop(dir.open(&unlock).unwrap());
 }
 
 #[test]
-fn a_secret_is_not_shown() {
-    let unlock = by_passphrase("correct horse battery");
+fn a_secret_is_not_printed() {
+    let unlock = with_passphrase("correct horse battery");
     assert!(!format!("{unlock:?}").contains("horse"));
 }
 
 #[test]
-fn a_backup_of_an_encrypted_directory_is_put_back_with_the_phrase_when_the_key_is_lost() {
-    let home = Home::new();
-    let key = home.path("key");
-    let phrase = home.encrypt(&Opener::KeyFile(key.clone()), &Unlock::default()).unwrap();
-    let store = home.open(&Unlock::default()).unwrap();
-    let backup = home.path("backup.zip");
-    crate::backup::create::create(&store, &home.data(), &backup, 1, &mut |_| true).unwrap();
+fn a_backup_of_an_encrypted_directory_is_restored_with_the_phrase_if_the_key_is_lost() {
+    let dir = TestDataDir::new();
+    let key = dir.path("key");
+    let phrase = dir.encrypt(&KeyKind::KeyFile(key.clone()), &UnlockOptions::default()).unwrap();
+    let store = dir.open(&UnlockOptions::default()).unwrap();
+    let backup = dir.path("backup.zip");
+    crate::backup::create::create(&store, &dir.data(), &backup, 1, &mut |_| true).unwrap();
     assert!(crate::backup::restore::encrypted(&backup).unwrap());
     let digest = store.state_digest();
     store.close().unwrap();
     fs::remove_file(&key).unwrap();
-    let put_back = |unlock: &Unlock| {
-        crate::backup::restore::restore(&backup, &home.path("restored"), false, unlock, &mut |_| true)
+    let restore_to_new = |unlock: &UnlockOptions| {
+        crate::backup::restore::restore(&backup, &dir.path("restored"), false, unlock, &mut |_| true)
     };
-    assert!(put_back(&Unlock::default()).is_err(), "the key is lost");
+    assert!(restore_to_new(&UnlockOptions::default()).is_err(), "the key is lost");
     let wrong = Secret::new(
         "abandon ability able about above absent absorb abstract absurd abuse access accident".to_owned(),
     );
-    assert!(put_back(&Unlock { phrase: Some(wrong), ..Unlock::default() }).is_err());
-    assert!(!home.path("restored").exists());
-    let unlock = Unlock { phrase: Some(phrase), ..Unlock::default() };
-    put_back(&unlock).unwrap();
-    let restored = home.path("restored");
+    assert!(restore_to_new(&UnlockOptions { phrase: Some(wrong), ..UnlockOptions::default() }).is_err());
+    assert!(!dir.path("restored").exists());
+    let unlock = UnlockOptions { phrase: Some(phrase), ..UnlockOptions::default() };
+    restore_to_new(&unlock).unwrap();
+    let restored = dir.path("restored");
     let store =
-        Store::open(&home.path("restored"), open_options(&restored, &unlock, CACHE).unwrap(), &mut |_| {})
+        Store::open(&dir.path("restored"), open_options(&restored, &unlock, CACHE).unwrap(), &mut |_| {})
             .unwrap();
     assert_eq!(store.state_digest(), digest);
-    assert_eq!(readable(&home.path("restored")), Vec::<PathBuf>::new());
+    assert_eq!(files_with_plaintext(&dir.path("restored")), Vec::<PathBuf>::new());
 }

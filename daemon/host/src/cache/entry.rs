@@ -18,20 +18,20 @@ const MAC_BYTES: usize = 32;
 
 /// The component and the engine for which code was compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct CodeIdentity {
     component: [u8; 32],
     engine: [u8; 32],
 }
 
 /// An entry of wasmtime's cache: the compiled code and the name under which wasmtime looks it up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Code {
+pub(crate) struct CompiledCode {
     /// A path relative to the folder of wasmtime's cache.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Identity {
+impl CodeIdentity {
     pub(crate) fn of(engine: &Engine, component: &[u8]) -> Self {
         // Covers the version of wasmtime, its settings and the features of the processor.
         let mut hasher = StableHasher(Sha256::new());
@@ -65,7 +65,7 @@ impl Hasher for StableHasher {
 }
 
 /// Returns the bytes of a sealed entry.
-pub(super) fn seal(key: &MacKey, identity: &Identity, code: &Code) -> Vec<u8> {
+pub(super) fn seal(key: &MacKey, identity: &CodeIdentity, code: &CompiledCode) -> Vec<u8> {
     let name = code.name.as_bytes();
     // Names from wasmtime have about eighty bytes. A name too long for a u16 would give an entry that cannot be used.
     let length = u16::try_from(name.len()).unwrap_or(0).to_le_bytes();
@@ -74,7 +74,7 @@ pub(super) fn seal(key: &MacKey, identity: &Identity, code: &Code) -> Vec<u8> {
 }
 
 /// Opens a sealed entry. Returns `None` unless every bit is as [`seal`] wrote it under this key for this identity.
-pub(super) fn open(key: &MacKey, identity: &Identity, sealed: &[u8]) -> Option<Code> {
+pub(super) fn open(key: &MacKey, identity: &CodeIdentity, sealed: &[u8]) -> Option<CompiledCode> {
     let (found, rest) = sealed.strip_prefix(MAGIC)?.split_first_chunk::<MAC_BYTES>()?;
     // This comparison takes constant time.
     if mac(key, identity, rest) != *found {
@@ -82,10 +82,10 @@ pub(super) fn open(key: &MacKey, identity: &Identity, sealed: &[u8]) -> Option<C
     }
     let (length, rest) = rest.split_first_chunk()?;
     let (name, code) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-    Some(Code { name: String::from_utf8(name.to_vec()).ok()?, bytes: code.to_vec() })
+    Some(CompiledCode { name: String::from_utf8(name.to_vec()).ok()?, bytes: code.to_vec() })
 }
 
-fn mac(key: &MacKey, identity: &Identity, rest: &[u8]) -> blake3::Hash {
+fn mac(key: &MacKey, identity: &CodeIdentity, rest: &[u8]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new_keyed(key.bytes());
     hasher.update(&identity.component).update(&identity.engine).update(rest);
     hasher.finalize()

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::private::{self, own_folder};
+use super::private::{self, ensure_private_folder};
 
 const BYTES: usize = 32;
 /// The context string from which keys for this purpose are derived.
@@ -29,7 +29,7 @@ impl MacKey {
 /// key is then compiled again.
 pub(super) fn load_or_create(path: &Path) -> io::Result<MacKey> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    own_folder(folder)?;
+    ensure_private_folder(folder)?;
     match read(path)? {
         Some(secret) => Ok(MacKey::of(&secret)),
         None => create(folder, path),
@@ -38,7 +38,7 @@ pub(super) fn load_or_create(path: &Path) -> io::Result<MacKey> {
 
 /// Reads the secret from the file. Returns `None` if there is no secret that can be trusted.
 fn read(path: &Path) -> io::Result<Option<[u8; BYTES]>> {
-    let file = match private::open_plain(path) {
+    let file = match private::open_regular_file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

@@ -4,18 +4,17 @@
 //! time outside the calendar, a tag with other characters, a confidence of 7) is left out with a warning: it would help
 //! nobody to lose a whole conversation because of a bad tag.
 
-mod item;
-
 use satchel_pam::{
     conversation::Attachment,
+    memory::MemoryType,
     record::{
-        AccountRecord, AttachmentRecord, Claim, ConversationRecord, Edit, EmbeddingRecord, Evidence,
-        MessageRecord, RelationRecord, Source,
+        AccountRecord, AttachmentRecord, Claim, ConfidenceRecord, ConversationRecord, Edit, EmbeddingRecord,
+        Evidence, Item, MessageRecord, RelationRecord, Source,
     },
 };
 
 use crate::{
-    imports::Paths,
+    imports::PathIndex,
     limits::{KIB, MIB},
     text,
 };
@@ -34,19 +33,19 @@ const LAST_TIME: i64 = 253_402_300_799_999_999;
 
 /// The reason for dropping a record.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault(pub(super) String);
+pub(super) struct Rejection(pub(super) String);
 
 /// Notes about values that were left out of a record. The caller adds the locator, and only if there is a note.
 #[derive(Debug, Default)]
-pub(crate) struct Notes(Vec<String>);
+pub(crate) struct RecordNotes(Vec<String>);
 
-impl Notes {
+impl RecordNotes {
     pub(crate) fn left_out(&mut self, field: &str, problem: &str) {
         self.0.push(format!("{field} {problem}; it is left out"));
     }
 
     /// Adds a note about a value that was changed while it was read.
-    pub(crate) fn tell(&mut self, note: String) {
+    pub(crate) fn add(&mut self, note: String) {
         self.0.push(note);
     }
 
@@ -107,8 +106,8 @@ impl Notes {
 }
 
 /// Checks a required id.
-fn required_id(field: &str, id: &str) -> Result<(), Fault> {
-    id_problem(id).map_or(Ok(()), |problem| Err(Fault(format!("its {field} {problem}"))))
+fn required_id(field: &str, id: &str) -> Result<(), Rejection> {
+    id_problem(id).map_or(Ok(()), |problem| Err(Rejection(format!("its {field} {problem}"))))
 }
 
 fn id_problem(id: &str) -> Option<String> {
@@ -129,8 +128,11 @@ fn is_tag(tag: &str) -> bool {
         && tag.bytes().all(|byte| plain(byte) || matches!(byte, b'_' | b'-'))
 }
 
-pub(super) fn conversation(record: &mut ConversationRecord, notes: &mut Notes) -> Result<(), Fault> {
-    record.locator = text::cleaned(std::mem::take(&mut record.locator));
+pub(super) fn conversation(
+    record: &mut ConversationRecord,
+    notes: &mut RecordNotes,
+) -> Result<(), Rejection> {
+    record.locator = text::clean_owned(std::mem::take(&mut record.locator));
     required_id("id", &record.id)?;
     notes.optional_id("provider_conversation_id", &mut record.provider_conversation_id);
     notes.optional_id("account", &mut record.account);
@@ -143,7 +145,11 @@ pub(super) fn conversation(record: &mut ConversationRecord, notes: &mut Notes) -
     Ok(())
 }
 
-pub(super) fn message(record: &mut MessageRecord, paths: &Paths, notes: &mut Notes) -> Result<(), Fault> {
+pub(super) fn message(
+    record: &mut MessageRecord,
+    paths: &PathIndex,
+    notes: &mut RecordNotes,
+) -> Result<(), Rejection> {
     required_id("id", &record.id)?;
     notes.optional_id("provider_message_id", &mut record.provider_message_id);
     notes.optional_id("parent", &mut record.parent);
@@ -161,10 +167,10 @@ pub(super) fn message(record: &mut MessageRecord, paths: &Paths, notes: &mut Not
     Ok(())
 }
 
-fn source_problem(source: &Source, paths: &Paths) -> Option<String> {
+fn source_problem(source: &Source, paths: &PathIndex) -> Option<String> {
     match source {
         Source::Path(path) if !paths.contains(path) => {
-            Some(format!("(\"{}\") is no file of this export", text::clean(path)))
+            Some(format!("(\"{}\") is not a file of this export", text::clean(path)))
         }
         Source::Bytes(bytes) if bytes.len() > MAX_INLINE_BYTES => {
             Some(format!("has {} bytes, more than {MAX_INLINE_BYTES}", bytes.len()))
@@ -173,33 +179,75 @@ fn source_problem(source: &Source, paths: &Paths) -> Option<String> {
     }
 }
 
-pub(super) fn evidence(record: &mut Evidence, notes: &mut Notes) -> Result<(), Fault> {
-    record.locator = text::cleaned(std::mem::take(&mut record.locator));
+pub(super) fn evidence(record: &mut Evidence, notes: &mut RecordNotes) -> Result<(), Rejection> {
+    record.locator = text::clean_owned(std::mem::take(&mut record.locator));
     required_id("id", &record.id)?;
     notes.optional_id("account", &mut record.account);
     notes.optional_id("conversation", &mut record.conversation);
     notes.optional_id("message", &mut record.message);
     notes.time("at", &mut record.at);
     match &mut record.claim {
-        Claim::Statement(statement) => item::check(statement, notes),
+        Claim::Statement(statement) => check_item(statement, notes),
         Claim::Snapshot { series, items } => {
             required_id("series", series)?;
-            items.iter_mut().try_for_each(|member| item::check(member, notes))
+            items.iter_mut().try_for_each(|member| check_item(member, notes))
         }
         Claim::Edit { log, sequence: _, edit } => {
             required_id("log", log)?;
             match edit {
-                Edit::Add(new) | Edit::Replace { line: _, target: _, item: new } => item::check(new, notes),
-                Edit::Remove { line: None, target: None } => {
-                    Err(Fault("it removes a memory but names neither its line nor its content".to_owned()))
-                }
+                Edit::Add(new) | Edit::Replace { line: _, target: _, item: new } => check_item(new, notes),
+                Edit::Remove { line: None, target: None } => Err(Rejection(
+                    "it removes a memory but names neither its line nor its content".to_owned(),
+                )),
                 Edit::Remove { .. } => Ok(()),
             }
         }
     }
 }
 
-pub(super) fn relation(record: &mut RelationRecord, notes: &mut Notes) -> Result<(), Fault> {
+/// Checks an item of evidence.
+fn check_item(item: &mut Item, notes: &mut RecordNotes) -> Result<(), Rejection> {
+    if item.content.trim().is_empty() {
+        return Err(Rejection("its content is empty".to_owned()));
+    }
+    custom_type(item, notes)?;
+    notes.optional_id("key", &mut item.key);
+    notes.optional_id("scope", &mut item.scope);
+    notes.optional_id("superseded_by", &mut item.superseded_by);
+    notes.label("embedding_ref", &mut item.embedding_ref);
+    notes.tags(&mut item.tags);
+    notes.time("created_at", &mut item.created_at);
+    notes.time("updated_at", &mut item.updated_at);
+    notes.time("valid_from", &mut item.valid_from);
+    notes.time("valid_until", &mut item.valid_until);
+    if let Some(confidence) = &mut item.confidence {
+        let ConfidenceRecord { initial, current, decay_model: _, last_reinforced } = confidence;
+        notes.confidence("confidence.initial", initial);
+        notes.confidence("confidence.current", current);
+        notes.time("confidence.last_reinforced", last_reinforced);
+    }
+    Ok(())
+}
+
+fn custom_type(item: &mut Item, notes: &mut RecordNotes) -> Result<(), Rejection> {
+    let custom = item.memory_type == MemoryType::Custom;
+    let named = item.custom_type.as_ref().is_some_and(|name| !name.trim().is_empty());
+    match (custom, named) {
+        (true, false) => return Err(Rejection("its type is custom, but it does not say which".to_owned())),
+        (false, true) => {
+            notes.left_out("custom_type", "is set, but the type is not custom");
+            item.custom_type = None;
+        }
+        (false, false) => item.custom_type = None,
+        (true, true) => notes.label("custom_type", &mut item.custom_type),
+    }
+    if custom && item.custom_type.is_none() {
+        return Err(Rejection("its custom type is too long".to_owned()));
+    }
+    Ok(())
+}
+
+pub(super) fn relation(record: &mut RelationRecord, notes: &mut RecordNotes) -> Result<(), Rejection> {
     required_id("source", &record.source)?;
     required_id("target", &record.target)?;
     notes.confidence("confidence", &mut record.confidence);
@@ -209,18 +257,18 @@ pub(super) fn relation(record: &mut RelationRecord, notes: &mut Notes) -> Result
 
 /// Checks an account. Addresses and telephone numbers are contact data that the program does not need, so they are not
 /// kept.
-pub(super) fn account(record: &mut AccountRecord, notes: &mut Notes) -> Result<(), Fault> {
-    record.locator = text::cleaned(std::mem::take(&mut record.locator));
+pub(super) fn account(record: &mut AccountRecord, notes: &mut RecordNotes) -> Result<(), Rejection> {
+    record.locator = text::clean_owned(std::mem::take(&mut record.locator));
     required_id("id", &record.id)?;
     if is_contact(&record.id) {
-        return Err(Fault("its id is a mail address or a telephone number".to_owned()));
+        return Err(Rejection("its id is a mail address or a telephone number".to_owned()));
     }
     notes.label("name", &mut record.name);
     if record.name.as_deref().is_some_and(is_contact) {
         notes.left_out("name", "is a mail address or a telephone number");
         record.name = None;
     }
-    record.name = record.name.take().map(text::cleaned).filter(|name| !name.trim().is_empty());
+    record.name = record.name.take().map(text::clean_owned).filter(|name| !name.trim().is_empty());
     Ok(())
 }
 
@@ -231,19 +279,19 @@ fn is_contact(text: &str) -> bool {
     mail || (text.starts_with('+') && digits > 6 && !text.bytes().any(|byte| byte.is_ascii_alphabetic()))
 }
 
-pub(super) fn embedding(record: &mut EmbeddingRecord, notes: &mut Notes) -> Result<(), Fault> {
+pub(super) fn embedding(record: &mut EmbeddingRecord, notes: &mut RecordNotes) -> Result<(), Rejection> {
     required_id("memory", &record.memory)?;
     required_id("model", &record.model)?;
     notes.time("created_at", &mut record.created_at);
     let Some(vector) = &record.vector else { return Ok(()) };
     if u32::try_from(vector.len()) != Ok(record.dimensions) {
         let (length, dimensions) = (vector.len(), record.dimensions);
-        return Err(Fault(format!("its vector has {length} numbers, but it states {dimensions}")));
+        return Err(Rejection(format!("its vector has {length} numbers, but it states {dimensions}")));
     }
     if vector.iter().all(|number| number.is_finite()) {
         Ok(())
     } else {
-        Err(Fault("its vector holds a number that is not finite".to_owned()))
+        Err(Rejection("its vector contains a number that is not finite".to_owned()))
     }
 }
 

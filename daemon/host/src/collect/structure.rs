@@ -6,53 +6,57 @@ use satchel_pam::record::{ConversationRecord, MessageRecord, RecordKind, Skip, W
 
 /// The problems that were found.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct StructureProblems {
     pub(super) skips: Vec<Skip>,
     pub(super) warnings: Vec<Warning>,
 }
 
 /// Drops the later of two messages with the same id, and makes one message of each cycle a root. It takes time linear
 /// in the number of messages and does not recurse: hostile exports have chains of 10^5 messages.
-pub(super) fn repair(conversation: &mut ConversationRecord) -> Faults {
-    let mut faults = Faults::default();
-    let mut tree = Tree::of(&conversation.messages);
+pub(super) fn repair(conversation: &mut ConversationRecord) -> StructureProblems {
+    let mut problems = StructureProblems::default();
+    let mut tree = ParentIndex::of(&conversation.messages);
     if tree.repeated.contains(&true) {
-        drop_repeated(conversation, tree.repeated, &mut faults);
-        tree = Tree::of(&conversation.messages);
+        drop_repeated(conversation, tree.repeated, &mut problems);
+        tree = ParentIndex::of(&conversation.messages);
     }
     for message in cycle_heads(&tree.parents) {
-        cut(conversation, message, &mut faults);
+        cut_cycle(conversation, message, &mut problems);
     }
-    faults
+    problems
 }
 
-/// The message tree, read from the ids.
-struct Tree {
+/// The parents of messages, read from the ids.
+struct ParentIndex {
     /// For each message, whether an earlier message has the same id.
     repeated: Vec<bool>,
     /// For each message, the index of its parent; `None` for a root or if the parent is missing.
     parents: Vec<Option<usize>>,
 }
 
-impl Tree {
+impl ParentIndex {
     fn of(messages: &[MessageRecord]) -> Self {
-        let mut places = HashMap::with_capacity(messages.len());
+        let mut indexes = HashMap::with_capacity(messages.len());
         let numbered = messages.iter().enumerate();
         let repeated =
-            numbered.map(|(place, message)| places.insert(message.id.as_str(), place).is_some()).collect();
+            numbered.map(|(index, message)| indexes.insert(message.id.as_str(), index).is_some()).collect();
         let parents =
-            messages.iter().map(|message| places.get(message.parent.as_deref()?).copied()).collect();
+            messages.iter().map(|message| indexes.get(message.parent.as_deref()?).copied()).collect();
         Self { repeated, parents }
     }
 }
 
-fn drop_repeated(conversation: &mut ConversationRecord, repeated: Vec<bool>, faults: &mut Faults) {
+fn drop_repeated(
+    conversation: &mut ConversationRecord,
+    repeated: Vec<bool>,
+    problems: &mut StructureProblems,
+) {
     let locator = &conversation.locator;
     let mut repeated = repeated.into_iter();
     conversation.messages.retain(|message| {
         let keep = !repeated.next().unwrap_or_default();
         if !keep {
-            faults.skips.push(Skip {
+            problems.skips.push(Skip {
                 kind: RecordKind::Message,
                 locator: format!("{locator}#{}", message.id),
                 reason: "another message of this conversation has the same id; the first one is kept"
@@ -70,15 +74,15 @@ fn cycle_heads(parents: &[Option<usize>]) -> Vec<usize> {
     let mut heads = Vec::new();
     for start in 0..parents.len() {
         let mut next = Some(start);
-        while let Some(place) = next {
-            match reached_by[place] {
+        while let Some(index) = next {
+            match reached_by[index] {
                 None => {
-                    reached_by[place] = Some(start);
-                    next = parents[place];
+                    reached_by[index] = Some(start);
+                    next = parents[index];
                 }
                 Some(walk) => {
                     if walk == start {
-                        heads.push(first_of_cycle(parents, place));
+                        heads.push(first_of_cycle(parents, index));
                     }
                     next = None;
                 }
@@ -91,22 +95,22 @@ fn cycle_heads(parents: &[Option<usize>]) -> Vec<usize> {
 fn first_of_cycle(parents: &[Option<usize>], member: usize) -> usize {
     let mut first = member;
     let mut next = parents[member];
-    while let Some(place) = next.filter(|place| *place != member) {
-        first = first.min(place);
-        next = parents[place];
+    while let Some(index) = next.filter(|index| *index != member) {
+        first = first.min(index);
+        next = parents[index];
     }
     first
 }
 
-fn cut(conversation: &mut ConversationRecord, place: usize, faults: &mut Faults) {
-    let message = &mut conversation.messages[place];
+fn cut_cycle(conversation: &mut ConversationRecord, index: usize, problems: &mut StructureProblems) {
+    let message = &mut conversation.messages[index];
     let parent = message.parent.take().unwrap_or_default();
     let problem = if parent == message.id {
         "this message named itself as its parent; it is read as a root".to_owned()
     } else {
         format!("this message was its own ancestor, by its parent \"{parent}\"; it is read as a root")
     };
-    faults
+    problems
         .warnings
         .push(Warning { locator: format!("{}#{}", conversation.locator, message.id), message: problem });
 }
@@ -148,18 +152,21 @@ mod tests {
     fn a_sound_tree_stays() {
         let tree = [("a", None), ("c", Some("b")), ("b", Some("a")), ("d", Some("absent"))];
         let mut conversation = conversation(&tree);
-        let faults = repair(&mut conversation);
-        assert!(faults.skips.is_empty() && faults.warnings.is_empty());
+        let problems = repair(&mut conversation);
+        assert!(problems.skips.is_empty() && problems.warnings.is_empty());
         assert_eq!(shape(&conversation), tree);
     }
 
     #[test]
     fn the_first_of_two_with_one_id_is_kept() {
         let mut conversation = conversation(&[("a", None), ("b", Some("a")), ("a", Some("b")), ("b", None)]);
-        let faults = repair(&mut conversation);
+        let problems = repair(&mut conversation);
         assert_eq!(shape(&conversation), [("a", None), ("b", Some("a"))]);
-        assert_eq!(faults.skips.iter().map(|skip| skip.locator.as_str()).collect::<Vec<_>>(), ["l#a", "l#b"]);
-        assert!(faults.warnings.is_empty());
+        assert_eq!(
+            problems.skips.iter().map(|skip| skip.locator.as_str()).collect::<Vec<_>>(),
+            ["l#a", "l#b"]
+        );
+        assert!(problems.warnings.is_empty());
     }
 
     #[test]
@@ -167,11 +174,11 @@ mod tests {
         let pairs =
             [("x", Some("c")), ("a", Some("a")), ("c", Some("b")), ("b", Some("d")), ("d", Some("c"))];
         let mut conversation = conversation(&pairs);
-        let faults = repair(&mut conversation);
+        let problems = repair(&mut conversation);
         let wanted = [("x", Some("c")), ("a", None), ("c", None), ("b", Some("d")), ("d", Some("c"))];
         assert_eq!(shape(&conversation), wanted);
         let mut messages: Vec<&str> =
-            faults.warnings.iter().map(|warning| warning.locator.as_str()).collect();
+            problems.warnings.iter().map(|warning| warning.locator.as_str()).collect();
         messages.sort_unstable();
         assert_eq!(messages, ["l#a", "l#c"]);
     }
@@ -182,8 +189,8 @@ mod tests {
         let messages =
             (0..count).map(|at| message(&at.to_string(), Some(&((at + 1) % count).to_string()))).collect();
         let mut conversation = ConversationRecord { messages, ..Default::default() };
-        let faults = repair(&mut conversation);
-        assert_eq!(faults.warnings.len(), 1);
+        let problems = repair(&mut conversation);
+        assert_eq!(problems.warnings.len(), 1);
         assert_eq!(conversation.messages[0].parent, None);
     }
 }

@@ -1,15 +1,15 @@
 //! Tests which records the collector delivers, drops and counts.
 
 use satchel_pam::conversation::Role;
-use satchel_source::{CancelToken, Entry, Files};
+use satchel_source::{CancelToken, FileEntry, FileSet};
 
 use super::*;
-use crate::imports::Library;
+use crate::imports::ExportFiles;
 
-struct Named(Vec<Entry>);
+struct NamedFiles(Vec<FileEntry>);
 
-impl Files for Named {
-    fn list(&self) -> &[Entry] {
+impl FileSet for NamedFiles {
+    fn list(&self) -> &[FileEntry] {
         &self.0
     }
 
@@ -19,12 +19,15 @@ impl Files for Named {
 }
 
 /// Returns the deliveries in short form, and the counts as if the run succeeded.
-fn collected(limits: &Limits, work: impl FnOnce(&mut Collector<'_>)) -> (Vec<String>, Summary) {
+fn collected(
+    limits: &PluginLimits,
+    work: impl FnOnce(&mut RecordCollector<'_>),
+) -> (Vec<String>, RunSummary) {
     let stop = StopFlag::new(CancelToken::new());
     let mut delivered = Vec::new();
     let mut out = |emitted| {
         delivered.push(short(emitted));
-        Verdict::Proceed
+        SinkVerdict::Proceed
     };
     let mut collector = collector(&mut out, &stop, limits);
     work(&mut collector);
@@ -33,13 +36,13 @@ fn collected(limits: &Limits, work: impl FnOnce(&mut Collector<'_>)) -> (Vec<Str
 }
 
 fn collector<'a>(
-    out: &'a mut dyn FnMut(Emitted) -> Verdict,
+    out: &'a mut dyn FnMut(Emitted) -> SinkVerdict,
     stop: &'a StopFlag,
-    limits: &Limits,
-) -> Collector<'a> {
-    let files = Named(vec![Entry { path: "a.json".to_owned(), size: 100 }]);
-    let library = Library::new(std::sync::Arc::new(files), u64::MAX);
-    Collector::new(out, stop, limits, library.paths(), library.size())
+    limits: &PluginLimits,
+) -> RecordCollector<'a> {
+    let files = NamedFiles(vec![FileEntry { path: "a.json".to_owned(), size: 100 }]);
+    let library = ExportFiles::new(std::sync::Arc::new(files), u64::MAX);
+    RecordCollector::new(out, stop, limits, library.paths(), library.size())
 }
 
 fn short(emitted: Emitted) -> String {
@@ -77,18 +80,18 @@ fn conversation(id: &str) -> ConversationRecord {
     ConversationRecord { id: id.to_owned(), locator: format!("a.json#{id}"), ..ConversationRecord::default() }
 }
 
-fn begin(collector: &mut Collector<'_>, id: &str, messages: &[&str]) {
-    collector.conversation(conversation(id), Notes::default(), 500);
+fn begin(collector: &mut RecordCollector<'_>, id: &str, messages: &[&str]) {
+    collector.conversation(conversation(id), RecordNotes::default(), 500);
     for id in messages {
-        collector.message(message(id), Notes::default(), 100);
+        collector.message(message(id), RecordNotes::default(), 100);
     }
 }
 
 #[test]
-fn a_conversation_comes_whole_when_the_next_begins() {
-    let (delivered, summary) = collected(&Limits::default(), |collector| {
+fn a_conversation_is_delivered_whole_when_the_next_begins() {
+    let (delivered, summary) = collected(&PluginLimits::default(), |collector| {
         begin(collector, "c1", &["m1"]);
-        collector.message(message("m2"), Notes::default(), 100);
+        collector.message(message("m2"), RecordNotes::default(), 100);
         begin(collector, "c2", &[]);
     });
     assert_eq!(delivered, ["c1:2", "c2:0"]);
@@ -101,9 +104,9 @@ fn an_unfinished_conversation_is_not_delivered() {
     let mut delivered = 0;
     let mut out = |_| {
         delivered += 1;
-        Verdict::Proceed
+        SinkVerdict::Proceed
     };
-    let mut collector = collector(&mut out, &stop, &Limits::default());
+    let mut collector = collector(&mut out, &stop, &PluginLimits::default());
     begin(&mut collector, "c1", &["m1"]);
     drop(collector);
     assert_eq!(delivered, 0);
@@ -111,11 +114,11 @@ fn an_unfinished_conversation_is_not_delivered() {
 
 #[test]
 fn a_conversation_that_is_too_large_is_skipped_and_its_messages_counted() {
-    let limits = Limits { conversation_bytes: 2_000, ..Limits::default() };
+    let limits = PluginLimits { conversation_bytes: 2_000, ..PluginLimits::default() };
     let (delivered, summary) = collected(&limits, |collector| {
         begin(collector, "c1", &["m1"]);
         for at in 0..50 {
-            collector.message(message(&format!("n{at}")), Notes::default(), 100);
+            collector.message(message(&format!("n{at}")), RecordNotes::default(), 100);
         }
         begin(collector, "c2", &["m1"]);
     });
@@ -131,7 +134,7 @@ fn a_conversation_that_is_too_large_is_skipped_and_its_messages_counted() {
 
 #[test]
 fn skips_and_warnings_past_the_limit_are_only_counted() {
-    let limits = Limits { skips: 2, warnings: 1, ..Limits::default() };
+    let limits = PluginLimits { skips: 2, warnings: 1, ..PluginLimits::default() };
     let (delivered, summary) = collected(&limits, |collector| {
         for at in 0..5 {
             let locator = format!("a.json[{at}]");
@@ -146,8 +149,8 @@ fn skips_and_warnings_past_the_limit_are_only_counted() {
 }
 
 #[test]
-fn progress_keeps_to_the_size_of_the_export() {
-    let (delivered, _) = collected(&Limits::default(), |collector| {
+fn progress_never_exceeds_the_size_of_the_export() {
+    let (delivered, _) = collected(&PluginLimits::default(), |collector| {
         collector.progress(0, Some(u64::MAX));
         collector.progress(0, Some(u64::MAX));
     });
@@ -156,15 +159,16 @@ fn progress_keeps_to_the_size_of_the_export() {
 
 #[test]
 fn messages_before_any_conversation_are_skipped() {
-    let (delivered, _) =
-        collected(&Limits::default(), |collector| collector.message(message("m1"), Notes::default(), 100));
+    let (delivered, _) = collected(&PluginLimits::default(), |collector| {
+        collector.message(message("m1"), RecordNotes::default(), 100);
+    });
     assert_eq!(delivered, ["skip m1: this message came before any conversation"]);
 }
 
 #[test]
-fn lines_are_records_and_broken_ones_are_skipped() {
+fn broken_lines_are_skipped() {
     let lines = b"{\"conversation\":{\"id\":\"c\",\"locator\":\"l\",\"messages\":[{\"id\":\"m\",\"role\":\"user\"}]}}\n\n{\"conversation\":5}\r\nno";
-    let (delivered, summary) = collected(&Limits::default(), |collector| collector.json_lines(lines));
+    let (delivered, summary) = collected(&PluginLimits::default(), |collector| collector.json_lines(lines));
     assert!(delivered[0].starts_with("skip emitted line 2: the plugin emitted a record that cannot be read"));
     assert!(delivered[1].starts_with("skip emitted line 3: "));
     assert_eq!(delivered[2], "c:1");
@@ -177,17 +181,18 @@ fn raw(json: &str) -> satchel_pam::raw::RawObject {
 }
 
 #[test]
-fn words_that_no_importer_read_are_told_and_the_records_kept() {
-    let (delivered, summary) = collected(&Limits::default(), |collector| {
+fn unread_text_is_warned_about_and_the_records_are_kept() {
+    let (delivered, summary) = collected(&PluginLimits::default(), |collector| {
         begin(collector, "c1", &["m1"]);
-        let said = MessageRecord { raw_metadata: Some(raw(r#"{"x_text":"tea is hot"}"#)), ..message("m2") };
-        collector.message(said, Notes::default(), 100);
+        let with_text =
+            MessageRecord { raw_metadata: Some(raw(r#"{"x_text":"tea is hot"}"#)), ..message("m2") };
+        collector.message(with_text, RecordNotes::default(), 100);
         let hidden =
             MessageRecord { raw_metadata: Some(raw(r#"{"hidden":true,"x":"tea is hot"}"#)), ..message("m3") };
-        collector.message(hidden, Notes::default(), 100);
+        collector.message(hidden, RecordNotes::default(), 100);
         let mut empty = conversation("c2");
         empty.raw_metadata = Some(raw(r#"{"x_messages":[{"text":"tea is hot"}]}"#));
-        collector.conversation(empty, Notes::default(), 500);
+        collector.conversation(empty, RecordNotes::default(), 500);
     });
     assert_eq!(delivered.len(), 4, "{delivered:?}");
     let (first, third) = (&delivered[0], &delivered[2]);
@@ -199,23 +204,23 @@ fn words_that_no_importer_read_are_told_and_the_records_kept() {
 }
 
 #[test]
-fn warnings_of_unread_words_are_bounded_as_others_are() {
-    let limits = Limits { warnings: 2, ..Limits::default() };
+fn warnings_about_unread_text_count_toward_the_limit() {
+    let limits = PluginLimits { warnings: 2, ..PluginLimits::default() };
     let (delivered, summary) = collected(&limits, |collector| {
         begin(collector, "c1", &[]);
         for at in 0..50 {
-            let said = MessageRecord {
+            let with_text = MessageRecord {
                 raw_metadata: Some(raw(r#"{"x":"tea is hot"}"#)),
                 ..message(&at.to_string())
             };
-            collector.message(said, Notes::default(), 100);
+            collector.message(with_text, RecordNotes::default(), 100);
         }
     });
     assert_eq!((delivered.len(), summary.warnings), (3, 50));
 }
 
 #[test]
-fn accounts_are_no_records_and_hold_no_address() {
+fn accounts_are_not_counted_and_contain_no_address() {
     let lines = [
         r#"{"account":{"id":"a","name":"Ana\u001b Example","locator":"users.json[0]"}}"#,
         r#"{"account":{"id":"b","name":"ana@example.invalid","locator":"users.json[1]"}}"#,
@@ -225,7 +230,7 @@ fn accounts_are_no_records_and_hold_no_address() {
     ]
     .join("\n");
     let (delivered, summary) =
-        collected(&Limits::default(), |collector| collector.json_lines(lines.as_bytes()));
+        collected(&PluginLimits::default(), |collector| collector.json_lines(lines.as_bytes()));
     let expected = [
         "account a Some(\"Ana Example\")",
         "warning users.json[1]: name is a mail address or a telephone number; it is left out",
@@ -240,33 +245,33 @@ fn accounts_are_no_records_and_hold_no_address() {
 }
 
 #[test]
-fn a_piece_that_says_whose_export_it_is_is_not_remembered() {
-    let noted = |account: bool| {
-        let (delivered, _) = collected(&Limits::default(), |collector| {
-            collector.piece();
+fn a_piece_that_emits_an_account_is_not_memoized() {
+    let piece_noted = |account: bool| {
+        let (delivered, _) = collected(&PluginLimits::default(), |collector| {
+            collector.begin_piece();
             if account {
                 collector.json_lines(br#"{"account":{"id":"a","locator":"l"}}"#);
             }
-            collector.noted([0; 32], Vec::new());
+            collector.piece_noted([0; 32], Vec::new());
         });
-        delivered.iter().any(|delivery| delivery.starts_with("Noted"))
+        delivered.iter().any(|delivery| delivery.starts_with("PieceNoted"))
     };
-    assert_eq!((noted(false), noted(true)), (true, false));
+    assert_eq!((piece_noted(false), piece_noted(true)), (true, false));
 }
 
 #[test]
-fn a_sink_that_asks_to_stop_gets_nothing_more() {
+fn a_sink_that_asks_to_stop_receives_nothing_more() {
     let stop = StopFlag::new(CancelToken::new());
     let mut delivered = 0;
     let mut out = |_| {
         delivered += 1;
-        Verdict::Stop
+        SinkVerdict::Stop
     };
-    let mut collector = collector(&mut out, &stop, &Limits::default());
+    let mut collector = collector(&mut out, &stop, &PluginLimits::default());
     for id in ["c1", "c2", "c3"] {
         begin(&mut collector, id, &[]);
     }
     drop(collector);
-    assert!(stop.asked());
+    assert!(stop.requested());
     assert_eq!(delivered, 1);
 }

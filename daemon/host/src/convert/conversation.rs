@@ -9,10 +9,10 @@ use satchel_pam::{
 };
 
 use super::raw_object;
-use crate::{bindings::satchel::importer::types as wit, collect::Notes};
+use crate::{bindings::satchel::importer::types as wit, collect::RecordNotes};
 
 /// Converts a conversation without its messages, which arrive separately.
-pub(crate) fn conversation(conversation: wit::Conversation, notes: &mut Notes) -> ConversationRecord {
+pub(crate) fn conversation(conversation: wit::Conversation, notes: &mut RecordNotes) -> ConversationRecord {
     let wit::Conversation {
         id,
         provider_conversation_id,
@@ -50,7 +50,7 @@ pub(crate) fn conversation(conversation: wit::Conversation, notes: &mut Notes) -
     }
 }
 
-pub(crate) fn message(message: wit::Message, notes: &mut Notes) -> MessageRecord {
+pub(crate) fn message(message: wit::Message, notes: &mut RecordNotes) -> MessageRecord {
     let wit::Message {
         id,
         provider_message_id,
@@ -144,7 +144,7 @@ fn citation(citation: wit::Citation) -> Citation {
     Citation { title, url, snippet }
 }
 
-fn tool_call(call: wit::ToolCall, notes: &mut Notes) -> ToolCall {
+fn tool_call(call: wit::ToolCall, notes: &mut RecordNotes) -> ToolCall {
     let wit::ToolCall { id, name, input, output } = call;
     let input = input.and_then(|input| match input {
         wit::ToolInput::Text(text) => Some(ToolInput::Text(text)),

@@ -8,9 +8,9 @@ use satchel_pam::{
 };
 
 use super::raw_object;
-use crate::{bindings::satchel::importer::types as wit, collect::Notes};
+use crate::{bindings::satchel::importer::types as wit, collect::RecordNotes};
 
-pub(crate) fn evidence(evidence: wit::Evidence, notes: &mut Notes) -> Evidence {
+pub(crate) fn evidence(evidence: wit::Evidence, notes: &mut RecordNotes) -> Evidence {
     let wit::Evidence { id, claim, at, account, conversation, message, extraction_method, locator } =
         evidence;
     let extraction_method = match extraction_method {
@@ -24,7 +24,7 @@ pub(crate) fn evidence(evidence: wit::Evidence, notes: &mut Notes) -> Evidence {
     Evidence { id, claim, at, account, conversation, message, extraction_method, locator }
 }
 
-fn claim_from_wit(claim: wit::Claim, notes: &mut Notes) -> Claim {
+fn claim_from_wit(claim: wit::Claim, notes: &mut RecordNotes) -> Claim {
     match claim {
         wit::Claim::Statement(statement) => Claim::Statement(item(statement, notes)),
         wit::Claim::Snapshot(wit::Snapshot { series, items }) => {
@@ -36,7 +36,7 @@ fn claim_from_wit(claim: wit::Claim, notes: &mut Notes) -> Claim {
     }
 }
 
-fn edit_from_wit(edit: wit::Edit, notes: &mut Notes) -> Edit {
+fn edit_from_wit(edit: wit::Edit, notes: &mut RecordNotes) -> Edit {
     match edit {
         wit::Edit::Add(new) => Edit::Add(item(new, notes)),
         wit::Edit::Replace(wit::Replacement { line, target, item: new }) => {
@@ -46,7 +46,7 @@ fn edit_from_wit(edit: wit::Edit, notes: &mut Notes) -> Edit {
     }
 }
 
-fn item(item: wit::Item, notes: &mut Notes) -> Item {
+fn item(item: wit::Item, notes: &mut RecordNotes) -> Item {
     let wit::Item {
         key,
         content,

@@ -57,7 +57,7 @@ fn as_json(record: &impl serde::Serialize) -> Value {
 
 #[test]
 fn a_message_keeps_every_field() {
-    let mut notes = Notes::default();
+    let mut notes = RecordNotes::default();
     let record = message(message_of_everything(), &mut notes);
     let wanted = json!({
         "id": "m2", "provider_message_id": "pm2", "role": "assistant",
@@ -75,12 +75,12 @@ fn a_message_keeps_every_field() {
 }
 
 #[test]
-fn what_is_no_json_object_is_left_out_with_a_note() {
+fn text_that_is_not_a_json_object_is_left_out_with_a_note() {
     let mut wit = message_of_everything();
     wit.raw_metadata = text("[1]");
     wit.tool_calls[0].input =
         Some(wit::ToolInput::Object(format!("{}{}", "{\"a\":".repeat(200), "}".repeat(200))));
-    let mut notes = Notes::default();
+    let mut notes = RecordNotes::default();
     let record = message(wit, &mut notes);
     assert_eq!(record.raw_metadata, None);
     assert_eq!(record.tool_calls[0].input, None);
@@ -88,14 +88,14 @@ fn what_is_no_json_object_is_left_out_with_a_note() {
 }
 
 #[test]
-fn keys_that_stand_twice_in_raw_metadata_are_told_of() {
+fn duplicate_keys_in_raw_metadata_are_noted() {
     let mut wit = message_of_everything();
     wit.raw_metadata = text("{\"x\":1,\"y\":{\"z\":1,\"z\":2}}");
-    let mut notes = Notes::default();
+    let mut notes = RecordNotes::default();
     let record = message(wit, &mut notes);
     assert_eq!(as_json(&record)["raw_metadata"], json!({"x": 1, "y": {"z": 2}}));
-    let told = notes.into_messages();
-    assert_eq!(told, ["an object in raw_metadata gives a key twice; the last value is read"]);
+    let messages = notes.into_messages();
+    assert_eq!(messages, ["an object in raw_metadata gives a key twice; the last value is read"]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_conversation_keeps_every_field() {
         "model": "big", "system_instruction": "be kind", "is_archived": true, "tags": ["work"], "current": "m2",
         "raw_metadata": {}, "locator": "a.json[0]", "messages": [],
     });
-    assert_eq!(as_json(&conversation(wit, &mut Notes::default())), wanted);
+    assert_eq!(as_json(&conversation(wit, &mut RecordNotes::default())), wanted);
 }
 
 fn item_of_everything() -> wit::Item {
@@ -188,7 +188,7 @@ fn evidence_of(claim: wit::Claim) -> Value {
         extraction_method: wit::ExtractionMethod::LlmInference,
         locator: "l".to_owned(),
     };
-    as_json(&evidence(wit, &mut Notes::default()))
+    as_json(&evidence(wit, &mut RecordNotes::default()))
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use crate::{
     bindings::satchel::importer::{accounts as wit, sink::Verdict},
     convert,
-    delivery::Delivery,
-    run::State,
+    run::CallState,
+    sink_call::SinkCall,
 };
 
-impl wit::Host for State {
+impl wit::Host for CallState {
     fn emit_account(&mut self, account: wit::Account) -> wasmtime::Result<Verdict> {
-        self.answer(Delivery::Account(convert::account(account)))
+        self.emit_to_sink(SinkCall::Account(convert::account(account)))
     }
 }

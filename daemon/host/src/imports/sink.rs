@@ -5,38 +5,38 @@ use satchel_pam::record::Warning;
 use crate::{
     bindings::satchel::importer::{sink as wit, types},
     convert,
-    delivery::Delivery,
-    emitted::Verdict,
-    run::State,
+    emitted::SinkVerdict,
+    run::CallState,
+    sink_call::SinkCall,
 };
 
-impl wit::Host for State {
+impl wit::Host for CallState {
     fn emit_conversation(
         &mut self,
         conversation: types::Conversation,
         messages: Vec<types::Message>,
     ) -> wasmtime::Result<wit::Verdict> {
-        self.answer(Delivery::Conversation(Box::new(conversation), messages))
+        self.emit_to_sink(SinkCall::Conversation(Box::new(conversation), messages))
     }
 
     fn more_messages(&mut self, messages: Vec<types::Message>) -> wasmtime::Result<wit::Verdict> {
-        self.answer(Delivery::Messages(messages))
+        self.emit_to_sink(SinkCall::Messages(messages))
     }
 
     fn emit_evidence(&mut self, evidence: Vec<types::Evidence>) -> wasmtime::Result<wit::Verdict> {
-        self.answer(Delivery::Evidence(evidence))
+        self.emit_to_sink(SinkCall::Evidence(evidence))
     }
 
     fn emit_relations(&mut self, relations: Vec<types::Relation>) -> wasmtime::Result<wit::Verdict> {
-        self.answer(Delivery::Relations(relations))
+        self.emit_to_sink(SinkCall::Relations(relations))
     }
 
     fn emit_embeddings(&mut self, embeddings: Vec<types::Embedding>) -> wasmtime::Result<wit::Verdict> {
-        self.answer(Delivery::Embeddings(embeddings))
+        self.emit_to_sink(SinkCall::Embeddings(embeddings))
     }
 
     fn emit_json(&mut self, lines: Vec<u8>) -> wasmtime::Result<wit::Verdict> {
-        self.answer(Delivery::Json(lines))
+        self.emit_to_sink(SinkCall::Json(lines))
     }
 
     fn skip(
@@ -45,27 +45,27 @@ impl wit::Host for State {
         locator: String,
         reason: String,
     ) -> wasmtime::Result<wit::Verdict> {
-        self.answer(Delivery::Skip(convert::skip(kind, locator, reason)))
+        self.emit_to_sink(SinkCall::Skip(convert::skip(kind, locator, reason)))
     }
 
     fn warn(&mut self, locator: String, message: String) -> wasmtime::Result<()> {
-        self.answer(Delivery::Warning(Warning { locator, message }))?;
+        self.emit_to_sink(SinkCall::Warning(Warning { locator, message }))?;
         Ok(())
     }
 
     fn progress(&mut self, done: u64, total: Option<u64>) -> wasmtime::Result<wit::Verdict> {
         tracing::trace!(done, total, "a plugin reports progress");
         // The plugin's own count cannot be trusted. Only its total is used, as a scale.
-        let done = self.library.progress();
-        self.answer(Delivery::Progress { done, total })
+        let done = self.files.new_bytes_read();
+        self.emit_to_sink(SinkCall::Progress { done, total })
     }
 }
 
-impl State {
-    pub(super) fn answer(&mut self, delivery: Delivery) -> wasmtime::Result<wit::Verdict> {
-        match self.emit(delivery)? {
-            Verdict::Proceed => Ok(wit::Verdict::Proceed),
-            Verdict::Stop => Ok(wit::Verdict::Stop),
+impl CallState {
+    pub(super) fn emit_to_sink(&mut self, call: SinkCall) -> wasmtime::Result<wit::Verdict> {
+        match self.emit(call)? {
+            SinkVerdict::Proceed => Ok(wit::Verdict::Proceed),
+            SinkVerdict::Stop => Ok(wit::Verdict::Stop),
         }
     }
 }

@@ -4,82 +4,87 @@ use std::time::{Duration, Instant};
 
 use wasmtime::component::ResourceTable;
 
-use super::clock::Clock;
+use super::cpu_clock::CpuClock;
 use crate::{
     channel::Sender,
-    delivery::{Delivery, Meter},
-    emitted::Verdict,
-    error::RunError,
-    imports::Library,
-    memo::Recalling,
-    memory::MemoryLimiter,
-    pace::Stride,
+    emitted::SinkVerdict,
+    error::PluginError,
+    imports::ExportFiles,
+    memo::MemoSession,
+    memory_limiter::MemoryLimiter,
+    sink_call::{Meter, SinkCall},
     stop::StopFlag,
+    throttle::WorkerThrottle,
 };
 
 /// Files that a plugin may hold open; each may cost a file descriptor and a decompressor.
 const MAX_OPEN_FILES: usize = 64;
 /// How long a plugin may continue after it was asked to stop, in wall-clock time.
-const GRACE: Duration = Duration::from_millis(400);
+const STOP_GRACE: Duration = Duration::from_millis(400);
 
 /// The data of one wasmtime store.
-pub(crate) struct State {
+pub(crate) struct CallState {
     pub(crate) memory: MemoryLimiter,
-    pub(crate) clock: Clock,
+    pub(crate) clock: CpuClock,
     pub(crate) table: ResourceTable,
-    pub(crate) library: Library,
+    pub(crate) files: ExportFiles,
     /// The text of its last `error` log; the panic hook of the SDK logs there.
-    pub(crate) last_words: Option<String>,
+    pub(crate) last_error_log: Option<String>,
     pub(crate) memory_bytes: usize,
     /// The results of earlier runs, if there are any.
-    pub(crate) recalling: Option<Recalling>,
+    pub(crate) memo: Option<MemoSession>,
     /// Whether a piece began and nothing was emitted from it yet.
-    pub(crate) unsaid: bool,
-    share: Share,
-    asked_at: Option<Instant>,
+    pub(crate) piece_start_pending: bool,
+    capabilities: Capabilities,
+    stop_requested_at: Option<Instant>,
 }
 
 /// The functions that the plugin may use in this call.
-pub(crate) enum Share {
+pub(crate) enum Capabilities {
     /// Read files only.
     Files,
     /// Read files and emit records.
-    Everything {
+    FilesAndSink {
         /// Receives the emitted records.
-        out: Sender<Delivery>,
+        calls: Sender<SinkCall>,
         /// Limits their size.
         meter: Meter,
         /// Says whether the run should stop.
         stop: StopFlag,
         /// Pauses for API requests.
-        stride: Stride,
+        throttle: WorkerThrottle,
     },
 }
 
-impl State {
-    pub(crate) fn new(library: Library, clock: Clock, memory_bytes: usize, share: Share) -> Self {
+impl CallState {
+    pub(crate) fn new(
+        files: ExportFiles,
+        clock: CpuClock,
+        memory_bytes: usize,
+        capabilities: Capabilities,
+    ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_OPEN_FILES);
         Self {
             memory: MemoryLimiter::new(memory_bytes),
             clock,
             table,
-            library,
-            last_words: None,
+            files,
+            last_error_log: None,
             memory_bytes,
-            recalling: None,
-            unsaid: false,
-            share,
-            asked_at: None,
+            memo: None,
+            piece_start_pending: false,
+            capabilities,
+            stop_requested_at: None,
         }
     }
 
     /// Checks whether the plugin may continue. Called every few ticks while it works.
-    pub(crate) fn look(&mut self) -> Result<(), RunError> {
+    pub(crate) fn check_limits(&mut self) -> Result<(), PluginError> {
         if self.stopping() {
-            let asked_at = *self.asked_at.get_or_insert_with(Instant::now);
-            if asked_at.elapsed() > GRACE {
-                return Err(RunError::Cancelled);
+            let requested_at = *self.stop_requested_at.get_or_insert_with(Instant::now);
+            if requested_at.elapsed() > STOP_GRACE {
+                return Err(PluginError::Cancelled);
             }
         }
         self.clock.check()
@@ -87,33 +92,35 @@ impl State {
 
     /// Returns whether the call should end soon.
     pub(crate) fn stopping(&self) -> bool {
-        match &self.share {
-            Share::Files => false,
-            Share::Everything { stop, .. } => stop.asked(),
+        match &self.capabilities {
+            Capabilities::Files => false,
+            Capabilities::FilesAndSink { stop, .. } => stop.requested(),
         }
     }
 
-    /// Sends a delivery, waiting for space in the queue, and returns whether the plugin should continue.
-    pub(crate) fn emit(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
-        if std::mem::take(&mut self.unsaid) && self.send(Delivery::Piece)? == Verdict::Stop {
-            return Ok(Verdict::Stop);
+    /// Sends a sink call, waiting for space in the queue, and returns whether the plugin should continue.
+    pub(crate) fn emit(&mut self, call: SinkCall) -> Result<SinkVerdict, PluginError> {
+        if std::mem::take(&mut self.piece_start_pending)
+            && self.send(SinkCall::PieceStarted)? == SinkVerdict::Stop
+        {
+            return Ok(SinkVerdict::Stop);
         }
-        self.send(delivery)
+        self.send(call)
     }
 
-    fn send(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
-        let Share::Everything { out, meter, stop, stride } = &mut self.share else {
+    fn send(&mut self, call: SinkCall) -> Result<SinkVerdict, PluginError> {
+        let Capabilities::FilesAndSink { calls, meter, stop, throttle } = &mut self.capabilities else {
             // `describe` and `detect` have no sink, so whatever they emit must have no effect.
-            return Ok(Verdict::Stop);
+            return Ok(SinkVerdict::Stop);
         };
-        if stop.asked() {
-            return Ok(Verdict::Stop);
+        if stop.requested() {
+            return Ok(SinkVerdict::Stop);
         }
-        let weight = delivery.weight();
-        meter.charge(weight)?;
-        out.send_weighed(delivery, weight).map_err(|_| RunError::Cancelled)?;
-        stride.step();
+        let size = call.size_estimate();
+        meter.charge(size)?;
+        calls.send_sized(call, size).map_err(|_| PluginError::Cancelled)?;
+        throttle.pause_if_due();
         self.clock.progress();
-        Ok(if stop.asked() { Verdict::Stop } else { Verdict::Proceed })
+        Ok(if stop.requested() { SinkVerdict::Stop } else { SinkVerdict::Proceed })
     }
 }

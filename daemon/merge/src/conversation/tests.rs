@@ -8,23 +8,27 @@ use super::*;
 /// A store in a map: the state that the next `unite` starts from.
 #[derive(Clone, Default)]
 struct Held {
-    known: Option<Known>,
+    known: Option<ConversationState>,
     bodies: HashMap<String, Body>,
 }
 
 impl Held {
-    fn take(&mut self, report: Report, nodes: Vec<ReportedNode>) -> Planned {
+    fn take(&mut self, report: ConversationReport, nodes: Vec<ReportedNode>) -> ConversationPlan {
         let bodies = self.bodies.clone();
         let planned =
             unite(report, nodes, self.known.take(), &mut |id| Ok::<_, Infallible>(bodies[id].clone()));
         let Ok(planned) = planned;
         for node in &planned.nodes {
             if let Some(bytes) = &node.body {
-                self.bodies.insert(node.known.id.clone(), Body::decode(bytes).expect("our own bytes"));
+                self.bodies.insert(node.state.id.clone(), Body::decode(bytes).expect("our own bytes"));
             }
         }
-        let nodes = planned.nodes.iter().map(|node| node.known.clone()).collect();
-        self.known = Some(Known { report: planned.report.clone(), stamps: planned.stamps.clone(), nodes });
+        let nodes = planned.nodes.iter().map(|node| node.state.clone()).collect();
+        self.known = Some(ConversationState {
+            report: planned.report.clone(),
+            timestamps: planned.timestamps.clone(),
+            nodes,
+        });
         planned
     }
 }
@@ -43,15 +47,15 @@ fn node(id: u8, parent: Option<u8>, text: &str, time: Option<i64>) -> ReportedNo
         tool_calls: Vec::new(),
         raw_metadata: None,
     };
-    ReportedNode::of(format!("n{id}"), parent.map(|up| format!("n{up}")), &body).expect("a plain body")
+    ReportedNode::new(format!("n{id}"), parent.map(|up| format!("n{up}")), &body).expect("a plain body")
 }
 
-fn report(title: Option<&str>, updated: i64) -> Report {
-    Report {
+fn report(title: Option<&str>, updated: i64) -> ConversationReport {
+    ConversationReport {
         title: title.map(str::to_owned),
         created_at: Some(5),
         updated_at: Some(updated),
-        ..Report::default()
+        ..ConversationReport::default()
     }
 }
 
@@ -60,7 +64,7 @@ fn an_empty_body_never_replaces_a_full_one() {
     let mut held = Held::default();
     held.take(report(Some("t"), 1), vec![node(1, None, "the whole answer", Some(1))]);
     let planned = held.take(report(None, 2), vec![node(1, None, "", Some(1))]);
-    assert_eq!(planned.messages, Tally { unchanged: 1, ..Tally::default() });
+    assert_eq!(planned.messages, MessageCounts { unchanged: 1, ..MessageCounts::default() });
     assert_eq!(held.bodies["n1"].content, Some(Content::text("the whole answer")));
     assert_eq!(planned.report.title.as_deref(), Some("t"));
 }
@@ -72,7 +76,7 @@ fn a_node_that_a_newer_export_lacks_stays() {
     let planned =
         held.take(report(None, 2), vec![node(1, None, "q", Some(1)), node(3, Some(1), "b", Some(3))]);
     assert_eq!(planned.nodes.len(), 3);
-    assert_eq!(planned.messages, Tally { new: 1, unchanged: 1, updated: 0 });
+    assert_eq!(planned.messages, MessageCounts { new: 1, unchanged: 1, updated: 0 });
 }
 
 #[test]
@@ -115,7 +119,7 @@ fn hold(exports: &[Export]) -> Held {
 
 type ShownNode = (Vec<String>, Option<i64>, Option<Content>);
 
-fn shown(held: &Held) -> (Option<Report>, BTreeMap<String, ShownNode>) {
+fn shown(held: &Held) -> (Option<ConversationReport>, BTreeMap<String, ShownNode>) {
     let known = held.known.clone();
     let nodes = known.iter().flat_map(|known| &known.nodes).map(|node| {
         (node.id.clone(), (node.parents.clone(), node.time, held.bodies[&node.id].content.clone()))

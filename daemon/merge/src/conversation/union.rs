@@ -3,50 +3,53 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Known, KnownNode, Planned, PlannedNode, Report, ReportedNode, Stamps, Tally, unite_reports};
+use super::{
+    ConversationPlan, ConversationReport, ConversationState, FieldTimestamps, MessageCounts, NodeState,
+    PlannedNode, ReportedNode, unite_reports,
+};
 use crate::{
     body::{Body, Digest16},
     stub,
-    tree::{self, Node},
+    tree::{self, TreeNode},
 };
 
 /// A node, and its body if that differs from the stored one.
-type Held = (KnownNode, Option<Vec<u8>>);
+type UnionNode = (NodeState, Option<Vec<u8>>);
 
 /// The union of all reports that were added.
 #[derive(Default)]
 pub struct Union {
-    report: Option<(Report, Stamps)>,
-    nodes: Vec<Held>,
+    report: Option<(ConversationReport, FieldTimestamps)>,
+    nodes: Vec<UnionNode>,
     index: HashMap<String, usize>,
 }
 
 /// How a report relates to the known state, if one of them comes only from an index.
-enum Index {
+enum StubRelation {
     /// The report comes from an index, and the conversation itself is known.
-    Less,
+    ReportIsStub,
     /// The report is the conversation itself, and only an index entry was known.
-    More,
+    StateIsStub,
     /// Both come from an index; the union of their facts.
     Both(stub::Facts),
 }
 
 /// What one report added.
 #[derive(Debug, Default)]
-pub struct Added {
+pub struct UnionChange {
     /// Counts of its messages.
-    pub messages: Tally,
+    pub messages: MessageCounts,
     /// Whether the union differs from what it was before.
     pub changed: bool,
     /// Bodies of the report that differ from those in the union, by message.
-    pub spare: Vec<(String, Vec<u8>)>,
+    pub differing_bodies: Vec<(String, Vec<u8>)>,
 }
 
 impl Union {
     /// Creates a union from the stored state.
     #[must_use]
-    pub fn of(known: Known) -> Self {
-        let Known { report, stamps, nodes } = known;
+    pub fn of(known: ConversationState) -> Self {
+        let ConversationState { report, timestamps: stamps, nodes } = known;
         let index = nodes.iter().enumerate().map(|(at, node)| (node.id.clone(), at)).collect();
         let nodes = nodes.into_iter().map(|node| (node, None)).collect();
         Self { report: Some((report, stamps)), nodes, index }
@@ -58,35 +61,35 @@ impl Union {
     /// Those of `stored`.
     pub fn add<E>(
         &mut self,
-        report: Report,
+        report: ConversationReport,
         nodes: Vec<ReportedNode>,
         stored: &mut dyn FnMut(&str) -> Result<Option<Body>, E>,
-    ) -> Result<Added, E> {
-        let changed = match self.by_index(&report, nodes.is_empty()) {
+    ) -> Result<UnionChange, E> {
+        let changed = match self.stub_relation(&report, nodes.is_empty()) {
             // The conversation itself is known.
-            Some(Index::Less) => false,
-            Some(Index::More) => {
+            Some(StubRelation::ReportIsStub) => false,
+            Some(StubRelation::StateIsStub) => {
                 self.report = None;
                 self.add_report(report)
             }
-            Some(Index::Both(facts)) => {
+            Some(StubRelation::Both(facts)) => {
                 let before = self.report.clone();
                 self.add_report(report);
                 if let Some((report, _)) = &mut self.report {
-                    report.raw_metadata = Some(stub::noted(report.raw_metadata.take(), &facts));
+                    report.raw_metadata = Some(stub::with_facts(report.raw_metadata.take(), &facts));
                 }
                 self.report != before
             }
             None => self.add_report(report),
         };
-        let mut added = Added { changed, ..Added::default() };
+        let mut added = UnionChange { changed, ..UnionChange::default() };
         for node in nodes {
             if let Some(&at) = self.index.get(&node.id) {
                 unite_nodes(&mut self.nodes[at], node, &mut added, stored)?;
             } else {
                 added.messages.new += 1;
                 self.index.insert(node.id.clone(), self.nodes.len());
-                self.nodes.push(fresh(node));
+                self.nodes.push(new_node(node));
             }
         }
         added.changed |= added.messages.new + added.messages.updated > 0;
@@ -95,21 +98,21 @@ impl Union {
 
     /// Returns how a report relates to the known state, if one of the two comes only from an index. `bare`: the report
     /// has no messages.
-    fn by_index(&self, report: &Report, bare: bool) -> Option<Index> {
+    fn stub_relation(&self, report: &ConversationReport, bare: bool) -> Option<StubRelation> {
         let (known, _) = self.report.as_ref()?;
         let of = |report, bare: bool| if bare { stub::told(report) } else { None };
         match (of(known, self.nodes.is_empty()), of(report, bare)) {
             (None, None) => None,
-            (None, Some(_)) => Some(Index::Less),
-            (Some(_), None) => Some(Index::More),
-            (Some(known), Some(came)) => Some(Index::Both(stub::united(known, came))),
+            (None, Some(_)) => Some(StubRelation::ReportIsStub),
+            (Some(_), None) => Some(StubRelation::StateIsStub),
+            (Some(known), Some(came)) => Some(StubRelation::Both(stub::union(known, came))),
         }
     }
 
-    fn add_report(&mut self, report: Report) -> bool {
-        let stamp = stamp_of(&report);
+    fn add_report(&mut self, report: ConversationReport) -> bool {
+        let stamp = report_time(&report);
         let Some((old, stamps)) = self.report.take() else {
-            self.report = Some((report, Stamps::all(stamp)));
+            self.report = Some((report, FieldTimestamps::all(stamp)));
             return true;
         };
         let before = (old.clone(), stamps.clone());
@@ -121,11 +124,19 @@ impl Union {
 
     /// Returns the union, with its nodes in tree order.
     #[must_use]
-    pub fn planned(self) -> Planned {
+    pub fn planned(self) -> ConversationPlan {
         let (report, stamps) = self.report.unwrap_or_default();
-        let nodes = placed(self.nodes, report.created_at.or(report.updated_at).unwrap_or(0));
-        let messages = Tally::default();
-        Planned { report, stamps, nodes, messages, changed: false, sole: false, spare: Vec::new() }
+        let nodes = place_nodes(self.nodes, report.created_at.or(report.updated_at).unwrap_or(0));
+        let messages = MessageCounts::default();
+        ConversationPlan {
+            report,
+            timestamps: stamps,
+            nodes,
+            messages,
+            changed: false,
+            equals_report: false,
+            differing_bodies: Vec::new(),
+        }
     }
 }
 
@@ -134,15 +145,15 @@ impl Union {
 /// # Errors
 /// Those of `stored`.
 pub fn unite<E>(
-    report: Report,
+    report: ConversationReport,
     nodes: Vec<ReportedNode>,
-    known: Option<Known>,
+    known: Option<ConversationState>,
     stored: &mut dyn FnMut(&str) -> Result<Body, E>,
-) -> Result<Planned, E> {
-    let said = known.is_some().then(|| Said::of(&report, &nodes));
+) -> Result<ConversationPlan, E> {
+    let said = known.is_some().then(|| ReportContent::of(&report, &nodes));
     let mut union = known.map(Union::of).unwrap_or_default();
     let added = union.add(report, nodes, &mut |id| stored(id).map(Some))?;
-    Ok(ended(union, added, said.as_ref()))
+    Ok(finish_plan(union, added, said.as_ref()))
 }
 
 /// Unites all reports of a conversation; every message of the result has its body.
@@ -150,52 +161,52 @@ pub fn unite<E>(
 /// # Errors
 /// Those of `parts`, which reads the reports.
 pub fn unite_all<E>(
-    parts: impl Iterator<Item = Result<(Report, Vec<ReportedNode>), E>>,
-) -> Result<Option<Planned>, E> {
+    parts: impl Iterator<Item = Result<(ConversationReport, Vec<ReportedNode>), E>>,
+) -> Result<Option<ConversationPlan>, E> {
     let (mut union, mut last) = (Union::default(), None);
     for part in parts {
         let (report, nodes) = part?;
-        let said = Said::of(&report, &nodes);
+        let said = ReportContent::of(&report, &nodes);
         last = Some((union.add(report, nodes, &mut |_| Ok::<_, E>(None))?, said));
     }
-    Ok(last.map(|(added, said)| ended(union, added, Some(&said))))
+    Ok(last.map(|(added, said)| finish_plan(union, added, Some(&said))))
 }
 
 /// Returns the plan with the counts of the last report. `said` is the content of that report; it is not needed for the
 /// first report of a conversation.
-fn ended(union: Union, added: Added, said: Option<&Said>) -> Planned {
+fn finish_plan(union: Union, added: UnionChange, said: Option<&ReportContent>) -> ConversationPlan {
     let mut planned = union.planned();
-    let Added { messages, changed, spare } = added;
-    planned.sole = said.is_none_or(|said| said.is_all(&planned));
-    Planned { messages, changed, spare, ..planned }
+    let UnionChange { messages, changed, differing_bodies: spare } = added;
+    planned.equals_report = said.is_none_or(|said| said.equals(&planned));
+    ConversationPlan { messages, changed, differing_bodies: spare, ..planned }
 }
 
-impl Planned {
+impl ConversationPlan {
     /// Returns whether the plan is exactly what a report says, with nothing from other reports.
     #[must_use]
-    pub fn is(&self, report: &Report, nodes: &[ReportedNode]) -> bool {
+    pub fn equals(&self, report: &ConversationReport, nodes: &[ReportedNode]) -> bool {
         // Most reports have fewer nodes and need no full comparison.
-        nodes.len() == self.nodes.len() && Said::of(report, nodes).is_all(self)
+        nodes.len() == self.nodes.len() && ReportContent::of(report, nodes).equals(self)
     }
 }
 
 /// The content of a report, to compare with the union that it became part of.
-struct Said {
-    report: Report,
+struct ReportContent {
+    report: ConversationReport,
     nodes: BTreeMap<String, (Option<String>, Digest16)>,
 }
 
-impl Said {
-    fn of(report: &Report, nodes: &[ReportedNode]) -> Self {
+impl ReportContent {
+    fn of(report: &ConversationReport, nodes: &[ReportedNode]) -> Self {
         let nodes = nodes.iter().map(|node| (node.id.clone(), (node.parent.clone(), node.digest)));
         Self { report: report.clone(), nodes: nodes.collect() }
     }
 
-    fn is_all(&self, planned: &Planned) -> bool {
+    fn equals(&self, planned: &ConversationPlan) -> bool {
         self.report == planned.report
-            && planned.stamps == Stamps::all(stamp_of(&self.report))
+            && planned.timestamps == FieldTimestamps::all(report_time(&self.report))
             && self.nodes.len() == planned.nodes.len()
-            && planned.nodes.iter().all(|PlannedNode { known, .. }| {
+            && planned.nodes.iter().all(|PlannedNode { state: known, .. }| {
                 self.nodes.get(&known.id).is_some_and(|(parent, digest)| {
                     *digest == known.digest && known.parents.as_slice() == parent.as_slice()
                 })
@@ -204,20 +215,20 @@ impl Said {
 }
 
 /// Returns when a report was made, by the export's own clock.
-fn stamp_of(report: &Report) -> i64 {
+fn report_time(report: &ConversationReport) -> i64 {
     report.updated_at.or(report.created_at).unwrap_or(i64::MIN)
 }
 
-fn fresh(node: ReportedNode) -> Held {
+fn new_node(node: ReportedNode) -> UnionNode {
     let ReportedNode { id, parent, time, role, hidden, thought, bytes, digest } = node;
     let parents = parent.into_iter().collect();
-    (KnownNode { id, parents, time, role, hidden, thought, digest }, Some(bytes))
+    (NodeState { id, parents, time, role, hidden, thought, digest }, Some(bytes))
 }
 
 fn unite_nodes<E>(
-    held: &mut Held,
+    held: &mut UnionNode,
     node: ReportedNode,
-    added: &mut Added,
+    added: &mut UnionChange,
     stored: &mut dyn FnMut(&str) -> Result<Option<Body>, E>,
 ) -> Result<(), E> {
     if let Some(parent) = node.parent
@@ -238,7 +249,7 @@ fn unite_nodes<E>(
     let union = old.union(&came);
     if union == old {
         added.messages.unchanged += 1;
-        added.spare.push((node.id, node.bytes));
+        added.differing_bodies.push((node.id, node.bytes));
         return Ok(());
     }
     added.messages.updated += 1;
@@ -251,23 +262,25 @@ fn unite_nodes<E>(
         held.1 = Some(bytes);
     }
     if held.0.digest != node.digest {
-        added.spare.push((node.id, node.bytes));
+        added.differing_bodies.push((node.id, node.bytes));
     }
     Ok(())
 }
 
-fn placed(all: Vec<Held>, fallback: i64) -> Vec<PlannedNode> {
-    let view: Vec<Node<'_>> =
-        all.iter().map(|(node, _)| Node { id: &node.id, parents: &node.parents, time: node.time }).collect();
+fn place_nodes(all: Vec<UnionNode>, fallback: i64) -> Vec<PlannedNode> {
+    let view: Vec<TreeNode<'_>> = all
+        .iter()
+        .map(|(node, _)| TreeNode { id: &node.id, parents: &node.parents, time: node.time })
+        .collect();
     let places = tree::place(&view, fallback);
     let ids: Vec<String> = all.iter().map(|(node, _)| node.id.clone()).collect();
-    let mut all: Vec<Option<Held>> = all.into_iter().map(Some).collect();
+    let mut all: Vec<Option<UnionNode>> = all.into_iter().map(Some).collect();
     places
         .into_iter()
         .filter_map(|place| {
             let (known, body) = all[place.node].take()?;
             let parent = place.parent.map(|at| ids[at].clone());
-            Some(PlannedNode { known, parent, time: place.time, source: place.source, body })
+            Some(PlannedNode { state: known, parent, time: place.time, source: place.source, body })
         })
         .collect()
 }

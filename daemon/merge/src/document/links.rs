@@ -8,11 +8,11 @@ use satchel_pam::conversation::Message;
 use super::ReportedNode;
 
 /// The parent links of a document.
-pub(super) struct Links {
+pub(super) struct ParentLinks {
     /// The parent of each message.
     pub(super) parents: Vec<Option<String>>,
     /// Whether no message named a parent, so that each message follows the previous one.
-    pub(super) line: bool,
+    pub(super) linear: bool,
     /// Notes for the user about everything that was not read literally.
     pub(super) notes: Vec<String>,
 }
@@ -20,14 +20,14 @@ pub(super) struct Links {
 /// Returns the parent of each message. If only the parent lists a link among its children, that link is used. If the
 /// document has no links at all, as with providers whose conversations are linear, each message follows the previous
 /// one; so does a message whose parent is missing. `line`: the document says that it is linear.
-pub(super) fn of(messages: &[Message], line: bool) -> Links {
-    let names = Names::of(messages);
+pub(super) fn of(messages: &[Message], line: bool) -> ParentLinks {
+    let names = MessageNames::of(messages);
     let by_children = by_children(messages, &names);
     let named = |message: &Message| message.parent_id.as_deref().is_some_and(|id| !id.is_empty());
     let unlinked = by_children.is_empty() && !messages.iter().any(named);
     // For our own exports the note was already given when the conversation was first imported.
     let ours = line;
-    let line = unlinked && (line || messages.iter().all(unplaced));
+    let line = unlinked && (line || messages.iter().all(without_path_note));
     let (mut by_provider, mut lost) = (0_usize, 0_usize);
     let parents = messages.iter().enumerate().map(|(at, message)| {
         let before = || at.checked_sub(1).map(|before| messages[before].id.clone());
@@ -64,17 +64,17 @@ pub(super) fn of(messages: &[Message], line: bool) -> Links {
                 .to_owned(),
         );
     }
-    Links { parents, line, notes }
+    ParentLinks { parents, linear: line, notes }
 }
 
 /// The names by which messages refer to each other.
-struct Names<'m> {
+struct MessageNames<'m> {
     ids: HashMap<&'m str, &'m str>,
     /// `None` if more than one message has this provider id.
     providers: HashMap<&'m str, Option<&'m str>>,
 }
 
-impl<'m> Names<'m> {
+impl<'m> MessageNames<'m> {
     fn of(messages: &'m [Message]) -> Self {
         let ids = messages.iter().map(|message| (message.id.as_str(), message.id.as_str())).collect();
         let mut providers: HashMap<&str, Option<&str>> = HashMap::new();
@@ -93,7 +93,7 @@ impl<'m> Names<'m> {
     }
 }
 
-fn by_children<'m>(messages: &'m [Message], names: &Names<'m>) -> HashMap<&'m str, &'m str> {
+fn by_children<'m>(messages: &'m [Message], names: &MessageNames<'m>) -> HashMap<&'m str, &'m str> {
     let mut by_children = HashMap::new();
     for message in messages {
         let children = message.children_ids.iter().filter_map(|child| names.find(child));
@@ -106,7 +106,7 @@ fn by_children<'m>(messages: &'m [Message], names: &Names<'m>) -> HashMap<&'m st
 
 /// Returns whether the message carries no `active_path` note. Our own exports note it on every message, so a message
 /// without links is a root there.
-fn unplaced(message: &Message) -> bool {
+fn without_path_note(message: &Message) -> bool {
     message.raw_metadata.as_ref().is_none_or(|raw| !raw.as_str().contains("\"active_path\""))
 }
 

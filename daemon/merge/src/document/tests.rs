@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn conversation(document: Conversation) -> Mapped {
+fn conversation(document: Conversation) -> MappedConversation {
     super::conversation(document).unwrap()
 }
 
@@ -138,18 +138,18 @@ fn a_memory_is_not_lost_over_its_label() {
     });
     let (memory, _) = parse::memory(text.to_string().as_bytes());
     let mut memory = memory.unwrap();
-    let notes = mend::memory(&mut memory, "$").unwrap();
+    let notes = repair::memory(&mut memory, "$").unwrap();
     assert_eq!(notes.len(), 9, "{notes:?}");
     assert_eq!(
         (memory.tags.as_slice(), memory.provenance.platform.as_str()),
         (&["fine".to_owned()][..], "open-ai")
     );
-    assert_eq!(memory.metadata[mend::ORIGINAL_KEY]["provenance.extractor"], "mine");
+    assert_eq!(memory.metadata[repair::ORIGINAL_KEY]["provenance.extractor"], "mine");
     let again = memory.clone();
-    assert_eq!(mend::memory(&mut memory, "$"), Ok(Vec::new()), "what is right stays");
+    assert_eq!(repair::memory(&mut memory, "$"), Ok(Vec::new()), "what is right stays");
     assert_eq!(memory, again);
     memory.content = String::new();
     assert!(
-        mend::memory(&mut memory, "$.memories[3]").unwrap_err().contains("$.memories[3].content is empty")
+        repair::memory(&mut memory, "$.memories[3]").unwrap_err().contains("$.memories[3].content is empty")
     );
 }

@@ -21,26 +21,26 @@ use satchel_pam::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Derived, Field, marks};
+use super::{DerivedMemories, MemoryField, edited_fields};
 
 /// Used in place of the platform in the ids of this evidence; no platform name contains a space.
-const KIND: &str = "pam document";
+const ID_NAMESPACE: &str = "pam document";
 /// The beginning of the stored form; a [`super::Witness`] begins differently.
-const START: &[u8] = br#"{"document":"#;
+const STORED_PREFIX: &[u8] = br#"{"document":"#;
 
 /// A memory as a PAM document contains it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Document {
+pub struct DocumentEvidence {
     /// The memory.
     #[serde(rename = "document")]
     pub memory: Memory,
     /// When the document was exported, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exported: Option<Exported>,
+    pub exported: Option<ExportTime>,
     /// The stranger who provided the document: the key that signed it, multibase, or [`UNSIGNED`]. `None` if the
     /// document comes from the user or from somebody whom the user trusts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stranger: Option<String>,
+    #[serde(default, rename = "stranger", skip_serializing_if = "Option::is_none")]
+    pub untrusted_signer: Option<String>,
 }
 
 /// Used in place of the key for unsigned documents: all of them count as documents of one stranger.
@@ -48,7 +48,7 @@ pub const UNSIGNED: &str = "unsigned";
 
 /// When a document was exported; a later export compares as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Exported {
+pub struct ExportTime {
     /// PAM `export_date`, in microseconds; it has a resolution of whole seconds.
     pub at: i64,
     /// Orders exports within one second: the revision in Satchel's manifest. Without a revision, an incremental export
@@ -58,14 +58,14 @@ pub struct Exported {
 
 /// The input of the evidence id: one version of a memory, regardless of which documents contain it.
 #[derive(Serialize)]
-struct Version<'a> {
+struct MemoryVersion<'a> {
     document: &'a Memory,
 }
 
-impl Document {
+impl DocumentEvidence {
     /// Returns whether the bytes of a stored piece of evidence are a document.
     pub fn is(bytes: &[u8]) -> bool {
-        bytes.starts_with(START)
+        bytes.starts_with(STORED_PREFIX)
     }
 
     /// Returns the evidence id, which is unique for each version of a memory and each stranger, and the bytes to store.
@@ -75,43 +75,47 @@ impl Document {
     pub fn encode(&self) -> serde_json::Result<(String, Vec<u8>)> {
         let bytes = serde_json::to_vec(self)?;
         let mut version =
-            Sha256Digest::of(&serde_json::to_vec(&Version { document: &self.memory })?).to_hex();
-        if let Some(stranger) = &self.stranger {
+            Sha256Digest::of(&serde_json::to_vec(&MemoryVersion { document: &self.memory })?).to_hex();
+        if let Some(stranger) = &self.untrusted_signer {
             // The same content from another stranger is separate evidence: each can be removed independently.
             version.push('\n');
             version.push_str(stranger);
         }
-        Ok((ids::evidence_id(KIND, Some(&self.memory.id), &version).to_string(), bytes))
+        Ok((ids::evidence_id(ID_NAMESPACE, Some(&self.memory.id), &version).to_string(), bytes))
     }
 }
 
 /// Unites the memories of `documents` with those derived from exports. Returns, for each memory that a document
 /// retracted, when it did.
 pub(super) fn add<'a>(
-    derived: &mut Derived,
-    documents: impl IntoIterator<Item = &'a Document>,
+    derived: &mut DerivedMemories,
+    documents: impl IntoIterator<Item = &'a DocumentEvidence>,
 ) -> BTreeMap<String, i64> {
     let mut retracted = BTreeMap::new();
-    let mut shown: BTreeMap<&str, &Document> = BTreeMap::new();
-    let mut foreign: BTreeMap<&str, &Document> = BTreeMap::new();
+    let mut shown: BTreeMap<&str, &DocumentEvidence> = BTreeMap::new();
+    let mut foreign: BTreeMap<&str, &DocumentEvidence> = BTreeMap::new();
     for document in documents {
-        let among = if document.stranger.is_none() { &mut shown } else { &mut foreign };
+        let among = if document.untrusted_signer.is_none() { &mut shown } else { &mut foreign };
         let known = among.entry(&document.memory.id).or_insert(document);
         // Among several strangers only one counts: an import that finds another stranger's evidence stores none of its
         // own.
-        let other = document.stranger != known.stranger;
-        if other && document.stranger < known.stranger || !other && wins(document, known) {
+        let other = document.untrusted_signer != known.untrusted_signer;
+        if other && document.untrusted_signer < known.untrusted_signer
+            || !other && takes_precedence(document, known)
+        {
             *known = document;
         }
     }
     foreign.retain(|id, _| !shown.contains_key(id) && !derived.memories.contains_key(*id));
-    derived.foreign =
-        foreign.iter().filter_map(|(id, one)| Some(((*id).to_owned(), one.stranger.clone()?))).collect();
-    for (id, Document { memory, .. }) in shown.into_iter().chain(foreign) {
+    derived.untrusted = foreign
+        .iter()
+        .filter_map(|(id, one)| Some(((*id).to_owned(), one.untrusted_signer.clone()?)))
+        .collect();
+    for (id, DocumentEvidence { memory, .. }) in shown.into_iter().chain(foreign) {
         if memory.status == Status::Retracted {
             retracted.insert(id.to_owned(), changed_at(memory));
         }
-        if derived.memories.get(id).is_none_or(|known| outlasts(memory, known)) {
+        if derived.memories.get(id).is_none_or(|known| overrides_derived(memory, known)) {
             derived.memories.insert(id.to_owned(), memory.clone());
         }
     }
@@ -120,12 +124,12 @@ pub(super) fn add<'a>(
 
 /// Returns whether `one` takes precedence over `other`. A retraction wins (PAM rule 7.3: it is final), then the later
 /// change, then the later export; if all of these are equal, the greater text.
-fn wins(one: &Document, other: &Document) -> bool {
-    let rank = |document: &Document| {
+fn takes_precedence(one: &DocumentEvidence, other: &DocumentEvidence) -> bool {
+    let rank = |document: &DocumentEvidence| {
         let (retracted, changed) = rank(&document.memory);
         (retracted, changed, document.exported)
     };
-    let text = |document: &Document| serde_json::to_string(&document.memory).unwrap_or_default();
+    let text = |document: &DocumentEvidence| serde_json::to_string(&document.memory).unwrap_or_default();
     match rank(one).cmp(&rank(other)) {
         std::cmp::Ordering::Equal => one.memory != other.memory && text(one) > text(other),
         order => order.is_gt(),
@@ -134,16 +138,16 @@ fn wins(one: &Document, other: &Document) -> bool {
 
 /// Returns whether a memory from a document would replace the `known` one if the user trusted its author.
 pub fn would_change(came: &Memory, known: &Memory) -> bool {
-    came != known && outlasts(came, known)
+    came != known && overrides_derived(came, known)
 }
 
 /// Returns whether a document takes precedence over the exports of providers; otherwise the state derived from our own
 /// evidence stays. Edits that a user made by hand where the document comes from take precedence over anything that a
 /// provider says.
-fn outlasts(document: &Memory, derived: &Memory) -> bool {
-    let edited = marks(document);
+fn overrides_derived(document: &Memory, derived: &Memory) -> bool {
+    let edited = edited_fields(document);
     match (document.status == Status::Retracted, derived.status == Status::Retracted) {
-        (false, true) => edited.contains_key(&Field::Status),
+        (false, true) => edited.contains_key(&MemoryField::Status),
         (true, false) => true,
         _ if edited.is_empty() => rank(document) > rank(derived),
         _ => true,
@@ -169,9 +173,9 @@ mod tests {
     };
 
     use super::*;
-    use crate::evidence::{Spoken, Witness, derive_with, memory_id};
+    use crate::evidence::{Spoken, StoredEvidence, derive_with, memory_id};
 
-    fn memory(id: &str, content: &str, status: Status, updated: i64) -> Document {
+    fn memory(id: &str, content: &str, status: Status, updated: i64) -> DocumentEvidence {
         let memory = Memory {
             id: id.to_owned(),
             memory_type: MemoryType::Fact,
@@ -194,14 +198,14 @@ mod tests {
             embedding_ref: None,
             metadata: serde_json::Map::new(),
         };
-        Document { memory, exported: None, stranger: None }
+        DocumentEvidence { memory, exported: None, untrusted_signer: None }
     }
 
-    fn of(stranger: &str, document: Document) -> Document {
-        Document { stranger: Some(stranger.to_owned()), ..document }
+    fn of(stranger: &str, document: DocumentEvidence) -> DocumentEvidence {
+        DocumentEvidence { untrusted_signer: Some(stranger.to_owned()), ..document }
     }
 
-    fn shown(documents: &[Document]) -> Vec<String> {
+    fn shown(documents: &[DocumentEvidence]) -> Vec<String> {
         let derived = derive_with(&[], documents, &Spoken::default());
         derived.memories.into_values().map(|memory| format!("{} {}", memory.status, memory.content)).collect()
     }
@@ -218,8 +222,8 @@ mod tests {
     #[test]
     fn of_two_that_changed_at_once_the_later_export_is_shown_and_a_version_has_one_id() {
         let (one, other) = (memory("m", "z", Status::Active, 1), memory("m", "a", Status::Active, 1));
-        let dated = |document: &Document, revision| Document {
-            exported: Some(Exported { at: 0, revision }),
+        let dated = |document: &DocumentEvidence, revision| DocumentEvidence {
+            exported: Some(ExportTime { at: 0, revision }),
             ..document.clone()
         };
         assert_eq!(shown(&[dated(&one, 5), dated(&other, 6)]), ["active a"]);
@@ -253,8 +257,11 @@ mod tests {
             let derived = derive_with(&[], [&late, &own, &alone], &Spoken::default());
             assert_eq!(derived.memories["m"], own.memory);
             assert_eq!(derived.memories["n"], alone.memory);
-            assert_eq!(derived.foreign.keys().collect::<Vec<_>>(), ["n"]);
-            assert_ne!(late.encode().unwrap().0, Document { stranger: None, ..late }.encode().unwrap().0);
+            assert_eq!(derived.untrusted.keys().collect::<Vec<_>>(), ["n"]);
+            assert_ne!(
+                late.encode().unwrap().0,
+                DocumentEvidence { untrusted_signer: None, ..late }.encode().unwrap().0
+            );
         }
         let (first, later) =
             (memory("m", "first", Status::Active, 1), memory("m", "later", Status::Active, 2));
@@ -267,7 +274,7 @@ mod tests {
     fn a_document_and_an_export_that_speak_of_one_memory_are_one() {
         let item = Item::new("I keep bees", MemoryType::Fact);
         let id = memory_id(&item);
-        let witness = |at| Witness {
+        let witness = |at| StoredEvidence {
             id: "w".to_owned(),
             platform: "chatgpt".to_owned(),
             account: None,
@@ -292,8 +299,8 @@ mod tests {
     fn stored_forms_tell_documents_and_witnesses_apart() {
         let document = memory("m", "x", Status::Active, 1);
         let (id, bytes) = document.encode().unwrap();
-        assert!(Document::is(&bytes));
-        assert_eq!(serde_json::from_slice::<Document>(&bytes).unwrap(), document);
+        assert!(DocumentEvidence::is(&bytes));
+        assert_eq!(serde_json::from_slice::<DocumentEvidence>(&bytes).unwrap(), document);
         assert_ne!(memory("m", "y", Status::Active, 1).encode().unwrap().0, id);
     }
 
@@ -305,21 +312,21 @@ mod tests {
         ) {
             const STATUS: [Status; 5] =
                 [Status::Active, Status::Superseded, Status::Deprecated, Status::Retracted, Status::Archived];
-            let documents: Vec<Document> = versions
+            let documents: Vec<DocumentEvidence> = versions
                 .into_iter()
                 .map(|(id, content, status, at, exported)| {
                     let document = memory(&id.to_string(), &content.to_string(), STATUS[status], at);
-                    let stranger = (at == 1).then(|| UNSIGNED.to_owned());
-                    let exported = exported.map(|at| Exported { at, revision: 1 });
-                    Document { exported, stranger, ..document }
+                    let untrusted_signer = (at == 1).then(|| UNSIGNED.to_owned());
+                    let exported = exported.map(|at| ExportTime { at, revision: 1 });
+                    DocumentEvidence { exported, untrusted_signer, ..document }
                 })
                 .collect();
             let mut turned = documents.clone();
             turned.rotate_left(turn % documents.len());
             turned.reverse();
-            let derived = |documents: &[Document]| derive_with(&[], documents, &Spoken::default());
+            let derived = |documents: &[DocumentEvidence]| derive_with(&[], documents, &Spoken::default());
             prop_assert_eq!(derived(&documents), derived(&turned));
-            let twice: Vec<Document> = documents.iter().chain(&documents).cloned().collect();
+            let twice: Vec<DocumentEvidence> = documents.iter().chain(&documents).cloned().collect();
             prop_assert_eq!(derived(&documents), derived(&twice));
         }
     }

@@ -12,7 +12,10 @@ use satchel_pam::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Derived, Fate, Said, Witness, edge::supersedes, sightings, streams::UNDATED};
+use super::{
+    DerivedMemories, EvidenceItem, MemoryState, StoredEvidence, evidence_list, relation::supersedes,
+    streams::UNDATED,
+};
 
 /// The share of the remaining doubt that each further piece of evidence removes.
 const REINFORCEMENT: f64 = 0.1;
@@ -22,10 +25,10 @@ const REINFORCEMENTS: usize = 40;
 /// Derives memories and relations from all evidence. Returns `None` if `stop` returns true on the way. `known` tells
 /// whether any evidence exists for a memory, in `says` or elsewhere.
 pub(super) fn combine(
-    mut says: Vec<Said<'_>>,
+    mut says: Vec<EvidenceItem<'_>>,
     known: &dyn Fn(&Uuid) -> bool,
     stop: &dyn Fn() -> bool,
-) -> Option<Derived> {
+) -> Option<DerivedMemories> {
     says.sort_by(|one, other| {
         (&one.memory, one.witness.at, &one.witness.id).cmp(&(
             &other.memory,
@@ -33,7 +36,7 @@ pub(super) fn combine(
             &other.witness.id,
         ))
     });
-    let mut derived = Derived::default();
+    let mut derived = DerivedMemories::default();
     for group in says.chunk_by(|one, other| one.memory == other.memory) {
         if stop() {
             return None;
@@ -48,10 +51,10 @@ pub(super) fn combine(
 }
 
 /// Derives one memory from all evidence about it; `group` is not empty and is sorted by time.
-fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<Relation>) {
+fn memory(group: &[EvidenceItem<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<Relation>) {
     let first = &group[0];
     let item = first.item;
-    let (status, by, changed) = fate(group, known);
+    let (status, by, changed) = status_of(group, known);
     let last_seen = group.iter().map(|said| said.witness.at).max().unwrap_or(first.witness.at);
     let created = created_at(group);
     let own = group.iter().filter_map(|said| said.item.updated_at);
@@ -93,31 +96,34 @@ fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<
 
 /// Returns the earliest creation time of the memory: the provider's if it states one for the memory itself, otherwise
 /// that of the evidence. An unknown time counts only if there is no other.
-fn created_at(group: &[Said<'_>]) -> i64 {
+fn created_at(group: &[EvidenceItem<'_>]) -> i64 {
     let times = group.iter().map(|said| said.item.created_at.unwrap_or(said.witness.at));
     times.filter(|at| *at != UNDATED).min().unwrap_or(UNDATED)
 }
 
 /// Returns active if the memory is present in any stream, and otherwise its most recent state.
-fn fate(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Status, Option<Uuid>, Option<i64>) {
-    if group.iter().any(|said| said.fate == Fate::Stands) {
+fn status_of(
+    group: &[EvidenceItem<'_>],
+    known: &dyn Fn(&Uuid) -> bool,
+) -> (Status, Option<Uuid>, Option<i64>) {
+    if group.iter().any(|said| said.state == MemoryState::Present) {
         return (Status::Active, None, None);
     }
-    let rank = |fate: &Fate| match fate {
-        Fate::Stands => (i64::MAX, 3),
-        Fate::Removed { at } => (*at, 2),
-        Fate::Replaced { at, .. } => (*at, 1),
-        Fate::Stated(_) => (i64::MIN, 0),
+    let rank = |fate: &MemoryState| match fate {
+        MemoryState::Present => (i64::MAX, 3),
+        MemoryState::Removed { at } => (*at, 2),
+        MemoryState::Replaced { at, .. } => (*at, 1),
+        MemoryState::Stated(_) => (i64::MIN, 0),
     };
-    match group.iter().map(|said| &said.fate).max_by_key(|fate| rank(fate)) {
-        Some(Fate::Removed { at }) => (Status::Retracted, None, Some(*at)),
-        Some(Fate::Replaced { by, at }) => (Status::Superseded, by.filter(|by| known(by)), Some(*at)),
-        Some(Fate::Stated(status)) => (*status, None, None),
-        Some(Fate::Stands) | None => (Status::Active, None, None),
+    match group.iter().map(|said| &said.state).max_by_key(|fate| rank(fate)) {
+        Some(MemoryState::Removed { at }) => (Status::Retracted, None, Some(*at)),
+        Some(MemoryState::Replaced { by, at }) => (Status::Superseded, by.filter(|by| known(by)), Some(*at)),
+        Some(MemoryState::Stated(status)) => (*status, None, None),
+        Some(MemoryState::Present) | None => (Status::Active, None, None),
     }
 }
 
-fn provenance(witness: &Witness) -> Provenance {
+fn provenance(witness: &StoredEvidence) -> Provenance {
     Provenance {
         platform: witness.platform.clone(),
         platform_user_id: witness.account.clone(),
@@ -129,9 +135,10 @@ fn provenance(witness: &Witness) -> Provenance {
     }
 }
 
-fn confidence(group: &[Said<'_>], last_seen: i64) -> Confidence {
+fn confidence(group: &[EvidenceItem<'_>], last_seen: i64) -> Confidence {
     let given = group.iter().find_map(|said| said.item.confidence.as_ref());
-    let initial = given.and_then(|given| given.initial).unwrap_or_else(|| trust(group[0].witness.method));
+    let initial =
+        given.and_then(|given| given.initial).unwrap_or_else(|| initial_confidence(group[0].witness.method));
     let times = pieces(group).len().saturating_sub(1).min(REINFORCEMENTS);
     let start = given.and_then(|given| given.current).unwrap_or(initial);
     let doubt = (0..times).fold(1.0 - start, |doubt, _| doubt * (1.0 - REINFORCEMENT));
@@ -144,7 +151,7 @@ fn confidence(group: &[Said<'_>], last_seen: i64) -> Confidence {
 }
 
 /// Returns the initial confidence in a memory that comes without a score of its own.
-fn trust(method: ExtractionMethod) -> f64 {
+fn initial_confidence(method: ExtractionMethod) -> f64 {
     match method {
         ExtractionMethod::Manual => 1.0,
         ExtractionMethod::ExplicitUserInput => 0.95,
@@ -155,7 +162,7 @@ fn trust(method: ExtractionMethod) -> f64 {
 }
 
 /// Merges the items' own metadata, the earliest first, and records under `satchel` where the memory was seen.
-fn metadata(group: &[Said<'_>], last_seen: i64, created: i64) -> Map<String, Value> {
+fn metadata(group: &[EvidenceItem<'_>], last_seen: i64, created: i64) -> Map<String, Value> {
     let mut metadata = Map::new();
     for raw in group.iter().filter_map(|said| said.item.metadata.as_ref()) {
         for (key, value) in raw.to_map() {
@@ -166,7 +173,7 @@ fn metadata(group: &[Said<'_>], last_seen: i64, created: i64) -> Map<String, Val
     }
     let evidence = pieces(group);
     let mut own = Map::new();
-    own.insert("evidence".into(), sightings::list(&evidence).into());
+    own.insert("evidence".into(), evidence_list::list(&evidence).into());
     own.insert("evidence_count".into(), evidence.len().into());
     if created == UNDATED {
         own.insert("created_at_source".into(), "unknown".into());
@@ -182,8 +189,8 @@ fn metadata(group: &[Said<'_>], last_seen: i64, created: i64) -> Map<String, Val
 }
 
 /// Returns the pieces of evidence in `group` without duplicates: one piece may contain the same item twice.
-fn pieces<'a>(group: &[Said<'a>]) -> Vec<&'a Witness> {
-    let mut pieces: Vec<&Witness> = group.iter().map(|said| said.witness).collect();
+fn pieces<'a>(group: &[EvidenceItem<'a>]) -> Vec<&'a StoredEvidence> {
+    let mut pieces: Vec<&StoredEvidence> = group.iter().map(|said| said.witness).collect();
     pieces.dedup_by(|one, other| one.id == other.id);
     pieces
 }

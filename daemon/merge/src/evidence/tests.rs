@@ -25,8 +25,8 @@ fn item(content: &str) -> Item {
     }
 }
 
-fn witness(id: &str, platform: &str, at: i64, claim: Claim) -> Witness {
-    Witness {
+fn witness(id: &str, platform: &str, at: i64, claim: Claim) -> StoredEvidence {
+    StoredEvidence {
         id: id.to_owned(),
         platform: platform.to_owned(),
         account: None,
@@ -40,15 +40,15 @@ fn witness(id: &str, platform: &str, at: i64, claim: Claim) -> Witness {
     }
 }
 
-fn status(derived: &Derived, content: &str) -> Status {
+fn status(derived: &DerivedMemories, content: &str) -> Status {
     derived.memories[&memory_id(&item(content))].status
 }
 
-fn slot(id: &str, at: i64, content: &str) -> Witness {
+fn slot(id: &str, at: i64, content: &str) -> StoredEvidence {
     list(id, at, vec![item(content)])
 }
 
-fn list(id: &str, at: i64, items: Vec<Item>) -> Witness {
+fn list(id: &str, at: i64, items: Vec<Item>) -> StoredEvidence {
     witness(id, "chatgpt", at, Claim::Snapshot { series: "about".into(), items })
 }
 
@@ -57,7 +57,7 @@ fn own_times() -> impl Strategy<Value = (Option<i64>, Option<i64>)> {
     (prop::option::of(0_i64..6), prop::option::of(0_i64..6))
 }
 
-fn edit(id: &str, at: i64, edit: Edit) -> Witness {
+fn edit(id: &str, at: i64, edit: Edit) -> StoredEvidence {
     witness(id, "claude", at, Claim::Edit { log: "edits".into(), sequence: 0, edit })
 }
 
@@ -139,8 +139,9 @@ fn the_same_statement_on_two_platforms_is_one_memory_and_surer() {
         witness("b", "claude", 2, Claim::Statement(item("keeps  BEES"))),
     ]);
     assert_eq!(both.memories.len(), 1);
-    let sure =
-        |derived: &Derived| derived.memories.values().find_map(|memory| memory.confidence.as_ref()?.current);
+    let sure = |derived: &DerivedMemories| {
+        derived.memories.values().find_map(|memory| memory.confidence.as_ref()?.current)
+    };
     assert!(sure(&both) > sure(&alone));
     let memory = both.memories.values().next().expect("one memory");
     assert_eq!(memory.metadata["satchel"]["evidence_count"], 2);
@@ -148,14 +149,14 @@ fn the_same_statement_on_two_platforms_is_one_memory_and_surer() {
 }
 
 /// The evidence list of the only memory.
-fn listed(derived: &Derived) -> Vec<serde_json::Value> {
+fn listed(derived: &DerivedMemories) -> Vec<serde_json::Value> {
     let memory = derived.memories.values().next().expect("one memory");
     memory.metadata["satchel"]["evidence"].as_array().expect("a list").clone()
 }
 
 #[test]
 fn every_statement_is_listed_however_many_there_are() {
-    let all: Vec<Witness> = (0..1_000)
+    let all: Vec<StoredEvidence> = (0..1_000)
         .map(|at| witness(&format!("w{at:04}"), "chatgpt", at, Claim::Statement(item("Keeps bees"))))
         .collect();
     let listed = listed(&derive(&all));
@@ -165,7 +166,8 @@ fn every_statement_is_listed_however_many_there_are() {
 
 #[test]
 fn snapshots_of_one_series_share_a_line_so_that_a_memory_does_not_grow_with_every_conversation() {
-    let all: Vec<Witness> = (1..=1_000).map(|at| slot(&format!("w{at:04}"), at, "Keeps bees")).collect();
+    let all: Vec<StoredEvidence> =
+        (1..=1_000).map(|at| slot(&format!("w{at:04}"), at, "Keeps bees")).collect();
     let derived = derive(&all);
     let expected = serde_json::json!([{
         "id": "w0001", "at": "1970-01-01T00:00:00.000001Z", "platform": "chatgpt",
@@ -187,7 +189,7 @@ fn a_list_seen_at_no_known_time_gives_way_to_one_that_was() {
 }
 
 /// The times of creation and of the last change of the memory with this `content`.
-fn times(derived: &Derived, content: &str) -> (i64, Option<i64>) {
+fn times(derived: &DerivedMemories, content: &str) -> (i64, Option<i64>) {
     let temporal = &derived.memories[&memory_id(&item(content))].temporal;
     (temporal.created_at.micros(), temporal.updated_at.map(satchel_pam::time::Timestamp::micros))
 }
@@ -243,7 +245,7 @@ proptest! {
         turn in 0_usize..12,
     ) {
         let texts = ["red", "green", "blue"];
-        let all: Vec<Witness> = kinds
+        let all: Vec<StoredEvidence> = kinds
             .iter()
             .enumerate()
             .map(|(at, (kind, text, time, own))| {

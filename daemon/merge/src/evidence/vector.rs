@@ -6,30 +6,30 @@ use std::cmp::Ordering;
 use satchel_pam::{embedding::Embedding, hash::Sha256Digest, ids};
 use serde::{Deserialize, Serialize};
 
-use super::Exported;
+use super::ExportTime;
 
 /// Used in place of the platform in the ids of this evidence; no platform name contains a space.
-const KIND: &str = "vector of a memory";
-const FOUND: &str = "vector that was found";
+const ID_NAMESPACE: &str = "vector of a memory";
+const WITHOUT_IMPORT_NAMESPACE: &str = "vector that was found";
 /// The beginning of the stored form.
-const START: &[u8] = br#"{"vector":"#;
+const STORED_PREFIX: &[u8] = br#"{"vector":"#;
 
 /// A vector as an export contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Vector {
+pub struct VectorEvidence {
     /// The identity of the vector.
     #[serde(rename = "vector")]
-    pub named: Named,
+    pub identity: VectorIdentity,
     /// Whether it was stored before origins were recorded. It then belongs to no import and always counts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub found: bool,
+    #[serde(default, rename = "found", skip_serializing_if = "std::ops::Not::not")]
+    pub without_import: bool,
 }
 
 /// The identity of a vector: its memory, its model and its version. Of two vectors for one memory and model, the
 /// greater one counts, which is the later one. A withdrawal is greater than every vector made before it, unless the
 /// vector was reported again after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Named {
+pub struct VectorIdentity {
     /// The memory's id.
     pub memory: String,
     /// The model.
@@ -37,51 +37,51 @@ pub struct Named {
     /// For a withdrawal, the time of the withdrawal; for a vector, the time of the withdrawal after which it was
     /// reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Exported>,
+    pub after: Option<ExportTime>,
     /// When the vector was made, in microseconds.
     pub at: i64,
     /// Digest of everything that the export says about the vector; empty for a withdrawal.
     pub digest: String,
-    /// As in [`super::Document`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stranger: Option<String>,
+    /// As in [`super::DocumentEvidence`].
+    #[serde(default, rename = "stranger", skip_serializing_if = "Option::is_none")]
+    pub untrusted_signer: Option<String>,
 }
 
-impl Named {
+impl VectorIdentity {
     /// Creates a withdrawal, at `at`, of the vector of a memory under a model's name.
     #[must_use]
-    pub fn withdrawal(memory: String, model: String, at: Exported) -> Self {
-        Self { memory, model, after: Some(at), at: i64::MIN, digest: String::new(), stranger: None }
+    pub fn withdrawal(memory: String, model: String, at: ExportTime) -> Self {
+        Self { memory, model, after: Some(at), at: i64::MIN, digest: String::new(), untrusted_signer: None }
     }
 
     /// Returns whether this is a withdrawal.
     #[must_use]
-    pub fn withdrawn(&self) -> bool {
+    pub fn is_withdrawal(&self) -> bool {
         self.digest.is_empty() && !self.model.is_empty()
     }
 
     /// Returns the sort key.
     fn rank(&self) -> impl Ord + '_ {
-        let Self { memory, model, after, at, digest, stranger } = self;
+        let Self { memory, model, after, at, digest, untrusted_signer: stranger } = self;
         let since = after.map_or(*at, |after| after.at.max(*at));
-        let told = after.map(|after| (after.revision, !self.withdrawn()));
+        let told = after.map(|after| (after.revision, !self.is_withdrawal()));
         (memory, model, stranger.is_none(), since, told, at, digest, after, stranger)
     }
 }
 
-impl Ord for Named {
+impl Ord for VectorIdentity {
     fn cmp(&self, other: &Self) -> Ordering {
         self.rank().cmp(&other.rank())
     }
 }
 
-impl PartialOrd for Named {
+impl PartialOrd for VectorIdentity {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Vector {
+impl VectorEvidence {
     /// Creates the identity of a vector.
     ///
     /// # Errors
@@ -91,29 +91,29 @@ impl Vector {
         let Embedding { memory_id, model, created_at, .. } = embedding;
         let (memory, model) = (memory_id.clone(), model.clone());
         let at = created_at.micros();
-        let named = Named { memory, model, after: None, at, digest, stranger: None };
-        Ok(Self { named, found: false })
+        let named = VectorIdentity { memory, model, after: None, at, digest, untrusted_signer: None };
+        Ok(Self { identity: named, without_import: false })
     }
 
     /// Returns what remains after the vector is erased: the memory and the stranger.
     #[must_use]
-    pub fn emptied(&self) -> Self {
-        let Named { memory, stranger, .. } = self.named.clone();
+    pub fn erased(&self) -> Self {
+        let VectorIdentity { memory, untrusted_signer: stranger, .. } = self.identity.clone();
         let (model, digest) = (String::new(), String::new());
-        let named = Named { memory, model, after: None, at: 0, digest, stranger };
-        Self { named, found: self.found }
+        let named = VectorIdentity { memory, model, after: None, at: 0, digest, untrusted_signer: stranger };
+        Self { identity: named, without_import: self.without_import }
     }
 
     /// Returns whether the vector was erased.
     #[must_use]
-    pub fn is_emptied(&self) -> bool {
-        self.named.digest.is_empty() && self.named.model.is_empty()
+    pub fn is_erased(&self) -> bool {
+        self.identity.digest.is_empty() && self.identity.model.is_empty()
     }
 
     /// Returns whether the bytes of a stored piece of evidence are a vector.
     #[must_use]
     pub fn is(bytes: &[u8]) -> bool {
-        bytes.starts_with(START)
+        bytes.starts_with(STORED_PREFIX)
     }
 
     /// Returns the evidence id, which is unique for each report of a vector, and the bytes to store.
@@ -121,10 +121,11 @@ impl Vector {
     /// # Errors
     /// None in practice: every field is text or a number.
     pub fn encode(&self) -> serde_json::Result<(String, Vec<u8>)> {
-        let Named { memory, model, after, at: _, digest, stranger } = &self.named;
+        let VectorIdentity { memory, model, after, at: _, digest, untrusted_signer: stranger } =
+            &self.identity;
         // The id differs, so that an import with the same vector does not become an owner of one that belongs to no
         // import.
-        let kind = if self.found { FOUND } else { KIND };
+        let kind = if self.without_import { WITHOUT_IMPORT_NAMESPACE } else { ID_NAMESPACE };
         let after = after.map(|after| format!("\n{} {}", after.at, after.revision)).unwrap_or_default();
         let by = stranger.as_ref().map(|stranger| format!("\n{stranger}")).unwrap_or_default();
         let id = ids::evidence_id(kind, Some(memory), &format!("{model}\n{digest}{after}{by}")).to_string();

@@ -24,27 +24,27 @@ fn node(minute: i64, parent: Option<i64>, event: bool) -> ReportedNode {
         tool_calls: Vec::new(),
         raw_metadata: RawObject::parse(raw.to_owned()).ok(),
     };
-    ReportedNode::of(format!("m{minute}"), parent.map(|at| format!("m{at}")), &body).unwrap()
+    ReportedNode::new(format!("m{minute}"), parent.map(|at| format!("m{at}")), &body).unwrap()
 }
 
 /// Builds a part with messages at these minutes; a negative minute is an event.
-fn part(minutes: &[i64]) -> Part {
+fn part(minutes: &[i64]) -> GroupPart {
     let mut parent = None;
     let mut nodes = Vec::new();
     for minute in minutes {
         nodes.push(node(minute.abs(), parent, *minute < 0));
         parent = Some(minute.abs());
     }
-    let report = Report {
+    let report = ConversationReport {
         title: Some(format!("from {}", minutes[0])),
         created_at: nodes[0].time,
         updated_at: nodes[nodes.len() - 1].time,
-        ..Report::default()
+        ..ConversationReport::default()
     };
     (report, nodes)
 }
 
-fn components(platform: &str, parts: &[Part]) -> Vec<Component> {
+fn components(platform: &str, parts: &[GroupPart]) -> Vec<GroupedConversation> {
     let outlines: Vec<Outline> = parts.iter().map(Outline::of_part).collect();
     super::components(platform, &outlines, &mut |at| Ok::<_, Infallible>(parts[at].clone())).unwrap()
 }
@@ -52,10 +52,10 @@ fn components(platform: &str, parts: &[Part]) -> Vec<Component> {
 /// Id, title, first minute, messages.
 type Shown = (String, Option<String>, Option<i64>, Vec<String>);
 
-fn shown(parts: Vec<Part>) -> Vec<Shown> {
+fn shown(parts: Vec<GroupPart>) -> Vec<Shown> {
     let components = components("p", &parts);
-    let shown = components.into_iter().map(|Component { id, planned, .. }| {
-        let nodes = planned.nodes.iter().map(|node| node.known.id.clone()).collect();
+    let shown = components.into_iter().map(|GroupedConversation { id, planned, .. }| {
+        let nodes = planned.nodes.iter().map(|node| node.state.id.clone()).collect();
         (id, planned.report.title.clone(), planned.report.created_at.map(|at| at / MINUTE), nodes)
     });
     shown.collect()
@@ -66,11 +66,11 @@ fn parts_that_share_a_message_are_one_conversation_whatever_the_order() {
     let parts = || vec![part(&[1, 2, 3]), part(&[3, 4, 5]), part(&[5, 6]), part(&[50, 51])];
     let first = shown(parts());
     assert_eq!(first.len(), 2);
-    assert_eq!(first[0].0, named("p", None, "m1"));
+    assert_eq!(first[0].0, id_from_first("p", None, "m1"));
     assert_eq!(first[0].1.as_deref(), Some("from 1"), "the title is the oldest part's");
     assert_eq!(first[0].3, ["m1", "m2", "m3", "m4", "m5", "m6"]);
     for order in [[3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
-        let mut all: Vec<Option<Part>> = parts().into_iter().map(Some).collect();
+        let mut all: Vec<Option<GroupPart>> = parts().into_iter().map(Some).collect();
         assert_eq!(shown(order.into_iter().filter_map(|at| all[at].take()).collect()), first);
     }
     let apart = shown(vec![part(&[1, 2, 3]), part(&[5, 6])]);
@@ -93,16 +93,16 @@ fn an_event_joins_nothing_and_stays_in_the_older_conversation() {
 fn a_part_alone_is_what_the_store_then_holds() {
     let components = components("p", &[part(&[1, -2, 3])]);
     let (report, nodes) = part(&[1, -2, 3]);
-    assert!(components[0].planned.is(&report, &nodes));
+    assert!(components[0].planned.equals(&report, &nodes));
     assert_eq!(components[0].planned.report, report);
-    assert_eq!(components[0].id, id_of("p", None, &nodes));
+    assert_eq!(components[0].id, conversation_id("p", None, &nodes));
 }
 
 #[test]
 fn of_two_that_begin_alike_the_newer_gives_the_title_whatever_the_order() {
     let titled = |title: &str, minutes: &[i64]| {
         let (report, nodes) = part(minutes);
-        (Report { title: Some(title.to_owned()), ..report }, nodes)
+        (ConversationReport { title: Some(title.to_owned()), ..report }, nodes)
     };
     let (older, newer) = (|| titled("Bread", &[1, 2]), || titled("Rye bread", &[1, 2, 3]));
     for parts in [vec![older(), newer()], vec![newer(), older()]] {
@@ -111,27 +111,27 @@ fn of_two_that_begin_alike_the_newer_gives_the_title_whatever_the_order() {
 }
 
 /// Grows the conversation of `before` by `part`, without reading the earlier parts.
-fn after(before: &Component, part: &Part) -> Option<Component> {
+fn after(before: &GroupedConversation, part: &GroupPart) -> Option<GroupedConversation> {
     let bodies: HashMap<&str, &Vec<u8>> = before
         .planned
         .nodes
         .iter()
-        .filter_map(|node| Some((node.known.id.as_str(), node.body.as_ref()?)))
+        .filter_map(|node| Some((node.state.id.as_str(), node.body.as_ref()?)))
         .collect();
-    grown("p", before.planned.known(), &before.titled, &[part], &mut |id| Body::decode(bodies[id])).unwrap()
+    grow("p", before.planned.state(), &before.title_key, &[part], &mut |id| Body::decode(bodies[id])).unwrap()
 }
 
 #[test]
 fn a_conversation_that_grows_is_what_all_its_parts_come_to() {
-    let mut said: Vec<Part> = vec![part(&[1, 2, 3])];
+    let mut said: Vec<GroupPart> = vec![part(&[1, 2, 3])];
     for minutes in [&[2, 3, 4, 5][..], &[5, 6], &[1, 2, 3], &[4, 9]] {
         let before = components("p", &said).remove(0);
         let part = part(minutes);
         let grown = after(&before, &part).unwrap();
         said.push(part);
         let all = components("p", &said).remove(0);
-        assert_eq!((&grown.id, &grown.titled), (&all.id, &all.titled));
-        assert!(grown.planned.known().shows(&all.planned.known()), "{minutes:?}");
+        assert_eq!((&grown.id, &grown.title_key), (&all.id, &all.title_key));
+        assert!(grown.planned.state().same_content(&all.planned.state()), "{minutes:?}");
     }
 }
 

@@ -5,23 +5,23 @@ use std::{collections::BTreeMap, time::Duration};
 use satchel_pam::{lifecycle::HalfLives, memory::MemoryType};
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigError, within};
+use super::{ConfigError, check_range};
 
 /// Longest half-life, in days: a hundred years.
-const MOST_DAYS: u64 = 36_500;
+const MAX_DAYS: u64 = 36_500;
 const DAY: Duration = Duration::from_hours(24);
 
 /// The decay of scores on reads: by model, and by memory type where a type has its own half-life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fading {
+pub struct ConfidenceDecay {
     half_lives: HalfLives,
     types: BTreeMap<MemoryType, Duration>,
 }
 
-impl Fading {
+impl ConfidenceDecay {
     /// Returns the half-lives of one type.
     #[must_use]
-    pub fn of(&self, memory_type: MemoryType) -> HalfLives {
+    pub fn half_lives(&self, memory_type: MemoryType) -> HalfLives {
         match self.types.get(&memory_type) {
             Some(days) => HalfLives { linear: *days, exponential: *days },
             None => self.half_lives,
@@ -41,31 +41,31 @@ pub(super) struct ConfidenceSection {
 }
 
 impl ConfidenceSection {
-    pub(super) fn of(fading: &Fading) -> Self {
+    pub(super) fn of(decay: &ConfidenceDecay) -> Self {
         let days = |duration: Duration| duration.as_secs() / DAY.as_secs();
         Self {
-            linear_half_life_days: Some(days(fading.half_lives.linear)),
-            exponential_half_life_days: Some(days(fading.half_lives.exponential)),
-            half_life_days: fading.types.iter().map(|(kind, half)| (*kind, days(*half))).collect(),
+            linear_half_life_days: Some(days(decay.half_lives.linear)),
+            exponential_half_life_days: Some(days(decay.half_lives.exponential)),
+            half_life_days: decay.types.iter().map(|(kind, half)| (*kind, days(*half))).collect(),
         }
     }
 
-    pub(super) fn read(self) -> Result<Fading, ConfigError> {
+    pub(super) fn read(self) -> Result<ConfidenceDecay, ConfigError> {
         let Self { linear_half_life_days, exponential_half_life_days, half_life_days } = self;
         let half_life = |key: &'static str, days: u64| {
-            within(key, days, MOST_DAYS).map(|()| DAY * u32::try_from(days).unwrap_or(u32::MAX))
+            check_range(key, days, MAX_DAYS).map(|()| DAY * u32::try_from(days).unwrap_or(u32::MAX))
         };
-        let mut fading = Fading::default();
+        let mut decay = ConfidenceDecay::default();
         if let Some(days) = linear_half_life_days {
-            fading.half_lives.linear = half_life("[confidence] linear-half-life-days", days)?;
+            decay.half_lives.linear = half_life("[confidence] linear-half-life-days", days)?;
         }
         if let Some(days) = exponential_half_life_days {
-            fading.half_lives.exponential = half_life("[confidence] exponential-half-life-days", days)?;
+            decay.half_lives.exponential = half_life("[confidence] exponential-half-life-days", days)?;
         }
         for (kind, days) in half_life_days {
-            fading.types.insert(kind, half_life("[confidence] half-life-days", days)?);
+            decay.types.insert(kind, half_life("[confidence] half-life-days", days)?);
         }
-        Ok(fading)
+        Ok(decay)
     }
 }
 
@@ -74,21 +74,24 @@ impl ConfidenceSection {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Fading, ConfigError> {
+    fn read(text: &str) -> Result<ConfidenceDecay, ConfigError> {
         toml::from_str::<ConfidenceSection>(text).unwrap().read()
     }
 
     #[test]
-    fn a_type_may_fade_faster_than_its_model() {
-        let fading = read("exponential-half-life-days = 90\nhalf-life-days = { context = 30 }").unwrap();
-        assert_eq!(fading.of(MemoryType::Context).linear, DAY * 30);
-        assert_eq!(fading.of(MemoryType::Fact), HalfLives { exponential: DAY * 90, ..HalfLives::default() });
-        let typed = toml::to_string(&ConfidenceSection::of(&fading)).unwrap();
-        assert_eq!(read(&typed).unwrap(), fading);
+    fn a_memory_type_may_have_its_own_half_life() {
+        let decay = read("exponential-half-life-days = 90\nhalf-life-days = { context = 30 }").unwrap();
+        assert_eq!(decay.half_lives(MemoryType::Context).linear, DAY * 30);
+        assert_eq!(
+            decay.half_lives(MemoryType::Fact),
+            HalfLives { exponential: DAY * 90, ..HalfLives::default() }
+        );
+        let typed = toml::to_string(&ConfidenceSection::of(&decay)).unwrap();
+        assert_eq!(read(&typed).unwrap(), decay);
     }
 
     #[test]
-    fn half_lives_are_days_and_not_endless() {
+    fn half_lives_out_of_range_are_refused() {
         for text in ["linear-half-life-days = 0", "half-life-days = { fact = 40000 }"] {
             assert!(read(text).is_err(), "{text}");
         }

@@ -8,44 +8,44 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
 }
 
 #[test]
-fn what_is_not_set_keeps_its_default() {
+fn settings_that_are_not_set_keep_their_defaults() {
     let config = parse("[import]\nmax-total-mib = 5\n").unwrap();
     assert_eq!(
-        (config.intake.total_bytes, config.intake.entry_bytes),
+        (config.import_limits.total_bytes, config.import_limits.entry_bytes),
         (5 << 20, Limits::default().entry_bytes)
     );
 }
 
 #[test]
-fn a_registry_of_types_is_an_address() {
+fn the_type_registry_is_a_web_address() {
     let config = parse("[export]\ntype-registry = \"https://example.org/types\"\n").unwrap();
     assert_eq!(config.type_registry.as_deref(), Some("https://example.org/types"));
-    let text = toml::to_string_pretty(&config.typed()).unwrap();
+    let text = toml::to_string_pretty(&config.to_file()).unwrap();
     assert_eq!(parse(&text).unwrap().type_registry, config.type_registry);
-    for odd in ["types", "https://", "https:///x", "https://example.org/ my types"] {
-        let error = parse(&format!("[export]\ntype-registry = {odd:?}\n")).unwrap_err().to_string();
-        assert!(error.contains("type-registry") && error.contains(odd), "{error}");
+    for invalid in ["types", "https://", "https:///x", "https://example.org/ my types"] {
+        let error = parse(&format!("[export]\ntype-registry = {invalid:?}\n")).unwrap_err().to_string();
+        assert!(error.contains("type-registry") && error.contains(invalid), "{error}");
     }
 }
 
 #[test]
-fn an_unknown_key_is_refused_and_the_nearest_known_one_is_named() {
-    for (text, told) in [
+fn an_unknown_key_is_refused_with_a_suggestion() {
+    for (text, ending) in [
         (
             "[import]\nmax-totl-mib = 5\n",
             "the unknown key \"max-totl-mib\" in line 2; did you mean \"max-total-mib\"?",
         ),
         ("\n\n[strore]\n", "the unknown key \"strore\" in line 3; did you mean \"store\"?"),
         ("[store]\ncachemib = 1\n", "\"cachemib\" in line 2; did you mean \"cache-mib\"?"),
-        ("[store]\nx = 1\n", "the unknown key \"x\" in line 2; known here: \"cache-mib\""),
+        ("[store]\nx = 1\n", "the unknown key \"x\" in line 2; valid names: \"cache-mib\""),
     ] {
         let error = parse(text).unwrap_err().to_string();
-        assert!(error.ends_with(told), "{error}");
+        assert!(error.ends_with(ending), "{error}");
     }
 }
 
 #[test]
-fn a_log_may_be_a_file_of_bounded_size() {
+fn a_log_file_has_a_size_limit() {
     let log = parse("[log]\nlevel = \"debug\"\nfile = \"/l\"\nmax-mib = 1\nkeep = 2\n").unwrap().log;
     let expected =
         LogConfig { level: Some(LogLevel::Debug), file: Some("/l".into()), max_bytes: 1 << 20, keep: 2 };
@@ -56,21 +56,21 @@ fn a_log_may_be_a_file_of_bounded_size() {
 }
 
 #[test]
-fn what_is_typed_reads_back() {
+fn the_file_form_of_a_configuration_is_read_back() {
     let config = parse("[import]\nmax-files = 7\n[log]\nlevel = \"warn\"\nkeep = 3\n").unwrap();
-    let text = toml::to_string_pretty(&config.typed()).unwrap();
+    let text = toml::to_string_pretty(&config.to_file()).unwrap();
     let again = parse(&text).unwrap();
-    assert_eq!(config.changes(&again), Changes::default(), "{text}");
+    assert_eq!(config.changes(&again), ConfigChanges::default(), "{text}");
     assert!(text.contains("max-files = 7") && text.contains("keep = 3"), "{text}");
 }
 
 #[test]
-fn a_change_tells_what_applies_now_and_what_later() {
+fn changes_are_split_into_immediate_ones_and_those_on_restart() {
     let old = parse("").unwrap();
     let new = parse("[import]\nmax-files = 7\n[store]\ncache-mib = 1\n[log]\nlevel = \"debug\"\nkeep = 1\n");
     let changes = old.changes(&new.unwrap());
-    assert_eq!(changes.now, ["[import]", "[log] level"]);
-    assert_eq!(changes.later, ["[store] cache-mib", "[log] keep"]);
+    assert_eq!(changes.immediate, ["[import]", "[log] level"]);
+    assert_eq!(changes.on_restart, ["[store] cache-mib", "[log] keep"]);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn watched_folders_are_read_with_their_settings() {
     let text = "[[watch]]\npath = \"/a/Downloads/\"\n\n[[watch]]\npath = \"/b\"\nrecursive = false\n\
                 poll = true\nproviders = [\"claude\"]\nignore = [\"*.txt\"]\nsettle-ms = 5000\n";
     let folders = parse(text).unwrap().watching.folders;
-    assert_eq!(folders[0], WatchSpec::of("/a/Downloads".into()));
+    assert_eq!(folders[0], WatchSpec::with_defaults("/a/Downloads".into()));
     assert_eq!(folders[0].path.to_str(), Some("/a/Downloads"));
     let expected = WatchSpec {
         recursive: false,
@@ -86,21 +86,21 @@ fn watched_folders_are_read_with_their_settings() {
         providers: vec!["claude".into()],
         ignore: vec!["*.txt".into()],
         settle: Some(Duration::from_secs(5)),
-        ..WatchSpec::of("/b".into())
+        ..WatchSpec::with_defaults("/b".into())
     };
     assert_eq!(folders[1..], [expected]);
 }
 
 #[test]
-fn a_tilde_means_the_home_of_the_person() {
+fn a_tilde_in_a_watched_path_means_the_home_folder() {
     let mut config = Config::new("/d".into(), "/r".into());
     config.home = Some("/home/ana".into());
     let config = config.with_text("[[watch]]\npath = \"~/Downloads\"\n", Path::new("s")).unwrap();
-    assert_eq!(config.watching.folders, [WatchSpec::of("/home/ana/Downloads".into())]);
+    assert_eq!(config.watching.folders, [WatchSpec::with_defaults("/home/ana/Downloads".into())]);
 }
 
 #[test]
-fn a_tilde_means_the_home_wherever_a_path_stands() {
+fn a_tilde_means_the_home_folder_in_every_path() {
     let mut config = Config::new("/d".into(), "/r".into());
     config.home = Some("/home/ana".into());
     let text = "[security]\nkey-file = \"~/data.key\"\npassphrase-file = \"~/pass\"\n\
@@ -108,15 +108,15 @@ fn a_tilde_means_the_home_wherever_a_path_stands() {
     let config = config.with_text(text, Path::new("s")).unwrap();
     assert_eq!(config.unlock.key_file.as_deref(), Some(Path::new("/home/ana/data.key")));
     assert_eq!(config.unlock.passphrase_file.as_deref(), Some(Path::new("/home/ana/pass")));
-    assert_eq!(config.regular.unwrap().folder, Path::new("/home/ana/exports"));
+    assert_eq!(config.export_schedule.unwrap().folder, Path::new("/home/ana/exports"));
     assert_eq!(config.log.file.as_deref(), Some(Path::new("/home/ana/satchel.log")));
 }
 
 #[test]
-fn a_watched_folder_that_makes_no_sense_is_refused() {
+fn an_invalid_watch_section_is_refused() {
     for (lines, problem) in [
         ("path = \"Downloads\"", "not an absolute path"),
-        ("path = \"/a\"\nignore = [\"[\"]", "is no pattern"),
+        ("path = \"/a\"\nignore = [\"[\"]", "is not valid"),
         ("path = \"/a\"\nsettle-ms = 1", "settle-ms"),
         ("path = \"/a\"\nrecursiv = true", "recursiv"),
         ("recursive = true", "path"),
@@ -127,16 +127,16 @@ fn a_watched_folder_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn a_schedule_names_its_folder() {
+fn a_schedule_needs_a_folder() {
     let config =
         parse("[export]\nschedule = \"daily 03:00\"\nfolder = \"/backup\"\nfull-after-days = 7\n").unwrap();
-    let regular = config.regular.unwrap();
-    assert_eq!((regular.schedule.to_string().as_str(), regular.keep), ("daily 03:00", KEEP));
-    assert_eq!(config.renewal, Renewal { days: 7, ..Renewal::default() });
+    let regular = config.export_schedule.unwrap();
+    assert_eq!((regular.schedule.to_string().as_str(), regular.keep), ("daily 03:00", DEFAULT_KEEP));
+    assert_eq!(config.renewal, RenewalPolicy { days: 7, ..RenewalPolicy::default() });
     for (text, problem) in [
         ("schedule = \"daily\"", "needs a folder"),
         ("schedule = \"daily\"\nfolder = \"backup\"", "needs a folder"),
-        ("schedule = \"often\"\nfolder = \"/backup\"", "is no schedule"),
+        ("schedule = \"often\"\nfolder = \"/backup\"", "is not a schedule"),
         ("keep = 0", "[export] keep"),
         ("folder = \"/backup\"", "[export] folder in the configuration does nothing without a schedule"),
         ("keep = 2", "[export] keep in the configuration does nothing"),
@@ -153,17 +153,17 @@ fn a_schedule_names_its_folder() {
 }
 
 #[test]
-fn an_owner_may_have_a_did_that_is_not_the_key() {
+fn the_owner_may_have_a_did_other_than_that_of_the_key() {
     let config = parse("[owner]\ndid = \"did:web:example.org\"\n").unwrap();
     assert_eq!(config.owner_did.as_deref(), Some("did:web:example.org"));
     for did in ["did:key:z6Mkabc", "example.org", "did:WEB:a", "did:web:", "did:web:a b", "did:web:a#key-1"] {
         let error = parse(&format!("[owner]\ndid = {did:?}\n")).unwrap_err().to_string();
-        assert!(error.contains("is no DID that can stand for you") && error.contains(did), "{error}");
+        assert!(error.contains("is not a usable DID") && error.contains(did), "{error}");
     }
 }
 
 #[test]
-fn what_opens_the_data_is_named_by_an_absolute_path_and_a_flag_goes_first() {
+fn unlock_files_have_absolute_paths_and_flags_override_them() {
     let config = parse("[security]\nkey-file = \"/k\"\npassphrase-file = \"/p\"\n").unwrap();
     assert_eq!(config.unlock.key_file, Some("/k".into()));
     assert_eq!(config.unlock.passphrase_file, Some("/p".into()));

@@ -18,31 +18,39 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
 /// Largest number of connections. Every command uses one for a short time; a permanent client uses one.
-const MOST: u64 = 128;
+const MAX_CONNECTIONS: u64 = 128;
 /// Smallest number of connections, even if few files may be open.
-const LEAST: u64 = 16;
+const MIN_CONNECTIONS: u64 = 16;
 /// One in this many of the files that may be open is for connections.
-const SHARE: u64 = 4;
+const FILES_PER_CONNECTION: u64 = 4;
 /// Time until the next attempt if the system had no file descriptor for a connection.
-const WAIT: Duration = Duration::from_millis(200);
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Returns the limit of connections, from the number of files that may be open.
-pub(super) fn most() -> usize {
+pub(super) fn connection_limit() -> usize {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from((files / SHARE).clamp(LEAST, MOST)).unwrap_or(usize::MAX)
+    usize::try_from((files / FILES_PER_CONNECTION).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS))
+        .unwrap_or(usize::MAX)
 }
 
-/// Returns the connections of a listener as they arrive, at most `most` at once. Runs until the receiver is dropped.
-pub(super) fn incoming(listener: UnixListener, most: usize) -> ReceiverStream<io::Result<Held>> {
+/// Returns the connections of a listener as they arrive, at most `limit` at once. Runs until the receiver is dropped.
+pub(super) fn incoming(
+    listener: UnixListener,
+    limit: usize,
+) -> ReceiverStream<io::Result<LimitedConnection>> {
     let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(accept(listener, Arc::new(Semaphore::new(most)), sender));
+    tokio::spawn(accept(listener, Arc::new(Semaphore::new(limit)), sender));
     ReceiverStream::new(receiver)
 }
 
-async fn accept(listener: UnixListener, room: Arc<Semaphore>, sender: mpsc::Sender<io::Result<Held>>) {
+async fn accept(
+    listener: UnixListener,
+    permits: Arc<Semaphore>,
+    sender: mpsc::Sender<io::Result<LimitedConnection>>,
+) {
     loop {
         let permit = tokio::select! {
-            permit = Arc::clone(&room).acquire_owned() => permit,
+            permit = Arc::clone(&permits).acquire_owned() => permit,
             () = sender.closed() => return,
         };
         // The semaphore is never closed.
@@ -53,26 +61,26 @@ async fn accept(listener: UnixListener, room: Arc<Semaphore>, sender: mpsc::Send
         };
         match accepted {
             Ok((stream, _)) => {
-                if sender.send(Ok(Held { stream, _permit: permit })).await.is_err() {
+                if sender.send(Ok(LimitedConnection { stream, _permit: permit })).await.is_err() {
                     return;
                 }
             }
             Err(error) => {
                 // All file descriptors are in use. Waiting clients are served when some of them are closed.
-                tracing::warn!(%error, "a connection cannot be taken yet");
-                tokio::time::sleep(WAIT).await;
+                tracing::warn!(%error, "cannot accept a connection yet");
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }
 }
 
 /// A connection together with its permit, which is released with it.
-pub(super) struct Held {
+pub(super) struct LimitedConnection {
     stream: UnixStream,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Connected for Held {
+impl Connected for LimitedConnection {
     type ConnectInfo = UdsConnectInfo;
 
     fn connect_info(&self) -> UdsConnectInfo {
@@ -80,13 +88,13 @@ impl Connected for Held {
     }
 }
 
-impl Held {
+impl LimitedConnection {
     fn stream(self: Pin<&mut Self>) -> Pin<&mut UnixStream> {
         Pin::new(&mut self.get_mut().stream)
     }
 }
 
-impl AsyncRead for Held {
+impl AsyncRead for LimitedConnection {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -96,7 +104,7 @@ impl AsyncRead for Held {
     }
 }
 
-impl AsyncWrite for Held {
+impl AsyncWrite for LimitedConnection {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.stream().poll_write(context, bytes)
     }
@@ -130,11 +138,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn there_are_no_more_connections_than_there_may_be_and_the_next_comes_when_one_goes() {
+    async fn connections_beyond_the_limit_wait_until_one_ends() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let mut connections = incoming(UnixListener::bind(&path).unwrap(), 2);
-        let clients: Vec<UnixStream> = futures(&path, 3).await;
+        let clients: Vec<UnixStream> = connect_clients(&path, 3).await;
         let first = connections.next().await.unwrap().unwrap();
         let _second = connections.next().await.unwrap().unwrap();
         let third = tokio::time::timeout(Duration::from_millis(50), connections.next()).await;
@@ -144,7 +152,7 @@ mod tests {
         drop(clients);
     }
 
-    async fn futures(path: &std::path::Path, count: usize) -> Vec<UnixStream> {
+    async fn connect_clients(path: &std::path::Path, count: usize) -> Vec<UnixStream> {
         let mut all = Vec::new();
         for _ in 0..count {
             all.push(UnixStream::connect(path).await.unwrap());
@@ -153,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn few_files_make_few_connections() {
-        assert!((LEAST..=MOST).contains(&(most() as u64)));
+    fn the_connection_limit_is_within_its_bounds() {
+        assert!((MIN_CONNECTIONS..=MAX_CONNECTIONS).contains(&(connection_limit() as u64)));
     }
 }

@@ -4,31 +4,33 @@ mod download;
 
 use std::{fs::File, path::Path, sync::Arc};
 
-use download::{Download, STALLED, streamed};
+use download::{DownloadStream, STALL_TIMEOUT, stream_file};
 use satchel_bundle::verify::{self, VerifyError};
 use satchel_core::{
-    export::{ExportError, ExportRecord, ExportRequest, Extent, Format, Selection},
+    export::{ExportError, ExportFormat, ExportRecord, ExportRequest, Extent, Selection},
     trust,
 };
 use satchel_pam::sign::PublicKey;
 use satchel_proto::v1::{
-    self, export_service_server::ExportService, operation::Result as Reached, verify_export_request::Bundle,
+    self, export_service_server::ExportService, operation::Result as OperationResult,
+    verify_export_request::Bundle,
 };
 use satchel_source::{
     CancelToken,
-    envelope::{Keys, Lock},
+    envelope::{DecryptionKeys, ExportEncryption},
 };
 use satchel_store::MemoryQuery;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 
 use super::{
-    Core,
-    call::{absolute, bounded, fill, required},
-    status::{Fault, Kind},
+    ServerState,
+    request::{check_absolute, check_length, check_required, fill_page},
+    status::{CallError, ResourceKind},
     wire::{
         export::{
-            export_to_wire, format_from_wire, keys_to_wire, progress_to_wire, report_to_wire, trusted_to_wire,
+            export_to_wire, format_from_wire, keys_to_wire, progress_to_wire, trusted_key_to_wire,
+            verify_report_to_wire,
         },
         memory::filter_from_wire,
         scalar::count_from_wire,
@@ -36,28 +38,28 @@ use super::{
 };
 
 /// Largest number of concurrent downloads, of all clients.
-const DOWNLOADS: usize = 16;
+const MAX_DOWNLOADS: usize = 16;
 
 /// The service, with the permits for downloads.
 #[derive(Clone)]
-pub(super) struct Bundles(Core, Arc<Semaphore>);
+pub(super) struct ExportHandler(ServerState, Arc<Semaphore>);
 
-impl Bundles {
-    pub(super) fn new(core: Core) -> Self {
-        Self(core, Arc::new(Semaphore::new(DOWNLOADS)))
+impl ExportHandler {
+    pub(super) fn new(state: ServerState) -> Self {
+        Self(state, Arc::new(Semaphore::new(MAX_DOWNLOADS)))
     }
 }
 
 #[tonic::async_trait]
-impl ExportService for Bundles {
-    type DownloadExportStream = Download;
+impl ExportService for ExportHandler {
+    type DownloadExportStream = DownloadStream;
 
     async fn create_export(
         &self,
         request: Request<v1::CreateExportRequest>,
     ) -> Result<Response<v1::CreateExportResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| create(core, request)).await
+        self.0.respond(|state| create(state, request)).await
     }
 
     async fn get_export(
@@ -66,9 +68,9 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::GetExportResponse>, Status> {
         let v1::GetExportRequest { id } = request.into_inner();
         self.0
-            .answer(move |core| {
-                let export = export_to_wire(find(core, &id)?);
-                Ok(v1::GetExportResponse { export: Some(export), header: Some(core.header()) })
+            .respond(move |state| {
+                let export = export_to_wire(find(state, &id)?);
+                Ok(v1::GetExportResponse { export: Some(export), header: Some(state.header()) })
             })
             .await
     }
@@ -78,19 +80,19 @@ impl ExportService for Bundles {
         request: Request<v1::ListExportsRequest>,
     ) -> Result<Response<v1::ListExportsResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| list(core, request)).await
+        self.0.respond(|state| list(state, request)).await
     }
 
     async fn download_export(
         &self,
         request: Request<v1::DownloadExportRequest>,
-    ) -> Result<Response<Download>, Status> {
+    ) -> Result<Response<DownloadStream>, Status> {
         let v1::DownloadExportRequest { id, offset } = request.into_inner();
-        let offset = count_from_wire("offset", offset).map_err(Fault::from)?;
-        let busy = format!("{DOWNLOADS} downloads are on their way; ask again when one of them has ended");
-        let place = Arc::clone(&self.1).try_acquire_owned().map_err(|_| Fault::Busy(busy))?;
-        let (file, size) = self.0.blocking(move |core| open(core, &id, offset)).await?;
-        Ok(Response::new(streamed(file, (offset, size), self.0.header(), place, STALLED)))
+        let offset = count_from_wire("offset", offset).map_err(CallError::from)?;
+        let busy = format!("{MAX_DOWNLOADS} downloads are running; try again when one of them has ended");
+        let permit = Arc::clone(&self.1).try_acquire_owned().map_err(|_| CallError::Busy(busy))?;
+        let (file, size) = self.0.run_blocking(move |state| open(state, &id, offset)).await?;
+        Ok(Response::new(stream_file(file, (offset, size), self.0.header(), permit, STALL_TIMEOUT)))
     }
 
     async fn verify_export(
@@ -98,7 +100,7 @@ impl ExportService for Bundles {
         request: Request<v1::VerifyExportRequest>,
     ) -> Result<Response<v1::VerifyExportResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| start_verification(core, request)).await
+        self.0.respond(|state| start_verification(state, request)).await
     }
 
     async fn get_signing_keys(
@@ -107,9 +109,9 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::GetSigningKeysResponse>, Status> {
         let v1::GetSigningKeysRequest {} = request.into_inner();
         self.0
-            .answer(|core| {
-                let keys = core.exports.signing_keys()?.map(keys_to_wire);
-                Ok(v1::GetSigningKeysResponse { keys, header: Some(core.header()) })
+            .respond(|state| {
+                let keys = state.exports.signing_keys()?.map(keys_to_wire);
+                Ok(v1::GetSigningKeysResponse { keys, header: Some(state.header()) })
             })
             .await
     }
@@ -120,13 +122,17 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::ListTrustedKeysResponse>, Status> {
         let v1::ListTrustedKeysRequest { page_size, page_token } = request.into_inner();
         self.0
-            .answer(move |core| {
+            .respond(move |state| {
                 let list = ("ListTrustedKeys", &v1::ListTrustedKeysRequest::default());
-                let show = |key| Ok(trusted_to_wire(key));
-                let all = trust::list(&core.store)?;
+                let show = |key| Ok(trusted_key_to_wire(key));
+                let all = trust::list(&state.store)?;
                 let (trusted_keys, next_page_token) =
-                    core.page_of(list, (page_size, &page_token), &all, show)?;
-                Ok(v1::ListTrustedKeysResponse { trusted_keys, next_page_token, header: Some(core.header()) })
+                    state.list_page(list, (page_size, &page_token), &all, show)?;
+                Ok(v1::ListTrustedKeysResponse {
+                    trusted_keys,
+                    next_page_token,
+                    header: Some(state.header()),
+                })
             })
             .await
     }
@@ -137,11 +143,14 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::RotateSigningKeyResponse>, Status> {
         let v1::RotateSigningKeyRequest { new_identity } = request.into_inner();
         self.0
-            .answer(move |core| {
-                let keys =
-                    if new_identity { core.exports.begin_identity()? } else { core.exports.rotate_key()? };
+            .respond(move |state| {
+                let keys = if new_identity {
+                    state.exports.start_new_identity()?
+                } else {
+                    state.exports.rotate_key()?
+                };
                 let keys = Some(keys_to_wire(keys));
-                Ok(v1::RotateSigningKeyResponse { keys, header: Some(core.header()) })
+                Ok(v1::RotateSigningKeyResponse { keys, header: Some(state.header()) })
             })
             .await
     }
@@ -152,14 +161,14 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::TrustKeyResponse>, Status> {
         let v1::TrustKeyRequest { public_key } = request.into_inner();
         self.0
-            .answer(move |core| {
+            .respond(move |state| {
                 let key = key_from_wire("public_key", &public_key)?;
-                let added = trust::add(&core.store, &key, core.clock.now_micros())?;
-                let trusted = trust::list(&core.store)?;
+                let added = trust::add(&state.store, &key, state.clock.now_micros())?;
+                let trusted = trust::list(&state.store)?;
                 let trusted = trusted.into_iter().find(|trusted| trusted.public_key == key.multibase());
                 Ok(v1::TrustKeyResponse {
-                    trusted_key: trusted.map(trusted_to_wire),
-                    header: Some(core.header()),
+                    trusted_key: trusted.map(trusted_key_to_wire),
+                    header: Some(state.header()),
                     added,
                 })
             })
@@ -172,37 +181,43 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::UntrustKeyResponse>, Status> {
         let v1::UntrustKeyRequest { public_key } = request.into_inner();
         self.0
-            .answer(move |core| {
+            .respond(move |state| {
                 let key = key_from_wire("public_key", &public_key)?;
-                let removed = trust::remove(&core.store, &key, core.clock.now_micros())?;
-                Ok(v1::UntrustKeyResponse { header: Some(core.header()), removed })
+                let removed = trust::remove(&state.store, &key, state.clock.now_micros())?;
+                Ok(v1::UntrustKeyResponse { header: Some(state.header()), removed })
             })
             .await
     }
 }
 
 /// Reads a public key in any supported form.
-pub(super) fn key_from_wire(field: &'static str, text: &str) -> Result<PublicKey, Fault> {
-    bounded(field, text)?;
+pub(super) fn key_from_wire(field: &'static str, text: &str) -> Result<PublicKey, CallError> {
+    check_length(field, text)?;
     PublicKey::parse(text).map_err(|_| {
-        Fault::field(field, "is not a public key; give the z6Mk… that `satchel verify` shows, or a did:key")
+        CallError::invalid_field(
+            field,
+            "is not a public key; give the z6Mk… that `satchel verify` shows, or a did:key",
+        )
     })
 }
 
-fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExportResponse, Fault> {
-    let (request, exports) = (wanted(request)?, core.exports.clone());
-    let operation = core.operations.start(&core.clock, v1::OperationKind::Export, move |reporter| {
-        let tell = |progress| reporter.report(progress_to_wire(progress));
-        match exports.create_telling(&request, &tell) {
-            Ok(record) => Ok(Some(Reached::Export(export_to_wire(record)))),
+fn create(
+    state: &ServerState,
+    request: v1::CreateExportRequest,
+) -> Result<v1::CreateExportResponse, CallError> {
+    let (request, exports) = (request_from_wire(request)?, state.exports.clone());
+    let operation = state.operations.start(&state.clock, v1::OperationKind::Export, move |reporter| {
+        let report = |progress| reporter.report(progress_to_wire(progress));
+        match exports.create_with_progress(&request, &report) {
+            Ok(record) => Ok(Some(OperationResult::Export(export_to_wire(record)))),
             Err(ExportError::Cancelled) => Ok(None),
             Err(error) => Err(error.into()),
         }
     })?;
-    Ok(v1::CreateExportResponse { operation: Some(operation), header: Some(core.header()) })
+    Ok(v1::CreateExportResponse { operation: Some(operation), header: Some(state.header()) })
 }
 
-fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
+fn request_from_wire(request: v1::CreateExportRequest) -> Result<ExportRequest, CallError> {
     let v1::CreateExportRequest {
         r#type,
         output,
@@ -215,25 +230,28 @@ fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
         age_recipients,
         passphrase,
     } = request;
-    let extent = extent(r#type, base_export_id)?;
-    absolute("output", &output)?;
+    let extent = extent_from_wire(r#type, base_export_id)?;
+    check_absolute("output", &output)?;
     // Clients that know no formats send zero, which means PAM.
-    let format = if format == 0 { Format::Pam } else { format_from_wire("format", format)? };
-    if attachments && format == Format::Memu {
-        return Err(Fault::field("attachments", "must be false, as this format has no attachments"));
+    let format = if format == 0 { ExportFormat::Pam } else { format_from_wire("format", format)? };
+    if attachments && format == ExportFormat::Memu {
+        return Err(CallError::invalid_field(
+            "attachments",
+            "must be false, as this format has no attachments",
+        ));
     }
     let conversations = !without_conversations;
-    let selection = Selection { memories: chosen(filter)?, strip: strip_identifiers };
+    let selection = Selection { memories: query_from_wire(filter)?, strip: strip_identifiers };
     let passphrase = (!passphrase.is_empty()).then_some(passphrase);
-    let lock = Lock::parse(&age_recipients, passphrase)
-        .map_err(|error| Fault::field("age_recipients", format!("cannot be used: {error}")))?;
+    let lock = ExportEncryption::parse(&age_recipients, passphrase)
+        .map_err(|error| CallError::invalid_field("age_recipients", format!("cannot be used: {error}")))?;
     let output = output.into();
     Ok(ExportRequest { output, format, conversations, attachments, extent, selection, lock })
 }
 
 /// Returns the query for the requested memories. Without a status it selects every status, because an export contains
 /// everything that was known.
-fn chosen(filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, Fault> {
+fn query_from_wire(filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, CallError> {
     let Some(filter) = filter else { return Ok(MemoryQuery::default()) };
     let any = filter.statuses.is_empty();
     for (field, set) in [
@@ -241,7 +259,7 @@ fn chosen(filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, Fault> {
         ("filter.content_hash", !filter.content_hash.is_empty()),
     ] {
         if set {
-            return Err(Fault::field(field, "must be empty: exports are not chosen by it"));
+            return Err(CallError::invalid_field(field, "must be empty: exports cannot be filtered by it"));
         }
     }
     let mut query = filter_from_wire(Some(filter))?;
@@ -252,95 +270,99 @@ fn chosen(filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, Fault> {
 }
 
 /// Reads the keys that open an encrypted bundle; `None` if the client sent none.
-pub(super) fn keys_from_wire(unlock: Option<v1::Unlock>) -> Result<Option<Keys>, Fault> {
+pub(super) fn keys_from_wire(unlock: Option<v1::Unlock>) -> Result<Option<DecryptionKeys>, CallError> {
     let Some(v1::Unlock { identities, passphrase }) = unlock else { return Ok(None) };
     let passphrase = (!passphrase.is_empty()).then_some(passphrase);
-    let keys = Keys::parse(&identities, passphrase);
-    keys.map(Some).map_err(|error| Fault::field("unlock", format!("cannot be used: {error}")))
+    let keys = DecryptionKeys::parse(&identities, passphrase);
+    keys.map(Some).map_err(|error| CallError::invalid_field("unlock", format!("cannot be used: {error}")))
 }
 
-fn extent(kind: i32, base: String) -> Result<Extent, Fault> {
+fn extent_from_wire(kind: i32, base: String) -> Result<Extent, CallError> {
     let base = (!base.is_empty()).then_some(base);
     match v1::ExportType::try_from(kind) {
         Ok(v1::ExportType::Incremental) => {
-            base.as_deref().map_or(Ok(()), |base| bounded("base_export_id", base))?;
+            base.as_deref().map_or(Ok(()), |base| check_length("base_export_id", base))?;
             Ok(Extent::Incremental { base })
         }
         Ok(v1::ExportType::Unspecified | v1::ExportType::Full) if base.is_some() => {
-            Err(Fault::field("base_export_id", "must be empty, as a full export has no base"))
+            Err(CallError::invalid_field("base_export_id", "must be empty, as a full export has no base"))
         }
         Ok(v1::ExportType::Unspecified | v1::ExportType::Full) => Ok(Extent::Full),
-        Err(_) => Err(Fault::field("type", format!("holds {kind}, which is no known value"))),
+        Err(_) => Err(CallError::invalid_field("type", format!("holds {kind}, which is not a known value"))),
     }
 }
 
-fn find(core: &Core, id: &str) -> Result<ExportRecord, Fault> {
-    required("id", id)?;
-    core.exports.get(id)?.ok_or_else(|| Fault::missing(Kind::Export, id))
+fn find(state: &ServerState, id: &str) -> Result<ExportRecord, CallError> {
+    check_required("id", id)?;
+    state.exports.get(id)?.ok_or_else(|| CallError::not_found(ResourceKind::Export, id))
 }
 
-fn list(core: &Core, mut request: v1::ListExportsRequest) -> Result<v1::ListExportsResponse, Fault> {
+fn list(
+    state: &ServerState,
+    mut request: v1::ListExportsRequest,
+) -> Result<v1::ListExportsResponse, CallError> {
     let size = std::mem::take(&mut request.page_size);
     let token = std::mem::take(&mut request.page_token);
-    let paging = core.paging("ListExports", &request, size, &token)?;
-    let (exports, next) = fill(
-        paging.rows,
-        paging.store_cursor(),
-        |after, limit| Ok(core.exports.list(after, limit)?),
+    let page = state.page_request("ListExports", &request, size, &token)?;
+    let (exports, next) = fill_page(
+        page.rows,
+        page.store_cursor(),
+        |after, limit| Ok(state.exports.list(after, limit)?),
         |record| Ok(export_to_wire(record)),
     )?;
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListExportsResponse {
         exports,
-        next_page_token: core.next_token(&paging, core.store.revision(), next),
-        header: Some(core.header()),
+        next_page_token: state.next_token(&page, state.store.revision(), next),
+        header: Some(state.header()),
     })
 }
 
-fn open(core: &Core, id: &str, offset: u64) -> Result<(File, u64), Fault> {
-    let file = core.exports.open(&find(core, id)?)?;
-    let size = file.metadata().map_err(Fault::internal)?.len();
+fn open(state: &ServerState, id: &str, offset: u64) -> Result<(File, u64), CallError> {
+    let file = state.exports.open(&find(state, id)?)?;
+    let size = file.metadata().map_err(CallError::internal)?.len();
     if offset > size {
-        return Err(Fault::OffsetPastEnd { offset, size });
+        return Err(CallError::OffsetPastEnd { offset, size });
     }
     Ok((file, size))
 }
 
 fn start_verification(
-    core: &Core,
+    state: &ServerState,
     request: v1::VerifyExportRequest,
-) -> Result<v1::VerifyExportResponse, Fault> {
+) -> Result<v1::VerifyExportResponse, CallError> {
     let v1::VerifyExportRequest { bundle, signer, strict, base_path, unlock } = request;
     let path = match bundle {
         Some(Bundle::Id(id)) => {
-            let path = find(core, &id)?.path;
-            Path::new(&path).exists().then_some(path.clone()).ok_or(Fault::BundleGone { path })?
+            let path = find(state, &id)?.path;
+            Path::new(&path).exists().then_some(path.clone()).ok_or(CallError::BundleGone { path })?
         }
         Some(Bundle::Path(path)) => {
-            absolute("path", &path)?;
+            check_absolute("path", &path)?;
             path
         }
-        None => return Err(Fault::field("bundle", "must be an id or a path")),
+        None => return Err(CallError::invalid_field("bundle", "must be an id or a path")),
     };
-    bounded("signer", &signer)?;
+    check_length("signer", &signer)?;
     let signers = if signer.is_empty() { Vec::new() } else { vec![signer] };
     let base = (!base_path.is_empty()).then_some(base_path);
-    base.as_deref().map_or(Ok(()), |base| absolute("base_path", base))?;
-    let mut options = verify::Options {
+    base.as_deref().map_or(Ok(()), |base| check_absolute("base_path", base))?;
+    let mut options = verify::VerifyOptions {
         signers,
         base: base.map(Into::into),
-        own_keys: core.exports.signers(),
+        own_keys: state.exports.public_keys(),
         strict,
         keys: keys_from_wire(unlock)?,
         cancel: CancelToken::new(),
     };
-    let operation = core.operations.start(&core.clock, v1::OperationKind::VerifyExport, move |reporter| {
-        options.cancel = reporter.cancel().clone();
-        match verify::path(Path::new(&path), &options) {
-            Ok(report) => Ok(Some(Reached::Verification(report_to_wire(report)))),
-            Err(VerifyError::Cancelled) => Ok(None),
-            Err(error) => Err(Fault::unverified(&path, &error)),
-        }
-    })?;
-    Ok(v1::VerifyExportResponse { operation: Some(operation), header: Some(core.header()) })
+    let operation =
+        state.operations.start(&state.clock, v1::OperationKind::VerifyExport, move |reporter| {
+            options.cancel = reporter.cancel().clone();
+            match verify::path(Path::new(&path), &options) {
+                Ok(report) => Ok(Some(OperationResult::Verification(verify_report_to_wire(report)))),
+                Err(VerifyError::Cancelled) => Ok(None),
+                Err(error) => Err(CallError::bundle_unreadable(&path, &error)),
+            }
+        })?;
+    Ok(v1::VerifyExportResponse { operation: Some(operation), header: Some(state.header()) })
 }

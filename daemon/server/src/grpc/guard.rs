@@ -17,31 +17,31 @@ use tracing::{Instrument, Span, debug, field, info_span};
 use uuid::Uuid;
 
 use super::{
-    status::Fault,
-    unread::{Counted, Unread},
+    status::CallError,
+    unread_limit::{LimitedBody, UnreadBytes},
 };
 
 /// Largest number of concurrent calls on one connection.
 pub const MAX_CALLS_PER_CONNECTION: u32 = 32;
 /// Largest request and largest response, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// Calls that are processed at once, of all connections; the others wait for their turn.
-const AT_ONCE: usize = 32;
+/// Calls that are processed at once, of all connections; the others wait.
+const MAX_CONCURRENT_CALLS: usize = 32;
 /// The same for long-running calls, which have no time limit.
-const LONG_AT_ONCE: usize = 16;
+const MAX_CONCURRENT_LONG_CALLS: usize = 16;
 /// Time limit of a call that sets no deadline; no page takes that long.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 /// Longest request id that is accepted, in characters.
 const MAX_REQUEST_ID_CHARS: usize = 64;
 /// Path prefix of our own services; health and reflection do not need the clock.
-const OWN: &str = "/satchel.";
+const OWN_PREFIX: &str = "/satchel.";
 /// The header with error details. Each of our errors has it; an error of the transport does not.
-const DETAILS: &str = "grpc-status-details-bin";
-/// The code INTERNAL, with which the transport answers bytes that are not a request.
-const INTERNAL: &str = "13";
+const DETAILS_HEADER: &str = "grpc-status-details-bin";
+/// The code INTERNAL, with which the transport responds to bytes that are not a request.
+const INTERNAL_CODE: &str = "13";
 
 /// The download method. A folder is packed before its download begins, which may take long.
-const DOWNLOAD: &str = "/satchel.v1.ExportService/DownloadExport";
+const DOWNLOAD_METHOD: &str = "/satchel.v1.ExportService/DownloadExport";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -51,21 +51,25 @@ pub struct GuardLayer {
     owner: u32,
     clock: Arc<dyn Clock>,
     deadline: Duration,
-    turns: Turns,
+    limits: CallLimits,
 }
 
 /// The limits on all concurrent calls; clones share them.
 #[derive(Clone, Debug)]
-struct Turns {
+struct CallLimits {
     short: Arc<Semaphore>,
     long: Arc<Semaphore>,
-    unread: Unread,
+    unread: UnreadBytes,
 }
 
-impl Default for Turns {
+impl Default for CallLimits {
     fn default() -> Self {
-        let room = |calls| Arc::new(Semaphore::new(calls));
-        Self { short: room(AT_ONCE), long: room(LONG_AT_ONCE), unread: Unread::default() }
+        let semaphore = |calls| Arc::new(Semaphore::new(calls));
+        Self {
+            short: semaphore(MAX_CONCURRENT_CALLS),
+            long: semaphore(MAX_CONCURRENT_LONG_CALLS),
+            unread: UnreadBytes::default(),
+        }
     }
 }
 
@@ -74,7 +78,7 @@ impl GuardLayer {
     /// stored.
     #[must_use]
     pub fn new(owner: u32, clock: Arc<dyn Clock>) -> Self {
-        Self { owner, clock, deadline: DEADLINE, turns: Turns::default() }
+        Self { owner, clock, deadline: DEFAULT_DEADLINE, limits: CallLimits::default() }
     }
 }
 
@@ -114,11 +118,11 @@ where
         // The original is ready, but its clone is not, so swap them.
         let ready = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, ready);
-        let answer = answer(inner, request, self.layer.clone());
+        let response = handle(inner, request, self.layer.clone());
         Box::pin(
             async move {
                 let began = Instant::now();
-                let mut response = answer.await?;
+                let mut response = response.await?;
                 if let Ok(value) = HeaderValue::from_str(&id) {
                     response.headers_mut().insert(REQUEST_ID, value);
                 }
@@ -133,7 +137,7 @@ where
     }
 }
 
-async fn answer<S>(
+async fn handle<S>(
     mut inner: S,
     request: Request<Body>,
     layer: GuardLayer,
@@ -142,60 +146,62 @@ where
     S: Service<Request<Body>, Response = Response<Body>>,
     S::Error: Into<BoxError>,
 {
-    let GuardLayer { owner, clock, deadline, turns } = layer;
-    if peer(&request) != Some(owner) {
-        return Ok(Fault::NotOwner.into_status().into_http());
+    let GuardLayer { owner, clock, deadline, limits } = layer;
+    if peer_uid(&request) != Some(owner) {
+        return Ok(CallError::NotOwner.into_status().into_http());
     }
-    if request.uri().path().starts_with(OWN)
+    if request.uri().path().starts_with(OWN_PREFIX)
         && let Err(error) = clock::check(clock.now_micros())
     {
-        return Ok(Fault::Clock(error).into_status().into_http());
+        return Ok(CallError::Clock(error).into_status().into_http());
     }
     let long = satchel_proto::method(request.uri().path()).is_some_and(|method| method.long_running);
-    let patient = request.headers().contains_key(GRPC_TIMEOUT);
-    let Turns { short, long: long_ones, unread } = turns;
+    let has_deadline = request.headers().contains_key(GRPC_TIMEOUT);
+    let CallLimits { short, long: long_calls, unread } = limits;
     let call = async move {
         // The semaphores are never closed.
-        let _turn = if long { None } else { short.acquire_owned().await.ok() };
+        let _short_permit = if long { None } else { short.acquire_owned().await.ok() };
         // A download has its own permit, and causes no work except that it is read.
-        let waits = long && request.uri().path() != DOWNLOAD;
-        let place = if waits { long_ones.acquire_owned().await.ok() } else { None };
-        let answered = inner.call(request).await.map_err(Into::into);
-        answered.map(|response| readable(response).map(|body| Counted::body(body, &unread, place)))
+        let needs_permit = long && request.uri().path() != DOWNLOAD_METHOD;
+        let long_permit = if needs_permit { long_calls.acquire_owned().await.ok() } else { None };
+        let response = inner.call(request).await.map_err(Into::into);
+        response.map(|response| {
+            replace_decoding_error(response).map(|body| LimitedBody::body(body, &unread, long_permit))
+        })
     };
-    if long || patient {
+    if long || has_deadline {
         return call.await;
     }
     match tokio::time::timeout(deadline, call).await {
         Ok(response) => response,
-        Err(_) => Ok(Fault::Deadline { seconds: deadline.as_secs() }.into_status().into_http()),
+        Err(_) => Ok(CallError::Deadline { seconds: deadline.as_secs() }.into_status().into_http()),
     }
 }
 
 /// Replaces the transport's INTERNAL error for an undecodable request by an error that blames the caller.
-fn readable(response: Response<Body>) -> Response<Body> {
+fn replace_decoding_error(response: Response<Body>) -> Response<Body> {
     let headers = response.headers();
-    let internal = headers.get("grpc-status").is_some_and(|code| code == INTERNAL);
-    if internal && !headers.contains_key(DETAILS) {
-        return Fault::Malformed.into_status().into_http();
+    let internal = headers.get("grpc-status").is_some_and(|code| code == INTERNAL_CODE);
+    if internal && !headers.contains_key(DETAILS_HEADER) {
+        return CallError::Malformed.into_status().into_http();
     }
     response
 }
 
 /// Returns the user id of the process at the other end, as reported by the kernel.
-fn peer(request: &Request<Body>) -> Option<u32> {
+fn peer_uid(request: &Request<Body>) -> Option<u32> {
     request.extensions().get::<UdsConnectInfo>()?.peer_cred.as_ref().map(tokio::net::unix::UCred::uid)
 }
 
 /// Returns the caller's request id if it is safe, otherwise a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
-    let harmless = |id: &&str| {
+    let valid = |id: &&str| {
         !id.is_empty()
             && id.len() <= MAX_REQUEST_ID_CHARS
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     };
-    given.filter(harmless).map_or_else(|| Uuid::new_v4().to_string(), str::to_owned)
+    given.filter(valid).map_or_else(|| Uuid::new_v4().to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -217,18 +223,18 @@ mod tests {
     }
 
     fn layer(owner: u32) -> GuardLayer {
-        GuardLayer::new(owner, Arc::new(At(1_800_000_000_000_000)))
+        GuardLayer::new(owner, Arc::new(FixedClock(1_800_000_000_000_000)))
     }
 
-    struct At(i64);
+    struct FixedClock(i64);
 
-    impl Clock for At {
+    impl Clock for FixedClock {
         fn now_micros(&self) -> i64 {
             self.0
         }
     }
 
-    async fn pass(layer: GuardLayer, request: Request<Body>) -> Response<Body> {
+    async fn respond_to(layer: GuardLayer, request: Request<Body>) -> Response<Body> {
         let inner = service_fn(|request: Request<Body>| async move {
             if request.headers().contains_key("slow") {
                 std::future::pending::<()>().await;
@@ -243,77 +249,79 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_owner_passes_and_others_do_not() {
-        let (here, _there) = UnixStream::pair().unwrap();
-        let info = here.connect_info();
+    async fn only_the_owner_may_call() {
+        let (client, _server) = UnixStream::pair().unwrap();
+        let info = client.connect_info();
         let uid = info.peer_cred.as_ref().unwrap().uid();
-        let passed = pass(layer(uid), request(Some(info.clone()))).await;
+        let passed = respond_to(layer(uid), request(Some(info.clone()))).await;
         assert_eq!(code(&passed), "0");
-        let refused = pass(layer(uid + 1), request(Some(info))).await;
+        let refused = respond_to(layer(uid + 1), request(Some(info))).await;
         assert_eq!(code(&refused), "7");
     }
 
     #[tokio::test]
-    async fn a_call_from_nowhere_is_refused() {
-        assert_eq!(code(&pass(layer(0), request(None)).await), "7");
+    async fn a_call_without_peer_credentials_is_refused() {
+        assert_eq!(code(&respond_to(layer(0), request(None)).await), "7");
     }
 
     #[tokio::test]
-    async fn a_call_that_takes_too_long_ends() {
-        let (here, _there) = UnixStream::pair().unwrap();
-        let info = here.connect_info();
-        let hurried =
+    async fn a_call_times_out() {
+        let (client, _server) = UnixStream::pair().unwrap();
+        let info = client.connect_info();
+        let impatient =
             GuardLayer { deadline: Duration::ZERO, ..layer(info.peer_cred.as_ref().unwrap().uid()) };
         let mut slow = request(Some(info));
         slow.headers_mut().insert("slow", HeaderValue::from_static("1"));
-        assert_eq!(code(&pass(hurried, slow).await), "4");
+        assert_eq!(code(&respond_to(impatient, slow).await), "4");
     }
 
-    /// Starts endless calls, one more than may run at once, and one call that waits for its turn.
+    /// Starts endless calls, one more than may run at once, and one call that waits.
     #[tokio::test]
-    async fn calls_take_turns() {
-        let (here, _there) = UnixStream::pair().unwrap();
-        let info = here.connect_info();
+    async fn concurrent_calls_are_limited() {
+        let (client, _server) = UnixStream::pair().unwrap();
+        let info = client.connect_info();
         let layer = layer(info.peer_cred.as_ref().unwrap().uid());
         let slow = || {
             let mut slow = request(Some(info.clone()));
             slow.headers_mut().insert("slow", HeaderValue::from_static("1"));
-            Box::pin(pass(layer.clone(), slow))
+            Box::pin(respond_to(layer.clone(), slow))
         };
-        let mut working: Vec<_> = (0..AT_ONCE).map(|_| slow()).collect();
+        let mut working: Vec<_> = (0..MAX_CONCURRENT_CALLS).map(|_| slow()).collect();
         for call in &mut working {
             assert!(tokio::time::timeout(Duration::from_millis(1), call).await.is_err());
         }
-        assert_eq!(layer.turns.short.available_permits(), 0);
-        let mut next = Box::pin(pass(layer.clone(), request(Some(info.clone()))));
+        assert_eq!(layer.limits.short.available_permits(), 0);
+        let mut next = Box::pin(respond_to(layer.clone(), request(Some(info.clone()))));
         assert!(tokio::time::timeout(Duration::from_millis(20), &mut next).await.is_err(), "it waits");
         drop(working.pop());
         assert_eq!(code(&next.await), "0");
     }
 
     #[tokio::test]
-    async fn an_answer_carries_the_request_id() {
-        let (here, _there) = UnixStream::pair().unwrap();
-        let info = here.connect_info();
-        let own = layer(info.peer_cred.as_ref().unwrap().uid());
+    async fn a_response_carries_the_request_id() {
+        let (client, _server) = UnixStream::pair().unwrap();
+        let info = client.connect_info();
+        let guard = layer(info.peer_cred.as_ref().unwrap().uid());
         let mut named = request(Some(info.clone()));
         named.headers_mut().insert(REQUEST_ID, HeaderValue::from_static("mine-1"));
-        let response = pass(own.clone(), named).await;
+        let response = respond_to(guard.clone(), named).await;
         assert_eq!(response.headers().get(REQUEST_ID).unwrap(), "mine-1");
-        let mut odd = request(Some(info));
-        odd.headers_mut().insert(REQUEST_ID, HeaderValue::from_static("a b\"c"));
-        let response = pass(own, odd).await;
+        let mut invalid = request(Some(info));
+        invalid.headers_mut().insert(REQUEST_ID, HeaderValue::from_static("a b\"c"));
+        let response = respond_to(guard, invalid).await;
         let given = response.headers().get(REQUEST_ID).unwrap().to_str().unwrap();
         assert!(Uuid::parse_str(given).is_ok());
     }
 
     #[tokio::test]
-    async fn no_call_is_answered_while_the_clock_shows_what_cannot_be_stored() {
-        let (here, _there) = UnixStream::pair().unwrap();
-        let info = here.connect_info();
+    async fn calls_are_refused_while_the_clock_shows_a_time_that_cannot_be_stored() {
+        let (client, _server) = UnixStream::pair().unwrap();
+        let info = client.connect_info();
         let owner = info.peer_cred.as_ref().unwrap().uid();
         for (at, expected) in [(-1, "9"), (0, "0"), (253_402_300_799_999_999, "0"), (i64::MAX, "9")] {
-            let response = pass(GuardLayer::new(owner, Arc::new(At(at))), request(Some(info.clone()))).await;
+            let response =
+                respond_to(GuardLayer::new(owner, Arc::new(FixedClock(at))), request(Some(info.clone())))
+                    .await;
             assert_eq!(code(&response), expected, "{at}");
         }
     }

@@ -3,42 +3,42 @@
 use satchel_core::ingest::{
     Apply, ImportRequest, IngestError,
     receipt::{ImportRecord, ImportStatus},
-    undo::{Turn, TurnRequest},
+    undo::{UndoDirection, UndoRequest},
 };
-use satchel_proto::v1::{self, import_service_server::ImportService, operation::Result as Reached};
+use satchel_proto::v1::{self, import_service_server::ImportService, operation::Result as OperationResult};
 use tonic::{Request, Response, Status};
 
 use super::{
-    Core,
-    call::{Paging, absolute, bounded, index_cursor, index_of, required},
+    ServerState,
     export::{key_from_wire, keys_from_wire},
+    request::{PageRequest, check_absolute, check_length, check_required, index_cursor, index_of},
     source,
-    status::{Fault, Kind},
+    status::{CallError, ResourceKind},
     wire::{
         import::{
-            import_to_wire, job_to_wire, light_import_to_wire, reversal_to_wire, skip_to_wire,
+            import_summary_to_wire, import_to_wire, job_to_wire, reversal_to_wire, skip_to_wire,
             status_from_wire, warning_to_wire,
         },
-        scalar::{bounded_count, count_from_wire},
+        scalar::{check_count, count_from_wire},
     },
 };
 
 /// Rows of a page. With the longest path and reason in each, the page stays under 4 MiB.
-const MAX_ROWS: usize = 500;
+const MAX_IMPORT_ROWS: usize = 500;
 /// Entries of the ledger that one page examines for the requested statuses.
-const MAX_LOOKED_AT: usize = 5_000;
+const MAX_EXAMINED_ROWS: usize = 5_000;
 
 #[derive(Clone)]
-pub(super) struct ImportJobs(pub(super) Core);
+pub(super) struct ImportHandler(pub(super) ServerState);
 
 #[tonic::async_trait]
-impl ImportService for ImportJobs {
+impl ImportService for ImportHandler {
     async fn create_import(
         &self,
         request: Request<v1::CreateImportRequest>,
     ) -> Result<Response<v1::CreateImportResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| create(core, request)).await
+        self.0.respond(|state| create(state, request)).await
     }
 
     async fn get_import(
@@ -47,9 +47,9 @@ impl ImportService for ImportJobs {
     ) -> Result<Response<v1::GetImportResponse>, Status> {
         let v1::GetImportRequest { id } = request.into_inner();
         self.0
-            .answer(move |core| {
-                let import = import_to_wire(find(core, &id)?);
-                Ok(v1::GetImportResponse { receipt: Some(import), header: Some(core.header()) })
+            .respond(move |state| {
+                let import = import_to_wire(find(state, &id)?);
+                Ok(v1::GetImportResponse { receipt: Some(import), header: Some(state.header()) })
             })
             .await
     }
@@ -59,7 +59,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::ListImportsRequest>,
     ) -> Result<Response<v1::ListImportsResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| list(core, request)).await
+        self.0.respond(|state| list(state, request)).await
     }
 
     async fn list_import_issues(
@@ -67,7 +67,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::ListImportIssuesRequest>,
     ) -> Result<Response<v1::ListImportIssuesResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| issues(core, request)).await
+        self.0.respond(|state| issues(state, request)).await
     }
 
     async fn undo_import(
@@ -75,7 +75,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::UndoImportRequest>,
     ) -> Result<Response<v1::UndoImportResponse>, Status> {
         let v1::UndoImportRequest { id, dry_run, expected_records } = request.into_inner();
-        let operation = Some(self.reverse(Turn::Undo, id, dry_run, expected_records)?);
+        let operation = Some(self.reverse(UndoDirection::Undo, id, dry_run, expected_records)?);
         Ok(Response::new(v1::UndoImportResponse { operation, header: Some(self.0.header()) }))
     }
 
@@ -84,7 +84,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::RedoImportRequest>,
     ) -> Result<Response<v1::RedoImportResponse>, Status> {
         let v1::RedoImportRequest { id, dry_run, expected_records } = request.into_inner();
-        let operation = Some(self.reverse(Turn::Redo, id, dry_run, expected_records)?);
+        let operation = Some(self.reverse(UndoDirection::Redo, id, dry_run, expected_records)?);
         Ok(Response::new(v1::RedoImportResponse { operation, header: Some(self.0.header()) }))
     }
 
@@ -93,7 +93,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::ListSourcesRequest>,
     ) -> Result<Response<v1::ListSourcesResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(move |core| source::list(core, request)).await
+        self.0.respond(move |state| source::list(state, request)).await
     }
 
     async fn add_source(
@@ -101,7 +101,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::AddSourceRequest>,
     ) -> Result<Response<v1::AddSourceResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| source::add(core, request)).await
+        self.0.respond(|state| source::add(state, request)).await
     }
 
     async fn remove_source(
@@ -109,166 +109,180 @@ impl ImportService for ImportJobs {
         request: Request<v1::RemoveSourceRequest>,
     ) -> Result<Response<v1::RemoveSourceResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| source::remove(core, request)).await
+        self.0.respond(|state| source::remove(state, request)).await
     }
 }
 
-impl ImportJobs {
+impl ImportHandler {
     /// Starts to undo an import, or to redo it.
     fn reverse(
         &self,
-        turn: Turn,
+        reversal: UndoDirection,
         id: String,
         dry_run: bool,
         expected: Option<i64>,
-    ) -> Result<v1::Operation, Fault> {
-        required("id", &id)?;
+    ) -> Result<v1::Operation, CallError> {
+        check_required("id", &id)?;
         let expected = expected.map(|count| count_from_wire("expected_records", count)).transpose()?;
-        let kind = match turn {
-            Turn::Undo => v1::OperationKind::UndoImport,
-            Turn::Redo => v1::OperationKind::RedoImport,
+        let kind = match reversal {
+            UndoDirection::Undo => v1::OperationKind::UndoImport,
+            UndoDirection::Redo => v1::OperationKind::RedoImport,
         };
         let imports = self.0.imports.clone();
         self.0.operations.start(&self.0.clock, kind, move |reporter| {
-            let request = TurnRequest { id: &id, turn, dry_run, expected };
+            let request = UndoRequest { id: &id, turn: reversal, dry_run, expected };
             match imports.turn(request, reporter.cancel()) {
                 Ok(Some(outcome)) if outcome.cancelled => Ok(None),
-                Ok(Some(outcome)) => Ok(Some(Reached::Reversal(reversal_to_wire(outcome)))),
-                Ok(None) => Err(Fault::missing(Kind::Import, &id)),
+                Ok(Some(outcome)) => Ok(Some(OperationResult::Reversal(reversal_to_wire(outcome)))),
+                Ok(None) => Err(CallError::not_found(ResourceKind::Import, &id)),
                 Err(IngestError::Cancelled) => Ok(None),
-                Err(IngestError::Refused(problem)) => Err(Fault::ImportState { id, problem }),
+                Err(IngestError::Refused(problem)) => Err(CallError::ImportState { id, problem }),
                 Err(error) => Err(error.into()),
             }
         })
     }
 }
 
-fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImportResponse, Fault> {
+fn create(
+    state: &ServerState,
+    request: v1::CreateImportRequest,
+) -> Result<v1::CreateImportResponse, CallError> {
     let v1::CreateImportRequest { path, platform, again, dry_run, apply, unlock } = request;
     let keys = keys_from_wire(unlock)?;
-    absolute("path", &path)?;
-    bounded("platform", &platform)?;
+    check_absolute("path", &path)?;
+    check_length("platform", &platform)?;
     let provider = (!platform.is_empty()).then_some(platform);
     let apply = match apply {
         Some(v1::ApplyRules { any_owner, force, trust }) => {
             let key = (!trust.is_empty()).then(|| key_from_wire("apply.trust", &trust)).transpose()?;
-            Some(Apply { owner: core.exports.owner()?, any_owner, force, trust: key })
+            Some(Apply { owner: state.exports.owner()?, any_owner, force, trust: key })
         }
         None => None,
     };
     let request = ImportRequest { path: path.into(), provider, again, dry_run, apply };
-    let id = core.imports.start_with(request, keys)?;
-    let view = core.imports.subscribe(id).ok_or_else(|| Fault::missing(Kind::Import, id.to_string()))?;
+    let id = state.imports.start_with(request, keys)?;
+    let view = state
+        .imports
+        .subscribe(id)
+        .ok_or_else(|| CallError::not_found(ResourceKind::Import, id.to_string()))?;
     let operation = Some(job_to_wire(view.borrow().clone()));
-    Ok(v1::CreateImportResponse { operation, header: Some(core.header()) })
+    Ok(v1::CreateImportResponse { operation, header: Some(state.header()) })
 }
 
-fn find(core: &Core, id: &str) -> Result<ImportRecord, Fault> {
-    required("id", id)?;
-    core.imports.get(id)?.ok_or_else(|| Fault::missing(Kind::Import, id))
+fn find(state: &ServerState, id: &str) -> Result<ImportRecord, CallError> {
+    check_required("id", id)?;
+    state.imports.get(id)?.ok_or_else(|| CallError::not_found(ResourceKind::Import, id))
 }
 
-fn list(core: &Core, mut request: v1::ListImportsRequest) -> Result<v1::ListImportsResponse, Fault> {
+fn list(
+    state: &ServerState,
+    mut request: v1::ListImportsRequest,
+) -> Result<v1::ListImportsResponse, CallError> {
     let size = std::mem::take(&mut request.page_size);
     let token = std::mem::take(&mut request.page_token);
-    let paging = core.paging("ListImports", &request, size, &token)?;
+    let page = state.page_request("ListImports", &request, size, &token)?;
     let v1::ListImportsRequest { page_size: _, page_token: _, statuses } = request;
-    bounded_count("statuses", statuses.len())?;
-    let wanted: Vec<ImportStatus> =
+    check_count("statuses", statuses.len())?;
+    let requested: Vec<ImportStatus> =
         statuses.into_iter().map(|status| status_from_wire("statuses", status)).collect::<Result<_, _>>()?;
-    let running: Vec<ImportRecord> = core
+    let running: Vec<ImportRecord> = state
         .imports
         .active()
         .into_iter()
         .flat_map(|view| view.imports)
         .filter(|import| !import.ended())
         .collect();
-    let rows = paging.rows.min(MAX_ROWS);
-    let (records, next) = wanted_imports(core, &paging, rows, &wanted)?;
+    let rows = page.rows.min(MAX_IMPORT_ROWS);
+    let (records, next) = imports_with_status(state, &page, rows, &requested)?;
     let imports = records.into_iter().map(|record| {
-        let live = running.iter().find(|live| live.id == record.id).cloned();
-        light_import_to_wire(live.unwrap_or(record))
+        let running_import = running.iter().find(|running_import| running_import.id == record.id).cloned();
+        import_summary_to_wire(running_import.unwrap_or(record))
     });
     Ok(v1::ListImportsResponse {
         imports: imports.collect(),
-        next_page_token: core.next_token(&paging, core.store.revision(), next),
-        header: Some(core.header()),
+        next_page_token: state.next_token(&page, state.store.revision(), next),
+        header: Some(state.header()),
     })
 }
 
-type Found = (Vec<ImportRecord>, Option<Vec<u8>>);
+type ImportPage = (Vec<ImportRecord>, Option<Vec<u8>>);
 
 /// Reads the ledger until the page is full or enough entries were examined, so that a rare status does not delay the
 /// call.
-fn wanted_imports(
-    core: &Core,
-    paging: &Paging,
+fn imports_with_status(
+    state: &ServerState,
+    page: &PageRequest,
     rows: usize,
-    wanted: &[ImportStatus],
-) -> Result<Found, Fault> {
-    let mut found = Vec::new();
-    let mut looked_at = 0;
-    let mut at = paging.store_cursor();
+    requested: &[ImportStatus],
+) -> Result<ImportPage, CallError> {
+    let mut matching = Vec::new();
+    let mut examined = 0;
+    let mut at = page.store_cursor();
     loop {
-        let page = core.imports.list(at.as_ref(), rows - found.len())?;
-        looked_at += page.items.len();
-        found.extend(
-            page.items.into_iter().filter(|record| wanted.is_empty() || wanted.contains(&record.status)),
+        let page = state.imports.list(at.as_ref(), rows - matching.len())?;
+        examined += page.items.len();
+        matching.extend(
+            page.items
+                .into_iter()
+                .filter(|record| requested.is_empty() || requested.contains(&record.status)),
         );
         at = page.next;
-        if at.is_none() || found.len() >= rows || looked_at >= MAX_LOOKED_AT {
-            return Ok((found, at.map(|cursor| cursor.as_bytes().to_vec())));
+        if at.is_none() || matching.len() >= rows || examined >= MAX_EXAMINED_ROWS {
+            return Ok((matching, at.map(|cursor| cursor.as_bytes().to_vec())));
         }
     }
 }
 
 fn issues(
-    core: &Core,
+    state: &ServerState,
     mut request: v1::ListImportIssuesRequest,
-) -> Result<v1::ListImportIssuesResponse, Fault> {
+) -> Result<v1::ListImportIssuesResponse, CallError> {
     let size = std::mem::take(&mut request.page_size);
     let token = std::mem::take(&mut request.page_token);
-    let paging = core.paging("ListImportIssues", &request, size, &token)?;
+    let page = state.page_request("ListImportIssues", &request, size, &token)?;
     let v1::ListImportIssuesRequest { id, page_size: _, page_token: _, kinds } = request;
-    let (skips, warnings) = wanted_issues(&kinds)?;
-    let record = find(core, &id)?;
-    let from = index_of(paging.store_cursor().as_ref())?;
-    let (issues, next) = fill_issues(core, &record, (skips, warnings), from, paging.rows)?;
+    let (skips, warnings) = issue_kinds_from_wire(&kinds)?;
+    let record = find(state, &id)?;
+    let from = index_of(page.store_cursor().as_ref())?;
+    let (issues, next) = fill_issues(state, &record, (skips, warnings), from, page.rows)?;
     let next = next.map(|position| index_cursor(position).as_bytes().to_vec());
     Ok(v1::ListImportIssuesResponse {
         issues,
-        next_page_token: core.next_token(&paging, core.store.revision(), next),
-        header: Some(core.header()),
+        next_page_token: state.next_token(&page, state.store.revision(), next),
+        header: Some(state.header()),
     })
 }
 
-fn wanted_issues(kinds: &[i32]) -> Result<(bool, bool), Fault> {
-    bounded_count("kinds", kinds.len())?;
-    let mut wanted = (kinds.is_empty(), kinds.is_empty());
+fn issue_kinds_from_wire(kinds: &[i32]) -> Result<(bool, bool), CallError> {
+    check_count("kinds", kinds.len())?;
+    let mut requested = (kinds.is_empty(), kinds.is_empty());
     for kind in kinds {
         match v1::IssueKind::try_from(*kind) {
-            Ok(v1::IssueKind::Skip) => wanted.0 = true,
-            Ok(v1::IssueKind::Warning) => wanted.1 = true,
+            Ok(v1::IssueKind::Skip) => requested.0 = true,
+            Ok(v1::IssueKind::Warning) => requested.1 = true,
             Ok(v1::IssueKind::Unspecified) | Err(_) => {
-                return Err(Fault::field("kinds", format!("holds {kind}, which is no known value")));
+                return Err(CallError::invalid_field(
+                    "kinds",
+                    format!("holds {kind}, which is not a known value"),
+                ));
             }
         }
     }
-    Ok(wanted)
+    Ok(requested)
 }
 
 /// Returns issues from a position on: first the skips, then the warnings.
 fn fill_issues(
-    core: &Core,
+    state: &ServerState,
     record: &ImportRecord,
     (skips, warnings): (bool, bool),
     from: usize,
     rows: usize,
-) -> Result<(Vec<v1::ImportIssue>, Option<usize>), Fault> {
+) -> Result<(Vec<v1::ImportIssue>, Option<usize>), CallError> {
     let mut issues = Vec::new();
     let mut at = from;
-    if skips && at < WARNINGS_FROM {
-        let listed = core.imports.issues(record, at, rows)?;
+    if skips && at < FIRST_WARNING {
+        let listed = state.imports.issues(record, at, rows)?;
         at += listed.len();
         issues.extend(listed.into_iter().map(skip_to_wire));
         if issues.len() == rows {
@@ -278,13 +292,13 @@ fn fill_issues(
     if !warnings {
         return Ok((issues, None));
     }
-    let start = at.saturating_sub(WARNINGS_FROM);
+    let start = at.saturating_sub(FIRST_WARNING);
     let listed: Vec<_> = record.warnings.iter().skip(start).take(rows - issues.len()).cloned().collect();
     let end = start + listed.len();
     issues.extend(listed.into_iter().map(warning_to_wire));
-    let next = (end < record.warnings.len()).then_some(WARNINGS_FROM + end);
+    let next = (end < record.warnings.len()).then_some(FIRST_WARNING + end);
     Ok((issues, next))
 }
 
 /// Positions from here on are those of warnings; no import has this many skips.
-const WARNINGS_FROM: usize = 1 << 32;
+const FIRST_WARNING: usize = 1 << 32;

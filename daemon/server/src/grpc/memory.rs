@@ -3,20 +3,19 @@
 use std::collections::BTreeSet;
 
 use prost::Message as _;
-use satchel_core::lineage;
+use satchel_core::provenance;
 use satchel_pam::{lifecycle, time::Timestamp};
 use satchel_proto::{
-    signed::signed,
+    integers::signed,
     v1::{self, memory_service_server::MemoryService},
 };
 use satchel_store::{MemoryQuery, MemoryRecord};
 use tonic::{Request, Response, Status};
 
 use super::{
-    Core,
-    call::{PAGE_BYTES, bounded, fill, required, slice_page},
-    change, relation,
-    status::{Fault, Kind},
+    ServerState, edit, relation,
+    request::{PAGE_BYTES, check_length, check_required, fill_page, slice_page},
+    status::{CallError, ResourceKind},
     wire::{
         memory::{View, filter_from_wire, order_from_wire, record_to_wire, view_from_wire},
         scalar::time_to_wire,
@@ -27,16 +26,16 @@ use super::{
 const MAX_BATCH: usize = 500;
 
 #[derive(Clone)]
-pub(super) struct Memories(pub(super) Core);
+pub(super) struct MemoryHandler(pub(super) ServerState);
 
 #[tonic::async_trait]
-impl MemoryService for Memories {
+impl MemoryService for MemoryHandler {
     async fn get_memory(
         &self,
         request: Request<v1::GetMemoryRequest>,
     ) -> Result<Response<v1::GetMemoryResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| get(core, request)).await
+        self.0.respond(|state| get(state, request)).await
     }
 
     async fn batch_get_memories(
@@ -44,7 +43,7 @@ impl MemoryService for Memories {
         request: Request<v1::BatchGetMemoriesRequest>,
     ) -> Result<Response<v1::BatchGetMemoriesResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| batch_get(core, request)).await
+        self.0.respond(|state| batch_get(state, request)).await
     }
 
     async fn list_memories(
@@ -52,7 +51,7 @@ impl MemoryService for Memories {
         request: Request<v1::ListMemoriesRequest>,
     ) -> Result<Response<v1::ListMemoriesResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| list(core, request)).await
+        self.0.respond(|state| list(state, request)).await
     }
 
     async fn list_memory_ids(
@@ -60,7 +59,7 @@ impl MemoryService for Memories {
         request: Request<v1::ListMemoryIdsRequest>,
     ) -> Result<Response<v1::ListMemoryIdsResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| list_ids(core, request)).await
+        self.0.respond(|state| list_ids(state, request)).await
     }
 
     async fn list_memory_versions(
@@ -68,7 +67,7 @@ impl MemoryService for Memories {
         request: Request<v1::ListMemoryVersionsRequest>,
     ) -> Result<Response<v1::ListMemoryVersionsResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| list_versions(core, request)).await
+        self.0.respond(|state| list_versions(state, request)).await
     }
 
     async fn create_memory(
@@ -76,7 +75,7 @@ impl MemoryService for Memories {
         request: Request<v1::CreateMemoryRequest>,
     ) -> Result<Response<v1::CreateMemoryResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| change::create(core, request)).await
+        self.0.respond(|state| edit::create(state, request)).await
     }
 
     async fn update_memory(
@@ -84,7 +83,7 @@ impl MemoryService for Memories {
         request: Request<v1::UpdateMemoryRequest>,
     ) -> Result<Response<v1::UpdateMemoryResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| change::update(core, request)).await
+        self.0.respond(|state| edit::update(state, request)).await
     }
 
     async fn set_memory_status(
@@ -92,7 +91,7 @@ impl MemoryService for Memories {
         request: Request<v1::SetMemoryStatusRequest>,
     ) -> Result<Response<v1::SetMemoryStatusResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| change::set_status(core, request)).await
+        self.0.respond(|state| edit::set_status(state, request)).await
     }
 
     async fn supersede_memory(
@@ -100,7 +99,7 @@ impl MemoryService for Memories {
         request: Request<v1::SupersedeMemoryRequest>,
     ) -> Result<Response<v1::SupersedeMemoryResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| change::supersede(core, request)).await
+        self.0.respond(|state| edit::supersede(state, request)).await
     }
 
     async fn bulk_set_status(
@@ -108,7 +107,7 @@ impl MemoryService for Memories {
         request: Request<v1::BulkSetStatusRequest>,
     ) -> Result<Response<v1::BulkSetStatusResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| change::bulk(core, request)).await
+        self.0.respond(|state| edit::bulk_set_status(state, request)).await
     }
 
     async fn restore_memory_version(
@@ -116,7 +115,7 @@ impl MemoryService for Memories {
         request: Request<v1::RestoreMemoryVersionRequest>,
     ) -> Result<Response<v1::RestoreMemoryVersionResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| change::restore(core, request)).await
+        self.0.respond(|state| edit::restore(state, request)).await
     }
 
     async fn create_relation(
@@ -124,7 +123,7 @@ impl MemoryService for Memories {
         request: Request<v1::CreateRelationRequest>,
     ) -> Result<Response<v1::CreateRelationResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| relation::create(core, request)).await
+        self.0.respond(|state| relation::create(state, request)).await
     }
 
     async fn withdraw_relation(
@@ -132,7 +131,7 @@ impl MemoryService for Memories {
         request: Request<v1::WithdrawRelationRequest>,
     ) -> Result<Response<v1::WithdrawRelationResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| relation::withdraw(core, request)).await
+        self.0.respond(|state| relation::withdraw(state, request)).await
     }
 
     async fn list_relations(
@@ -140,148 +139,161 @@ impl MemoryService for Memories {
         request: Request<v1::ListRelationsRequest>,
     ) -> Result<Response<v1::ListRelationsResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| relation::list(core, request)).await
+        self.0.respond(|state| relation::list(state, request)).await
     }
 }
 
-impl Core {
+impl ServerState {
     /// Returns a memory with its confidence as of now, after decay.
-    pub(super) fn shown(&self, record: MemoryRecord, view: View) -> Result<v1::Memory, Fault> {
+    pub(super) fn memory_with_decay(
+        &self,
+        record: MemoryRecord,
+        view: View,
+    ) -> Result<v1::Memory, CallError> {
         let now = Timestamp::saturating(self.clock.now_micros());
-        let half_lives = self.fading.of(record.memory.memory_type);
-        let faded = lifecycle::decayed(&record.memory, now, &half_lives);
+        let half_lives = self.confidence_decay.half_lives(record.memory.memory_type);
+        let decayed = lifecycle::decayed(&record.memory, now, &half_lives);
         let mut wire = record_to_wire(record, view)?;
         if let Some(confidence) = &mut wire.confidence {
-            confidence.faded = faded;
+            confidence.faded = decayed;
         }
         Ok(wire)
     }
 }
 
-fn get(core: &Core, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryResponse, Fault> {
+fn get(state: &ServerState, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryResponse, CallError> {
     let v1::GetMemoryRequest { id, view } = request;
-    required("id", &id)?;
+    check_required("id", &id)?;
     let view = view_from_wire(view, View::Full)?;
-    let revision = core.store.revision();
-    let record = core.store.memory(&id, Some(revision))?.ok_or_else(|| Fault::missing(Kind::Memory, &id))?;
-    let stranger = lineage::stranger_of(&core.store, &id)?.unwrap_or_default();
+    let revision = state.store.revision();
+    let record = state
+        .store
+        .memory(&id, Some(revision))?
+        .ok_or_else(|| CallError::not_found(ResourceKind::Memory, &id))?;
+    let stranger = provenance::untrusted_signer(&state.store, &id)?.unwrap_or_default();
     Ok(v1::GetMemoryResponse {
-        memory: Some(core.shown(record, view)?),
-        header: Some(core.header_at(revision)),
+        memory: Some(state.memory_with_decay(record, view)?),
+        header: Some(state.header_at(revision)),
         stranger,
     })
 }
 
 fn batch_get(
-    core: &Core,
+    state: &ServerState,
     request: v1::BatchGetMemoriesRequest,
-) -> Result<v1::BatchGetMemoriesResponse, Fault> {
+) -> Result<v1::BatchGetMemoriesResponse, CallError> {
     let v1::BatchGetMemoriesRequest { ids, view } = request;
     if ids.is_empty() || ids.len() > MAX_BATCH {
-        return Err(Fault::field("ids", format!("must hold 1 to {MAX_BATCH} ids")));
+        return Err(CallError::invalid_field("ids", format!("must hold 1 to {MAX_BATCH} ids")));
     }
-    ids.iter().try_for_each(|id| required("ids", id))?;
+    ids.iter().try_for_each(|id| check_required("ids", id))?;
     let view = view_from_wire(view, View::Full)?;
-    let revision = core.store.revision();
-    let mut answer =
-        v1::BatchGetMemoriesResponse { header: Some(core.header_at(revision)), ..Default::default() };
+    let revision = state.store.revision();
+    let mut response =
+        v1::BatchGetMemoriesResponse { header: Some(state.header_at(revision)), ..Default::default() };
     let mut seen = BTreeSet::new();
     let mut bytes = 0;
     for id in ids.into_iter().filter(|id| seen.insert(id.clone())) {
         if bytes > PAGE_BYTES {
-            answer.omitted.push(id);
+            response.omitted.push(id);
             continue;
         }
-        let Some(record) = core.store.memory(&id, Some(revision))? else {
-            answer.not_found.push(id);
+        let Some(record) = state.store.memory(&id, Some(revision))? else {
+            response.not_found.push(id);
             continue;
         };
-        let memory = core.shown(record, view)?;
+        let memory = state.memory_with_decay(record, view)?;
         bytes += memory.encoded_len();
-        if bytes > PAGE_BYTES && !answer.memories.is_empty() {
-            answer.omitted.push(id);
+        if bytes > PAGE_BYTES && !response.memories.is_empty() {
+            response.omitted.push(id);
         } else {
-            answer.memories.push(memory);
+            response.memories.push(memory);
         }
     }
-    Ok(answer)
+    Ok(response)
 }
 
-fn list(core: &Core, mut request: v1::ListMemoriesRequest) -> Result<v1::ListMemoriesResponse, Fault> {
+fn list(
+    state: &ServerState,
+    mut request: v1::ListMemoriesRequest,
+) -> Result<v1::ListMemoriesResponse, CallError> {
     let size = std::mem::take(&mut request.page_size);
     let token = std::mem::take(&mut request.page_token);
-    let paging = core.paging("ListMemories", &request, size, &token)?;
+    let page = state.page_request("ListMemories", &request, size, &token)?;
     let v1::ListMemoriesRequest { page_size: _, page_token: _, filter, order, view } = request;
     let query = MemoryQuery { order: order_from_wire(order)?, ..filter_from_wire(filter)? };
     let view = view_from_wire(view, View::Basic)?;
-    let revision = paging.revision.unwrap_or_else(|| core.store.revision());
-    let (memories, next) = fill(
-        paging.rows,
-        paging.store_cursor(),
-        |after, limit| Ok(core.store.memories(&query, after, limit, revision)?),
-        |record| core.shown(record, view),
+    let revision = page.revision.unwrap_or_else(|| state.store.revision());
+    let (memories, next) = fill_page(
+        page.rows,
+        page.store_cursor(),
+        |after, limit| Ok(state.store.memories(&query, after, limit, revision)?),
+        |record| state.memory_with_decay(record, view),
     )?;
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListMemoriesResponse {
         memories,
-        next_page_token: core.next_token(&paging, revision, next),
-        header: Some(core.header_at(revision)),
+        next_page_token: state.next_token(&page, revision, next),
+        header: Some(state.header_at(revision)),
     })
 }
 
-fn list_ids(core: &Core, mut request: v1::ListMemoryIdsRequest) -> Result<v1::ListMemoryIdsResponse, Fault> {
+fn list_ids(
+    state: &ServerState,
+    mut request: v1::ListMemoryIdsRequest,
+) -> Result<v1::ListMemoryIdsResponse, CallError> {
     let size = std::mem::take(&mut request.page_size);
     let token = std::mem::take(&mut request.page_token);
-    let paging = core.paging("ListMemoryIds", &request, size, &token)?;
-    bounded("prefix", &request.prefix)?;
-    let revision = paging.revision.unwrap_or_else(|| core.store.revision());
-    let all = core.store.memory_ids(&request.prefix, revision)?;
-    let (ids, next) = fill(
-        paging.rows,
-        paging.store_cursor(),
+    let page = state.page_request("ListMemoryIds", &request, size, &token)?;
+    check_length("prefix", &request.prefix)?;
+    let revision = page.revision.unwrap_or_else(|| state.store.revision());
+    let all = state.store.memory_ids(&request.prefix, revision)?;
+    let (ids, next) = fill_page(
+        page.rows,
+        page.store_cursor(),
         |after, limit| slice_page(&all, after, limit),
         |id| Ok(v1::MemoryId { id }),
     )?;
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListMemoryIdsResponse {
         ids,
-        next_page_token: core.next_token(&paging, revision, next),
-        header: Some(core.header_at(revision)),
+        next_page_token: state.next_token(&page, revision, next),
+        header: Some(state.header_at(revision)),
     })
 }
 
 fn list_versions(
-    core: &Core,
+    state: &ServerState,
     mut request: v1::ListMemoryVersionsRequest,
-) -> Result<v1::ListMemoryVersionsResponse, Fault> {
+) -> Result<v1::ListMemoryVersionsResponse, CallError> {
     let size = std::mem::take(&mut request.page_size);
     let token = std::mem::take(&mut request.page_token);
-    let paging = core.paging("ListMemoryVersions", &request, size, &token)?;
+    let page = state.page_request("ListMemoryVersions", &request, size, &token)?;
     let v1::ListMemoryVersionsRequest { id, page_size: _, page_token: _, view } = request;
-    required("id", &id)?;
+    check_required("id", &id)?;
     let view = view_from_wire(view, View::Basic)?;
-    let revision = paging.revision.unwrap_or_else(|| core.store.revision());
-    let mut all = core.store.memory_versions(&id)?;
+    let revision = page.revision.unwrap_or_else(|| state.store.revision());
+    let mut all = state.store.memory_versions(&id)?;
     all.retain(|record| record.revision <= revision);
     if all.is_empty() {
-        return Err(Fault::missing(Kind::Memory, id));
+        return Err(CallError::not_found(ResourceKind::Memory, id));
     }
     all.reverse();
-    let (versions, next) = fill(
-        paging.rows,
-        paging.store_cursor(),
+    let (versions, next) = fill_page(
+        page.rows,
+        page.store_cursor(),
         |after, limit| slice_page(&all, after, limit),
         |record| version_to_wire(record, view),
     )?;
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListMemoryVersionsResponse {
         versions,
-        next_page_token: core.next_token(&paging, revision, next),
-        header: Some(core.header_at(revision)),
+        next_page_token: state.next_token(&page, revision, next),
+        header: Some(state.header_at(revision)),
     })
 }
 
-fn version_to_wire(record: MemoryRecord, view: View) -> Result<v1::MemoryVersion, Fault> {
+fn version_to_wire(record: MemoryRecord, view: View) -> Result<v1::MemoryVersion, CallError> {
     let origin = record.origin.clone();
     Ok(v1::MemoryVersion {
         version: signed(record.version),

@@ -11,37 +11,37 @@ use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
 pub use self::registry::Operations;
-pub(super) use self::registry::{Outcome, Reporter, bytes};
-use self::watch::{Followed, interval};
+pub(super) use self::registry::{OperationReporter, WorkOutcome, bytes_progress};
+use self::watch::{WatchedOperation, interval};
 use super::{
-    Core,
-    call::fill,
-    status::Fault,
-    wire::{import::light_job_to_wire, scalar::bounded_count},
+    ServerState,
+    request::fill_page,
+    status::CallError,
+    wire::{import::job_summary_to_wire, scalar::check_count},
 };
 
 #[derive(Clone)]
-pub(super) struct Operating {
-    pub(super) core: Core,
+pub(super) struct OperationHandler {
+    pub(super) state: ServerState,
     /// Becomes true when the daemon is about to stop.
     pub(super) stopping: tokio::sync::watch::Receiver<bool>,
 }
 
-type Watched = Pin<Box<dyn Stream<Item = Result<v1::WatchOperationResponse, Status>> + Send>>;
+type OperationStream = Pin<Box<dyn Stream<Item = Result<v1::WatchOperationResponse, Status>> + Send>>;
 
 #[tonic::async_trait]
-impl OperationService for Operating {
-    type WatchOperationStream = Watched;
+impl OperationService for OperationHandler {
+    type WatchOperationStream = OperationStream;
 
     async fn get_operation(
         &self,
         request: Request<v1::GetOperationRequest>,
     ) -> Result<Response<v1::GetOperationResponse>, Status> {
         let v1::GetOperationRequest { id } = request.into_inner();
-        self.core
-            .answer(move |core| {
-                let operation = Some(Followed::find(core, &id)?.now());
-                Ok(v1::GetOperationResponse { operation, header: Some(core.header()) })
+        self.state
+            .respond(move |state| {
+                let operation = Some(WatchedOperation::find(state, &id)?.snapshot());
+                Ok(v1::GetOperationResponse { operation, header: Some(state.header()) })
             })
             .await
     }
@@ -51,17 +51,17 @@ impl OperationService for Operating {
         request: Request<v1::ListOperationsRequest>,
     ) -> Result<Response<v1::ListOperationsResponse>, Status> {
         let request = request.into_inner();
-        self.core.answer(|core| list(core, request)).await
+        self.state.respond(|state| list(state, request)).await
     }
 
     async fn watch_operation(
         &self,
         request: Request<v1::WatchOperationRequest>,
-    ) -> Result<Response<Watched>, Status> {
+    ) -> Result<Response<OperationStream>, Status> {
         let v1::WatchOperationRequest { id, min_interval } = request.into_inner();
         let interval = interval(min_interval)?;
-        let operation = self.core.blocking(move |core| Followed::find(core, &id)).await?;
-        let states = watch::states(self.core.clone(), self.stopping.clone(), operation, interval);
+        let operation = self.state.run_blocking(move |state| WatchedOperation::find(state, &id)).await?;
+        let states = watch::stream_states(self.state.clone(), self.stopping.clone(), operation, interval);
         Ok(Response::new(Box::pin(states)))
     }
 
@@ -70,62 +70,65 @@ impl OperationService for Operating {
         request: Request<v1::CancelOperationRequest>,
     ) -> Result<Response<v1::CancelOperationResponse>, Status> {
         let v1::CancelOperationRequest { id } = request.into_inner();
-        self.core
-            .answer(move |core| {
-                let operation = Followed::find(core, &id)?;
-                if !core.operations.cancel(&id) {
-                    core.imports.cancel(&id);
+        self.state
+            .respond(move |state| {
+                let operation = WatchedOperation::find(state, &id)?;
+                if !state.operations.cancel(&id) {
+                    state.imports.cancel(&id);
                 }
                 Ok(v1::CancelOperationResponse {
-                    operation: Some(operation.now()),
-                    header: Some(core.header()),
+                    operation: Some(operation.snapshot()),
+                    header: Some(state.header()),
                 })
             })
             .await
     }
 }
 
-fn list(core: &Core, mut request: v1::ListOperationsRequest) -> Result<v1::ListOperationsResponse, Fault> {
+fn list(
+    state: &ServerState,
+    mut request: v1::ListOperationsRequest,
+) -> Result<v1::ListOperationsResponse, CallError> {
     let size = std::mem::take(&mut request.page_size);
     let token = std::mem::take(&mut request.page_token);
-    let paging = core.paging("ListOperations", &request, size, &token)?;
-    let states = wanted_states(&request.states)?;
-    let mut all = core.operations.list();
-    all.extend(core.imports.jobs().into_iter().map(light_job_to_wire));
+    let page = state.page_request("ListOperations", &request, size, &token)?;
+    let states = states_from_wire(&request.states)?;
+    let mut all = state.operations.list();
+    all.extend(state.imports.jobs().into_iter().map(job_summary_to_wire));
     all.retain(|operation| states.is_empty() || states.contains(&operation.state()));
-    all.sort_by_cached_key(|operation| std::cmp::Reverse(position(operation)));
-    let page = |after: Option<&Cursor>, limit: usize| {
+    all.sort_by_cached_key(|operation| std::cmp::Reverse(sort_key(operation)));
+    let fetch = |after: Option<&Cursor>, limit: usize| {
         // Continue after the position of the last row, not after its index, because newer operations may appear before
         // it.
-        let passed =
-            all.partition_point(|one| after.is_some_and(|after| position(one) >= after.as_bytes().to_vec()));
-        let items: Vec<_> = all.iter().skip(passed).take(limit).cloned().collect();
-        let more = passed + items.len() < all.len();
-        let next = items.last().filter(|_| more).map(|last| Cursor::from_bytes(&position(last)));
+        let start =
+            all.partition_point(|one| after.is_some_and(|after| sort_key(one) >= after.as_bytes().to_vec()));
+        let items: Vec<_> = all.iter().skip(start).take(limit).cloned().collect();
+        let more = start + items.len() < all.len();
+        let next = items.last().filter(|_| more).map(|last| Cursor::from_bytes(&sort_key(last)));
         Ok(satchel_store::Page { items, next })
     };
-    let (operations, next) = fill(paging.rows, paging.store_cursor(), page, Ok)?;
+    let (operations, next) = fill_page(page.rows, page.store_cursor(), fetch, Ok)?;
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListOperationsResponse {
         operations,
-        next_page_token: core.next_token(&paging, core.store.revision(), next),
-        header: Some(core.header()),
+        next_page_token: state.next_token(&page, state.store.revision(), next),
+        header: Some(state.header()),
     })
 }
 
 /// Returns the sort key of an operation: time and id.
-fn position(operation: &v1::Operation) -> Vec<u8> {
+fn sort_key(operation: &v1::Operation) -> Vec<u8> {
     let at = operation.created_at.unwrap_or_default();
     let seconds = u64::try_from(at.seconds).unwrap_or(0).to_be_bytes();
     let nanos = u32::try_from(at.nanos).unwrap_or(0).to_be_bytes();
     [&seconds, &nanos[..], operation.id.as_bytes()].concat()
 }
 
-fn wanted_states(states: &[i32]) -> Result<Vec<v1::OperationState>, Fault> {
-    bounded_count("states", states.len())?;
+fn states_from_wire(states: &[i32]) -> Result<Vec<v1::OperationState>, CallError> {
+    check_count("states", states.len())?;
     let known = |state: &i32| match v1::OperationState::try_from(*state) {
         Ok(v1::OperationState::Unspecified) | Err(_) => {
-            Err(Fault::field("states", format!("holds {state}, which is no known value")))
+            Err(CallError::invalid_field("states", format!("holds {state}, which is not a known value")))
         }
         Ok(state) => Ok(state),
     };

@@ -3,26 +3,26 @@
 use satchel_proto::v1::{self, plugin_service_server::PluginService};
 use tonic::{Request, Response, Status};
 
-use super::Core;
+use super::ServerState;
 
 #[derive(Clone)]
-pub(super) struct Plugins(pub(super) Core);
+pub(super) struct PluginHandler(pub(super) ServerState);
 
 #[tonic::async_trait]
-impl PluginService for Plugins {
+impl PluginService for PluginHandler {
     async fn list_plugins(
         &self,
         request: Request<v1::ListPluginsRequest>,
     ) -> Result<Response<v1::ListPluginsResponse>, Status> {
         let v1::ListPluginsRequest { page_size, page_token } = request.into_inner();
         self.0
-            .answer(move |core| {
-                let mut plugins: Vec<_> = core.plugins.all()?.iter().map(plugin_to_wire).collect();
+            .respond(move |state| {
+                let mut plugins: Vec<_> = state.plugins.load_all()?.iter().map(plugin_to_wire).collect();
                 plugins.sort_by(|one, other| one.name.cmp(&other.name));
                 let list = ("ListPlugins", &v1::ListPluginsRequest::default());
                 let (plugins, next_page_token) =
-                    core.page_of(list, (page_size, &page_token), &plugins, Ok)?;
-                Ok(v1::ListPluginsResponse { plugins, header: Some(core.header()), next_page_token })
+                    state.list_page(list, (page_size, &page_token), &plugins, Ok)?;
+                Ok(v1::ListPluginsResponse { plugins, header: Some(state.header()), next_page_token })
             })
             .await
     }

@@ -4,96 +4,96 @@ use satchel_pam::relation::{Relation, RelationType};
 use satchel_proto::v1;
 
 use super::{
-    Core,
-    call::{bounded, fill, required, slice_page},
-    change::call,
-    status::{Fault, Kind},
+    ServerState,
+    edit::edit_call,
+    request::{check_length, check_required, fill_page, slice_page},
+    status::{CallError, ResourceKind},
     wire::{
         WireError,
         relation::{relation_from_wire, relation_to_wire, relation_type_from_wire},
-        scalar::bounded_count,
+        scalar::check_count,
     },
 };
 
 pub(super) fn create(
-    core: &Core,
+    state: &ServerState,
     mut request: v1::CreateRelationRequest,
-) -> Result<v1::CreateRelationResponse, Fault> {
+) -> Result<v1::CreateRelationResponse, CallError> {
     let request_id = std::mem::take(&mut request.request_id);
-    let call = call("CreateRelation", &request_id, request.reason.clone(), &request)?;
-    let relation = request.relation.ok_or_else(|| Fault::field("relation", "is missing"))?;
-    let done = core.imports.draw_relation(&call, &relation_from_wire(relation)?)?;
+    let call = edit_call("CreateRelation", &request_id, request.reason.clone(), &request)?;
+    let relation = request.relation.ok_or_else(|| CallError::invalid_field("relation", "is missing"))?;
+    let outcome = state.imports.edits().draw_relation(&call, &relation_from_wire(relation)?)?;
     Ok(v1::CreateRelationResponse {
-        relation: core.related(&done)?,
-        header: Some(core.header_of(&done)),
-        existed: done.existed,
-        undo_token: done.act,
+        relation: state.first_relation(&outcome)?,
+        header: Some(state.header_after(&outcome)),
+        existed: outcome.existed,
+        undo_token: outcome.act,
     })
 }
 
 pub(super) fn withdraw(
-    core: &Core,
+    state: &ServerState,
     mut request: v1::WithdrawRelationRequest,
-) -> Result<v1::WithdrawRelationResponse, Fault> {
+) -> Result<v1::WithdrawRelationResponse, CallError> {
     let request_id = std::mem::take(&mut request.request_id);
-    let call = call("WithdrawRelation", &request_id, request.reason.clone(), &request)?;
-    required("id", &request.id)?;
-    let done = core.imports.withdraw_relation(&call, &request.id)?;
+    let call = edit_call("WithdrawRelation", &request_id, request.reason.clone(), &request)?;
+    check_required("id", &request.id)?;
+    let outcome = state.imports.edits().withdraw_relation(&call, &request.id)?;
     Ok(v1::WithdrawRelationResponse {
-        relation: core.related(&done)?,
-        header: Some(core.header_of(&done)),
-        undo_token: done.act,
+        relation: state.first_relation(&outcome)?,
+        header: Some(state.header_after(&outcome)),
+        undo_token: outcome.act,
     })
 }
 
 pub(super) fn list(
-    core: &Core,
+    state: &ServerState,
     mut request: v1::ListRelationsRequest,
-) -> Result<v1::ListRelationsResponse, Fault> {
+) -> Result<v1::ListRelationsResponse, CallError> {
     let size = std::mem::take(&mut request.page_size);
     let token = std::mem::take(&mut request.page_token);
-    let paging = core.paging("ListRelations", &request, size, &token)?;
+    let page = state.page_request("ListRelations", &request, size, &token)?;
     let v1::ListRelationsRequest { memory_id, direction, types, page_size: _, page_token: _ } = request;
-    bounded("memory_id", &memory_id)?;
-    let direction =
-        v1::Direction::try_from(direction).map_err(|_| Fault::field("direction", "is no known value"))?;
+    check_length("memory_id", &memory_id)?;
+    let direction = v1::Direction::try_from(direction)
+        .map_err(|_| CallError::invalid_field("direction", "is not a known value"))?;
     if memory_id.is_empty() && direction != v1::Direction::Unspecified {
-        return Err(Fault::field("direction", "needs memory_id"));
+        return Err(CallError::invalid_field("direction", "needs memory_id"));
     }
-    bounded_count("types", types.len())?;
+    check_count("types", types.len())?;
     let types: Vec<RelationType> = types
         .into_iter()
         .map(|number| relation_type_from_wire("types", number))
         .collect::<Result<_, WireError>>()?;
-    let wanted = |relation: &Relation| {
-        let end = match direction {
+    let matches = |relation: &Relation| {
+        let at_end = match direction {
             v1::Direction::Unspecified => true,
             v1::Direction::Out => relation.from == memory_id,
             v1::Direction::In => relation.to == memory_id,
         };
-        end && (types.is_empty() || types.contains(&relation.relation_type))
+        at_end && (types.is_empty() || types.contains(&relation.relation_type))
     };
-    let revision = paging.revision.unwrap_or_else(|| core.store.revision());
+    let revision = page.revision.unwrap_or_else(|| state.store.revision());
     let (relations, next) = if memory_id.is_empty() {
         let fetch = |after: Option<&satchel_store::Cursor>, limit| {
-            let mut page = core.store.relations(after, limit, revision)?;
-            page.items.retain(|record| wanted(&record.relation));
+            let mut page = state.store.relations(after, limit, revision)?;
+            page.items.retain(|record| matches(&record.relation));
             Ok(page)
         };
-        fill(paging.rows, paging.store_cursor(), fetch, |record| Ok(relation_to_wire(record)))?
+        fill_page(page.rows, page.store_cursor(), fetch, |record| Ok(relation_to_wire(record)))?
     } else {
-        if core.store.memory(&memory_id, Some(revision))?.is_none() {
-            return Err(Fault::missing(Kind::Memory, memory_id));
+        if state.store.memory(&memory_id, Some(revision))?.is_none() {
+            return Err(CallError::not_found(ResourceKind::Memory, memory_id));
         }
-        let mut all = core.store.relations_of(&memory_id, Some(revision))?;
-        all.retain(|record| wanted(&record.relation));
+        let mut all = state.store.relations_of(&memory_id, Some(revision))?;
+        all.retain(|record| matches(&record.relation));
         let fetch = |after: Option<&satchel_store::Cursor>, limit| slice_page(&all, after, limit);
-        fill(paging.rows, paging.store_cursor(), fetch, |record| Ok(relation_to_wire(record)))?
+        fill_page(page.rows, page.store_cursor(), fetch, |record| Ok(relation_to_wire(record)))?
     };
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListRelationsResponse {
         relations,
-        next_page_token: core.next_token(&paging, revision, next),
-        header: Some(core.header_at(revision)),
+        next_page_token: state.next_token(&page, revision, next),
+        header: Some(state.header_at(revision)),
     })
 }

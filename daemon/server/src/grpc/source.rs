@@ -2,28 +2,31 @@
 
 use std::path::Path;
 
-use satchel_core::ingest::{Silent, leftover};
-use satchel_proto::{signed::signed, v1};
+use satchel_core::ingest::{StalledJob, unrecognized};
+use satchel_proto::{integers::signed, v1};
 use satchel_source::names::{shown, text};
-use satchel_watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder};
+use satchel_watch::{FileStatus, FolderStatus, Watch, WatchOrigin, WatchState, WatchedFolder};
 
-use super::{Core, call::absolute, status::Fault, wire::scalar::duration_to_wire};
+use super::{ServerState, request::check_absolute, status::CallError, wire::scalar::duration_to_wire};
 
 /// Largest number of unrecognised files that are listed for a folder.
 const MAX_UNRECOGNISED: usize = 1_000;
 /// Number of those files that are inspected for one response.
-const LOOKED_AT: usize = 200;
+const MAX_SNIFFED: usize = 200;
 /// Longest reason of one file in a response, in characters.
-const MAX_REASON: usize = 500;
+const MAX_REASON_CHARS: usize = 500;
 
 /// Lists every watched folder.
-pub(super) fn list(core: &Core, request: v1::ListSourcesRequest) -> Result<v1::ListSourcesResponse, Fault> {
+pub(super) fn list(
+    state: &ServerState,
+    request: v1::ListSourcesRequest,
+) -> Result<v1::ListSourcesResponse, CallError> {
     let v1::ListSourcesRequest { unrecognized, page_size, page_token } = request;
     let show = |folder: WatchedFolder| {
         let root = folder.path.clone();
-        let mut source = to_wire(&core.watch, folder);
+        let mut source = source_to_wire(&state.watch, folder);
         if unrecognized {
-            source.unrecognized_items = unrecognised(core, &root)?;
+            source.unrecognized_items = unrecognised_items(state, &root)?;
             // Without a running watcher, nothing is counted.
             source.unrecognized = source.unrecognized.max(signed(source.unrecognized_items.len() as u64));
         }
@@ -31,98 +34,105 @@ pub(super) fn list(core: &Core, request: v1::ListSourcesRequest) -> Result<v1::L
     };
     let list = ("ListSources", &v1::ListSourcesRequest { unrecognized, ..v1::ListSourcesRequest::default() });
     let (sources, next_page_token) =
-        core.page_of(list, (page_size, &page_token), &core.watch.folders(), show)?;
-    Ok(v1::ListSourcesResponse { sources, header: Some(core.header()), next_page_token })
+        state.list_page(list, (page_size, &page_token), &state.watch.folders(), show)?;
+    Ok(v1::ListSourcesResponse { sources, header: Some(state.header()), next_page_token })
 }
 
 /// Returns the unrecognised files of a folder, each with a guess of its content. Files that no longer exist are left
 /// out.
-fn unrecognised(core: &Core, root: &Path) -> Result<Vec<v1::SourceItem>, Fault> {
-    let names = core.watch.unrecognised(root, MAX_UNRECOGNISED)?;
-    let limits = core.imports.limits();
+fn unrecognised_items(state: &ServerState, root: &Path) -> Result<Vec<v1::SourceItem>, CallError> {
+    let names = state.watch.unrecognised(root, MAX_UNRECOGNISED)?;
+    let limits = state.imports.limits();
     let items = names.iter().enumerate().filter_map(|(at, name)| {
-        if at >= LOOKED_AT {
+        if at >= MAX_SNIFFED {
             return root.join(name).symlink_metadata().is_ok().then(|| (name, String::new()));
         }
-        match leftover::seems(root, name, &limits) {
-            Ok(seems) => Some((name, seems)),
+        match unrecognized::describe_file(root, name, &limits) {
+            Ok(guess) => Some((name, guess)),
             Err(_) if root.join(name).symlink_metadata().is_err() => None,
-            Err(error) => Some((name, format!("it cannot be looked at: {error}"))),
+            Err(error) => Some((name, format!("it cannot be read: {error}"))),
         }
     });
     let items = items.map(|(name, reason)| v1::SourceItem {
         name: shown(name),
-        reason: reason.chars().take(MAX_REASON).collect(),
+        reason: reason.chars().take(MAX_REASON_CHARS).collect(),
         ..v1::SourceItem::default()
     });
     Ok(items.collect())
 }
 
-pub(super) fn all(core: &Core) -> Vec<v1::Source> {
-    core.watch.folders().into_iter().map(|folder| to_wire(&core.watch, folder)).collect()
+pub(super) fn list_all(state: &ServerState) -> Vec<v1::Source> {
+    state.watch.folders().into_iter().map(|folder| source_to_wire(&state.watch, folder)).collect()
 }
 
-pub(super) fn add(core: &Core, request: v1::AddSourceRequest) -> Result<v1::AddSourceResponse, Fault> {
+pub(super) fn add(
+    state: &ServerState,
+    request: v1::AddSourceRequest,
+) -> Result<v1::AddSourceResponse, CallError> {
     let v1::AddSourceRequest { path } = request;
-    absolute("path", &path)?;
+    check_absolute("path", &path)?;
     let path = Path::new(&path);
-    let added = core.watch.add(path)?;
-    let watched = core.watch.folders().into_iter().find(|folder| folder.path == path);
-    let source = watched.map(|folder| to_wire(&core.watch, folder));
-    Ok(v1::AddSourceResponse { source, header: Some(core.header()), added })
+    let added = state.watch.add(path)?;
+    let watched = state.watch.folders().into_iter().find(|folder| folder.path == path);
+    let source = watched.map(|folder| source_to_wire(&state.watch, folder));
+    Ok(v1::AddSourceResponse { source, header: Some(state.header()), added })
 }
 
 pub(super) fn remove(
-    core: &Core,
+    state: &ServerState,
     request: v1::RemoveSourceRequest,
-) -> Result<v1::RemoveSourceResponse, Fault> {
+) -> Result<v1::RemoveSourceResponse, CallError> {
     let v1::RemoveSourceRequest { path } = request;
-    absolute("path", &path)?;
+    check_absolute("path", &path)?;
     let path = Path::new(&path);
-    core.watch.remove(path)?;
-    Ok(v1::RemoveSourceResponse { header: Some(core.header()) })
+    state.watch.remove(path)?;
+    Ok(v1::RemoveSourceResponse { header: Some(state.header()) })
 }
 
 /// Returns the problems of the watched folders that the user should look at.
-pub(super) fn problems(core: &Core) -> Vec<v1::Problem> {
-    let watch = &core.watch;
+pub(super) fn problems(state: &ServerState) -> Vec<v1::Problem> {
+    let watch = &state.watch;
     let problem =
         |reason: &str, message: String, fix: String| v1::Problem { reason: reason.to_owned(), message, fix };
     let refused = watch.refused().into_iter().map(|message| {
-        problem("SOURCE_REFUSED", message, "mend the configuration, or leave the folder out of it".to_owned())
+        problem(
+            "SOURCE_REFUSED",
+            message,
+            "correct the configuration, or remove the folder from it".to_owned(),
+        )
     });
     let folders = watch.folders();
     let troubles = folders.into_iter().flat_map(|folder| {
-        let failed = failures(&folder);
+        let failed = failure_problem(&folder);
         folder
-            .view
-            .troubles
+            .status
+            .problems
             .into_iter()
             .map(|trouble| ("SOURCE_TROUBLE", trouble.message, trouble.fix))
             .chain(failed.map(|(message, fix)| ("SOURCE_FAILED", message, fix)))
     });
-    let silent = core.imports.silent();
+    let stalled = state.imports.stalled();
     refused
-        .chain(silent.iter().map(silence))
+        .chain(stalled.iter().map(stalled_problem))
         .chain(troubles.map(|(reason, message, fix)| problem(reason, message, fix)))
         .collect()
 }
 
 /// Returns the problem to report for a source that does not respond.
-fn silence(silent: &Silent) -> v1::Problem {
-    let Silent { job, path, time } = silent;
+fn stalled_problem(silent: &StalledJob) -> v1::Problem {
+    let StalledJob { job, path, time } = silent;
     let (path, seconds) = (shown(path.as_os_str()), time.as_secs());
-    let message = format!("{path:?} has not answered for {seconds} seconds; other imports go on");
+    let message = format!("{path:?} has not responded for {seconds} seconds; other imports continue");
     let fix = format!(
-        "look at its disk or network; it goes on by itself, or `satchel imports cancel {job}` ends it"
+        "check its disk or network; the import continues when it responds, or `satchel imports cancel {job}` cancels it"
     );
     v1::Problem { reason: "SOURCE_SILENT".to_owned(), message, fix }
 }
 
 /// Returns one problem for all failures in a folder.
-fn failures(folder: &WatchedFolder) -> Option<(String, String)> {
-    let first = folder.view.failed.first()?;
-    let more = match folder.view.failed_total {
+fn failure_problem(folder: &WatchedFolder) -> Option<(String, String)> {
+    let first = folder.status.failed.first()?;
+    let more = match folder.status.failed_total {
         0 | 1 => String::new(),
         total => format!(" (and {} more)", total - 1),
     };
@@ -132,14 +142,13 @@ fn failures(folder: &WatchedFolder) -> Option<(String, String)> {
         shown(folder.path.as_os_str()),
         first.reason
     );
-    let fix =
-        "put a whole file in its place; it is tried again by itself, and `satchel sources list` shows all";
+    let fix = "replace it with a complete file, which is imported automatically; `satchel sources list` shows all failures";
     Some((message, fix.to_owned()))
 }
 
-fn to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
-    let WatchedFolder { path, origin, spec, view } = folder;
-    let FolderView {
+fn source_to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
+    let WatchedFolder { path, origin, spec, status } = folder;
+    let FolderStatus {
         state,
         imported,
         unrecognised,
@@ -150,17 +159,18 @@ fn to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
         failed,
         failed_total,
         // Reported as problems of the daemon.
-        troubles: _,
+        problems: _,
         overflows,
         scanned,
-    } = view;
+    } = status;
     let (state, polling_reason) = match state {
-        State::Idle => (v1::SourceState::Idle, String::new()),
-        State::Watching => (v1::SourceState::Watching, String::new()),
-        State::Polling(why) => (v1::SourceState::Polling, why),
-        State::Broken => (v1::SourceState::Broken, String::new()),
+        WatchState::Idle => (v1::SourceState::Idle, String::new()),
+        WatchState::Watching => (v1::SourceState::Watching, String::new()),
+        WatchState::Polling(why) => (v1::SourceState::Polling, why),
+        WatchState::Broken => (v1::SourceState::Broken, String::new()),
     };
-    let items = |notices: Vec<Notice>| notices.into_iter().map(|notice| item(watch, notice)).collect();
+    let items =
+        |notices: Vec<FileStatus>| notices.into_iter().map(|notice| item_to_wire(watch, notice)).collect();
     v1::Source {
         path: text(path.as_os_str()),
         origin: origin_to_wire(origin).into(),
@@ -181,21 +191,21 @@ fn to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
     }
 }
 
-fn origin_to_wire(origin: Origin) -> v1::SourceOrigin {
+fn origin_to_wire(origin: WatchOrigin) -> v1::SourceOrigin {
     match origin {
-        Origin::Configured => v1::SourceOrigin::Configured,
-        Origin::Flag => v1::SourceOrigin::Flag,
-        Origin::Added => v1::SourceOrigin::Added,
+        WatchOrigin::Configured => v1::SourceOrigin::Configured,
+        WatchOrigin::Flag => v1::SourceOrigin::Flag,
+        WatchOrigin::Added => v1::SourceOrigin::Added,
     }
 }
 
-fn item(watch: &Watch, notice: Notice) -> v1::SourceItem {
-    let Notice { name, reason, job, again } = notice;
+fn item_to_wire(watch: &Watch, file: FileStatus) -> v1::SourceItem {
+    let FileStatus { name, reason, job, retry_at } = file;
     v1::SourceItem {
         name,
-        reason: reason.chars().take(MAX_REASON).collect(),
+        reason: reason.chars().take(MAX_REASON_CHARS).collect(),
         operation_id: job.unwrap_or_default(),
-        retry_in: again.map(|again| duration_to_wire(watch.until(again))),
+        retry_in: retry_at.map(|retry_at| duration_to_wire(watch.time_until(retry_at))),
     }
 }
 
@@ -208,14 +218,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_that_does_not_answer_is_named_with_its_job_and_how_to_end_it() {
+    fn a_stalled_source_is_reported_with_its_job_and_the_command_to_cancel_it() {
         let job = Uuid::from_u128(7);
         let path = "/net/dead share\u{1b}[2J/export.zip".into();
         let v1::Problem { reason, message, fix } =
-            silence(&Silent { job, path, time: Duration::from_millis(31_900) });
+            stalled_problem(&StalledJob { job, path, time: Duration::from_millis(31_900) });
         assert_eq!(reason, "SOURCE_SILENT");
-        assert!(message.contains("dead share") && message.contains("has not answered for 31 seconds"));
-        assert!(!message.contains('\u{1b}'), "it steers a terminal: {message:?}");
+        assert!(message.contains("dead share") && message.contains("has not responded for 31 seconds"));
+        assert!(!message.contains('\u{1b}'), "it contains a control character: {message:?}");
         assert!(fix.contains(&format!("`satchel imports cancel {job}`")), "{fix}");
     }
 }

@@ -27,15 +27,15 @@ impl WireError {
 
     /// Prefixes the field with the name of the field `outer` that contains the message.
     #[must_use]
-    pub fn inside(self, outer: &str) -> Self {
+    pub fn in_field(self, outer: &str) -> Self {
         Self { field: format!("{outer}.{}", self.field), problem: self.problem }
     }
 }
 
-impl From<WireError> for super::status::Fault {
+impl From<WireError> for super::status::CallError {
     fn from(error: WireError) -> Self {
         let WireError { field, problem } = error;
-        Self::Field { field, problem }
+        Self::InvalidField { field, problem }
     }
 }
 

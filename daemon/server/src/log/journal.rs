@@ -12,16 +12,16 @@ use tracing_subscriber::{
 };
 
 /// A format that writes the logging prefix of sd-daemon(3) before each line.
-pub(super) struct Journal(Format<Full, ()>);
+pub(super) struct JournalFormat(Format<Full, ()>);
 
-impl Journal {
+impl JournalFormat {
     pub(super) fn new() -> Self {
         // The priority shows the level.
         Self(format::format().without_time().with_level(false))
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Journal
+impl<S, N> FormatEvent<S, N> for JournalFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -63,9 +63,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Page {
+    impl io::Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -78,18 +78,18 @@ mod tests {
 
     #[test]
     fn every_line_has_its_priority_and_no_time() {
-        let page = Page::default();
-        let writer = page.clone();
+        let buffer = SharedBuffer::default();
+        let writer = buffer.clone();
         let layer = tracing_subscriber::fmt::layer()
             .with_ansi(false)
-            .event_format(Journal::new())
+            .event_format(JournalFormat::new())
             .with_writer(move || writer.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             tracing::error!(target: "t", import = 7, "lost");
             tracing::info!(target: "t", "two\nlines");
             tracing::debug!(target: "t", "detail");
         });
-        let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
         assert_eq!(text, "<3>t: lost import=7\n<6>t: two\n<6>lines\n<7>t: detail\n");
     }
 }

@@ -14,8 +14,8 @@ const PRIVATE: &str = "-----BEGIN ";
 
 const LOCKED: &str = "the ssh key is locked by a passphrase; give that with --passphrase, --passphrase-file FILE or SATCHEL_PASSPHRASE";
 const OTHER_PASSPHRASE: &str = "the passphrase is not the one of the ssh key";
-const OTHER_KIND: &str = "the ssh key is no ssh-ed25519 key, the only kind of ssh that opens an export";
-const BROKEN: &str = "the ssh key cannot be read; give the private key that `ssh-keygen` wrote";
+const OTHER_KEY_TYPE: &str = "the ssh key is no ssh-ed25519 key, the only kind of ssh that opens an export";
+const UNREADABLE: &str = "the ssh key cannot be read; give the private key that `ssh-keygen` wrote";
 
 /// Returns whether a text is an `ssh` public key of any type.
 pub(super) fn is_public(text: &str) -> bool {
@@ -44,12 +44,12 @@ pub(super) fn identity(file: &str, passphrase: Option<&SecretString>) -> Result<
             Identity::from(open.map_err(|_| EnvelopeError::Ssh(OTHER_PASSPHRASE))?)
         }
         Ok(key) => key,
-        Err(_) => return Err(EnvelopeError::Ssh(BROKEN)),
+        Err(_) => return Err(EnvelopeError::Ssh(UNREADABLE)),
     };
     // RSA keys must not be used for decryption here, because the time that it takes reveals information about the key.
     match Recipient::try_from(key.clone()) {
         Ok(Recipient::SshEd25519(..)) => Ok(key),
-        Ok(Recipient::SshRsa(..)) | Err(_) => Err(EnvelopeError::Ssh(OTHER_KIND)),
+        Ok(Recipient::SshRsa(..)) | Err(_) => Err(EnvelopeError::Ssh(OTHER_KEY_TYPE)),
     }
 }
 
@@ -61,30 +61,30 @@ mod tests {
         io::{Read as _, Seek as _, Write as _},
     };
 
-    use super::super::{Keys, Lock};
+    use super::super::{DecryptionKeys, ExportEncryption};
     use super::*;
 
-    const OPEN: [&str; 2] = [include_str!("keys/open.pub"), include_str!("keys/open")];
+    const UNLOCKED: [&str; 2] = [include_str!("keys/open.pub"), include_str!("keys/open")];
     const LOCKED: [&str; 2] = [include_str!("keys/locked.pub"), include_str!("keys/locked")];
     const RSA: [&str; 2] = [include_str!("keys/rsa.pub"), include_str!("keys/rsa")];
     const PASSPHRASE: &str = "correct horse battery";
 
-    fn sealed(recipients: &[&str]) -> File {
+    fn encrypted_file(recipients: &[&str]) -> File {
         let recipients: Vec<String> = recipients.iter().map(|text| (*text).to_owned()).collect();
-        let lock = Lock::parse(&recipients, None).unwrap().unwrap();
+        let lock = ExportEncryption::parse(&recipients, None).unwrap().unwrap();
         let mut file = tempfile::tempfile().unwrap();
-        let mut out = lock.wrap(&mut file).unwrap();
+        let mut out = lock.encrypt(&mut file).unwrap();
         out.write_all(b"Keeps bees").unwrap();
         out.finish().unwrap();
         file.rewind().unwrap();
         file
     }
 
-    fn keys(identity: &str, passphrase: Option<&str>) -> Result<Keys, EnvelopeError> {
-        Keys::parse(&[identity.to_owned()], passphrase.map(str::to_owned))
+    fn keys(identity: &str, passphrase: Option<&str>) -> Result<DecryptionKeys, EnvelopeError> {
+        DecryptionKeys::parse(&[identity.to_owned()], passphrase.map(str::to_owned))
     }
 
-    fn read(keys: &Keys, file: &File) -> Option<String> {
+    fn read(keys: &DecryptionKeys, file: &File) -> Option<String> {
         let mut file = file.try_clone().unwrap();
         file.rewind().unwrap();
         let mut text = String::new();
@@ -95,21 +95,26 @@ mod tests {
     #[test]
     fn a_file_for_keys_of_ssh_opens_by_either_and_by_no_other() {
         let age = age::x25519::Identity::generate();
-        let file = sealed(&[OPEN[0], LOCKED[0], &age.to_public().to_string()]);
+        let file = encrypted_file(&[UNLOCKED[0], LOCKED[0], &age.to_public().to_string()]);
         let bees = Some("Keeps bees".to_owned());
-        assert_eq!(read(&keys(OPEN[1], None).unwrap(), &file), bees);
+        assert_eq!(read(&keys(UNLOCKED[1], None).unwrap(), &file), bees);
         assert_eq!(read(&keys(LOCKED[1], Some(PASSPHRASE)).unwrap(), &file), bees);
-        let alone = sealed(&[LOCKED[0]]);
-        assert_eq!(read(&keys(OPEN[1], None).unwrap(), &alone), None);
+        let alone = encrypted_file(&[LOCKED[0]]);
+        assert_eq!(read(&keys(UNLOCKED[1], None).unwrap(), &alone), None);
         assert_eq!(read(&keys(LOCKED[1], Some(PASSPHRASE)).unwrap(), &alone), bees);
     }
 
     #[test]
-    fn other_kinds_and_locked_keys_say_so_and_show_nothing() {
-        let error = |recipient: &str| Lock::parse(&[recipient.to_owned()], None).unwrap_err().to_string();
+    fn other_key_types_and_locked_keys_are_reported_without_showing_them() {
+        let error =
+            |recipient: &str| ExportEncryption::parse(&[recipient.to_owned()], None).unwrap_err().to_string();
         assert!(error(RSA[0]).contains("ssh-ed25519"), "{}", error(RSA[0]));
         assert!(error("ssh-ed25519 AAAA").contains("ssh-ed25519"));
-        assert!(!error(OPEN[1]).contains("OPENSSH"), "a private key is not shown: {}", error(OPEN[1]));
+        assert!(
+            !error(UNLOCKED[1]).contains("OPENSSH"),
+            "a private key is not shown: {}",
+            error(UNLOCKED[1])
+        );
         let told = [
             (keys(LOCKED[1], None), "locked by a passphrase"),
             (keys(LOCKED[1], Some("another passphrase")), "not the one of the ssh key"),
@@ -123,10 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn the_comment_of_a_key_tells_no_recipients_apart() {
-        let bare: Vec<&str> = OPEN[0].split_whitespace().take(2).collect();
-        let digest = |text: &str| Lock::parse(&[text.to_owned()], None).unwrap().unwrap().digest();
-        assert_eq!(digest(&bare.join(" ")), digest(OPEN[0]));
-        assert_ne!(digest(LOCKED[0]), digest(OPEN[0]));
+    fn the_comment_of_a_key_does_not_change_the_recipient() {
+        let bare: Vec<&str> = UNLOCKED[0].split_whitespace().take(2).collect();
+        let digest =
+            |text: &str| ExportEncryption::parse(&[text.to_owned()], None).unwrap().unwrap().digest();
+        assert_eq!(digest(&bare.join(" ")), digest(UNLOCKED[0]));
+        assert_ne!(digest(LOCKED[0]), digest(UNLOCKED[0]));
     }
 }

@@ -1,4 +1,4 @@
-//! The examples and notes at the end of each command's help; a test types every one of them.
+//! The examples and notes at the end of each command's help. A test parses every example.
 
 pub(super) const SATCHEL: &str = "\
 Examples:
@@ -10,16 +10,16 @@ Examples:
   satchel verify ~/backup/memories.zip
 
 Exit codes:
-  0 done, or nothing had to be done     4 failed or refused
-  1 the check failed (verify, doctor,   5 no permission
-    config check)                       6 the daemon of --server is not reachable
-  2 the command line is not right     130 cancelled
-  3 the files were not recognised
+  0 success, or nothing to do           4 failed or refused
+  1 check failed (verify, doctor,       5 permission denied
+    config check)                       6 the daemon given with --server is not reachable
+  2 invalid command line              130 cancelled
+  3 files not recognised
 
-A flag goes before the environment (SATCHEL_DATA_DIR, SATCHEL_CONFIG, SATCHEL_SERVER, SATCHEL_COLOR, SATCHEL_LOG), that
-before the configuration file. SATCHEL_DATA_PASSPHRASE opens an encrypted data directory, SATCHEL_PASSPHRASE encrypted
-exports. Results go to stdout, everything else to stderr; with --json an error is one JSON document there, with its reason.
-Long output of `show` goes through PAGER, else less, on a terminal.";
+Options take precedence over environment variables (SATCHEL_DATA_DIR, SATCHEL_CONFIG, SATCHEL_SERVER, SATCHEL_COLOR,
+SATCHEL_LOG), and these over the configuration file. SATCHEL_DATA_PASSPHRASE unlocks an encrypted data directory,
+SATCHEL_PASSPHRASE encrypted exports. Results are printed to stdout, everything else to stderr; with --json, an error is a
+JSON document with a stable reason. On a terminal, long output of `show` is displayed with PAGER, or less if it is unset.";
 
 pub(super) const SERVE: &str = "\
 Examples:
@@ -182,10 +182,10 @@ Examples:
   satchel export --output ~/backup/memories.zip.age --passphrase
   satchel export --output ~/notes/satchel --format markdown --attachments
 
-An export with a filter or --strip-identifiers is for somebody else, not a copy: no incremental export builds on it, `apply` of
-it leaves what is richer here, and its manifest, `satchel verify` and `satchel exports` say so. Without a filter by type, a filter
-chooses conversations too; conversations have no type, so --type leaves them out. A memory that must not be exported
-(access.exportable) is in no export; a conversation in which it was said still says it.";
+An export with filters or --strip-identifiers is a selection to share, not a copy of the store: no incremental export can be
+based on it, and applying it never replaces more complete records. Its manifest, `satchel verify` and `satchel exports` mark
+it as a selection. Filters select conversations too; only --type leaves them out, as conversations have no type. Memories that
+must not be exported (access.exportable) are never included, but a conversation that mentions one is exported as it is.";
 
 pub(super) const EXPORTS: &str = "\
 Example:
@@ -281,8 +281,8 @@ Examples:
   satchel keys encrypt --key-file ~/.config/satchel/data.key
   satchel keys encrypt --passphrase
 
-The passphrase of an encrypted data directory is asked for at the terminal, or taken from SATCHEL_DATA_PASSPHRASE or the
-file that --data-passphrase-file names.";
+The passphrase of an encrypted data directory is read from SATCHEL_DATA_PASSPHRASE or from the file given with
+--data-passphrase-file; otherwise it is prompted for.";
 
 pub(super) const KEYS_STATUS: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What can be typed about keys: those that sign exports, and what opens an encrypted data directory.
+//! Arguments of `keys`: the keys that sign exports, and the encryption of the data directory.
 
 use std::path::PathBuf;
 
@@ -10,88 +10,88 @@ use super::examples;
 #[derive(Debug, Subcommand)]
 pub enum Keys {
     #[command(flatten)]
-    Signing(Signing),
+    Signing(SigningCommand),
     #[command(flatten)]
-    Locking(Locking),
+    Encryption(EncryptionCommand),
 }
 
-/// `keys …` about what opens an encrypted data directory; works on the files themselves.
+/// The commands of `keys` for encryption; they work on the files directly.
 #[derive(Debug, Subcommand)]
-pub enum Locking {
-    /// Whether the data directory is encrypted, and what opens it
+pub enum EncryptionCommand {
+    /// Show whether the data directory is encrypted, and what unlocks it
     #[command(after_help = examples::KEYS_STATUS)]
     Status,
-    /// Encrypt the data directory, empty or not
+    /// Encrypt the data directory
     ///
-    /// What is stored is written anew, sealed, and compared; then the plain files are overwritten and removed. It can be cut off at
-    /// any time: run it again, or simply go on. It needs room for the data a second time, and no daemon may run. The recovery phrase
-    /// that it shows stands nowhere else: write it down.
+    /// Everything that is stored is rewritten in encrypted form and compared with the original; then the unencrypted files are overwritten
+    /// and removed. The command may be interrupted at any time: run it again, or any other command, to continue. It needs free space for a
+    /// second copy of the data, and no daemon may be running. The recovery phrase is shown only once and is not stored: write it down.
     #[command(after_help = examples::KEYS_ENCRYPT)]
-    Encrypt(LockArgs),
-    /// Change what opens the data directory; what is stored stays as it is
+    Encrypt(DataKeyArgs),
+    /// Change what unlocks the data directory; the data itself is not rewritten
     #[command(after_help = examples::KEYS_CHANGE)]
     Change {
         #[command(flatten)]
-        lock: LockArgs,
-        /// Open it with the recovery phrase, asked for at the terminal or read from standard input, because the key is lost
+        lock: DataKeyArgs,
+        /// Unlock it with the recovery phrase, if the key is lost; the phrase is prompted for, or read from standard input
         #[arg(long)]
         recovery: bool,
-        /// A file with the new passphrase, closed to others, instead of asking
+        /// File with the new passphrase, readable only by you, instead of a prompt
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "passphrase")]
         new_passphrase_file: Option<PathBuf>,
     },
-    /// Make another recovery phrase; the one before opens nothing any more
+    /// Create a new recovery phrase; the old one stops working
     #[command(after_help = examples::KEYS_RECOVERY)]
     Recovery,
 }
 
-/// `keys …` about those that sign; a daemon answers.
+/// The commands of `keys` for signing; they are sent to a daemon.
 #[derive(Debug, Subcommand)]
-pub enum Signing {
-    /// List the keys that sign and signed your exports, who the exports say that you are, and the keys that you trust
+pub enum SigningCommand {
+    /// List your current and former signing keys, your identity in exports, and the keys that you trust
     #[command(after_help = examples::KEYS_LIST)]
     List,
-    /// Sign with a new key from now on
+    /// Replace the signing key
     ///
-    /// The old key signs that the new one follows it, and every bundle carries that word: whoever trusts the old key can check
-    /// the new one. Bundles that were signed before stay valid. The old secret key is erased.
+    /// The old key signs the new one, and every bundle contains this proof: anyone who trusts the old key can verify the new one. Bundles
+    /// that were signed before stay valid. The old secret key is erased.
     #[command(after_help = examples::KEYS_ROTATE)]
     Rotate {
-        /// Begin a new identity, because the key that signed is damaged or gone and no backup has it; nobody trusts it yet
+        /// Start a new identity, if the signing key is damaged or lost and no backup contains it; nobody trusts the new key yet
         #[arg(long)]
         new_identity: bool,
     },
-    /// Trust somebody's key: what it signs is merged like your own bundles, and may change what is here
+    /// Trust someone's key: what it signs is merged like your own bundles, and may change existing records
     ///
-    /// Also what a key signs that is proven to follow it. Without this, documents of others add memories and conversations that are
-    /// not here, and change none.
+    /// This includes keys that are proven to succeed it. Without trust, bundles of others only add memories and conversations that are
+    /// missing here, and change none.
     #[command(after_help = examples::KEYS_TRUST)]
     Trust {
-        /// z6Mk… or did:key:z6Mk…, as `satchel verify` shows it
+        /// Key as `satchel verify` shows it: z6Mk… or did:key:z6Mk…
         key: String,
     },
-    /// Trust a key no more; what its documents brought and changed stays, and `satchel imports undo` takes it back
+    /// Stop trusting a key; data from its bundles is kept until you run `satchel imports undo`
     #[command(after_help = examples::KEYS_UNTRUST)]
     Untrust {
-        /// As `satchel keys list` shows it
+        /// Key as `satchel keys list` shows it
         key: String,
     },
-    /// Print the public keys with the words that tie them together, for those who check your bundles
+    /// Print the public keys with their proofs of succession, for people who verify your bundles
     #[command(after_help = examples::KEYS_EXPORT_PUBLIC)]
     ExportPublic,
 }
 
-/// What is to open the data directory: one of these.
+/// What unlocks the data directory: one of these.
 #[derive(Clone, Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct LockArgs {
-    /// A key file outside of the data directory; it is made if it is not there
+pub struct DataKeyArgs {
+    /// Unlock with this key file outside of the data directory; it is created if it does not exist
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
-    /// A passphrase
+    /// Unlock with a passphrase
     #[arg(long)]
     pub passphrase: bool,
-    /// The key store of the system, which opens with your session (needs `secret-tool`)
+    /// Unlock with the system keyring, which opens with your session (needs `secret-tool`)
     #[arg(long)]
     pub key_store: bool,
 }

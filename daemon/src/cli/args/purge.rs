@@ -1,4 +1,4 @@
-//! What can be typed to erase content for good.
+//! Arguments of the `purge` commands.
 
 use clap::Args;
 
@@ -16,18 +16,18 @@ Examples:
   satchel conversations purge 51d0 --keep-memories
   satchel conversations purge 51d0 --confirm 51d0b2aa-0000-5000-8000-000000000000";
 
-/// What is erased, and that it is meant.
+/// What to erase, and the confirmation.
 #[derive(Clone, Debug, Args)]
 pub struct PurgeArgs {
     #[command(flatten)]
     pub id: Id,
-    /// List what would be erased, and erase nothing
+    /// List what would be erased without erasing it
     #[arg(long, conflicts_with = "confirm")]
     pub dry_run: bool,
-    /// The whole id once more, instead of typing it when asked
+    /// Full id, to confirm without a prompt
     #[arg(long, value_name = "ID")]
     pub confirm: Option<String>,
-    /// Does not replace the id: what is erased for good asks for it
+    /// Does not replace --confirm: erasing always requires the full id
     #[arg(long, hide = true)]
     pub yes: bool,
 }

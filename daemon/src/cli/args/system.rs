@@ -1,4 +1,4 @@
-//! What can be typed about the daemon as a part of the system: serving, the service, the configuration.
+//! Arguments of `serve`, `service` and `config`.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use super::examples;
 /// `serve`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServeArgs {
-    /// Watch this folder too, as long as this daemon runs; may be given several times
+    /// Also watch this folder while this daemon runs; may be repeated
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub watch: Vec<PathBuf>,
-    /// Log to this file, which is set aside when it is full, instead of stderr
+    /// Log to this file instead of stderr; it is rotated when it is full
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log_file: Option<PathBuf>,
 }
@@ -20,16 +20,16 @@ pub struct ServeArgs {
 /// `service …`.
 #[derive(Debug, Subcommand)]
 pub enum Service {
-    /// Write the service's files and let the system start it at login
+    /// Install the service, so that the system starts the daemon at login
     ///
-    /// Installing again brings the files up to date: after the program has moved, or with another data directory. What is
-    /// changed, and each command that is run, is told.
+    /// Run it again to update the service, for example after the program has moved, or with another data directory. Every change and every
+    /// command that is run is printed.
     #[command(after_help = examples::SERVICE_INSTALL)]
     Install(InstallArgs),
-    /// Whether the service is installed, starts at login, and runs
+    /// Show whether the service is installed, enabled and running
     #[command(after_help = examples::SERVICE_STATUS)]
     Status,
-    /// Stop the service and remove its files; your data stays
+    /// Stop and uninstall the service; your data is kept
     #[command(after_help = examples::SERVICE_UNINSTALL)]
     Uninstall,
 }
@@ -37,13 +37,13 @@ pub enum Service {
 /// `service install`.
 #[derive(Clone, Debug, Args)]
 pub struct InstallArgs {
-    /// A folder that the daemon is to watch, beside those of the configuration; may be given several times
+    /// Folder to watch, in addition to those in the configuration; may be repeated
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub watch: Vec<PathBuf>,
-    /// Start it at once, not only at the next login
+    /// Start the service now, not only at the next login
     #[arg(long)]
     pub now: bool,
-    /// Replace files of these names that `satchel` has not written
+    /// Overwrite service files that `satchel` did not write
     #[arg(long)]
     pub force: bool,
 }
@@ -51,15 +51,15 @@ pub struct InstallArgs {
 /// `config …`.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Say whether the configuration can be used, and if not, where and why
+    /// Check the configuration for errors
     ///
-    /// Exit code 1 when it cannot.
+    /// Exits with code 1 if the configuration is not valid.
     #[command(after_help = examples::CONFIG_CHECK)]
     Check,
-    /// Print the settings that are used, as a configuration file
+    /// Print the effective settings as a configuration file
     #[command(after_help = examples::CONFIG_SHOW)]
     Show {
-        /// Those of a program without a configuration file
+        /// Print the built-in defaults instead
         #[arg(long)]
         defaults: bool,
     },

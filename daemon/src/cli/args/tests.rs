@@ -1,4 +1,4 @@
-//! The definition holds, and so do its examples.
+//! Tests the definition of the command line, and the examples in its help.
 
 use clap::CommandFactory;
 
@@ -12,12 +12,12 @@ fn walk(command: &clap::Command, check: &mut impl FnMut(&clap::Command)) {
 }
 
 #[test]
-fn the_definition_is_sound() {
+fn the_definition_is_valid() {
     Cli::command().debug_assert();
 }
 
 #[test]
-fn every_command_says_what_it_does_with_an_example() {
+fn every_command_has_a_description_and_an_example() {
     let mut seen = 0;
     let mut root = Cli::command();
     root.build();
@@ -35,7 +35,7 @@ fn every_command_says_what_it_does_with_an_example() {
     assert!(seen > 20, "{seen} commands");
 }
 
-/// The words of a line, as a shell takes them: what stands in quotes is one.
+/// Splits a line into words as a shell does; quoted text is one word.
 fn words(typed: &str) -> Vec<String> {
     let (mut words, mut quoted) = (vec![String::new()], false);
     for c in typed.trim().chars() {
@@ -51,7 +51,7 @@ fn words(typed: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_example_can_be_typed() {
+fn every_example_parses() {
     let mut root = Cli::command();
     root.build();
     walk(&root, &mut |command| {
@@ -66,7 +66,7 @@ fn every_example_can_be_typed() {
 }
 
 #[test]
-fn global_options_may_stand_after_the_command() {
+fn global_options_may_follow_the_command() {
     let cli =
         Cli::try_parse_from(["satchel", "memories", "list", "--json", "--data-dir", "/d", "-vv"]).unwrap();
     assert!(cli.global.json);

@@ -1,4 +1,5 @@
-//! What opens an encrypted export, as it is typed. A passphrase is never an argument: whoever lists processes would read it.
+//! Arguments that unlock an encrypted export. A passphrase itself is never an argument, because other users can list the
+//! arguments of a process.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use clap::{Args, ValueHint};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Encrypted exports")]
 pub struct UnlockArgs {
-    /// A file with age identities, as `age-keygen` writes it, or an ssh-ed25519 key; may be repeated
+    /// File with age identities, as written by `age-keygen`, or an ssh-ed25519 key; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub identity: Vec<PathBuf>,
     #[command(flatten)]
@@ -18,10 +19,10 @@ pub struct UnlockArgs {
 /// Where a passphrase comes from.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PassphraseArgs {
-    /// By a passphrase: `SATCHEL_PASSPHRASE` if it is set, else it is asked for
+    /// Use a passphrase: `SATCHEL_PASSPHRASE` if set, otherwise prompt for it
     #[arg(long, conflicts_with = "passphrase_file")]
     pub passphrase: bool,
-    /// By the passphrase in the first line of this file
+    /// Read the passphrase from the first line of this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub passphrase_file: Option<PathBuf>,
 }

@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_proto::v1::Message;
 
-use crate::cli::{error::CliError, page, text};
+use crate::cli::{error::CliError, pagination, text};
 
 /// Length, in characters, of the preview that represents a branch.
-const PREVIEW: usize = 60;
+const PREVIEW_LENGTH: usize = 60;
 /// Maximum number of other branches that a fork lists.
-const OTHERS: usize = 3;
+const MAX_OTHERS: usize = 3;
 
 /// The branch structure of one conversation.
 #[derive(Debug, Default)]
 pub(super) struct Branches {
-    nodes: Vec<Node>,
+    nodes: Vec<BranchNode>,
     by_id: BTreeMap<String, usize>,
     roots: Vec<usize>,
     /// For each fork, keyed by the message above it: the first branches that lead to a shown message.
@@ -24,21 +24,21 @@ pub(super) struct Branches {
 }
 
 #[derive(Debug)]
-struct Node {
+struct BranchNode {
     id: String,
     parent: Option<usize>,
     /// In order; only children that are in the tree.
     children: Vec<usize>,
-    shown: bool,
+    visible: bool,
     active: bool,
     preview: String,
     /// The first shown message at or below this one, along the newest branch; `None` if there is none.
-    leads_to: Option<usize>,
+    first_visible: Option<usize>,
     /// The last child that leads to a shown message; if there is none, the last child.
     newest: Option<usize>,
     /// The number of the branch that begins here, from 1, and the number of branches of its fork. Only branches
     /// that lead to a shown message count.
-    place: (usize, usize),
+    numbering: (usize, usize),
 }
 
 /// A fork, as seen from one of its branches.
@@ -48,12 +48,12 @@ pub(super) struct Fork {
     pub(super) number: usize,
     pub(super) of: usize,
     /// The first few of the other branches.
-    pub(super) others: Vec<Other>,
+    pub(super) others: Vec<OtherBranch>,
 }
 
 /// Another branch of a fork.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Other {
+pub(super) struct OtherBranch {
     /// The id of a message on it.
     pub(super) id: String,
     /// The beginning of its text.
@@ -72,13 +72,13 @@ impl Branches {
             let newest = children
                 .iter()
                 .rev()
-                .find(|child| all.nodes[**child].leads_to.is_some())
+                .find(|child| all.nodes[**child].first_visible.is_some())
                 .or(children.last())
                 .copied();
-            let below = newest.and_then(|child| all.nodes[child].leads_to);
+            let below = newest.and_then(|child| all.nodes[child].first_visible);
             let node = &mut all.nodes[at];
             node.newest = newest;
-            node.leads_to = if node.shown { Some(at) } else { below };
+            node.first_visible = if node.visible { Some(at) } else { below };
         }
         for parent in std::iter::once(None).chain((0..all.nodes.len()).map(Some)) {
             all.number(parent);
@@ -88,13 +88,17 @@ impl Branches {
 
     /// Numbers the branches that begin below `parent`, or the roots if it is `None`.
     fn number(&mut self, parent: Option<usize>) {
-        let branches: Vec<usize> =
-            self.siblings(parent).iter().copied().filter(|at| self.nodes[*at].leads_to.is_some()).collect();
+        let branches: Vec<usize> = self
+            .siblings(parent)
+            .iter()
+            .copied()
+            .filter(|at| self.nodes[*at].first_visible.is_some())
+            .collect();
         for (number, at) in branches.iter().enumerate() {
-            self.nodes[*at].place = (number + 1, branches.len());
+            self.nodes[*at].numbering = (number + 1, branches.len());
         }
         if branches.len() > 1 {
-            self.first.insert(parent, branches.into_iter().take(OTHERS + 1).collect());
+            self.first.insert(parent, branches.into_iter().take(MAX_OTHERS + 1).collect());
         }
     }
 
@@ -110,18 +114,18 @@ impl Branches {
             Some(parent) => self.nodes[parent].children.push(at),
             None => self.roots.push(at),
         }
-        let shown = !message.hidden && !message.is_thought;
+        let visible = !message.hidden && !message.is_thought;
         let preview = text::one_line(&super::message::first_text(message));
-        self.nodes.push(Node {
+        self.nodes.push(BranchNode {
             id: message.id.clone(),
             parent,
             children: Vec::new(),
-            shown,
+            visible,
             active: message.on_active_branch,
-            preview: text::fit(&preview, PREVIEW).into_owned(),
-            leads_to: None,
+            preview: text::fit(&preview, PREVIEW_LENGTH).into_owned(),
+            first_visible: None,
             newest: None,
-            place: (0, 0),
+            numbering: (0, 0),
         });
         self.by_id.insert(message.id.clone(), at);
     }
@@ -146,23 +150,23 @@ impl Branches {
         if let Some(at) = self.by_id.get(given) {
             return Ok(*at);
         }
-        let fitting = self.by_id.keys().filter(|id| page::starts_with(id, given)).cloned().collect();
-        let id = page::pick("message", given, fitting)?;
+        let fitting = self.by_id.keys().filter(|id| pagination::starts_with(id, given)).cloned().collect();
+        let id = pagination::single_match("message", given, fitting)?;
         Ok(self.by_id.get(&id).copied().unwrap_or_default())
     }
 
     /// Returns the fork whose branch begins with this message, or `None` if the conversation does not fork there.
     pub(super) fn fork(&self, id: &str) -> Option<Fork> {
         let at = *self.by_id.get(id)?;
-        let (number, of) = self.nodes[at].place;
+        let (number, of) = self.nodes[at].numbering;
         if of < 2 {
             return None;
         }
         let first = self.first.get(&self.nodes[at].parent).map(Vec::as_slice).unwrap_or_default();
         let others = first.iter().filter(|other| **other != at);
-        let others = others.filter_map(|other| self.nodes[*other].leads_to).take(OTHERS);
-        let others =
-            others.map(|at| Other { id: self.nodes[at].id.clone(), preview: self.nodes[at].preview.clone() });
+        let others = others.filter_map(|other| self.nodes[*other].first_visible).take(MAX_OTHERS);
+        let others = others
+            .map(|at| OtherBranch { id: self.nodes[at].id.clone(), preview: self.nodes[at].preview.clone() });
         Some(Fork { number, of, others: others.collect() })
     }
 
@@ -171,7 +175,7 @@ impl Branches {
         let mut depths: Vec<usize> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let above = node.parent.and_then(|parent| depths.get(parent)).copied().unwrap_or(0);
-            depths.push(above + usize::from(node.place.1 > 1));
+            depths.push(above + usize::from(node.numbering.1 > 1));
         }
         self.nodes.iter().map(|node| node.id.as_str()).zip(depths).collect()
     }
@@ -183,7 +187,7 @@ impl Branches {
 }
 
 /// Keeps the messages of `path`, in their order.
-pub(super) fn keep(tree: Vec<Message>, path: &BTreeSet<String>) -> Vec<Message> {
+pub(super) fn retain_path(tree: Vec<Message>, path: &BTreeSet<String>) -> Vec<Message> {
     tree.into_iter().filter(|message| path.contains(&message.id)).collect()
 }
 
@@ -194,7 +198,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(in crate::cli::conversations) fn said(id: &str, parent: Option<&str>, text: &str) -> Message {
+    pub(in crate::cli::conversations) fn message(id: &str, parent: Option<&str>, text: &str) -> Message {
         let role = if id.starts_with('q') { Role::User } else { Role::Assistant };
         Message {
             id: id.to_owned(),
@@ -211,15 +215,18 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::cli::conversations) fn kept(tree: Vec<Message>, branches: &Branches) -> Vec<Message> {
-        keep(tree, &branches.active_path())
+    pub(in crate::cli::conversations) fn active_messages(
+        tree: Vec<Message>,
+        branches: &Branches,
+    ) -> Vec<Message> {
+        retain_path(tree, &branches.active_path())
     }
 
     fn hidden(id: &str, parent: Option<&str>) -> Message {
-        Message { hidden: true, ..said(id, parent, "context") }
+        Message { hidden: true, ..message(id, parent, "context") }
     }
 
-    fn aside(message: Message) -> Message {
+    fn inactive(message: Message) -> Message {
         Message { on_active_branch: false, ..message }
     }
 
@@ -227,19 +234,19 @@ pub(super) mod tests {
     pub(in crate::cli::conversations) fn forked() -> Vec<Message> {
         vec![
             hidden("root", None),
-            aside(said("q-old", Some("root"), "How many hives?")),
-            aside(said("a-old", Some("q-old"), "It depends.")),
-            said("q-new", Some("root"), "How many hives fit on\na balcony?"),
-            aside(hidden("lost", Some("q-new"))),
-            aside(said("a-one", Some("q-new"), "Two.")),
-            said("a-two", Some("q-new"), "Two small ones."),
+            inactive(message("q-old", Some("root"), "How many hives?")),
+            inactive(message("a-old", Some("q-old"), "It depends.")),
+            message("q-new", Some("root"), "How many hives fit on\na balcony?"),
+            inactive(hidden("lost", Some("q-new"))),
+            inactive(message("a-one", Some("q-new"), "Two.")),
+            message("a-two", Some("q-new"), "Two small ones."),
         ]
     }
 
     #[test]
-    fn forks_are_found_and_hidden_ends_do_not_count() {
+    fn forks_are_found_and_hidden_leaves_do_not_count() {
         let branches = Branches::new(&forked());
-        let other = |id: &str, preview: &str| Other { id: id.to_owned(), preview: preview.to_owned() };
+        let other = |id: &str, preview: &str| OtherBranch { id: id.to_owned(), preview: preview.to_owned() };
         assert_eq!(
             branches.fork("q-new"),
             Some(Fork { number: 2, of: 2, others: vec![other("q-old", "How many hives?")] })
@@ -252,7 +259,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_branch_goes_through_a_message_to_its_newest_end() {
+    fn a_branch_runs_through_a_message_to_its_newest_leaf() {
         let branches = Branches::new(&forked());
         let path = |given: &str| branches.path_through(given).unwrap().into_iter().collect::<Vec<_>>();
         assert_eq!(path("q-old"), ["a-old", "q-old", "root"]);
@@ -264,22 +271,25 @@ pub(super) mod tests {
 
     #[test]
     fn two_roots_are_a_fork_too() {
-        let tree = [said("q1", None, "one"), said("q2", None, "two")];
+        let tree = [message("q1", None, "one"), message("q2", None, "two")];
         assert_eq!(Branches::new(&tree).fork("q1").map(|fork| (fork.number, fork.of)), Some((1, 2)));
     }
 
     #[test]
-    fn loops_and_orphans_do_no_harm() {
-        let tree = [said("a", Some("b"), "x"), said("b", Some("a"), "y"), said("b", Some("b"), "z")];
+    fn cycles_and_orphans_are_handled() {
+        let tree = [message("a", Some("b"), "x"), message("b", Some("a"), "y"), message("b", Some("b"), "z")];
         let branches = Branches::new(&tree);
         assert!(branches.path_through("b").is_ok());
-        let wide: Vec<Message> = (0..50_000).map(|n| said(&n.to_string(), None, "x")).collect();
+        let wide: Vec<Message> = (0..50_000).map(|n| message(&n.to_string(), None, "x")).collect();
         let branches = Branches::new(&wide);
         assert!(wide.iter().all(|message| branches.fork(&message.id).is_some_and(|fork| fork.of == 50_000)));
         // Forks at which most branches lead to no shown message.
-        let barren: Vec<Message> = (0..40_000)
-            .map(|n| if n < 20_000 { hidden(&n.to_string(), None) } else { said(&n.to_string(), None, "x") })
-            .collect();
+        let barren: Vec<Message> =
+            (0..40_000)
+                .map(|n| {
+                    if n < 20_000 { hidden(&n.to_string(), None) } else { message(&n.to_string(), None, "x") }
+                })
+                .collect();
         let branches = Branches::new(&barren);
         assert!(
             barren[20_000..]
@@ -287,7 +297,7 @@ pub(super) mod tests {
                 .all(|message| branches.fork(&message.id).is_some_and(|fork| fork.of == 20_000))
         );
         let deep: Vec<Message> =
-            (0..50_000).map(|n| said(&n.to_string(), Some(&(n - 1).to_string()), "x")).collect();
+            (0..50_000).map(|n| message(&n.to_string(), Some(&(n - 1).to_string()), "x")).collect();
         assert_eq!(Branches::new(&deep).depths().len(), 50_000);
     }
 }

@@ -6,7 +6,7 @@
 use textwrap::{Options, WordSeparator, WrapAlgorithm};
 
 use crate::cli::{
-    look::{Look, Paint},
+    style::{Paint, TerminalStyle},
     text,
 };
 
@@ -18,9 +18,9 @@ const MAX_LIST_INDENT: usize = 12;
 const MIN_TEXT: usize = 20;
 
 /// Lays out `source`, indented by `indent`. Every line ends with a line feed.
-pub(crate) fn render(source: &str, indent: &str, look: Look) -> String {
+pub(crate) fn render(source: &str, indent: &str, style: TerminalStyle) -> String {
     let clean = text::clean(source);
-    let page = Page { indent, look };
+    let writer = MarkdownWriter { indent, style };
     let mut out = String::new();
     let mut fence: Option<Fence> = None;
     let mut blank = false;
@@ -29,7 +29,7 @@ pub(crate) fn render(source: &str, indent: &str, look: Look) -> String {
             if open.closes(line) {
                 fence = None;
             } else {
-                page.code(line.strip_prefix(&open.indent).unwrap_or(line), &mut out);
+                writer.code(line.strip_prefix(&open.indent).unwrap_or(line), &mut out);
             }
             continue;
         }
@@ -44,10 +44,10 @@ pub(crate) fn render(source: &str, indent: &str, look: Look) -> String {
         blank = false;
         match Fence::open(line) {
             Some(open) => {
-                page.language(&open.language, &mut out);
+                writer.language(&open.language, &mut out);
                 fence = Some(open);
             }
-            None => page.prose(line, &mut out),
+            None => writer.prose(line, &mut out),
         }
     }
     out
@@ -81,20 +81,20 @@ impl Fence {
     }
 }
 
-struct Page<'a> {
+struct MarkdownWriter<'a> {
     indent: &'a str,
-    look: Look,
+    style: TerminalStyle,
 }
 
-impl Page<'_> {
+impl MarkdownWriter<'_> {
     fn language(&self, language: &str, out: &mut String) {
         if !language.is_empty() {
-            self.line(&format!("{CODE_INDENT}{}", self.look.paint(Paint::Dim, language)), out);
+            self.line(&format!("{CODE_INDENT}{}", self.style.paint(Paint::Dim, language)), out);
         }
     }
 
     fn code(&self, line: &str, out: &mut String) {
-        self.line(&format!("{CODE_INDENT}{}", self.look.paint(Paint::Id, line)), out);
+        self.line(&format!("{CODE_INDENT}{}", self.style.paint(Paint::Id, line)), out);
     }
 
     fn line(&self, line: &str, out: &mut String) {
@@ -107,14 +107,14 @@ impl Page<'_> {
         let depth = (line.len() - body.len()).min(MAX_LIST_INDENT);
         let lead = " ".repeat(depth);
         if let Some(heading) = heading(body) {
-            return self.wrapped(&self.look.paint(Paint::Strong, heading), "", "", out);
+            return self.wrapped(&self.style.paint(Paint::Strong, heading), "", "", out);
         }
         // The columns of a table must stay aligned.
         if body.starts_with('|') || is_rule(body) {
             return self.line(body, out);
         }
         if let Some(quoted) = body.strip_prefix('>') {
-            let bar = format!("{} ", self.look.paint(Paint::Dim, "│"));
+            let bar = format!("{} ", self.style.paint(Paint::Dim, "│"));
             return self.wrapped(&self.inline(quoted.trim_start()), &bar, &bar, out);
         }
         if let Some((marker, rest)) = item(body) {
@@ -126,7 +126,7 @@ impl Page<'_> {
     }
 
     fn wrapped(&self, text: &str, first: &str, rest: &str, out: &mut String) {
-        let room = self.look.text_columns().max(text::width(self.indent) + MIN_TEXT);
+        let room = self.style.text_columns().max(text::width(self.indent) + MIN_TEXT);
         let (first, rest) = (format!("{}{first}", self.indent), format!("{}{rest}", self.indent));
         let options = Options::new(room)
             .initial_indent(&first)
@@ -134,16 +134,16 @@ impl Page<'_> {
             .word_separator(separator(text))
             .break_words(false)
             .wrap_algorithm(WrapAlgorithm::FirstFit);
-        let mut carry = Carry::default();
+        let mut open_color = OpenColor::default();
         for line in textwrap::wrap(text, options) {
-            out.push_str(carry.over(&line).trim_end());
+            out.push_str(open_color.apply(&line).trim_end());
             out.push('\n');
         }
     }
 
     /// Paints `**strong**` and `` `code` ``; without colours the marks are kept.
     fn inline(&self, text: &str) -> String {
-        if !self.look.color {
+        if !self.style.color {
             return text.to_owned();
         }
         let mut out = String::with_capacity(text.len() + 16);
@@ -154,7 +154,7 @@ impl Page<'_> {
             let (mark, paint) = if rest.starts_with("**") { ("**", Paint::Strong) } else { ("`", Paint::Id) };
             match rest.strip_prefix(mark).and_then(|inner| inner.split_once(mark)) {
                 Some((inner, after)) if inner.trim() == inner && !inner.is_empty() => {
-                    out.push_str(&self.look.paint(paint, inner));
+                    out.push_str(&self.style.paint(paint, inner));
                     rest = after;
                 }
                 _ => {
@@ -172,19 +172,19 @@ impl Page<'_> {
 /// Resets an open colour at the end of a line and restores it on the next, so that a pager can cut the text
 /// anywhere.
 #[derive(Default)]
-struct Carry {
-    open: String,
+struct OpenColor {
+    code: String,
 }
 
-impl Carry {
-    fn over(&mut self, line: &str) -> String {
-        let mut out = format!("{}{line}", self.open);
+impl OpenColor {
+    fn apply(&mut self, line: &str) -> String {
+        let mut out = format!("{}{line}", self.code);
         let last = line.rfind("\x1b[").map(|at| &line[at..]);
         if let Some(code) = last.and_then(|tail| tail.split_once('m')).map(|(code, _)| code) {
             let ends = matches!(code, "\x1b[22" | "\x1b[39" | "\x1b[22;39");
-            self.open = if ends { String::new() } else { format!("{code}m") };
+            self.code = if ends { String::new() } else { format!("{code}m") };
         }
-        if !self.open.is_empty() {
+        if !self.code.is_empty() {
             out.push_str("\x1b[0m");
         }
         out
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     fn plain(source: &str, columns: usize) -> String {
-        render(source, "  ", Look::plain(columns))
+        render(source, "  ", TerminalStyle::plain(columns))
     }
 
     #[test]
@@ -262,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unclosed_fence_loses_nothing() {
+    fn an_unclosed_fence_loses_no_text() {
         assert_eq!(plain("```\na\n~~~\nb", 40), "      a\n      ~~~\n      b\n");
         assert_eq!(plain("````\n```\n````\nx", 40), "      ```\n  x\n");
         assert_eq!(plain("```inline``` text", 40), "  ```inline``` text\n");
     }
 
     #[test]
-    fn tables_rules_and_addresses_are_left_alone() {
+    fn tables_rules_and_urls_are_not_changed() {
         let source = "| plant | litres |\n|---|---|\n---\nsee https://garden.example/a/very/long/address/that/does/not/fit";
         let expected = "  \
   | plant | litres |
@@ -283,22 +283,25 @@ mod tests {
 
     #[test]
     fn strong_and_code_are_painted_line_by_line() {
-        let look = Look { columns: Some(24), rows: None, color: true };
-        assert_eq!(render("a **b** `c` 2**3 `x", "", look), "a \x1b[1mb\x1b[22m \x1b[36mc\x1b[39m 2**3 `x\n");
+        let style = TerminalStyle { columns: Some(24), rows: None, color: true };
         assert_eq!(
-            render("**one two three four five six** end", "", look),
+            render("a **b** `c` 2**3 `x", "", style),
+            "a \x1b[1mb\x1b[22m \x1b[36mc\x1b[39m 2**3 `x\n"
+        );
+        assert_eq!(
+            render("**one two three four five six** end", "", style),
             "\x1b[1mone two three four five\x1b[0m\n\x1b[1msix\x1b[22m end\n"
         );
     }
 
     #[test]
-    fn hostile_text_cannot_steer_the_terminal() {
+    fn hostile_text_cannot_control_the_terminal() {
         let shown = plain("\u{1b}[2J **\u{202e}x** \u{9b}\n```\u{1b}]0;t\u{7}\n\u{1b}c\n```", 60);
         assert!(!shown.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{7}']), "{shown}");
     }
 
     #[test]
-    fn odd_text_is_laid_out_in_reasonable_time() {
+    fn pathological_text_is_laid_out_in_linear_time() {
         for piece in ["`a", "*", "**a", ">", "- ", "#", "\u{300}", "1. "] {
             let shown = plain(&piece.repeat(20_000), 40);
             assert!(!shown.is_empty());

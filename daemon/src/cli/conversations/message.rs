@@ -1,14 +1,15 @@
 //! The content of one message: text, parts, tool calls, files and sources.
 
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{Attachment, Citation, Content, ContentPart, Message, PartKind, Role, ToolCall, tool_call::Input},
 };
 
 use super::markdown;
 use crate::cli::{
-    look::{Look, Paint},
-    text, words,
+    labels,
+    style::{Paint, TerminalStyle},
+    text,
 };
 
 /// Indentation of everything in a message.
@@ -18,7 +19,7 @@ const OUTPUT_LINES: usize = 3;
 
 /// Returns the first words of a message, for lists.
 pub(super) fn first_text(message: &Message) -> String {
-    let said = message.content.as_ref().map(|content| {
+    let text = message.content.as_ref().map(|content| {
         let parts = content.parts.iter().filter_map(|part| part.text.as_deref());
         content
             .text
@@ -28,9 +29,9 @@ pub(super) fn first_text(message: &Message) -> String {
             .find(|text| !text.trim().is_empty())
             .unwrap_or_default()
     });
-    if let Some(said) = said.filter(|said| !said.is_empty()) {
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
         // Enough for any line; avoids copying a long text.
-        return said.trim_start().chars().take(400).collect();
+        return text.trim_start().chars().take(400).collect();
     }
     if let Some(call) = message.tool_calls.first() {
         return format!("[{}]", call.name);
@@ -40,13 +41,13 @@ pub(super) fn first_text(message: &Message) -> String {
 }
 
 /// Lays out the content of a message.
-pub(super) struct Body {
-    pub(super) look: Look,
+pub(super) struct MessageBody {
+    pub(super) style: TerminalStyle,
     /// True if nothing is folded.
     pub(super) full: bool,
 }
 
-impl Body {
+impl MessageBody {
     /// Returns the lines below the heading of a message.
     pub(super) fn render(&self, message: &Message) -> String {
         let mut out = match &message.content {
@@ -64,7 +65,7 @@ impl Body {
             out.push_str(&self.citation(at + 1, citation));
         }
         if message.abridged {
-            out.push_str(&self.dim("… too large to be shown whole; an export holds all of it"));
+            out.push_str(&self.dim("… truncated; an export contains the whole message"));
         }
         out
     }
@@ -76,14 +77,14 @@ impl Body {
 
     fn folded(&self, message: &Message) -> String {
         let lines = message.content.as_ref().map_or(0, line_count);
-        let what = if message.is_thought { "thought" } else { "answer of a tool" };
+        let what = if message.is_thought { "thought" } else { "tool output" };
         self.dim(&format!("▸ {what}, {}: --full shows it", text::count(lines, "line", "lines")))
     }
 
     fn content(&self, content: &Content) -> String {
         let mut out = String::new();
-        if let Some(said) = content.text.as_deref().filter(|said| !said.trim().is_empty()) {
-            out.push_str(&markdown::render(said, INDENT, self.look));
+        if let Some(text) = content.text.as_deref().filter(|text| !text.trim().is_empty()) {
+            out.push_str(&markdown::render(text, INDENT, self.style));
         }
         for part in &content.parts {
             out.push_str(&self.part(part));
@@ -92,20 +93,20 @@ impl Body {
     }
 
     fn part(&self, part: &ContentPart) -> String {
-        let said = part.text.as_deref().unwrap_or_default();
+        let text = part.text.as_deref().unwrap_or_default();
         match part.kind() {
-            PartKind::Text | PartKind::Unspecified => markdown::render(said, INDENT, self.look),
+            PartKind::Text | PartKind::Unspecified => markdown::render(text, INDENT, self.style),
             PartKind::Code => {
                 // The fence is longer than any in the code, so that nothing in the code closes the block.
-                let marks = said.lines().map(str::trim).filter(|line| line.bytes().all(|byte| byte == b'`'));
+                let marks = text.lines().map(str::trim).filter(|line| line.bytes().all(|byte| byte == b'`'));
                 let fence = "`".repeat(marks.map(str::len).max().unwrap_or(0).max(2) + 1);
                 let language = text::one_line(part.language.as_deref().unwrap_or_default());
-                markdown::render(&format!("{fence}{language}\n{said}\n{fence}"), INDENT, self.look)
+                markdown::render(&format!("{fence}{language}\n{text}\n{fence}"), INDENT, self.style)
             }
             PartKind::Image | PartKind::File | PartKind::Audio | PartKind::Video => {
                 let facts = [part.r#ref.as_deref(), part.mime_type.as_deref(), part.text.as_deref()];
                 let facts: Vec<&str> = facts.into_iter().flatten().filter(|fact| !fact.is_empty()).collect();
-                self.dim(&format!("[{}] {}", words::part_kind(part.kind), facts.join(", ")))
+                self.dim(&format!("[{}] {}", labels::part_kind(part.kind), facts.join(", ")))
             }
         }
     }
@@ -115,11 +116,11 @@ impl Body {
             Some(Input::InputText(input) | Input::InputJson(input)) => text::one_line(input),
             None => String::new(),
         };
-        let room = self.look.text_columns().saturating_sub(INDENT.len());
+        let room = self.style.text_columns().saturating_sub(INDENT.len());
         let line = format!("⚙ {} {input}", text::one_line(&call.name));
         let mut out = format!(
             "{INDENT}{}\n",
-            self.look.paint(Paint::Warn, text::fit(line.trim_end(), room).trim_end())
+            self.style.paint(Paint::Warn, text::fit(line.trim_end(), room).trim_end())
         );
         let Some(output) = call.output.as_deref().filter(|output| !output.trim().is_empty()) else {
             return out;
@@ -142,11 +143,11 @@ impl Body {
     }
 
     fn attachment(&self, attachment: &Attachment) -> String {
-        let name = attachment.name.as_deref().or(attachment.r#ref.as_deref()).unwrap_or("without a name");
+        let name = attachment.name.as_deref().or(attachment.r#ref.as_deref()).unwrap_or("(unnamed)");
         let mut facts = vec![name.to_owned()];
         facts.extend(attachment.mime_type.clone());
         facts.extend(unsigned(attachment.size_bytes).map(text::bytes));
-        self.dim(&format!("[{}] {}", words::attachment_kind(attachment.kind), facts.join(", ")))
+        self.dim(&format!("[{}] {}", labels::attachment_kind(attachment.kind), facts.join(", ")))
     }
 
     fn citation(&self, number: usize, citation: &Citation) -> String {
@@ -161,7 +162,7 @@ impl Body {
     /// Returns one dim line; cleans the text.
     fn dim(&self, line: &str) -> String {
         let lead = line.len() - line.trim_start().len();
-        format!("{INDENT}{}{}\n", " ".repeat(lead), self.look.paint(Paint::Dim, &text::one_line(line)))
+        format!("{INDENT}{}{}\n", " ".repeat(lead), self.style.paint(Paint::Dim, &text::one_line(line)))
     }
 }
 

@@ -1,21 +1,21 @@
 //! Conversations as text for a person: a list, a branch or a tree.
 
-use satchel_merge::groups::CONTINUED;
+use satchel_merge::groups::CONTINUED_IN;
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{Conversation, Message, Role},
 };
 
 use super::{
     branches::{Branches, Fork},
-    message::{Body, INDENT, first_text},
+    message::{INDENT, MessageBody, first_text},
 };
 use crate::cli::{
-    look::{Look, Paint},
+    labels,
+    style::{Paint, TerminalStyle},
     table::{Cell, Column, Table},
     text,
     time::{Calendar, UNKNOWN},
-    words,
 };
 
 /// Maximum indentation of the tree, in forks; beyond it, lines would have no room.
@@ -27,15 +27,15 @@ pub(super) fn table(rows: &[Conversation], calendar: &Calendar) -> Table {
     let mut table = Table::new([
         Column::new("id"),
         Column::new("title").shrinks_to(24),
-        Column::new("platform").spare(2),
-        Column::right("messages").spare(3),
-        Column::new("changed").spare(1),
+        Column::new("platform").optional(2),
+        Column::right("messages").optional(3),
+        Column::new("changed").optional(1),
     ]);
     for row in rows {
         let title = row.title.as_deref().filter(|title| !title.trim().is_empty());
         table.row([
-            Cell::painted(&ids.of(&row.id), Paint::Id),
-            title.map_or_else(|| Cell::painted("without a title", Paint::Dim), Cell::new),
+            Cell::painted(&ids.shorten(&row.id), Paint::Id),
+            title.map_or_else(|| Cell::painted("(untitled)", Paint::Dim), Cell::new),
             Cell::new(&row.platform),
             Cell::new(&text::number(unsigned(row.message_count))),
             Cell::painted(
@@ -48,75 +48,75 @@ pub(super) fn table(rows: &[Conversation], calendar: &Calendar) -> Table {
 }
 
 /// Returns why a conversation is no longer shown.
-fn gone(conversation: &Conversation) -> String {
+fn hidden_reason(conversation: &Conversation) -> String {
     let raw = conversation.raw_metadata_json.as_deref().and_then(|raw| serde_json::from_str(raw).ok());
     let raw: serde_json::Value = raw.unwrap_or_default();
     if raw.pointer("/satchel/purged") == Some(&serde_json::Value::Bool(true)) {
-        return "not shown: you erased it for good".to_owned();
+        return "not shown: you erased it permanently".to_owned();
     }
-    match raw.get(CONTINUED).and_then(serde_json::Value::as_str) {
-        Some(id) => format!("not shown: its messages are in {} now", text::one_line(id)),
-        None => "not shown: the import that brought it was undone".to_owned(),
+    match raw.get(CONTINUED_IN).and_then(serde_json::Value::as_str) {
+        Some(id) => format!("not shown: its messages are now in {}", text::one_line(id)),
+        None => "not shown: the import that added it was undone".to_owned(),
     }
 }
 
 /// The options for showing a conversation.
-pub(super) struct View<'a> {
+pub(super) struct ConversationView<'a> {
     pub(super) calendar: &'a Calendar,
-    pub(super) look: Look,
+    pub(super) style: TerminalStyle,
     /// True if nothing is folded.
     pub(super) full: bool,
     /// True if messages that the platform hides are included.
     pub(super) hidden: bool,
 }
 
-impl View<'_> {
+impl ConversationView<'_> {
     /// Returns one branch, from its root.
     #[cfg(test)]
     fn branch(&self, conversation: &Conversation, messages: &[Message], branches: &Branches) -> String {
-        let mut reading = Reading::new(self, conversation, branches);
-        let rest: String = messages.iter().map(|message| reading.message(message)).collect();
+        let mut renderer = BranchRenderer::new(self, conversation, branches);
+        let rest: String = messages.iter().map(|message| renderer.message(message)).collect();
         format!("{}{rest}", self.head(conversation))
     }
 
     /// Returns the text above the messages.
     pub(super) fn head(&self, conversation: &Conversation) -> String {
         let title = text::one_line(conversation.title.as_deref().unwrap_or_default());
-        let title = if title.is_empty() { "without a title" } else { &title };
+        let title = if title.is_empty() { "(untitled)" } else { &title };
         let mut facts = vec![text::one_line(&conversation.platform)];
         facts.extend(conversation.model.as_deref().map(text::one_line));
         facts.push(text::count(unsigned(conversation.message_count), "message", "messages"));
-        let (begun, changed) = (
+        let (started, changed) = (
             self.calendar.minute(conversation.created_at.as_ref()),
             self.calendar.minute(conversation.updated_at.as_ref()),
         );
-        facts.push(match (begun.as_str(), changed.as_str()) {
+        facts.push(match (started.as_str(), changed.as_str()) {
             ("", "") => UNKNOWN.to_owned(),
             ("", changed) => format!("changed {changed}"),
-            (_, "") => begun,
-            _ if changed == begun => begun,
-            _ => format!("{begun} to {changed}"),
+            (_, "") => started,
+            _ if changed == started => started,
+            _ => format!("{started} to {changed}"),
         });
         if conversation.is_archived {
             facts.push("archived".to_owned());
         }
         if conversation.withdrawn {
-            facts.push(gone(conversation));
+            facts.push(hidden_reason(conversation));
         }
         facts.extend(conversation.tags.iter().map(|tag| format!("#{}", text::one_line(tag))));
         let mut out = format!(
             "{}\n{}\n{}\n",
-            self.look.paint(Paint::Strong, title),
-            self.look.paint(Paint::Dim, &facts.join(" · ")),
-            self.look.paint(Paint::Dim, &text::one_line(&conversation.id)),
+            self.style.paint(Paint::Strong, title),
+            self.style.paint(Paint::Dim, &facts.join(" · ")),
+            self.style.paint(Paint::Dim, &text::one_line(&conversation.id)),
         );
         let instruction = text::one_line(conversation.system_instruction.as_deref().unwrap_or_default());
         if !instruction.is_empty() {
-            let room = if self.full { usize::MAX } else { self.look.text_columns() };
+            let room = if self.full { usize::MAX } else { self.style.text_columns() };
             let line = format!("instructions: {instruction}");
             text::append(
                 &mut out,
-                format_args!("{}\n", self.look.paint(Paint::Dim, &text::fit(&line, room))),
+                format_args!("{}\n", self.style.paint(Paint::Dim, &text::fit(&line, room))),
             );
         }
         out
@@ -134,26 +134,26 @@ impl View<'_> {
             facts.push("hidden".to_owned());
         }
         facts.retain(|fact| !fact.is_empty());
-        format!("{}  {}\n", self.look.paint(paint, &name), self.look.paint(Paint::Dim, &facts.join(" · ")))
+        format!("{}  {}\n", self.style.paint(paint, &name), self.style.paint(Paint::Dim, &facts.join(" · ")))
     }
 
     fn fork(&self, fork: &Fork, conversation: &str, ids: &text::ShortIds) -> String {
         let mark = format!("⑂ branch {} of {}", fork.number, fork.of);
-        let mut out = format!("{}\n", self.look.paint(Paint::Warn, &mark));
+        let mut out = format!("{}\n", self.style.paint(Paint::Warn, &mark));
         for other in &fork.others {
             let show = format!(
                 "satchel conversations show {} --branch {}",
                 text::short_id(conversation),
-                ids.of(&other.id)
+                ids.shorten(&other.id)
             );
             let line = format!("{INDENT}`{show}`  {}", other.preview);
-            let line = text::fit(&line, self.look.columns.unwrap_or(usize::MAX)).into_owned();
-            text::append(&mut out, format_args!("{}\n", self.look.paint(Paint::Dim, &line)));
+            let line = text::fit(&line, self.style.columns.unwrap_or(usize::MAX)).into_owned();
+            text::append(&mut out, format_args!("{}\n", self.style.paint(Paint::Dim, &line)));
         }
         if fork.of > fork.others.len() + 1 {
             text::append(
                 &mut out,
-                format_args!("{}\n", self.look.paint(Paint::Dim, &format!("{INDENT}--tree shows all"))),
+                format_args!("{}\n", self.style.paint(Paint::Dim, &format!("{INDENT}--tree shows all"))),
             );
         }
         out
@@ -177,20 +177,20 @@ impl View<'_> {
                 .unwrap_or_default();
             let (mark, paint) =
                 if message.on_active_branch { ("●", Paint::Good) } else { ("○", Paint::Dim) };
-            let who = if message.is_thought { "thought".to_owned() } else { words::role(message.role) };
+            let who = if message.is_thought { "thought".to_owned() } else { labels::role(message.role) };
             let lead = "  ".repeat(depth);
-            let id = ids.of(&message.id);
+            let id = ids.shorten(&message.id);
             let used = text::width(&lead) + text::width(&fork) + text::width(&id) + 2 + 11 + 2;
-            let room = self.look.columns.map_or(usize::MAX, |columns| columns.saturating_sub(used));
-            let said = text::one_line(&first_text(message));
+            let room = self.style.columns.map_or(usize::MAX, |columns| columns.saturating_sub(used));
+            let preview = text::one_line(&first_text(message));
             text::append(
                 &mut out,
                 format_args!(
                     "{lead}{} {}{}  {who:<9}  {}\n",
-                    self.look.paint(paint, mark),
-                    self.look.paint(Paint::Warn, &fork),
-                    self.look.paint(Paint::Id, &id),
-                    text::fit(&said, room),
+                    self.style.paint(paint, mark),
+                    self.style.paint(Paint::Warn, &fork),
+                    self.style.paint(Paint::Id, &id),
+                    text::fit(&preview, room),
                 ),
             );
         }
@@ -199,8 +199,8 @@ impl View<'_> {
 }
 
 /// A branch that is shown message by message, from its root.
-pub(super) struct Reading<'a> {
-    view: &'a View<'a>,
+pub(super) struct BranchRenderer<'a> {
+    view: &'a ConversationView<'a>,
     conversation: &'a Conversation,
     branches: &'a Branches,
     ids: text::ShortIds,
@@ -209,8 +209,12 @@ pub(super) struct Reading<'a> {
     last_folded: bool,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn new(view: &'a View<'a>, conversation: &'a Conversation, branches: &'a Branches) -> Self {
+impl<'a> BranchRenderer<'a> {
+    pub(super) fn new(
+        view: &'a ConversationView<'a>,
+        conversation: &'a Conversation,
+        branches: &'a Branches,
+    ) -> Self {
         let ids = text::ShortIds::new(branches.ids());
         Self { view, conversation, branches, ids, forks: Vec::new(), last_folded: false }
     }
@@ -226,7 +230,7 @@ impl<'a> Reading<'a> {
         for fork in self.forks.drain(..) {
             text::append(&mut out, format_args!("\n{}", view.fork(&fork, &self.conversation.id, &self.ids)));
         }
-        let body = Body { look: view.look, full: view.full };
+        let body = MessageBody { style: view.style, full: view.full };
         let folded = body.folds(message);
         // A folded message needs no heading, and follows another folded message without a blank line.
         if !(folded && self.last_folded) {
@@ -251,7 +255,7 @@ fn speaker(conversation: &Conversation, message: &Message) -> (String, Paint) {
         Role::Assistant => (assistant(conversation), Paint::Assistant),
         Role::System => ("System".to_owned(), Paint::Dim),
         Role::Tool => ("Tool".to_owned(), Paint::Dim),
-        Role::Unspecified => ("Somebody".to_owned(), Paint::Dim),
+        Role::Unspecified => ("Unknown".to_owned(), Paint::Dim),
     }
 }
 
@@ -294,15 +298,20 @@ mod tests {
     }
 
     fn shown(messages: &[Message], branches: &Branches, full: bool) -> String {
-        let view = View { calendar: &time::fixed(), look: Look::plain(72), full, hidden: false };
+        let view = ConversationView {
+            calendar: &time::fixed(),
+            style: TerminalStyle::plain(72),
+            full,
+            hidden: false,
+        };
         view.branch(&conversation(), messages, branches)
     }
 
     #[test]
-    fn a_branch_reads_like_a_talk_and_names_the_others() {
+    fn a_branch_is_rendered_with_links_to_other_branches() {
         let tree = trees::forked();
         let branches = Branches::new(&tree);
-        let messages = trees::kept(tree, &branches);
+        let messages = trees::active_messages(tree, &branches);
         let expected = "\
 Twelve hives\\u{202e}
 chatgpt · gpt-5 · 7 messages · 2026-03-12 11:20
@@ -325,8 +334,10 @@ ChatGPT  2026-03-12 11:20
     }
 
     fn answer() -> Vec<Message> {
-        let thought =
-            Message { is_thought: true, ..trees::said("t1", Some("q1"), "First the wind.\nThen the bees.") };
+        let thought = Message {
+            is_thought: true,
+            ..trees::message("t1", Some("q1"), "First the wind.\nThen the bees.")
+        };
         let call = ToolCall {
             id: None,
             name: "web_search".to_owned(),
@@ -348,11 +359,11 @@ ChatGPT  2026-03-12 11:20
                 url: Some("https://bees.example/town".to_owned()),
                 snippet: None,
             }],
-            ..trees::said("a1", Some("t1"), "Two small ones [1].")
+            ..trees::message("a1", Some("t1"), "Two small ones [1].")
         };
-        let tool = Message { role: Role::Tool.into(), ..trees::said("tool", Some("a1"), "one\ntwo") };
+        let tool = Message { role: Role::Tool.into(), ..trees::message("tool", Some("a1"), "one\ntwo") };
         vec![
-            trees::said("q1", None, "How many?"),
+            trees::message("q1", None, "How many?"),
             thought.clone(),
             Message { id: "t2".to_owned(), ..thought },
             answer,
@@ -379,14 +390,14 @@ ChatGPT  2026-03-12 11:20 · gpt-5-mini
   [image] hive.png, image/png, 120 kB
   [1] Bees in town — https://bees.example/town
 
-  ▸ answer of a tool, 2 lines: --full shows it
+  ▸ tool output, 2 lines: --full shows it
 ";
         let text = shown(&answer(), &Branches::default(), false);
         assert_eq!(text.split_once("\n\n").unwrap().1, expected);
     }
 
     #[test]
-    fn full_unfolds_everything() {
+    fn full_expands_everything() {
         let text = shown(&answer(), &Branches::default(), true);
         for line in ["Thought  2026-03-12 11:20", "  Then the bees.", "    five", "Tool  2026-03-12 11:20"] {
             assert!(text.lines().any(|shown| shown == line), "{line:?} in\n{text}");
@@ -397,7 +408,12 @@ ChatGPT  2026-03-12 11:20 · gpt-5-mini
     #[test]
     fn the_tree_shows_every_branch() {
         let tree = trees::forked();
-        let view = View { calendar: &time::fixed(), look: Look::plain(60), full: false, hidden: false };
+        let view = ConversationView {
+            calendar: &time::fixed(),
+            style: TerminalStyle::plain(60),
+            full: false,
+            hidden: false,
+        };
         let text = view.tree(&conversation(), &tree, &Branches::new(&tree));
         let expected = "  \
   ○ 1/2 q-old  user       How many hives?
@@ -422,8 +438,8 @@ ChatGPT  2026-03-12 11:20 · gpt-5-mini
         let expected = "\
 ID        TITLE                 PLATFORM  MESSAGES  CHANGED
 51d0aa10  Twelve hives\\u{202e}  chatgpt          7  40 min ago
-77e0bb21  without a title       chatgpt          7  40 min ago
+77e0bb21  (untitled)            chatgpt          7  40 min ago
 ";
-        assert_eq!(table(&rows, &time::fixed()).render(Look::plain(80)), expected);
+        assert_eq!(table(&rows, &time::fixed()).render(TerminalStyle::plain(80)), expected);
     }
 }

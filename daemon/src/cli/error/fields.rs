@@ -44,7 +44,7 @@ const NAMES: &[(&str, &str)] = &[
     ("strip_identifiers", "--strip-identifiers"),
     ("type", "--type"),
     ("undo_token", "--change"),
-    ("unlock", "what was given to open it (--identity, --passphrase)"),
+    ("unlock", "the identity or passphrase (--identity, --passphrase)"),
 ];
 
 /// Returns the name that people use for the field.
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_called_as_people_type_them() {
+    fn fields_are_named_after_their_options() {
         for (field, called) in [
             ("age_recipients", "--encrypt-to"),
             ("filter.updated.start", "--since and --until"),

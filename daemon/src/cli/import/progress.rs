@@ -8,96 +8,96 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{Operation, OperationPhase},
 };
 
-use super::pace::Pace;
-use crate::cli::{out::Out, text};
+use super::throughput::ThroughputMeter;
+use crate::cli::{output::Output, text};
 
 /// Interval between two plain lines: short enough to show activity, long enough for a log.
-const LINE_EVERY: Duration = Duration::from_secs(3);
+const LINE_INTERVAL: Duration = Duration::from_secs(3);
 /// Columns of the name before the bar.
 const NAME_COLUMNS: usize = 28;
 /// Positions of a bar. The bar only shows fractions; the line beside it has the numbers.
-const STEPS: u64 = 1_000;
+const BAR_STEPS: u64 = 1_000;
 
 /// The progress display of one job.
-pub(super) struct Progress {
+pub(super) struct ImportProgress {
     name: String,
-    pace: Pace,
-    shown: Shown,
+    throughput: ThroughputMeter,
+    display: ProgressDisplay,
 }
 
-enum Shown {
+enum ProgressDisplay {
     Bar(ProgressBar),
     Lines { last: Instant },
     Nothing,
 }
 
-impl Progress {
-    pub(super) fn new(path: &str, out: &Out) -> Self {
+impl ImportProgress {
+    pub(super) fn new(path: &str, out: &Output) -> Self {
         let now = Instant::now();
-        let shown = match (out.quiet, out.bars) {
-            (true, _) => Shown::Nothing,
-            (false, true) => Shown::Bar(bar(out.notes_look.color)),
-            (false, false) => Shown::Lines { last: now },
+        let display = match (out.quiet, out.bars) {
+            (true, _) => ProgressDisplay::Nothing,
+            (false, true) => ProgressDisplay::Bar(bar(out.notes_style.color)),
+            (false, false) => ProgressDisplay::Lines { last: now },
         };
-        Self { name: name(path), pace: Pace::new(now), shown }
+        Self { name: name(path), throughput: ThroughputMeter::new(now), display }
     }
 
     /// Shows the current state of the job.
     pub(super) fn show(&mut self, operation: &Operation) {
         let Some(progress) = operation.progress.as_ref() else { return };
         let now = Instant::now();
-        self.pace.see(progress, now);
-        match &mut self.shown {
-            Shown::Bar(bar) => {
+        self.throughput.observe(progress, now);
+        match &mut self.display {
+            ProgressDisplay::Bar(bar) => {
                 let total = unsigned(progress.bytes_total).filter(|total| *total > 0);
                 let part = total.map_or(0, |total| {
-                    u128::from(unsigned(progress.bytes_done).min(total)) * u128::from(STEPS)
+                    u128::from(unsigned(progress.bytes_done).min(total)) * u128::from(BAR_STEPS)
                         / u128::from(total)
                 });
-                bar.set_position(u64::try_from(part).unwrap_or(STEPS));
+                bar.set_position(u64::try_from(part).unwrap_or(BAR_STEPS));
                 bar.set_prefix(text::fit(&self.name, NAME_COLUMNS).into_owned());
-                bar.set_message(self.pace.line(progress, now));
+                bar.set_message(self.throughput.line(progress, now));
             }
             // A short job needs no line.
-            Shown::Lines { last } if now.duration_since(*last) >= LINE_EVERY => {
+            ProgressDisplay::Lines { last } if now.duration_since(*last) >= LINE_INTERVAL => {
                 *last = now;
                 if progress.phase() != OperationPhase::Unspecified {
-                    let line = self.pace.line(progress, now);
-                    self.tell(&line);
+                    let line = self.throughput.line(progress, now);
+                    self.print_message(&line);
                 }
             }
-            Shown::Lines { .. } | Shown::Nothing => {}
+            ProgressDisplay::Lines { .. } | ProgressDisplay::Nothing => {}
         }
     }
 
     /// Prints a message about the job, above the bar.
-    pub(super) fn tell(&self, what: &str) {
+    pub(super) fn print_message(&self, what: &str) {
         let line = format!("{}: {what}", self.name);
-        match &self.shown {
-            Shown::Bar(bar) => bar.println(line),
-            Shown::Lines { .. } => {
+        match &self.display {
+            ProgressDisplay::Bar(bar) => bar.println(line),
+            ProgressDisplay::Lines { .. } => {
                 if let Err(error) = writeln!(std::io::stderr(), "{line}") {
                     tracing::debug!(%error, "stderr is closed");
                 }
             }
-            Shown::Nothing => {}
+            ProgressDisplay::Nothing => {}
         }
     }
 
     /// Removes the bar; the receipt follows.
     pub(super) fn end(self) {
-        if let Shown::Bar(bar) = self.shown {
+        if let ProgressDisplay::Bar(bar) = self.display {
             bar.finish_and_clear();
         }
     }
 }
 
 fn bar(color: bool) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
+    let bar = ProgressBar::with_draw_target(Some(BAR_STEPS), ProgressDrawTarget::stderr());
     let template = if color {
         "{spinner:.cyan} {prefix} {wide_bar:.cyan/dim}\n  {msg}"
     } else {
@@ -123,11 +123,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_templates_are_sound() {
+    fn the_templates_are_valid() {
         for color in [true, false] {
             let bar = bar(color);
             bar.set_draw_target(ProgressDrawTarget::hidden());
-            assert_eq!(bar.length(), Some(STEPS));
+            assert_eq!(bar.length(), Some(BAR_STEPS));
         }
     }
 

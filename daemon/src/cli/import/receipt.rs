@@ -3,61 +3,61 @@
 use std::collections::BTreeMap;
 
 use satchel_proto::{
-    signed::{millis, signed, unsigned},
+    integers::{millis, signed, unsigned},
     v1::{HeldBack, Import, ImportIssue, ImportStatus, RecordCounts, RecordKind},
 };
 
 use super::differences::differences;
 use crate::cli::{
-    look::{Look, Paint},
+    labels,
+    style::{Paint, TerminalStyle},
     table::{Cell, Column, Table},
     text,
     time::Calendar,
-    words,
 };
 
 /// Reasons that are listed; the rest is only counted.
-const REASONS: usize = 6;
+const MAX_REASONS: usize = 6;
 
 /// Returns the lines of a receipt; the last one ends with a line feed.
-pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -> String {
-    let mut out = headline(import, look);
-    out.push_str(&origin(import, calendar, look));
+pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, style: TerminalStyle) -> String {
+    let mut out = headline(import, style);
+    out.push_str(&origin(import, calendar, style));
     if !import.reason.is_empty() {
         let options =
-            textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
+            textwrap::Options::new(style.text_columns()).initial_indent("  ").subsequent_indent("  ");
         text::append(&mut out, format_args!("{}\n", textwrap::fill(&text::clean(&import.reason), options)));
     }
-    for line in standing(import) {
+    for line in trust_notes(import) {
         let options =
-            textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
+            textwrap::Options::new(style.text_columns()).initial_indent("  ").subsequent_indent("  ");
         let line = textwrap::fill(&text::clean(&line), options);
-        text::append(&mut out, format_args!("{}\n", look.paint(Paint::Warn, &line)));
+        text::append(&mut out, format_args!("{}\n", style.paint(Paint::Warn, &line)));
     }
     for account in &import.accounts {
         let name = account.name.as_deref().map(|name| format!("{} · ", text::one_line(name)));
-        let line = format!("of {}{}", name.unwrap_or_default(), text::one_line(&account.id));
-        text::append(&mut out, format_args!("  {}\n", look.paint(Paint::Dim, &line)));
+        let line = format!("account {}{}", name.unwrap_or_default(), text::one_line(&account.id));
+        text::append(&mut out, format_args!("  {}\n", style.paint(Paint::Dim, &line)));
     }
     if let Some(table) = counts(import) {
         out.push('\n');
-        for line in table.render(look).lines() {
+        for line in table.render(style).lines() {
             text::append(&mut out, format_args!("  {line}\n"));
         }
     }
-    out.push_str(&differences(import, look));
+    out.push_str(&differences(import, style));
     // For an export that was imported before, the first receipt already listed them.
     if import.status() != ImportStatus::Unchanged {
-        out.push_str(&skips(import, look));
-        out.push_str(&warnings(import, look));
+        out.push_str(&skips(import, style));
+        out.push_str(&warnings(import, style));
     }
     out
 }
 
 /// Returns what the documents of an untrusted signer would have changed, and the problems of documents that were
 /// merged with `--force`.
-fn standing(import: &Import) -> Vec<String> {
-    let forced = import.forced.iter().map(|problem| format!("merged by --force, although {problem}"));
+fn trust_notes(import: &Import) -> Vec<String> {
+    let forced = import.forced.iter().map(|problem| format!("merged with --force, although {problem}"));
     let mut lines: Vec<String> = forced.collect();
     if let Some(held) = &import.would_change {
         let HeldBack { memories, relations, conversations, embeddings, memory_ids: _ } = held;
@@ -75,7 +75,7 @@ fn standing(import: &Import) -> Vec<String> {
         } else {
             format!("--trust {}", import.signer)
         };
-        let path = text::quoted(&text::one_line(&import.path));
+        let path = text::shell_quoted(&text::one_line(&import.path));
         lines.push(format!("would change {}: `satchel apply {how} {path}`", counts.join(", ")));
     }
     lines
@@ -83,7 +83,7 @@ fn standing(import: &Import) -> Vec<String> {
 
 /// Returns the name of an export: the file or folder that was given, and where the export lies inside it if that
 /// adds information.
-pub(in crate::cli) fn called(import: &Import) -> String {
+pub(in crate::cli) fn export_name(import: &Import) -> String {
     let source = text::one_line(&import.source);
     let Some(first) = import.files.first() else { return source };
     let more = import.files_total.saturating_sub(1);
@@ -99,7 +99,7 @@ pub(in crate::cli) fn called(import: &Import) -> String {
     }
 }
 
-fn headline(import: &Import, look: Look) -> String {
+fn headline(import: &Import, style: TerminalStyle) -> String {
     let (mark, paint, words, tail) = match import.status() {
         ImportStatus::Completed => ("✓", Paint::Good, "completed", ""),
         ImportStatus::CompletedWithSkips => ("✓", Paint::Warn, "completed", ", with skips"),
@@ -109,7 +109,7 @@ fn headline(import: &Import, look: Look) -> String {
         ImportStatus::Cancelled => ("✗", Paint::Warn, "cancelled", ""),
         ImportStatus::Undone => ("↺", Paint::Warn, "undone", ""),
         ImportStatus::Running => ("…", Paint::Warn, "running", ""),
-        ImportStatus::Waiting => ("…", Paint::Warn, "waits", ""),
+        ImportStatus::Waiting => ("…", Paint::Warn, "waiting", ""),
         ImportStatus::Unspecified => ("?", Paint::Warn, "unknown", ""),
     };
     let dry = if import.dry_run { ", dry run: nothing was stored" } else { "" };
@@ -119,18 +119,18 @@ fn headline(import: &Import, look: Look) -> String {
         | ImportStatus::Unrecognized
         | ImportStatus::Running
         | ImportStatus::Waiting => String::new(),
-        _ if elapsed > 0 => format!(" in {}", text::span(elapsed)),
+        _ if elapsed > 0 => format!(" in {}", text::duration(elapsed)),
         _ => String::new(),
     };
     format!(
         "{} {}  {}{took}{tail}{dry}\n",
-        look.paint(paint, mark),
-        look.paint(Paint::Strong, &called(import)),
-        look.paint(paint, words),
+        style.paint(paint, mark),
+        style.paint(Paint::Strong, &export_name(import)),
+        style.paint(paint, words),
     )
 }
 
-fn origin(import: &Import, calendar: &Calendar, look: Look) -> String {
+fn origin(import: &Import, calendar: &Calendar, style: TerminalStyle) -> String {
     let mut facts = Vec::new();
     if !import.format.is_empty() {
         facts.push(text::one_line(&import.format));
@@ -155,7 +155,7 @@ fn origin(import: &Import, calendar: &Calendar, look: Look) -> String {
     if !when.is_empty() {
         facts.push(when);
     }
-    format!("  {}\n", look.paint(Paint::Dim, &facts.join(" · ")))
+    format!("  {}\n", style.paint(Paint::Dim, &facts.join(" · ")))
 }
 
 /// Returns the table, or `None` if nothing was counted.
@@ -194,7 +194,7 @@ fn counts(import: &Import) -> Option<Table> {
 }
 
 /// Returns what was skipped, the most frequent reason first.
-fn skips(import: &Import, look: Look) -> String {
+fn skips(import: &Import, style: TerminalStyle) -> String {
     if import.skipped.is_empty() {
         return String::new();
     }
@@ -207,15 +207,15 @@ fn skips(import: &Import, look: Look) -> String {
     let more = if import.more_skipped { "more than " } else { "" };
     let mut out = format!(
         "\n  {}\n",
-        look.paint(Paint::Warn, &format!("{more}{} skipped", text::number(import.skipped.len() as u64)))
+        style.paint(Paint::Warn, &format!("{more}{} skipped", text::number(import.skipped.len() as u64)))
     );
     let mut table = Table::new([
         Column::right("n"),
         Column::new("kind"),
         Column::new("reason").shrinks_to(20),
-        Column::new("first").shrinks_to(16).spare(1),
+        Column::new("first").shrinks_to(16).optional(1),
     ]);
-    for ((kind, reason), issues) in groups.iter().take(REASONS) {
+    for ((kind, reason), issues) in groups.iter().take(MAX_REASONS) {
         let n = issues.len() as u64;
         let first = issues.first().map_or("", |issue| &issue.locator);
         table.row([
@@ -225,25 +225,25 @@ fn skips(import: &Import, look: Look) -> String {
             Cell::painted(first, Paint::Dim),
         ]);
     }
-    let narrow = Look { columns: look.columns.map(|columns| columns.saturating_sub(4)), ..look };
+    let narrow = TerminalStyle { columns: style.columns.map(|columns| columns.saturating_sub(4)), ..style };
     for line in table.render(narrow).lines().skip(1) {
         text::append(&mut out, format_args!("    {line}\n"));
     }
-    let rest: usize = groups.iter().skip(REASONS).map(|(_, issues)| issues.len()).sum();
+    let rest: usize = groups.iter().skip(MAX_REASONS).map(|(_, issues)| issues.len()).sum();
     if rest > 0 {
         text::append(&mut out, format_args!("    and {} for other reasons\n", text::number(rest as u64)));
     }
     out
 }
 
-fn warnings(import: &Import, look: Look) -> String {
+fn warnings(import: &Import, style: TerminalStyle) -> String {
     let total = import.warnings_total.max(signed(import.warnings.len() as u64));
     let Some(first) = import.warnings.first() else { return String::new() };
     let line = format!("{}: {}", text::one_line(&first.locator), text::one_line(&first.message));
-    let line = look
+    let line = style
         .columns
         .map_or_else(|| line.clone(), |columns| text::fit(&line, columns.saturating_sub(4)).into_owned());
-    let title = look.paint(Paint::Warn, &text::count(unsigned(total), "warning", "warnings"));
+    let title = style.paint(Paint::Warn, &text::count(unsigned(total), "warning", "warnings"));
     format!("\n  {title}\n    {line}\n")
 }
 
@@ -251,12 +251,12 @@ fn warnings(import: &Import, look: Look) -> String {
 pub(in crate::cli) fn hint(import: &Import) -> Option<String> {
     let some = !import.skipped.is_empty() || !import.warnings.is_empty();
     // A dry run leaves no entry to look at. For an export that was imported before, the first receipt had the hint.
-    let told = some && !import.dry_run && import.status() != ImportStatus::Unchanged;
-    told.then(|| format!("`satchel imports issues {}` shows each one", text::short_id(&import.id)))
+    let has_issues = some && !import.dry_run && import.status() != ImportStatus::Unchanged;
+    has_issues.then(|| format!("`satchel imports issues {}` lists all of them", text::short_id(&import.id)))
 }
 
 fn kind_word(kind: i32, n: u64) -> String {
-    let word = words::record_kind(kind);
+    let word = labels::record_kind(kind);
     match (RecordKind::try_from(kind), n) {
         (_, 1) => word,
         (Ok(RecordKind::Memory), _) => "memories".to_owned(),
@@ -313,11 +313,11 @@ mod tests {
     }
 
     fn plain(import: &Import) -> String {
-        render(import, &time::fixed(), Look::plain(80))
+        render(import, &time::fixed(), TerminalStyle::plain(80))
     }
 
     #[test]
-    fn a_receipt_balances_and_groups_what_was_skipped() {
+    fn a_receipt_balances_and_groups_skips_by_reason() {
         let expected = "\
 ✓ chatgpt-export.zip  completed in 812 ms, with skips
   chatgpt-importer/2026.07 · 12 MB · import 3f2a91bc · revisions 52 to 57 · 2026-03-12 11:58
@@ -334,16 +334,16 @@ mod tests {
     user.json: has no id
 ";
         assert_eq!(plain(&import()), expected);
-        assert_eq!(hint(&import()).as_deref(), Some("`satchel imports issues 3f2a91bc` shows each one"));
+        assert_eq!(hint(&import()).as_deref(), Some("`satchel imports issues 3f2a91bc` lists all of them"));
     }
 
     #[test]
-    fn a_receipt_says_what_a_strangers_document_would_have_changed_and_how_to_let_it() {
+    fn a_receipt_shows_what_an_untrusted_document_would_change_and_how_to_apply_it() {
         let held = HeldBack { memories: 8, conversations: 1, ..HeldBack::default() };
         let path = "/tmp/theirs.zip".to_owned();
         let mut shown =
             Import { would_change: Some(held), signer: "z6MkTheirs".to_owned(), path, ..import() };
-        let words = |import: &Import| standing(import).join("\n");
+        let words = |import: &Import| trust_notes(import).join("\n");
         assert_eq!(
             words(&shown),
             "would change 8 memories, 1 conversation: `satchel apply --trust z6MkTheirs /tmp/theirs.zip`"
@@ -356,36 +356,41 @@ mod tests {
         (shown.partly_signed, shown.signer) = (false, String::new());
         assert!(words(&shown).ends_with("`satchel apply --force /tmp/theirs.zip`"));
         shown.forced = vec!["nobody signed it".to_owned()];
-        assert!(words(&shown).starts_with("merged by --force, although nobody signed it\n"));
+        assert!(words(&shown).starts_with("merged with --force, although nobody signed it\n"));
         assert!(plain(&shown).contains("would change 8 memories"));
     }
 
     #[test]
-    fn an_export_in_a_folder_is_called_by_its_file() {
-        let called = |files: &[&str], total| {
+    fn an_export_in_a_folder_is_named_by_its_file() {
+        let export_name = |files: &[&str], total| {
             let files = files.iter().map(|file| (*file).to_owned()).collect();
-            called(&Import { source: "Downloads".to_owned(), files, files_total: total, ..Import::default() })
+            export_name(&Import {
+                source: "Downloads".to_owned(),
+                files,
+                files_total: total,
+                ..Import::default()
+            })
         };
-        assert_eq!(called(&["chat.json"], 1), "Downloads/chat.json");
-        assert_eq!(called(&["claude.zip/a.json", "claude.zip/b.json"], 2), "Downloads/claude.zip");
-        assert_eq!(called(&["x/y/a.json", "x/y/b.json"], 40), "Downloads/x/y");
-        assert_eq!(called(&["a.json", "b.json"], 2), "Downloads/a.json and 1 more");
-        assert_eq!(called(&[], 0), "Downloads", "a single file, or a receipt of an older version");
+        assert_eq!(export_name(&["chat.json"], 1), "Downloads/chat.json");
+        assert_eq!(export_name(&["claude.zip/a.json", "claude.zip/b.json"], 2), "Downloads/claude.zip");
+        assert_eq!(export_name(&["x/y/a.json", "x/y/b.json"], 40), "Downloads/x/y");
+        assert_eq!(export_name(&["a.json", "b.json"], 2), "Downloads/a.json and 1 more");
+        assert_eq!(export_name(&[], 0), "Downloads", "a single file, or a receipt of an older version");
     }
 
     #[test]
-    fn a_receipt_names_whose_export_it_is() {
+    fn a_receipt_names_the_accounts_of_the_export() {
         let account = |id: &str, name: Option<&str>| ImportAccount {
             id: id.to_owned(),
             name: name.map(ToOwned::to_owned),
         };
         let accounts = vec![account("0b1c", Some("Ana \u{1b}[2JExample")), account("77d2", None)];
         let shown = plain(&Import { accounts, ..import() });
-        assert!(shown.contains("\n  of Ana \\u{1b}[2JExample · 0b1c\n  of 77d2\n"), "{shown}");
+        assert!(shown.contains("\n  account Ana \\u{1b}[2JExample · 0b1c\n  account 77d2\n"), "{shown}");
     }
 
     #[test]
-    fn a_failure_says_why() {
+    fn a_failed_receipt_shows_the_reason() {
         let failed = Import {
             id: "3f2a91bc-0000-5000-8000-000000000001".to_owned(),
             source: "export.zip".to_owned(),
@@ -402,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_and_dry_runs_say_so() {
+    fn unchanged_imports_and_dry_runs_are_marked() {
         let reason = "these bytes were imported before".to_owned();
         let unchanged = Import { status: ImportStatus::Unchanged.into(), reason, ..import() };
         assert!(
@@ -415,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn many_reasons_are_counted() {
+    fn additional_reasons_are_counted() {
         let skipped = (0..10).map(|n| skip(RecordKind::Memory, n, &format!("reason {n}"))).collect();
         let shown = plain(&Import { skipped, more_skipped: true, ..import() });
         assert!(

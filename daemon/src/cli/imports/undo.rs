@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, stdin};
 
 use satchel_proto::{
-    signed::{signed, unsigned},
+    integers::{signed, unsigned},
     v1::{
         Import, ImportReversal, RecordEffect, RedoImportRequest, RevisionRange, UndoImportRequest,
         operation::Result as Reached,
@@ -12,18 +12,19 @@ use satchel_proto::{
 
 use super::resolve;
 use crate::cli::{
-    Context, args::UndoArgs, error::CliError, exit::Exit, json, link::Link, operation::unexpected, text,
+    Context, args::UndoArgs, client::DaemonClient, error::CliError, exit::Exit, json,
+    operation::unexpected_result, text,
 };
 
 /// The direction: undo or redo.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     Undo,
     Redo,
 }
 
 /// The response of the daemon to either request.
-struct Turned {
+struct Reversal {
     import: Import,
     effects: [(&'static str, Option<RecordEffect>); 3],
     records: u64,
@@ -32,52 +33,52 @@ struct Turned {
 
 pub(super) async fn run(
     context: &mut Context,
-    link: &Link,
+    client: &DaemonClient,
     args: &UndoArgs,
-    way: Way,
+    direction: Direction,
 ) -> Result<Exit, CliError> {
-    let id = resolve(link, args.id.given()).await?;
+    let id = resolve(client, args.id.given()).await?;
     if args.dry_run {
-        let preview = call(link, way, &id, true, None).await?;
-        return told(context, &preview, true, way);
+        let preview = call(client, direction, &id, true, None).await?;
+        return print_result(context, &preview, true, direction);
     }
     let mut expected = None;
     if !args.yes {
-        let preview = call(link, way, &id, true, None).await?;
-        context.out.note(&sentence(&preview, true, way));
-        if !agreed(way).await? {
+        let preview = call(client, direction, &id, true, None).await?;
+        context.out.note(&describe(&preview, true, direction));
+        if !confirm(direction).await? {
             return Err(CliError::Cancelled);
         }
         expected = Some(preview.records);
     }
-    let done = call(link, way, &id, false, expected).await?;
-    told(context, &done, false, way)
+    let done = call(client, direction, &id, false, expected).await?;
+    print_result(context, &done, false, direction)
 }
 
 async fn call(
-    link: &Link,
-    way: Way,
+    client: &DaemonClient,
+    direction: Direction,
     id: &str,
     dry_run: bool,
     expected_records: Option<u64>,
-) -> Result<Turned, CliError> {
+) -> Result<Reversal, CliError> {
     let (id, expected_records) = (id.to_owned(), signed(expected_records));
-    let mut imports = link.imports();
-    let operation = match way {
-        Way::Undo => {
+    let mut imports = client.imports();
+    let operation = match direction {
+        Direction::Undo => {
             let request = UndoImportRequest { id, dry_run, expected_records };
             imports.undo_import(request).await?.into_inner().operation
         }
-        Way::Redo => {
+        Direction::Redo => {
             let request = RedoImportRequest { id, dry_run, expected_records };
             imports.redo_import(request).await?.into_inner().operation
         }
     };
-    let Reached::Reversal(reversal) = link.result_of(operation, |_| {}).await? else {
-        return Err(unexpected());
+    let Reached::Reversal(reversal) = client.result_of(operation, |_| {}).await? else {
+        return Err(unexpected_result());
     };
     let ImportReversal { receipt, conversations, memories, relations, records, revisions } = reversal;
-    Ok(Turned {
+    Ok(Reversal {
         import: receipt.unwrap_or_default(),
         effects: [("conversation", conversations), ("memory", memories), ("relation", relations)],
         records: unsigned(records),
@@ -86,53 +87,60 @@ async fn call(
 }
 
 /// Asks for confirmation on a terminal; without a terminal, `--yes` is required.
-async fn agreed(way: Way) -> Result<bool, CliError> {
-    let verb = if way == Way::Undo { "undo" } else { "redo" };
+async fn confirm(direction: Direction) -> Result<bool, CliError> {
+    let verb = if direction == Direction::Undo { "undo" } else { "redo" };
     if !stdin().is_terminal() {
-        return Err(CliError::Usage(format!("nothing was changed; add --yes to {verb} it, or --dry-run")));
+        return Err(CliError::Usage(format!(
+            "cannot ask for confirmation without a terminal; use --yes to {verb} the import, or --dry-run"
+        )));
     }
     let answer = tokio::task::spawn_blocking(move || {
         let mut answer = String::new();
-        std::io::Write::write_all(&mut std::io::stderr(), format!("{verb} it? [y/N] ").as_bytes())?;
+        std::io::Write::write_all(&mut std::io::stderr(), format!("{verb} this import? [y/N] ").as_bytes())?;
         stdin().read_line(&mut answer).map(|_| answer)
     });
     let answer = answer.await.map_err(|_| CliError::Cancelled)?.map_err(CliError::Output)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-fn told(context: &mut Context, turned: &Turned, dry_run: bool, way: Way) -> Result<Exit, CliError> {
+fn print_result(
+    context: &mut Context,
+    reversal: &Reversal,
+    dry_run: bool,
+    direction: Direction,
+) -> Result<Exit, CliError> {
     if context.out.json {
-        let [conversations, memories, relations] = &turned.effects;
-        context.out.json(&json::import::Turned {
-            import: json::import::Import::new(&turned.import),
+        let [conversations, memories, relations] = &reversal.effects;
+        context.out.json(&json::import::ReversedImport {
+            import: json::import::Import::new(&reversal.import),
             conversations: json::import::Effect::new(conversations.1.as_ref()),
             memories: json::import::Effect::new(memories.1.as_ref()),
             relations: json::import::Effect::new(relations.1.as_ref()),
-            records: turned.records,
-            revisions: turned.revisions.as_ref().map(|range| [range.first, range.last].map(unsigned)),
+            records: reversal.records,
+            revisions: reversal.revisions.as_ref().map(|range| [range.first, range.last].map(unsigned)),
             dry_run,
         })?;
         return Ok(Exit::Done);
     }
-    context.out.print(&format!("{}\n", sentence(turned, dry_run, way)))?;
-    if !dry_run && way == Way::Undo {
-        let id = text::short_id(&turned.import.id);
-        context.out.note(&format!("history stays; `satchel imports redo {id}` brings it back"));
+    context.out.print(&format!("{}\n", describe(reversal, dry_run, direction)))?;
+    if !dry_run && direction == Direction::Undo {
+        let id = text::short_id(&reversal.import.id);
+        context.out.note(&format!("the history is kept; `satchel imports redo {id}` reverses this"));
     }
     Ok(Exit::Done)
 }
 
-/// Returns the changes in words: `3 conversations and 2 memories are shown no more; 1 conversation changes`.
-fn sentence(turned: &Turned, dry_run: bool, way: Way) -> String {
-    let source = text::one_line(&turned.import.source);
-    let begin = match (way, dry_run) {
-        (Way::Undo, true) => format!("without {source:?}: "),
-        (Way::Undo, false) => format!("{source:?} is undone: "),
-        (Way::Redo, true) => format!("with {source:?} again: "),
-        (Way::Redo, false) => format!("{source:?} is back: "),
+/// Returns the changes in words: `3 conversations, 2 memories no longer shown`.
+fn describe(reversal: &Reversal, dry_run: bool, direction: Direction) -> String {
+    let source = text::one_line(&reversal.import.source);
+    let begin = match (direction, dry_run) {
+        (Direction::Undo, true) => format!("would undo {source:?}: "),
+        (Direction::Undo, false) => format!("undid {source:?}: "),
+        (Direction::Redo, true) => format!("would redo {source:?}: "),
+        (Direction::Redo, false) => format!("redid {source:?}: "),
     };
     let part = |words: &str, pick: fn(&RecordEffect) -> u64| {
-        let counts: Vec<String> = turned
+        let counts: Vec<String> = reversal
             .effects
             .iter()
             .filter_map(|(name, effect)| Some((name, pick(effect.as_ref()?))))
@@ -144,7 +152,7 @@ fn sentence(turned: &Turned, dry_run: bool, way: Way) -> String {
     let parts: Vec<String> = [
         part("no longer shown", |effect| unsigned(effect.withdrawn)),
         part("shown again", |effect| unsigned(effect.restored)),
-        part("as the other imports have it", |effect| unsigned(effect.changed)),
+        part("changed to the version of other imports", |effect| unsigned(effect.changed)),
     ]
     .into_iter()
     .flatten()
@@ -161,9 +169,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_undo_says_what_changes() {
+    fn an_undo_describes_what_changes() {
         let effect = |withdrawn, restored, changed| Some(RecordEffect { withdrawn, restored, changed });
-        let mut turned = Turned {
+        let mut reversal = Reversal {
             import: Import { source: "export.zip".to_owned(), ..Import::default() },
             effects: [
                 ("conversation", effect(3, 0, 1)),
@@ -174,12 +182,15 @@ mod tests {
             revisions: None,
         };
         assert_eq!(
-            sentence(&turned, false, Way::Undo),
-            "\"export.zip\" is undone: 3 conversations, 2 memories no longer shown; 1 conversation as the other imports have it"
+            describe(&reversal, false, Direction::Undo),
+            "undid \"export.zip\": 3 conversations, 2 memories no longer shown; 1 conversation changed to the version of other imports"
         );
-        turned.effects = [("conversation", None), ("memory", effect(0, 1, 0)), ("relation", None)];
-        assert_eq!(sentence(&turned, true, Way::Redo), "with \"export.zip\" again: 1 memory shown again");
-        turned.effects[1].1 = None;
-        assert_eq!(sentence(&turned, true, Way::Undo), "without \"export.zip\": nothing changes");
+        reversal.effects = [("conversation", None), ("memory", effect(0, 1, 0)), ("relation", None)];
+        assert_eq!(
+            describe(&reversal, true, Direction::Redo),
+            "would redo \"export.zip\": 1 memory shown again"
+        );
+        reversal.effects[1].1 = None;
+        assert_eq!(describe(&reversal, true, Direction::Undo), "would undo \"export.zip\": nothing changes");
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use satchel_proto::{signed::unsigned, v1};
+use satchel_proto::{integers::unsigned, v1};
 use serde::Serialize;
 
-use super::{filled, source::Source, when};
-use crate::cli::words;
+use super::{non_empty, source::Source, timestamp};
+use crate::cli::labels;
 
 /// `exports list`.
 #[derive(Debug, Serialize)]
@@ -55,22 +55,22 @@ impl<'a> Export<'a> {
     pub(crate) fn new(export: &'a v1::Export) -> Self {
         Self {
             export_id: &export.id,
-            export_type: words::export_type(export.r#type),
-            base_export_id: filled(&export.base_export_id),
-            since: filled(&export.since),
+            export_type: labels::export_type(export.r#type),
+            base_export_id: non_empty(&export.base_export_id),
+            since: non_empty(&export.since),
             memories: unsigned(export.memories),
             conversations: unsigned(export.conversations),
             relations: unsigned(export.relations),
-            checksum: filled(&export.checksum),
+            checksum: non_empty(&export.checksum),
             revision: unsigned(export.revision),
             path: &export.path,
             export_date: &export.export_date,
             withheld: unsigned(export.withheld),
             bytes: unsigned(export.size_bytes),
-            signer: filled(&export.signer),
-            manifest_sha256: filled(&export.manifest_sha256),
-            format: words::export_format(export.format),
-            reason: filled(&export.reason),
+            signer: non_empty(&export.signer),
+            manifest_sha256: non_empty(&export.manifest_sha256),
+            format: labels::export_format(export.format),
+            reason: non_empty(&export.reason),
             warnings: &export.warnings,
             applied: export.applied,
             selected_by: &export.selected_by,
@@ -124,8 +124,8 @@ pub(crate) struct Status<'a> {
     pub store_id: &'a str,
     pub revision: u64,
     pub running_jobs: u32,
-    pub memories: Counted,
-    pub conversations: Platforms,
+    pub memories: MemoryCounts,
+    pub conversations: ConversationCounts,
     pub messages: u64,
     pub relations: u64,
     pub journal_bytes: u64,
@@ -137,7 +137,7 @@ pub(crate) struct Status<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Counted {
+pub(crate) struct MemoryCounts {
     pub total: u64,
     pub by_status: BTreeMap<String, u64>,
     pub by_type: BTreeMap<String, u64>,
@@ -145,7 +145,7 @@ pub(crate) struct Counted {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Platforms {
+pub(crate) struct ConversationCounts {
     pub total: u64,
     pub by_platform: BTreeMap<String, u64>,
 }
@@ -177,17 +177,17 @@ impl<'a> Status<'a> {
             data_dir: &status.data_dir,
             daemon,
             pid: unsigned(status.pid),
-            started_at: when(status.started_at.as_ref()),
+            started_at: timestamp(status.started_at.as_ref()),
             store_id: header.map_or("", |header| &header.store_id),
             revision: header.map_or(0, |header| unsigned(header.revision)),
             running_jobs: unsigned(status.running_operations),
-            memories: Counted {
+            memories: MemoryCounts {
                 total: unsigned(stored.memories),
                 by_status: counts(&stored.memories_by_status),
                 by_type: counts(&stored.memories_by_type),
                 by_platform: counts(&stored.memories_by_platform),
             },
-            conversations: Platforms {
+            conversations: ConversationCounts {
                 total: unsigned(stored.conversations),
                 by_platform: counts(&stored.conversations_by_platform),
             },
@@ -202,6 +202,6 @@ impl<'a> Status<'a> {
     }
 }
 
-fn counts(counts: &[impl words::Counted]) -> BTreeMap<String, u64> {
-    counts.iter().map(words::Counted::counted).collect()
+fn counts(counts: &[impl labels::LabelledCount]) -> BTreeMap<String, u64> {
+    counts.iter().map(labels::LabelledCount::label_and_count).collect()
 }

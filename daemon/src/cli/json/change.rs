@@ -1,14 +1,14 @@
-//! JSON documents for changes made by hand.
+//! JSON documents for edits of memories and relations.
 
 use satchel_proto::v1;
 use serde::Serialize;
 
-use super::{memory::Memory, when};
-use crate::cli::words;
+use super::{memory::Memory, timestamp};
+use crate::cli::labels;
 
 /// `memories add`, `memories edit`, and `memories status` for one memory.
 #[derive(Debug, Serialize)]
-pub(crate) struct One<'a> {
+pub(crate) struct EditedMemory<'a> {
     pub memory: Memory<'a>,
     pub version: u32,
     /// True if nothing was added because the memory existed already.
@@ -49,7 +49,7 @@ pub(crate) struct Relations<'a> {
 
 /// `relations add` and `relations withdraw`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Drawn<'a> {
+pub(crate) struct ChangedRelation<'a> {
     pub relation: Relation<'a>,
     /// True if nothing was added because the relation existed already.
     pub existed: bool,
@@ -78,9 +78,9 @@ impl<'a> Relation<'a> {
             id,
             from: from_id,
             to: to_id,
-            relation_type: words::relation_type(*r#type),
+            relation_type: labels::relation_type(*r#type),
             confidence: *confidence,
-            created_at: when(created_at.as_ref()),
+            created_at: timestamp(created_at.as_ref()),
             withdrawn: *withdrawn,
         }
     }

@@ -1,19 +1,19 @@
 //! JSON documents for conversations and messages, with the keys of PAM 1.0 where it defines one.
 
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{self, StoreHeader, tool_call::Input},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::when;
-use crate::cli::words;
+use super::timestamp;
+use crate::cli::labels;
 
 /// `conversations list`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Conversations<'a> {
-    pub conversations: Vec<Row<'a>>,
+    pub conversations: Vec<ConversationSummary<'a>>,
     /// True if there are more than `--limit`.
     pub more: bool,
     pub revision: u64,
@@ -22,14 +22,14 @@ pub(crate) struct Conversations<'a> {
 
 impl<'a> Conversations<'a> {
     pub(crate) fn new(rows: &'a [v1::Conversation], more: bool, header: &'a StoreHeader) -> Self {
-        let conversations = rows.iter().map(Row::new).collect();
+        let conversations = rows.iter().map(ConversationSummary::new).collect();
         Self { conversations, more, revision: unsigned(header.revision), store_id: &header.store_id }
     }
 }
 
 /// The part of a conversation that lists contain.
 #[derive(Debug, Serialize)]
-pub(crate) struct Row<'a> {
+pub(crate) struct ConversationSummary<'a> {
     pub id: &'a str,
     pub platform: &'a str,
     pub account: Option<&'a str>,
@@ -42,15 +42,15 @@ pub(crate) struct Row<'a> {
     pub mod_revision: u64,
 }
 
-impl<'a> Row<'a> {
+impl<'a> ConversationSummary<'a> {
     fn new(row: &'a v1::Conversation) -> Self {
         Self {
             id: &row.id,
             platform: &row.platform,
             account: row.account.as_deref(),
             title: row.title.as_deref(),
-            created_at: when(row.created_at.as_ref()),
-            updated_at: when(row.updated_at.as_ref()),
+            created_at: timestamp(row.created_at.as_ref()),
+            updated_at: timestamp(row.updated_at.as_ref()),
             message_count: unsigned(row.message_count),
             tags: &row.tags,
             is_archived: row.is_archived,
@@ -61,22 +61,25 @@ impl<'a> Row<'a> {
 
 /// `conversations show`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Shown<'a> {
-    pub conversation: Whole<'a>,
+pub(crate) struct ConversationDocument<'a> {
+    pub conversation: ConversationDetails<'a>,
     pub messages: Vec<Message<'a>>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ConversationDocument<'a> {
     pub(crate) fn new(conversation: &'a v1::Conversation, messages: &'a [v1::Message]) -> Self {
-        Self { conversation: Whole::new(conversation), messages: messages.iter().map(Message::new).collect() }
+        Self {
+            conversation: ConversationDetails::new(conversation),
+            messages: messages.iter().map(Message::new).collect(),
+        }
     }
 }
 
 /// A conversation without its messages.
 #[derive(Debug, Serialize)]
-pub(crate) struct Whole<'a> {
+pub(crate) struct ConversationDetails<'a> {
     #[serde(flatten)]
-    pub row: Row<'a>,
+    pub row: ConversationSummary<'a>,
     pub provider_conversation_id: Option<&'a str>,
     pub export_format_version: Option<&'a str>,
     pub model: Option<&'a str>,
@@ -90,10 +93,10 @@ pub(crate) struct Whole<'a> {
     pub withdrawn: bool,
 }
 
-impl<'a> Whole<'a> {
+impl<'a> ConversationDetails<'a> {
     fn new(all: &'a v1::Conversation) -> Self {
         Self {
-            row: Row::new(all),
+            row: ConversationSummary::new(all),
             provider_conversation_id: all.provider_conversation_id.as_deref(),
             export_format_version: all.export_format_version.as_deref(),
             model: all.model.as_deref(),
@@ -117,7 +120,7 @@ pub(crate) struct Participant<'a> {
 impl<'a> Participant<'a> {
     fn new(participant: &'a v1::Participant) -> Self {
         let v1::Participant { role, name, provider_id } = participant;
-        Self { role: words::role(*role), name: name.as_deref(), provider_id: provider_id.as_deref() }
+        Self { role: labels::role(*role), name: name.as_deref(), provider_id: provider_id.as_deref() }
     }
 }
 
@@ -168,9 +171,9 @@ impl<'a> Message<'a> {
         Self {
             id,
             provider_message_id: provider_message_id.as_deref(),
-            role: words::role(*role),
+            role: labels::role(*role),
             content: content.as_ref().map(Content::new),
-            created_at: when(created_at.as_ref()),
+            created_at: timestamp(created_at.as_ref()),
             parent_id: parent_id.as_deref(),
             children_ids,
             model: model.as_deref(),
@@ -192,19 +195,19 @@ pub(crate) struct Content<'a> {
     #[serde(rename = "type")]
     pub kind: &'static str,
     pub text: Option<&'a str>,
-    pub parts: Vec<Part<'a>>,
+    pub parts: Vec<ContentPart<'a>>,
 }
 
 impl<'a> Content<'a> {
     fn new(content: &'a v1::Content) -> Self {
         let v1::Content { kind, text, parts } = content;
         let kind = if *kind == i32::from(v1::ContentKind::Multipart) { "multipart" } else { "text" };
-        Self { kind, text: text.as_deref(), parts: parts.iter().map(Part::new).collect() }
+        Self { kind, text: text.as_deref(), parts: parts.iter().map(ContentPart::new).collect() }
     }
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Part<'a> {
+pub(crate) struct ContentPart<'a> {
     #[serde(rename = "type")]
     pub kind: String,
     pub text: Option<&'a str>,
@@ -214,11 +217,11 @@ pub(crate) struct Part<'a> {
     pub reference: Option<&'a str>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> ContentPart<'a> {
     fn new(part: &'a v1::ContentPart) -> Self {
         let v1::ContentPart { kind, text, language, mime_type, r#ref } = part;
         Self {
-            kind: words::part_kind(*kind),
+            kind: labels::part_kind(*kind),
             text: text.as_deref(),
             language: language.as_deref(),
             mime_type: mime_type.as_deref(),
@@ -243,7 +246,7 @@ impl<'a> Attachment<'a> {
     fn new(attachment: &'a v1::Attachment) -> Self {
         let v1::Attachment { kind, name, mime_type, size_bytes, r#ref, provider_id } = attachment;
         Self {
-            kind: words::attachment_kind(*kind),
+            kind: labels::attachment_kind(*kind),
             name: name.as_deref(),
             mime_type: mime_type.as_deref(),
             size_bytes: unsigned(*size_bytes),

@@ -1,13 +1,13 @@
 //! JSON documents for the receipts of imports, and for what they skipped.
 
 use satchel_proto::{
-    signed::{millis, unsigned},
+    integers::{millis, unsigned},
     v1,
 };
 use serde::Serialize;
 
-use super::{filled, when};
-use crate::cli::words;
+use super::{non_empty, timestamp};
+use crate::cli::labels;
 
 /// `import` and `imports list`.
 #[derive(Debug, Serialize)]
@@ -26,7 +26,7 @@ impl<'a> Imports<'a> {
 
 /// `imports show`.
 #[derive(Debug, Serialize)]
-pub(crate) struct One<'a> {
+pub(crate) struct ImportDocument<'a> {
     pub import: Import<'a>,
 }
 
@@ -135,10 +135,10 @@ impl<'a> Difference<'a> {
     fn new(difference: &'a v1::MemoryDifference) -> Self {
         Self {
             id: &difference.id,
-            kind: words::difference_kind(difference.kind),
-            held_status: (difference.held_status != 0).then(|| words::memory_status(difference.held_status)),
-            held_content: filled(&difference.held_content),
-            status: words::memory_status(difference.status),
+            kind: labels::difference_kind(difference.kind),
+            held_status: (difference.held_status != 0).then(|| labels::memory_status(difference.held_status)),
+            held_content: non_empty(&difference.held_content),
+            status: labels::memory_status(difference.status),
             content: &difference.content,
         }
     }
@@ -150,10 +150,10 @@ impl<'a> Import<'a> {
         Self {
             id: &import.id,
             source: &import.source,
-            source_checksum: filled(&import.source_checksum),
-            provider: filled(&import.platform),
-            importer: filled(&import.format),
-            status: words::import_status(import.status),
+            source_checksum: non_empty(&import.source_checksum),
+            provider: non_empty(&import.platform),
+            importer: non_empty(&import.format),
+            status: labels::import_status(import.status),
             conversations: counts(import.conversations.as_ref()),
             messages: counts(import.messages.as_ref()),
             memories: counts(import.memories.as_ref()),
@@ -164,21 +164,21 @@ impl<'a> Import<'a> {
             warnings_total: unsigned(import.warnings_total),
             revisions: import.revisions.as_ref().map(|range| [range.first, range.last].map(unsigned)),
             elapsed_ms: millis(import.elapsed.as_ref()),
-            reason: filled(&import.reason),
+            reason: non_empty(&import.reason),
             dry_run: import.dry_run,
-            plugin: filled(&import.plugin),
+            plugin: non_empty(&import.plugin),
             files: &import.files,
             files_total: unsigned(import.files_total),
             path: &import.path,
             bytes: unsigned(import.bytes),
             attachments: unsigned(import.attachments),
-            started_at: when(import.started_at.as_ref()),
-            finished_at: when(import.finished_at.as_ref()),
+            started_at: timestamp(import.started_at.as_ref()),
+            finished_at: timestamp(import.finished_at.as_ref()),
             differences: import.differences.iter().map(Difference::new).collect(),
             differences_total: unsigned(import.differences_total),
             accounts: import.accounts.iter().map(Account::new).collect(),
-            standing: (import.standing != 0).then(|| words::document_standing(import.standing)),
-            signer: filled(&import.signer),
+            standing: (import.standing != 0).then(|| labels::document_standing(import.standing)),
+            signer: non_empty(&import.signer),
             partly_signed: import.partly_signed,
             would_change: import.would_change.as_ref().map(HeldBack::new),
             forced: &import.forced,
@@ -218,7 +218,7 @@ pub(crate) struct Skip<'a> {
 
 impl<'a> Skip<'a> {
     fn new(issue: &'a v1::ImportIssue) -> Self {
-        Self { kind: words::record_kind(issue.record), locator: &issue.locator, reason: &issue.message }
+        Self { kind: labels::record_kind(issue.record), locator: &issue.locator, reason: &issue.message }
     }
 }
 
@@ -264,8 +264,8 @@ impl<'a> Issue<'a> {
         let v1::ImportIssue { kind, record, locator, message } = issue;
         let skip = *kind == i32::from(v1::IssueKind::Skip);
         Self {
-            issue: words::issue_kind(*kind),
-            kind: skip.then(|| words::record_kind(*record)),
+            issue: labels::issue_kind(*kind),
+            kind: skip.then(|| labels::record_kind(*record)),
             locator,
             message,
         }
@@ -281,7 +281,7 @@ pub(crate) struct Cancelled<'a> {
 
 /// `imports undo` and `imports redo`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Turned<'a> {
+pub(crate) struct ReversedImport<'a> {
     pub import: Import<'a>,
     pub conversations: Effect,
     pub memories: Effect,

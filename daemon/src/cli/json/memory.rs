@@ -1,14 +1,14 @@
 //! JSON documents for memories, each as the exact PAM 1.0 object that an export contains.
 
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{self, StoreHeader},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{filled, when};
-use crate::cli::words;
+use super::{non_empty, timestamp};
+use crate::cli::labels;
 
 /// `memories list`.
 #[derive(Debug, Serialize)]
@@ -33,7 +33,7 @@ impl<'a> Memories<'a> {
 
 /// `memories show`.
 #[derive(Debug, Serialize)]
-pub(crate) struct One<'a> {
+pub(crate) struct MemoryDocument<'a> {
     pub memory: Memory<'a>,
     pub version: u32,
     pub create_revision: u64,
@@ -43,10 +43,10 @@ pub(crate) struct One<'a> {
     pub stranger: Option<&'a str>,
 }
 
-impl<'a> One<'a> {
+impl<'a> MemoryDocument<'a> {
     pub(crate) fn new(memory: &'a v1::Memory, stranger: &'a str) -> Self {
         Self {
-            stranger: filled(stranger),
+            stranger: non_empty(stranger),
             memory: Memory::new(memory),
             version: unsigned(memory.version),
             create_revision: unsigned(memory.create_revision),
@@ -82,10 +82,10 @@ impl<'a> Version<'a> {
         Self {
             version: unsigned(*number),
             revision: unsigned(*revision),
-            changed_at: when(changed_at.as_ref()),
+            changed_at: timestamp(changed_at.as_ref()),
             actor,
-            reason: filled(reason),
-            import_id: filled(import_id),
+            reason: non_empty(reason),
+            import_id: non_empty(import_id),
             memory: memory.as_ref().map(Memory::new),
         }
     }
@@ -117,8 +117,8 @@ impl<'a> Memory<'a> {
     fn abridged(memory: &'a v1::Memory) -> Self {
         Self::Abridged {
             id: &memory.id,
-            memory_type: words::memory_type(memory.r#type),
-            status: words::memory_status(memory.status),
+            memory_type: labels::memory_type(memory.r#type),
+            status: labels::memory_status(memory.status),
             content: &memory.content,
             content_hash: &memory.content_hash,
             abridged: true,

@@ -1,10 +1,10 @@
 //! JSON documents for watched folders.
 
-use satchel_proto::{signed::unsigned, v1};
+use satchel_proto::{integers::unsigned, v1};
 use serde::Serialize;
 
-use super::filled;
-use crate::cli::words;
+use super::non_empty;
+use crate::cli::labels;
 
 /// `sources list`.
 #[derive(Debug, Serialize)]
@@ -61,9 +61,9 @@ impl<'a> Source<'a> {
         let items = |items: &'a [v1::SourceItem]| items.iter().map(Item::new).collect();
         Self {
             path: &source.path,
-            origin: words::source_origin(source.origin),
-            state: words::source_state(source.state),
-            polling_reason: filled(&source.polling_reason),
+            origin: labels::source_origin(source.origin),
+            state: labels::source_state(source.state),
+            polling_reason: non_empty(&source.polling_reason),
             recursive: source.recursive,
             scanned: source.scanned,
             imported: unsigned(source.imported),
@@ -85,8 +85,8 @@ impl<'a> Item<'a> {
         let v1::SourceItem { name, reason, operation_id, retry_in } = item;
         Self {
             name,
-            reason: filled(reason),
-            job_id: filled(operation_id),
+            reason: non_empty(reason),
+            job_id: non_empty(operation_id),
             retry_in_seconds: retry_in.as_ref().map(|wait| wait.seconds),
         }
     }

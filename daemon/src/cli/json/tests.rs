@@ -129,7 +129,7 @@ fn a_memory_is_the_pam_object_to_the_byte() {
     assert!(text.contains(pam), "{text}");
     assert_eq!(keys(&list.memories[1]), ["id", "type", "status", "content", "content_hash", "abridged"]);
     assert_eq!(
-        keys(&memory::One::new(&memories[0], "")),
+        keys(&memory::MemoryDocument::new(&memories[0], "")),
         ["memory", "version", "create_revision", "mod_revision", "stranger"]
     );
     let version = v1::MemoryVersion { memory: Some(memories[0].clone()), ..v1::MemoryVersion::default() };
@@ -182,7 +182,7 @@ fn a_conversation_has_the_keys_of_pam() {
         "mod_revision",
     ];
     assert_eq!(keys(&list.conversations[0]), listed);
-    let shown = conversation::Shown::new(&rows[0], &messages);
+    let shown = conversation::ConversationDocument::new(&rows[0], &messages);
     assert_eq!(keys(&shown), ["conversation", "messages"]);
     let more = [
         "provider_conversation_id",

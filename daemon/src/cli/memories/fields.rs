@@ -1,22 +1,23 @@
 //! Converts the fields of a memory from the command line into a request: a memory and a field mask.
 
+use clap::ValueEnum as _;
 use satchel_proto::v1::{Access, Confidence, Memory, MemoryType, Temporal, Visibility};
 use serde_json::{Map, Value};
 
 use crate::cli::{
-    args::{AddArgs, EditArgs, FieldArgs, TypeWord},
+    args::{AddArgs, EditArgs, FieldArgs, MemoryTypeArg},
     error::CliError,
     time::Calendar,
 };
 
 /// The key of the daemon's own metadata.
-const OWN: &str = "satchel";
+const DAEMON_METADATA_KEY: &str = "satchel";
 
 /// Returns a new memory.
 ///
 /// # Errors
 /// Fails if a value cannot be parsed.
-pub(super) fn new(args: &AddArgs, calendar: &Calendar) -> Result<Memory, CliError> {
+pub(super) fn memory_from_args(args: &AddArgs, calendar: &Calendar) -> Result<Memory, CliError> {
     let (mut memory, mut mask) = (Memory::default(), Vec::new());
     fill(&mut memory, &mut mask, &args.fields, calendar)?;
     memory.content.clone_from(&args.content);
@@ -27,7 +28,7 @@ pub(super) fn new(args: &AddArgs, calendar: &Calendar) -> Result<Memory, CliErro
 ///
 /// # Errors
 /// Fails if a value cannot be parsed, or if nothing would change.
-pub(super) fn changed(
+pub(super) fn changes_from_args(
     args: &EditArgs,
     known: &Memory,
     calendar: &Calendar,
@@ -54,7 +55,11 @@ pub(super) fn changed(
     for clear in &args.clear {
         let path = clear.path();
         if mask.contains(&path) {
-            return Err(CliError::Usage(format!("--clear and a new value are both given for {path}")));
+            let field =
+                clear.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+            return Err(CliError::Usage(format!(
+                "--clear {field} cannot be combined with a new value for it"
+            )));
         }
         if path == "tags" {
             memory.tags.clear();
@@ -62,7 +67,7 @@ pub(super) fn changed(
         mask.push(path);
     }
     if mask.is_empty() {
-        let problem = "nothing is to change; name a field, such as --content, --tag or --clear";
+        let problem = "nothing to change; set a field, for example with --content, --tag or --clear";
         return Err(CliError::Usage(problem.to_owned()));
     }
     // Unchanged fields are not sent, so that a repeated request has the same bytes even if the memory changed in
@@ -86,7 +91,7 @@ fn fill(
     calendar: &Calendar,
 ) -> Result<(), CliError> {
     if args.memory_type.is_some() || args.custom_type.is_some() {
-        let wanted = args.memory_type.map_or(MemoryType::Custom, TypeWord::to_wire);
+        let wanted = args.memory_type.map_or(MemoryType::Custom, MemoryTypeArg::to_wire);
         memory.r#type = wanted.into();
         memory.custom_type.clone_from(&args.custom_type);
         mask.push("type");
@@ -101,11 +106,11 @@ fn fill(
     }
     let times = memory.temporal.get_or_insert_with(Temporal::default);
     if let Some(from) = &args.valid_from {
-        times.valid_from = Some(calendar.moment("--valid-from", from)?);
+        times.valid_from = Some(calendar.parse_instant("--valid-from", from)?);
         mask.push("temporal.valid_from");
     }
     if let Some(until) = &args.valid_until {
-        times.valid_until = Some(calendar.moment("--valid-until", until)?);
+        times.valid_until = Some(calendar.parse_instant("--valid-until", until)?);
         mask.push("temporal.valid_until");
     }
     if let Some(decay) = args.decay {
@@ -135,10 +140,10 @@ fn fill(
 fn metadata(known: Option<&str>, given: &[String]) -> Result<String, CliError> {
     let known = known.and_then(|json| serde_json::from_str::<Map<String, Value>>(json).ok());
     let mut metadata = known.unwrap_or_default();
-    metadata.remove(OWN);
+    metadata.remove(DAEMON_METADATA_KEY);
     for pair in given {
         let Some((key, value)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-            return Err(CliError::Usage(format!("--meta {pair:?} has no key; write KEY=VALUE")));
+            return Err(CliError::Usage(format!("--meta {pair:?} has no key; use KEY=VALUE")));
         };
         if value.is_empty() {
             metadata.remove(key);
@@ -160,7 +165,7 @@ mod tests {
     use crate::cli::args::{Cli, Command, Memories};
 
     #[test]
-    fn an_edit_that_is_repeated_sends_the_same() {
+    fn a_repeated_edit_sends_the_same_request() {
         let calendar = Calendar { now: Timestamp::UNIX_EPOCH, zone: TimeZone::UTC };
         let cli = Cli::try_parse_from(["satchel", "memories", "edit", "9c41", "--content", "Hives"]).unwrap();
         let Command::Memories(Memories::Edit(args)) = cli.command else { unreachable!("it is an edit") };
@@ -172,6 +177,9 @@ mod tests {
             access: Some(Access::default()),
             ..before.clone()
         };
-        assert_eq!(changed(&args, &before, &calendar).unwrap(), changed(&args, &after, &calendar).unwrap());
+        assert_eq!(
+            changes_from_args(&args, &before, &calendar).unwrap(),
+            changes_from_args(&args, &after, &calendar).unwrap()
+        );
     }
 }

@@ -2,18 +2,18 @@
 
 use satchel_merge::evidence::UNSIGNED;
 use satchel_proto::{
-    signed::unsigned,
+    integers::unsigned,
     v1::{Confidence, Memory, MemoryStatus, MemoryVersion},
 };
 use textwrap::Options;
 
 use crate::cli::{
-    facts::Facts,
-    look::{Look, Paint},
+    labels,
+    properties::Properties,
+    style::{Paint, TerminalStyle},
     table::{Cell, Column, Table},
     text,
     time::Calendar,
-    words,
 };
 
 /// The label of a memory whose validity has ended.
@@ -29,18 +29,18 @@ pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> T
         Column::new("type"),
         Column::new("status"),
         Column::new("memory").shrinks_to(24),
-        Column::new("platform").spare(1),
-        Column::new("changed").spare(2),
+        Column::new("platform").optional(1),
+        Column::new("changed").optional(2),
     ]);
     for memory in memories {
         let temporal = memory.temporal.clone().unwrap_or_default();
         let changed = temporal.updated_at.as_ref().or(temporal.created_at.as_ref());
         let platform = memory.provenance.as_ref().map_or("", |provenance| &provenance.platform);
         table.row([
-            Cell::painted(&ids.of(&memory.id), Paint::Id),
+            Cell::painted(&ids.shorten(&memory.id), Paint::Id),
             Cell::new(&kind(memory)),
-            if calendar.passed(temporal.valid_until.as_ref()) {
-                let words = if states { words::memory_status(memory.status) + ", " } else { String::new() };
+            if calendar.is_past(temporal.valid_until.as_ref()) {
+                let words = if states { labels::memory_status(memory.status) + ", " } else { String::new() };
                 Cell::painted(&(words + EXPIRED), Paint::Warn)
             } else if states {
                 status(memory.status)
@@ -56,16 +56,16 @@ pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> T
 }
 
 /// Returns one memory with all its facts.
-pub(super) fn one(memory: &Memory, stranger: &str, calendar: &Calendar, look: Look) -> String {
-    let content = text::clean(said(memory));
-    let options = Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
+pub(super) fn details(memory: &Memory, stranger: &str, calendar: &Calendar, style: TerminalStyle) -> String {
+    let content = text::clean(content(memory));
+    let options = Options::new(style.text_columns()).initial_indent("  ").subsequent_indent("  ");
     let mut out = format!("{}\n", textwrap::fill(&content, options));
     if memory.abridged {
-        out.push_str("  … it is too large to be shown whole; an export holds all of it\n");
+        out.push_str("  … truncated; an export contains the whole text\n");
     }
     out.push('\n');
-    out.push_str(&facts(memory, stranger, calendar).render(look));
-    out.push_str(&metadata(memory, look));
+    out.push_str(&properties(memory, stranger, calendar).render(style));
+    out.push_str(&metadata(memory, style));
     out
 }
 
@@ -75,74 +75,76 @@ pub(super) fn hint(memory: &Memory) -> Option<String> {
     (memory.version > 1).then(|| format!("`{command}` shows its {} versions", memory.version))
 }
 
-fn facts(memory: &Memory, stranger: &str, calendar: &Calendar) -> Facts {
-    let mut facts = Facts::new();
-    facts.painted("id", &memory.id, Paint::Id);
-    facts.add("type", &kind(memory));
-    facts.painted("status", &words::memory_status(memory.status), status_paint(memory.status));
+fn properties(memory: &Memory, stranger: &str, calendar: &Calendar) -> Properties {
+    let mut properties = Properties::new();
+    properties.add_painted("id", &memory.id, Paint::Id);
+    properties.add("type", &kind(memory));
+    properties.add_painted("status", &labels::memory_status(memory.status), status_paint(memory.status));
     if memory.withdrawn {
         let why = if erased(memory) {
-            "no: you erased it for good; `satchel memories history` says when"
+            "no: you erased it permanently; `satchel memories history` shows when"
         } else {
-            "no: the import that brought it was undone"
+            "no: the import that added it was undone"
         };
-        facts.painted("shown", why, Paint::Warn);
+        properties.add_painted("shown", why, Paint::Warn);
     }
     match stranger {
         "" => {}
-        UNSIGNED => facts.painted("source", "a document that nobody signed", Paint::Warn),
-        key => facts.painted(
-            "source",
-            &format!("a document signed by {key}, whom you do not trust"),
-            Paint::Warn,
-        ),
+        UNSIGNED => properties.add_painted("source", "an unsigned document", Paint::Warn),
+        key => {
+            properties.add_painted(
+                "source",
+                &format!("a document signed with the untrusted key {key}"),
+                Paint::Warn,
+            );
+        }
     }
-    facts.maybe("summary", memory.summary.as_deref());
-    facts.add("tags", &memory.tags.join(", "));
+    properties.add_optional("summary", memory.summary.as_deref());
+    properties.add("tags", &memory.tags.join(", "));
     if let Some(provenance) = &memory.provenance {
-        facts.add("platform", &provenance.platform);
-        facts.maybe("account", provenance.platform_user_id.as_deref());
-        facts.maybe("conversation", provenance.conversation_ref.as_deref());
-        facts.maybe("message", provenance.message_ref.as_deref());
-        let method = words::extraction_method(provenance.extraction_method);
-        facts.add("found by", if method == "unspecified" { "" } else { &method });
-        facts.maybe("read by", provenance.extractor.as_deref());
-        facts.add("stated", &calendar.minute(provenance.extracted_at.as_ref()));
+        properties.add("platform", &provenance.platform);
+        properties.add_optional("account", provenance.platform_user_id.as_deref());
+        properties.add_optional("conversation", provenance.conversation_ref.as_deref());
+        properties.add_optional("message", provenance.message_ref.as_deref());
+        let method = labels::extraction_method(provenance.extraction_method);
+        properties.add("extraction", if method == "unspecified" { "" } else { &method });
+        properties.add_optional("extractor", provenance.extractor.as_deref());
+        properties.add("extracted", &calendar.minute(provenance.extracted_at.as_ref()));
     }
     if let Some(temporal) = &memory.temporal {
-        facts.add("created", &calendar.minute_or_unknown(temporal.created_at.as_ref()));
-        facts.add("changed", &calendar.minute(temporal.updated_at.as_ref()));
-        facts.add("valid from", &calendar.minute(temporal.valid_from.as_ref()));
+        properties.add("created", &calendar.minute_or_unknown(temporal.created_at.as_ref()));
+        properties.add("changed", &calendar.minute(temporal.updated_at.as_ref()));
+        properties.add("valid from", &calendar.minute(temporal.valid_from.as_ref()));
         let until = calendar.minute(temporal.valid_until.as_ref());
-        if calendar.passed(temporal.valid_until.as_ref()) {
-            facts.painted("valid until", &format!("{until}, {EXPIRED}"), Paint::Warn);
+        if calendar.is_past(temporal.valid_until.as_ref()) {
+            properties.add_painted("valid until", &format!("{until}, {EXPIRED}"), Paint::Warn);
         } else {
-            facts.add("valid until", &until);
+            properties.add("valid until", &until);
         }
-        facts.maybe("replaced by", temporal.superseded_by.as_deref());
+        properties.add_optional("replaced by", temporal.superseded_by.as_deref());
     }
-    facts.add("confidence", &memory.confidence.as_ref().map(confidence).unwrap_or_default());
+    properties.add("confidence", &memory.confidence.as_ref().map(confidence).unwrap_or_default());
     if let Some(access) = &memory.access {
-        let held = if access.exportable { "" } else { ", never exported" };
-        facts.add("visibility", &format!("{}{held}", words::visibility(access.visibility)));
+        let held = if access.exportable { "" } else { ", not exportable" };
+        properties.add("visibility", &format!("{}{held}", labels::visibility(access.visibility)));
         for grant in &access.shared_with {
             let may: Vec<String> =
-                grant.permissions.iter().map(|permission| words::permission(*permission)).collect();
-            facts.add("shared with", &format!("{} ({})", grant.entity, may.join(", ")));
+                grant.permissions.iter().map(|permission| labels::permission(*permission)).collect();
+            properties.add("shared with", &format!("{} ({})", grant.entity, may.join(", ")));
         }
     }
-    facts.add("hash", &memory.content_hash);
-    facts
+    properties.add("hash", &memory.content_hash);
+    properties
 }
 
-fn metadata(memory: &Memory, look: Look) -> String {
+fn metadata(memory: &Memory, style: TerminalStyle) -> String {
     let parsed =
         memory.metadata_json.as_deref().and_then(|json| serde_json::from_str::<serde_json::Value>(json).ok());
     let Some(Ok(pretty)) = parsed.map(|value| serde_json::to_string_pretty(&value)) else {
         return String::new();
     };
     let clean = text::clean(&pretty);
-    let mut out = format!("\n{}\n", look.paint(Paint::Dim, "metadata"));
+    let mut out = format!("\n{}\n", style.paint(Paint::Dim, "metadata"));
     for line in clean.lines().take(METADATA_LINES) {
         text::append(&mut out, format_args!("  {line}\n"));
     }
@@ -157,13 +159,13 @@ fn metadata(memory: &Memory, look: Look) -> String {
 }
 
 /// Returns the versions of a memory, newest first, each with its content.
-pub(super) fn history(versions: &[MemoryVersion], calendar: &Calendar, look: Look) -> String {
+pub(super) fn history(versions: &[MemoryVersion], calendar: &Calendar, style: TerminalStyle) -> String {
     let mut out = String::new();
     for version in versions {
         let memory = version.memory.clone().unwrap_or_default();
-        let head = look.paint(Paint::Strong, &format!("version {}", version.version));
+        let head = style.paint(Paint::Strong, &format!("version {}", version.version));
         let mut rest =
-            vec![words::memory_status(memory.status), calendar.minute(version.changed_at.as_ref())];
+            vec![labels::memory_status(memory.status), calendar.minute(version.changed_at.as_ref())];
         rest.push(format!("by {}", text::one_line(&version.actor)));
         if !version.reason.is_empty() {
             rest.push(text::one_line(&version.reason));
@@ -173,16 +175,16 @@ pub(super) fn history(versions: &[MemoryVersion], calendar: &Calendar, look: Loo
         }
         rest.push(format!("revision {}", text::number(unsigned(version.revision))));
         rest.retain(|part| !part.is_empty());
-        let options = Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
-        let content = text::clean(said(&memory));
-        text::append(&mut out, format_args!("{head}  {}\n", look.paint(Paint::Dim, &rest.join(" · "))));
+        let options = Options::new(style.text_columns()).initial_indent("  ").subsequent_indent("  ");
+        let content = text::clean(content(&memory));
+        text::append(&mut out, format_args!("{head}  {}\n", style.paint(Paint::Dim, &rest.join(" · "))));
         text::append(&mut out, format_args!("{}\n", textwrap::fill(&content, options)));
     }
     out
 }
 
 /// Returns the content, or a placeholder if it was erased.
-fn said(memory: &Memory) -> &str {
+fn content(memory: &Memory) -> &str {
     if erased(memory) { "(erased)" } else { &memory.content }
 }
 
@@ -192,7 +194,7 @@ fn erased(memory: &Memory) -> bool {
 }
 
 fn kind(memory: &Memory) -> String {
-    memory.custom_type.clone().unwrap_or_else(|| words::memory_type(memory.r#type))
+    memory.custom_type.clone().unwrap_or_else(|| labels::memory_type(memory.r#type))
 }
 
 fn confidence(confidence: &Confidence) -> String {
@@ -201,18 +203,18 @@ fn confidence(confidence: &Confidence) -> String {
     let Some(stored) = confidence.current.or(confidence.initial) else { return String::new() };
     let first = confidence.initial.filter(|initial| differs(stored, *initial));
     let faded = confidence.faded.filter(|faded| differs(stored, *faded));
-    let mut said = percent(stored);
+    let mut text = percent(stored);
     if let Some(first) = first {
-        text::append(&mut said, format_args!(", {} at first", percent(first)));
+        text::append(&mut text, format_args!(", initially {}", percent(first)));
     }
     if let Some(faded) = faded {
-        text::append(&mut said, format_args!(", faded to {} by now", percent(faded)));
+        text::append(&mut text, format_args!(", decayed to {} now", percent(faded)));
     }
-    said
+    text
 }
 
 fn status(status: i32) -> Cell {
-    Cell::painted(&words::memory_status(status), status_paint(status))
+    Cell::painted(&labels::memory_status(status), status_paint(status))
 }
 
 fn status_paint(status: i32) -> Paint {
@@ -258,13 +260,13 @@ ID        TYPE        MEMORY                                     PLATFORM  CHANG
 9c410001  preference  Prefers metric units, and short answers…   chatgpt   40 min ago
 9c410002  hive        Twelve hives near Lindvik                  chatgpt   40 min ago
 ";
-        assert_eq!(table(&memories, false, &time::fixed()).render(Look::plain(85)), expected);
-        let with_status = table(&memories, true, &time::fixed()).render(Look::plain(120));
+        assert_eq!(table(&memories, false, &time::fixed()).render(TerminalStyle::plain(85)), expected);
+        let with_status = table(&memories, true, &time::fixed()).render(TerminalStyle::plain(120));
         assert!(with_status.contains("STATUS") && with_status.contains("active"));
     }
 
     #[test]
-    fn one_memory_is_shown_with_its_origin() {
+    fn a_memory_is_shown_with_its_provenance() {
         let memory = Memory {
             tags: vec!["bees".to_owned(), "work".to_owned()],
             confidence: Some(Confidence { initial: Some(0.5), current: Some(0.75), ..Confidence::default() }),
@@ -286,8 +288,8 @@ status      active
 tags        bees, work
 platform    chatgpt
 created     2026-03-12 11:20
-confidence  75 %, 50 % at first
-visibility  private, never exported
+confidence  75 %, initially 50 %
+visibility  private, not exportable
 hash        sha256:00
 
 metadata
@@ -295,9 +297,9 @@ metadata
     \"series\": \"saved\"
   }
 ";
-        assert_eq!(one(&memory, "", &time::fixed(), Look::plain(80)), expected);
-        let foreign = one(&memory, UNSIGNED, &time::fixed(), Look::plain(80));
-        assert!(foreign.contains("a document that nobody signed"), "{foreign}");
+        assert_eq!(details(&memory, "", &time::fixed(), TerminalStyle::plain(80)), expected);
+        let foreign = details(&memory, UNSIGNED, &time::fixed(), TerminalStyle::plain(80));
+        assert!(foreign.contains("an unsigned document"), "{foreign}");
         assert_eq!(
             hint(&memory).as_deref(),
             Some("`satchel memories history 9c410001` shows its 3 versions")
@@ -306,7 +308,7 @@ metadata
     }
 
     #[test]
-    fn the_history_says_who_and_why() {
+    fn the_history_shows_actor_and_reason() {
         let version = MemoryVersion {
             version: 2,
             revision: 57,
@@ -320,6 +322,6 @@ metadata
 version 2  active · 2026-03-12 11:20 · by chatgpt-importer/1.0.0 · import · import 3f2a91bc · revision 57
   Twelve hives
 ";
-        assert_eq!(history(&[version], &time::fixed(), Look::plain(80)), expected);
+        assert_eq!(history(&[version], &time::fixed(), TerminalStyle::plain(80)), expected);
     }
 }

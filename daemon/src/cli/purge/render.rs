@@ -1,21 +1,21 @@
 //! Output of an erasure. The erased text itself is not printed, because a terminal keeps its scrollback.
 
-use satchel_core::ingest::purge::{Line, Plan};
+use satchel_core::purge::{Line, Plan};
 use satchel_proto::{
-    signed::{signed, unsigned},
+    integers::{signed, unsigned},
     v1::{self, GetPurgePlanResponse},
 };
 use satchel_server::grpc::wire::scalar::known_micros_to_wire;
 use serde::Serialize;
 
-use crate::cli::{Context, error::CliError, look::Paint, text};
+use crate::cli::{Context, error::CliError, style::Paint, text};
 
 /// Maximum number of ids listed per kind.
-const LISTED: usize = 50;
+const MAX_LISTED: usize = 50;
 
 /// What would be erased, whether this process or the daemon determined it.
 #[derive(Debug)]
-pub(super) struct Outlook {
+pub(super) struct PurgePreview {
     memories: Vec<v1::PurgedRecord>,
     conversations: Vec<v1::PurgedRecord>,
     evidence: u64,
@@ -25,7 +25,7 @@ pub(super) struct Outlook {
     stay: Vec<String>,
 }
 
-impl From<&Plan> for Outlook {
+impl From<&Plan> for PurgePreview {
     fn from(plan: &Plan) -> Self {
         let Plan { record, memories, conversations, evidence, words, stay } = plan;
         let records = |lines: &[Line]| {
@@ -52,7 +52,7 @@ impl From<&Plan> for Outlook {
     }
 }
 
-impl From<GetPurgePlanResponse> for Outlook {
+impl From<GetPurgePlanResponse> for PurgePreview {
     fn from(answer: GetPurgePlanResponse) -> Self {
         let GetPurgePlanResponse {
             memories,
@@ -77,7 +77,7 @@ impl From<GetPurgePlanResponse> for Outlook {
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct PurgeReport<'a> {
     erased: bool,
     memories: Vec<&'a str>,
     conversations: Vec<&'a str>,
@@ -89,9 +89,9 @@ struct Told<'a> {
     conversations_that_stay: Vec<&'a str>,
 }
 
-impl<'a> Told<'a> {
-    fn new(plan: &'a Outlook, erased: bool, attachments: u64) -> Self {
-        let Outlook { memories, conversations, evidence, by_hand, attachments: _, stay } = plan;
+impl<'a> PurgeReport<'a> {
+    fn new(plan: &'a PurgePreview, erased: bool, attachments: u64) -> Self {
+        let PurgePreview { memories, conversations, evidence, by_hand, attachments: _, stay } = plan;
         let all = || memories.iter().chain(conversations);
         Self {
             erased,
@@ -108,18 +108,26 @@ impl<'a> Told<'a> {
 }
 
 /// Lists what will be erased.
-pub(super) fn plan(context: &mut Context, word: &str, plan: &Outlook, dry_run: bool) -> Result<(), CliError> {
+pub(super) fn plan(
+    context: &mut Context,
+    word: &str,
+    plan: &PurgePreview,
+    dry_run: bool,
+) -> Result<(), CliError> {
     if context.out.json {
-        let told = Told::new(plan, false, plan.attachments);
-        return if dry_run { context.out.json(&told) } else { Ok(()) };
+        let report = PurgeReport::new(plan, false, plan.attachments);
+        return if dry_run { context.out.json(&report) } else { Ok(()) };
     }
-    let mut out =
-        String::from(if dry_run { "would be erased for good:\n" } else { "to be erased for good:\n" });
+    let mut out = String::from(if dry_run {
+        "would be erased permanently:\n"
+    } else {
+        "will be erased permanently:\n"
+    });
     for (name, lines) in [("conversation", &plan.conversations), ("memory", &plan.memories)] {
-        for line in lines.iter().take(LISTED) {
+        for line in lines.iter().take(MAX_LISTED) {
             let created = context.calendar.minute_or_unknown(line.created_at.as_ref());
             let id = text::one_line(&line.id);
-            let id = context.out.look.paint(Paint::Id, &id);
+            let id = context.out.style.paint(Paint::Id, &id);
             let versions = text::count(u64::from(unsigned(line.versions)), "version", "versions");
             let messages = match line.messages {
                 0 => String::new(),
@@ -131,32 +139,33 @@ pub(super) fn plan(context: &mut Context, word: &str, plan: &Outlook, dry_run: b
                 format_args!("  {name} {id}  {platform}, {created}, {versions}{messages}\n"),
             );
         }
-        if lines.len() > LISTED {
-            text::append(&mut out, format_args!("  and {} more; --json lists all\n", lines.len() - LISTED));
+        if lines.len() > MAX_LISTED {
+            text::append(
+                &mut out,
+                format_args!("  and {} more; --json lists all\n", lines.len() - MAX_LISTED),
+            );
         }
     }
     let counts = [
         (plan.evidence, "piece of evidence from exports", "pieces of evidence from exports"),
-        (plan.by_hand, "change made by hand", "changes made by hand"),
+        (plan.by_hand, "edit", "edits"),
         (
             plan.attachments,
-            "attachment, unless others have it",
-            "attachments, but for those that others have",
+            "attachment, unless another conversation has it",
+            "attachments, except those that other conversations have",
         ),
     ];
     for (count, one, many) in counts.into_iter().filter(|(count, ..)| *count > 0) {
         text::append(&mut out, format_args!("  {}\n", text::count(count, one, many)));
     }
-    out.push_str(
-        "  with them vectors, older versions, and what is remembered of the exports they came with\n",
-    );
-    out.push_str("what stays: the ids, the hashes of the texts, and that you erased them\n");
-    for id in plan.stay.iter().take(LISTED) {
+    out.push_str("  including their vectors, older versions, and what imports recorded about them\n");
+    out.push_str("kept: the ids, the hashes of the texts, and the fact that you erased them\n");
+    for id in plan.stay.iter().take(MAX_LISTED) {
         let id = text::one_line(id);
         text::append(
             &mut out,
             format_args!(
-                "a {word} came of conversation {id}, which stays and may say the same: `satchel conversations purge {id}`\n"
+                "conversation {id}, the source of a {word}, is kept and may contain the same text: `satchel conversations purge {id}`\n"
             ),
         );
     }
@@ -164,21 +173,21 @@ pub(super) fn plan(context: &mut Context, word: &str, plan: &Outlook, dry_run: b
 }
 
 /// Prints what was erased, and what remains to be done elsewhere.
-pub(super) fn done(context: &mut Context, plan: &Outlook, attachments: u64) -> Result<(), CliError> {
+pub(super) fn done(context: &mut Context, plan: &PurgePreview, attachments: u64) -> Result<(), CliError> {
     if context.out.json {
-        return context.out.json(&Told::new(plan, true, attachments));
+        return context.out.json(&PurgeReport::new(plan, true, attachments));
     }
-    let mark = context.out.look.paint(Paint::Good, "✓");
-    let mut out = format!("{mark} erased for good; the old files were overwritten\n");
+    let mark = context.out.style.paint(Paint::Good, "✓");
+    let mut out = format!("{mark} erased permanently; the old files were overwritten\n");
     let kept = plan.attachments.saturating_sub(attachments);
     if kept > 0 {
         let kept = text::count(kept, "attachment", "attachments");
-        text::append(&mut out, format_args!("  {kept} stay: other conversations have them too\n"));
+        text::append(&mut out, format_args!("  kept {kept} that other conversations have\n"));
     }
     out.push_str(
-        "not touched, as they lie elsewhere: exports and backups that you made before, and the files you imported.\n\
-         Delete those that hold it and make new ones; the next export is a full one. A disk that writes elsewhere than\n\
-         it is told (flash memory, snapshots) may keep old bytes; if a password leaked, change it.\n",
+        "not erased: exports and backups that you made before, and the files that you imported. Delete those that contain\n\
+         the data and make new ones; the next export is a full one. Flash memory and snapshots may keep old bytes; if a\n\
+         password leaked, change it.\n",
     );
     context.out.print(&out)
 }

@@ -11,13 +11,13 @@ use serde::Serialize;
 use crate::cli::text;
 
 /// Changes read per page.
-const PAGE: usize = 1_000;
+const PAGE_SIZE: usize = 1_000;
 /// Damaged places that are listed one by one.
-const NAMED: usize = 5;
+const LISTED_PLACES: usize = 5;
 
 /// What the journal has lost and the database still has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(in crate::cli) struct Loss {
+pub(in crate::cli) struct DataLoss {
     /// The first and last revision of each range.
     pub(super) revisions: Vec<[u64; 2]>,
     pub(super) memories: u64,
@@ -35,20 +35,20 @@ pub(in crate::cli) struct Loss {
 ///
 /// # Errors
 /// Returns the errors of the store and of the file system.
-pub(super) fn look(
+pub(super) fn assess(
     dir: &Path,
     options: OpenOptions,
     progress: &mut dyn FnMut(CheckProgress),
-) -> Result<Option<Loss>, StoreError> {
+) -> Result<Option<DataLoss>, StoreError> {
     let store = Store::open(dir, options, &mut |_| {})?;
-    let damage = store.survey(progress)?;
-    let loss = if damage.is_empty() { None } else { Some(Loss::of(&store, &damage)?) };
+    let damage = store.find_damage(progress)?;
+    let loss = if damage.is_empty() { None } else { Some(DataLoss::measure(&store, &damage)?) };
     store.close()?;
     Ok(loss)
 }
 
-impl Loss {
-    fn of(store: &Store, damage: &[Damage]) -> Result<Self, StoreError> {
+impl DataLoss {
+    fn measure(store: &Store, damage: &[Damage]) -> Result<Self, StoreError> {
         let mut loss = Self { places: damage.iter().map(Damage::to_string).collect(), ..Self::default() };
         let (mut seen, mut since) = (BTreeSet::new(), None);
         for range in damage.iter().flat_map(|place| &place.revisions) {
@@ -56,7 +56,7 @@ impl Loss {
             let mut after =
                 ChangePosition { revision: Revision::new(range.start().saturating_sub(1)), n: u32::MAX };
             'range: loop {
-                let changes = store.changes_since(after, PAGE)?;
+                let changes = store.changes_since(after, PAGE_SIZE)?;
                 for change in &changes {
                     if change.position.revision.get() > *range.end() {
                         break 'range;
@@ -64,7 +64,7 @@ impl Loss {
                     if seen.insert((change.kind as u8, change.id.clone())) {
                         loss.count(change.kind);
                     }
-                    since = since.into_iter().chain(written(store, change.kind, &change.id)?).min();
+                    since = since.into_iter().chain(written_at(store, change.kind, &change.id)?).min();
                 }
                 let Some(last) = changes.last() else { break };
                 after = last.position;
@@ -83,27 +83,27 @@ impl Loss {
     }
 
     /// Returns what would be lost, and how to keep it.
-    pub(super) fn words(&self) -> String {
-        let mut said = vec!["the journal is damaged, and a database that is built from it would be poorer than the one that is there; \
+    pub(super) fn message(&self) -> String {
+        let mut lines = vec!["the journal is damaged, and a database rebuilt from it would lose data that the current one has; \
                              nothing was changed"
             .to_owned()];
-        said.push(format!("it would lack: {}", self.lacking()));
-        let named = self.places.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
-        let more = self.places.len().saturating_sub(NAMED);
+        lines.push(format!("it would lose: {}", self.summary()));
+        let named = self.places.iter().take(LISTED_PLACES).cloned().collect::<Vec<_>>().join("; ");
+        let more = self.places.len().saturating_sub(LISTED_PLACES);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        said.push(format!("damaged: {named}{more}"));
-        said.push(
-            "restore a backup with `satchel restore FILE --replace`, or export what can be read; --accept-loss builds it all the \
-             same and keeps the one that is there beside it, for `satchel rebuild --put-back`"
+        lines.push(format!("damaged: {named}{more}"));
+        lines.push(
+            "restore a backup with `satchel restore FILE --replace`, or export what can be read; --accept-loss rebuilds it \
+             anyway and keeps the current database, which `satchel rebuild --put-back` restores"
                 .to_owned(),
         );
-        said.join("\n")
+        lines.join("\n")
     }
 
     /// Returns the records, revisions and time.
-    pub(super) fn lacking(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         if self.revisions.is_empty() {
-            return "no record that is shown; entries of the history of imports and exports".to_owned();
+            return "no records, only entries in the history of imports and exports".to_owned();
         }
         let ranges: Vec<String> = self
             .revisions
@@ -112,7 +112,7 @@ impl Loss {
             .collect();
         let since = self.since.as_ref().map_or_else(String::new, |at| format!(", from {at} on"));
         format!(
-            "{}, {} and {} of relations and vectors, as revisions {} have them{since}",
+            "{}, {} and {} of relations and vectors, in revisions {}{since}",
             text::count(self.memories, "memory", "memories"),
             text::count(self.conversations, "conversation", "conversations"),
             text::count(self.others, "change", "changes"),
@@ -122,7 +122,7 @@ impl Loss {
 }
 
 /// Returns when the shown version of a record was written.
-fn written(store: &Store, kind: ChangeKind, id: &str) -> Result<Option<i64>, StoreError> {
+fn written_at(store: &Store, kind: ChangeKind, id: &str) -> Result<Option<i64>, StoreError> {
     let found = match kind {
         ChangeKind::Memory => store.memory(id, None).map(|found| found.map(|found| found.origin.at_micros)),
         ChangeKind::Conversation => {

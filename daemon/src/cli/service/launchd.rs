@@ -5,9 +5,9 @@ use std::path::Path;
 use plist::{Dictionary, Value};
 
 use super::{
-    MARKER,
-    call::{Call, File},
-    description::{Description, plain},
+    GENERATED_MARKER,
+    command::{ManagerCommand, ServiceFile},
+    spec::{ServiceSpec, line_safe},
 };
 use crate::cli::error::CliError;
 
@@ -17,19 +17,19 @@ pub(super) const LABEL: &str = "local.satchel";
 ///
 /// # Errors
 /// Fails if the property list cannot contain `home`.
-pub(super) fn files(description: &Description, home: &Path) -> Result<Vec<File>, CliError> {
+pub(super) fn files(spec: &ServiceSpec, home: &Path) -> Result<Vec<ServiceFile>, CliError> {
     let path = home.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
     // This folder always exists; launchd does not create any.
     let logs = home.join("Library/Logs");
-    let text = agent(description, &plain(&logs)?).map_err(|source| CliError::Step {
+    let text = agent(spec, &line_safe(&logs)?).map_err(|source| CliError::Step {
         what: "cannot write the property list".to_owned(),
         source: source.into(),
     })?;
-    Ok(vec![File { path, text }])
+    Ok(vec![ServiceFile { path, text }])
 }
 
 /// Returns the commands to run after the file was written. At the next login, launchd finds the file by itself.
-pub(super) fn install(now: bool, changed: bool, user: u32, file: &str) -> Vec<Call> {
+pub(super) fn install(now: bool, changed: bool, user: u32, file: &str) -> Vec<ManagerCommand> {
     if !now {
         return Vec::new();
     }
@@ -41,22 +41,22 @@ pub(super) fn install(now: bool, changed: bool, user: u32, file: &str) -> Vec<Ca
 }
 
 /// Returns the commands to run before the file is removed.
-pub(super) fn uninstall(user: u32) -> Vec<Call> {
+pub(super) fn uninstall(user: u32) -> Vec<ManagerCommand> {
     vec![call(&["bootout", &format!("gui/{user}/{LABEL}")], false)]
 }
 
 /// Returns the command that asks whether the agent is loaded, and therefore running.
-pub(super) fn question(user: u32) -> Call {
+pub(super) fn state_command(user: u32) -> ManagerCommand {
     call(&["print", &format!("gui/{user}/{LABEL}")], false)
 }
 
-fn call(words: &[&str], must: bool) -> Call {
+fn call(words: &[&str], required: bool) -> ManagerCommand {
     let words = ["launchctl"].iter().chain(words).map(|&word| word.to_owned());
-    Call { words: words.collect(), must }
+    ManagerCommand { words: words.collect(), required }
 }
 
-fn agent(description: &Description, logs: &str) -> Result<String, plist::Error> {
-    let Description { executable, words, socket: _ } = description;
+fn agent(spec: &ServiceSpec, logs: &str) -> Result<String, plist::Error> {
+    let ServiceSpec { executable, words, socket: _ } = spec;
     // launchd has no journal: the daemon writes a log of bounded size, and only errors that end it early go to the
     // other file.
     let log = ["--log-file".to_owned(), format!("{logs}/satchel.log")];
@@ -80,7 +80,7 @@ fn agent(description: &Description, logs: &str) -> Result<String, plist::Error> 
     let mut xml = Vec::new();
     Value::Dictionary(agent).to_writer_xml(&mut xml)?;
     let xml = String::from_utf8_lossy(&xml).into_owned();
-    let marker = format!("<!-- {} -->", MARKER.trim_start_matches("# "));
+    let marker = format!("<!-- {} -->", GENERATED_MARKER.trim_start_matches("# "));
     // In XML, a comment may be anywhere except before the declaration.
     Ok(match xml.split_once('\n') {
         Some((declaration, rest)) => format!("{declaration}\n{marker}\n{rest}\n"),
@@ -94,15 +94,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_property_list_reads_back_whatever_the_paths_hold() {
-        let description = Description {
+    fn the_property_list_round_trips_any_path() {
+        let spec = ServiceSpec {
             executable: "/Apps & <more>/satchel".to_owned(),
             words: ["serve", "--data-dir", "/Users/ana/\"data\" ü $HOME"].map(str::to_owned).to_vec(),
             socket: "/s".to_owned(),
         };
-        let [file] = files(&description, Path::new("/Users/ana")).unwrap().try_into().unwrap();
+        let [file] = files(&spec, Path::new("/Users/ana")).unwrap().try_into().unwrap();
         assert_eq!(file.path, Path::new("/Users/ana/Library/LaunchAgents/local.satchel.plist"));
-        assert!(super::super::system::ours(&file.text), "{}", file.text);
+        assert!(super::super::system::written_by_us(&file.text), "{}", file.text);
         let read = Value::from_reader_xml(file.text.as_bytes()).unwrap().into_dictionary().unwrap();
         let words: Vec<&str> =
             read["ProgramArguments"].as_array().unwrap().iter().filter_map(Value::as_string).collect();
@@ -124,8 +124,9 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_has_changed_is_loaded_anew() {
-        let words = |calls: Vec<Call>| calls.iter().map(|call| call.words[1].clone()).collect::<Vec<_>>();
+    fn a_changed_agent_is_reloaded() {
+        let words =
+            |calls: Vec<ManagerCommand>| calls.iter().map(|call| call.words[1].clone()).collect::<Vec<_>>();
         assert_eq!(words(install(true, true, 501, "/f")), ["bootout", "bootstrap", "kickstart"]);
         assert_eq!(words(install(true, false, 501, "/f")), ["bootstrap", "kickstart"]);
         assert!(install(false, true, 501, "/f").is_empty());

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::{
-    MARKER,
-    call::{Call, File},
-    description::Description,
+    GENERATED_MARKER,
+    command::{ManagerCommand, ServiceFile},
+    spec::ServiceSpec,
 };
 use crate::cli::error::CliError;
 
@@ -16,26 +16,26 @@ pub(super) const SOCKET: &str = "satchel.socket";
 ///
 /// # Errors
 /// Fails for a program that systemd would not start.
-pub(super) fn files(description: &Description, folder: &Path) -> Result<Vec<File>, CliError> {
+pub(super) fn files(spec: &ServiceSpec, folder: &Path) -> Result<Vec<ServiceFile>, CliError> {
     // systemd accepts none of these in the path of a program, however they are escaped.
-    if description.executable.contains(['"', '\'', '\\']) {
+    if spec.executable.contains(['"', '\'', '\\']) {
         return Err(CliError::Usage(format!(
-            "systemd starts no program whose path holds quotes or backslashes; move {:?} elsewhere",
-            description.executable
+            "systemd cannot start a program whose path contains quotes or backslashes; move {:?} elsewhere",
+            spec.executable
         )));
     }
     Ok(vec![
-        File { path: folder.join(SERVICE), text: service(description) },
-        File { path: folder.join(SOCKET), text: socket(description) },
+        ServiceFile { path: folder.join(SERVICE), text: service(spec) },
+        ServiceFile { path: folder.join(SOCKET), text: socket(spec) },
     ])
 }
 
 /// Returns the commands to run after the files were written.
-pub(super) fn install(now: bool, changed: bool) -> Vec<Call> {
+pub(super) fn install(now: bool, changed: bool) -> Vec<ManagerCommand> {
     let mut calls = vec![call(&["daemon-reload"]), call(&["enable", SERVICE, SOCKET])];
     if now && changed {
         // systemd recreates a socket only while no service uses it. Neither unit has to be running.
-        calls.push(Call { must: false, ..call(&["stop", SERVICE, SOCKET]) });
+        calls.push(ManagerCommand { required: false, ..call(&["stop", SERVICE, SOCKET]) });
     }
     if now {
         calls.push(call(&["start", SOCKET, SERVICE]));
@@ -44,32 +44,33 @@ pub(super) fn install(now: bool, changed: bool) -> Vec<Call> {
 }
 
 /// Returns the commands to run before the files are removed, and after.
-pub(super) fn uninstall() -> (Vec<Call>, Vec<Call>) {
+pub(super) fn uninstall() -> (Vec<ManagerCommand>, Vec<ManagerCommand>) {
     (vec![call(&["disable", "--now", SERVICE, SOCKET])], vec![call(&["daemon-reload"])])
 }
 
 /// Returns the commands that ask whether the service starts by itself, and whether it is running.
-pub(super) fn questions() -> (Call, Call) {
+pub(super) fn state_commands() -> (ManagerCommand, ManagerCommand) {
     (call(&["is-enabled", SERVICE]), call(&["is-active", SERVICE]))
 }
 
-fn call(words: &[&str]) -> Call {
+fn call(words: &[&str]) -> ManagerCommand {
     let words = ["systemctl", "--user"].iter().chain(words).map(|&word| word.to_owned());
-    Call { words: words.collect(), must: true }
+    ManagerCommand { words: words.collect(), required: true }
 }
 
-fn service(description: &Description) -> String {
-    let Description { executable, words, .. } = description;
-    let arguments = words.iter().map(|word| quoted(word, Place::Argument));
-    let start: Vec<String> = [quoted(executable, Place::Program)].into_iter().chain(arguments).collect();
+fn service(spec: &ServiceSpec) -> String {
+    let ServiceSpec { executable, words, .. } = spec;
+    let arguments = words.iter().map(|word| quoted(word, WordPosition::Argument));
+    let start: Vec<String> =
+        [quoted(executable, WordPosition::Program)].into_iter().chain(arguments).collect();
     let start = start.join(" ");
     format!(
-        "{MARKER}
+        "{GENERATED_MARKER}
 [Unit]
-Description=Satchel, the memory of your conversations with AI assistants
+Description=Satchel daemon
 Requires={SOCKET}
 After={SOCKET}
-# What fails again and again is not tried for ever, so that commands say why.
+# Stop restarting after repeated failures, so that commands report the error.
 StartLimitIntervalSec=120
 StartLimitBurst=5
 
@@ -80,25 +81,25 @@ ExecStart={start}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=5
-# A command line that is not right stays so.
+# A restart does not fix an invalid command line.
 RestartPreventExitStatus=2
 WatchdogSec=60
-# The database may have to be built again from the journal, however long that takes.
+# The database may have to be rebuilt from the journal, however long that takes.
 TimeoutStartSec=infinity
 TimeoutStopSec=30
 UMask=0077
-# Imports wait for people, not the other way round.
+# Imports run with low priority.
 Nice=5
 IOSchedulingClass=best-effort
 IOSchedulingPriority=6
-# It has to leave room for others, whatever an export does to it.
+# Bound the memory, whatever an export contains.
 MemoryHigh=1G
 MemoryMax=2G
 TasksMax=256
 LimitNOFILE=8192
 LimitCORE=0
-# What closes off folders is left out, as exports lie anywhere; MemoryDenyWriteExecute too, as importers are compiled while it runs.
-# What takes capabilities or mounts away needs rights that the manager of a user does not have.
+# Folders are not restricted, because exports may be anywhere. MemoryDenyWriteExecute is not set, because importers are compiled at
+# run time. Restricting capabilities or mounts needs rights that a user's service manager does not have.
 NoNewPrivileges=yes
 LockPersonality=yes
 RestrictNamespaces=yes
@@ -108,7 +109,7 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM
 KeyringMode=private
-# It is reached by its socket alone, and reaches nobody.
+# The daemon only uses its Unix socket, no network.
 RestrictAddressFamilies=AF_UNIX
 
 [Install]
@@ -117,12 +118,12 @@ WantedBy=default.target
     )
 }
 
-fn socket(description: &Description) -> String {
-    let path = description.socket.replace('%', "%%");
+fn socket(spec: &ServiceSpec) -> String {
+    let path = spec.socket.replace('%', "%%");
     format!(
-        "{MARKER}
+        "{GENERATED_MARKER}
 [Unit]
-Description=Satchel's socket
+Description=Satchel daemon socket
 
 [Socket]
 ListenStream={path}
@@ -138,19 +139,19 @@ WantedBy=sockets.target
 
 /// The position of a word: systemd expands variables in arguments, but not in the path of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum WordPosition {
     Program,
     Argument,
 }
 
 /// Quotes a word of a command line as systemd.service(5) parses it.
-fn quoted(word: &str, place: Place) -> String {
+fn quoted(word: &str, position: WordPosition) -> String {
     let mut out = String::from('"');
     for c in word.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             '%' => out.push_str("%%"),
-            '$' if place == Place::Argument => out.push_str("$$"),
+            '$' if position == WordPosition::Argument => out.push_str("$$"),
             c => out.push(c),
         }
     }

@@ -5,12 +5,12 @@ use clap::Parser;
 use super::*;
 use crate::cli::{
     args::{Cli, Command},
-    out::memory::Page,
+    output::memory::MemoryBuffer,
 };
 
 /// Records the commands to run, and answers as configured.
 #[derive(Default)]
-struct Noted {
+struct RecordingRunner {
     calls: Vec<String>,
     /// True if the program does not exist.
     missing: bool,
@@ -18,27 +18,27 @@ struct Noted {
     failing: Option<&'static str>,
 }
 
-impl Runner for Noted {
-    fn run(&mut self, call: &Call) -> io::Result<system::Outcome> {
+impl CommandRunner for RecordingRunner {
+    fn run(&mut self, call: &ManagerCommand) -> io::Result<system::CommandOutcome> {
         if self.missing {
             return Err(io::ErrorKind::NotFound.into());
         }
-        self.calls.push(call.typed());
+        self.calls.push(call.shell_line());
         let success = !self.failing.is_some_and(|word| call.words.iter().any(|one| one == word));
         let stdout = if call.words.iter().any(|word| word == "is-active") { "active" } else { "enabled" };
         let stderr = if success { "" } else { "Failed to connect to bus" };
-        Ok(system::Outcome { success, stdout: stdout.to_owned(), stderr: stderr.to_owned() })
+        Ok(system::CommandOutcome { success, stdout: stdout.to_owned(), stderr: stderr.to_owned() })
     }
 }
 
-struct World {
+struct Fixture {
     home: tempfile::TempDir,
-    runner: Noted,
+    runner: RecordingRunner,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
-        Self { home: tempfile::tempdir().unwrap(), runner: Noted::default() }
+        Self { home: tempfile::tempdir().unwrap(), runner: RecordingRunner::default() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -59,22 +59,24 @@ impl World {
     }
 
     /// Runs `satchel service …` as on a Linux machine.
-    fn typed(&mut self, words: &[&str]) -> (Result<Exit, CliError>, Page) {
+    fn typed(&mut self, words: &[&str]) -> (Result<Exit, CliError>, MemoryBuffer) {
         let cli = Cli::try_parse_from([&["satchel", "service"], words].concat()).unwrap();
         let environment = self.environment();
-        let (mut out, results, _) = Out::in_memory(cli.global.json);
-        let system = System::Systemd { folder: self.path(".config/systemd/user") };
-        let mut desk = Desk { system, runner: &mut self.runner, out: &mut out };
+        let (mut out, results, _) = Output::in_memory(cli.global.json);
+        let system = ServiceManager::Systemd { folder: self.path(".config/systemd/user") };
+        let mut commands = ServiceCommands { system, runner: &mut self.runner, out: &mut out };
         let exit = match &cli.command {
-            Command::Service(Service::Install(args)) => Description::of(&cli.global, args, &environment)
-                .and_then(|description| desk.install(&description, args)),
-            Command::Service(Service::Status) => desk.status(),
-            _ => desk.uninstall(),
+            Command::Service(Service::Install(args)) => {
+                ServiceSpec::from_args(&cli.global, args, &environment)
+                    .and_then(|spec| commands.install(&spec, args))
+            }
+            Command::Service(Service::Status) => commands.status(),
+            _ => commands.uninstall(),
         };
         (exit, results)
     }
 
-    fn done(&mut self, words: &[&str]) -> String {
+    fn run_ok(&mut self, words: &[&str]) -> String {
         let (exit, page) = self.typed(words);
         assert_eq!(exit.unwrap(), Exit::Done);
         page.text().replace(self.home.path().to_str().unwrap(), "~")
@@ -82,11 +84,11 @@ impl World {
 }
 
 #[test]
-fn what_is_done_is_told_exactly() {
-    let mut world = World::new();
-    let told = world.done(&["install", "--now"]);
+fn every_change_and_command_is_printed() {
+    let mut fixture = Fixture::new();
+    let printed = fixture.run_ok(&["install", "--now"]);
     assert_eq!(
-        told,
+        printed,
         "\
 wrote ~/.config/systemd/user/satchel.service
 wrote ~/.config/systemd/user/satchel.socket
@@ -96,55 +98,55 @@ ran systemctl --user stop satchel.service satchel.socket
 ran systemctl --user start satchel.socket satchel.service
 "
     );
-    let service = fs::read_to_string(world.unit("satchel.service")).unwrap();
+    let service = fs::read_to_string(fixture.unit("satchel.service")).unwrap();
     assert!(service.contains("\nExecStart=\"/usr/bin/satchel\" \"serve\"\n"), "{service}");
 }
 
 #[test]
 fn installing_again_changes_nothing_and_stops_nothing() {
-    let mut world = World::new();
-    world.done(&["install"]);
-    assert!(!world.runner.calls.iter().any(|call| call.contains("start")), "{:?}", world.runner.calls);
-    world.runner.calls.clear();
-    let told = world.done(&["install", "--now"]);
-    assert!(told.starts_with("unchanged ~/.config/systemd/user/satchel.service\n"), "{told}");
-    assert!(!world.runner.calls.iter().any(|call| call.contains("stop")), "{:?}", world.runner.calls);
+    let mut fixture = Fixture::new();
+    fixture.run_ok(&["install"]);
+    assert!(!fixture.runner.calls.iter().any(|call| call.contains("start")), "{:?}", fixture.runner.calls);
+    fixture.runner.calls.clear();
+    let printed = fixture.run_ok(&["install", "--now"]);
+    assert!(printed.starts_with("unchanged ~/.config/systemd/user/satchel.service\n"), "{printed}");
+    assert!(!fixture.runner.calls.iter().any(|call| call.contains("stop")), "{:?}", fixture.runner.calls);
 }
 
 #[test]
-fn a_file_of_somebody_else_is_left_alone() {
-    let mut world = World::new();
-    fs::create_dir_all(world.unit("")).unwrap();
-    fs::write(world.unit("satchel.socket"), "[Socket]\n").unwrap();
+fn a_file_of_another_program_is_not_touched() {
+    let mut fixture = Fixture::new();
+    fs::create_dir_all(fixture.unit("")).unwrap();
+    fs::write(fixture.unit("satchel.socket"), "[Socket]\n").unwrap();
     for words in [&["install"][..], &["uninstall"]] {
-        let (refused, _) = world.typed(words);
+        let (refused, _) = fixture.typed(words);
         let error = refused.unwrap_err();
         assert!(error.to_string().contains("satchel.socket") && error.to_string().contains("--force"));
         assert_eq!(error.exit(), Exit::Usage);
     }
-    assert!(!world.unit("satchel.service").exists() && world.runner.calls.is_empty());
-    world.done(&["install", "--force"]);
-    assert!(fs::read_to_string(world.unit("satchel.socket")).unwrap().contains("ListenStream="));
+    assert!(!fixture.unit("satchel.service").exists() && fixture.runner.calls.is_empty());
+    fixture.run_ok(&["install", "--force"]);
+    assert!(fs::read_to_string(fixture.unit("satchel.socket")).unwrap().contains("ListenStream="));
 }
 
 #[test]
-fn without_a_service_manager_the_commands_are_left_to_the_person() {
-    let mut world = World::new();
-    world.runner.missing = true;
-    let (exit, page) = world.typed(&["install", "--now"]);
+fn without_a_service_manager_the_commands_are_printed() {
+    let mut fixture = Fixture::new();
+    fixture.runner.missing = true;
+    let (exit, page) = fixture.typed(&["install", "--now"]);
     assert_eq!(exit.unwrap(), Exit::Failed);
-    let told = page.text();
-    assert!(told.contains("the service manager cannot be asked: systemctl is not there\n"), "{told}");
-    assert!(told.contains("run this yourself: systemctl --user daemon-reload\n"), "{told}");
-    assert!(told.contains("run this yourself: systemctl --user start satchel.socket satchel.service\n"));
-    assert!(world.unit("satchel.service").exists());
+    let printed = page.text();
+    assert!(printed.contains("cannot control the service manager: systemctl was not found\n"), "{printed}");
+    assert!(printed.contains("run this manually: systemctl --user daemon-reload\n"), "{printed}");
+    assert!(printed.contains("run this manually: systemctl --user start satchel.socket satchel.service\n"));
+    assert!(fixture.unit("satchel.service").exists());
 }
 
 #[test]
-fn after_a_command_that_fails_the_rest_is_left_to_the_person() {
-    let mut world = World::new();
-    world.runner.failing = Some("enable");
-    let (exit, page) = world.typed(&["install", "--json"]);
+fn after_a_failed_command_the_remaining_ones_are_printed() {
+    let mut fixture = Fixture::new();
+    fixture.runner.failing = Some("enable");
+    let (exit, page) = fixture.typed(&["install", "--json"]);
     assert_eq!(exit.unwrap(), Exit::Failed);
     let report: serde_json::Value = serde_json::from_str(&page.text()).unwrap();
     assert_eq!(report["ran"], serde_json::json!(["systemctl --user daemon-reload"]));
@@ -156,15 +158,15 @@ fn after_a_command_that_fails_the_rest_is_left_to_the_person() {
 }
 
 #[test]
-fn uninstalling_takes_away_what_was_installed_and_nothing_else() {
-    let mut world = World::new();
-    assert_eq!(world.done(&["uninstall"]), "no service is installed\n");
-    world.done(&["install"]);
-    fs::write(world.unit("other.service"), "[Unit]\n").unwrap();
-    world.runner.calls.clear();
-    let told = world.done(&["uninstall"]);
+fn uninstalling_removes_only_what_was_installed() {
+    let mut fixture = Fixture::new();
+    assert_eq!(fixture.run_ok(&["uninstall"]), "the service is not installed\n");
+    fixture.run_ok(&["install"]);
+    fs::write(fixture.unit("other.service"), "[Unit]\n").unwrap();
+    fixture.runner.calls.clear();
+    let printed = fixture.run_ok(&["uninstall"]);
     assert_eq!(
-        told,
+        printed,
         "\
 removed ~/.config/systemd/user/satchel.service
 removed ~/.config/systemd/user/satchel.socket
@@ -172,50 +174,56 @@ ran systemctl --user disable --now satchel.service satchel.socket
 ran systemctl --user daemon-reload
 "
     );
-    assert!(!world.unit("satchel.service").exists() && !world.unit("satchel.socket").exists());
-    assert!(world.unit("other.service").exists());
+    assert!(!fixture.unit("satchel.service").exists() && !fixture.unit("satchel.socket").exists());
+    assert!(fixture.unit("other.service").exists());
 }
 
 #[test]
-fn the_status_says_what_is_there_and_what_the_manager_says() {
-    let mut world = World::new();
-    let told = world.done(&["status"]);
-    assert!(told.starts_with("installed        no;"), "{told}");
-    world.done(&["install"]);
-    let state: serde_json::Value = serde_json::from_str(&world.done(&["status", "--json"])).unwrap();
+fn the_status_shows_the_files_and_the_state_of_the_service_manager() {
+    let mut fixture = Fixture::new();
+    let printed = fixture.run_ok(&["status"]);
+    assert!(printed.starts_with("installed        no;"), "{printed}");
+    fixture.run_ok(&["install"]);
+    let state: serde_json::Value = serde_json::from_str(&fixture.run_ok(&["status", "--json"])).unwrap();
     assert_eq!((&state["installed"], &state["enabled"]), (&true.into(), &"enabled".into()));
     assert_eq!((&state["running"], state["files"].as_array().unwrap().len()), (&"active".into(), 2));
 }
 
 #[test]
-fn what_differs_from_the_defaults_is_carried_over() {
-    let mut world = World::new();
-    let folder = world.path("my data");
-    world.done(&["install", "--data-dir", folder.to_str().unwrap(), "--config", "/etc/satchel 100%.toml"]);
-    let service = fs::read_to_string(world.unit("satchel.service")).unwrap();
+fn settings_other_than_the_defaults_are_passed_on() {
+    let mut fixture = Fixture::new();
+    let folder = fixture.path("my data");
+    fixture.run_ok(&[
+        "install",
+        "--data-dir",
+        folder.to_str().unwrap(),
+        "--config",
+        "/etc/satchel 100%.toml",
+    ]);
+    let service = fs::read_to_string(fixture.unit("satchel.service")).unwrap();
     let start = format!(
         "ExecStart=\"/usr/bin/satchel\" \"serve\" \"--data-dir\" \"{}\" \"--config\" \"/etc/satchel 100%%.toml\"\n",
         folder.display()
     );
     assert!(service.contains(&start), "{service}");
-    let socket = fs::read_to_string(world.unit("satchel.socket")).unwrap();
+    let socket = fs::read_to_string(fixture.unit("satchel.socket")).unwrap();
     assert!(socket.contains(&format!("\nListenStream={}/satchel.sock\n", folder.display())), "{socket}");
 }
 
 #[test]
-fn folders_to_watch_are_handed_on() {
-    let mut world = World::new();
-    world.done(&["install", "--watch", "/home/ana/My Downloads", "--watch", "/srv/exports"]);
-    let service = fs::read_to_string(world.unit("satchel.service")).unwrap();
+fn folders_to_watch_are_passed_on() {
+    let mut fixture = Fixture::new();
+    fixture.run_ok(&["install", "--watch", "/home/ana/My Downloads", "--watch", "/srv/exports"]);
+    let service = fs::read_to_string(fixture.unit("satchel.service")).unwrap();
     let start = "\"serve\" \"--watch\" \"/home/ana/My Downloads\" \"--watch\" \"/srv/exports\"\n";
     assert!(service.contains(start), "{service}");
 }
 
 #[test]
-fn a_path_that_could_add_a_line_is_refused() {
-    let mut world = World::new();
-    let (refused, _) = world.typed(&["install", "--data-dir", "/d\nExecStartPre=/bin/evil"]);
-    assert!(refused.unwrap_err().to_string().contains("a line's end"));
-    assert!(!world.unit("satchel.service").exists());
-    assert!(world.typed(&["install", "--server", "unix:/s"]).0.is_err());
+fn a_path_with_a_line_break_is_rejected() {
+    let mut fixture = Fixture::new();
+    let (refused, _) = fixture.typed(&["install", "--data-dir", "/d\nExecStartPre=/bin/evil"]);
+    assert!(refused.unwrap_err().to_string().contains("a line break"));
+    assert!(!fixture.unit("satchel.service").exists());
+    assert!(fixture.typed(&["install", "--server", "unix:/s"]).0.is_err());
 }

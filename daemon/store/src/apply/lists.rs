@@ -7,16 +7,15 @@ use crate::{
     entry::{Facets, Summary},
     error::StoreError,
     keys::{self, Id16, List},
-    read::read,
-    value::{self, OldVersion, Stored},
+    value::{self, OldVersion, RecordMeta, decode},
 };
 
 /// Ended list entries are kept for this time, in microseconds: one week. A page token pins its revision for 24 hours, and each
 /// page returns a new token.
-const PINNED: u64 = 7 * 24 * 3_600 * 1_000_000;
+const LIST_RETENTION_MICROS: u64 = 7 * 24 * 3_600 * 1_000_000;
 /// The number of versions that one commit of a record drops from lists. It is greater than one, so that the backlog of a busy
 /// week is worked off.
-const DROPPED_AT_ONCE: usize = 16;
+const MAX_DROPPED_AT_ONCE: usize = 16;
 
 impl Applier {
     /// Drops the list entries of versions that were replaced so long before `by` that no reader is pinned to them. Returns the
@@ -27,16 +26,16 @@ impl Applier {
         changes: &mut Changes,
         kind: u8,
         id: Id16,
-        old: &Stored,
+        old: &RecordMeta,
         by: &Origin,
     ) -> Result<u64, StoreError> {
         let (from, until) = (keys::version(kind, id, old.listed), keys::version(kind, id, old.revision));
         let mut listed = old.listed;
-        for (key, value) in self.engine.scan(&from, &until, DROPPED_AT_ONCE, false)? {
-            let mut version = read(&value, "an older version", OldVersion::take)?;
+        for (key, value) in self.engine.scan(&from, &until, MAX_DROPPED_AT_ONCE, false)? {
+            let mut version = decode(&value, "an older version", OldVersion::take)?;
             listed = keys::entry_tail(&key).map_or(listed, |(_, revision)| revision);
             // A time far in the future comes from a clock that was set back later.
-            if version.ended_at.abs_diff(by.at_micros) < PINNED {
+            if version.ended_at.abs_diff(by.at_micros) < LIST_RETENTION_MICROS {
                 return Ok(listed);
             }
             for entry in std::mem::take(&mut version.entries) {
@@ -54,11 +53,11 @@ pub(super) fn history(
     changes: &mut Changes,
     kind: u8,
     id: Id16,
-    old: &Stored,
+    old: &RecordMeta,
     by: &Origin,
     entries: Vec<Vec<u8>>,
 ) {
-    let Stored { version, place, .. } = *old;
+    let RecordMeta { version, place, .. } = *old;
     let ended = OldVersion { version, place, ended_at: by.at_micros, entries };
     changes.put(keys::version(kind, id, old.revision), ended.encode());
 }

@@ -3,37 +3,33 @@
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
-    Applier,
+    Applier, CommitContext,
     lists::{history, list_conversation, list_memory},
 };
 use crate::{
-    change::{EvidenceWrite, Origin},
-    codec::{Take, canonical_uuid},
+    change::EvidenceWrite,
+    codec::{ByteReader, canonical_uuid},
     engine::Changes,
     entry::{ConversationEntry, EmbeddingEntry, Facets, MemoryEntry, RelationEntry, Summary, content_digest},
     error::StoreError,
-    journal::Place,
+    journal::ChangeLocation,
     keys::{self, Id16},
     ledger::LedgerWrite,
     record::{ChangeKind, ChangeOp},
-    value::{self, ConversationValue, LedgerValue, MemoryValue, PlainValue, RelationValue, Stored, counter},
+    value::{
+        self, ConversationValue, LedgerValue, MemoryValue, PlainValue, RecordMeta, RelationValue, counter,
+    },
 };
 
 /// If the heads of a conversation take more bytes than this, its parts are written before the batch that makes them visible.
-const PARTS_APART: usize = 256 << 10;
-
-/// The commit that writes a record.
-#[derive(Clone, Copy)]
-pub(super) struct Written<'a> {
-    /// The revision of the commit; for a note, the revision of the store.
-    pub(super) revision: u64,
-    /// The place of the record in the journal.
-    pub(super) place: Place,
-    pub(super) origin: &'a Origin,
-}
+const SEPARATE_PARTS_BYTES: usize = 256 << 10;
 
 impl Applier {
-    pub(super) fn memory(&mut self, entry: MemoryEntry, by: Written<'_>) -> Result<Changes, StoreError> {
+    pub(super) fn memory(
+        &mut self,
+        entry: MemoryEntry,
+        by: CommitContext<'_>,
+    ) -> Result<Changes, StoreError> {
         let id = keys::id16(&entry.id);
         let key = keys::object(keys::MEMORY, id);
         let old = self.read(&key, || format!("memory {:?}", entry.id), MemoryValue::take)?;
@@ -74,7 +70,7 @@ impl Applier {
     pub(super) fn conversation(
         &mut self,
         entry: ConversationEntry,
-        by: Written<'_>,
+        by: CommitContext<'_>,
     ) -> Result<Changes, StoreError> {
         let ConversationEntry { withdrawn, summary, header, current, opaque, parts, digest } = entry;
         let id = keys::id16(&summary.id);
@@ -109,7 +105,7 @@ impl Applier {
         changes: &mut Changes,
         id: Id16,
         old: &ConversationValue,
-        by: Written<'_>,
+        by: CommitContext<'_>,
     ) -> Result<u64, StoreError> {
         let ConversationValue { withdrawn, stored, summary, parts, .. } = old;
         for part in 0..*parts {
@@ -127,7 +123,7 @@ impl Applier {
     /// Writes the parts of a conversation ahead of its record if there are many. Nothing refers to them yet, and a replay writes
     /// the same keys again.
     fn parts(&mut self, id: Id16, revision: u64, parts: Vec<Vec<u8>>) -> Result<Changes, StoreError> {
-        let apart = parts.iter().map(Vec::len).sum::<usize>() > PARTS_APART;
+        let apart = parts.iter().map(Vec::len).sum::<usize>() > SEPARATE_PARTS_BYTES;
         let mut changes = Changes::default();
         for (number, part) in (0_u16..).zip(parts) {
             changes.put(keys::part(id, revision, number), [value::plain(), part].concat());
@@ -142,7 +138,7 @@ impl Applier {
         &mut self,
         entry: RelationEntry,
         withdrawn: bool,
-        by: Written<'_>,
+        by: CommitContext<'_>,
     ) -> Result<Changes, StoreError> {
         let id = keys::id16(&entry.id);
         let key = keys::object(keys::RELATION, id);
@@ -175,7 +171,7 @@ impl Applier {
     pub(super) fn embedding(
         &mut self,
         entry: EmbeddingEntry,
-        by: Written<'_>,
+        by: CommitContext<'_>,
     ) -> Result<Changes, StoreError> {
         let EmbeddingEntry { withdrawn, memory, model, json } = entry;
         let key = keys::pair(keys::EMBEDDING, keys::id16(&memory), self.engine.blind(&model));
@@ -203,7 +199,7 @@ impl Applier {
     pub(super) fn evidence(
         &mut self,
         evidence: EvidenceWrite,
-        by: Written<'_>,
+        by: CommitContext<'_>,
     ) -> Result<Changes, StoreError> {
         let EvidenceWrite { id, json } = evidence;
         let key = keys::object(keys::EVIDENCE, id);
@@ -214,16 +210,20 @@ impl Applier {
             self.meta.count(counter::EVIDENCE, "", 1, false);
         }
         self.share(&key, old.as_ref().map(|old| &old.share), &share);
-        let Written { place, origin, .. } = by;
+        let CommitContext { place, origin, .. } = by;
         let origin = origin.clone();
         let stored =
-            Stored { created: 0, revision: 0, previous: 0, version: 1, listed: 0, place, origin, share };
+            RecordMeta { created: 0, revision: 0, previous: 0, version: 1, listed: 0, place, origin, share };
         let mut changes = Changes::default();
         changes.put(key, PlainValue { stored, bytes: value::inline(json) }.encode());
         Ok(changes)
     }
 
-    pub(super) fn ledger(&mut self, write: LedgerWrite, place: Place) -> Result<Changes, StoreError> {
+    pub(super) fn ledger(
+        &mut self,
+        write: LedgerWrite,
+        place: ChangeLocation,
+    ) -> Result<Changes, StoreError> {
         let mut changes = Changes::default();
         match write {
             LedgerWrite::Entry { ledger, id, at_micros, value } => {
@@ -258,7 +258,7 @@ impl Applier {
         &mut self,
         key: &[u8],
         what: impl Fn() -> String,
-        take: impl FnOnce(Take<'_>) -> Result<T, crate::codec::Malformed>,
+        take: impl FnOnce(ByteReader<'_>) -> Result<T, crate::codec::Malformed>,
     ) -> Result<Option<T>, StoreError> {
         let Some(bytes) = self.old(key)? else { return Ok(None) };
         let value = take(value::open(&bytes, &what)?);
@@ -271,9 +271,9 @@ impl Applier {
         &mut self,
         kind: ChangeKind,
         id: &str,
-        stood: Option<&Stored>,
+        stood: Option<&RecordMeta>,
         withdrawn: bool,
-        by: Written<'_>,
+        by: CommitContext<'_>,
     ) -> bool {
         let stood = stood.filter(|stood| stood.revision >= by.revision);
         if let Some(stood) = stood {
@@ -287,13 +287,13 @@ impl Applier {
         &mut self,
         kind: ChangeKind,
         id: &str,
-        old: Option<&Stored>,
-        by: Written<'_>,
+        old: Option<&RecordMeta>,
+        by: CommitContext<'_>,
         share: [u8; 32],
         withdrawn: bool,
-    ) -> Stored {
-        let Written { revision, place, origin } = by;
-        let stored = Stored {
+    ) -> RecordMeta {
+        let CommitContext { revision, place, origin } = by;
+        let stored = RecordMeta {
             created: old.map_or(revision, |old| old.created),
             revision,
             previous: old.map_or(0, |old| old.revision),
@@ -307,7 +307,7 @@ impl Applier {
         stored
     }
 
-    fn log_version(&mut self, kind: ChangeKind, id: &str, stored: &Stored, withdrawn: bool) {
+    fn log_version(&mut self, kind: ChangeKind, id: &str, stored: &RecordMeta, withdrawn: bool) {
         let op = match (withdrawn, stored.previous) {
             (true, _) => ChangeOp::Withdrawn,
             (false, 0) => ChangeOp::Created,

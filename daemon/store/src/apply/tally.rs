@@ -5,13 +5,13 @@ use crate::report::StateDigest;
 
 /// A walk over the engine in key order.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct DigestWalk {
     sum: StateDigest,
     /// The last key that was counted. `None` before the walk begins.
     passed: Option<Vec<u8>>,
 }
 
-impl Tally {
+impl DigestWalk {
     /// Counts the record under the next key of the walk.
     pub(crate) fn count(&mut self, key: &[u8], share: &[u8; 32]) {
         self.sum.add(share);

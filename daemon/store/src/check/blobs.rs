@@ -9,7 +9,8 @@ use std::{
 use satchel_seal::Seal;
 
 use crate::{
-    blob::{BlobReader, file_name, hex},
+    blob::{BlobReader, file_name},
+    codec::hex,
     disk::{Disk, OsDisk},
     error::StoreError,
     report::CheckReport,

@@ -6,14 +6,13 @@ use crate::{
     apply::lists,
     change::EvidenceWrite,
     codec::{batch, heads},
-    entry::{self, ConversationEntry, EmbeddingEntry, Entry, MemoryEntry, RelationEntry},
+    entry::{self, ConversationEntry, EmbeddingEntry, JournalEntry, MemoryEntry, RelationEntry},
     error::StoreError,
-    journal::{Place, frame::Kind, scan::Visit},
+    journal::{ChangeLocation, frame::FrameKind, scan::VisitedFrame},
     keys::{self, List},
     ledger::LedgerWrite,
-    read,
     store::Store,
-    value::{ConversationValue, LedgerValue, MemoryValue, OldVersion, PlainValue, RelationValue},
+    value::{ConversationValue, LedgerValue, MemoryValue, OldVersion, PlainValue, RelationValue, decode},
 };
 
 /// One pass over the journal that compares it with the engine.
@@ -31,7 +30,7 @@ pub(super) struct Comparer<'a> {
 
 /// How the engine's record relates to the place in the journal that is being compared.
 #[derive(Clone, Copy)]
-enum Standing {
+enum RecordState {
     /// This place wrote the record.
     Here,
     /// A later commit wrote the record.
@@ -51,11 +50,15 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    pub(super) fn frame(&mut self, visit: &Visit<'_>, seen: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
+    pub(super) fn frame(
+        &mut self,
+        visit: &VisitedFrame<'_>,
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), StoreError> {
         let (segment, offset) = (visit.start.segment, visit.start.offset);
         let what = || format!("the frame at byte {offset} of segment {segment}");
         let revision = visit.header.revision;
-        if visit.header.kind == Kind::Seal {
+        if visit.header.kind == FrameKind::Seal {
             return Ok(());
         }
         let payload = match visit.unpack() {
@@ -66,7 +69,7 @@ impl<'a> Comparer<'a> {
             }
         };
         seen(&payload);
-        if visit.header.kind == Kind::Body {
+        if visit.header.kind == FrameKind::Body {
             self.bodies.insert((segment, offset), payload.len());
             return Ok(());
         }
@@ -74,34 +77,39 @@ impl<'a> Comparer<'a> {
             Err(error) => self.problems.push(format!("{} {error}", what())),
             Ok((_, entries)) => {
                 for (change, entry) in (0_u32..).zip(entries) {
-                    self.entry(entry, revision, Place { segment, offset, change })?;
+                    self.entry(entry, revision, ChangeLocation { segment, offset, change })?;
                 }
             }
         }
         Ok(())
     }
 
-    fn entry(&mut self, entry: Entry, revision: u64, place: Place) -> Result<(), StoreError> {
+    fn entry(&mut self, entry: JournalEntry, revision: u64, place: ChangeLocation) -> Result<(), StoreError> {
         match entry {
-            Entry::Memory(memory) => self.memory(&memory, revision, place),
-            Entry::Conversation(conversation) => self.conversation(&conversation, revision, place),
-            Entry::Relation(relation) => self.relation(&relation, false, revision, place),
-            Entry::Withdraw(relation) => self.relation(&relation, true, revision, place),
-            Entry::Embedding(embedding) => self.embedding(&embedding, place),
-            Entry::Evidence(evidence) => self.evidence(&evidence, place),
-            Entry::Ledger(write) => self.ledger(&write, place),
+            JournalEntry::Memory(memory) => self.memory(&memory, revision, place),
+            JournalEntry::Conversation(conversation) => self.conversation(&conversation, revision, place),
+            JournalEntry::Relation(relation) => self.relation(&relation, false, revision, place),
+            JournalEntry::Withdraw(relation) => self.relation(&relation, true, revision, place),
+            JournalEntry::Embedding(embedding) => self.embedding(&embedding, place),
+            JournalEntry::Evidence(evidence) => self.evidence(&evidence, place),
+            JournalEntry::Ledger(write) => self.ledger(&write, place),
         }
     }
 
-    fn memory(&mut self, entry: &MemoryEntry, revision: u64, place: Place) -> Result<(), StoreError> {
+    fn memory(
+        &mut self,
+        entry: &MemoryEntry,
+        revision: u64,
+        place: ChangeLocation,
+    ) -> Result<(), StoreError> {
         let id = keys::id16(&entry.id);
         let found = self.get(&keys::object(keys::MEMORY, id), "a memory", MemoryValue::take)?;
         let what = format!("memory {:?}", entry.id);
         let stored = found.as_ref().map(|value| value.stored.place);
         match standing(stored, place) {
-            Standing::Missing => self.missing(&what),
-            Standing::Later => self.history(&what, keys::OLD_MEMORY, id, revision, place)?,
-            Standing::Here => {
+            RecordState::Missing => self.missing(&what),
+            RecordState::Later => self.history(&what, keys::OLD_MEMORY, id, revision, place)?,
+            RecordState::Here => {
                 let Some(value) = found else { return Ok(()) };
                 let json = value.json.as_ref().is_none_or(|json| *json == entry.json);
                 let mut listed = true;
@@ -121,7 +129,7 @@ impl<'a> Comparer<'a> {
         &mut self,
         entry: &ConversationEntry,
         revision: u64,
-        place: Place,
+        place: ChangeLocation,
     ) -> Result<(), StoreError> {
         let id = keys::id16(&entry.summary.id);
         let found =
@@ -130,9 +138,9 @@ impl<'a> Comparer<'a> {
         self.bodies_of(entry, &what)?;
         let stored = found.as_ref().map(|value| value.stored.place);
         match standing(stored, place) {
-            Standing::Missing => self.missing(&what),
-            Standing::Later => self.history(&what, keys::OLD_CONVERSATION, id, revision, place)?,
-            Standing::Here => {
+            RecordState::Missing => self.missing(&what),
+            RecordState::Later => self.history(&what, keys::OLD_CONVERSATION, id, revision, place)?,
+            RecordState::Here => {
                 let Some(value) = found else { return Ok(()) };
                 let mut same = value.withdrawn == entry.withdrawn
                     && value.summary == entry.summary
@@ -183,16 +191,16 @@ impl<'a> Comparer<'a> {
         entry: &RelationEntry,
         withdrawn: bool,
         revision: u64,
-        place: Place,
+        place: ChangeLocation,
     ) -> Result<(), StoreError> {
         let id = keys::id16(&entry.id);
         let found = self.get(&keys::object(keys::RELATION, id), "a relation", RelationValue::take)?;
         let what = format!("relation {:?}", entry.id);
         let stored = found.as_ref().map(|value| value.stored.place);
         match standing(stored, place) {
-            Standing::Missing => self.missing(&what),
-            Standing::Later => self.history(&what, keys::OLD_RELATION, id, revision, place)?,
-            Standing::Here => {
+            RecordState::Missing => self.missing(&what),
+            RecordState::Later => self.history(&what, keys::OLD_RELATION, id, revision, place)?,
+            RecordState::Here => {
                 let Some(value) = found else { return Ok(()) };
                 let same = value.withdrawn == withdrawn && value.json.as_ref() == Some(&entry.json);
                 let ends = [(keys::RELATION_FROM, &entry.from), (keys::RELATION_TO, &entry.to)];
@@ -206,7 +214,7 @@ impl<'a> Comparer<'a> {
         Ok(())
     }
 
-    fn embedding(&mut self, entry: &EmbeddingEntry, place: Place) -> Result<(), StoreError> {
+    fn embedding(&mut self, entry: &EmbeddingEntry, place: ChangeLocation) -> Result<(), StoreError> {
         let key =
             keys::pair(keys::EMBEDDING, keys::id16(&entry.memory), self.store.engine().blind(&entry.model));
         let found = self.get(&key, "an embedding", PlainValue::take)?.map(|value| value.stored.place);
@@ -214,7 +222,7 @@ impl<'a> Comparer<'a> {
         Ok(())
     }
 
-    fn evidence(&mut self, evidence: &EvidenceWrite, place: Place) -> Result<(), StoreError> {
+    fn evidence(&mut self, evidence: &EvidenceWrite, place: ChangeLocation) -> Result<(), StoreError> {
         let found = self.get(&keys::object(keys::EVIDENCE, evidence.id), "evidence", PlainValue::take)?;
         let same =
             found.as_ref().and_then(|value| value.bytes.as_ref()).is_none_or(|bytes| *bytes == evidence.json);
@@ -223,7 +231,7 @@ impl<'a> Comparer<'a> {
         Ok(())
     }
 
-    fn ledger(&mut self, write: &LedgerWrite, place: Place) -> Result<(), StoreError> {
+    fn ledger(&mut self, write: &LedgerWrite, place: ChangeLocation) -> Result<(), StoreError> {
         let (key, what, value) = match write {
             LedgerWrite::Entry { ledger, id, value, .. } => {
                 (keys::ledger(*ledger, id), "a ledger entry", value)
@@ -253,11 +261,11 @@ impl<'a> Comparer<'a> {
         self.problems.extend(missing);
     }
 
-    fn plain(&mut self, what: &str, standing: Standing, same: bool) {
+    fn plain(&mut self, what: &str, standing: RecordState, same: bool) {
         match standing {
-            Standing::Missing => self.missing(what),
-            Standing::Later => {}
-            Standing::Here => self.verdict(what, same, true),
+            RecordState::Missing => self.missing(what),
+            RecordState::Later => {}
+            RecordState::Here => self.verdict(what, same, true),
         }
     }
 
@@ -281,7 +289,7 @@ impl<'a> Comparer<'a> {
         kind: u8,
         id: keys::Id16,
         revision: u64,
-        place: Place,
+        place: ChangeLocation,
     ) -> Result<(), StoreError> {
         let old = self.get(&keys::version(kind, id, revision), "an older version", OldVersion::take)?;
         if old.is_none_or(|old| old.place != place) {
@@ -300,17 +308,17 @@ impl<'a> Comparer<'a> {
         &self,
         key: &[u8],
         what: &str,
-        take: impl FnOnce(crate::codec::Take<'_>) -> Result<T, crate::codec::Malformed>,
+        take: impl FnOnce(crate::codec::ByteReader<'_>) -> Result<T, crate::codec::Malformed>,
     ) -> Result<Option<T>, StoreError> {
-        self.store.engine().get(key)?.map(|value| read::read(&value, what, take)).transpose()
+        self.store.engine().get(key)?.map(|value| decode(&value, what, take)).transpose()
     }
 }
 
-fn standing(stored: Option<Place>, place: Place) -> Standing {
+fn standing(stored: Option<ChangeLocation>, place: ChangeLocation) -> RecordState {
     match stored {
-        Some(stored) if stored == place => Standing::Here,
-        Some(stored) if (stored.segment, stored.offset) > (place.segment, place.offset) => Standing::Later,
+        Some(stored) if stored == place => RecordState::Here,
+        Some(stored) if (stored.segment, stored.offset) > (place.segment, place.offset) => RecordState::Later,
         // A record that is older than a commit that wrote it: that commit was not applied.
-        Some(_) | None => Standing::Missing,
+        Some(_) | None => RecordState::Missing,
     }
 }

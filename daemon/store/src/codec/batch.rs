@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
-use super::{Malformed, Put, Take, heads};
+use super::{ByteReader, Malformed, Put, heads};
 use crate::{
     change::{EvidenceWrite, Origin},
-    entry::{self, ConversationEntry, Entry},
+    entry::{self, ConversationEntry, JournalEntry},
     ledger::{Ledger, LedgerWrite},
     record::BodyPlace,
 };
@@ -24,7 +24,7 @@ const PIECE: u8 = 11;
 const WITHDRAW_EMBEDDING: u8 = 12;
 
 /// Writes the payload of one commit.
-pub(crate) fn encode(origin: &Origin, entries: &[Entry], out: &mut Vec<u8>) -> Result<(), Malformed> {
+pub(crate) fn encode(origin: &Origin, entries: &[JournalEntry], out: &mut Vec<u8>) -> Result<(), Malformed> {
     put_origin(out, origin);
     out.put_varint(entries.len() as u64);
     for entry in entries {
@@ -39,8 +39,8 @@ pub(crate) fn encode(origin: &Origin, entries: &[Entry], out: &mut Vec<u8>) -> R
 }
 
 /// Reads the payload of one commit.
-pub(crate) fn decode(payload: &[u8]) -> Result<(Origin, Vec<Entry>), Malformed> {
-    let mut reader = Reader::new(payload)?;
+pub(crate) fn decode(payload: &[u8]) -> Result<(Origin, Vec<JournalEntry>), Malformed> {
+    let mut reader = ChangeReader::new(payload)?;
     let mut entries = Vec::new();
     while let Some((tag, content)) = reader.next()? {
         entries.push(take_content(tag, content)?);
@@ -49,8 +49,8 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Origin, Vec<Entry>), Malformed> 
 }
 
 /// Reads one change of a commit.
-pub(crate) fn decode_one(payload: &[u8], change: u32) -> Result<(Origin, Entry), Malformed> {
-    let mut reader = Reader::new(payload)?;
+pub(crate) fn decode_one(payload: &[u8], change: u32) -> Result<(Origin, JournalEntry), Malformed> {
+    let mut reader = ChangeReader::new(payload)?;
     let mut number = 0;
     while let Some((tag, content)) = reader.next()? {
         if number == change {
@@ -63,7 +63,7 @@ pub(crate) fn decode_one(payload: &[u8], change: u32) -> Result<(Origin, Entry),
 
 /// Returns the places of all bodies that a commit refers to.
 pub(crate) fn places(payload: &[u8]) -> Result<Vec<BodyPlace>, Malformed> {
-    let mut reader = Reader::new(payload)?;
+    let mut reader = ChangeReader::new(payload)?;
     let mut all = Vec::new();
     while let Some((tag, content)) = reader.next()? {
         if matches!(tag, CONVERSATION | WITHDRAW_CONVERSATION) {
@@ -87,7 +87,7 @@ pub(crate) fn put_origin(out: &mut Vec<u8>, origin: &Origin) {
     out.put_signed(origin.at_micros);
 }
 
-pub(crate) fn take_origin(take: &mut Take<'_>) -> Result<Origin, Malformed> {
+pub(crate) fn take_origin(take: &mut ByteReader<'_>) -> Result<Origin, Malformed> {
     let import = match take.u8()? {
         0 => None,
         1 => Some(Uuid::from_bytes(take.array()?)),
@@ -101,15 +101,15 @@ pub(crate) fn take_origin(take: &mut Take<'_>) -> Result<Origin, Malformed> {
     })
 }
 
-struct Reader<'a> {
+struct ChangeReader<'a> {
     origin: Origin,
     left: usize,
-    take: Take<'a>,
+    take: ByteReader<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ChangeReader<'a> {
     fn new(payload: &'a [u8]) -> Result<Self, Malformed> {
-        let mut take = Take(payload);
+        let mut take = ByteReader(payload);
         Ok(Self { origin: take_origin(&mut take)?, left: take.size()?, take })
     }
 
@@ -125,75 +125,77 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn tag(entry: &Entry) -> u8 {
+fn tag(entry: &JournalEntry) -> u8 {
     match entry {
-        Entry::Memory(memory) => {
+        JournalEntry::Memory(memory) => {
             if memory.withdrawn {
                 WITHDRAW_MEMORY
             } else {
                 MEMORY
             }
         }
-        Entry::Conversation(conversation) => {
+        JournalEntry::Conversation(conversation) => {
             if conversation.withdrawn {
                 WITHDRAW_CONVERSATION
             } else {
                 CONVERSATION
             }
         }
-        Entry::Relation(_) => RELATION,
-        Entry::Withdraw(_) => WITHDRAW,
-        Entry::Embedding(embedding) => {
+        JournalEntry::Relation(_) => RELATION,
+        JournalEntry::Withdraw(_) => WITHDRAW,
+        JournalEntry::Embedding(embedding) => {
             if embedding.withdrawn {
                 WITHDRAW_EMBEDDING
             } else {
                 EMBEDDING
             }
         }
-        Entry::Evidence(_) => EVIDENCE,
-        Entry::Ledger(LedgerWrite::Entry { .. }) => LEDGER,
-        Entry::Ledger(LedgerWrite::Issues { .. }) => ISSUES,
-        Entry::Ledger(LedgerWrite::Piece { .. }) => PIECE,
+        JournalEntry::Evidence(_) => EVIDENCE,
+        JournalEntry::Ledger(LedgerWrite::Entry { .. }) => LEDGER,
+        JournalEntry::Ledger(LedgerWrite::Issues { .. }) => ISSUES,
+        JournalEntry::Ledger(LedgerWrite::Piece { .. }) => PIECE,
     }
 }
 
-fn put_content(out: &mut Vec<u8>, entry: &Entry) {
+fn put_content(out: &mut Vec<u8>, entry: &JournalEntry) {
     match entry {
-        Entry::Memory(memory) => out.extend_from_slice(&memory.json),
-        Entry::Conversation(conversation) => put_conversation(out, conversation),
-        Entry::Relation(relation) | Entry::Withdraw(relation) => out.extend_from_slice(&relation.json),
-        Entry::Embedding(embedding) => out.extend_from_slice(&embedding.json),
-        Entry::Evidence(evidence) => {
+        JournalEntry::Memory(memory) => out.extend_from_slice(&memory.json),
+        JournalEntry::Conversation(conversation) => put_conversation(out, conversation),
+        JournalEntry::Relation(relation) | JournalEntry::Withdraw(relation) => {
+            out.extend_from_slice(&relation.json);
+        }
+        JournalEntry::Embedding(embedding) => out.extend_from_slice(&embedding.json),
+        JournalEntry::Evidence(evidence) => {
             out.extend_from_slice(&evidence.id);
             out.extend_from_slice(&evidence.json);
         }
-        Entry::Ledger(LedgerWrite::Entry { ledger, id, at_micros, value }) => {
+        JournalEntry::Ledger(LedgerWrite::Entry { ledger, id, at_micros, value }) => {
             out.put_u8(ledger.code());
             out.put_signed(*at_micros);
             out.put_bytes(id.as_bytes());
             out.extend_from_slice(value);
         }
-        Entry::Ledger(LedgerWrite::Issues { import, page, value }) => {
+        JournalEntry::Ledger(LedgerWrite::Issues { import, page, value }) => {
             out.extend_from_slice(import.as_bytes());
             out.put_u32(*page);
             out.extend_from_slice(value);
         }
-        Entry::Ledger(LedgerWrite::Piece { digest, value }) => {
+        JournalEntry::Ledger(LedgerWrite::Piece { digest, value }) => {
             out.extend_from_slice(digest);
             out.extend_from_slice(value);
         }
     }
 }
 
-fn take_content(tag: u8, content: &[u8]) -> Result<Entry, Malformed> {
-    let mut take = Take(content);
+fn take_content(tag: u8, content: &[u8]) -> Result<JournalEntry, Malformed> {
+    let mut take = ByteReader(content);
     Ok(match tag {
-        MEMORY | WITHDRAW_MEMORY => Entry::Memory(entry::memory(content, tag == WITHDRAW_MEMORY)?),
+        MEMORY | WITHDRAW_MEMORY => JournalEntry::Memory(entry::memory(content, tag == WITHDRAW_MEMORY)?),
         CONVERSATION | WITHDRAW_CONVERSATION => {
             let (header, (current, opaque), (messages, digest), parts) = take_conversation(content)?;
             let summary = entry::conversation_header(header, messages)?;
             let parts = parts.into_iter().map(<[u8]>::to_vec).collect();
-            Entry::Conversation(ConversationEntry {
+            JournalEntry::Conversation(ConversationEntry {
                 withdrawn: tag == WITHDRAW_CONVERSATION,
                 summary,
                 header: header.to_vec(),
@@ -203,23 +205,23 @@ fn take_content(tag: u8, content: &[u8]) -> Result<Entry, Malformed> {
                 digest,
             })
         }
-        RELATION => Entry::Relation(entry::relation(content)?),
-        WITHDRAW => Entry::Withdraw(entry::relation(content)?),
+        RELATION => JournalEntry::Relation(entry::relation(content)?),
+        WITHDRAW => JournalEntry::Withdraw(entry::relation(content)?),
         EMBEDDING | WITHDRAW_EMBEDDING => {
-            Entry::Embedding(entry::embedding(content, tag == WITHDRAW_EMBEDDING)?)
+            JournalEntry::Embedding(entry::embedding(content, tag == WITHDRAW_EMBEDDING)?)
         }
-        EVIDENCE => Entry::Evidence(EvidenceWrite { id: take.array()?, json: take.0.to_vec() }),
+        EVIDENCE => JournalEntry::Evidence(EvidenceWrite { id: take.array()?, json: take.0.to_vec() }),
         LEDGER => {
             let ledger = Ledger::from_code(take.u8()?).ok_or(Malformed("names an unknown ledger"))?;
             let at_micros = take.signed()?;
             let id = take.text()?.to_owned();
-            Entry::Ledger(LedgerWrite::Entry { ledger, id, at_micros, value: take.0.to_vec() })
+            JournalEntry::Ledger(LedgerWrite::Entry { ledger, id, at_micros, value: take.0.to_vec() })
         }
         ISSUES => {
             let import = Uuid::from_bytes(take.array()?);
-            Entry::Ledger(LedgerWrite::Issues { import, page: take.u32()?, value: take.0.to_vec() })
+            JournalEntry::Ledger(LedgerWrite::Issues { import, page: take.u32()?, value: take.0.to_vec() })
         }
-        PIECE => Entry::Ledger(LedgerWrite::Piece { digest: take.array()?, value: take.0.to_vec() }),
+        PIECE => JournalEntry::Ledger(LedgerWrite::Piece { digest: take.array()?, value: take.0.to_vec() }),
         _ => return Err(Malformed("has a change of an unknown kind")),
     })
 }
@@ -240,7 +242,7 @@ fn put_conversation(out: &mut Vec<u8>, conversation: &ConversationEntry) {
 type RawConversation<'a> = (&'a [u8], (Option<String>, &'a [u8]), (u32, [u8; 32]), Vec<&'a [u8]>);
 
 fn take_conversation(content: &[u8]) -> Result<RawConversation<'_>, Malformed> {
-    let mut take = Take(content);
+    let mut take = ByteReader(content);
     let header = take.bytes()?;
     let current = match take.u8()? {
         0 => None,

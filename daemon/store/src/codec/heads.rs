@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use satchel_pam::conversation::Role;
 use sha2::{Digest, Sha256};
 
-use super::{Malformed, Put, Take};
+use super::{ByteReader, Malformed, Put};
 use crate::{change::MessageHead, record::BodyPlace};
 
 /// A part is closed once it has reached this many bytes, so that an engine value stays under 64 KiB.
@@ -21,7 +21,7 @@ const OPAQUE: u8 = 1 << 7;
 /// Writes the heads of one conversation in order and hashes their content. The opaque bytes are not hashed.
 pub(crate) struct HeadWriter<'a> {
     parts: Vec<Vec<u8>>,
-    run: Run,
+    run: DeltaState,
     written: Vec<&'a str>,
     /// Built only when a parent is not the message before it, because most conversations are chains.
     positions: HashMap<&'a str, usize>,
@@ -31,7 +31,7 @@ pub(crate) struct HeadWriter<'a> {
 }
 
 #[derive(Default)]
-struct Run {
+struct DeltaState {
     time: i64,
     segment: u32,
     offset: u64,
@@ -41,7 +41,7 @@ impl<'a> HeadWriter<'a> {
     pub(crate) fn new(count: usize) -> Self {
         Self {
             parts: Vec::new(),
-            run: Run::default(),
+            run: DeltaState::default(),
             written: Vec::with_capacity(count),
             positions: HashMap::new(),
             indexed: 0,
@@ -54,7 +54,7 @@ impl<'a> HeadWriter<'a> {
         self.hash(head);
         if self.parts.last().is_none_or(|part| part.len() >= PART) {
             self.parts.push(Vec::with_capacity(256));
-            self.run = Run::default();
+            self.run = DeltaState::default();
         }
         let back = head.parent.as_deref().and_then(|parent| self.distance(parent));
         self.written.push(&head.id);
@@ -84,7 +84,7 @@ impl<'a> HeadWriter<'a> {
         if opaque != 0 {
             part.put_bytes(&head.opaque);
         }
-        self.run = Run { time: head.created_at_micros, segment: place.segment, offset: place.offset };
+        self.run = DeltaState { time: head.created_at_micros, segment: place.segment, offset: place.offset };
     }
 
     /// Returns the parts, and the digest of all heads without their places.
@@ -132,8 +132,8 @@ pub(crate) fn read_part(
     heads: &mut Vec<MessageHead>,
     places: &mut Vec<BodyPlace>,
 ) -> Result<(), Malformed> {
-    let mut take = Take(part);
-    let mut run = Run::default();
+    let mut take = ByteReader(part);
+    let mut run = DeltaState::default();
     while !take.0.is_empty() {
         let flags = take.u8()?;
         let id = take.id()?;

@@ -19,12 +19,12 @@ use crate::disk::close_to_others;
 const CHECKSUM_BYTES: u64 = 256 << 20;
 
 /// How often the program checks whether sled's lock is released, and the time between two checks: two seconds in all.
-const LOCK_LOOKS: u32 = 100;
+const LOCK_ATTEMPTS: u32 = 100;
 const LOCK_WAIT: Duration = Duration::from_millis(20);
 
 /// One file of the engine at a clean stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileMark {
+pub(crate) struct FileFingerprint {
     pub(crate) name: String,
     pub(crate) length: u64,
     /// CRC-32C; `None` if the files are too large in all.
@@ -32,7 +32,7 @@ pub(crate) struct FileMark {
 }
 
 /// The location of an engine's files.
-pub(crate) trait House: Send + Sync {
+pub(crate) trait EngineFolder: Send + Sync {
     /// Waits until nothing writes to the engine's files. Returns false if something still does after two seconds.
     fn released(&self) -> io::Result<bool>;
     /// Opens the engine, or creates an empty one.
@@ -47,16 +47,16 @@ pub(crate) trait House: Send + Sync {
     /// Makes the files durable; the engine must be closed.
     fn sync(&self) -> io::Result<()>;
     /// Describes the files; the engine must be closed.
-    fn marks(&self) -> io::Result<Vec<FileMark>>;
+    fn marks(&self) -> io::Result<Vec<FileFingerprint>>;
 }
 
 /// sled's folder `db`, and `db.broken-<n>` for one that was set aside.
-pub(crate) struct SledHouse {
+pub(crate) struct SledFolder {
     folder: PathBuf,
     cache_bytes: u64,
 }
 
-impl SledHouse {
+impl SledFolder {
     pub(crate) fn new(store: &Path, cache_bytes: u64) -> Self {
         Self { folder: store.join("db"), cache_bytes }
     }
@@ -107,14 +107,14 @@ impl SledHouse {
     }
 }
 
-impl House for SledHouse {
+impl EngineFolder for SledFolder {
     /// sled's threads outlive its close for a moment. The lock on its file is released when the last of them ends.
     fn released(&self) -> io::Result<bool> {
         let file = match fs::File::open(self.folder.join("db")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             file => file?,
         };
-        for _ in 0..LOCK_LOOKS {
+        for _ in 0..LOCK_ATTEMPTS {
             match file.try_lock() {
                 Ok(()) => return Ok(true),
                 Err(fs::TryLockError::WouldBlock) => thread::sleep(LOCK_WAIT),
@@ -160,14 +160,14 @@ impl House for SledHouse {
         fs::File::open(&self.folder)?.sync_all()
     }
 
-    fn marks(&self) -> io::Result<Vec<FileMark>> {
+    fn marks(&self) -> io::Result<Vec<FileFingerprint>> {
         let files = self.files()?;
         let mut marks = Vec::with_capacity(files.len());
         let mut total = 0;
         for (name, path) in &files {
             let length = fs::metadata(path)?.len();
             total += length;
-            marks.push(FileMark { name: name.clone(), length, crc32c: None });
+            marks.push(FileFingerprint { name: name.clone(), length, crc32c: None });
         }
         if total <= CHECKSUM_BYTES {
             for (mark, (_, path)) in marks.iter_mut().zip(&files) {

@@ -13,37 +13,37 @@ use std::{
 /// Maximum number of bytes of cached leaves, in a younger and an older half: enough for the leaves that a batch reads before it
 /// writes them, and for those that every batch changes. With four times as much, an import takes half a percent fewer
 /// instructions.
-pub(crate) const KEPT_BYTES: usize = 2 << 20;
-const HALF: usize = KEPT_BYTES / 2;
+pub(crate) const LEAF_CACHE_BYTES: usize = 2 << 20;
+const GENERATION_BYTES: usize = LEAF_CACHE_BYTES / 2;
 /// Maximum size of a cached leaf; a longer one would evict too many others.
-const LONGEST: usize = KEPT_BYTES / 64;
+const MAX_CACHED_LEAF: usize = LEAF_CACHE_BYTES / 64;
 /// Approximate overhead of a leaf in bytes, besides its content and its keys.
-const BESIDE: usize = 160;
+const LEAF_OVERHEAD: usize = 160;
 
 /// A leaf, unpacked.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct UnpackedLeaf {
     pub(super) key: Vec<u8>,
     pub(super) bytes: Vec<u8>,
     /// The last key, inclusive, that certainly belongs to this leaf.
     pub(super) until: Vec<u8>,
 }
 
-impl Opened {
+impl UnpackedLeaf {
     fn cost(&self) -> usize {
-        self.key.len() + self.until.len() + self.bytes.len() + BESIDE
+        self.key.len() + self.until.len() + self.bytes.len() + LEAF_OVERHEAD
     }
 }
 
 /// The cached leaves.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<State>);
+pub(super) struct LeafCache(Mutex<CacheState>);
 
 #[derive(Default)]
-struct State {
-    young: Half,
+struct CacheState {
+    young: Generation,
     /// Cleared as a whole when `young` is full. A leaf that is found here before that moves to `young`.
-    old: Half,
+    old: Generation,
     /// Incremented by each write.
     writes: u64,
     /// A write is in progress: some cached leaves are not in the engine yet.
@@ -54,16 +54,16 @@ struct State {
 #[derive(Clone, Copy)]
 pub(super) struct Ticket(u64);
 
-impl Kept {
+impl LeafCache {
     /// Returns the leaf that contains a key or, if it is not cached, the ticket that is needed to cache it once it is read.
-    pub(super) fn find(&self, key: &[u8]) -> Result<Opened, Ticket> {
+    pub(super) fn find(&self, key: &[u8]) -> Result<UnpackedLeaf, Ticket> {
         let mut state = self.state();
         let ticket = Ticket(state.writes);
         if state.under_way { Err(ticket) } else { state.find(key).ok_or(ticket) }
     }
 
     /// Caches a leaf that was read after the ticket was issued, unless there was a write in between.
-    pub(super) fn keep(&self, ticket: Ticket, leaf: &Opened) {
+    pub(super) fn keep(&self, ticket: Ticket, leaf: &UnpackedLeaf) {
         let mut state = self.state();
         if ticket.0 == state.writes && !state.under_way {
             state.keep(leaf);
@@ -82,12 +82,12 @@ impl Kept {
     }
 
     /// Returns the leaf that contains a key to the writer.
-    pub(super) fn find_to_write(&self, key: &[u8]) -> Option<Opened> {
+    pub(super) fn find_to_write(&self, key: &[u8]) -> Option<UnpackedLeaf> {
         self.state().find(key)
     }
 
     /// Caches a leaf that is about to be written.
-    pub(super) fn put(&self, leaf: &Opened) {
+    pub(super) fn put(&self, leaf: &UnpackedLeaf) {
         self.state().keep(leaf);
     }
 
@@ -107,7 +107,7 @@ impl Kept {
     }
 
     /// Locks the state. It is consistent after each step, so a panic leaves nothing half done and poisoning can be ignored.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,8 +118,8 @@ impl Kept {
     }
 }
 
-impl State {
-    fn find(&mut self, key: &[u8]) -> Option<Opened> {
+impl CacheState {
+    fn find(&mut self, key: &[u8]) -> Option<UnpackedLeaf> {
         if let Some(leaf) = self.young.find(key) {
             return Some(leaf);
         }
@@ -128,13 +128,13 @@ impl State {
         Some(leaf)
     }
 
-    fn keep(&mut self, leaf: &Opened) {
+    fn keep(&mut self, leaf: &UnpackedLeaf) {
         self.remove(&leaf.key);
         let cost = leaf.cost();
-        if cost > LONGEST {
+        if cost > MAX_CACHED_LEAF {
             return;
         }
-        if self.young.taken + cost > HALF {
+        if self.young.taken + cost > GENERATION_BYTES {
             std::mem::swap(&mut self.young, &mut self.old);
             self.young.clear();
         }
@@ -155,7 +155,7 @@ impl State {
 /// Leaves stored one after the other in a single buffer, which is reused. As separate allocations, with short-lived ones between
 /// them, they would hold on to several times as much memory.
 #[derive(Default)]
-struct Half {
+struct Generation {
     leaves: BTreeMap<Vec<u8>, Slot>,
     bytes: Vec<u8>,
     /// The cost of all leaves, including removed ones: their space is free again only when the half is cleared.
@@ -168,12 +168,12 @@ struct Slot {
     until: Range<usize>,
 }
 
-impl Half {
-    fn find(&self, key: &[u8]) -> Option<Opened> {
+impl Generation {
+    fn find(&self, key: &[u8]) -> Option<UnpackedLeaf> {
         let (leaf, slot) =
             self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
         let until = &self.bytes[slot.until.clone()];
-        (key <= until).then(|| Opened {
+        (key <= until).then(|| UnpackedLeaf {
             key: leaf.clone(),
             bytes: self.bytes[slot.bytes.clone()].to_vec(),
             until: until.to_vec(),
@@ -181,9 +181,9 @@ impl Half {
     }
 
     /// Adds a leaf. The caller has checked that there is room.
-    fn put(&mut self, leaf: &Opened) {
+    fn put(&mut self, leaf: &UnpackedLeaf) {
         if self.bytes.capacity() == 0 {
-            self.bytes.reserve_exact(HALF);
+            self.bytes.reserve_exact(GENERATION_BYTES);
         }
         self.taken += leaf.cost();
         let bytes = self.append(&leaf.bytes);

@@ -1,31 +1,31 @@
 //! A leaf: neighbouring entries in one value, where each key is stored without the prefix that it shares with the key before it.
 
-use super::{Pair, kept::Opened};
+use super::{Pair, kept::UnpackedLeaf};
 use crate::{
-    codec::{Malformed, Put, Take},
+    codec::{ByteReader, Malformed, Put},
     value::PLAIN,
 };
 
 /// Maximum length of a key in bytes; real keys are much shorter.
-const LONGEST_KEY: usize = 4 << 10;
+const MAX_KEY_BYTES: usize = 4 << 10;
 /// Approximate overhead of an entry in bytes, besides key and value: three lengths.
-const LENGTHS: usize = 4;
+const ENTRY_OVERHEAD: usize = 4;
 
 /// Reads the entries of a leaf one by one.
-pub(super) struct Entries<'a> {
-    take: Take<'a>,
+pub(super) struct LeafReader<'a> {
+    take: ByteReader<'a>,
     key: Vec<u8>,
     begun: bool,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> LeafReader<'a> {
     /// Begins to read a leaf. `key` is the key of the leaf itself.
     pub(super) fn new(key: &[u8], leaf: &'a [u8]) -> Self {
-        Self { take: Take(leaf), key: key.to_vec(), begun: false }
+        Self { take: ByteReader(leaf), key: key.to_vec(), begun: false }
     }
 
     /// Returns the next key, borrowed until the following call, and its value.
-    pub(super) fn next(&mut self) -> Result<Option<(&[u8], Content<'a>)>, Malformed> {
+    pub(super) fn next(&mut self) -> Result<Option<(&[u8], EntryValue<'a>)>, Malformed> {
         let take = &mut self.take;
         if take.0.is_empty() {
             return Ok(None);
@@ -36,18 +36,18 @@ impl<'a> Entries<'a> {
             return Err(Malformed("has a key that shares more than there is"));
         }
         let rises = own > &self.key[shared..] || !self.begun && own == &self.key[shared..];
-        if !rises || shared + own.len() > LONGEST_KEY {
+        if !rises || shared + own.len() > MAX_KEY_BYTES {
             return Err(Malformed("has keys that do not rise"));
         }
         self.begun = true;
         self.key.truncate(shared);
         self.key.extend_from_slice(own);
         let length = take.size()?;
-        Ok(Some((&self.key, Content { enveloped: length & 1 == 1, bytes: take.raw(length >> 1)? })))
+        Ok(Some((&self.key, EntryValue { enveloped: length & 1 == 1, bytes: take.raw(length >> 1)? })))
     }
 }
 
-impl Entries<'_> {
+impl LeafReader<'_> {
     /// Returns the key that was read last or, before any entry was read, the key of the leaf itself.
     pub(super) fn into_key(self) -> Vec<u8> {
         self.key
@@ -56,21 +56,21 @@ impl Entries<'_> {
 
 /// The value of an entry. Nearly all values have the envelope of a plain value, which is not stored.
 #[derive(Clone, Copy)]
-pub(super) struct Content<'a> {
+pub(super) struct EntryValue<'a> {
     enveloped: bool,
     bytes: &'a [u8],
 }
 
-impl Content<'_> {
+impl EntryValue<'_> {
     pub(super) fn to_vec(self) -> Vec<u8> {
         if self.enveloped { [PLAIN.as_slice(), self.bytes].concat() } else { self.bytes.to_vec() }
     }
 }
 
 /// The result of changing a leaf.
-pub(super) enum Written {
-    Put(Opened),
-    Gone(Vec<u8>),
+pub(super) enum LeafWrite {
+    Put(UnpackedLeaf),
+    Delete(Vec<u8>),
 }
 
 /// A leaf that is being changed.
@@ -94,7 +94,7 @@ impl Leaf {
 
     pub(super) fn read(key: Vec<u8>, leaf: &[u8]) -> Result<Self, Malformed> {
         let mut entries = Vec::new();
-        let mut reader = Entries::new(&key, leaf);
+        let mut reader = LeafReader::new(&key, leaf);
         while let Some((key, content)) = reader.next()? {
             entries.push((key.to_vec(), content.to_vec()));
         }
@@ -141,13 +141,13 @@ impl Leaf {
     ///
     /// The first piece keeps the key, so that the pieces together cover the same keys as the leaf did. If keys were inserted at
     /// one end only, more are likely to follow there, so the piece at that end gets the free space.
-    pub(super) fn write(self, limit: usize) -> Vec<Written> {
+    pub(super) fn write(self, limit: usize) -> Vec<LeafWrite> {
         let Self { key, entries, stood, changed, lower, higher } = self;
         if !changed {
             return Vec::new();
         }
         if entries.is_empty() {
-            return stood.map(|_| Written::Gone(key)).into_iter().collect();
+            return stood.map(|_| LeafWrite::Delete(key)).into_iter().collect();
         }
         let sizes = sizes(&key, &entries);
         let ends = match (lower, higher) {
@@ -161,7 +161,7 @@ impl Leaf {
             let first = if start == 0 { key.clone() } else { piece[0].0.clone() };
             let bytes = encode(&first, piece, sizes[start..end].iter().sum());
             let until = piece[piece.len() - 1].0.clone();
-            pieces.push(Written::Put(Opened { key: first, bytes, until }));
+            pieces.push(LeafWrite::Put(UnpackedLeaf { key: first, bytes, until }));
             start = end;
         }
         pieces
@@ -189,7 +189,7 @@ fn sizes(key: &[u8], entries: &[Pair]) -> Vec<usize> {
     let mut before = key;
     let mut sizes = Vec::with_capacity(entries.len());
     for (key, value) in entries {
-        sizes.push(key.len() - shared(before, key) + value.len() + LENGTHS);
+        sizes.push(key.len() - shared(before, key) + value.len() + ENTRY_OVERHEAD);
         before = key;
     }
     sizes

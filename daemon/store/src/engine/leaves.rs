@@ -14,44 +14,43 @@ use std::{
 
 use super::{
     Changes, Engine, EngineError, Pair,
-    kept::{Kept, Opened},
-    leaf::{Entries, Leaf, Written},
+    kept::{LeafCache, UnpackedLeaf},
+    leaf::{Leaf, LeafReader, LeafWrite},
     next_key,
-    wrap::Wrap,
+    wrap::LeafCodec,
 };
 use crate::{
-    blob::hex,
-    codec::Malformed,
+    codec::{Malformed, hex},
     keys::{self, Id16},
 };
 
 /// Maximum size in bytes of a leaf of list entries and similar ones. Each change of an entry rewrites its leaf: with leaves of
 /// twice this size, 100,000 memories make a database of 491 MiB instead of 309 MiB.
-pub(crate) const SHORT: usize = 512;
+pub(crate) const SHORT_LEAF_BYTES: usize = 512;
 /// Maximum size in bytes, before compression, of a leaf of records, which are longer. A record that is longer still has a leaf of
 /// its own.
-pub(crate) const LONG: usize = 4 << 10;
+pub(crate) const LONG_LEAF_BYTES: usize = 4 << 10;
 /// The number of entries that a reader assumes per leaf when it needs a certain number of entries.
-const USUAL: usize = 6;
+const ENTRIES_PER_LEAF: usize = 6;
 /// Maximum number of leaves that are fetched at once.
-const FETCHED: usize = 32;
+const MAX_LEAVES_FETCHED: usize = 32;
 
 #[cfg(test)]
-pub(crate) use super::kept::KEPT_BYTES;
+pub(crate) use super::kept::LEAF_CACHE_BYTES;
 
 /// Stores the small entries of another engine together.
-pub(crate) struct Leaves {
+pub(crate) struct LeafEngine {
     inner: Arc<dyn Engine>,
-    wrap: Wrap,
-    kept: Kept,
+    wrap: LeafCodec,
+    kept: LeafCache,
     /// Held from the moment a leaf is read in order to be changed until it is written.
     writer: Mutex<()>,
 }
 
-impl Leaves {
+impl LeafEngine {
     pub(crate) fn new(inner: Arc<dyn Engine>) -> Result<Self, EngineError> {
-        let wrap = Wrap::new().map_err(|error| EngineError(error.to_string()))?;
-        Ok(Self { inner, wrap, kept: Kept::default(), writer: Mutex::new(()) })
+        let wrap = LeafCodec::new().map_err(|error| EngineError(error.to_string()))?;
+        Ok(Self { inner, wrap, kept: LeafCache::default(), writer: Mutex::new(()) })
     }
 
     /// Returns the leaves whose own keys are in a range.
@@ -71,12 +70,12 @@ impl Leaves {
     }
 
     /// Returns the leaf that a key belongs to.
-    fn leaf_of(&self, key: &[u8]) -> Result<Option<Opened>, EngineError> {
+    fn leaf_of(&self, key: &[u8]) -> Result<Option<UnpackedLeaf>, EngineError> {
         self.kept.find(key).map_or_else(|_| self.read_leaf(key), |leaf| Ok(Some(leaf)))
     }
 
-    /// Returns the leaf as [`Leaves::leaf_of`] does, and caches it.
-    fn kept_leaf_of(&self, key: &[u8]) -> Result<Option<Opened>, EngineError> {
+    /// Returns the leaf as [`LeafEngine::leaf_of`] does, and caches it.
+    fn kept_leaf_of(&self, key: &[u8]) -> Result<Option<UnpackedLeaf>, EngineError> {
         let ticket = match self.kept.find(key) {
             Ok(leaf) => return Ok(Some(leaf)),
             Err(ticket) => ticket,
@@ -89,14 +88,14 @@ impl Leaves {
     }
 
     /// Reads the leaf that a key belongs to.
-    fn read_leaf(&self, key: &[u8]) -> Result<Option<Opened>, EngineError> {
+    fn read_leaf(&self, key: &[u8]) -> Result<Option<UnpackedLeaf>, EngineError> {
         let Some((leaf, bytes)) = self.leaves(&key[..1], &next_key(key), 1, true)?.pop() else {
             return Ok(None);
         };
         let last = last(&leaf, &bytes).map_err(|error| broken(&leaf, error))?;
         // This is the last leaf that begins at or before `key`, so it covers all keys up to `key`.
         let until = if last.as_slice() < key { key.to_vec() } else { last };
-        Ok(Some(Opened { key: leaf, bytes, until }))
+        Ok(Some(UnpackedLeaf { key: leaf, bytes, until }))
     }
 
     /// Returns the number of bytes of cached leaves.
@@ -136,7 +135,7 @@ impl Leaves {
         }
         match found {
             None => Ok(Leaf::empty(key[..1].to_vec())),
-            Some(Opened { key, bytes, .. }) => {
+            Some(UnpackedLeaf { key, bytes, .. }) => {
                 Leaf::read(key.clone(), &bytes).map_err(|error| broken(&key, error))
             }
         }
@@ -146,11 +145,11 @@ impl Leaves {
         let limit = limit(leaf.key()[0]);
         for leaf in leaf.write(limit) {
             match leaf {
-                Written::Gone(key) => {
+                LeafWrite::Delete(key) => {
                     self.kept.remove(&key);
                     out.delete(escaped(&key));
                 }
-                Written::Put(leaf) => {
+                LeafWrite::Put(leaf) => {
                     let wrapped = self.wrap.wrap(&leaf.bytes);
                     out.put(escaped(&leaf.key), wrapped.map_err(|error| EngineError(error.to_string()))?);
                     self.kept.put(&leaf);
@@ -186,7 +185,7 @@ impl Leaves {
                 }
             }
             let after = leaves.last().map_or_else(|| from.to_vec(), |(key, _)| next_key(key));
-            let count = ((limit - found.len()) / USUAL).clamp(1, FETCHED);
+            let count = ((limit - found.len()) / ENTRIES_PER_LEAF).clamp(1, MAX_LEAVES_FETCHED);
             if found.len() < limit && after.as_slice() < until {
                 leaves = self.leaves(&after, until, count, false)?;
             } else {
@@ -247,7 +246,7 @@ fn within(
 ) -> Result<Vec<Pair>, EngineError> {
     let broken = |error| broken(leaf, error);
     let mut found = Vec::new();
-    let mut entries = Entries::new(leaf, bytes);
+    let mut entries = LeafReader::new(leaf, bytes);
     while let Some((entry, content)) = entries.next().map_err(broken)? {
         if found.len() == limit || entry >= until {
             break;
@@ -261,7 +260,7 @@ fn within(
 
 /// Returns the value of an entry.
 fn entry(leaf: &[u8], bytes: &[u8], key: &[u8]) -> Result<Option<Vec<u8>>, Malformed> {
-    let mut entries = Entries::new(leaf, bytes);
+    let mut entries = LeafReader::new(leaf, bytes);
     while let Some((entry, content)) = entries.next()? {
         if entry >= key {
             return Ok((entry == key).then(|| content.to_vec()));
@@ -272,7 +271,7 @@ fn entry(leaf: &[u8], bytes: &[u8], key: &[u8]) -> Result<Option<Vec<u8>>, Malfo
 
 /// Returns the last key of a leaf.
 fn last(leaf: &[u8], bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
-    let mut entries = Entries::new(leaf, bytes);
+    let mut entries = LeafReader::new(leaf, bytes);
     while entries.next()?.is_some() {}
     Ok(entries.into_key())
 }
@@ -286,8 +285,8 @@ fn limit(kind: u8) -> usize {
         | keys::CHANGES
         | keys::LEDGER
         | keys::ISSUES
-        | keys::PIECE => LONG,
-        _ => SHORT,
+        | keys::PIECE => LONG_LEAF_BYTES,
+        _ => SHORT_LEAF_BYTES,
     }
 }
 
@@ -302,7 +301,7 @@ fn broken(leaf: &[u8], error: Malformed) -> EngineError {
     EngineError(format!("the leaf at key {} {error}", hex(leaf)))
 }
 
-impl Engine for Leaves {
+impl Engine for LeafEngine {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         if !packed(key) {
             return self.inner.get(key);

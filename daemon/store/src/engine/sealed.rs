@@ -7,7 +7,7 @@ use satchel_seal::{KEY_ID, NONCE, Seal};
 
 use super::{Changes, Engine, EngineError, Pair};
 use crate::{
-    blob::hex,
+    codec::hex,
     keys::Id16,
     value::{self, PLAIN},
 };

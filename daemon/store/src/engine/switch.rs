@@ -6,21 +6,21 @@ use super::{Changes, Engine, EngineError, Pair};
 use crate::keys::Id16;
 
 /// Replaces a failed engine with another one; returns false if that is not possible now.
-type Mend = Box<dyn Fn() -> bool + Send + Sync>;
+type RepairFn = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// An engine, and the callback for its failure.
-pub(crate) struct Switch {
+pub(crate) struct SwappableEngine {
     current: RwLock<Arc<dyn Engine>>,
-    mend: OnceLock<Mend>,
+    mend: OnceLock<RepairFn>,
 }
 
-impl Switch {
+impl SwappableEngine {
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
         Self { current: RwLock::new(engine), mend: OnceLock::new() }
     }
 
     /// Sets the callback for a read that fails because a resource is exhausted. The callback must not wait for readers.
-    pub(crate) fn when_it_fails(&self, mend: Mend) {
+    pub(crate) fn when_it_fails(&self, mend: RepairFn) {
         // A store is built once, so there is only one callback; a second one would be ignored.
         drop(self.mend.set(mend));
     }
@@ -45,7 +45,7 @@ impl Switch {
     }
 }
 
-impl Engine for Switch {
+impl Engine for SwappableEngine {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         self.ask(|engine| engine.get(key))
     }

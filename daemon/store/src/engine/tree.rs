@@ -17,10 +17,10 @@ const FLUSH_MILLISECONDS: u64 = 500;
 /// Bytes that are read before a page is accessed once more. sled counts accesses in 256 heaps, and checks whether a heap holds
 /// too many pages only after 64 accesses. A reader that accesses each page once would therefore have up to 16,384 pages in
 /// memory, regardless of the limit. So a long scan accesses each page again in proportion to its length.
-const READ_PER_TOUCH: usize = 1 << 10;
+const BYTES_PER_TOUCH: usize = 1 << 10;
 /// The number of entries from which a scan counts as one step of a longer one. A lookup of a single entry or its neighbours
 /// usually returns to the same pages, and these should stay in the cache.
-const LONG_READ: usize = 4;
+const LONG_SCAN: usize = 4;
 
 /// The default tree of a sled database.
 pub(crate) struct SledEngine(sled::Db);
@@ -43,10 +43,10 @@ impl SledEngine {
         let mut read = 0;
         for (key, value) in entries {
             read += value.len();
-            for _ in 0..read / READ_PER_TOUCH {
+            for _ in 0..read / BYTES_PER_TOUCH {
                 self.0.contains_key(key)?;
             }
-            read %= READ_PER_TOUCH;
+            read %= BYTES_PER_TOUCH;
         }
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Engine for SledEngine {
             } else {
                 range.take(limit).map(pair).collect::<sled::Result<_>>()?
             };
-            if found.len() >= LONG_READ {
+            if found.len() >= LONG_SCAN {
                 self.touch(&found)?;
             }
             Ok(found)

@@ -8,8 +8,8 @@ use std::{
 use zstd::bulk::Decompressor;
 
 use crate::{
-    codec::{Malformed, Put, Take},
-    journal::packer::Packer,
+    codec::{ByteReader, Malformed, Put},
+    journal::packer::PayloadCompressor,
     value::PLAIN,
 };
 
@@ -17,23 +17,23 @@ use crate::{
 /// leaf.
 const LEVEL: i32 = -1;
 /// Leaves shorter than this many bytes are not worth compressing: keys and times hardly become shorter.
-const PACK_FROM: usize = 640;
+const MIN_COMPRESS_BYTES: usize = 640;
 /// Maximum size in bytes of a leaf that is compressed. A reader trusts a stored length only up to this limit when it allocates
 /// memory.
-const LONGEST: usize = 256 << 10;
+const MAX_COMPRESSED_LEAF: usize = 256 << 10;
 /// Number of decompressors that are kept for later readers; each takes about 100 KiB.
-const KEPT: usize = 2;
+const MAX_POOLED: usize = 2;
 
 /// Wraps and unwraps leaves. Records of one kind are similar, so compressed together they take less than half the space, in
 /// sled's cache too.
-pub(super) struct Wrap {
-    packer: Mutex<Packer>,
+pub(super) struct LeafCodec {
+    packer: Mutex<PayloadCompressor>,
     unpackers: Mutex<Vec<Decompressor<'static>>>,
 }
 
-impl Wrap {
+impl LeafCodec {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { packer: Mutex::new(Packer::of_level(LEVEL)?), unpackers: Mutex::default() })
+        Ok(Self { packer: Mutex::new(PayloadCompressor::of_level(LEVEL)?), unpackers: Mutex::default() })
     }
 
     pub(super) fn wrap(&self, leaf: &[u8]) -> io::Result<Vec<u8>> {
@@ -41,7 +41,7 @@ impl Wrap {
         out.extend_from_slice(&PLAIN);
         let flag = out.len();
         out.put_u8(0);
-        if leaf.len() < PACK_FROM || leaf.len() > LONGEST {
+        if leaf.len() < MIN_COMPRESS_BYTES || leaf.len() > MAX_COMPRESSED_LEAF {
             out.extend_from_slice(leaf);
             return Ok(out);
         }
@@ -51,7 +51,8 @@ impl Wrap {
     }
 
     pub(super) fn unwrap(&self, mut wrapped: Vec<u8>) -> Result<Vec<u8>, Malformed> {
-        let mut take = Take(wrapped.strip_prefix(PLAIN.as_slice()).ok_or(Malformed("has no envelope"))?);
+        let mut take =
+            ByteReader(wrapped.strip_prefix(PLAIN.as_slice()).ok_or(Malformed("has no envelope"))?);
         match take.u8()? {
             0 => {
                 wrapped.drain(..=PLAIN.len());
@@ -59,7 +60,7 @@ impl Wrap {
             }
             1 => {
                 let length = usize::try_from(take.u32()?).unwrap_or(usize::MAX);
-                if length > LONGEST {
+                if length > MAX_COMPRESSED_LEAF {
                     return Err(Malformed("is longer than leaves are"));
                 }
                 self.unpack(take.0, length)
@@ -74,7 +75,7 @@ impl Wrap {
         let mut unpacker = kept.map_or_else(Decompressor::new, Ok).map_err(problem)?;
         let leaf = unpacker.decompress(packed, length).map_err(problem)?;
         let mut unpackers = self.unpackers.lock().unwrap_or_else(PoisonError::into_inner);
-        if unpackers.len() < KEPT {
+        if unpackers.len() < MAX_POOLED {
             unpackers.push(unpacker);
         }
         Ok(leaf)

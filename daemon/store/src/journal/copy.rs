@@ -3,8 +3,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    Home,
-    frame::{self, Binding, HEADER, Label},
+    JournalContext,
+    frame::{self, FrameBinding, FrameFields, HEADER_BYTES},
     segment::{self, SegmentHeader},
     segments::Segments,
     writer,
@@ -16,12 +16,12 @@ use crate::{
 };
 
 /// Frames are written to the file in pieces of about this many bytes.
-const WRITE_AT: usize = 1 << 20;
+const WRITE_BYTES: usize = 1 << 20;
 
 /// The new journal, as far as it is written.
-pub(crate) struct Copy<'a> {
+pub(crate) struct JournalCopy<'a> {
     disk: Arc<dyn Disk>,
-    home: Home,
+    home: JournalContext,
     /// The journal that is copied.
     old: &'a Segments,
     file: Option<Arc<dyn DiskFile>>,
@@ -32,8 +32,8 @@ pub(crate) struct Copy<'a> {
     chain: [u8; 16],
 }
 
-impl<'a> Copy<'a> {
-    pub(crate) fn new(disk: Arc<dyn Disk>, home: Home, old: &'a Segments) -> Self {
+impl<'a> JournalCopy<'a> {
+    pub(crate) fn new(disk: Arc<dyn Disk>, home: JournalContext, old: &'a Segments) -> Self {
         Self { disk, home, old, file: None, segment: 0, start: 0, buffer: Vec::new(), chain: [0; 16] }
     }
 
@@ -46,17 +46,17 @@ impl<'a> Copy<'a> {
     }
 
     /// Appends a frame to a segment. The payload is written as given.
-    pub(crate) fn put(&mut self, segment: u32, label: Label, payload: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn put(&mut self, segment: u32, label: FrameFields, payload: &[u8]) -> Result<(), StoreError> {
         let offset = self.offset(segment)?;
         let at = self.buffer.len();
-        self.buffer.resize(at + HEADER, 0);
+        self.buffer.resize(at + HEADER_BYTES, 0);
         self.buffer.extend_from_slice(payload);
-        let binding = Binding { store_id: self.home.store_id, segment, offset };
+        let binding = FrameBinding { store_id: self.home.store_id, segment, offset };
         let finished = frame::finish(&mut self.buffer[at..], binding, label, self.chain);
         self.chain = finished.map_err(|error| StoreError::DamagedJournal {
             first: Damage::new(&self.home.segment_path(segment), offset, 0, &format!("a frame that {error}")),
         })?;
-        if self.buffer.len() >= WRITE_AT { self.write() } else { Ok(()) }
+        if self.buffer.len() >= WRITE_BYTES { self.write() } else { Ok(()) }
     }
 
     fn next(&mut self) -> Result<(), StoreError> {
@@ -70,7 +70,7 @@ impl<'a> Copy<'a> {
             previous_length,
         };
         self.file = Some(writer::create(self.disk.as_ref(), &self.home, &header)?);
-        self.start = segment::HEADER;
+        self.start = segment::FIRST_FRAME;
         Ok(())
     }
 

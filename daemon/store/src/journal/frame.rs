@@ -3,7 +3,7 @@
 use crate::{codec::Malformed, sha256::Sha256};
 
 /// Bytes before the payload.
-pub(crate) const HEADER: usize = 36;
+pub(crate) const HEADER_BYTES: usize = 36;
 /// The payload is zstd.
 pub(crate) const ZSTD: u8 = 1;
 /// Everything before this frame was fsynced before the frame was written.
@@ -14,14 +14,14 @@ pub(crate) const MAX_PAYLOAD: usize = 256 << 20;
 
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     Body,
     Batch,
     Note,
     Seal,
 }
 
-impl Kind {
+impl FrameKind {
     fn code(self) -> u8 {
         match self {
             Self::Body => 1,
@@ -38,21 +38,21 @@ impl Kind {
 
 /// The fields of a header that a reader needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct FrameHeader {
     pub(crate) length: u32,
     pub(crate) crc: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) flags: u8,
     pub(crate) key: u16,
     pub(crate) revision: u64,
     pub(crate) previous: [u8; 16],
 }
 
-impl Header {
+impl FrameHeader {
     /// Reads a header. Returns `None` if the bytes cannot be the beginning of a frame.
-    pub(crate) fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let word = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
-        let kind = Kind::from_code(bytes[8])?;
+        let kind = FrameKind::from_code(bytes[8])?;
         let flags = bytes[9];
         if flags & !(ZSTD | SYNCED) != 0 {
             return None;
@@ -70,13 +70,13 @@ impl Header {
 
     /// Returns the length of the frame in bytes, including its header.
     pub(crate) fn frame_length(&self) -> u64 {
-        u64::from(self.length) + HEADER as u64
+        u64::from(self.length) + HEADER_BYTES as u64
     }
 }
 
 /// The position and the store id that a frame is bound to, besides its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Binding {
+pub(crate) struct FrameBinding {
     pub(crate) store_id: [u8; 16],
     pub(crate) segment: u32,
     pub(crate) offset: u64,
@@ -84,8 +84,8 @@ pub(crate) struct Binding {
 
 /// The fields of a header other than length, checksum and hash.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Label {
-    pub(crate) kind: Kind,
+pub(crate) struct FrameFields {
+    pub(crate) kind: FrameKind,
     pub(crate) flags: u8,
     pub(crate) key: u16,
     pub(crate) revision: u64,
@@ -93,7 +93,7 @@ pub(crate) struct Label {
 
 /// Returns the associated data of a sealed payload. The store's id is not part of it, because a restored backup keeps its
 /// payloads under a new id.
-pub(crate) fn place(kind: Kind, segment: u32, offset: u64, revision: u64) -> [u8; 21] {
+pub(crate) fn place(kind: FrameKind, segment: u32, offset: u64, revision: u64) -> [u8; 21] {
     let mut place = [0; 21];
     place[0] = kind.code();
     place[1..5].copy_from_slice(&segment.to_be_bytes());
@@ -105,12 +105,12 @@ pub(crate) fn place(kind: Kind, segment: u32, offset: u64, revision: u64) -> [u8
 /// Writes the header of a frame. `buffer` is the frame: space for the header, then the payload. Returns the frame's hash.
 pub(crate) fn finish(
     buffer: &mut [u8],
-    binding: Binding,
-    label: Label,
+    binding: FrameBinding,
+    label: FrameFields,
     previous: [u8; 16],
 ) -> Result<[u8; 16], Malformed> {
-    let Label { kind, flags, key, revision } = label;
-    let length = u32::try_from(buffer.len() - HEADER).map_err(|_| Malformed("is over 4 GiB"))?;
+    let FrameFields { kind, flags, key, revision } = label;
+    let length = u32::try_from(buffer.len() - HEADER_BYTES).map_err(|_| Malformed("is over 4 GiB"))?;
     buffer[0..4].copy_from_slice(&length.to_be_bytes());
     buffer[8] = kind.code();
     buffer[9] = flags;
@@ -123,7 +123,7 @@ pub(crate) fn finish(
 }
 
 /// Returns the CRC-32C over the binding, the header without length and CRC, and the payload.
-pub(crate) fn checksum(binding: Binding, rest: &[u8]) -> u32 {
+pub(crate) fn checksum(binding: FrameBinding, rest: &[u8]) -> u32 {
     let mut seed = [0_u8; 28];
     seed[..16].copy_from_slice(&binding.store_id);
     seed[16..20].copy_from_slice(&binding.segment.to_be_bytes());
@@ -143,7 +143,7 @@ pub(crate) fn hash(pieces: &[&[u8]]) -> [u8; 16] {
 }
 
 /// Unpacks a payload.
-pub(crate) fn unpack(header: &Header, payload: Vec<u8>) -> Result<Vec<u8>, Malformed> {
+pub(crate) fn unpack(header: &FrameHeader, payload: Vec<u8>) -> Result<Vec<u8>, Malformed> {
     if header.flags & ZSTD == 0 {
         return Ok(payload);
     }

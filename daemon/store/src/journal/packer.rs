@@ -8,15 +8,15 @@ use zstd::bulk::Compressor;
 /// at 0.44.
 const LEVEL: i32 = 1;
 /// Payloads shorter than this many bytes are not worth compressing.
-const PACK_FROM: usize = 128;
+const MIN_COMPRESS_BYTES: usize = 128;
 
 /// A compressor and its buffer.
-pub(crate) struct Packer {
+pub(crate) struct PayloadCompressor {
     packed: Vec<u8>,
     compressor: Compressor<'static>,
 }
 
-impl Packer {
+impl PayloadCompressor {
     pub(crate) fn new() -> io::Result<Self> {
         Self::of_level(LEVEL)
     }
@@ -28,7 +28,7 @@ impl Packer {
     /// Appends a payload to `out` in the form that frames store. Returns true if it is compressed, false if that would not make
     /// it smaller.
     pub(crate) fn pack(&mut self, payload: &[u8], out: &mut Vec<u8>) -> io::Result<bool> {
-        let packed = payload.len() >= PACK_FROM && self.compress(payload)?;
+        let packed = payload.len() >= MIN_COMPRESS_BYTES && self.compress(payload)?;
         if packed {
             let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
             out.extend_from_slice(&length.to_be_bytes());

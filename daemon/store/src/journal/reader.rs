@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    Home,
-    frame::{self, Binding, HEADER, Header, Kind},
+    JournalContext,
+    frame::{self, FrameBinding, FrameHeader, FrameKind, HEADER_BYTES},
 };
 use crate::{
     disk::{Disk, DiskFile},
@@ -16,12 +16,12 @@ use crate::{
 };
 
 /// Segments that are kept open for readers: enough for a page whose rows are spread, and far below the limit on open files.
-const OPEN_FILES: usize = 32;
+const MAX_OPEN_FILES: usize = 32;
 
 /// Opens segments on demand and reads frames from them.
-pub(crate) struct Reader {
+pub(crate) struct FrameReader {
     disk: Arc<dyn Disk>,
-    home: Home,
+    home: JournalContext,
     /// Guards the open files.
     files: Mutex<BTreeMap<u32, Arc<dyn DiskFile>>>,
     /// The first frame that was found damaged.
@@ -30,16 +30,16 @@ pub(crate) struct Reader {
 
 /// A frame with a valid checksum.
 pub(crate) struct Frame {
-    pub(crate) header: Header,
+    pub(crate) header: FrameHeader,
     pub(crate) payload: Vec<u8>,
 }
 
-impl Reader {
-    pub(crate) fn new(disk: Arc<dyn Disk>, home: Home) -> Self {
+impl FrameReader {
+    pub(crate) fn new(disk: Arc<dyn Disk>, home: JournalContext) -> Self {
         Self { disk, home, files: Mutex::new(BTreeMap::new()), met: Mutex::new(None) }
     }
 
-    pub(crate) fn home(&self) -> &Home {
+    pub(crate) fn home(&self) -> &JournalContext {
         &self.home
     }
 
@@ -57,7 +57,7 @@ impl Reader {
         &self,
         segment: u32,
         offset: u64,
-        kinds: &[Kind],
+        kinds: &[FrameKind],
         what: &str,
     ) -> Result<Frame, StoreError> {
         let frame = self.look(segment, offset, kinds, what);
@@ -68,7 +68,7 @@ impl Reader {
         frame
     }
 
-    fn look(&self, segment: u32, offset: u64, kinds: &[Kind], what: &str) -> Result<Frame, StoreError> {
+    fn look(&self, segment: u32, offset: u64, kinds: &[FrameKind], what: &str) -> Result<Frame, StoreError> {
         let file = self.file(segment)?;
         let damaged = |length: u64, problem: &str, revisions| StoreError::DamagedRecord {
             what: what.to_owned(),
@@ -81,9 +81,9 @@ impl Reader {
             },
         };
         let read = StoreError::io("read", self.home.segment_path(segment));
-        let binding = Binding { store_id: self.home.store_id, segment, offset };
+        let binding = FrameBinding { store_id: self.home.store_id, segment, offset };
         let loaded = file.length().and_then(|end| load(file.as_ref(), binding, end)).map_err(read)?;
-        let Some(Loaded { header, payload, .. }) = loaded else {
+        let Some(RawFrame { header, payload, .. }) = loaded else {
             return Err(damaged(0, "a frame that does not check", Vec::new()));
         };
         if !kinds.contains(&header.kind) {
@@ -103,7 +103,7 @@ impl Reader {
         }
         let path = self.home.segment_path(segment);
         let file = self.disk.open(&path, false).map_err(StoreError::io("open", path))?;
-        if files.len() >= OPEN_FILES {
+        if files.len() >= MAX_OPEN_FILES {
             files.pop_first();
         }
         files.insert(segment, Arc::clone(&file));
@@ -112,8 +112,8 @@ impl Reader {
 }
 
 /// A frame with a valid checksum, whose payload is not unpacked.
-pub(crate) struct Loaded {
-    pub(crate) header: Header,
+pub(crate) struct RawFrame {
+    pub(crate) header: FrameHeader,
     pub(crate) payload: Vec<u8>,
     /// The link of the hash chain for the next frame.
     pub(crate) hash: [u8; 16],
@@ -121,18 +121,23 @@ pub(crate) struct Loaded {
 
 /// Reads the frame at `binding.offset`, which must end by `end`. Returns `None` if there is no valid frame. The length is checked
 /// before anything is allocated.
-pub(crate) fn load(file: &dyn DiskFile, binding: Binding, end: u64) -> std::io::Result<Option<Loaded>> {
-    let mut head = [0_u8; HEADER];
-    if binding.offset.saturating_add(HEADER as u64) > end || file.read_at(binding.offset, &mut head)? < HEADER
+pub(crate) fn load(
+    file: &dyn DiskFile,
+    binding: FrameBinding,
+    end: u64,
+) -> std::io::Result<Option<RawFrame>> {
+    let mut head = [0_u8; HEADER_BYTES];
+    if binding.offset.saturating_add(HEADER_BYTES as u64) > end
+        || file.read_at(binding.offset, &mut head)? < HEADER_BYTES
     {
         return Ok(None);
     }
-    let Some(header) = Header::parse(&head) else { return Ok(None) };
+    let Some(header) = FrameHeader::parse(&head) else { return Ok(None) };
     if binding.offset.saturating_add(header.frame_length()) > end {
         return Ok(None);
     }
     let mut payload = vec![0; header.length as usize];
-    if file.read_at(binding.offset + HEADER as u64, &mut payload)? < payload.len() {
+    if file.read_at(binding.offset + HEADER_BYTES as u64, &mut payload)? < payload.len() {
         return Ok(None);
     }
     let crc = crc32c::crc32c_append(frame::checksum(binding, &head[8..]), &payload);
@@ -140,5 +145,5 @@ pub(crate) fn load(file: &dyn DiskFile, binding: Binding, end: u64) -> std::io::
         return Ok(None);
     }
     let hash = frame::hash(&[&head, &payload]);
-    Ok(Some(Loaded { header, payload, hash }))
+    Ok(Some(RawFrame { header, payload, hash }))
 }

@@ -6,11 +6,11 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use satchel_seal::{NONCE, Seal};
 
 use super::{
-    Home,
-    copy::Copy,
-    frame::{self, Kind, Label},
-    packer::Packer,
-    scan::{Acknowledged, Visit},
+    Acknowledged, JournalContext,
+    copy::JournalCopy,
+    frame::{self, FrameFields, FrameKind},
+    packer::PayloadCompressor,
+    scan::VisitedFrame,
     segments::Segments,
 };
 use crate::{
@@ -20,22 +20,22 @@ use crate::{
         heads::{HeadWriter, read_part},
     },
     disk::Disk,
-    entry::Entry,
+    entry::JournalEntry,
     error::StoreError,
     record::BodyPlace,
     report::{CheckProgress, Damage},
 };
 
 /// The content of a frame that may be changed during the rewrite.
-pub(crate) enum Content<'a> {
+pub(crate) enum FrameContent<'a> {
     /// The bodies in one frame, with its place in the old journal. Their number of bytes must not change.
     Bodies { segment: u32, offset: u64, bytes: &'a mut [u8] },
     /// The changes of a commit. Their number and order must not change, because records refer to them by number.
-    Changes { origin: &'a mut Origin, entries: &'a mut Vec<Entry> },
+    Changes { origin: &'a mut Origin, entries: &'a mut Vec<JournalEntry> },
 }
 
 /// A callback that receives all content in order.
-pub(crate) type Edit<'a> = &'a mut dyn FnMut(Content<'_>) -> Result<(), StoreError>;
+pub(crate) type ContentEditor<'a> = &'a mut dyn FnMut(FrameContent<'_>) -> Result<(), StoreError>;
 
 /// Writes the journal `old` into the new folder `folder`, sealed with `seal` or plain. Durable when this returns. Without `edit`
 /// all content stays as it is, and bodies are not even unpacked.
@@ -48,13 +48,13 @@ pub(crate) fn rewrite(
     old: &Segments,
     folder: PathBuf,
     seal: Option<&Seal>,
-    edit: Option<Edit<'_>>,
+    edit: Option<ContentEditor<'_>>,
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<(), StoreError> {
     disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
-    let home = Home { folder, store_id: old.home.store_id, seal: seal.cloned() };
-    let packer = Packer::new().map_err(StoreError::io("prepare compression for", &home.folder))?;
-    let copy = Copy::new(Arc::clone(disk), home.clone(), old);
+    let home = JournalContext { folder, store_id: old.home.store_id, seal: seal.cloned() };
+    let packer = PayloadCompressor::new().map_err(StoreError::io("prepare compression for", &home.folder))?;
+    let copy = JournalCopy::new(Arc::clone(disk), home.clone(), old);
     let mut rewriter = Rewriter { copy, home, edit, packer, moved: BTreeMap::new() };
     let total = old.bytes_from(Segments::beginning());
     let mut done = 0;
@@ -74,40 +74,40 @@ pub(crate) fn rewrite(
 }
 
 struct Rewriter<'a, 'e> {
-    copy: Copy<'a>,
-    home: Home,
-    edit: Option<Edit<'e>>,
-    packer: Packer,
+    copy: JournalCopy<'a>,
+    home: JournalContext,
+    edit: Option<ContentEditor<'e>>,
+    packer: PayloadCompressor,
     /// The new offset of each body frame, by its old place; takes about 40 bytes per 20 KiB of journal.
     moved: BTreeMap<(u32, u64), u64>,
 }
 
 impl Rewriter<'_, '_> {
-    fn frame(&mut self, visit: &Visit<'_>) -> Result<(), StoreError> {
+    fn frame(&mut self, visit: &VisitedFrame<'_>) -> Result<(), StoreError> {
         let wrong = |error: Malformed| StoreError::DamagedJournal {
             first: visit.damage(&format!("a frame that {error}")),
         };
         match visit.header.kind {
-            Kind::Seal => self.put(visit, Vec::new(), 0),
-            Kind::Body if self.edit.is_none() => {
+            FrameKind::Seal => self.put(visit, Vec::new(), 0),
+            FrameKind::Body if self.edit.is_none() => {
                 let packed = visit.open().map_err(wrong)?;
                 self.moves(visit)?;
                 self.put(visit, packed, visit.header.flags & frame::ZSTD)
             }
-            Kind::Body => {
+            FrameKind::Body => {
                 let mut bodies = visit.unpack().map_err(wrong)?;
                 let (segment, offset) = (visit.start.segment, visit.start.offset);
                 if let Some(edit) = &mut self.edit {
-                    edit(Content::Bodies { segment, offset, bytes: &mut bodies })?;
+                    edit(FrameContent::Bodies { segment, offset, bytes: &mut bodies })?;
                 }
                 self.moves(visit)?;
                 self.pack_and_put(visit, &bodies)
             }
-            Kind::Batch | Kind::Note => {
+            FrameKind::Batch | FrameKind::Note => {
                 let (mut origin, mut entries) =
                     visit.unpack().and_then(|payload| batch::decode(&payload)).map_err(wrong)?;
                 if let Some(edit) = &mut self.edit {
-                    edit(Content::Changes { origin: &mut origin, entries: &mut entries })?;
+                    edit(FrameContent::Changes { origin: &mut origin, entries: &mut entries })?;
                 }
                 for entry in &mut entries {
                     self.follow(entry).map_err(wrong)?;
@@ -120,15 +120,15 @@ impl Rewriter<'_, '_> {
     }
 
     /// Records the new place of a body frame.
-    fn moves(&mut self, visit: &Visit<'_>) -> Result<(), StoreError> {
+    fn moves(&mut self, visit: &VisitedFrame<'_>) -> Result<(), StoreError> {
         let now = self.copy.offset(visit.start.segment)?;
         self.moved.insert((visit.start.segment, visit.start.offset), now);
         Ok(())
     }
 
     /// Updates the heads of a conversation to the new places of their bodies.
-    fn follow(&self, entry: &mut Entry) -> Result<(), Malformed> {
-        let Entry::Conversation(conversation) = entry else { return Ok(()) };
+    fn follow(&self, entry: &mut JournalEntry) -> Result<(), Malformed> {
+        let JournalEntry::Conversation(conversation) = entry else { return Ok(()) };
         let (mut heads, mut places) = (Vec::new(), Vec::new());
         for part in &conversation.parts {
             read_part(part, &mut heads, &mut places)?;
@@ -143,7 +143,7 @@ impl Rewriter<'_, '_> {
         Ok(())
     }
 
-    fn pack_and_put(&mut self, visit: &Visit<'_>, payload: &[u8]) -> Result<(), StoreError> {
+    fn pack_and_put(&mut self, visit: &VisitedFrame<'_>, payload: &[u8]) -> Result<(), StoreError> {
         let mut packed = Vec::with_capacity(payload.len());
         let path = || self.home.segment_path(visit.start.segment);
         let smaller = self.packer.pack(payload, &mut packed);
@@ -152,10 +152,10 @@ impl Rewriter<'_, '_> {
     }
 
     /// Seals a payload for its new place if the journal is sealed, and appends it.
-    fn put(&mut self, visit: &Visit<'_>, payload: Vec<u8>, zstd: u8) -> Result<(), StoreError> {
+    fn put(&mut self, visit: &VisitedFrame<'_>, payload: Vec<u8>, zstd: u8) -> Result<(), StoreError> {
         let (segment, header) = (visit.start.segment, visit.header);
         let flags = header.flags & !frame::ZSTD | zstd;
-        let label = Label { kind: header.kind, flags, key: self.home.key(), revision: header.revision };
+        let label = FrameFields { kind: header.kind, flags, key: self.home.key(), revision: header.revision };
         let Some(seal) = &self.home.seal else { return self.copy.put(segment, label, &payload) };
         let place = frame::place(header.kind, segment, self.copy.offset(segment)?, header.revision);
         let mut sealed = vec![0; NONCE];

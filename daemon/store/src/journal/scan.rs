@@ -5,9 +5,9 @@ use std::{ops::RangeInclusive, sync::Arc};
 use satchel_seal::KEY_ID;
 
 use super::{
-    Home, Position,
-    frame::{self, Binding, Header, Kind},
-    reader::{Loaded, load},
+    Acknowledged, JournalContext, Position,
+    frame::{self, FrameBinding, FrameHeader, FrameKind},
+    reader::{RawFrame, load},
     segment,
     segments::{Segment, Segments},
 };
@@ -25,20 +25,20 @@ const WINDOW: usize = 256 << 10;
 const MAX_REVISION: u64 = 1 << 48;
 
 /// A frame that belongs at its position.
-pub(crate) struct Visit<'a> {
+pub(crate) struct VisitedFrame<'a> {
     /// The position at which it begins.
     pub(crate) start: Position,
     /// The position at which the next frame begins.
     pub(crate) end: Position,
-    pub(crate) header: Header,
+    pub(crate) header: FrameHeader,
     /// The payload as it is on disk.
     pub(crate) payload: &'a [u8],
     /// Whether bytes before it are damaged.
     pub(crate) after_damage: bool,
-    home: &'a Home,
+    home: &'a JournalContext,
 }
 
-impl Visit<'_> {
+impl VisitedFrame<'_> {
     /// Opens and unpacks the payload.
     pub(crate) fn unpack(&self) -> Result<Vec<u8>, Malformed> {
         self.home.unpack(&self.header, self.start.segment, self.start.offset, self.payload.to_vec())
@@ -58,17 +58,8 @@ impl Visit<'_> {
     }
 }
 
-/// The commits that are known to have been acknowledged. A trusted engine provides all fields, the `db.state` of a clean stop
-/// only the revision.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Acknowledged {
-    pub(crate) segment: u32,
-    pub(crate) offset: u64,
-    pub(crate) revision: u64,
-}
-
 /// The result of a scan.
-pub(crate) struct Outcome {
+pub(crate) struct ScanOutcome {
     /// The position after the last whole commit.
     pub(crate) end: Position,
     /// The revision of the last whole commit.
@@ -88,9 +79,9 @@ impl Segments {
         from: Position,
         revision: u64,
         acknowledged: Acknowledged,
-        visit: &mut dyn FnMut(&Visit<'_>) -> Result<(), StoreError>,
-    ) -> Result<Outcome, StoreError> {
-        let outcome = Outcome {
+        visit: &mut dyn FnMut(&VisitedFrame<'_>) -> Result<(), StoreError>,
+    ) -> Result<ScanOutcome, StoreError> {
+        let outcome = ScanOutcome {
             end: from,
             revision,
             damage: self.damage_before(from, revision)?,
@@ -98,7 +89,7 @@ impl Segments {
             unfinished: None,
             frames: 0,
         };
-        let mut scan = Scan {
+        let mut scan = Scanner {
             segments: self,
             open: None,
             acknowledged,
@@ -127,7 +118,7 @@ impl Segments {
     }
 }
 
-struct Scan<'a> {
+struct Scanner<'a> {
     segments: &'a Segments,
     /// The open file, with the number of its segment.
     open: Option<(u32, Arc<dyn DiskFile>)>,
@@ -139,11 +130,11 @@ struct Scan<'a> {
     reached: u64,
     /// Damage whose revisions are not known before the next frame: its index in the outcome, and its bytes.
     pending: Option<(usize, u32, u64, u64)>,
-    outcome: Outcome,
-    visit: &'a mut dyn FnMut(&Visit<'_>) -> Result<(), StoreError>,
+    outcome: ScanOutcome,
+    visit: &'a mut dyn FnMut(&VisitedFrame<'_>) -> Result<(), StoreError>,
 }
 
-impl Scan<'_> {
+impl Scanner<'_> {
     fn run(&mut self) -> Result<(), StoreError> {
         let last = self.segments.last();
         while self.at.segment <= last {
@@ -153,7 +144,7 @@ impl Scan<'_> {
                 self.next_segment(0)?;
                 continue;
             };
-            if self.at.offset == segment::HEADER && !self.enter(segment, number == last)? {
+            if self.at.offset == segment::FIRST_FRAME && !self.enter(segment, number == last)? {
                 return Ok(());
             }
             if !self.frames(segment, number == last)? {
@@ -169,20 +160,25 @@ impl Scan<'_> {
     fn enter(&mut self, segment: Segment, last: bool) -> Result<bool, StoreError> {
         let number = self.at.segment;
         let Some(header) = segment.header else {
-            let first = self.find(segment, segment::HEADER)?;
+            let first = self.find(segment, segment::FIRST_FRAME)?;
             if last && first.is_none() && self.acknowledged.segment < number {
                 self.outcome.unfinished = Some(number);
                 self.outcome.tail = segment.length;
                 self.finish();
                 return Ok(false);
             }
-            self.note_damage(number, 0, segment::HEADER, "a header that does not check");
+            self.note_damage(number, 0, segment::FIRST_FRAME, "a header that does not check");
             return Ok(true);
         };
         if header.store_id != self.segments.home.store_id {
-            self.note_damage(number, 0, segment::HEADER, "a segment of another store");
+            self.note_damage(number, 0, segment::FIRST_FRAME, "a segment of another store");
         } else if self.trusted && header.chain != self.at.chain {
-            self.note_damage(number, 0, segment::HEADER, "a segment that does not follow the one before");
+            self.note_damage(
+                number,
+                0,
+                segment::FIRST_FRAME,
+                "a segment that does not follow the one before",
+            );
         }
         self.reach(header.revision);
         if self.outcome.damage.is_empty() {
@@ -219,7 +215,7 @@ impl Scan<'_> {
     }
 
     /// Returns whether a frame follows the one before it. In an encrypted journal, a plain frame was written by somebody else.
-    fn belongs(&self, header: Header) -> bool {
+    fn belongs(&self, header: FrameHeader) -> bool {
         let foreign = header.key <= KEY_ID && header.key != self.segments.home.key();
         !foreign && (!self.trusted || header.previous == self.at.chain)
     }
@@ -246,7 +242,7 @@ impl Scan<'_> {
         Ok(false)
     }
 
-    fn take(&mut self, loaded: &Loaded) -> Result<(), StoreError> {
+    fn take(&mut self, loaded: &RawFrame) -> Result<(), StoreError> {
         let header = loaded.header;
         if header.key != self.segments.home.key() {
             let place = format!(
@@ -261,12 +257,12 @@ impl Scan<'_> {
         self.trusted = true;
         self.outcome.frames += 1;
         match header.kind {
-            Kind::Body => self.reach(header.revision.saturating_sub(1)),
-            Kind::Note | Kind::Seal => {
+            FrameKind::Body => self.reach(header.revision.saturating_sub(1)),
+            FrameKind::Note | FrameKind::Seal => {
                 self.reach(header.revision);
                 self.pending = None;
             }
-            Kind::Batch => {
+            FrameKind::Batch => {
                 self.reach(header.revision.saturating_sub(1));
                 self.touch(start, loaded);
                 self.reached = self.reached.max(header.revision);
@@ -275,8 +271,8 @@ impl Scan<'_> {
         let after_damage = !self.outcome.damage.is_empty();
         let home = &self.segments.home;
         let payload = loaded.payload.as_slice();
-        (self.visit)(&Visit { start, end: self.at, header, payload, after_damage, home })?;
-        if header.kind != Kind::Body {
+        (self.visit)(&VisitedFrame { start, end: self.at, header, payload, after_damage, home })?;
+        if header.kind != FrameKind::Body {
             self.outcome.end = self.at;
             self.outcome.revision = self.outcome.revision.max(header.revision);
         }
@@ -301,7 +297,7 @@ impl Scan<'_> {
     }
 
     /// Reports the revision of a batch that directly follows damage if it refers to bodies in the damaged bytes.
-    fn touch(&mut self, start: Position, loaded: &Loaded) {
+    fn touch(&mut self, start: Position, loaded: &RawFrame) {
         let Some((index, segment, from, length)) = self.pending.take() else { return };
         let inside =
             |place: &BodyPlace| place.segment == segment && (from..from + length).contains(&place.offset);
@@ -358,7 +354,7 @@ impl Scan<'_> {
             size: u64::from(number),
             limit: u64::from(u32::MAX),
         })?;
-        self.at.offset = segment::HEADER;
+        self.at.offset = segment::FIRST_FRAME;
         Ok(())
     }
 
@@ -377,9 +373,9 @@ impl Scan<'_> {
         }
     }
 
-    fn load(&mut self, segment: Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {
+    fn load(&mut self, segment: Segment, offset: u64) -> Result<Option<RawFrame>, StoreError> {
         let Segment { number, length, .. } = segment;
-        let binding = Binding { store_id: self.segments.home.store_id, segment: number, offset };
+        let binding = FrameBinding { store_id: self.segments.home.store_id, segment: number, offset };
         load(self.file(number)?.as_ref(), binding, length).map_err(self.segments.refused(number))
     }
 
@@ -398,10 +394,10 @@ impl Scan<'_> {
     fn find(&mut self, segment: Segment, from: u64) -> Result<Option<u64>, StoreError> {
         let mut window = vec![0_u8; WINDOW];
         let mut base = from;
-        while base + (frame::HEADER as u64) <= segment.length {
+        while base + (frame::HEADER_BYTES as u64) <= segment.length {
             let read = self.file(segment.number)?.read_at(base, &mut window);
             let filled = read.map_err(self.segments.refused(segment.number))?;
-            let starts = (filled + 1).saturating_sub(frame::HEADER);
+            let starts = (filled + 1).saturating_sub(frame::HEADER_BYTES);
             for at in 0..starts {
                 let offset = base + at as u64;
                 if plausible(&window[at..], segment.length - offset) && self.load(segment, offset)?.is_some()
@@ -418,20 +414,20 @@ impl Scan<'_> {
     }
 }
 
-impl Outcome {
+impl ScanOutcome {
     /// Returns the offset at which the whole commits of a segment end.
     fn end_offset(&self, number: u32) -> u64 {
-        if self.end.segment == number { self.end.offset } else { segment::HEADER }
+        if self.end.segment == number { self.end.offset } else { segment::FIRST_FRAME }
     }
 }
 
 /// Returns whether a frame may begin here: a cheap test before the checksum is computed.
 fn plausible(bytes: &[u8], room: u64) -> bool {
-    let Some(Ok(head)) = bytes.get(..frame::HEADER).map(<&[u8; frame::HEADER]>::try_from) else {
+    let Some(Ok(head)) = bytes.get(..frame::HEADER_BYTES).map(<&[u8; frame::HEADER_BYTES]>::try_from) else {
         return false;
     };
     (1..=4).contains(&head[8])
-        && Header::parse(head)
+        && FrameHeader::parse(head)
             .is_some_and(|header| header.frame_length() <= room && header.revision < MAX_REVISION)
 }
 

@@ -7,12 +7,12 @@ use crate::{codec::Put, error::StoreError};
 /// Length of the header in bytes.
 pub(crate) const HEADER_BYTES: usize = 72;
 /// Offset of the first frame.
-pub(crate) const HEADER: u64 = HEADER_BYTES as u64;
+pub(crate) const FIRST_FRAME: u64 = HEADER_BYTES as u64;
 /// The version of segments and frames that this program writes.
 pub(crate) const FORMAT: u16 = 1;
 /// A segment of this many bytes accepts no further group. The size is small enough to copy and check, and large enough to keep
 /// the number of segments low.
-pub(crate) const ROLL_AT: u64 = 64 << 20;
+pub(crate) const SEGMENT_LIMIT: u64 = 64 << 20;
 const MAGIC: &[u8; 8] = b"SATCHELJ";
 
 /// The header of a segment.
@@ -56,7 +56,7 @@ impl SegmentHeader {
         if found > FORMAT {
             return Err(StoreError::NewerFormat { file: file.to_owned(), found, known: FORMAT });
         }
-        let mut take = crate::codec::Take(&bytes[12..]);
+        let mut take = crate::codec::ByteReader(&bytes[12..]);
         let parsed = (|| {
             Ok::<_, crate::codec::Malformed>(Self {
                 number: take.u32()?,

@@ -2,13 +2,10 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
-use satchel_seal::{DataKey, KEY_ID, Seal};
+use satchel_seal::Seal;
 
 use super::{
-    Home, Position,
-    frame::{Binding, Header},
-    reader::{Loaded, load},
-    scan::Acknowledged,
+    JournalContext, Position,
     segment::{self, SegmentHeader},
 };
 use crate::{
@@ -17,14 +14,11 @@ use crate::{
     report::Damage,
 };
 
-/// Frames at the beginning of each segment that are tried with a key before it counts as the wrong one.
-const FRAMES_TRIED: usize = 4;
-
 /// The segments of a folder and their headers. No file stays open, because there may be more segments than a process may have
 /// files open.
 #[derive(Clone)]
 pub(crate) struct Segments {
-    pub(crate) home: Home,
+    pub(crate) home: JournalContext,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) files: BTreeMap<u32, Segment>,
 }
@@ -55,7 +49,7 @@ impl Segments {
         let Some(store_id) = files.values().find_map(|file| file.header).map(|header| header.store_id) else {
             return match files.values().next() {
                 None => Ok(None),
-                Some(only) if only.number == 1 && files.len() == 1 && only.length <= segment::HEADER => {
+                Some(only) if only.number == 1 && files.len() == 1 && only.length <= segment::FIRST_FRAME => {
                     Ok(None)
                 }
                 Some(first) => {
@@ -65,85 +59,7 @@ impl Segments {
                 }
             };
         };
-        Ok(Some(Self { home: Home { folder, store_id, seal }, disk: Arc::clone(disk), files }))
-    }
-
-    /// Checks that the journal is sealed with the given key or, without a key, that it is plain. This happens before anything is
-    /// changed. One frame that opens is enough, because the others may be damaged.
-    pub(crate) fn check_key(&self) -> Result<(), StoreError> {
-        let (mut refused, mut read) = (Ok(()), false);
-        for segment in self.files.values() {
-            let mut offset = segment::HEADER;
-            for _ in 0..FRAMES_TRIED {
-                let Some(Loaded { header, payload, .. }) = self.look(*segment, offset)? else { break };
-                read = true;
-                refused = self.check_frame(&header, segment.number, offset, payload);
-                if refused.is_ok() {
-                    return Ok(());
-                }
-                offset += header.frame_length();
-            }
-        }
-        if read { refused } else { self.check_key_of_any() }
-    }
-
-    /// Does the same as [`Segments::check_key`] if no segment has a readable beginning, using any frame that can be read, sealed
-    /// or plain.
-    fn check_key_of_any(&self) -> Result<(), StoreError> {
-        let mut other = self.clone();
-        // A scan accepts only frames of the journal's own kind, sealed or plain; it does not check that the key opens them.
-        other.home.seal = match &self.home.seal {
-            Some(_) => None,
-            None => Some(Seal::new(&DataKey::from_bytes(&[0; 32]))),
-        };
-        match self.check_frames(self)? {
-            Some(told) => told,
-            None => self.check_frames(&other)?.unwrap_or(Ok(())),
-        }
-    }
-
-    /// Returns what the frames of `segments` show about the key of `self`, or `None` if there are no frames.
-    fn check_frames(&self, segments: &Self) -> Result<Option<Result<(), StoreError>>, StoreError> {
-        let mut told = None;
-        // This marks everything as acknowledged, so that all of it is searched.
-        let all = Acknowledged { segment: u32::MAX, ..Acknowledged::default() };
-        segments.scan(Self::beginning(), 0, all, &mut |visit| {
-            if !matches!(told, Some(Ok(()))) {
-                let (start, payload) = (visit.start, visit.payload.to_vec());
-                told = Some(self.check_frame(&visit.header, start.segment, start.offset, payload));
-            }
-            Ok(())
-        })?;
-        Ok(told)
-    }
-
-    fn look(&self, segment: Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {
-        let path = self.home.segment_path(segment.number);
-        let file = self.disk.open(&path, false).map_err(StoreError::io("open", &path))?;
-        let binding = Binding { store_id: self.home.store_id, segment: segment.number, offset };
-        load(file.as_ref(), binding, segment.length).map_err(self.refused(segment.number))
-    }
-
-    fn check_frame(
-        &self,
-        header: &Header,
-        segment: u32,
-        offset: u64,
-        payload: Vec<u8>,
-    ) -> Result<(), StoreError> {
-        let folder = self.home.folder.clone();
-        match (header.key, &self.home.seal) {
-            (0, None) => Ok(()),
-            (0, Some(_)) => Err(StoreError::NotEncrypted { folder }),
-            (KEY_ID, None) => Err(StoreError::NoKey { folder }),
-            (KEY_ID, Some(_)) => match self.home.open(header, segment, offset, payload) {
-                Ok(_) => Ok(()),
-                Err(_) => Err(StoreError::WrongKey { folder }),
-            },
-            (key, _) => {
-                Err(StoreError::Sealed { place: self.home.segment_path(segment).display().to_string(), key })
-            }
-        }
+        Ok(Some(Self { home: JournalContext { folder, store_id, seal }, disk: Arc::clone(disk), files }))
     }
 
     /// Returns the number of bytes from a position to the end.
@@ -168,7 +84,7 @@ impl Segments {
 
     /// Returns the position of the first frame of the journal.
     pub(crate) fn beginning() -> Position {
-        Position { segment: 1, offset: segment::HEADER, chain: [0; 16] }
+        Position { segment: 1, offset: segment::FIRST_FRAME, chain: [0; 16] }
     }
 
     /// Excludes everything after `end`, where a commit may be in progress.
@@ -187,7 +103,8 @@ impl Segments {
         }
         let last = self.files.range(..=position.segment).rev().find_map(|(_, segment)| segment.header);
         last.map_or((Self::beginning(), 0), |header| {
-            let start = Position { segment: header.number, offset: segment::HEADER, chain: header.chain };
+            let start =
+                Position { segment: header.number, offset: segment::FIRST_FRAME, chain: header.chain };
             (start, header.revision)
         })
     }

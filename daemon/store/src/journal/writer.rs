@@ -5,9 +5,9 @@ use std::{io, sync::Arc};
 use satchel_seal::NONCE;
 
 use super::{
-    Home, Position,
-    frame::{self, Binding, HEADER, Kind, Label},
-    packer::Packer,
+    JournalContext, Position,
+    frame::{self, FrameBinding, FrameFields, FrameKind, HEADER_BYTES},
+    packer::PayloadCompressor,
     segment::{self, SegmentHeader},
 };
 use crate::{
@@ -19,12 +19,12 @@ use crate::{
 /// Bodies are collected up to this many bytes. One such frame unpacks in about 50 µs and compresses well.
 const CHUNK: usize = 64 << 10;
 /// Frames are written to the file in pieces of about this many bytes.
-const WRITE_AT: usize = 1 << 20;
+const WRITE_BYTES: usize = 1 << 20;
 
 /// The writer at the end of the journal.
-pub(crate) struct Writer {
+pub(crate) struct JournalWriter {
     disk: Arc<dyn Disk>,
-    home: Home,
+    home: JournalContext,
     file: Arc<dyn DiskFile>,
     segment: u32,
     /// Offset in the file at which `buffer` begins.
@@ -33,35 +33,36 @@ pub(crate) struct Writer {
     chain: [u8; 16],
     /// Length of the file at the last fsync.
     synced: u64,
-    roll_at: u64,
+    segment_limit: u64,
     chunk: Vec<u8>,
     /// Number of bodies in `chunk`. Needed because the only body may be empty.
     gathered: usize,
-    packer: Packer,
+    packer: PayloadCompressor,
     stopped: Option<String>,
     group: Position,
 }
 
-impl Writer {
+impl JournalWriter {
     /// Continues at the end of a segment that has just been fsynced.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
-        home: Home,
+        home: JournalContext,
         file: Arc<dyn DiskFile>,
         end: Position,
-        roll_at: u64,
+        segment_limit: u64,
     ) -> Result<Self, StoreError> {
-        let packer = Packer::new().map_err(StoreError::io("prepare compression for", &home.folder))?;
+        let packer =
+            PayloadCompressor::new().map_err(StoreError::io("prepare compression for", &home.folder))?;
         Ok(Self {
             disk,
             home,
             file,
             segment: end.segment,
             start: end.offset,
-            buffer: Vec::with_capacity(WRITE_AT + (WRITE_AT >> 2)),
+            buffer: Vec::with_capacity(WRITE_BYTES + (WRITE_BYTES >> 2)),
             chain: end.chain,
             synced: end.offset,
-            roll_at,
+            segment_limit,
             chunk: Vec::with_capacity(CHUNK),
             gathered: 0,
             packer,
@@ -85,12 +86,12 @@ impl Writer {
         Position { segment: self.segment, offset: self.end(), chain: self.chain }
     }
 
-    /// Begins a group, in a new segment if this one is full. After an error in the group, call [`Writer::undo`].
+    /// Begins a group, in a new segment if this one is full. After an error in the group, call [`JournalWriter::undo`].
     pub(crate) fn begin(&mut self, revision: u64) -> Result<(), StoreError> {
         if let Some(reason) = &self.stopped {
             return Err(StoreError::Stopped { reason: reason.clone() });
         }
-        if self.end() >= self.roll_at {
+        if self.end() >= self.segment_limit {
             self.roll(revision)?;
         }
         self.group = self.position();
@@ -111,7 +112,12 @@ impl Writer {
     }
 
     /// Writes a batch, note or seal frame after the bodies collected so far. Returns the offset of the frame.
-    pub(crate) fn frame(&mut self, kind: Kind, payload: &[u8], revision: u64) -> Result<u64, StoreError> {
+    pub(crate) fn frame(
+        &mut self,
+        kind: FrameKind,
+        payload: &[u8],
+        revision: u64,
+    ) -> Result<u64, StoreError> {
         self.flush_bodies(revision)?;
         let offset = self.end();
         self.append(kind, payload, revision)?;
@@ -193,8 +199,8 @@ impl Writer {
         satchel_failpoints::reached("segment begun");
         self.file = file;
         self.segment = header.number;
-        self.start = segment::HEADER;
-        self.synced = segment::HEADER;
+        self.start = segment::FIRST_FRAME;
+        self.synced = segment::FIRST_FRAME;
         Ok(())
     }
 
@@ -207,7 +213,7 @@ impl Writer {
             return Ok(());
         }
         let chunk = std::mem::take(&mut self.chunk);
-        let done = self.append(Kind::Body, &chunk, revision);
+        let done = self.append(FrameKind::Body, &chunk, revision);
         self.chunk = chunk;
         self.chunk.clear();
         self.gathered = 0;
@@ -217,7 +223,7 @@ impl Writer {
         done
     }
 
-    fn append(&mut self, kind: Kind, payload: &[u8], revision: u64) -> Result<(), StoreError> {
+    fn append(&mut self, kind: FrameKind, payload: &[u8], revision: u64) -> Result<(), StoreError> {
         if payload.len() > frame::MAX_PAYLOAD {
             let limit = frame::MAX_PAYLOAD as u64;
             return Err(StoreError::TooLarge {
@@ -228,23 +234,23 @@ impl Writer {
         }
         let offset = self.end();
         let at = self.buffer.len();
-        let sealed_at = at + HEADER;
+        let sealed_at = at + HEADER_BYTES;
         self.buffer.resize(sealed_at + if self.home.seal.is_some() { NONCE } else { 0 }, 0);
         let mut flags = if self.synced == offset { frame::SYNCED } else { 0 };
         let packed = self.packer.pack(payload, &mut self.buffer);
         if packed.map_err(|source| self.refused("pack a frame for", source))? {
             flags |= frame::ZSTD;
         }
-        let binding = Binding { store_id: self.home.store_id, segment: self.segment, offset };
+        let binding = FrameBinding { store_id: self.home.store_id, segment: self.segment, offset };
         if let Some(seal) = &self.home.seal {
             let place = frame::place(kind, self.segment, offset, revision);
             let sealed = seal.frames().seal_tail(&place, &mut self.buffer, sealed_at);
             sealed.map_err(|source| self.refused("seal a frame for", source))?;
         }
-        let label = Label { kind, flags, key: self.home.key(), revision };
+        let label = FrameFields { kind, flags, key: self.home.key(), revision };
         self.chain = frame::finish(&mut self.buffer[at..], binding, label, self.chain)
             .map_err(|error| self.refused("append to", io::Error::other(error)))?;
-        if self.buffer.len() >= WRITE_AT {
+        if self.buffer.len() >= WRITE_BYTES {
             self.hand_over()?;
         }
         Ok(())
@@ -258,7 +264,7 @@ impl Writer {
 /// Creates a segment with its header, durable under its name.
 pub(crate) fn create(
     disk: &dyn Disk,
-    home: &Home,
+    home: &JournalContext,
     header: &SegmentHeader,
 ) -> Result<Arc<dyn DiskFile>, StoreError> {
     let path = home.segment_path(header.number);
@@ -272,7 +278,7 @@ pub(crate) fn create(
 }
 
 /// Removes a segment that could not be begun. Returns a message if that fails too.
-pub(crate) fn leftover(disk: &dyn Disk, home: &Home, number: u32) -> Option<String> {
+pub(crate) fn leftover(disk: &dyn Disk, home: &JournalContext, number: u32) -> Option<String> {
     let path = home.segment_path(number);
     match disk.remove(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -17,11 +17,11 @@ use crate::{
 /// Maximum number of bytes that are read; files of this program have some thousand bytes.
 const MAX_BYTES: u64 = 1 << 20;
 /// Maximum number of places that are recorded. They are for people only; the program searches for damage itself.
-const PLACES: usize = 20;
+const MAX_DAMAGE_LISTED: usize = 20;
 
 /// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Noted {
+pub(crate) struct DamageRecord {
     /// The last revision that is known to have been acknowledged.
     #[serde(default)]
     pub(crate) revision: u64,
@@ -36,7 +36,7 @@ pub(crate) fn path(dir: &Path) -> PathBuf {
 
 /// Reads the file. Returns `None` if the journal is not known to be damaged. A file that cannot be parsed still means that it
 /// was.
-pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Noted>, StoreError> {
+pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<DamageRecord>, StoreError> {
     let path = path(dir);
     let file = match disk.open(&path, false) {
         Ok(file) => file,
@@ -58,8 +58,8 @@ pub(crate) fn write(disk: &dyn Disk, dir: &Path, revision: u64, damage: &[Damage
     let before = read(disk, dir).ok().flatten().unwrap_or_default();
     let lost = damage.iter().flat_map(|place| &place.revisions).map(|range| *range.end()).max().unwrap_or(0);
     let revision = before.revision.max(revision).max(lost);
-    let found = damage.iter().take(PLACES).map(Damage::to_string).collect();
-    let now = Noted { revision, found };
+    let found = damage.iter().take(MAX_DAMAGE_LISTED).map(Damage::to_string).collect();
+    let now = DamageRecord { revision, found };
     if now == before {
         return;
     }

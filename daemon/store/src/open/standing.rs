@@ -2,7 +2,7 @@
 //! its disk accepts no writes.
 
 use std::{
-    fs, io,
+    io,
     path::Path,
     sync::{Arc, Mutex},
 };
@@ -10,35 +10,39 @@ use std::{
 use uuid::Uuid;
 
 use super::{
-    Ground, Report, noted, patient, replay,
-    state::{self, Closing},
-    taken,
+    EventSink, OpenedStore, StoreEnvironment, noted, replay,
+    state::{self, StateFile},
 };
 use crate::{
     apply::Applier,
-    engine::{leaves::Leaves, memory::MemoryEngine, sealed::SealedEngine},
+    engine::{leaves::LeafEngine, memory::MemoryEngine, sealed::SealedEngine},
     error::StoreError,
-    journal::{reader::Reader, scan::Outcome, segments::Segments, writer::Writer},
-    purge,
+    journal::{reader::FrameReader, scan::ScanOutcome, segments::Segments, writer::JournalWriter},
+    lock,
+    options::OpenOptions,
+    pending_purge,
     report::{Health, OpenEvent},
     revision::Revision,
-    store::{Inner, OpenOptions, WriteSide},
-    value::Meta,
+    value::EngineMeta,
 };
 
 /// Builds an engine in memory that holds everything in the journal. `noted` is a revision that the journal is known to have had.
 pub(crate) fn in_memory(
     segments: &Segments,
     noted: u64,
-    report: Report<'_>,
-) -> Result<(Applier, Outcome), StoreError> {
+    report: EventSink<'_>,
+) -> Result<(Applier, ScanOutcome), StoreError> {
     let memory = Arc::new(MemoryEngine::default());
     let engine = match &segments.home.seal {
         // It blinds names with the same key as the engine on disk.
-        Some(seal) => Leaves::new(Arc::new(SealedEngine::new(memory, seal.clone())))?,
-        None => Leaves::new(memory)?,
+        Some(seal) => LeafEngine::new(Arc::new(SealedEngine::new(memory, seal.clone())))?,
+        None => LeafEngine::new(memory)?,
     };
-    let meta = Meta { store_id: segments.home.store_id, position: Segments::beginning(), ..Meta::default() };
+    let meta = EngineMeta {
+        store_id: segments.home.store_id,
+        position: Segments::beginning(),
+        ..EngineMeta::default()
+    };
     let mut applier = Applier::new(Arc::new(engine), meta);
     let outcome = replay(segments, &mut applier, false, noted, report)?;
     Ok((applier, outcome))
@@ -48,13 +52,13 @@ pub(crate) fn in_memory(
 pub(crate) fn open_to_read(
     dir: &Path,
     options: OpenOptions,
-    ground: Ground,
+    ground: StoreEnvironment,
     reason: String,
-    report: Report<'_>,
-) -> Result<Inner, StoreError> {
-    let Ground { disk, house, roll_at, headroom } = ground;
-    let lock = share(dir)?;
-    purge::unfinished(dir)?;
+    report: EventSink<'_>,
+) -> Result<OpenedStore, StoreError> {
+    let StoreEnvironment { disk, house, segment_limit, headroom } = ground;
+    let lock = lock::lock_shared(dir)?;
+    pending_purge::check_none(dir)?;
     let path = dir.join("db.state");
     let before = state::read(disk.as_ref(), &path)?;
     let folder = dir.join("journal");
@@ -76,26 +80,12 @@ pub(crate) fn open_to_read(
     let number = if segments.holds(end.segment) { end.segment } else { segments.last() };
     let last = segments.home.segment_path(number);
     let file = disk.open(&last, false).map_err(StoreError::io("open", &last))?;
-    let mut journal = Writer::new(Arc::clone(&disk), segments.home.clone(), file, end, roll_at)?;
+    let mut journal = JournalWriter::new(Arc::clone(&disk), segments.home.clone(), file, end, segment_limit)?;
     journal.stop("the store was opened to read it".to_owned());
     report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
     let last = Mutex::new(None);
-    let closing = Closing { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
-    let (engine, reader) = (applier.engine(), Reader::new(disk, segments.home));
-    let writer = WriteSide::to_read(journal, applier);
-    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, (lock, headroom)))
-}
-
-/// Locks out writers and admits other readers. If there is no lock file because none can be created, nobody can write either.
-fn share(dir: &Path) -> Result<Option<fs::File>, StoreError> {
-    let path = dir.join("store.lock");
-    let file = match fs::File::open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(StoreError::io("open", &path))?,
-    };
-    match patient(|| file.try_lock_shared()) {
-        Ok(()) => Ok(Some(file)),
-        Err(fs::TryLockError::WouldBlock) => Err(taken(dir, &file)),
-        Err(fs::TryLockError::Error(source)) => Err(StoreError::Io { action: "lock", path, source }),
-    }
+    let closing = StateFile { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
+    let reader = FrameReader::new(disk, segments.home);
+    let dir = dir.to_owned();
+    Ok(OpenedStore { dir, health, journal, applier, reader, closing, headroom, read_only: true, lock })
 }

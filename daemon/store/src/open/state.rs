@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     disk::{Disk, replace},
-    engine::house::{FileMark, House},
+    engine::house::{EngineFolder, FileFingerprint},
     error::StoreError,
 };
 
@@ -20,9 +20,9 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// The content of `db.state`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct DatabaseState {
     #[serde(rename = "state")]
-    pub(crate) left: Left,
+    pub(crate) left: ShutdownState,
     /// The store id of the journal that the engine was built from.
     #[serde(default)]
     pub(crate) store: Option<Uuid>,
@@ -33,7 +33,7 @@ pub(crate) struct State {
     #[serde(default)]
     pub(crate) digest: String,
     #[serde(default)]
-    pub(crate) files: Vec<FileMark>,
+    pub(crate) files: Vec<FileFingerprint>,
     /// CRC-32C of the line with a zero here; `None` in files of earlier programs.
     #[serde(default)]
     pub(crate) crc32c: Option<u32>,
@@ -42,7 +42,7 @@ pub(crate) struct State {
 /// The state in which the engine was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Left {
+pub(crate) enum ShutdownState {
     /// In use: it is open now, or its process was killed.
     Open,
     /// Flushed, fsynced and closed.
@@ -53,15 +53,15 @@ pub(crate) enum Left {
 
 /// Whether the existing engine is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
+pub(crate) enum EngineTrust {
     Trusted,
     /// There is no engine yet, and nothing to report about that.
     Fresh,
     Untrusted(String),
 }
 
-impl State {
-    fn new(left: Left, store: Uuid, boot: Option<String>) -> Self {
+impl DatabaseState {
+    fn new(left: ShutdownState, store: Uuid, boot: Option<String>) -> Self {
         Self {
             left,
             store: Some(store),
@@ -92,12 +92,12 @@ impl State {
 
     /// Returns the last revision of the journal with this id if a clean stop recorded it, otherwise 0.
     pub(crate) fn acknowledged(&self, store: Uuid) -> u64 {
-        if self.left == Left::Clean && self.store == Some(store) { self.revision } else { 0 }
+        if self.left == ShutdownState::Clean && self.store == Some(store) { self.revision } else { 0 }
     }
 }
 
-/// Reads the state. An unreadable file counts as [`Left::Suspect`].
-pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<State>, StoreError> {
+/// Reads the state. An unreadable file counts as [`ShutdownState::Suspect`].
+pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<DatabaseState>, StoreError> {
     let file = match disk.open(path, false) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -111,38 +111,41 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<State>, StoreE
         Ok(bytes)
     };
     let bytes = load().map_err(StoreError::io("read", path))?;
-    Ok(Some(State::unsealed(&bytes).unwrap_or_else(|| State::new(Left::Suspect, Uuid::nil(), None))))
+    Ok(Some(
+        DatabaseState::unsealed(&bytes)
+            .unwrap_or_else(|| DatabaseState::new(ShutdownState::Suspect, Uuid::nil(), None)),
+    ))
 }
 
 /// Decides according to the table in FORMAT.md, 2.6.
 pub(crate) fn judge(
-    state: Option<&State>,
+    state: Option<&DatabaseState>,
     boot: Option<&str>,
-    house: &dyn House,
+    house: &dyn EngineFolder,
     journal_is_new: bool,
-) -> Trust {
+) -> EngineTrust {
     match state {
-        _ if journal_is_new => Trust::Fresh,
-        None => Trust::Untrusted("there is no note of how the database was left".to_owned()),
-        Some(State { left: Left::Suspect, .. }) => {
-            Trust::Untrusted("the database failed before, or the note on it is damaged".to_owned())
+        _ if journal_is_new => EngineTrust::Fresh,
+        None => EngineTrust::Untrusted("there is no note of how the database was left".to_owned()),
+        Some(DatabaseState { left: ShutdownState::Suspect, .. }) => {
+            EngineTrust::Untrusted("the database failed before, or the note on it is damaged".to_owned())
         }
-        Some(State { left: Left::Open, boot: then, .. }) => {
+        Some(DatabaseState { left: ShutdownState::Open, boot: then, .. }) => {
             if then.is_some() && then.as_deref() == boot {
-                Trust::Trusted
+                EngineTrust::Trusted
             } else {
-                Trust::Untrusted("the machine stopped while the store was open".to_owned())
+                EngineTrust::Untrusted("the machine stopped while the store was open".to_owned())
             }
         }
-        Some(State { left: Left::Clean, files, .. }) => match house.marks() {
-            Ok(now) if fits(files, &now) => Trust::Trusted,
-            Ok(_) => Trust::Untrusted("the database's files are not as they were left".to_owned()),
-            Err(error) => Trust::Untrusted(format!("the database's files cannot be read: {error}")),
+        Some(DatabaseState { left: ShutdownState::Clean, files, .. }) => match house.marks() {
+            Ok(now) if fits(files, &now) => EngineTrust::Trusted,
+            Ok(_) => EngineTrust::Untrusted("the database's files are not as they were left".to_owned()),
+            Err(error) => EngineTrust::Untrusted(format!("the database's files cannot be read: {error}")),
         },
     }
 }
 
-fn fits(then: &[FileMark], now: &[FileMark]) -> bool {
+fn fits(then: &[FileFingerprint], now: &[FileFingerprint]) -> bool {
     then.len() == now.len()
         && then.iter().zip(now).all(|(then, now)| {
             then.name == now.name
@@ -153,37 +156,38 @@ fn fits(then: &[FileMark], now: &[FileMark]) -> bool {
 
 /// Writes the final state after the engine was closed. In the store's fields it comes after the engine, so that it is dropped
 /// later.
-pub(crate) struct Closing {
+pub(crate) struct StateFile {
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) house: Arc<dyn House>,
+    pub(crate) house: Arc<dyn EngineFolder>,
     pub(crate) path: PathBuf,
     pub(crate) store: Uuid,
     pub(crate) boot: Option<String>,
     /// Guards the state that will be written; `None` leaves the file as it is.
-    pub(crate) last: Mutex<Option<State>>,
+    pub(crate) last: Mutex<Option<DatabaseState>>,
 }
 
-impl Closing {
+impl StateFile {
     /// Writes a state now.
-    pub(crate) fn write(&self, left: Left) -> Result<(), StoreError> {
-        let state = State::new(left, self.store, self.boot.clone());
+    pub(crate) fn write(&self, left: ShutdownState) -> Result<(), StoreError> {
+        let state = DatabaseState::new(left, self.store, self.boot.clone());
         self.put(&state).map_err(StoreError::io("write", &self.path))
     }
 
     /// Sets the state that is written when the engine is closed.
-    pub(crate) fn leave(&self, left: Left, revision: u64, digest: String) {
-        let state = State { revision, digest, ..State::new(left, self.store, self.boot.clone()) };
+    pub(crate) fn leave(&self, left: ShutdownState, revision: u64, digest: String) {
+        let state =
+            DatabaseState { revision, digest, ..DatabaseState::new(left, self.store, self.boot.clone()) };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
     }
 
-    fn put(&self, state: &State) -> io::Result<()> {
+    fn put(&self, state: &DatabaseState) -> io::Result<()> {
         replace(self.disk.as_ref(), &self.path, &state.clone().sealed()?)?;
         satchel_failpoints::reached("database note written");
         Ok(())
     }
 
-    fn close(&self, mut state: State) -> io::Result<()> {
-        if state.left == Left::Clean {
+    fn close(&self, mut state: DatabaseState) -> io::Result<()> {
+        if state.left == ShutdownState::Clean {
             if !self.house.released()? {
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the database is still written to"));
             }
@@ -194,7 +198,7 @@ impl Closing {
     }
 }
 
-impl Drop for Closing {
+impl Drop for StateFile {
     fn drop(&mut self) {
         let last = self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Err(error)) = last.map(|state| self.close(state)) {

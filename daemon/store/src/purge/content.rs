@@ -14,9 +14,9 @@ use crate::{
 };
 
 /// The key of this program's data in a memory's metadata and in the raw metadata of a conversation.
-const PLACE: &str = "satchel";
+const METADATA_KEY: &str = "satchel";
 /// The key below it which records that the owner erased the content.
-const MARK: &str = "purged";
+const PURGED_KEY: &str = "purged";
 
 /// Returns a memory without its content.
 #[must_use]
@@ -49,14 +49,14 @@ pub fn empty_memory(memory: &Memory) -> Memory {
         },
         access: None,
         embedding_ref: None,
-        metadata: Map::from_iter([(PLACE.to_owned(), json!({ MARK: true }))]),
+        metadata: Map::from_iter([(METADATA_KEY.to_owned(), json!({ PURGED_KEY: true }))]),
     }
 }
 
 /// Returns whether a memory's content was erased.
 #[must_use]
 pub fn erased(memory: &Memory) -> bool {
-    let mark = memory.metadata.get(PLACE).and_then(|own| own.get(MARK));
+    let mark = memory.metadata.get(METADATA_KEY).and_then(|own| own.get(PURGED_KEY));
     memory.content.is_empty() && mark == Some(&Value::Bool(true))
 }
 
@@ -75,7 +75,7 @@ pub fn empty_conversation(header: &ConversationHeader) -> ConversationHeader {
         system_instruction: None,
         is_archived: false,
         tags: Vec::new(),
-        raw_metadata: Some(RawObject::default().with(PLACE, &json!({ MARK: true }))),
+        raw_metadata: Some(RawObject::default().with(METADATA_KEY, &json!({ PURGED_KEY: true }))),
         import_metadata,
     }
 }

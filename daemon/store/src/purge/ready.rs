@@ -9,12 +9,12 @@ use std::{
 
 use satchel_seal::Seal;
 
-use super::PIECES;
 use crate::{
     blob::{blob_path, file_name},
     disk::{Disk, OsDisk},
     error::StoreError,
     journal::segments::Segments,
+    pending_purge::PIECES,
     swap,
 };
 
@@ -27,7 +27,7 @@ const HEADROOM: u64 = 64 << 20;
 ///
 /// # Errors
 /// [`StoreError::NoRoom`], and [`StoreError::Io`] with the file that is in the way and what to do about it.
-pub fn purge_ready(
+pub fn check_purge(
     dir: &Path,
     seal: Option<&Seal>,
     attachments: &BTreeSet<[u8; 32]>,

@@ -1,18 +1,23 @@
 //! Conversations: by id, in pages, and the bodies of their messages.
 
+use crate::lookup::conversation_parts;
+use crate::lookup::conversation_value;
+use crate::lookup::wrong_kind;
+use crate::value::decode;
 use satchel_pam::conversation::ConversationHeader;
 
 use super::{
-    LOOKS, Seen, memory::Rows, memory::spanned, memory::tagged, parse, read, seen, walk_list, wrong_kind,
+    READ_ATTEMPTS, VisibleVersion, memory::PageBuilder, memory::spanned, memory::tagged, parse, seen,
+    walk_list,
 };
 use crate::{
     change::MessageHead,
     codec::heads::read_part,
-    engine::{self, Engine},
-    entry::{Entry, Summary},
+    engine,
+    entry::{JournalEntry, Summary},
     error::StoreError,
-    journal::{Place, frame::Kind},
-    keys::{self, Id16, List},
+    journal::{ChangeLocation, frame::FrameKind},
+    keys::{self, List},
     query::{ConversationQuery, Cursor, Page},
     record::{BodyPlace, ConversationRecord, ConversationSummary},
     report::Damage,
@@ -33,19 +38,20 @@ impl Store {
     ) -> Result<Option<ConversationRecord>, StoreError> {
         let at = self.at(at)?;
         let (id16, what) = (keys::id16(id), format!("conversation {id:?}"));
-        for _ in 0..LOOKS {
-            let Some(value) = value(self.engine(), id16)?.filter(|value| value.summary.id == id) else {
+        for _ in 0..READ_ATTEMPTS {
+            let Some(value) = conversation_value(self.engine(), id16)?.filter(|value| value.summary.id == id)
+            else {
                 return Ok(None);
             };
             match seen(&value.stored, at) {
-                Seen::Nothing => return Ok(None),
-                Seen::Current => {
+                VisibleVersion::Nothing => return Ok(None),
+                VisibleVersion::Current => {
                     // Parts are missing if a writer replaced the record after it was read here.
-                    if let Some(rows) = parts(self.engine(), id16, &value)? {
+                    if let Some(rows) = conversation_parts(self.engine(), id16, &value)? {
                         return self.current_conversation(value, rows, &what).map(Some);
                     }
                 }
-                Seen::Older => {
+                VisibleVersion::Older => {
                     let older = self.older(keys::OLD_CONVERSATION, id16, at, &what)?;
                     let created = value.stored.created;
                     return older
@@ -74,7 +80,7 @@ impl Store {
         let mut found = None;
         let prefix = keys::object(keys::OLD_CONVERSATION, id16);
         engine::walk::<StoreError>(self.engine(), &prefix, None, |_, old| {
-            let old = read(old, id, OldVersion::take)?;
+            let old = decode(old, id, OldVersion::take)?;
             found = (old.version == version).then_some(old.place);
             Ok(found.is_none())
         })?;
@@ -97,7 +103,7 @@ impl Store {
     ) -> Result<Page<ConversationSummary>, StoreError> {
         let at = self.at(Some(at))?;
         let title = query.title_contains.as_ref().map(|title| title.to_lowercase());
-        let mut rows = Rows::new(limit);
+        let mut rows = PageBuilder::new(limit);
         walk_list(self.engine(), List::Conversations, after.map(Cursor::as_bytes), |key, value| {
             let Some((_, from)) = keys::entry_tail(key) else { return Ok(true) };
             let Some(summary) = spanned(value, from, at, Summary::take)? else { return Ok(true) };
@@ -115,15 +121,15 @@ impl Store {
     /// # Errors
     /// [`StoreError::DamagedRecord`] if the journal does not contain them undamaged.
     pub fn bodies_at(&self, record: &ConversationRecord, at: &[usize]) -> Result<Vec<Vec<u8>>, StoreError> {
-        let mut bodies = Bodies::new(self, record);
-        let known = at.iter().filter_map(|at| record.heads.get(*at).zip(record.places.get(*at)));
+        let mut bodies = MessageBodies::new(self, record);
+        let known = at.iter().filter_map(|at| record.heads.get(*at).zip(record.body_locations.get(*at)));
         known.map(|(head, place)| Ok(bodies.body(&head.id, *place)?.1)).collect()
     }
 
     /// Iterates over the bodies of all messages in order, unpacking each frame once.
     #[must_use]
-    pub fn all_bodies<'a>(&'a self, record: &'a ConversationRecord) -> Bodies<'a> {
-        Bodies::new(self, record)
+    pub fn all_bodies<'a>(&'a self, record: &'a ConversationRecord) -> MessageBodies<'a> {
+        MessageBodies::new(self, record)
     }
 
     fn current_conversation(
@@ -136,7 +142,7 @@ impl Store {
         let header: ConversationHeader = match header {
             Some(header) => parse(&header, what)?,
             None => match self.change(stored.place, what)? {
-                (_, _, Entry::Conversation(entry)) => parse(&entry.header, what)?,
+                (_, _, JournalEntry::Conversation(entry)) => parse(&entry.header, what)?,
                 _ => return Err(wrong_kind(what)),
             },
         };
@@ -147,7 +153,7 @@ impl Store {
             current,
             opaque,
             heads,
-            places,
+            body_locations: places,
             version: stored.version,
             created_revision: Revision::new(stored.created),
             revision: Revision::new(stored.revision),
@@ -159,10 +165,10 @@ impl Store {
         &self,
         created: u64,
         version: u32,
-        place: Place,
+        place: ChangeLocation,
         what: &str,
     ) -> Result<ConversationRecord, StoreError> {
-        let (origin, revision, Entry::Conversation(entry)) = self.change(place, what)? else {
+        let (origin, revision, JournalEntry::Conversation(entry)) = self.change(place, what)? else {
             return Err(wrong_kind(what));
         };
         let (mut heads, mut places) = (Vec::new(), Vec::new());
@@ -178,7 +184,7 @@ impl Store {
             current: entry.current,
             opaque: entry.opaque,
             heads,
-            places,
+            body_locations: places,
             version,
             created_revision: Revision::new(created),
             revision: Revision::new(revision),
@@ -188,14 +194,14 @@ impl Store {
 }
 
 /// An iterator over the bodies of a conversation, in order. Holds one unpacked frame.
-pub struct Bodies<'a> {
+pub struct MessageBodies<'a> {
     store: &'a Store,
     record: &'a ConversationRecord,
     next: usize,
     frame: Option<(u32, u64, Vec<u8>)>,
 }
 
-impl<'a> Bodies<'a> {
+impl<'a> MessageBodies<'a> {
     fn new(store: &'a Store, record: &'a ConversationRecord) -> Self {
         Self { store, record, next: 0, frame: None }
     }
@@ -205,9 +211,11 @@ impl<'a> Bodies<'a> {
         let what = || format!("message {id:?} of conversation {:?}", self.record.header.id);
         let frame = match self.frame.take().filter(|frame| (frame.0, frame.1) == (segment, offset)) {
             Some(frame) => frame,
-            None => {
-                (segment, offset, self.store.reader().frame(segment, offset, &[Kind::Body], &what())?.payload)
-            }
+            None => (
+                segment,
+                offset,
+                self.store.reader().frame(segment, offset, &[FrameKind::Body], &what())?.payload,
+            ),
         };
         let range = start as usize..start as usize + length as usize;
         let body = frame.2.get(range).map(<[u8]>::to_vec).ok_or_else(|| StoreError::DamagedRecord {
@@ -225,41 +233,14 @@ impl<'a> Bodies<'a> {
     }
 }
 
-impl Iterator for Bodies<'_> {
+impl Iterator for MessageBodies<'_> {
     type Item = Result<(String, Vec<u8>), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (head, place) = (self.record.heads.get(self.next)?, *self.record.places.get(self.next)?);
+        let (head, place) = (self.record.heads.get(self.next)?, *self.record.body_locations.get(self.next)?);
         self.next += 1;
         Some(self.body(&head.id, place))
     }
-}
-
-/// Returns the heads of the current version of a conversation, for the writer.
-pub(crate) fn heads(
-    engine: &dyn Engine,
-    id: Id16,
-) -> Result<Option<Vec<(MessageHead, BodyPlace)>>, StoreError> {
-    value(engine, id)?.map_or(Ok(None), |value| parts(engine, id, &value))
-}
-
-fn value(engine: &dyn Engine, id: Id16) -> Result<Option<ConversationValue>, StoreError> {
-    let value = engine.get(&keys::object(keys::CONVERSATION, id))?;
-    value.map(|value| read(&value, "a conversation", ConversationValue::take)).transpose()
-}
-
-/// Reads the parts of a record. Returns `None` if one is missing.
-pub(crate) fn parts(
-    engine: &dyn Engine,
-    id: Id16,
-    value: &ConversationValue,
-) -> Result<Option<Vec<(MessageHead, BodyPlace)>>, StoreError> {
-    let (mut heads, mut places) = (Vec::new(), Vec::new());
-    for part in 0..value.parts {
-        let Some(bytes) = engine.get(&keys::part(id, value.stored.revision, part))? else { return Ok(None) };
-        read(&bytes, "the messages of a conversation", |take| read_part(take.0, &mut heads, &mut places))?;
-    }
-    Ok(Some(heads.into_iter().zip(places).collect()))
 }
 
 fn matches(query: &ConversationQuery, title: Option<&str>, summary: &Summary) -> bool {

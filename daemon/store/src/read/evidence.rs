@@ -1,9 +1,11 @@
 //! Evidence and embeddings.
 
-use super::{memory::Rows, parse, read, wrong_kind};
+use super::{memory::PageBuilder, parse};
+use crate::lookup::wrong_kind;
+use crate::value::decode;
 use crate::{
     engine::{self, SCAN},
-    entry::Entry,
+    entry::JournalEntry,
     error::StoreError,
     keys,
     query::{Cursor, Page},
@@ -57,7 +59,7 @@ impl Store {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Page<EmbeddingRecord>, StoreError> {
-        let mut rows = Rows::new(limit);
+        let mut rows = PageBuilder::new(limit);
         let after = after.map(Cursor::as_bytes);
         engine::walk::<StoreError>(self.engine(), &[keys::EMBEDDING], after, |key, value| {
             Ok(self.embedding_record(value)?.is_none_or(|record| rows.push(key, record)))
@@ -88,10 +90,12 @@ impl Store {
         let mut found = Vec::new();
         let prefix = keys::object(keys::EMBEDDING, keys::id16(memory));
         engine::walk::<StoreError>(self.engine(), &prefix, None, |_, value| {
-            let value = read(value, what, PlainValue::take)?;
+            let value = decode(value, what, PlainValue::take)?;
             let withdrawn = value.withdrawn_embedding();
             // A vector that was erased permanently has no name any more.
-            if withdrawn && let (_, _, Entry::Embedding(entry)) = self.change(value.stored.place, what)? {
+            if withdrawn
+                && let (_, _, JournalEntry::Embedding(entry)) = self.change(value.stored.place, what)?
+            {
                 found.push((entry.model, Revision::new(value.stored.revision)));
             }
             Ok(true)
@@ -102,12 +106,12 @@ impl Store {
     /// Returns `None` if the embedding is hidden.
     fn embedding_record(&self, value: &[u8]) -> Result<Option<EmbeddingRecord>, StoreError> {
         let what = "an embedding";
-        let value = read(value, what, PlainValue::take)?;
+        let value = decode(value, what, PlainValue::take)?;
         if value.withdrawn_embedding() {
             return Ok(None);
         }
         let stored = value.stored;
-        let (_, _, Entry::Embedding(entry)) = self.change(stored.place, what)? else {
+        let (_, _, JournalEntry::Embedding(entry)) = self.change(stored.place, what)? else {
             return Err(wrong_kind(what));
         };
         let embedding = parse(&entry.json, what)?;
@@ -116,11 +120,11 @@ impl Store {
 
     fn evidence_record(&self, id: [u8; 16], value: &[u8]) -> Result<EvidenceRecord, StoreError> {
         let what = "a piece of evidence";
-        let PlainValue { stored, bytes } = read(value, what, PlainValue::take)?;
+        let PlainValue { stored, bytes } = decode(value, what, PlainValue::take)?;
         let json = match bytes {
             Some(bytes) => bytes,
             None => match self.change(stored.place, what)? {
-                (_, _, Entry::Evidence(evidence)) => evidence.json,
+                (_, _, JournalEntry::Evidence(evidence)) => evidence.json,
                 _ => return Err(wrong_kind(what)),
             },
         };

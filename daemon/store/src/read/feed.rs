@@ -1,9 +1,9 @@
 //! The change feed: every change of every revision, without gaps.
 
-use super::read;
+use crate::value::decode;
 use crate::{
     apply::op_from_code,
-    codec::{Malformed, Take},
+    codec::{ByteReader, Malformed},
     engine,
     error::StoreError,
     keys,
@@ -40,7 +40,7 @@ impl Store {
             if revision.get() != number {
                 (revision, n) = (Revision::new(number), 0);
             }
-            read(value, "the change log", |mut take| {
+            decode(value, "the change log", |mut take| {
                 while !take.0.is_empty() && entries.len() < limit {
                     let position = ChangePosition { revision, n };
                     let entry = entry(&mut take, position)?;
@@ -61,7 +61,7 @@ fn revision_of(key: &[u8]) -> Option<u64> {
     key.get(1..9)?.try_into().ok().map(u64::from_be_bytes)
 }
 
-fn entry(take: &mut Take<'_>, position: ChangePosition) -> Result<ChangeLogEntry, Malformed> {
+fn entry(take: &mut ByteReader<'_>, position: ChangePosition) -> Result<ChangeLogEntry, Malformed> {
     Ok(ChangeLogEntry {
         position,
         kind: keys::kind_from_code(take.u8()?).ok_or(Malformed("has a change of an unknown kind"))?,

@@ -1,11 +1,9 @@
 //! Memories in the order of their ids.
 
+use crate::value::decode;
 use uuid::Uuid;
 
-use super::{
-    memory::{Rows, matches, valid},
-    read,
-};
+use super::memory::{PageBuilder, matches, valid};
 use crate::{
     codec::canonical_uuid,
     engine::{Pair, Pairs, SCAN},
@@ -28,8 +26,8 @@ impl Store {
         limit: usize,
         at: Revision,
     ) -> Result<Page<MemoryRecord>, StoreError> {
-        let mut rows = Rows::new(limit);
-        let mut ids = Ids::new(self, after.map(Cursor::as_bytes), limit.saturating_add(1).min(SCAN));
+        let mut rows = PageBuilder::new(limit);
+        let mut ids = MemoriesById::new(self, after.map(Cursor::as_bytes), limit.saturating_add(1).min(SCAN));
         while let Some(value) = ids.next()? {
             let key = keys::memory_id(&value.id);
             let record = self.memory_at(value, at)?.filter(|record| !record.withdrawn);
@@ -45,7 +43,7 @@ impl Store {
 
 /// An iterator over all memories in the order of their ids. It merges two sorted lists: the records, whose keys sort like ids
 /// that are UUIDs, and the list of the other ids.
-struct Ids<'a> {
+struct MemoriesById<'a> {
     store: &'a Store,
     uuids: Pairs<'a>,
     /// A record that was read but is not needed yet.
@@ -55,7 +53,7 @@ struct Ids<'a> {
     other: Option<MemoryValue>,
 }
 
-impl<'a> Ids<'a> {
+impl<'a> MemoriesById<'a> {
     /// Begins after the id in a row's key, and reads `page` pairs at a time.
     fn new(store: &'a Store, after: Option<&[u8]>, page: usize) -> Self {
         let after = after.map(|key| key.get(1..).unwrap_or_default());
@@ -81,7 +79,7 @@ impl<'a> Ids<'a> {
     fn next(&mut self) -> Result<Option<MemoryValue>, StoreError> {
         while self.other.is_none() {
             let Some((_, id)) = self.others.next()? else { break };
-            let id = read(&id, "the list of ids", |mut take| take.array())?;
+            let id = decode(&id, "the list of ids", |mut take| take.array())?;
             self.other = self.store.memory_value(id)?;
         }
         while self.uuid.is_none() {
@@ -94,7 +92,7 @@ impl<'a> Ids<'a> {
                 self.held = Some((key, value));
                 break;
             }
-            let value = read(&value, "a memory", MemoryValue::take)?;
+            let value = decode(&value, "a memory", MemoryValue::take)?;
             self.uuid = Some(value).filter(|value| canonical_uuid(&value.id).is_some());
         }
         let other_first = match (&self.uuid, &self.other) {

@@ -1,14 +1,16 @@
 //! Ledgers: imports, exports, sources and others.
 
+use crate::lookup::wrong_kind;
+use crate::value::decode;
 use satchel_pam::hash::Sha256Digest;
 use uuid::Uuid;
 
-use super::{memory::Rows, read, wrong_kind};
+use super::memory::PageBuilder;
 use crate::{
     engine,
-    entry::Entry,
+    entry::JournalEntry,
     error::StoreError,
-    journal::Place,
+    journal::ChangeLocation,
     keys,
     ledger::{Ledger, LedgerEntry, LedgerWrite},
     query::{Cursor, Page},
@@ -37,7 +39,7 @@ impl Store {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Page<LedgerEntry>, StoreError> {
-        let mut rows = Rows::new(limit);
+        let mut rows = PageBuilder::new(limit);
         let prefix = [keys::LEDGER_TIME, ledger.code()];
         engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, _| {
             let Some(id) = keys::last16(key) else { return Ok(true) };
@@ -71,7 +73,7 @@ impl Store {
     /// Any error of the engine or the journal.
     pub fn issues(&self, import: Uuid, page: u32) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(value) = self.engine().get(&keys::issues(import, page))? else { return Ok(None) };
-        let value = read(&value, "a page of issues", LedgerValue::take)?;
+        let value = decode(&value, "a page of issues", LedgerValue::take)?;
         self.ledger_bytes(value.bytes, value.place, "a page of issues").map(Some)
     }
 
@@ -81,7 +83,7 @@ impl Store {
     /// Any error of the engine or the journal.
     pub fn piece(&self, digest: &[u8; 32]) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(value) = self.engine().get(&keys::piece(digest))? else { return Ok(None) };
-        let value = read(&value, "a known piece", LedgerValue::take)?;
+        let value = decode(&value, "a known piece", LedgerValue::take)?;
         if value.id != Sha256Digest::from_bytes(*digest).to_hex() {
             return Ok(None);
         }
@@ -89,19 +91,24 @@ impl Store {
     }
 
     fn ledger_entry(&self, value: &[u8]) -> Result<LedgerEntry, StoreError> {
-        let LedgerValue { id, at, place, bytes } = read(value, "a ledger entry", LedgerValue::take)?;
+        let LedgerValue { id, at, place, bytes } = decode(value, "a ledger entry", LedgerValue::take)?;
         let value = self.ledger_bytes(bytes, place, "a ledger entry")?;
         Ok(LedgerEntry { id, at_micros: at, value })
     }
 
-    fn ledger_bytes(&self, bytes: Option<Vec<u8>>, place: Place, what: &str) -> Result<Vec<u8>, StoreError> {
+    fn ledger_bytes(
+        &self,
+        bytes: Option<Vec<u8>>,
+        place: ChangeLocation,
+        what: &str,
+    ) -> Result<Vec<u8>, StoreError> {
         match bytes {
             Some(bytes) => Ok(bytes),
             None => match self.change(place, what)? {
                 (
                     _,
                     _,
-                    Entry::Ledger(
+                    JournalEntry::Ledger(
                         LedgerWrite::Entry { value, .. }
                         | LedgerWrite::Issues { value, .. }
                         | LedgerWrite::Piece { value, .. },

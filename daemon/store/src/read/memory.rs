@@ -1,16 +1,18 @@
 //! Memories: by id, their history, and ordered, filtered pages.
 
+use crate::lookup::wrong_kind;
+use crate::value::decode;
 use std::collections::BTreeSet;
 
 use satchel_pam::memory::Memory;
 
-use super::{Seen, parse, read, seen, walk_list, wrong_kind};
+use super::{VisibleVersion, parse, seen, walk_list};
 use crate::{
-    codec::{Malformed, Take},
+    codec::{ByteReader, Malformed},
     engine::{self, Engine, SCAN},
-    entry::{Entry, Facets, facets},
+    entry::{Facets, JournalEntry, facets},
     error::StoreError,
-    journal::Place,
+    journal::ChangeLocation,
     keys::{self, Id16, List},
     query::{Cursor, MemoryOrder, MemoryQuery, Page, UNKNOWN_TIME},
     record::MemoryRecord,
@@ -30,11 +32,11 @@ impl Store {
         if value.id == id { self.memory_at(value, at) } else { Ok(None) }
     }
 
-    /// Returns whether a memory whose id has this key is shown now; see [`key_of`](crate::key_of).
+    /// Returns whether a memory whose id has this key is shown now; see [`record_key`](crate::record_key).
     ///
     /// # Errors
     /// Any error of the engine.
-    pub fn shows_memory(&self, key: [u8; 16]) -> Result<bool, StoreError> {
+    pub fn memory_visible(&self, key: [u8; 16]) -> Result<bool, StoreError> {
         Ok(self.memory_value(key)?.is_some_and(|value| !value.withdrawn))
     }
 
@@ -51,7 +53,7 @@ impl Store {
         let prefix = keys::object(keys::OLD_MEMORY, id16);
         let (created, newest) = (value.stored.created, value.stored.version);
         engine::walk::<StoreError>(self.engine(), &prefix, None, |_, old| {
-            let old = read(old, id, OldVersion::take)?;
+            let old = decode(old, id, OldVersion::take)?;
             if old.version < newest {
                 versions.push(self.old_memory(id, created, old.version, old.place)?);
             }
@@ -105,7 +107,7 @@ impl Store {
         limit: usize,
         at: Revision,
     ) -> Result<Page<MemoryRecord>, StoreError> {
-        let mut rows = Rows::new(limit);
+        let mut rows = PageBuilder::new(limit);
         walk_list(self.engine(), list, after.map(Cursor::as_bytes), |key, value| {
             let Some((known, id)) = row(key, value, at)? else { return Ok(true) };
             if known.as_ref().is_some_and(|facets| !matches(query, facets)) {
@@ -184,7 +186,7 @@ impl Store {
     ) -> Result<Page<MemoryRecord>, StoreError> {
         found.sort_unstable();
         found.dedup();
-        let mut rows = Rows::new(limit);
+        let mut rows = PageBuilder::new(limit);
         for (key, id) in
             found.into_iter().filter(|(key, _)| after.is_none_or(|after| key.as_slice() > after.as_bytes()))
         {
@@ -205,8 +207,8 @@ impl Store {
     fn facets_by_key(&self, id: Id16, at: Revision) -> Result<Option<Facets>, StoreError> {
         let Some(value) = self.memory_value(id)? else { return Ok(None) };
         match seen(&value.stored, at) {
-            Seen::Current => Ok(Some(value.facets)),
-            Seen::Nothing | Seen::Older => {
+            VisibleVersion::Current => Ok(Some(value.facets)),
+            VisibleVersion::Nothing | VisibleVersion::Older => {
                 Ok(self.memory_at(value, at)?.map(|record| facets(&record.memory)))
             }
         }
@@ -222,7 +224,7 @@ impl Store {
 
     pub(super) fn memory_value(&self, id: Id16) -> Result<Option<MemoryValue>, StoreError> {
         let value = self.engine().get(&keys::object(keys::MEMORY, id))?;
-        value.map(|value| read(&value, "a memory", MemoryValue::take)).transpose()
+        value.map(|value| decode(&value, "a memory", MemoryValue::take)).transpose()
     }
 
     pub(super) fn memory_at(
@@ -231,9 +233,9 @@ impl Store {
         at: Revision,
     ) -> Result<Option<MemoryRecord>, StoreError> {
         match seen(&value.stored, at) {
-            Seen::Nothing => Ok(None),
-            Seen::Current => self.current_memory(value).map(Some),
-            Seen::Older => {
+            VisibleVersion::Nothing => Ok(None),
+            VisibleVersion::Current => self.current_memory(value).map(Some),
+            VisibleVersion::Older => {
                 let found = self.older(keys::OLD_MEMORY, keys::id16(&value.id), at, &value.id)?;
                 found
                     .map(|old| self.old_memory(&value.id, value.stored.created, old.version, old.place))
@@ -264,7 +266,7 @@ impl Store {
         id: &str,
         created: u64,
         version: u32,
-        place: Place,
+        place: ChangeLocation,
     ) -> Result<MemoryRecord, StoreError> {
         let ((memory, withdrawn), origin, revision) =
             self.journalled_memory(place, &format!("version {version} of memory {id:?}"))?;
@@ -274,11 +276,11 @@ impl Store {
 
     fn journalled_memory(
         &self,
-        place: Place,
+        place: ChangeLocation,
         what: &str,
     ) -> Result<((Memory, bool), crate::change::Origin, u64), StoreError> {
         match self.change(place, what)? {
-            (origin, revision, Entry::Memory(memory)) => {
+            (origin, revision, JournalEntry::Memory(memory)) => {
                 Ok(((parse(&memory.json, what)?, memory.withdrawn), origin, revision))
             }
             _ => Err(wrong_kind(what)),
@@ -287,14 +289,14 @@ impl Store {
 }
 
 /// The rows of one page, and whether another one follows.
-pub(super) struct Rows<T> {
+pub(super) struct PageBuilder<T> {
     items: Vec<T>,
     limit: usize,
     last: Vec<u8>,
     more: bool,
 }
 
-impl<T> Rows<T> {
+impl<T> PageBuilder<T> {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             items: Vec::with_capacity(limit.min(SCAN)),
@@ -340,9 +342,9 @@ pub(super) fn spanned<T>(
     value: &[u8],
     from: u64,
     at: Revision,
-    take: impl FnOnce(&mut Take<'_>) -> Result<T, Malformed>,
+    take: impl FnOnce(&mut ByteReader<'_>) -> Result<T, Malformed>,
 ) -> Result<Option<T>, StoreError> {
-    read(value, "an entry of a list", |mut span| {
+    decode(value, "an entry of a list", |mut span| {
         let end = span.u64()?;
         if from > at.get() || (end != 0 && end <= at.get()) {
             return Ok(None);

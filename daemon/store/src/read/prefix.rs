@@ -1,6 +1,6 @@
 //! Finds the ids of all records, withdrawn or not, that begin with a text, for a user who copied only the beginning of an id.
 
-use super::read;
+use crate::value::decode;
 use crate::{
     engine::{Pairs, SCAN},
     error::StoreError,
@@ -18,7 +18,7 @@ impl Store {
     /// [`StoreError::FutureRevision`] if the store has not reached this revision; any error of the engine.
     pub fn memory_ids(&self, prefix: &str, at: Revision) -> Result<Vec<String>, StoreError> {
         self.ids(keys::MEMORY, prefix, at, |value| {
-            read(value, "a memory", |take| {
+            decode(value, "a memory", |take| {
                 MemoryValue::take(take).map(|value| (value.id, value.stored.created))
             })
         })
@@ -31,7 +31,7 @@ impl Store {
     pub fn conversation_ids(&self, prefix: &str, at: Revision) -> Result<Vec<String>, StoreError> {
         self.ids(keys::CONVERSATION, prefix, at, |value| {
             let what = "a conversation";
-            read(value, what, |take| {
+            decode(value, what, |take| {
                 ConversationValue::take(take).map(|value| (value.summary.id, value.stored.created))
             })
         })

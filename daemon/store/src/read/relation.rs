@@ -1,10 +1,12 @@
 //! Relations: by id, by either end, in pages.
 
-use super::{Seen, memory::Rows, parse, read, seen, wrong_kind};
+use super::{VisibleVersion, memory::PageBuilder, parse, seen};
+use crate::lookup::wrong_kind;
+use crate::value::decode;
 use crate::{
     change::Origin,
     engine,
-    entry::Entry,
+    entry::JournalEntry,
     error::StoreError,
     keys::{self, Id16},
     query::{Cursor, Page},
@@ -89,10 +91,10 @@ impl Store {
         at: Revision,
     ) -> Result<Page<RelationRecord>, StoreError> {
         let at = self.at(Some(at))?;
-        let mut rows = Rows::new(limit);
+        let mut rows = PageBuilder::new(limit);
         let prefix = [keys::RELATION];
         engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
-            let value = read(value, "a relation", RelationValue::take)?;
+            let value = decode(value, "a relation", RelationValue::take)?;
             let record = self.relation_at(value, at)?;
             Ok(record
                 .filter(|record| record.withdrawn == withdrawn)
@@ -103,7 +105,7 @@ impl Store {
 
     fn relation_by_key(&self, id: Id16, at: Revision) -> Result<Option<RelationRecord>, StoreError> {
         let Some(value) = self.engine().get(&keys::object(keys::RELATION, id))? else { return Ok(None) };
-        self.relation_at(read(&value, "a relation", RelationValue::take)?, at)
+        self.relation_at(decode(&value, "a relation", RelationValue::take)?, at)
     }
 
     fn relation_at(&self, value: RelationValue, at: Revision) -> Result<Option<RelationRecord>, StoreError> {
@@ -116,19 +118,21 @@ impl Store {
             Ok(Some(RelationRecord { relation, withdrawn, created_revision: created, revision, origin }))
         };
         match seen(&stored, at) {
-            Seen::Nothing => Ok(None),
-            Seen::Current => {
+            VisibleVersion::Nothing => Ok(None),
+            VisibleVersion::Current => {
                 let json = json.ok_or_else(|| wrong_kind(&what))?;
                 record(&json, withdrawn, stored.revision, stored.origin)
             }
-            Seen::Older => {
+            VisibleVersion::Older => {
                 let older = self.older(keys::OLD_RELATION, keys::id16(&id), at, &what)?;
                 let Some(older) = older else { return Ok(None) };
                 match self.change(older.place, &what)? {
-                    (origin, revision, Entry::Relation(entry)) => {
+                    (origin, revision, JournalEntry::Relation(entry)) => {
                         record(&entry.json, false, revision, origin)
                     }
-                    (origin, revision, Entry::Withdraw(entry)) => record(&entry.json, true, revision, origin),
+                    (origin, revision, JournalEntry::Withdraw(entry)) => {
+                        record(&entry.json, true, revision, origin)
+                    }
                     _ => Err(wrong_kind(&what)),
                 }
             }

@@ -5,36 +5,31 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use super::{Inner, WriteSide};
+use super::{
+    Store, StoreInner, StoreWriter,
+    validate::{RecordKey, check, collides, small},
+};
 use crate::{
     apply::Commit,
-    change::{
-        Batch, Change, ConversationWrite, MAX_BODY_BYTES, MAX_ID_BYTES, MAX_MESSAGES, MAX_OPAQUE,
-        MessageWrite,
-    },
+    change::{Batch, Change, ConversationWrite, MessageWrite},
     codec::{batch, heads::HeadWriter},
-    engine::{Engine, passes},
-    entry::{self, ConversationEntry, Entry},
+    engine::passes,
+    entry::{self, ConversationEntry, JournalEntry},
     error::StoreError,
-    journal::frame::Kind,
-    keys::{self, Id16},
-    ledger::{Durability, LedgerWrite},
-    open::state::Left,
-    read::{self, conversation},
+    journal::frame::FrameKind,
+    keys,
+    ledger::Durability,
+    lookup,
+    open::state::ShutdownState,
     record::BodyPlace,
     report::Health,
     revision::Revision,
-    store::Store,
-    value::INLINE,
 };
 
 /// The records that a group has changed. Before the fsync the engine does not know of these changes.
-type Touched = HashSet<Key>;
+type ChangedRecords = HashSet<RecordKey>;
 
-/// Kind and key of a record.
-type Key = (u8, Id16);
-
-impl Inner {
+impl StoreInner {
     pub(super) fn commit_group(
         &self,
         batches: Vec<Batch>,
@@ -45,8 +40,13 @@ impl Inner {
         self.settle_again(&mut guard).map_err(|error| self.not_yet(error))?;
         let writer = &mut *guard;
         writer.applier.set_readers(self.readers.load(Ordering::Relaxed));
-        let mut group =
-            Group { inner: self, writer, commits: Vec::new(), touched: Touched::new(), begun: false };
+        let mut group = CommitGroup {
+            inner: self,
+            writer,
+            commits: Vec::new(),
+            touched: ChangedRecords::new(),
+            begun: false,
+        };
         let mut revisions = Vec::with_capacity(batches.len());
         let added = batches.into_iter().try_for_each(|batch| {
             revisions.push(group.add(batch)?);
@@ -62,7 +62,7 @@ impl Inner {
 
     /// Returns the error for a commit that failed and of which nothing is in the journal. If the disk is full, an engine in
     /// memory takes over.
-    fn refuse(&self, error: StoreError, writer: &mut WriteSide) -> StoreError {
+    fn refuse(&self, error: StoreError, writer: &mut StoreWriter) -> StoreError {
         let lacking = matches!(&error, StoreError::Engine { problem } if passes(problem));
         let ready = writer.journal.stopped().is_none() && !writer.standing_in;
         if lacking && ready && self.stand_in(writer).is_ok() {
@@ -100,7 +100,7 @@ impl Inner {
 
     /// Stops all further writes after a failed fsync or a failure of the engine, because the content of the disk or of the engine
     /// is then unknown.
-    pub(super) fn note_failure(&self, error: &StoreError, writer: &mut WriteSide) {
+    pub(super) fn note_failure(&self, error: &StoreError, writer: &mut StoreWriter) {
         if error.unconfirmed() {
             writer.journal.stop(format!("the disk failed: {error}"));
         }
@@ -109,7 +109,7 @@ impl Inner {
         // Notes that waited for a later fsync are in the database, but no longer in the journal.
         let ahead = error.unconfirmed() && !writer.journal.durable(writer.applier.meta().position);
         if (engine_failed || ahead)
-            && let Err(error) = self.closing.write(Left::Suspect)
+            && let Err(error) = self.closing.write(ShutdownState::Suspect)
         {
             tracing::error!(%error, "cannot note that the database failed");
         }
@@ -126,27 +126,17 @@ impl Store {
     pub fn expect_readers(&self, expected: bool) {
         self.inner.readers.store(expected, Ordering::Relaxed);
     }
-
-    /// Checks that these changes could be one batch, as far as sizes, ids and their keys are concerned. So the contents of an
-    /// untrusted document are checked before they can make a commit fail.
-    ///
-    /// # Errors
-    /// The errors that [`Store::commit`] would return; any error of the engine.
-    pub fn accepts(&self, changes: &[Change]) -> Result<(), StoreError> {
-        let engine = self.engine();
-        check(changes)?.iter().try_for_each(|(key, id)| collides(engine, *key, id))
-    }
 }
 
-struct Group<'a> {
-    inner: &'a Inner,
-    writer: &'a mut WriteSide,
+struct CommitGroup<'a> {
+    inner: &'a StoreInner,
+    writer: &'a mut StoreWriter,
     commits: Vec<Commit>,
-    touched: Touched,
+    touched: ChangedRecords,
     begun: bool,
 }
 
-impl Group<'_> {
+impl CommitGroup<'_> {
     fn add(&mut self, batch: Batch) -> Result<Revision, StoreError> {
         let keys = check(&batch.changes)?;
         if keys.iter().any(|(key, _)| self.touched.contains(key)) {
@@ -184,7 +174,7 @@ impl Group<'_> {
         for change in changes {
             entries.push(self.entry(change, revision)?);
         }
-        let WriteSide { journal, payload, .. } = &mut *self.writer;
+        let StoreWriter { journal, payload, .. } = &mut *self.writer;
         payload.clear();
         batch::encode(&origin, &entries, payload).map_err(|_| StoreError::TooLarge {
             what: "a commit".to_owned(),
@@ -192,7 +182,7 @@ impl Group<'_> {
             limit: u64::from(u32::MAX),
         })?;
         satchel_failpoints::reached("commit encoded");
-        let kind = if raises { Kind::Batch } else { Kind::Note };
+        let kind = if raises { FrameKind::Batch } else { FrameKind::Note };
         let offset = journal.frame(kind, payload, revision)?;
         satchel_failpoints::reached("commit framed");
         let end = journal.position();
@@ -251,22 +241,22 @@ impl Group<'_> {
         }
     }
 
-    fn entry(&mut self, change: Change, revision: u64) -> Result<Entry, StoreError> {
+    fn entry(&mut self, change: Change, revision: u64) -> Result<JournalEntry, StoreError> {
         Ok(match change {
-            Change::Memory(memory) => Entry::Memory(entry::memory_entry(&memory, false)?),
-            Change::WithdrawMemory(memory) => Entry::Memory(entry::memory_entry(&memory, true)?),
+            Change::Memory(memory) => JournalEntry::Memory(entry::memory_entry(&memory, false)?),
+            Change::WithdrawMemory(memory) => JournalEntry::Memory(entry::memory_entry(&memory, true)?),
             Change::Conversation(conversation) => self.conversation(*conversation, false, revision)?,
             Change::WithdrawConversation(conversation) => self.conversation(*conversation, true, revision)?,
-            Change::Relation(relation) => Entry::Relation(small((&relation).try_into()?)?),
+            Change::Relation(relation) => JournalEntry::Relation(small((&relation).try_into()?)?),
             Change::WithdrawRelation(id) => {
-                Entry::Withdraw(read::relation_entry(self.writer.applier.engine().as_ref(), id)?)
+                JournalEntry::Withdraw(lookup::relation_entry(self.writer.applier.engine().as_ref(), id)?)
             }
-            Change::Embedding(embedding) => Entry::Embedding((&embedding).try_into()?),
+            Change::Embedding(embedding) => JournalEntry::Embedding((&embedding).try_into()?),
             Change::WithdrawEmbedding { memory, model } => {
-                Entry::Embedding(entry::embedding_withdrawn(memory, model)?)
+                JournalEntry::Embedding(entry::embedding_withdrawn(memory, model)?)
             }
-            Change::Evidence(evidence) => Entry::Evidence(evidence),
-            Change::Ledger(write) => Entry::Ledger(write),
+            Change::Evidence(evidence) => JournalEntry::Evidence(evidence),
+            Change::Ledger(write) => JournalEntry::Ledger(write),
         })
     }
 
@@ -275,7 +265,7 @@ impl Group<'_> {
         write: ConversationWrite,
         withdrawn: bool,
         revision: u64,
-    ) -> Result<Entry, StoreError> {
+    ) -> Result<JournalEntry, StoreError> {
         let ConversationWrite { mut header, current, opaque, messages } = write;
         let kept = self.kept(&header.id, &messages)?;
         let journal = &mut self.writer.journal;
@@ -294,7 +284,7 @@ impl Group<'_> {
         let bytes = entry::json(&header, || format!("conversation {:?}", header.id))?;
         let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
         let summary = entry::summary(&header, count);
-        Ok(Entry::Conversation(ConversationEntry {
+        Ok(JournalEntry::Conversation(ConversationEntry {
             withdrawn,
             summary,
             header: bytes,
@@ -310,116 +300,7 @@ impl Group<'_> {
         if !messages.iter().any(|message| matches!(message, MessageWrite::Keep { .. })) {
             return Ok(HashMap::new());
         }
-        let stored = conversation::heads(self.writer.applier.engine().as_ref(), keys::id16(id))?;
+        let stored = lookup::conversation_heads(self.writer.applier.engine().as_ref(), keys::id16(id))?;
         Ok(stored.into_iter().flatten().map(|(head, place)| (head.id, place)).collect())
     }
-}
-
-/// Checks everything that can be checked without the store. Returns the keys and ids that the batch changes.
-fn check(changes: &[Change]) -> Result<Vec<(Key, String)>, StoreError> {
-    let mut keys = Vec::with_capacity(changes.len());
-    let mut seen: HashMap<Key, usize> = HashMap::with_capacity(changes.len());
-    for change in changes {
-        let Some((kind, name, key, id)) = identity(change) else { continue };
-        if id.len() > MAX_ID_BYTES {
-            return Err(too_large(format!("the id of a {name}"), id.len(), MAX_ID_BYTES));
-        }
-        if let Some(first) = seen.insert((kind, key), keys.len()) {
-            let other: &(_, String) = &keys[first];
-            return Err(if other.1 == id {
-                StoreError::Twice { kind: name, id }
-            } else {
-                StoreError::IdCollision { id, other: other.1.clone() }
-            });
-        }
-        keys.push(((kind, key), id));
-        if let Change::Conversation(conversation) | Change::WithdrawConversation(conversation) = change {
-            check_messages(conversation)?;
-        }
-    }
-    Ok(keys)
-}
-
-fn check_messages(conversation: &ConversationWrite) -> Result<(), StoreError> {
-    let ConversationWrite { header, opaque, messages, .. } = conversation;
-    if opaque.len() > MAX_OPAQUE {
-        return Err(too_large(
-            format!("the opaque bytes of conversation {:?}", header.id),
-            opaque.len(),
-            MAX_OPAQUE,
-        ));
-    }
-    if messages.len() > MAX_MESSAGES {
-        return Err(too_large(format!("conversation {:?}", header.id), messages.len(), MAX_MESSAGES));
-    }
-    let mut ids = HashSet::with_capacity(messages.len());
-    for message in messages {
-        let id = &message.head().id;
-        if id.len() > MAX_ID_BYTES {
-            return Err(too_large("the id of a message".to_owned(), id.len(), MAX_ID_BYTES));
-        }
-        let opaque = message.head().opaque.len();
-        if opaque > MAX_OPAQUE {
-            return Err(too_large(format!("the opaque bytes of message {id:?}"), opaque, MAX_OPAQUE));
-        }
-        if !ids.insert(id.as_str()) {
-            return Err(StoreError::Twice { kind: "message", id: id.clone() });
-        }
-        if let MessageWrite::Put { body, .. } = message
-            && body.len() > MAX_BODY_BYTES
-        {
-            return Err(too_large(format!("message {id:?}"), body.len(), MAX_BODY_BYTES));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the key kind, the name, the key and the id of the record that a change puts.
-fn identity(change: &Change) -> Option<(u8, &'static str, Id16, String)> {
-    let named = |kind, name, id: &String| Some((kind, name, keys::id16(id), id.clone()));
-    match change {
-        Change::Memory(memory) | Change::WithdrawMemory(memory) => named(keys::MEMORY, "memory", &memory.id),
-        Change::Conversation(conversation) | Change::WithdrawConversation(conversation) => {
-            named(keys::CONVERSATION, "conversation", &conversation.header.id)
-        }
-        Change::Relation(relation) => named(keys::RELATION, "relation", &relation.id),
-        Change::WithdrawRelation(id) => named(keys::RELATION, "relation", id),
-        Change::Embedding(embedding) => {
-            named(keys::EMBEDDING, "embedding", &format!("{}\n{}", embedding.memory_id, embedding.model))
-        }
-        Change::WithdrawEmbedding { memory, model } => {
-            named(keys::EMBEDDING, "embedding", &format!("{memory}\n{model}"))
-        }
-        Change::Evidence(evidence) => Some((keys::EVIDENCE, "piece of evidence", evidence.id, String::new())),
-        Change::Ledger(LedgerWrite::Entry { ledger, id, .. }) => {
-            let name = "ledger entry";
-            named(keys::LEDGER, name, &format!("{}\n{id}", ledger.code()))
-                .map(|found| (found.0, name, found.2, id.clone()))
-        }
-        Change::Ledger(LedgerWrite::Issues { import, page, .. }) => {
-            named(keys::ISSUES, "page of issues", &format!("{import}\n{page}"))
-        }
-        // A piece that occurs twice in a batch has the same value both times.
-        Change::Ledger(LedgerWrite::Piece { .. }) => None,
-    }
-}
-
-/// Refuses an id whose key belongs to another id: a UUID can be chosen so that it equals the hash of a text.
-fn collides(engine: &dyn Engine, (kind, key): (u8, Id16), id: &str) -> Result<(), StoreError> {
-    match read::stored_id(engine, kind, key)? {
-        Some(other) if other != id => Err(StoreError::IdCollision { id: id.to_owned(), other }),
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// Refuses a relation that is too long for an engine value, where relations are always stored. Ours take about 300 bytes.
-fn small(entry: entry::RelationEntry) -> Result<entry::RelationEntry, StoreError> {
-    if entry.json.len() > INLINE {
-        return Err(too_large(format!("relation {:?}", entry.id), entry.json.len(), INLINE));
-    }
-    Ok(entry)
-}
-
-fn too_large(what: String, size: usize, limit: usize) -> StoreError {
-    StoreError::TooLarge { what, size: size as u64, limit: limit as u64 }
 }

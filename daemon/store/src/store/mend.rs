@@ -9,7 +9,7 @@ use std::{
     sync::{TryLockError, atomic::Ordering},
 };
 
-use super::{Inner, WriteSide};
+use super::{StoreInner, StoreWriter};
 use crate::{
     apply::Applier,
     error::StoreError,
@@ -17,9 +17,9 @@ use crate::{
     open::{self, standing::in_memory},
 };
 
-impl Inner {
+impl StoreInner {
     /// Replaces a failed engine by one in memory. The caller is the writer and has no group in progress.
-    pub(super) fn stand_in(&self, writer: &mut WriteSide) -> Result<(), StoreError> {
+    pub(super) fn stand_in(&self, writer: &mut StoreWriter) -> Result<(), StoreError> {
         tracing::warn!(
             "the database finds no room on its disk; a copy in memory stands in until there is some"
         );
@@ -44,7 +44,7 @@ impl Inner {
     }
 
     /// Builds a database on disk again if one in memory is in use and there is room.
-    pub(super) fn settle_again(&self, writer: &mut WriteSide) -> Result<(), StoreError> {
+    pub(super) fn settle_again(&self, writer: &mut StoreWriter) -> Result<(), StoreError> {
         if !writer.standing_in {
             return Ok(());
         }
@@ -64,7 +64,7 @@ impl Inner {
         Ok(())
     }
 
-    fn take_over(&self, writer: &mut WriteSide, mut applier: Applier) {
+    fn take_over(&self, writer: &mut StoreWriter, mut applier: Applier) {
         // A check in progress has counted records, which are the same in both engines.
         *applier.tally() = writer.applier.tally().take();
         self.engine.put(applier.engine());

@@ -9,16 +9,16 @@ use std::{
 
 use super::{
     damage::{copy, files, flip, make},
-    world::{Dice, Model, open_real, seal, show_all},
+    world::{Model, TestRng, open_real, seal, show_all},
 };
-use crate::{Health, OpenEvent, Pinned, Revision, Store, StoreError, renew};
+use crate::{Health, OpenEvent, Revision, Store, StoreError, StoreSnapshot, assign_new_store_id};
 
 /// Restores pinned data as a backup does.
-fn restore(store: &Store, pinned: &Pinned, to: &Path) {
+fn restore(store: &Store, pinned: &StoreSnapshot, to: &Path) {
     fs::create_dir_all(to.join("journal")).unwrap();
     for segment in &pinned.segments {
         let mut bytes = Vec::new();
-        store.open_pinned(segment).unwrap().read_to_end(&mut bytes).unwrap();
+        store.open_snapshot_segment(segment).unwrap().read_to_end(&mut bytes).unwrap();
         assert_eq!(bytes.len() as u64, segment.length);
         fs::write(to.join("journal").join(&segment.name), bytes).unwrap();
     }
@@ -38,16 +38,16 @@ pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
     let ended = AtomicBool::new(false);
     let (pinned, committed) = std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
-            let (mut model, mut dice, mut count) = (Model::default(), Dice(22), 0_u8);
+            let (mut model, mut rng, mut count) = (Model::default(), TestRng(22), 0_u8);
             while !ended.load(Ordering::Acquire) {
                 store.blob_put(&mut [count; 900].as_slice()).unwrap();
-                store.commit(model.batch(&mut dice)).unwrap();
+                store.commit(model.batch(&mut rng)).unwrap();
                 count = count.wrapping_add(1);
             }
             count
         });
         let before = store.revision();
-        let pinned = store.pin(&mut |_| {}).unwrap();
+        let pinned = store.snapshot(&mut |_| {}).unwrap();
         // The copy is made only now, after more commits, and contains none of them.
         while store.revision() <= pinned.revision {
             std::thread::yield_now();
@@ -59,7 +59,7 @@ pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
         (pinned, writing.join().unwrap())
     });
     assert!(committed > 0 && store.revision() > pinned.revision);
-    let id = renew(copied.path(), seal().as_ref(), &mut |_| {}).unwrap();
+    let id = assign_new_store_id(copied.path(), seal().as_ref(), &mut |_| {}).unwrap();
     assert_ne!(id, pinned.store_id);
     let (copy, _) = open_real(copied.path(), "boot").unwrap();
     assert_eq!((copy.store_id(), copy.revision(), copy.state_digest()), (id, pinned.revision, pinned.digest));
@@ -69,7 +69,7 @@ pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
     assert_eq!(super::world::show(&copy, pinned.revision).unwrap(), at_that_revision);
     // The copy continues as a store of its own, across a restart.
     let mut model = Model::default();
-    copy.commit(model.batch(&mut Dice(5))).unwrap();
+    copy.commit(model.batch(&mut TestRng(5))).unwrap();
     let shown = show_all(&copy).unwrap();
     drop(copy);
     let (copy, events) = open_real(copied.path(), "boot").unwrap();
@@ -81,9 +81,9 @@ pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
 pub(super) fn an_empty_store_is_copied_too() {
     let (dir, copied) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (store, _) = open_real(dir.path(), "boot").unwrap();
-    let pinned = store.pin(&mut |_| {}).unwrap();
+    let pinned = store.snapshot(&mut |_| {}).unwrap();
     restore(&store, &pinned, copied.path());
-    let id = renew(copied.path(), seal().as_ref(), &mut |_| {}).unwrap();
+    let id = assign_new_store_id(copied.path(), seal().as_ref(), &mut |_| {}).unwrap();
     let (copy, _) = open_real(copied.path(), "boot").unwrap();
     assert_eq!((copy.store_id(), copy.revision()), (id, Revision::ZERO));
 }
@@ -97,13 +97,13 @@ fn a_damaged_journal_is_neither_backed_up_nor_restored() {
         copy(dir.path(), copied.path());
         let path = files(&copied.path().join("journal")).remove(segment);
         flip(&path, 8 * 200 + 3);
-        let refused = renew(copied.path(), seal().as_ref(), &mut |_| {});
+        let refused = assign_new_store_id(copied.path(), seal().as_ref(), &mut |_| {});
         assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
         assert!(path.exists());
         fs::remove_dir_all(copied.path().join("journal.new")).unwrap();
         // A start reads only the newest frames; a backup reads all.
         let (store, _) = open_real(copied.path(), "boot").unwrap();
-        let refused = store.pin(&mut |_| {});
+        let refused = store.snapshot(&mut |_| {});
         assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
     }
 }

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 
 use super::{
     disk::{CrashDisk, Files, Loss},
-    map::MapHouse,
-    world::{Dice, Model, open, show, show_all},
+    map::MapFolder,
+    world::{Model, TestRng, open, show, show_all},
 };
 use crate::{Batch, Health, OpenEvent, Revision, StoreError};
 
@@ -19,9 +19,9 @@ struct Plan {
 impl Plan {
     fn new(seed: u64, count: usize) -> Self {
         let mut plan = Self { batches: Vec::new(), models: vec![Model::default()], revisions: vec![0] };
-        let (mut model, mut dice) = (Model::default(), Dice(seed));
+        let (mut model, mut rng) = (Model::default(), TestRng(seed));
         for _ in 0..count {
-            let batch = model.batch(&mut dice);
+            let batch = model.batch(&mut rng);
             let raised = u64::from(batch.raises_revision());
             plan.revisions.push(plan.revisions.last().unwrap() + raised);
             plan.models.push(model.clone());
@@ -34,7 +34,7 @@ impl Plan {
     fn check(
         &self,
         disk: &CrashDisk,
-        house: &MapHouse,
+        house: &MapFolder,
         boot: &str,
         acknowledged: usize,
         what: &str,
@@ -72,7 +72,7 @@ fn folder() -> &'static tempfile::TempDir {
 
 /// Runs a plan and returns the disk as it is after each acknowledged batch.
 fn images(plan: &Plan) -> Vec<(usize, Files)> {
-    let (disk, house) = (CrashDisk::default(), MapHouse::default());
+    let (disk, house) = (CrashDisk::default(), MapFolder::default());
     let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
     let mut images = Vec::new();
     for (n, batch) in plan.batches.iter().enumerate() {
@@ -88,7 +88,7 @@ fn a_power_loss_between_commits_loses_nothing() {
     for (acknowledged, image) in images(&plan) {
         let disk = CrashDisk::default();
         disk.restore(image.after(Loss::Cut(0)));
-        let events = plan.check(&disk, &MapHouse::default(), "next boot", acknowledged, "cut");
+        let events = plan.check(&disk, &MapFolder::default(), "next boot", acknowledged, "cut");
         assert!(matches!(events[0], OpenEvent::Rebuilding { .. }), "{events:?}");
     }
 }
@@ -96,7 +96,7 @@ fn a_power_loss_between_commits_loses_nothing() {
 /// Returns the disk in the middle of a commit: all bytes of the group are written, but not fsynced.
 fn unsynced(plan: &Plan, acknowledged: usize) -> Files {
     let attempt = |syncs: usize| {
-        let (disk, house) = (CrashDisk::default(), MapHouse::default());
+        let (disk, house) = (CrashDisk::default(), MapFolder::default());
         let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
         for batch in &plan.batches[..acknowledged] {
             store.commit(batch.clone()).unwrap();
@@ -126,7 +126,7 @@ pub(super) fn a_power_loss_at_any_byte_of_a_group_leaves_whole_batches() {
             disk.restore(image.clone().after(Loss::Cut(cut)));
             plan.check(
                 &disk,
-                &MapHouse::default(),
+                &MapFolder::default(),
                 "next boot",
                 4,
                 &format!("seed {seed}, cut at {cut} of {bytes}"),
@@ -145,7 +145,7 @@ pub(super) fn torn_sectors_of_a_group_leave_whole_batches() {
                 let disk = CrashDisk::default();
                 disk.restore(image.clone().after(Loss::Torn(sector, seed * 977 + tear * 31 + 1)));
                 let what = format!("seed {seed}, tear {tear} at {sector}");
-                plan.check(&disk, &MapHouse::default(), "next boot", 4, &what);
+                plan.check(&disk, &MapFolder::default(), "next boot", 4, &what);
             }
         }
     }
@@ -157,7 +157,7 @@ pub(super) fn a_killed_process_loses_nothing_wherever_its_engine_stood() {
         let plan = Plan::new(seed, 10);
         for acknowledged in [3, 7, 10] {
             for choose in 0..8 {
-                let (disk, house) = (CrashDisk::default(), MapHouse::default());
+                let (disk, house) = (CrashDisk::default(), MapFolder::default());
                 let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
                 house.0.settle();
                 for batch in &plan.batches[..acknowledged] {
@@ -169,7 +169,7 @@ pub(super) fn a_killed_process_loses_nothing_wherever_its_engine_stood() {
                 disk.restore(image);
                 engine.kill(choose * 5);
                 let what = format!("seed {seed}, killed after {acknowledged}, engine at {choose}");
-                plan.check(&disk, &MapHouse(engine), "boot", acknowledged, &what);
+                plan.check(&disk, &MapFolder(engine), "boot", acknowledged, &what);
             }
         }
     }
@@ -183,7 +183,7 @@ fn a_disk_that_refuses_any_call_loses_nothing() {
         let mut call = 0;
         while touched {
             call += 1;
-            let (disk, house) = (CrashDisk::default(), MapHouse::default());
+            let (disk, house) = (CrashDisk::default(), MapFolder::default());
             disk.lock().fail = Some((call, kind));
             let Ok((store, _)) = open(folder().path(), &disk, &house, "boot") else {
                 let events =
@@ -219,7 +219,7 @@ fn a_disk_that_refuses_any_call_loses_nothing() {
                 let disk = CrashDisk::default();
                 disk.restore(image.clone().after(lost));
                 let what = format!("{kind:?} at call {call}, {lost:?}");
-                plan.check(&disk, &MapHouse::default(), "next boot", acknowledged, &what);
+                plan.check(&disk, &MapFolder::default(), "next boot", acknowledged, &what);
             }
         }
         assert!(call > 30, "only {call} calls were tried");
@@ -229,14 +229,14 @@ fn a_disk_that_refuses_any_call_loses_nothing() {
 #[test]
 fn an_engine_that_fails_is_rebuilt_and_the_commit_is_there() {
     let plan = Plan::new(9, 6);
-    let (disk, house) = (CrashDisk::default(), MapHouse::default());
+    let (disk, house) = (CrashDisk::default(), MapFolder::default());
     let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
     store.commit(plan.batches[0].clone()).unwrap();
     house.0.fail_after(0);
     assert!(matches!(store.commit(plan.batches[1].clone()), Err(StoreError::Engine { .. })));
     assert!(matches!(store.commit(plan.batches[2].clone()), Err(StoreError::Stopped { .. })));
     drop(store);
-    let house = MapHouse::default();
+    let house = MapFolder::default();
     let events = plan.check(&disk, &house, "boot", 2, "after the engine failed");
     assert!(
         matches!(&events[0], OpenEvent::Rebuilding { reason } if reason.contains("failed before")),
@@ -247,7 +247,7 @@ fn an_engine_that_fails_is_rebuilt_and_the_commit_is_there() {
 #[test]
 fn a_commit_that_panics_is_the_last_one_and_is_there_once() {
     let plan = Plan::new(9, 6);
-    let (disk, house) = (CrashDisk::default(), MapHouse::default());
+    let (disk, house) = (CrashDisk::default(), MapFolder::default());
     let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
     store.commit(plan.batches[0].clone()).unwrap();
     let engine = house.0.fork();
@@ -258,13 +258,13 @@ fn a_commit_that_panics_is_the_last_one_and_is_there_once() {
     assert!(matches!(store.commit(plan.batches[2].clone()), Err(StoreError::Stopped { .. })));
     assert!(matches!(store.health(), Health::Stopped(_)));
     drop(store);
-    plan.check(&disk, &MapHouse(engine), "boot", 2, "after a panic");
+    plan.check(&disk, &MapFolder(engine), "boot", 2, "after a panic");
 }
 
 #[test]
 fn an_acknowledged_ledger_entry_survives_a_power_loss() {
     use crate::{Durability, Ledger, LedgerWrite};
-    let (disk, house) = (CrashDisk::default(), MapHouse::default());
+    let (disk, house) = (CrashDisk::default(), MapFolder::default());
     let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
     let entry = |id: &str| LedgerWrite::Entry {
         ledger: Ledger::Import,
@@ -278,7 +278,7 @@ fn an_acknowledged_ledger_entry_survives_a_power_loss() {
     let image = disk.image().after(Loss::Cut(0));
     drop(store);
     disk.restore(image);
-    let (store, events) = open(folder().path(), &disk, &MapHouse::default(), "next boot").unwrap();
+    let (store, events) = open(folder().path(), &disk, &MapFolder::default(), "next boot").unwrap();
     assert_eq!(events.len(), 2, "{events:?}");
     assert_eq!(store.ledger_get(Ledger::Import, "now").unwrap().unwrap().value.len(), 50_000);
     assert_eq!(store.ledger_get(Ledger::Import, "later").unwrap(), None);
@@ -291,7 +291,7 @@ pub(super) fn a_blob_is_durable_once_a_commit_after_it_was_acknowledged() {
     let plan = Plan::new(3, 2);
     let (mut acknowledged, mut refused) = (0, 0);
     for call in 0..40 {
-        let (disk, house) = (CrashDisk::default(), MapHouse::default());
+        let (disk, house) = (CrashDisk::default(), MapFolder::default());
         let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
         let calls = disk.lock().calls;
         disk.lock().fail = Some((calls + call, ErrorKind::StorageFull));
@@ -301,7 +301,7 @@ pub(super) fn a_blob_is_durable_once_a_commit_after_it_was_acknowledged() {
         drop(store);
         let after = CrashDisk::default();
         after.restore(disk.image().after(Loss::Cut(0)));
-        let (store, _) = open(folder().path(), &after, &MapHouse::default(), "next boot").unwrap();
+        let (store, _) = open(folder().path(), &after, &MapFolder::default(), "next boot").unwrap();
         let Ok(blob) = put else {
             refused += 1;
             continue;

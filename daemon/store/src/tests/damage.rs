@@ -2,15 +2,15 @@
 
 use std::{fs, path::Path};
 
-use super::world::{Dice, Model, open_real, show_all};
+use super::world::{Model, TestRng, open_real, show_all};
 use crate::{Damage, Health, OpenEvent, OpenOptions, Revision, Store, StoreError};
 
 /// Makes a store of `count` batches and returns its content.
 pub(super) fn make(dir: &Path, seed: u64, count: usize) -> Model {
-    let (mut model, mut dice) = (Model::default(), Dice(seed));
+    let (mut model, mut rng) = (Model::default(), TestRng(seed));
     let (store, _) = open_real(dir, "boot").unwrap();
     for _ in 0..count {
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
     }
     store.close().unwrap();
     model
@@ -117,11 +117,11 @@ pub(super) fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_name
     let last = whole.revision();
     let frames = whole.frames_for_tests();
     drop(whole);
-    let mut dice = Dice(4);
+    let mut rng = TestRng(4);
     for _ in 0..40 {
-        let segment = dice.roll(segments.len() as u64) as usize;
+        let segment = rng.roll(segments.len() as u64) as usize;
         let length = fs::metadata(&segments[segment]).unwrap().len();
-        let bit = dice.roll(length * 8);
+        let bit = rng.roll(length * 8);
         let at = bit / 8;
         let (_kept, store, told) = harmed(dir.path(), false, |journal| {
             flip(&journal.join(segments[segment].file_name().unwrap()), bit);
@@ -140,7 +140,7 @@ pub(super) fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_name
         let expected: Vec<u64> = owner.and_then(|frame| frame.revision).into_iter().collect();
         assert_eq!(revisions, expected, "bit {bit} of segment {segment}, frame {owner:?}: {told:?}");
         assert!(matches!(store.health(), Health::Damaged(_)));
-        let refused = store.commit(Model::default().batch(&mut Dice(1)));
+        let refused = store.commit(Model::default().batch(&mut TestRng(1)));
         assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
         // The last commit itself may be lost.
         let before = expected == [last.get()] && store.revision().get() == last.get() - 1;
@@ -181,7 +181,7 @@ pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
                 assert_eq!(told.len(), 1, "{what}");
                 assert!(!told[0].revisions.is_empty(), "{what}");
                 assert!(matches!(
-                    store.commit(Model::default().batch(&mut Dice(1))),
+                    store.commit(Model::default().batch(&mut TestRng(1))),
                     Err(StoreError::DamagedJournal { .. })
                 ));
                 if keep_engine {
@@ -210,9 +210,9 @@ pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
 fn a_journal_that_is_gone_is_not_taken_for_a_new_store() {
     for kind in ["folder removed", "file removed", "cut to nothing", "cut in its header", "zeroed"] {
         let dir = tempfile::tempdir().unwrap();
-        let (mut model, mut dice) = (Model::default(), Dice(9));
+        let (mut model, mut rng) = (Model::default(), TestRng(9));
         let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
         store.close().unwrap();
         let segment = dir.path().join("journal/00000001.seg");
         let bytes = fs::read(&segment).unwrap();
@@ -309,14 +309,14 @@ fn damage_that_a_check_found_is_known_until_it_is_gone() {
         let store = open.take().unwrap_or_else(|| open_real(kept.path(), "boot").unwrap().0);
         let Health::Damaged(damage) = store.health() else { panic!("it was forgotten") };
         assert_eq!(damage.len(), 1);
-        let refused = store.commit(Model::default().batch(&mut Dice(1)));
+        let refused = store.commit(Model::default().batch(&mut TestRng(1)));
         assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
         store.close().unwrap();
     }
     flip(&files(&kept.path().join("journal"))[0], 8 * 300);
     let (store, _) = open_real(kept.path(), "boot").unwrap();
     assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model));
-    store.commit(Model::default().batch(&mut Dice(77))).unwrap();
+    store.commit(Model::default().batch(&mut TestRng(77))).unwrap();
     assert!(!kept.path().join("journal.damaged").exists());
 }
 
@@ -344,17 +344,17 @@ fn a_database_that_was_kept_is_put_back_as_it_was() {
     let (kept, store, _) = harmed(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
     let digest = store.state_digest();
     store.close().unwrap();
-    let claim = crate::claim(kept.path()).unwrap();
-    assert!(crate::keep_database(&claim, kept.path()).unwrap().is_some());
-    drop(claim);
+    let lock = crate::lock_store(kept.path()).unwrap();
+    assert!(crate::preserve_database(&lock, kept.path()).unwrap().is_some());
+    drop(lock);
     let rebuild = OpenOptions { rebuild: true, ..OpenOptions::default() };
     let poorer = Store::open(kept.path(), rebuild, &mut |_| {}).unwrap();
     assert!(matches!(poorer.health(), Health::Damaged(_)) && poorer.state_digest() != digest);
     poorer.close().unwrap();
-    let claim = crate::claim(kept.path()).unwrap();
-    assert!(crate::put_back_database(&claim, kept.path()).unwrap().is_some());
-    assert!(crate::put_back_database(&claim, kept.path()).unwrap().is_none());
-    drop(claim);
+    let lock = crate::lock_store(kept.path()).unwrap();
+    assert!(crate::restore_preserved_database(&lock, kept.path()).unwrap().is_some());
+    assert!(crate::restore_preserved_database(&lock, kept.path()).unwrap().is_none());
+    drop(lock);
     let (store, events) = open_real(kept.path(), "boot").unwrap();
     assert_eq!(store.state_digest(), digest, "{events:?}");
     assert!(matches!(store.health(), Health::Damaged(_)));
@@ -372,7 +372,7 @@ fn a_blob_that_changed_is_found() {
     assert_eq!(store.blob_put(&mut bytes.as_slice()).unwrap(), blob);
     assert_eq!(blob.len, 700_000);
     assert!(store.blob_open(&blob.sha256).unwrap().is_none());
-    store.commit(Model::default().batch(&mut Dice(5))).unwrap();
+    store.commit(Model::default().batch(&mut TestRng(5))).unwrap();
     let mut read = Vec::new();
     std::io::Read::read_to_end(&mut store.blob_open(&blob.sha256).unwrap().unwrap(), &mut read).unwrap();
     assert_eq!(read, bytes);
@@ -404,7 +404,7 @@ fn many_blobs_without_a_commit_hold_few_files_open() {
         blobs.push(store.blob_put(&mut number.to_le_bytes().as_slice()).unwrap());
         assert!(held() < 200, "{}", held());
     }
-    store.commit(Model::default().batch(&mut Dice(5))).unwrap();
+    store.commit(Model::default().batch(&mut TestRng(5))).unwrap();
     assert_eq!(held(), 0);
     for (number, blob) in (0_u32..).zip(&blobs) {
         let mut read = Vec::new();
@@ -448,29 +448,29 @@ fn refused_batches_leave_nothing_behind() {
     use crate::{Batch, Change, MessageWrite};
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open_real(dir.path(), "boot").unwrap();
-    let mut dice = Dice(1);
-    let memory = |n: u64, dice: &mut Dice| Change::Memory(Box::new(super::world::memory(n, dice)));
+    let mut rng = TestRng(1);
+    let memory = |n: u64, rng: &mut TestRng| Change::Memory(Box::new(super::world::memory(n, rng)));
     let batch = |changes| Batch { changes, ..Batch::default() };
-    let twice = batch(vec![memory(1, &mut dice), memory(1, &mut dice)]);
-    assert!(matches!(store.commit(twice), Err(StoreError::Twice { .. })));
-    let head = super::world::head(0, 0, &mut dice);
-    let header = super::world::header(0, &mut dice);
+    let twice = batch(vec![memory(1, &mut rng), memory(1, &mut rng)]);
+    assert!(matches!(store.commit(twice), Err(StoreError::DuplicateRecord { .. })));
+    let head = super::world::head(0, 0, &mut rng);
+    let header = super::world::header(0, &mut rng);
     let keep = crate::ConversationWrite {
         header,
         current: None,
         opaque: Vec::new(),
         messages: vec![MessageWrite::Keep { head }],
     };
-    let unknown = batch(vec![memory(2, &mut dice), Change::Conversation(Box::new(keep))]);
+    let unknown = batch(vec![memory(2, &mut rng), Change::Conversation(Box::new(keep))]);
     assert!(matches!(
-        store.commit_group(vec![batch(vec![memory(3, &mut dice)]), unknown]),
+        store.commit_group(vec![batch(vec![memory(3, &mut rng)]), unknown]),
         Err(StoreError::UnknownMessage { .. })
     ));
     let withdraw = batch(vec![Change::WithdrawRelation("none".to_owned())]);
     assert!(matches!(store.commit(withdraw), Err(StoreError::UnknownRelation(_))));
     // "foo" hashes to the bytes of this UUID.
     let key = crate::keys::id16("foo");
-    let mut first = super::world::memory(1, &mut dice);
+    let mut first = super::world::memory(1, &mut rng);
     first.id = "foo".to_owned();
     let mut second = first.clone();
     second.id = uuid::Uuid::from_bytes(key).to_string();

@@ -16,7 +16,7 @@ pub(super) struct CrashDisk(Arc<Mutex<Files>>);
 /// The whole content of a disk.
 #[derive(Clone, Default)]
 pub(super) struct Files {
-    content: BTreeMap<u64, Content>,
+    content: BTreeMap<u64, FileContent>,
     names: BTreeMap<PathBuf, u64>,
     durable_names: BTreeMap<PathBuf, u64>,
     next: u64,
@@ -37,7 +37,7 @@ pub(super) struct Files {
 }
 
 #[derive(Clone, Default)]
-struct Content {
+struct FileContent {
     live: Vec<u8>,
     durable: Vec<u8>,
     /// Writes since the last fsync. An fsync that fails forgets them: the system treats them as written, and the next fsync
@@ -181,7 +181,7 @@ impl Disk for CrashDisk {
         }
         files.next += 1;
         let number = files.next;
-        files.content.insert(number, Content::default());
+        files.content.insert(number, FileContent::default());
         files.names.insert(path.to_owned(), number);
         Ok(Arc::new(CrashFile(self.clone(), number)))
     }
@@ -232,7 +232,7 @@ impl Disk for CrashDisk {
 struct CrashFile(CrashDisk, u64);
 
 impl CrashFile {
-    fn change<T>(&self, change: impl FnOnce(&mut Content) -> T) -> io::Result<T> {
+    fn change<T>(&self, change: impl FnOnce(&mut FileContent) -> T) -> io::Result<T> {
         let mut files = self.0.call()?;
         files.content.get_mut(&self.1).map(change).ok_or(io::ErrorKind::NotFound.into())
     }

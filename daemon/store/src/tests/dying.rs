@@ -17,17 +17,17 @@ use std::{
 use super::{
     damage::files,
     rounds,
-    script::{Run, Script},
-    world::{ROLL_AT, open_real, show_all},
+    workload::{Workload, WorkloadRun},
+    world::{SEGMENT_LIMIT, open_real, show_all},
 };
 use crate::{
     Health, OpenOptions, Store,
     disk::{Disk, DiskFile, OsDisk},
     engine::{
         Changes, Engine, EngineError, Pair,
-        house::{FileMark, House, SledHouse},
+        house::{EngineFolder, FileFingerprint, SledFolder},
     },
-    open::Ground,
+    open::StoreEnvironment,
 };
 
 /// Set in the child process: the store's folder, the call, and how far it gets.
@@ -39,13 +39,13 @@ const SEED: u64 = 61;
 
 /// Counts calls, and ends the process at the chosen one as `kill -9` would.
 #[derive(Clone)]
-struct Doom {
+struct KillSwitch {
     calls: Arc<AtomicU64>,
     at: u64,
     when: String,
 }
 
-impl Doom {
+impl KillSwitch {
     fn call<T>(&self, within: impl FnOnce(), call: impl FnOnce() -> T) -> T {
         let doomed = self.calls.fetch_add(1, Ordering::AcqRel) + 1 == self.at;
         if doomed && self.when != "after" {
@@ -66,8 +66,8 @@ pub(super) fn die() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
 }
 
-struct DyingDisk(Doom);
-struct DyingFile(Doom, Arc<dyn DiskFile>);
+struct DyingDisk(KillSwitch);
+struct DyingFile(KillSwitch, Arc<dyn DiskFile>);
 
 impl Disk for DyingDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -127,10 +127,10 @@ impl DiskFile for DyingFile {
     }
 }
 
-struct DyingHouse(Doom, SledHouse);
-struct DyingEngine(Doom, Arc<dyn Engine>);
+struct DyingFolder(KillSwitch, SledFolder);
+struct DyingEngine(KillSwitch, Arc<dyn Engine>);
 
-impl House for DyingHouse {
+impl EngineFolder for DyingFolder {
     fn released(&self) -> io::Result<bool> {
         self.1.released()
     }
@@ -148,7 +148,7 @@ impl House for DyingHouse {
         self.0.call(|| (), || self.1.sync())
     }
 
-    fn marks(&self) -> io::Result<Vec<FileMark>> {
+    fn marks(&self) -> io::Result<Vec<FileFingerprint>> {
         self.1.marks()
     }
 }
@@ -179,23 +179,23 @@ impl Engine for DyingEngine {
 #[test]
 fn child_that_dies() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
-    let doom = Doom {
+    let doom = KillSwitch {
         calls: Arc::default(),
         at: std::env::var(CALL).unwrap().parse().unwrap(),
         when: std::env::var(WHEN).unwrap(),
     };
-    let script = Script::new(SEED);
-    let mut run = Run::default();
-    let half = script.batches.len() / 2;
-    for part in [&script.batches[..half], &script.batches[half..]] {
+    let workload = Workload::new(SEED);
+    let mut run = WorkloadRun::default();
+    let half = workload.batches.len() / 2;
+    for part in [&workload.batches[..half], &workload.batches[half..]] {
         let options = OpenOptions { boot_id: Some("boot".to_owned()), ..OpenOptions::default() };
-        let ground = Ground {
+        let ground = StoreEnvironment {
             disk: Arc::new(DyingDisk(doom.clone())),
-            house: Arc::new(DyingHouse(
+            house: Arc::new(DyingFolder(
                 doom.clone(),
-                SledHouse::new(&dir.join("store"), options.cache_bytes),
+                SledFolder::new(&dir.join("store"), options.cache_bytes),
             )),
-            roll_at: ROLL_AT,
+            segment_limit: SEGMENT_LIMIT,
             headroom: 0,
         };
         let store = Store::open_on(&dir.join("store"), options, ground, &mut |_| {}).unwrap();
@@ -220,7 +220,7 @@ fn child(dir: &Path, call: u64, when: &str) -> bool {
 
 #[test]
 fn a_process_killed_at_any_call_leaves_what_it_acknowledged() {
-    let script = Script::new(SEED);
+    let workload = Workload::new(SEED);
     // About twenty calls in a short run; `SATCHEL_FAULT_ROUNDS=20` tries every one.
     let stride = (23 / rounds(1)).max(1);
     let (mut call, mut deaths) = (1, 0);
@@ -233,7 +233,7 @@ fn a_process_killed_at_any_call_leaves_what_it_acknowledged() {
             std::fs::create_dir(dir.path().join("acknowledged")).unwrap();
             died |= child(dir.path(), call, when);
             let acknowledged = files(&dir.path().join("acknowledged")).len();
-            look(&dir.path().join("store"), &script, acknowledged, &format!("call {call}, {when}"));
+            look(&dir.path().join("store"), &workload, acknowledged, &format!("call {call}, {when}"));
         }
         if !died {
             break;
@@ -246,15 +246,16 @@ fn a_process_killed_at_any_call_leaves_what_it_acknowledged() {
 
 /// Checks that all acknowledged batches are there, at most one more, each of them complete, and that a rebuild gives the same
 /// content.
-pub(super) fn look(dir: &Path, script: &Script, acknowledged: usize, what: &str) {
+pub(super) fn look(dir: &Path, workload: &Workload, acknowledged: usize, what: &str) {
     let (store, _) = open_real(dir, "boot").unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(store.health(), Health::Good, "{what}");
     let shown = show_all(&store).unwrap();
-    let n = (acknowledged..script.models.len().min(acknowledged + 2)).find(|&n| script.models[n] == shown);
+    let n =
+        (acknowledged..workload.models.len().min(acknowledged + 2)).find(|&n| workload.models[n] == shown);
     let Some(n) = n else { panic!("{what}: not the state after {acknowledged} batches or one more") };
     let report = store.check(true, &mut |_| {}).unwrap();
     assert!(report.clean(), "{what}: {report:?}");
-    for bytes in script.batches[..n].iter().filter_map(|(_, picture)| picture.as_ref()) {
+    for bytes in workload.batches[..n].iter().filter_map(|(_, picture)| picture.as_ref()) {
         let sha256 = sha2::Digest::finalize(sha2::Digest::chain_update(sha2::Sha256::default(), bytes));
         assert!(store.blob_open(&sha256.into()).unwrap().is_some(), "{what}: an attachment is gone");
     }
@@ -263,8 +264,8 @@ pub(super) fn look(dir: &Path, script: &Script, acknowledged: usize, what: &str)
     let rebuilt =
         Store::open(dir, OpenOptions { rebuild: true, ..OpenOptions::default() }, &mut |_| {}).unwrap();
     assert_eq!(rebuilt.state_digest(), digest, "{what}");
-    for (batch, _) in &script.batches[n..] {
+    for (batch, _) in &workload.batches[n..] {
         rebuilt.commit(batch.clone()).unwrap();
     }
-    assert_eq!(show_all(&rebuilt).unwrap(), *script.models.last().unwrap(), "{what}");
+    assert_eq!(show_all(&rebuilt).unwrap(), *workload.models.last().unwrap(), "{what}");
 }

@@ -13,7 +13,7 @@ use super::{
     damage::files,
     dying::{die, look},
     rounds,
-    script::{Run, Script},
+    workload::{Workload, WorkloadRun},
     world::open_real,
 };
 
@@ -68,10 +68,10 @@ fn child_that_dies_at_a_place() {
             std::fs::write(&log, serde_json::to_vec(&*counts).unwrap()).unwrap();
         }
     }));
-    let script = Script::new(SEED);
-    let mut run = Run::default();
-    let half = script.batches.len() / 2;
-    for part in [&script.batches[..half], &script.batches[half..]] {
+    let workload = Workload::new(SEED);
+    let mut run = WorkloadRun::default();
+    let half = workload.batches.len() / 2;
+    for part in [&workload.batches[..half], &workload.batches[half..]] {
         let (store, _) = open_real(&dir.join("store"), "boot").unwrap();
         for step in part {
             run.step(&store, step).unwrap();
@@ -118,24 +118,24 @@ fn a_process_killed_at_any_named_place_leaves_what_it_acknowledged() {
         chosen.dedup();
         cases.extend(chosen.into_iter().map(|time| (place.clone(), time)));
     }
-    let (script, next) = (Script::new(SEED), Mutex::new(cases.into_iter()));
+    let (workload, next) = (Workload::new(SEED), Mutex::new(cases.into_iter()));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some((place, time)) = { next.lock().unwrap().next() } {
-                    kill_at(&place, time, &script);
+                    kill_at(&place, time, &workload);
                 }
             });
         }
     });
 }
 
-fn kill_at(place: &str, time: u64, script: &Script) {
+fn kill_at(place: &str, time: u64, workload: &Workload) {
     let dir = quick();
     let what = format!("{place}, time {time}");
     assert!(child(dir.path(), place, time), "{what}: it lives");
     let acknowledged = files(&dir.path().join("acknowledged")).len();
-    look(&dir.path().join("store"), script, acknowledged, &what);
+    look(&dir.path().join("store"), workload, acknowledged, &what);
 }
 
 /// Returns a folder, in memory if possible: there too, data that a killed process has written survives it.

@@ -170,7 +170,7 @@ fn write_fixture(to: &Path) {
     make(dir.path(), 74, 14);
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     store.blob_put(&mut b"a picture".as_slice()).unwrap();
-    store.commit(super::world::Model::default().batch(&mut super::world::Dice(75))).unwrap();
+    store.commit(super::world::Model::default().batch(&mut super::world::TestRng(75))).unwrap();
     let (digest, revision) = (store.state_digest(), store.revision());
     store.close().unwrap();
     pack(dir.path(), to);

@@ -9,12 +9,12 @@ use std::{
 use super::{
     damage::{copy, flip},
     rounds,
-    world::{Dice, Model, open_real, show, show_all},
+    world::{Model, TestRng, open_real, show, show_all},
 };
 use crate::{Health, OpenEvent, Revision, Store, StoreError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Harm {
+enum Corruption {
     Flip,
     Cut,
     ZeroPage,
@@ -23,31 +23,38 @@ enum Harm {
     Remove,
 }
 
-const HARMS: [Harm; 6] = [Harm::Flip, Harm::Cut, Harm::ZeroPage, Harm::ZeroAll, Harm::Noise, Harm::Remove];
+const CORRUPTIONS: [Corruption; 6] = [
+    Corruption::Flip,
+    Corruption::Cut,
+    Corruption::ZeroPage,
+    Corruption::ZeroAll,
+    Corruption::Noise,
+    Corruption::Remove,
+];
 
 /// Harms a file. Returns false if it is unchanged.
-fn harm(path: &Path, harm: Harm, dice: &mut Dice) -> bool {
+fn harm(path: &Path, harm: Corruption, rng: &mut TestRng) -> bool {
     let before = fs::read(path).unwrap();
     let length = before.len() as u64;
     let mut bytes = before.clone();
     match harm {
-        Harm::Remove => {
+        Corruption::Remove => {
             fs::remove_file(path).unwrap();
             return true;
         }
         _ if length == 0 => return false,
-        Harm::Flip => flip(path, dice.roll(length * 8)),
-        Harm::Cut => bytes.truncate(dice.roll(length) as usize),
-        Harm::ZeroAll => bytes.fill(0),
-        Harm::ZeroPage | Harm::Noise => {
-            let from = (dice.roll(length) / 4_096 * 4_096) as usize;
+        Corruption::Flip => flip(path, rng.roll(length * 8)),
+        Corruption::Cut => bytes.truncate(rng.roll(length) as usize),
+        Corruption::ZeroAll => bytes.fill(0),
+        Corruption::ZeroPage | Corruption::Noise => {
+            let from = (rng.roll(length) / 4_096 * 4_096) as usize;
             let until = bytes.len().min(from + 4_096);
             for byte in &mut bytes[from..until] {
-                *byte = if harm == Harm::Noise { dice.roll(256) as u8 } else { 0 };
+                *byte = if harm == Corruption::Noise { rng.roll(256) as u8 } else { 0 };
             }
         }
     }
-    if harm != Harm::Flip {
+    if harm != Corruption::Flip {
         fs::write(path, bytes).unwrap();
     }
     fs::read(path).unwrap() != before
@@ -66,7 +73,7 @@ pub(super) fn all_files(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// A store that was closed cleanly, with a model after each revision.
-struct Whole {
+struct IntactStore {
     dir: tempfile::TempDir,
     model: Model,
     at: Vec<Model>,
@@ -74,12 +81,12 @@ struct Whole {
     files: Vec<PathBuf>,
 }
 
-fn whole() -> Whole {
+fn whole() -> IntactStore {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open_real(dir.path(), "boot").unwrap();
-    let (mut model, mut dice, mut at) = (Model::default(), Dice(31), vec![Model::default()]);
+    let (mut model, mut rng, mut at) = (Model::default(), TestRng(31), vec![Model::default()]);
     for n in 0..18_u8 {
-        let batch = model.batch(&mut dice);
+        let batch = model.batch(&mut rng);
         if batch.raises_revision() {
             at.push(model.timeless());
         }
@@ -90,11 +97,11 @@ fn whole() -> Whole {
     store.close().unwrap();
     let files =
         all_files(dir.path()).iter().map(|path| path.strip_prefix(dir.path()).unwrap().to_owned()).collect();
-    Whole { dir, model, at, digest, files }
+    IntactStore { dir, model, at, digest, files }
 }
 
 /// Checks that everything that is not reported as lost is shown unchanged, at every undamaged revision.
-fn lost_is_named(store: &Store, whole: &Whole, what: &str) {
+fn lost_is_named(store: &Store, whole: &IntactStore, what: &str) {
     let Health::Damaged(damage) = store.health() else { panic!("{what}: {:?}", store.health()) };
     let named: Vec<u64> =
         damage.iter().flat_map(|damage| damage.revisions.iter().cloned().flatten()).collect();
@@ -115,7 +122,7 @@ fn lost_is_named(store: &Store, whole: &Whole, what: &str) {
     for revision in store.revision().get() + 1..=end {
         assert!(named.contains(&revision), "{what}: revision {revision} is gone and not named: {damage:?}");
     }
-    let refused = store.commit(Model::default().batch(&mut Dice(1)));
+    let refused = store.commit(Model::default().batch(&mut TestRng(1)));
     assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{what}: {refused:?}");
 }
 
@@ -124,16 +131,18 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
     let whole = whole();
     let (mut rebuilt, mut named, mut refused, mut blobs) = (0, 0, 0, 0);
     for round in 0..rounds(1) {
-        let mut dice = Dice(900 + round);
+        let mut rng = TestRng(900 + round);
         for (index, name) in whole.files.iter().enumerate() {
-            for kind in HARMS {
-                if name.starts_with("blobs") && kind != HARMS[(index + round as usize) % HARMS.len()] {
+            for kind in CORRUPTIONS {
+                if name.starts_with("blobs")
+                    && kind != CORRUPTIONS[(index + round as usize) % CORRUPTIONS.len()]
+                {
                     // There are many such files and all are alike, so each of them gets only one kind of harm.
                     continue;
                 }
                 let copied = tempfile::tempdir().unwrap();
                 copy(whole.dir.path(), copied.path());
-                if !harm(&copied.path().join(name), kind, &mut dice) {
+                if !harm(&copied.path().join(name), kind, &mut rng) {
                     continue;
                 }
                 let what = format!("round {round}, {kind:?} of {}", name.display());
@@ -173,7 +182,7 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
                     );
                     rebuilt += 1;
                 } else if room == "blobs" {
-                    let expected = if kind == Harm::Remove { (17, 0) } else { (18, 1) };
+                    let expected = if kind == Corruption::Remove { (17, 0) } else { (18, 1) };
                     assert_eq!((report.blobs, report.blob_problems.len()), expected, "{what}: {report:?}");
                     blobs += 1;
                 }
@@ -187,19 +196,19 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
 fn an_older_database_under_a_newer_journal_catches_up() {
     let dir = tempfile::tempdir().unwrap();
     let older = tempfile::tempdir().unwrap();
-    let (mut model, mut dice) = (Model::default(), Dice(41));
-    let part = |model: &mut Model, dice: &mut Dice| {
+    let (mut model, mut rng) = (Model::default(), TestRng(41));
+    let part = |model: &mut Model, rng: &mut TestRng| {
         let (store, _) = open_real(dir.path(), "boot").unwrap();
         for _ in 0..8 {
-            store.commit(model.batch(dice)).unwrap();
+            store.commit(model.batch(rng)).unwrap();
         }
         let digest = store.state_digest();
         store.close().unwrap();
         digest
     };
-    part(&mut model, &mut dice);
+    part(&mut model, &mut rng);
     copy(dir.path(), older.path());
-    let digest = part(&mut model, &mut dice);
+    let digest = part(&mut model, &mut rng);
     for note in ["older note", "newer note", "no note", "open in this boot"] {
         let copied = tempfile::tempdir().unwrap();
         copy(dir.path(), copied.path());

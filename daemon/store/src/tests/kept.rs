@@ -15,7 +15,7 @@ use super::map::MapEngine;
 use crate::{
     engine::{
         Changes, Engine, EngineError, Pair,
-        leaves::{KEPT_BYTES, Leaves},
+        leaves::{LEAF_CACHE_BYTES, LeafEngine},
     },
     keys, value,
 };
@@ -48,7 +48,7 @@ fn held(below: &MapEngine) -> BTreeMap<Vec<u8>, Vec<u8>> {
     below.entries()
 }
 
-fn read(leaves: &Leaves) -> BTreeMap<Vec<u8>, Vec<u8>> {
+fn read(leaves: &LeafEngine) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let value = |number| Some((key(number), leaves.get(&key(number)).unwrap()?));
     (0..=u8::MAX).filter_map(value).collect()
 }
@@ -59,7 +59,7 @@ proptest! {
         batches in prop::collection::vec((batch(), any::<bool>()), 2..12),
     ) {
         let below = MapEngine::default();
-        let leaves = Leaves::new(Arc::new(below.clone())).unwrap();
+        let leaves = LeafEngine::new(Arc::new(below.clone())).unwrap();
         for (mark, (batch, fails)) in (1_u8..).zip(batches) {
             if fails {
                 below.fail_after(0);
@@ -93,10 +93,10 @@ proptest! {
     }
 }
 
-fn crowd() -> (MapEngine, Arc<Crowd>, Arc<Leaves>) {
+fn crowd() -> (MapEngine, Arc<RacingEngine>, Arc<LeafEngine>) {
     let below = MapEngine::default();
-    let crowd = Arc::new(Crowd { below: below.clone(), ..Crowd::default() });
-    let leaves = Arc::new(Leaves::new(Arc::clone(&crowd) as Arc<dyn Engine>).unwrap());
+    let crowd = Arc::new(RacingEngine { below: below.clone(), ..RacingEngine::default() });
+    let leaves = Arc::new(LeafEngine::new(Arc::clone(&crowd) as Arc<dyn Engine>).unwrap());
     crowd.leaves.set(Arc::downgrade(&leaves)).ok();
     (below, crowd, leaves)
 }
@@ -116,22 +116,22 @@ fn after_a_writer_that_panicked_the_engine_is_asked_again() {
 
 /// An engine that writes after a reader has read and before it caches the leaf, and that reads when a writer is about to write.
 #[derive(Default)]
-struct Crowd {
+struct RacingEngine {
     below: MapEngine,
-    leaves: OnceLock<Weak<Leaves>>,
+    leaves: OnceLock<Weak<LeafEngine>>,
     /// The batch that is written behind the next reader.
     script: Mutex<Option<Changes>>,
     /// The next write panics.
     panics: AtomicBool,
 }
 
-impl Crowd {
-    fn leaves(&self) -> Arc<Leaves> {
+impl RacingEngine {
+    fn leaves(&self) -> Arc<LeafEngine> {
         self.leaves.get().and_then(Weak::upgrade).unwrap()
     }
 }
 
-impl Engine for Crowd {
+impl Engine for RacingEngine {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         self.below.get(key)
     }
@@ -166,7 +166,7 @@ impl Engine for Crowd {
 #[test]
 fn what_is_kept_has_a_bound() {
     let below = MapEngine::default();
-    let leaves = Leaves::new(Arc::new(below.clone())).unwrap();
+    let leaves = LeafEngine::new(Arc::new(below.clone())).unwrap();
     let record = |number: u32| {
         let mut id = [0; 16];
         id[..4].copy_from_slice(&number.wrapping_mul(0x9e37_79b1).to_be_bytes());
@@ -186,6 +186,6 @@ fn what_is_kept_has_a_bound() {
         assert_eq!(leaves.get(&key).unwrap(), Some(value));
         most = most.max(leaves.kept_bytes());
     }
-    assert!(most <= KEPT_BYTES, "{most} bytes are kept");
-    assert!(most > KEPT_BYTES / 2, "only {most} bytes are kept");
+    assert!(most <= LEAF_CACHE_BYTES, "{most} bytes are kept");
+    assert!(most > LEAF_CACHE_BYTES / 2, "only {most} bytes are kept");
 }

@@ -11,7 +11,7 @@ use super::map::MapEngine;
 use crate::{
     engine::{
         Changes, Engine, EngineError, Pair,
-        leaves::{LONG, Leaves, SHORT, unescaped},
+        leaves::{LONG_LEAF_BYTES, LeafEngine, SHORT_LEAF_BYTES, unescaped},
         tree::SledEngine,
     },
     keys, value,
@@ -71,7 +71,7 @@ proptest! {
         asked in prop::collection::vec((0_u8..3, 0_u16..720, 0_u16..720, 0_usize..300, any::<bool>()), 30),
     ) {
         let below = MapEngine::default();
-        let (leaves, mut model) = (Leaves::new(Arc::new(below.clone())).unwrap(), Map::new());
+        let (leaves, mut model) = (LeafEngine::new(Arc::new(below.clone())).unwrap(), Map::new());
         for batch in &batches {
             apply(&leaves, &mut model, batch);
             prop_assert_eq!(&below.entries(), &model);
@@ -89,8 +89,8 @@ proptest! {
         let leaf = |key: Vec<u8>| if key[0] == keys::CONVERSATION { key } else { unescaped(&key) };
         let content: Map = below.content().into_iter().map(|(key, value)| (leaf(key), value)).collect();
         for (key, value) in &content {
-            let limit = if key[0] == keys::INDEX { SHORT } else { LONG };
-            let alone = Leaves::new(Arc::new(below.clone())).unwrap();
+            let limit = if key[0] == keys::INDEX { SHORT_LEAF_BYTES } else { LONG_LEAF_BYTES };
+            let alone = LeafEngine::new(Arc::new(below.clone())).unwrap();
             let next = content.keys().find(|other| *other > key && other[0] == key[0]);
             let until = next.cloned().unwrap_or_else(|| vec![key[0] + 1]);
             let count = alone.scan(key, &until, usize::MAX, false).unwrap().len();
@@ -108,12 +108,12 @@ proptest! {
     ) {
         let below = MapEngine::default();
         let mut model = Map::new();
-        apply(&Leaves::new(Arc::new(below.clone())).unwrap(), &mut model, &first);
+        apply(&LeafEngine::new(Arc::new(below.clone())).unwrap(), &mut model, &first);
         let script = Mutex::new(Script { batches: later, now: model.clone(), stayed: model });
-        let disturbed = Disturbed { below, script };
+        let disturbed = RacingWriterEngine { below, script };
         let disturbed = Arc::new(disturbed);
         for kind in [keys::INDEX, keys::MEMORY] {
-            let found = Leaves::new(Arc::clone(&disturbed) as Arc<dyn Engine>).unwrap().scan(&[kind], &[kind + 1], limit, reverse).unwrap();
+            let found = LeafEngine::new(Arc::clone(&disturbed) as Arc<dyn Engine>).unwrap().scan(&[kind], &[kind + 1], limit, reverse).unwrap();
             let Script { now, stayed, .. } = &*disturbed.script.lock().unwrap();
             let ordered = found.windows(2).all(|pair| (pair[0].0 < pair[1].0) != reverse && pair[0].0 != pair[1].0);
             prop_assert!(ordered, "a key comes twice, or out of order");
@@ -127,7 +127,7 @@ proptest! {
 }
 
 /// An engine that writes a batch before each read.
-struct Disturbed {
+struct RacingWriterEngine {
     below: MapEngine,
     script: Mutex<Script>,
 }
@@ -139,7 +139,7 @@ struct Script {
     stayed: Map,
 }
 
-impl Engine for Disturbed {
+impl Engine for RacingWriterEngine {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         self.below.get(key)
     }
@@ -148,7 +148,7 @@ impl Engine for Disturbed {
         let mut script = self.script.lock().unwrap();
         let Script { batches, now, stayed } = &mut *script;
         if let Some(batch) = batches.pop() {
-            apply(&Leaves::new(Arc::new(self.below.clone())).unwrap(), now, &batch);
+            apply(&LeafEngine::new(Arc::new(self.below.clone())).unwrap(), now, &batch);
             for (kind, number, length) in batch {
                 if length.is_none() {
                     stayed.remove(&key(kind, number));
@@ -174,7 +174,7 @@ impl Engine for Disturbed {
 /// Returns how many leaves a list of 1,000 entries takes if its keys are put in this order.
 fn leaves_of(order: impl Iterator<Item = u32>) -> usize {
     let below = MapEngine::default();
-    let leaves = Leaves::new(Arc::new(below.clone())).unwrap();
+    let leaves = LeafEngine::new(Arc::new(below.clone())).unwrap();
     for number in order {
         let mut changes = Changes::default();
         changes.put(
@@ -194,15 +194,15 @@ fn keys_that_come_in_order_fill_their_leaves() {
     let mixed = leaves_of((0..1_000).map(|n| n * 389 % 1_000));
     let bytes = 1_000 * (28 + 20 + 4);
     for (order, leaves) in [("up", up), ("down", down)] {
-        assert!(leaves * SHORT < bytes * 6 / 5, "{order}: {leaves} leaves");
+        assert!(leaves * SHORT_LEAF_BYTES < bytes * 6 / 5, "{order}: {leaves} leaves");
     }
-    assert!(mixed * SHORT < bytes * 2, "{mixed} leaves");
+    assert!(mixed * SHORT_LEAF_BYTES < bytes * 2, "{mixed} leaves");
 }
 
 #[test]
 fn bytes_that_are_no_leaf_are_told() {
     let below = MapEngine::default();
-    let leaves = Leaves::new(Arc::new(below.clone())).unwrap();
+    let leaves = LeafEngine::new(Arc::new(below.clone())).unwrap();
     for bytes in [
         vec![],
         vec![1, 0, 0, 2],
@@ -235,7 +235,7 @@ fn record(id: [u8; 16], length: usize) -> (Vec<u8>, Vec<u8>) {
 
 #[test]
 fn an_entry_far_longer_than_leaves_are_comes_back_and_its_neighbours_too() {
-    let leaves = Leaves::new(Arc::new(MapEngine::default())).unwrap();
+    let leaves = LeafEngine::new(Arc::new(MapEngine::default())).unwrap();
     let mut entries = Vec::new();
     for (at, length) in [3_000, 300 << 10, 40, 2 << 20, 100].into_iter().enumerate() {
         entries.push(record([at as u8; 16], length));
@@ -252,7 +252,7 @@ fn an_entry_far_longer_than_leaves_are_comes_back_and_its_neighbours_too() {
 #[test]
 fn sled_finds_the_leaf_before_a_key_whatever_bytes_keys_have() {
     let folder = tempfile::tempdir().unwrap();
-    let leaves = Leaves::new(Arc::new(SledEngine::open(folder.path(), 8 << 20).unwrap())).unwrap();
+    let leaves = LeafEngine::new(Arc::new(SledEngine::open(folder.path(), 8 << 20).unwrap())).unwrap();
     let id = |head: [u8; 5], rest: u8, at: u8| {
         let mut id = [rest; 16];
         id[..5].copy_from_slice(&head);
@@ -262,8 +262,8 @@ fn sled_finds_the_leaf_before_a_key_whatever_bytes_keys_have() {
     let mut entries = Vec::new();
     for at in 0..60 {
         // Long entries have a leaf each.
-        entries.push(record(id([0, 0, 0, 0x0a, 0xff], 0xff, at), LONG));
-        entries.push(record(id([0, 0, 0, 0x0b, 0x80], 0, at), LONG));
+        entries.push(record(id([0, 0, 0, 0x0a, 0xff], 0xff, at), LONG_LEAF_BYTES));
+        entries.push(record(id([0, 0, 0, 0x0b, 0x80], 0, at), LONG_LEAF_BYTES));
     }
     for (key, value) in &entries {
         let mut changes = Changes::default();

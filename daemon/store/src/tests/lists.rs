@@ -2,8 +2,8 @@
 
 use super::{
     disk::CrashDisk,
-    map::MapHouse,
-    world::{Dice, header, memory, open},
+    map::MapFolder,
+    world::{TestRng, header, memory, open},
 };
 use crate::{
     Batch, Change, ConversationQuery, ConversationWrite, MemoryOrder, MemoryQuery, Origin, Revision, Store,
@@ -16,21 +16,21 @@ fn commit(store: &Store, at_micros: i64, changes: Vec<Change>) -> Revision {
     store.commit(Batch { origin: Origin { at_micros, ..Origin::default() }, changes }).unwrap()
 }
 
-fn entries(house: &MapHouse) -> usize {
+fn entries(house: &MapFolder) -> usize {
     house.0.entries().keys().filter(|key| key[0] == keys::INDEX).count()
 }
 
 #[test]
 fn versions_that_no_page_is_pinned_to_leave_the_lists() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
     let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
-    let mut dice = Dice(21);
+    let mut rng = TestRng(21);
     let (mut most, mut shown) = (0, Vec::new());
     for day in 0..120 {
-        let mut one = memory(1, &mut dice);
+        let mut one = memory(1, &mut rng);
         one.tags = vec!["tea".to_owned()];
         let write = ConversationWrite {
-            header: header(1, &mut dice),
+            header: header(1, &mut rng),
             current: None,
             opaque: Vec::new(),
             messages: Vec::new(),
@@ -59,7 +59,7 @@ fn versions_that_no_page_is_pinned_to_leave_the_lists() {
     // Six entries a day: five lists of the memory, one of the conversation.
     assert!(most <= 6 * 9, "{most} entries");
     assert_eq!(
-        store.memory_versions(&memory(1, &mut dice).id).unwrap().len(),
+        store.memory_versions(&memory(1, &mut rng).id).unwrap().len(),
         120,
         "versions are kept for ever"
     );
@@ -68,20 +68,20 @@ fn versions_that_no_page_is_pinned_to_leave_the_lists() {
 
 #[test]
 fn a_clock_that_ran_ahead_once_keeps_nothing_for_ever() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
     let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
-    let mut dice = Dice(22);
+    let mut rng = TestRng(22);
     for day in [0, 1, 40_000, 2, 12, 22, 32, 42] {
-        commit(&store, day * DAY, vec![Change::Memory(Box::new(memory(1, &mut dice)))]);
+        commit(&store, day * DAY, vec![Change::Memory(Box::new(memory(1, &mut rng)))]);
     }
     assert!(entries(&house) <= 2 * 7, "{} entries", entries(&house));
 }
 
 #[test]
 fn tags_do_not_multiply_each_other() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
     let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
-    let mut one = memory(1, &mut Dice(23));
+    let mut one = memory(1, &mut TestRng(23));
     one.tags = (0..500).map(|tag| format!("a-tag-of-some-length-{tag}")).collect();
     let text: usize = one.tags.iter().map(String::len).sum();
     commit(&store, 0, vec![Change::Memory(Box::new(one))]);
@@ -98,15 +98,15 @@ fn tags_do_not_multiply_each_other() {
 const TIMES: [i64; 6] = [5 * DAY, -3 * DAY, 1, 0, 400 * DAY, -1];
 
 fn timed() -> (tempfile::TempDir, Store) {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
     let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
-    let mut dice = Dice(24);
+    let mut rng = TestRng(24);
     for (n, micros) in (0..).zip(TIMES.into_iter().chain([0])) {
         let time = satchel_pam::time::Timestamp::from_micros(micros).unwrap();
-        let mut one = memory(n, &mut dice);
+        let mut one = memory(n, &mut rng);
         (one.temporal.created_at, one.temporal.updated_at) = (time, None);
         (one.content, one.tags) = (format!("{micros}"), vec!["tea".to_owned()]);
-        let mut header = header(n, &mut dice);
+        let mut header = header(n, &mut rng);
         (header.temporal.created_at, header.temporal.updated_at) = (time, None);
         let write = ConversationWrite { header, current: None, opaque: Vec::new(), messages: Vec::new() };
         commit(&store, 0, vec![Change::Memory(Box::new(one)), Change::Conversation(Box::new(write))]);

@@ -7,17 +7,17 @@ use std::{
 
 use crate::engine::{
     Changes, Engine, EngineError, Pair,
-    house::{FileMark, House},
-    leaves::Leaves,
+    house::{EngineFolder, FileFingerprint},
+    leaves::LeafEngine,
     memory::pairs,
 };
 
 /// An engine in memory. Clones share their content, as two processes would share a folder.
 #[derive(Clone, Default)]
-pub(super) struct MapEngine(Arc<Mutex<State>>);
+pub(super) struct MapEngine(Arc<Mutex<MapState>>);
 
 #[derive(Default)]
-struct State {
+struct MapState {
     now: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The states after each batch since the last `settle`, so that a kill can go back to one of them.
     applied: Vec<BTreeMap<Vec<u8>, Vec<u8>>>,
@@ -44,10 +44,10 @@ impl MapEngine {
     /// Returns an independent copy: the content at the moment when the process was killed.
     pub(super) fn fork(&self) -> Self {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(MapState {
             now: state.now.clone(),
             applied: state.applied.clone(),
-            ..State::default()
+            ..MapState::default()
         })))
     }
 
@@ -74,7 +74,7 @@ impl MapEngine {
     }
 
     pub(super) fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = MapState::default();
     }
 
     pub(super) fn content(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
@@ -83,7 +83,7 @@ impl MapEngine {
 
     /// Returns the content regardless of the leaves that contain it; for a plain store.
     pub(super) fn entries(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        let leaves = Leaves::new(Arc::new(self.clone())).unwrap();
+        let leaves = LeafEngine::new(Arc::new(self.clone())).unwrap();
         let of = |kind: u8| leaves.scan(&[kind], &[kind + 1], usize::MAX, false).unwrap();
         (0..u8::MAX).flat_map(of).collect()
     }
@@ -129,9 +129,9 @@ impl Engine for MapEngine {
 
 /// The location of a [`MapEngine`].
 #[derive(Clone, Default)]
-pub(super) struct MapHouse(pub(super) MapEngine);
+pub(super) struct MapFolder(pub(super) MapEngine);
 
-impl House for MapHouse {
+impl EngineFolder for MapFolder {
     fn released(&self) -> std::io::Result<bool> {
         Ok(true)
     }
@@ -149,7 +149,7 @@ impl House for MapHouse {
         Ok(())
     }
 
-    fn marks(&self) -> std::io::Result<Vec<FileMark>> {
+    fn marks(&self) -> std::io::Result<Vec<FileFingerprint>> {
         Ok(Vec::new())
     }
 }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::{
     disk::CrashDisk,
-    map::MapHouse,
-    world::{Dice, Model, open, open_real, show, show_all},
+    map::MapFolder,
+    world::{Model, TestRng, open, open_real, show, show_all},
 };
 use crate::{ChangePosition, Health, OpenEvent, Revision, Store};
 
@@ -53,17 +53,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn a_store_shows_what_was_committed_after_each_restart(seed in any::<u64>()) {
-        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
-        let (mut model, mut dice) = (Model::default(), Dice(seed));
+        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+        let (mut model, mut rng) = (Model::default(), TestRng(seed));
         let mut history = vec![Model::default()];
         for step in 0..25 {
             let (store, events) = open(dir.path(), &disk, &house, "boot").unwrap();
             let quiet = events.iter().all(|event| matches!(event, OpenEvent::Ready { .. }));
             prop_assert!(quiet, "{:?}", events);
             prop_assert_eq!(store.health(), Health::Good);
-            let batches: Vec<_> = (0..=dice.roll(3))
+            let batches: Vec<_> = (0..=rng.roll(3))
                 .map(|_| {
-                    let batch = model.batch(&mut dice);
+                    let batch = model.batch(&mut rng);
                     if batch.raises_revision() {
                         history.push(model.timeless());
                     }
@@ -103,12 +103,12 @@ proptest! {
 #[test]
 pub(super) fn sled_shows_what_was_committed_after_each_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let (mut model, mut dice) = (Model::default(), Dice(7));
+    let (mut model, mut rng) = (Model::default(), TestRng(7));
     let mut history = vec![Model::default()];
     for step in 0..16 {
         let (store, events) = open_real(dir.path(), "boot").unwrap();
         assert!(events.iter().all(|event| matches!(event, OpenEvent::Ready { .. })), "{events:?}");
-        let batch = model.batch(&mut dice);
+        let batch = model.batch(&mut rng);
         if batch.raises_revision() {
             history.push(model.timeless());
         }
@@ -125,11 +125,11 @@ pub(super) fn sled_shows_what_was_committed_after_each_restart() {
 
 #[test]
 pub(super) fn equal_content_has_an_equal_digest_whatever_the_order() {
-    let mut dice = Dice(3);
+    let mut rng = TestRng(3);
     let mut model = Model::default();
-    let batches: Vec<_> = (0..12).map(|_| model.batch(&mut dice)).collect();
+    let batches: Vec<_> = (0..12).map(|_| model.batch(&mut rng)).collect();
     let digest = |groups: &mut dyn Iterator<Item = Vec<crate::Batch>>| {
-        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
         let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
         groups.for_each(|group| drop(store.commit_group(group).unwrap()));
         store.state_digest()

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use super::world::{Dice, Model, open_real};
+use super::world::{Model, TestRng, open_real};
 
 /// Collects every path below `folder` that others may access, with its mode.
 fn open_to_others(folder: &Path, found: &mut Vec<String>) {
@@ -23,7 +23,7 @@ fn open_to_others(folder: &Path, found: &mut Vec<String>) {
 fn folders_are_0700_and_files_0600() {
     let above = tempfile::tempdir().unwrap();
     let dir = above.path().join("store");
-    let (mut model, mut dice) = (Model::default(), Dice(13));
+    let (mut model, mut rng) = (Model::default(), TestRng(13));
     let look = |when: &str| {
         let mut found = Vec::new();
         open_to_others(above.path(), &mut found);
@@ -32,7 +32,7 @@ fn folders_are_0700_and_files_0600() {
     for round in 0..3 {
         let (store, _) = open_real(&dir, "boot").unwrap();
         store.blob_put(&mut b"a picture of tea".as_slice()).unwrap();
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
         look(&format!("after a commit of round {round}"));
         drop(store);
         look(&format!("after round {round}"));

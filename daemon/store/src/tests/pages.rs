@@ -7,19 +7,19 @@ use satchel_pam::memory::{Memory, MemoryType, Status};
 
 use super::{
     disk::CrashDisk,
-    map::MapHouse,
-    world::{Dice, Model, id, memory, open, show},
+    map::MapFolder,
+    world::{Model, TestRng, id, memory, open, show},
 };
 use crate::{
     Batch, Change, ConversationQuery, MemoryOrder, MemoryQuery, Store, TimeRange, entry::memory_entry,
     read::memory::matches,
 };
 
-fn query(dice: &mut Dice) -> MemoryQuery {
+fn query(rng: &mut TestRng) -> MemoryQuery {
     let mut query = MemoryQuery::default();
     let orders = [MemoryOrder::UpdatedDescending, MemoryOrder::CreatedAscending, MemoryOrder::IdAscending];
-    query.order = orders[dice.roll(3) as usize];
-    match dice.roll(9) {
+    query.order = orders[rng.roll(3) as usize];
+    match rng.roll(9) {
         0 => query.types = vec![MemoryType::Fact, MemoryType::Skill],
         1 => query.statuses = vec![Status::Active],
         2 => query.platforms = vec!["claude".to_owned()],
@@ -67,22 +67,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn pages_pinned_at_a_revision_show_it_while_commits_go_on(seed in any::<u64>()) {
-        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
         let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
-        let (mut model, mut dice) = (Model::default(), Dice(seed));
+        let (mut model, mut rng) = (Model::default(), TestRng(seed));
         while store.revision().get() < 12 {
-            store.commit(model.batch(&mut dice)).unwrap();
+            store.commit(model.batch(&mut rng)).unwrap();
         }
         for _ in 0..20 {
             let (at, then) = (store.revision(), model.clone());
-            let query = query(&mut dice);
-            let limit = 1 + dice.roll(3) as usize;
+            let query = query(&mut rng);
+            let limit = 1 + rng.roll(3) as usize;
             let (mut rows, mut after) = (Vec::new(), None);
             loop {
                 let page = store.memories(&query, after.as_ref(), limit, at).unwrap();
                 prop_assert!(page.items.len() <= limit);
                 rows.extend(page.items.into_iter().map(|record| (record.memory.id.clone(), serde_json::to_string(&record.memory).unwrap())));
-                store.commit(model.batch(&mut dice)).unwrap();
+                store.commit(model.batch(&mut rng)).unwrap();
                 let Some(next) = page.next else { break };
                 after = Some(crate::Cursor::from_bytes(next.as_bytes()));
             }
@@ -100,10 +100,10 @@ proptest! {
 fn readers_beside_a_writer_always_see_whole_revisions() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = super::world::open_real(dir.path(), "boot").unwrap();
-    let (mut model, mut dice) = (Model::default(), Dice(77));
-    let plan: Vec<_> = (0..60).map(|_| model.batch(&mut dice)).collect();
+    let (mut model, mut rng) = (Model::default(), TestRng(77));
+    let plan: Vec<_> = (0..60).map(|_| model.batch(&mut rng)).collect();
     let mut states = vec![Model::default().timeless()];
-    let mut again = (Model::default(), Dice(77));
+    let mut again = (Model::default(), TestRng(77));
     for _ in 0..60 {
         if again.0.batch(&mut again.1).raises_revision() {
             states.push(again.0.timeless());
@@ -134,11 +134,11 @@ fn readers_beside_a_writer_always_see_whole_revisions() {
 
 #[test]
 fn conversations_are_found_by_what_stands_in_their_header() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
     let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
-    let mut dice = Dice(5);
+    let mut rng = TestRng(5);
     for n in 0..4 {
-        let mut header = super::world::header(n, &mut dice);
+        let mut header = super::world::header(n, &mut rng);
         header.title = Some(format!("Über Tee {n}"));
         header.is_archived = n == 2;
         header.tags = vec![format!("tag{}", n % 2)];
@@ -177,9 +177,9 @@ fn conversations_are_found_by_what_stands_in_their_header() {
 
 #[test]
 fn ids_that_are_uuids_and_others_come_in_one_order() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
     let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
-    let mut dice = Dice(31);
+    let mut rng = TestRng(31);
     let uuid = |number: u128| uuid::Uuid::from_u128(number).to_string();
     let mut ids: Vec<String> = (0..40_u128).map(|n| uuid(n * (u128::MAX / 40))).collect();
     // The same ids in capitals, shortened, and extended: these are not canonical UUIDs, and sort among them.
@@ -190,7 +190,7 @@ fn ids_that_are_uuids_and_others_come_in_one_order() {
     ids.extend((0..40).step_by(5).map(|n| ids[n].clone() + "0").collect::<Vec<_>>());
     ids.extend(["!".to_owned(), "~".to_owned(), uuid(u128::MAX)]);
     let written = |id: &String| {
-        let memory = Memory { id: id.clone(), ..memory(1, &mut dice) };
+        let memory = Memory { id: id.clone(), ..memory(1, &mut rng) };
         Change::Memory(Box::new(memory))
     };
     let changes = ids.iter().map(written).collect();

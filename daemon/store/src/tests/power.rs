@@ -5,26 +5,34 @@ use std::{io::Read as _, path::Path};
 
 use super::{
     disk::{CrashDisk, Files, Loss},
-    map::{MapEngine, MapHouse},
+    map::{MapEngine, MapFolder},
     rounds,
-    script::{Run, Script},
+    workload::{Workload, WorkloadRun},
     world::{open, show_all},
 };
 use crate::{Health, StoreError, blob::blob_path};
 
 /// Checks that the store is in the state after the acknowledged batches, or one more, complete, with all attachments.
-fn found(dir: &Path, script: &Script, run: &Run, image: Files, engine: MapEngine, boot: &str, what: &str) {
+fn found(
+    dir: &Path,
+    workload: &Workload,
+    run: &WorkloadRun,
+    image: Files,
+    engine: MapEngine,
+    boot: &str,
+    what: &str,
+) {
     let disk = CrashDisk::default();
     disk.restore(image);
     let (store, _) =
-        open(dir, &disk, &MapHouse(engine), boot).unwrap_or_else(|error| panic!("{what}: {error}"));
+        open(dir, &disk, &MapFolder(engine), boot).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(store.health(), Health::Good, "{what}");
     let shown = show_all(&store).unwrap();
-    let n = (run.acknowledged..script.models.len()).find(|&n| script.models[n] == shown);
+    let n = (run.acknowledged..workload.models.len()).find(|&n| workload.models[n] == shown);
     let Some(n) = n else { panic!("{what}: not the state after {} batches or more", run.acknowledged) };
     assert!(n <= run.acknowledged + 1, "{what}");
     // The attachment of a batch that is there exists, whether the batch was acknowledged or not.
-    let later = script.batches[..n].iter().filter_map(|(_, picture)| picture.as_ref());
+    let later = workload.batches[..n].iter().filter_map(|(_, picture)| picture.as_ref());
     for bytes in later.chain(run.blobs.iter().map(|(_, bytes)| bytes)) {
         let sha256: [u8; 32] =
             sha2::Digest::finalize(sha2::Digest::chain_update(sha2::Sha256::default(), bytes)).into();
@@ -36,30 +44,30 @@ fn found(dir: &Path, script: &Script, run: &Run, image: Files, engine: MapEngine
         assert!(read == *bytes, "{what}: an attachment differs");
     }
     assert!(store.check(true, &mut |_| {}).unwrap().clean(), "{what}");
-    for (batch, _) in &script.batches[n..] {
+    for (batch, _) in &workload.batches[n..] {
         store.commit(batch.clone()).unwrap();
     }
-    assert_eq!(show_all(&store).unwrap(), *script.models.last().unwrap(), "{what}");
+    assert_eq!(show_all(&store).unwrap(), *workload.models.last().unwrap(), "{what}");
     // Data that is acknowledged from now on is durable, whatever the first run left unfinished.
     let image = disk.image().after(Loss::Cut(0));
     drop(store);
     disk.restore(image);
-    let (store, _) =
-        open(dir, &disk, &MapHouse::default(), "last boot").unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert_eq!(show_all(&store).unwrap(), *script.models.last().unwrap(), "{what}");
+    let (store, _) = open(dir, &disk, &MapFolder::default(), "last boot")
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(show_all(&store).unwrap(), *workload.models.last().unwrap(), "{what}");
 }
 
 #[test]
 pub(super) fn power_may_go_at_any_call() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..rounds(1) {
-        let script = Script::new(seed);
+        let workload = Workload::new(seed);
         let mut call = 0;
         loop {
             call += 1;
-            let (disk, house) = (CrashDisk::default(), MapHouse::default());
+            let (disk, house) = (CrashDisk::default(), MapFolder::default());
             disk.lock().dead_from = Some(call);
-            let run = script.play(dir.path(), &disk, &house);
+            let run = workload.play(dir.path(), &disk, &house);
             let image = disk.image();
             if image.calls < call {
                 break;
@@ -74,7 +82,7 @@ pub(super) fn power_may_go_at_any_call() {
             for loss in [Loss::Cut(0), others[(call + seed as usize) % others.len()]] {
                 let what = format!("seed {seed}, dark at call {call}, {loss:?}");
                 let engine = MapEngine::default();
-                found(dir.path(), &script, &run, image.clone().after(loss), engine, "next boot", &what);
+                found(dir.path(), &workload, &run, image.clone().after(loss), engine, "next boot", &what);
             }
         }
         assert!(call > 90, "only {call} calls were tried");
@@ -85,19 +93,19 @@ pub(super) fn power_may_go_at_any_call() {
 pub(super) fn the_process_may_be_killed_at_any_call() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..rounds(1) {
-        let script = Script::new(seed + 100);
+        let workload = Workload::new(seed + 100);
         let mut call = 0;
         loop {
             call += 1;
-            let (disk, house) = (CrashDisk::default(), MapHouse::default());
+            let (disk, house) = (CrashDisk::default(), MapFolder::default());
             disk.lock().dead_from = Some(call);
-            let run = script.play(dir.path(), &disk, &house);
+            let run = workload.play(dir.path(), &disk, &house);
             let image = disk.image();
             if image.calls < call {
                 break;
             }
             let what = format!("seed {seed}, killed at call {call}");
-            found(dir.path(), &script, &run, image.after(Loss::Killed), house.0.fork(), "boot", &what);
+            found(dir.path(), &workload, &run, image.after(Loss::Killed), house.0.fork(), "boot", &what);
         }
         assert!(call > 90, "only {call} calls were tried");
     }
@@ -106,16 +114,16 @@ pub(super) fn the_process_may_be_killed_at_any_call() {
 #[test]
 fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
     let dir = tempfile::tempdir().unwrap();
-    let script = Script::new(7);
+    let workload = Workload::new(7);
     let mut stopped = 0;
     let mut call = 0;
     loop {
         call += 1;
-        let (disk, house) = (CrashDisk::default(), MapHouse::default());
+        let (disk, house) = (CrashDisk::default(), MapFolder::default());
         disk.lock().fail = Some((call, std::io::ErrorKind::Other));
-        let mut run = Run::default();
+        let mut run = WorkloadRun::default();
         if let Ok((store, _)) = open(dir.path(), &disk, &house, "boot") {
-            for (n, step) in script.batches.iter().enumerate() {
+            for (n, step) in workload.batches.iter().enumerate() {
                 // One more attempt after a refusal, but not if only the write of `db.state` after the commit was refused.
                 let mut done = run.step(&store, step);
                 if done.is_err() && run.acknowledged == n {
@@ -127,9 +135,9 @@ fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
             }
             if let Health::Stopped(_) = store.health() {
                 stopped += 1;
-                let refused = store.commit(script.batches[0].0.clone());
+                let refused = store.commit(workload.batches[0].0.clone());
                 assert!(matches!(refused, Err(StoreError::Stopped { .. })), "{refused:?}");
-                assert_eq!(show_all(&store).unwrap(), script.models[run.acknowledged], "reads go on");
+                assert_eq!(show_all(&store).unwrap(), workload.models[run.acknowledged], "reads go on");
             }
         }
         if disk.image().calls < call {
@@ -140,14 +148,14 @@ fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
         let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
         assert_eq!(store.health(), Health::Good, "call {call}");
         let shown = show_all(&store).unwrap();
-        let n = (run.acknowledged..script.models.len()).find(|&n| script.models[n] == shown).unwrap();
+        let n = (run.acknowledged..workload.models.len()).find(|&n| workload.models[n] == shown).unwrap();
         run.acknowledged = n;
-        if let Some(step) = script.batches.get(n) {
+        if let Some(step) = workload.batches.get(n) {
             run.step(&store, step).unwrap();
         }
         let image = disk.image().after(Loss::Cut(0));
         drop(store);
-        found(dir.path(), &script, &run, image, MapEngine::default(), "next boot", &format!("call {call}"));
+        found(dir.path(), &workload, &run, image, MapEngine::default(), "next boot", &format!("call {call}"));
     }
     assert!(stopped > 10, "{stopped} of {call} calls stopped the journal");
 }
@@ -155,16 +163,16 @@ fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
 #[test]
 fn a_disk_that_does_not_read_is_no_reason_to_cut_the_journal() {
     let dir = tempfile::tempdir().unwrap();
-    let script = Script::new(3);
-    let (disk, house) = (CrashDisk::default(), MapHouse::default());
-    let run = script.play(dir.path(), &disk, &house);
+    let workload = Workload::new(3);
+    let (disk, house) = (CrashDisk::default(), MapFolder::default());
+    let run = workload.play(dir.path(), &disk, &house);
     let whole = disk.image();
     let mut refused = 0;
     for boot in ["boot", "next boot"] {
         let mut call = 0;
         loop {
             call += 1;
-            let (disk, house) = (CrashDisk::default(), MapHouse(house.0.fork()));
+            let (disk, house) = (CrashDisk::default(), MapFolder(house.0.fork()));
             let loss = if boot == "boot" { Loss::Killed } else { Loss::Cut(0) };
             disk.restore(whole.clone().after(loss));
             disk.lock().reads = 0;
@@ -177,7 +185,7 @@ fn a_disk_that_does_not_read_is_no_reason_to_cut_the_journal() {
                 break;
             }
             let after = disk.image().after(Loss::Killed);
-            found(dir.path(), &script, &run, after, house.0.fork(), boot, &format!("{boot}, read {call}"));
+            found(dir.path(), &workload, &run, after, house.0.fork(), boot, &format!("{boot}, read {call}"));
         }
     }
     assert!(refused > 20, "{refused} reads were refused");
@@ -186,21 +194,21 @@ fn a_disk_that_does_not_read_is_no_reason_to_cut_the_journal() {
 #[test]
 fn a_nearly_full_disk_is_refused_before_it_is_full_and_taken_again_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
-    let (disk, house) = (CrashDisk::default(), MapHouse::default());
+    let (disk, house) = (CrashDisk::default(), MapFolder::default());
     let (store, _) = super::world::open_with(dir.path(), &disk, &house, "boot", 1 << 20).unwrap();
-    let script = Script::new(1);
-    let mut run = Run::default();
-    run.step(&store, &script.batches[0]).unwrap();
+    let workload = Workload::new(1);
+    let mut run = WorkloadRun::default();
+    run.step(&store, &workload.batches[0]).unwrap();
     disk.lock().free = Some((1 << 20) - 1);
     for _ in 0..3 {
-        let refused = run.step(&store, &script.batches[1]);
+        let refused = run.step(&store, &workload.batches[1]);
         assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
-        assert_eq!(show_all(&store).unwrap(), script.models[1]);
+        assert_eq!(show_all(&store).unwrap(), workload.models[1]);
     }
     disk.lock().free = Some(1 << 20);
-    for step in &script.batches[1..] {
+    for step in &workload.batches[1..] {
         run.step(&store, step).unwrap();
     }
     assert_eq!(store.health(), Health::Good);
-    assert_eq!(show_all(&store).unwrap(), *script.models.last().unwrap());
+    assert_eq!(show_all(&store).unwrap(), *workload.models.last().unwrap());
 }

@@ -4,52 +4,52 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use super::{
     sealed::{PLANTED, planted, readable},
-    world::{Dice, Model, open_real, seal, sealed, show_all},
+    world::{Model, TestRng, open_real, seal, sealed, show_all},
 };
 use crate::{
-    Eraser, Health, Ledger, StoreError, Text,
+    Eraser, Health, Ledger, OpaqueEntry, StoreError,
     disk::{Disk, OsDisk},
     erased,
-    journal::{frame::Kind, scan::Acknowledged, segments::Segments},
+    journal::{Acknowledged, frame::FrameKind, segments::Segments},
     purge::purge,
 };
 
 /// Erases the whole planted memory and conversation.
-pub(super) struct All {
+pub(super) struct EraseAll {
     memory: String,
     conversation: String,
     looked: usize,
     pub(super) attachments: BTreeSet<[u8; 32]>,
 }
 
-impl Eraser for All {
+impl Eraser for EraseAll {
     fn memory(&self, id: &str, _: &str) -> bool {
         id == self.memory
     }
 
-    fn vectors(&self, memory: &str) -> bool {
+    fn erases_vectors(&self, memory: &str) -> bool {
         memory == self.memory
     }
 
-    fn conversation(&self, id: &str) -> bool {
+    fn erases_conversation(&self, id: &str) -> bool {
         id == self.conversation
     }
 
-    fn look(&mut self, _: Text<'_>) {
+    fn look(&mut self, _: OpaqueEntry<'_>) {
         self.looked += 1;
     }
 
-    fn redact(&self, text: Text<'_>) -> Result<Option<Vec<u8>>, StoreError> {
+    fn redact(&self, text: OpaqueEntry<'_>) -> Result<Option<Vec<u8>>, StoreError> {
         let has = |bytes: &[u8]| bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes());
         Ok(match text {
-            Text::Evidence(json) => has(json).then(|| b"{}".to_vec()),
-            Text::Entry { ledger: Ledger::Import, value, .. } => has(value).then(Vec::new),
-            Text::Issues(value) => has(value).then(|| b"[]".to_vec()),
-            Text::Entry { .. } | Text::Said(_) => None,
+            OpaqueEntry::Evidence(json) => has(json).then(|| b"{}".to_vec()),
+            OpaqueEntry::Entry { ledger: Ledger::Import, value, .. } => has(value).then(Vec::new),
+            OpaqueEntry::Issues(value) => has(value).then(|| b"[]".to_vec()),
+            OpaqueEntry::Entry { .. } | OpaqueEntry::Said(_) => None,
         })
     }
 
-    fn reason(&self, _: &str) -> String {
+    fn redact_reason(&self, _: &str) -> String {
         String::new()
     }
 
@@ -59,12 +59,12 @@ impl Eraser for All {
 }
 
 /// Plants the content to be erased, without the actor's name, which an erasure does not remove.
-pub(super) fn plant(dir: &Path) -> (Model, All) {
+pub(super) fn plant(dir: &Path) -> (Model, EraseAll) {
     let (store, _) = open_real(dir, "boot").unwrap();
-    let (mut model, mut dice) = (Model::default(), Dice(8));
+    let (mut model, mut rng) = (Model::default(), TestRng(8));
     let blob = store.blob_put(&mut PLANTED.as_bytes()).unwrap();
     for _ in 0..6 {
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
     }
     let shown = show_all(&store).unwrap();
     let mut batch = planted();
@@ -85,7 +85,7 @@ pub(super) fn plant(dir: &Path) -> (Model, All) {
     }
     store.commit(batch).unwrap();
     store.close().unwrap();
-    (shown, All { memory, conversation, looked: 0, attachments: BTreeSet::from([blob.sha256]) })
+    (shown, EraseAll { memory, conversation, looked: 0, attachments: BTreeSet::from([blob.sha256]) })
 }
 
 /// Returns whether an unpacked frame of the journal contains the planted words.
@@ -94,7 +94,7 @@ pub(super) fn framed(dir: &Path) -> bool {
     let journal = Segments::list(&disk, dir.join("journal"), seal()).unwrap().unwrap();
     let mut found = false;
     let outcome = journal.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
-        if visit.header.kind != Kind::Seal {
+        if visit.header.kind != FrameKind::Seal {
             let bytes = visit.unpack().unwrap();
             found |= bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes());
         }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::world::{Dice, Model};
+use super::world::{Model, TestRng};
 use crate::{Batch, Change, EvidenceWrite, OpenOptions, Origin, Store};
 
 fn open(dir: &std::path::Path) -> Store {
@@ -31,7 +31,7 @@ proptest! {
     ) {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (left, right) = (open(one.path()), open(other.path()));
-        let (mut of_left, mut of_right) = ((Model::default(), Dice(seed)), (Model::default(), Dice(seed)));
+        let (mut of_left, mut of_right) = ((Model::default(), TestRng(seed)), (Model::default(), TestRng(seed)));
         for (round, expected) in (0..).zip(expected) {
             right.expect_readers(expected);
             for batch in [of_left.0.batch(&mut of_left.1), many(round)] {

@@ -18,17 +18,17 @@ use satchel_seal::{DataKey, Seal};
 
 use super::{
     disk::CrashDisk,
-    purge::{All, framed, plant},
+    purge::{EraseAll, framed, plant},
     world::open_real,
 };
 use crate::{
     Health, StoreError,
     blob::blob_path,
     disk::{Disk, OsDisk},
-    encrypt::stage,
+    encrypt::stage_encryption,
     erase::erase,
     journal::segments::Segments,
-    purge::{purge, purge_ready, ready},
+    purge::{check_purge, purge, ready},
 };
 
 /// Set in the child process: the path that it erases.
@@ -37,9 +37,9 @@ const ERASED: &str = "SATCHEL_TEST_ERASED";
 const NOBODY: u32 = 65_534;
 
 /// A file that cannot be written until this value is dropped: its owner lacks the permission, and even root cannot write it.
-struct Kept(PathBuf, u32);
+struct UnwritableFile(PathBuf, u32);
 
-impl Kept {
+impl UnwritableFile {
     /// Returns `None` if the file system does not support such files and this user may write everything.
     fn new(path: &Path) -> Option<Self> {
         let mode = fs::metadata(path).unwrap().permissions().mode();
@@ -53,7 +53,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for UnwritableFile {
     fn drop(&mut self) {
         if rustix::process::geteuid().is_root() {
             immutable(&self.0, false);
@@ -70,18 +70,18 @@ fn immutable(path: &Path, on: bool) -> bool {
 }
 
 /// Checks that the erasure is refused with the name of the obstacle, and that the store is unchanged.
-fn refused(dir: &Path, all: &mut All, way: &str) {
+fn refused(dir: &Path, all: &mut EraseAll, way: &str) {
     let told = |error: StoreError| {
         let source = std::error::Error::source(&error).map(ToString::to_string);
         format!("{error}: {}", source.unwrap_or_default())
     };
     let attachments = all.attachments.clone();
-    let first = told(purge_ready(dir, None, &attachments).expect_err(way));
+    let first = told(check_purge(dir, None, &attachments).expect_err(way));
     assert!(first.contains(way) && first.contains("nothing was changed"), "{way}: {first}");
     let second = told(purge(dir, None, all, &mut |_| {}).expect_err(way));
     assert!(second.contains(way), "{way}: {second}");
     let seal = Seal::new(&DataKey::from_bytes(&[42; 32]));
-    let third = told(stage(dir, &seal, &|| false, &mut |_| {}).expect_err(way));
+    let third = told(stage_encryption(dir, &seal, &|| false, &mut |_| {}).expect_err(way));
     assert!(third.contains(way), "{way}: {third}");
     for made in ["purging", "purging.new", "encrypting"] {
         assert!(!dir.join(made).exists(), "{way}: {made} stands");
@@ -113,7 +113,7 @@ fn what_lies_behind_a_link_is_refused_before_anything_changes() {
     let above = tempfile::tempdir().unwrap();
     let link = above.path().join("data");
     symlink(dir.path(), &link).unwrap();
-    purge_ready(&link, None, &all.attachments).unwrap();
+    check_purge(&link, None, &all.attachments).unwrap();
     purge(&link, None, &mut all, &mut |_| {}).unwrap();
     assert!(!framed(dir.path()));
 }
@@ -127,7 +127,7 @@ fn what_cannot_be_overwritten_is_refused_before_anything_changes() {
     let names =
         ["journal/00000001.seg", "journal", "db/db", "db", "db.state"].map(|name| dir.path().join(name));
     for path in names.into_iter().chain([folder, blob]) {
-        let Some(kept) = Kept::new(&path) else { return };
+        let Some(kept) = UnwritableFile::new(&path) else { return };
         refused(dir.path(), &mut all, path.to_str().unwrap());
         drop(kept);
         let (store, _) = open_real(dir.path(), "boot").unwrap();
@@ -136,7 +136,7 @@ fn what_cannot_be_overwritten_is_refused_before_anything_changes() {
     }
     // Other files among the attachments do not matter.
     fs::write(dir.path().join("blobs/other"), "").unwrap();
-    let other = Kept::new(&dir.path().join("blobs/other"));
+    let other = UnwritableFile::new(&dir.path().join("blobs/other"));
     purge(dir.path(), None, &mut all, &mut |_| {}).unwrap();
     drop(other);
     assert!(!framed(dir.path()));
@@ -166,7 +166,7 @@ fn room_is_looked_for_first_and_told_in_figures() {
 fn a_folder_without_a_journal_needs_nothing() {
     let dir = tempfile::tempdir().unwrap();
     open_real(dir.path(), "boot").unwrap().0.close().unwrap();
-    purge_ready(dir.path(), None, &BTreeSet::new()).unwrap();
+    check_purge(dir.path(), None, &BTreeSet::new()).unwrap();
 }
 
 /// Not a test of its own, but the code that a user without permissions runs.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     damage, harm, model, power,
-    world::{Dice, Model, head, header, id, memory, open_real, seal, sealed, show_all},
+    world::{Model, TestRng, head, header, id, memory, open_real, seal, sealed, show_all},
 };
 use crate::{
     Batch, Change, ConversationWrite, EvidenceWrite, Ledger, LedgerWrite, MemoryQuery, MessageWrite,
@@ -16,9 +16,9 @@ use crate::{
     disk::{Disk, OsDisk},
     engine::{Changes, Engine as _, tree::SledEngine},
     journal::{
-        copy::Copy,
-        frame::{Kind, Label},
-        scan::Acknowledged,
+        Acknowledged,
+        copy::JournalCopy,
+        frame::{FrameFields, FrameKind},
         segments::Segments,
     },
     keys,
@@ -29,16 +29,16 @@ pub(super) const PLANTED: &str = "planted-Tangerine";
 
 /// Returns a batch with the planted word in every field that contains text.
 pub(super) fn planted() -> Batch {
-    let mut dice = Dice(1);
-    let mut remembered = memory(0, &mut dice);
+    let mut rng = TestRng(1);
+    let mut remembered = memory(0, &mut rng);
     remembered.content = format!("Paula likes {PLANTED}");
     remembered.tags = vec![format!("{PLANTED}-tag")];
-    let mut titled = header(0, &mut dice);
+    let mut titled = header(0, &mut rng);
     titled.title = Some(format!("About {PLANTED}"));
     let body = format!("my {PLANTED} and {}", "x".repeat(70_000)).into_bytes();
-    let mut first = head(0, 0, &mut dice);
+    let mut first = head(0, 0, &mut rng);
     first.opaque = PLANTED.as_bytes().to_vec();
-    let short = MessageWrite::Put { head: head(0, 1, &mut dice), body: PLANTED.as_bytes().to_vec() };
+    let short = MessageWrite::Put { head: head(0, 1, &mut rng), body: PLANTED.as_bytes().to_vec() };
     let messages = vec![MessageWrite::Put { head: first, body }, short];
     let opaque = PLANTED.as_bytes().to_vec();
     let conversation = ConversationWrite { header: titled, current: None, opaque, messages };
@@ -76,10 +76,10 @@ pub(super) fn readable(dir: &Path) -> Vec<std::path::PathBuf> {
 
 fn fill(dir: &Path) -> Model {
     let (store, _) = open_real(dir, "boot").unwrap();
-    let (mut model, mut dice) = (Model::default(), Dice(4));
+    let (mut model, mut rng) = (Model::default(), TestRng(4));
     for n in 0..12_u8 {
         store.blob_put(&mut [PLANTED.as_bytes(), &vec![n; 70_000]].concat().as_slice()).unwrap();
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
     }
     store.commit(planted()).unwrap();
     let shown = show_all(&store).unwrap();
@@ -219,7 +219,7 @@ fn two_values_that_changed_places_in_the_database_are_noticed() {
 }
 
 /// Rewrites the journal with two payloads of a kind exchanged. All checksums and links are valid.
-fn exchange(dir: &Path, kind: Kind) {
+fn exchange(dir: &Path, kind: FrameKind) {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let old = Segments::list(&disk, dir.join("journal"), seal()).unwrap().unwrap();
     let mut frames = Vec::new();
@@ -237,10 +237,14 @@ fn exchange(dir: &Path, kind: Kind) {
     let mut home = old.home.clone();
     home.folder = dir.join("exchanged");
     disk.create_folders(&home.folder).unwrap();
-    let mut copy = Copy::new(Arc::clone(&disk), home, &old);
+    let mut copy = JournalCopy::new(Arc::clone(&disk), home, &old);
     for (segment, header, payload) in &frames {
-        let label =
-            Label { kind: header.kind, flags: header.flags, key: header.key, revision: header.revision };
+        let label = FrameFields {
+            kind: header.kind,
+            flags: header.flags,
+            key: header.key,
+            revision: header.revision,
+        };
         copy.put(*segment, label, payload).unwrap();
     }
     copy.finish().unwrap();
@@ -251,10 +255,10 @@ fn exchange(dir: &Path, kind: Kind) {
 /// Makes a store whose notes and bodies have equal lengths.
 fn regular(dir: &Path) {
     let (store, _) = open_real(dir, "boot").unwrap();
-    let mut dice = Dice(9);
+    let mut rng = TestRng(9);
     for n in 0..3_u8 {
-        let put = MessageWrite::Put { head: head(u64::from(n), 0, &mut dice), body: vec![n; 90] };
-        let header = header(u64::from(n), &mut dice);
+        let put = MessageWrite::Put { head: head(u64::from(n), 0, &mut rng), body: vec![n; 90] };
+        let header = header(u64::from(n), &mut rng);
         let write = ConversationWrite { header, current: None, opaque: Vec::new(), messages: vec![put] };
         let changes = vec![Change::Conversation(Box::new(write))];
         store.commit(Batch { changes, ..Batch::default() }).unwrap();
@@ -269,13 +273,13 @@ fn two_frames_that_changed_places_in_the_journal_are_noticed() {
     sealed(|| {
         let dir = tempfile::tempdir().unwrap();
         regular(dir.path());
-        exchange(dir.path(), Kind::Note);
+        exchange(dir.path(), FrameKind::Note);
         let refused = try_open(dir.path(), seal(), true).unwrap_err();
         assert!(matches!(refused, StoreError::DamagedJournal { .. }), "{refused}");
         assert!(refused.to_string().contains("does not open with the data key"), "{refused}");
         let dir = tempfile::tempdir().unwrap();
         regular(dir.path());
-        exchange(dir.path(), Kind::Body);
+        exchange(dir.path(), FrameKind::Body);
         // Bodies are read only on request.
         let store = try_open(dir.path(), seal(), true).unwrap();
         let wrong = (0..3).filter(|&n| {
@@ -298,13 +302,13 @@ fn a_plain_frame_in_a_sealed_journal_is_damage() {
     let mut home = old.home.clone();
     home.folder = dir.path().join("mixed");
     disk.create_folders(&home.folder).unwrap();
-    let mut copy = Copy::new(Arc::clone(&disk), home, &old);
+    let mut copy = JournalCopy::new(Arc::clone(&disk), home, &old);
     let mut n = 0;
     old.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
         n += 1;
         let (kind, flags, revision) = (visit.header.kind, visit.header.flags, visit.header.revision);
         let key = if n == 3 { 0 } else { visit.header.key };
-        copy.put(visit.start.segment, Label { kind, flags, key, revision }, visit.payload)
+        copy.put(visit.start.segment, FrameFields { kind, flags, key, revision }, visit.payload)
     })
     .unwrap();
     copy.finish().unwrap();
@@ -322,7 +326,7 @@ fn attachments_open_under_their_own_names_only_and_any_change_is_seen() {
         let contents = [vec![], vec![1; 10], vec![2; 64 << 10], vec![3; (64 << 10) + 1], vec![4; 300_000]];
         let blobs: Vec<_> =
             contents.iter().map(|bytes| store.blob_put(&mut bytes.as_slice()).unwrap()).collect();
-        store.commit(Model::default().batch(&mut Dice(1))).unwrap();
+        store.commit(Model::default().batch(&mut TestRng(1))).unwrap();
         let read = |n: usize| {
             let mut bytes = Vec::new();
             let mut blob = store.blob_open(&blobs[n].sha256).map_err(std::io::Error::other)?.unwrap();

@@ -4,15 +4,15 @@ use std::{fs, io::Write as _, path::Path, process::Command};
 
 use super::{
     disk::CrashDisk,
-    map::MapHouse,
-    world::{self, Dice, Model, show_all},
+    map::MapFolder,
+    world::{self, Model, TestRng, show_all},
 };
-use crate::{Health, OpenOptions, Store, StoreError, open::Ground};
+use crate::{Health, OpenOptions, Store, StoreError, open::StoreEnvironment};
 
 /// A file system in memory; it is unmounted when this value is dropped.
-struct Small(tempfile::TempDir);
+struct SmallDisk(tempfile::TempDir);
 
-impl Small {
+impl SmallDisk {
     /// Returns `None` if this process may not mount one.
     fn mount(megabytes: u64) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
@@ -26,7 +26,7 @@ impl Small {
     }
 }
 
-impl Drop for Small {
+impl Drop for SmallDisk {
     fn drop(&mut self) {
         let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).status();
         assert!(unmounted.is_ok_and(|status| status.success()), "{:?} stays mounted", self.0.path());
@@ -36,7 +36,7 @@ impl Drop for Small {
 fn open(dir: &Path, headroom: u64) -> Store {
     let options =
         OpenOptions { boot_id: Some("boot".to_owned()), cache_bytes: 8 << 20, ..OpenOptions::default() };
-    let ground = Ground { headroom, ..Ground::new(dir, &options) };
+    let ground = StoreEnvironment { headroom, ..StoreEnvironment::new(dir, &options) };
     Store::open_on(dir, options, ground, &mut |_| {}).unwrap()
 }
 
@@ -46,20 +46,20 @@ fn skipped(why: &str) {
 }
 
 /// The content when the disk is full, the content that the refused commit would have produced, and the error.
-struct Filled {
+struct FullDisk {
     stands: Model,
     attempted: Model,
     error: StoreError,
 }
 
-fn fill(store: &Store, dice: &mut Dice) -> Filled {
+fn fill(store: &Store, rng: &mut TestRng) -> FullDisk {
     let mut stands = Model::default();
     for _ in 0..500 {
         let mut attempted = stands.clone();
-        let batch = attempted.large_batch(dice);
+        let batch = attempted.large_batch(rng);
         match store.commit(batch) {
             Ok(_) => stands = attempted,
-            Err(error) => return Filled { stands, attempted, error },
+            Err(error) => return FullDisk { stands, attempted, error },
         }
     }
     panic!("the disk is never full");
@@ -67,7 +67,7 @@ fn fill(store: &Store, dice: &mut Dice) -> Filled {
 
 #[test]
 fn a_full_disk_refuses_whole_commits_and_takes_them_again_when_there_is_room() {
-    let Some(small) = Small::mount(100) else {
+    let Some(small) = SmallDisk::mount(100) else {
         skipped(
             "not run: no tmpfs can be mounted here; power::a_nearly_full_disk… and crash::a_disk_that_refuses… stand in",
         );
@@ -75,15 +75,15 @@ fn a_full_disk_refuses_whole_commits_and_takes_them_again_when_there_is_room() {
     };
     let dir = small.0.path().join("store");
     let ballast = small.0.path().join("ballast");
-    let store = open(&dir, Ground::new(&dir, &OpenOptions::default()).headroom);
-    let mut dice = Dice(51);
-    let Filled { stands, error, .. } = fill(&store, &mut dice);
+    let store = open(&dir, StoreEnvironment::new(&dir, &OpenOptions::default()).headroom);
+    let mut rng = TestRng(51);
+    let FullDisk { stands, error, .. } = fill(&store, &mut rng);
     let mut model = stands.clone();
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
     // Something else takes the rest of the disk.
     fs::write(&ballast, vec![1; 40 << 20]).unwrap();
     for _ in 0..3 {
-        let refused = store.commit(model.clone().batch(&mut dice));
+        let refused = store.commit(model.clone().batch(&mut rng));
         assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
         assert_eq!(show_all(&store).unwrap(), stands, "reads go on");
     }
@@ -92,7 +92,7 @@ fn a_full_disk_refuses_whole_commits_and_takes_them_again_when_there_is_room() {
     let grown = Command::new("mount").args(["-o", "remount,size=200m"]).arg(small.0.path()).status().unwrap();
     assert!(grown.success());
     for _ in 0..3 {
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
     }
     assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model.clone()));
     assert!(store.check(true, &mut |_| {}).unwrap().clean());
@@ -102,14 +102,14 @@ fn a_full_disk_refuses_whole_commits_and_takes_them_again_when_there_is_room() {
 
 #[test]
 fn a_disk_that_fills_up_under_the_database_loses_nothing() {
-    let Some(small) = Small::mount(16) else {
+    let Some(small) = SmallDisk::mount(16) else {
         skipped("not run: no tmpfs can be mounted here; crash::a_disk_that_refuses… stands in");
         return;
     };
     let dir = small.0.path().join("store");
     // Without headroom the writes of the engine fail too.
     let store = open(&dir, 0);
-    let Filled { stands, attempted, error } = fill(&store, &mut Dice(52));
+    let FullDisk { stands, attempted, error } = fill(&store, &mut TestRng(52));
     assert!(matches!(error, StoreError::Full { .. } | StoreError::Engine { .. }), "{error}");
     drop(store);
     let grown = Command::new("mount").args(["-o", "remount,size=80m"]).arg(small.0.path()).status().unwrap();
@@ -120,11 +120,11 @@ fn a_disk_that_fills_up_under_the_database_loses_nothing() {
     // A commit whose engine write failed is in the journal, complete, as its message says.
     let whole = shown == stands || (matches!(error, StoreError::Engine { .. }) && shown == attempted);
     assert!(whole, "{error}");
-    store.commit(Model::default().batch(&mut Dice(3))).unwrap();
+    store.commit(Model::default().batch(&mut TestRng(3))).unwrap();
     assert!(store.check(true, &mut |_| {}).unwrap().clean());
 }
 
-fn mount(small: &Small, option: &str) {
+fn mount(small: &SmallDisk, option: &str) {
     let done = Command::new("mount").args(["-o", option]).arg(small.0.path()).status().unwrap();
     assert!(done.success(), "{option}");
 }
@@ -138,18 +138,18 @@ fn take_the_rest(ballast: &Path) {
 
 #[test]
 fn what_somebody_else_fills_under_the_database_is_read_and_goes_on_by_itself() {
-    let Some(small) = Small::mount(300) else {
+    let Some(small) = SmallDisk::mount(300) else {
         skipped("not run: no tmpfs can be mounted here; a_database_that_finds_no_room… stands in");
         return;
     };
     let (dir, ballast) = (small.0.path().join("store"), small.0.path().join("ballast"));
-    let store = open(&dir, Ground::new(&dir, &OpenOptions::default()).headroom);
-    let (mut dice, mut model) = (Dice(57), Model::default());
+    let store = open(&dir, StoreEnvironment::new(&dir, &OpenOptions::default()).headroom);
+    let (mut rng, mut model) = (TestRng(57), Model::default());
     // The database cannot write the data that is still pending: sled fails permanently from then on. It may have written
     // everything before.
     let failed = (0..8).any(|_| {
         for _ in 0..3 {
-            store.commit(model.large_batch(&mut dice)).unwrap();
+            store.commit(model.large_batch(&mut rng)).unwrap();
         }
         take_the_rest(&ballast);
         let failed = store.engine().flush().is_err();
@@ -159,19 +159,19 @@ fn what_somebody_else_fills_under_the_database_is_read_and_goes_on_by_itself() {
         failed
     });
     assert!(failed, "the database was always quicker");
-    let refused = store.commit(model.clone().batch(&mut dice));
+    let refused = store.commit(model.clone().batch(&mut rng));
     assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
     assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model.clone()));
     fs::remove_file(&ballast).unwrap();
     for _ in 0..3 {
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
         assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model.clone()));
     }
     assert!(store.check(true, &mut |_| {}).unwrap().clean());
     store.close().unwrap();
     let store = open(&dir, 0);
     assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model.clone()));
-    store.commit(model.batch(&mut dice)).unwrap();
+    store.commit(model.batch(&mut rng)).unwrap();
     take_the_rest(&ballast);
     store.close().unwrap();
     fs::remove_file(&ballast).unwrap();
@@ -192,16 +192,16 @@ fn a_database_that_finds_no_room_is_stood_in_for_and_no_commit_is_half_answered(
 fn stood_in_for() {
     for batches in 0..4 {
         let folder = tempfile::tempdir().unwrap();
-        let (disk, house) = (CrashDisk::default(), MapHouse::default());
+        let (disk, house) = (CrashDisk::default(), MapFolder::default());
         let (store, _) = world::open(folder.path(), &disk, &house, "boot").unwrap();
-        let (mut dice, mut model) = (Dice(61 + batches as u64), Model::default());
+        let (mut rng, mut model) = (TestRng(61 + batches as u64), Model::default());
         for _ in 0..3 {
-            store.commit(model.batch(&mut dice)).unwrap();
+            store.commit(model.batch(&mut rng)).unwrap();
         }
         house.0.fill_after(batches);
         for _ in 0..5 {
             let mut attempted = model.clone();
-            match store.commit(attempted.batch(&mut dice)) {
+            match store.commit(attempted.batch(&mut rng)) {
                 Ok(_) => model = attempted,
                 Err(error) => assert!(matches!(error, StoreError::Full { .. }), "{error}"),
             }
@@ -209,22 +209,22 @@ fn stood_in_for() {
         }
         assert!(store.check(true, &mut |_| {}).unwrap().clean());
         drop(store);
-        let (store, _) = world::open(folder.path(), &disk, &MapHouse::default(), "next boot").unwrap();
+        let (store, _) = world::open(folder.path(), &disk, &MapFolder::default(), "next boot").unwrap();
         assert_eq!(show_all(&store).unwrap(), model, "after {batches} batches");
     }
 }
 
 #[test]
 fn a_full_or_read_only_disk_is_read_without_a_byte_being_written() {
-    let Some(small) = Small::mount(90) else {
+    let Some(small) = SmallDisk::mount(90) else {
         skipped("not run: no tmpfs can be mounted here");
         return;
     };
     let (dir, ballast) = (small.0.path().join("store"), small.0.path().join("ballast"));
-    let (mut dice, mut model) = (Dice(71), Model::default());
+    let (mut rng, mut model) = (TestRng(71), Model::default());
     let store = open(&dir, 0);
     for _ in 0..3 {
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
     }
     let (digest, revision) = (store.state_digest(), store.revision());
     store.close().unwrap();
@@ -247,13 +247,13 @@ fn a_full_or_read_only_disk_is_read_without_a_byte_being_written() {
     };
     let look = |why: &str| {
         let before = files();
-        let read = || Store::open_to_read(&dir, plain(), why.to_owned(), &mut |_| {}).unwrap();
+        let read = || Store::open_read_only(&dir, plain(), why.to_owned(), &mut |_| {}).unwrap();
         // Readers do not block each other.
         let (store, other) = (read(), read());
         assert_eq!((store.state_digest(), store.revision()), (digest, revision));
         assert_eq!((show_all(&store).unwrap(), show_all(&other).unwrap()), (model.clone(), model.clone()));
         assert_eq!(store.health(), Health::ReadOnly(why.to_owned()));
-        let refused = store.commit(model.clone().batch(&mut Dice(5)));
+        let refused = store.commit(model.clone().batch(&mut TestRng(5)));
         assert!(matches!(&refused, Err(StoreError::ReadOnly { reason, .. }) if reason == why), "{refused:?}");
         assert!(store.check(true, &mut |_| {}).unwrap().clean());
         other.close().unwrap();
@@ -268,7 +268,7 @@ fn a_full_or_read_only_disk_is_read_without_a_byte_being_written() {
     mount(&small, "remount,rw");
     let store = open(&dir, 0);
     assert_eq!(show_all(&store).unwrap(), model);
-    store.commit(model.batch(&mut dice)).unwrap();
-    let writing = Store::open_to_read(&dir, plain(), String::new(), &mut |_| {});
+    store.commit(model.batch(&mut rng)).unwrap();
+    let writing = Store::open_read_only(&dir, plain(), String::new(), &mut |_| {});
     assert!(matches!(writing, Err(StoreError::Locked { .. })), "{writing:?}");
 }

@@ -7,15 +7,15 @@ use satchel_seal::{DataKey, Seal};
 use super::{
     damage::copy,
     sealed::{PLANTED, planted, readable},
-    world::{Dice, Model, open_real, seal, sealed, show_all},
+    world::{Model, TestRng, open_real, seal, sealed, show_all},
 };
 use crate::{
     Health, StateDigest, StoreError,
     disk::{Disk, OsDisk},
-    encrypt::{finish, replace_some, stage},
-    entry::Entry,
+    encrypt::{finish_encryption, replace_some, stage_encryption},
+    entry::JournalEntry,
     journal::{
-        rewrite::{Content, rewrite},
+        rewrite::{FrameContent, rewrite},
         segments::Segments,
     },
 };
@@ -23,10 +23,10 @@ use crate::{
 /// Makes a plain store with everything that a data directory may contain. Returns its content and its digest.
 fn plain(dir: &Path) -> (Model, StateDigest) {
     let (store, _) = open_real(dir, "boot").unwrap();
-    let (mut model, mut dice) = (Model::default(), Dice(5));
+    let (mut model, mut rng) = (Model::default(), TestRng(5));
     for n in 0..14_u8 {
         store.blob_put(&mut [PLANTED.as_bytes(), &[n; 5_000]].concat().as_slice()).unwrap();
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
     }
     store.commit(planted()).unwrap();
     let found = (show_all(&store).unwrap(), store.state_digest());
@@ -60,9 +60,9 @@ fn a_plain_store_becomes_a_sealed_one_and_nothing_plain_stays() {
     let dir = tempfile::tempdir().unwrap();
     let before = plain(dir.path());
     assert!(readable(dir.path()).len() > 5);
-    stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
+    stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
     switched(dir.path(), &before, "at once");
-    finish(dir.path()).unwrap();
+    finish_encryption(dir.path()).unwrap();
     switched(dir.path(), &before, "finished again");
     sealed(|| {
         let (store, _) = open_real(dir.path(), "boot").unwrap();
@@ -76,12 +76,12 @@ fn a_plain_store_becomes_a_sealed_one_and_nothing_plain_stays() {
 fn a_replacement_that_is_cut_off_at_any_step_goes_on() {
     let origin = tempfile::tempdir().unwrap();
     let before = plain(origin.path());
-    drop(stage(origin.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap());
+    drop(stage_encryption(origin.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap());
     for steps in 0.. {
         let dir = tempfile::tempdir().unwrap();
         copy(origin.path(), dir.path());
         let done = replace_some(dir.path(), steps).unwrap();
-        finish(dir.path()).unwrap();
+        finish_encryption(dir.path()).unwrap();
         switched(dir.path(), &before, &format!("cut off after {steps} steps"));
         if done {
             assert!(steps > 8, "{steps} steps");
@@ -96,7 +96,7 @@ fn a_staging_that_is_cut_off_changes_nothing_and_is_begun_anew() {
     let before = plain(dir.path());
     // Another key, as from an attempt whose key was never stored, and half of its staged files.
     drop(
-        stage(dir.path(), &Seal::new(&DataKey::from_bytes(&[1; 32])), &|| false, &mut |_| {})
+        stage_encryption(dir.path(), &Seal::new(&DataKey::from_bytes(&[1; 32])), &|| false, &mut |_| {})
             .unwrap()
             .unwrap(),
     );
@@ -106,7 +106,7 @@ fn a_staging_that_is_cut_off_changes_nothing_and_is_begun_anew() {
         assert_eq!(events.len(), 1, "{events:?}");
         assert_eq!(show_all(&store).unwrap(), before.0);
     }
-    stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
+    stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
     switched(dir.path(), &before, "begun anew");
 }
 
@@ -115,17 +115,17 @@ fn a_store_in_use_or_damaged_is_not_staged() {
     let dir = tempfile::tempdir().unwrap();
     plain(dir.path());
     let (store, _) = open_real(dir.path(), "boot").unwrap();
-    let refused = stage(dir.path(), &seals(), &|| false, &mut |_| {});
+    let refused = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {});
     assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
     drop(store);
-    let staged = stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap();
+    let staged = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap();
     assert!(
         matches!(open_real(dir.path(), "boot"), Err(StoreError::Locked { .. })),
         "nobody writes meanwhile"
     );
     drop(staged);
     super::damage::flip(&dir.path().join("journal/00000001.seg"), 8 * 300);
-    let refused = stage(dir.path(), &seals(), &|| false, &mut |_| {});
+    let refused = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {});
     assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
     assert!(!readable(dir.path()).is_empty(), "the plain store stands");
 }
@@ -141,7 +141,7 @@ fn a_staging_that_fails_leaves_nothing_behind() {
     let path = crate::blob::blob_path(dir.path(), &blob);
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    let refused = stage(dir.path(), &seals(), &|| false, &mut |_| {});
+    let refused = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {});
     assert!(refused.is_err(), "{refused:?}");
     assert!(!dir.path().join("encrypting").exists(), "half of a sealed store was left");
     let (store, _) = open_real(dir.path(), "boot").unwrap();
@@ -151,7 +151,7 @@ fn a_staging_that_fails_leaves_nothing_behind() {
 #[test]
 fn a_folder_without_a_store_needs_no_staging() {
     let dir = tempfile::tempdir().unwrap();
-    stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
+    stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
     assert!(!dir.path().join("journal").exists());
 }
 
@@ -164,16 +164,16 @@ fn content_can_be_changed_while_a_journal_is_written_anew() {
         let old = Segments::list(&disk, dir.path().join("journal"), seal()).unwrap().unwrap();
         let to = dir.path().join("journal.new");
         let mut times = Vec::new();
-        let mut blank = |content: Content<'_>| {
+        let mut blank = |content: FrameContent<'_>| {
             match content {
-                Content::Bodies { segment, offset, bytes } => {
+                FrameContent::Bodies { segment, offset, bytes } => {
                     assert!(segment > 0 && offset > 0);
                     bytes.fill(b'-');
                 }
-                Content::Changes { origin, entries } => {
+                FrameContent::Changes { origin, entries } => {
                     times.push(origin.at_micros);
                     for entry in entries {
-                        if let Entry::Memory(memory) = entry {
+                        if let JournalEntry::Memory(memory) = entry {
                             // A longer one, so that all places after it move.
                             memory.json = [memory.json.as_slice(), &[b' '; 500]].concat();
                         }
@@ -205,10 +205,10 @@ fn content_can_be_changed_while_a_journal_is_written_anew() {
 fn a_replacement_that_began_meanwhile_is_not_disturbed() {
     let dir = tempfile::tempdir().unwrap();
     plain(dir.path());
-    drop(stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap());
+    drop(stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap());
     let staged = dir.path().join("encrypting").join("journal");
     assert!(staged.is_dir());
-    assert!(stage(dir.path(), &seals(), &|| true, &mut |_| {}).unwrap().is_none());
+    assert!(stage_encryption(dir.path(), &seals(), &|| true, &mut |_| {}).unwrap().is_none());
     assert!(staged.is_dir(), "the only copy is gone");
 }
 
@@ -219,7 +219,7 @@ fn what_lies_behind_a_link_is_not_left_plain() {
     let (blobs, there) = (dir.path().join("blobs"), large.path().join("blobs"));
     fs::rename(&blobs, &there).unwrap();
     std::os::unix::fs::symlink(&there, &blobs).unwrap();
-    let refused = stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap_err();
+    let refused = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap_err();
     assert!(refused.to_string().contains("blobs"), "{refused}");
 }
 
@@ -228,5 +228,5 @@ fn a_store_without_its_journal_is_not_an_empty_one() {
     let dir = tempfile::tempdir().unwrap();
     plain(dir.path());
     fs::rename(dir.path().join("journal"), dir.path().join("elsewhere")).unwrap();
-    assert!(stage(dir.path(), &seals(), &|| false, &mut |_| {}).is_err());
+    assert!(stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).is_err());
 }

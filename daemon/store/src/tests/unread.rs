@@ -6,7 +6,7 @@ use satchel_seal::{DataKey, Seal};
 
 use super::{
     damage::flip,
-    world::{Dice, Model},
+    world::{Model, TestRng},
 };
 use crate::{Health, OpenOptions, Store, StoreError};
 
@@ -19,9 +19,9 @@ fn open(dir: &Path, seal: Option<u8>) -> Result<Store, StoreError> {
 fn a_wrong_key_is_refused_though_the_first_frames_are_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), Some(1)).unwrap();
-    let (mut model, mut dice) = (Model::default(), Dice(3));
+    let (mut model, mut rng) = (Model::default(), TestRng(3));
     for _ in 0..12 {
-        store.commit(model.batch(&mut dice)).unwrap();
+        store.commit(model.batch(&mut rng)).unwrap();
     }
     let frames = store.frames_for_tests();
     store.close().unwrap();

@@ -11,15 +11,15 @@ use satchel_pam::{
 use satchel_seal::{DataKey, Seal};
 use serde_json::json;
 
-use super::{disk::CrashDisk, map::MapHouse};
+use super::{disk::CrashDisk, map::MapFolder};
 use crate::{
     Batch, Change, ConversationQuery, ConversationRecord, ConversationWrite, EvidenceWrite, Ledger,
     LedgerWrite, MemoryOrder, MemoryQuery, MessageHead, MessageWrite, OpenEvent, OpenOptions, Origin,
-    Revision, Store, StoreError, open::Ground,
+    Revision, Store, StoreError, open::StoreEnvironment,
 };
 
 /// Small, so that a short test has many segments.
-pub(super) const ROLL_AT: u64 = 6_000;
+pub(super) const SEGMENT_LIMIT: u64 = 6_000;
 
 thread_local! {
     static SEALED: Cell<bool> = const { Cell::new(false) };
@@ -38,9 +38,9 @@ pub(super) fn seal() -> Option<Seal> {
 }
 
 /// A generator of random numbers; the same seed gives the same sequence.
-pub(super) struct Dice(pub(super) u64);
+pub(super) struct TestRng(pub(super) u64);
 
-impl Dice {
+impl TestRng {
     pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -65,59 +65,59 @@ pub(super) fn time(seconds: u64) -> String {
         .to_string()
 }
 
-pub(super) fn memory(n: u64, dice: &mut Dice) -> Memory {
-    let text = format!("Paula likes tea number {}", dice.roll(5));
+pub(super) fn memory(n: u64, rng: &mut TestRng) -> Memory {
+    let text = format!("Paula likes tea number {}", rng.roll(5));
     let types = ["fact", "preference", "skill"];
     let statuses = ["active", "superseded", "archived"];
-    let platform = ["chatgpt", "claude"][dice.roll(2) as usize];
+    let platform = ["chatgpt", "claude"][rng.roll(2) as usize];
     let mut value = json!({
-        "id": id("memory", n), "type": (types[dice.roll(3) as usize]), "status": (statuses[dice.roll(3) as usize]),
+        "id": id("memory", n), "type": (types[rng.roll(3) as usize]), "status": (statuses[rng.roll(3) as usize]),
         "content": text, "content_hash": satchel_pam::hash::ContentHash::of(&text).to_string(),
-        "tags": (0..dice.roll(3)).map(|tag| format!("tag{tag}")).collect::<Vec<_>>(),
-        "temporal": {"created_at": time(n % 4), "updated_at": time(dice.roll(50))},
+        "tags": (0..rng.roll(3)).map(|tag| format!("tag{tag}")).collect::<Vec<_>>(),
+        "temporal": {"created_at": time(n % 4), "updated_at": time(rng.roll(50))},
         "provenance": {"platform": platform, "conversation_ref": id("conversation", n % 2)},
     });
-    if dice.roll(8) == 0 {
+    if rng.roll(8) == 0 {
         // Longer than a text that the engine stores.
         value["metadata"] = json!({"long": "x".repeat(40_000)});
     }
     serde_json::from_value(value).unwrap()
 }
 
-pub(super) fn header(n: u64, dice: &mut Dice) -> ConversationHeader {
+pub(super) fn header(n: u64, rng: &mut TestRng) -> ConversationHeader {
     serde_json::from_value(json!({
-        "id": id("conversation", n), "title": format!("Tea {}", dice.roll(9)),
-        "provider": {"name": "chatgpt", "account_id": format!("account{}", dice.roll(2))},
-        "temporal": {"created_at": time(n), "updated_at": time(dice.roll(50))},
+        "id": id("conversation", n), "title": format!("Tea {}", rng.roll(9)),
+        "provider": {"name": "chatgpt", "account_id": format!("account{}", rng.roll(2))},
+        "temporal": {"created_at": time(n), "updated_at": time(rng.roll(50))},
     }))
     .unwrap()
 }
 
-pub(super) fn head(n: u64, message: u64, dice: &mut Dice) -> MessageHead {
+pub(super) fn head(n: u64, message: u64, rng: &mut TestRng) -> MessageHead {
     MessageHead {
         id: id(&format!("message{n}"), message),
-        parent: message.checked_sub(1 + dice.roll(2)).map(|parent| id(&format!("message{n}"), parent)),
+        parent: message.checked_sub(1 + rng.roll(2)).map(|parent| id(&format!("message{n}"), parent)),
         role: [Role::User, Role::Assistant][(message % 2) as usize],
-        created_at_micros: (message * 1_000 + dice.roll(100)).cast_signed(),
-        hidden: dice.roll(4) == 0,
-        thought: dice.roll(4) == 0,
-        digest: [dice.roll(200) as u8; 16],
-        opaque: vec![7; dice.roll(3) as usize],
+        created_at_micros: (message * 1_000 + rng.roll(100)).cast_signed(),
+        hidden: rng.roll(4) == 0,
+        thought: rng.roll(4) == 0,
+        digest: [rng.roll(200) as u8; 16],
+        opaque: vec![7; rng.roll(3) as usize],
     }
 }
 
-pub(super) fn relation(n: u64, dice: &mut Dice) -> Relation {
+pub(super) fn relation(n: u64, rng: &mut TestRng) -> Relation {
     serde_json::from_value(json!({
-        "id": id("relation", n), "from": id("memory", dice.roll(3)), "to": id("memory", 3 + dice.roll(3)), "type": "supports",
+        "id": id("relation", n), "from": id("memory", rng.roll(3)), "to": id("memory", 3 + rng.roll(3)), "type": "supports",
         "created_at": time(n),
     }))
     .unwrap()
 }
 
-pub(super) fn embedding(n: u64, dice: &mut Dice) -> Embedding {
+pub(super) fn embedding(n: u64, rng: &mut TestRng) -> Embedding {
     serde_json::from_value(json!({
         "id": id("embedding", n), "memory_id": id("memory", n), "model": "toy", "dimensions": 2, "created_at": time(n),
-        "vector": [dice.roll(9) as f64 / 7.0, 0.5],
+        "vector": [rng.roll(9) as f64 / 7.0, 0.5],
     }))
     .unwrap()
 }
@@ -126,10 +126,10 @@ pub(super) fn embedding(n: u64, dice: &mut Dice) -> Embedding {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Model {
     pub(super) memories: BTreeMap<String, (String, u32)>,
-    pub(super) conversations: BTreeMap<String, Talk>,
+    pub(super) conversations: BTreeMap<String, ModelConversation>,
     /// Records that can be read by their id only.
     pub(super) withdrawn_memories: BTreeMap<String, (String, u32)>,
-    pub(super) withdrawn_conversations: BTreeMap<String, Talk>,
+    pub(super) withdrawn_conversations: BTreeMap<String, ModelConversation>,
     pub(super) relations: BTreeMap<String, (String, bool)>,
     pub(super) embeddings: BTreeMap<String, String>,
     pub(super) evidence: BTreeMap<[u8; 16], Vec<u8>>,
@@ -137,7 +137,7 @@ pub(super) struct Model {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Talk {
+pub(super) struct ModelConversation {
     header: String,
     current: Option<String>,
     version: u32,
@@ -146,35 +146,35 @@ pub(super) struct Talk {
 
 impl Model {
     /// Returns a random batch and applies it to the model.
-    pub(super) fn batch(&mut self, dice: &mut Dice) -> Batch {
+    pub(super) fn batch(&mut self, rng: &mut TestRng) -> Batch {
         let mut changes: BTreeMap<String, Change> = BTreeMap::new();
-        for _ in 0..=dice.roll(4) {
-            let n = dice.roll(6);
-            match dice.roll(11) {
-                0..3 => drop(changes.insert(format!("m{n}"), Change::Memory(Box::new(memory(n, dice))))),
+        for _ in 0..=rng.roll(4) {
+            let n = rng.roll(6);
+            match rng.roll(11) {
+                0..3 => drop(changes.insert(format!("m{n}"), Change::Memory(Box::new(memory(n, rng))))),
                 3..5 => {
-                    let write = self.talk(n % 3, dice);
+                    let write = self.talk(n % 3, rng);
                     changes.insert(format!("c{}", n % 3), Change::Conversation(Box::new(write)));
                 }
-                5 => drop(changes.insert(format!("r{n}"), Change::Relation(relation(n, dice)))),
+                5 => drop(changes.insert(format!("r{n}"), Change::Relation(relation(n, rng)))),
                 6 if self.relations.contains_key(&id("relation", n)) => {
                     changes.insert(format!("r{n}"), Change::WithdrawRelation(id("relation", n)));
                 }
-                7 if self.embeddings.contains_key(&id("memory", n)) && dice.roll(2) == 0 => {
+                7 if self.embeddings.contains_key(&id("memory", n)) && rng.roll(2) == 0 => {
                     let (memory, model) = (id("memory", n), "toy".to_owned());
                     changes.insert(format!("e{n}"), Change::WithdrawEmbedding { memory, model });
                 }
-                6 | 7 => drop(changes.insert(format!("e{n}"), Change::Embedding(embedding(n, dice)))),
-                8 => drop(changes.insert(format!("m{n}"), Change::WithdrawMemory(Box::new(memory(n, dice))))),
+                6 | 7 => drop(changes.insert(format!("e{n}"), Change::Embedding(embedding(n, rng)))),
+                8 => drop(changes.insert(format!("m{n}"), Change::WithdrawMemory(Box::new(memory(n, rng))))),
                 9 => {
-                    let write = self.talk(n % 3, dice);
+                    let write = self.talk(n % 3, rng);
                     changes.insert(format!("c{}", n % 3), Change::WithdrawConversation(Box::new(write)));
                 }
                 _ => {
-                    let json = vec![b'e'; dice.roll(60) as usize];
+                    let json = vec![b'e'; rng.roll(60) as usize];
                     changes
                         .insert(format!("v{n}"), Change::Evidence(EvidenceWrite { id: [n as u8; 16], json }));
-                    let (at_micros, value) = (dice.roll(9).cast_signed(), vec![b'l'; dice.roll(9) as usize]);
+                    let (at_micros, value) = (rng.roll(9).cast_signed(), vec![b'l'; rng.roll(9) as usize]);
                     let write = LedgerWrite::Entry {
                         ledger: Ledger::Import,
                         id: format!("import{n}"),
@@ -188,7 +188,7 @@ impl Model {
         let origin = Origin {
             import: None,
             actor: "owner".to_owned(),
-            reason: format!("roll {}", dice.roll(99)),
+            reason: format!("roll {}", rng.roll(99)),
             at_micros: 5,
         };
         let batch = Batch { origin, changes: changes.into_values().collect() };
@@ -197,39 +197,38 @@ impl Model {
     }
 
     /// Returns a batch whose frames are written to the file before the commit ends.
-    pub(super) fn large_batch(&mut self, dice: &mut Dice) -> Batch {
-        let mut batch = self.clone().batch(dice);
+    pub(super) fn large_batch(&mut self, rng: &mut TestRng) -> Batch {
+        let mut batch = self.clone().batch(rng);
         batch.changes.retain(|change| !matches!(change, Change::Conversation(_)));
         let mut messages = Vec::new();
         for message in 0..3 {
             // Random bytes do not compress.
-            let body = (0..500_000).map(|_| dice.roll(256) as u8).collect();
-            messages.push(MessageWrite::Put { head: head(9, message, dice), body });
+            let body = (0..500_000).map(|_| rng.roll(256) as u8).collect();
+            messages.push(MessageWrite::Put { head: head(9, message, rng), body });
         }
-        let write =
-            ConversationWrite { header: header(9, dice), current: None, opaque: Vec::new(), messages };
+        let write = ConversationWrite { header: header(9, rng), current: None, opaque: Vec::new(), messages };
         batch.changes.push(Change::Conversation(Box::new(write)));
         self.take(&batch);
         batch
     }
 
-    fn talk(&self, n: u64, dice: &mut Dice) -> ConversationWrite {
+    fn talk(&self, n: u64, rng: &mut TestRng) -> ConversationWrite {
         let id = id("conversation", n);
         let stored = self.conversations.get(&id).or(self.withdrawn_conversations.get(&id));
         let mut messages = Vec::new();
-        for message in 0..dice.roll(7) {
-            let head = head(n, message, dice);
+        for message in 0..rng.roll(7) {
+            let head = head(n, message, rng);
             let known = stored.is_some_and(|talk| talk.messages.iter().any(|(old, _)| old.id == head.id));
-            if known && dice.roll(2) == 0 {
+            if known && rng.roll(2) == 0 {
                 messages.push(MessageWrite::Keep { head });
             } else {
-                let length = if dice.roll(6) == 0 { 70_000 } else { dice.roll(900) };
-                let body = (0..length).map(|_| b'a' + dice.roll(4) as u8).collect();
+                let length = if rng.roll(6) == 0 { 70_000 } else { rng.roll(900) };
+                let body = (0..length).map(|_| b'a' + rng.roll(4) as u8).collect();
                 messages.push(MessageWrite::Put { head, body });
             }
         }
         let current = messages.last().map(|message| message.head().id.clone());
-        ConversationWrite { header: header(n, dice), current, opaque: vec![1, 2], messages }
+        ConversationWrite { header: header(n, rng), current, opaque: vec![1, 2], messages }
     }
 
     fn take(&mut self, batch: &Batch) {
@@ -283,7 +282,7 @@ impl Model {
         let messages = messages.collect();
         let header = serde_json::to_string(&write.header).unwrap();
         let version = old.as_ref().map_or(0, |talk| talk.version) + 1;
-        let talk = Talk { header, current: write.current.clone(), version, messages };
+        let talk = ModelConversation { header, current: write.current.clone(), version, messages };
         let all = if withdrawn { &mut self.withdrawn_conversations } else { &mut self.conversations };
         all.insert(write.header.id.clone(), talk);
     }
@@ -345,14 +344,14 @@ pub(super) fn show(store: &Store, at: Revision) -> Result<Model, StoreError> {
     Ok(model)
 }
 
-fn talk(store: &Store, record: ConversationRecord) -> Result<Talk, StoreError> {
+fn talk(store: &Store, record: ConversationRecord) -> Result<ModelConversation, StoreError> {
     let same = store.conversation_version(&record.header.id, record.version)?.unwrap();
     assert_eq!((same.revision, &same.heads), (record.revision, &record.heads));
     let bodies: Result<Vec<_>, _> = store.all_bodies(&record).collect();
     let bodies = bodies?.into_iter().map(|(_, body)| body);
     let messages = record.heads.iter().cloned().zip(bodies).collect();
     let header = serde_json::to_string(&record.header).unwrap();
-    Ok(Talk { header, current: record.current, version: record.version, messages })
+    Ok(ModelConversation { header, current: record.current, version: record.version, messages })
 }
 
 /// Reads everything that a store shows now.
@@ -376,7 +375,7 @@ pub(super) fn show_all(store: &Store) -> Result<Model, StoreError> {
 pub(super) fn open(
     dir: &Path,
     disk: &CrashDisk,
-    house: &MapHouse,
+    house: &MapFolder,
     boot: &str,
 ) -> Result<(Store, Vec<OpenEvent>), StoreError> {
     open_with(dir, disk, house, boot, 0)
@@ -386,12 +385,12 @@ pub(super) fn open(
 pub(super) fn open_with(
     dir: &Path,
     disk: &CrashDisk,
-    house: &MapHouse,
+    house: &MapFolder,
     boot: &str,
     headroom: u64,
 ) -> Result<(Store, Vec<OpenEvent>), StoreError> {
     let (disk, house) = (Arc::new(disk.clone()), Arc::new(house.clone()));
-    let ground = Ground { disk, house, roll_at: ROLL_AT, headroom };
+    let ground = StoreEnvironment { disk, house, segment_limit: SEGMENT_LIMIT, headroom };
     let options = OpenOptions { boot_id: Some(boot.to_owned()), seal: seal(), ..OpenOptions::default() };
     let mut events = Vec::new();
     let store = Store::open_on(dir, options, ground, &mut |event| events.push(event))?;
@@ -401,8 +400,8 @@ pub(super) fn open_with(
 /// Opens a store on the real disk with sled.
 pub(super) fn open_real(dir: &Path, boot: &str) -> Result<(Store, Vec<OpenEvent>), StoreError> {
     let options = OpenOptions { boot_id: Some(boot.to_owned()), seal: seal(), ..OpenOptions::default() };
-    let mut ground = Ground::new(dir, &options);
-    (ground.roll_at, ground.headroom) = (ROLL_AT, 0);
+    let mut ground = StoreEnvironment::new(dir, &options);
+    (ground.segment_limit, ground.headroom) = (SEGMENT_LIMIT, 0);
     let mut events = Vec::new();
     let store = Store::open_on(dir, options, ground, &mut |event| events.push(event))?;
     Ok((store, events))
@@ -422,18 +421,18 @@ pub(super) struct FrameSpan {
 impl Store {
     /// Returns all frames of a whole journal.
     pub(super) fn frames_for_tests(&self) -> Vec<FrameSpan> {
-        use crate::journal::{frame::Kind, scan::Acknowledged, segments::Segments};
+        use crate::journal::{Acknowledged, frame::FrameKind, segments::Segments};
         let home = self.reader().home().clone();
         let segments = Segments::list(self.reader().disk(), home.folder, home.seal).unwrap().unwrap();
         let mut frames = Vec::new();
         let scanned = segments.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
-            let owned = matches!(visit.header.kind, Kind::Body | Kind::Batch);
+            let owned = matches!(visit.header.kind, FrameKind::Body | FrameKind::Batch);
             frames.push(FrameSpan {
                 segment: visit.start.segment,
                 start: visit.start.offset,
                 end: visit.end.offset,
                 revision: owned.then_some(visit.header.revision),
-                seal: visit.header.kind == Kind::Seal,
+                seal: visit.header.kind == FrameKind::Seal,
             });
             Ok(())
         });

@@ -13,50 +13,50 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn ground(root: &Path) -> Ground {
-    Ground::new(root, true, &[], Path::new("/nonexistent"))
+fn os_folder(root: &Path) -> OsFolder {
+    OsFolder::new(root, true, &[], Path::new("/nonexistent"))
 }
 
-fn seen(ground: &Ground, name: impl AsRef<OsStr>) -> Option<Look> {
-    ground.look(name.as_ref()).unwrap().look
+fn observation(folder: &OsFolder, name: impl AsRef<OsStr>) -> Option<Observation> {
+    folder.inspect(name.as_ref()).unwrap().observation
 }
 
-fn zip_of(path: &Path) {
-    let mut zip = zip::ZipWriter::new(fs::File::create(path).unwrap());
+fn write_zip(path: &Path) {
+    let mut zip = zip::ZipWriter::new(File::create(path).unwrap());
     zip.start_file("a.json", zip::write::SimpleFileOptions::default()).unwrap();
     io::Write::write_all(&mut zip, b"[]").unwrap();
     zip.finish().unwrap();
 }
 
-fn folder() -> TempDir {
+fn temp_folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
 #[test]
-fn exports_are_seen_and_nothing_else() {
-    let dir = folder();
+fn only_exports_are_inspected() {
+    let dir = temp_folder();
     for name in ["a.zip", "b.json", "photo.jpg", ".hidden.zip", "c.txt~"] {
         fs::write(dir.path().join(name), "x").unwrap();
     }
-    let ground = ground(dir.path());
-    let (names, more) = ground.list().unwrap();
+    let folder = os_folder(dir.path());
+    let (names, more) = folder.list().unwrap();
     assert_eq!((names, more), (["a.zip", "b.json", "photo.jpg"].map(OsString::from).into(), false));
-    assert!(seen(&ground, "a.zip").is_some() && seen(&ground, "b.json").is_some());
+    assert!(observation(&folder, "a.zip").is_some() && observation(&folder, "b.json").is_some());
     for name in ["photo.jpg", ".hidden.zip", "c.txt~", "absent.zip"] {
-        assert_eq!(seen(&ground, name), None, "{name}");
+        assert_eq!(observation(&folder, name), None, "{name}");
     }
 }
 
 #[test]
-fn links_lead_nowhere() {
-    let dir = folder();
+fn symbolic_links_are_not_followed() {
+    let dir = temp_folder();
     let (root, out) = (dir.path().join("root"), dir.path().join("out"));
     fs::create_dir_all(root.join("export")).unwrap();
     fs::create_dir(&out).unwrap();
     fs::write(out.join("secret.json"), "[]").unwrap();
     fs::write(root.join("export/mine.json"), "[]").unwrap();
-    let ground = ground(&root);
-    let before = seen(&ground, "export").unwrap();
+    let folder = os_folder(&root);
+    let before = observation(&folder, "export").unwrap();
     symlink(out.join("secret.json"), root.join("file.json")).unwrap();
     symlink(&out, root.join("folder")).unwrap();
     symlink("loop.json", root.join("loop.json")).unwrap();
@@ -65,32 +65,32 @@ fn links_lead_nowhere() {
     symlink(&out, root.join("export/out")).unwrap();
     symlink("/dev/zero", root.join("zero.json")).unwrap();
     for name in ["file.json", "folder", "loop.json", "dangling.json", "zero.json"] {
-        assert_eq!(seen(&ground, name), None, "{name}");
+        assert_eq!(observation(&folder, name), None, "{name}");
     }
-    let after = seen(&ground, "export").unwrap();
+    let after = observation(&folder, "export").unwrap();
     assert_eq!(after.stamp.bytes, before.stamp.bytes);
-    assert!(ground.whole(OsStr::new("file.json")).unwrap().is_err());
+    assert!(folder.check_complete(OsStr::new("file.json")).unwrap().is_err());
 }
 
 #[test]
-fn pipes_and_sockets_are_passed_over_without_waiting() {
-    let dir = folder();
+fn pipes_and_sockets_are_skipped_without_blocking() {
+    let dir = temp_folder();
     fs::create_dir(dir.path().join("export")).unwrap();
     for place in ["pipe.json", "export/pipe.json"] {
         let path = dir.path().join(place);
         rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR, 0).unwrap();
     }
     let _socket = UnixListener::bind(dir.path().join("socket.json")).unwrap();
-    let ground = ground(dir.path());
+    let folder = os_folder(dir.path());
     for name in ["pipe.json", "socket.json", "export"] {
-        assert_eq!(seen(&ground, name), None, "{name}");
+        assert_eq!(observation(&folder, name), None, "{name}");
     }
-    assert!(ground.whole(OsStr::new("pipe.json")).unwrap().is_err());
+    assert!(folder.check_complete(OsStr::new("pipe.json")).unwrap().is_err());
 }
 
 #[test]
-fn a_swap_for_a_link_leads_nowhere() {
-    let dir = folder();
+fn a_folder_swapped_for_a_link_is_not_followed() {
+    let dir = temp_folder();
     let (root, out) = (dir.path().join("root"), dir.path().join("out"));
     fs::create_dir_all(root.join("real")).unwrap();
     fs::create_dir(&out).unwrap();
@@ -107,10 +107,12 @@ fn a_swap_for_a_link_leads_nowhere() {
                 }
             }
         });
-        let ground = ground(&root);
+        let folder = os_folder(&root);
         for _ in 0..1_000 {
-            if let Ok(Sight { look: Some(look), .. }) = ground.look(OsStr::new("swapped")) {
-                assert_eq!(look.stamp.bytes, 2);
+            if let Ok(Inspection { observation: Some(observation), .. }) =
+                folder.inspect(OsStr::new("swapped"))
+            {
+                assert_eq!(observation.stamp.bytes, 2);
             }
         }
         done.store(true, Ordering::Relaxed);
@@ -118,8 +120,8 @@ fn a_swap_for_a_link_leads_nowhere() {
 }
 
 #[test]
-fn strange_names_are_seen() {
-    let dir = folder();
+fn unusual_names_are_inspected() {
+    let dir = temp_folder();
     let mut long = vec![b'x'; 251];
     long.extend_from_slice(b".zip");
     let names = [
@@ -129,17 +131,17 @@ fn strange_names_are_seen() {
         " trailing .json".into(),
         "😀.json".into(),
     ];
-    let ground = ground(dir.path());
+    let folder = os_folder(dir.path());
     for name in names.map(OsString::from_vec) {
         fs::write(dir.path().join(&name), "[]").unwrap();
-        assert!(seen(&ground, &name).is_some(), "{name:?}");
+        assert!(observation(&folder, &name).is_some(), "{name:?}");
     }
-    assert_eq!(ground.list().unwrap().0.len(), 5);
+    assert_eq!(folder.list().unwrap().0.len(), 5);
 }
 
 #[test]
 fn names_and_partners_of_downloads_hold_a_file() {
-    let dir = folder();
+    let dir = temp_folder();
     let write = |name: &str, bytes: &str| fs::write(dir.path().join(name), bytes).unwrap();
     for name in ["a.zip", "a.zip.part", "b.json", "b.json.aria2", "c.zip.crdownload", "d.json"] {
         write(name, "x");
@@ -147,8 +149,8 @@ fn names_and_partners_of_downloads_hold_a_file() {
     write("e.zip", "");
     fs::create_dir(dir.path().join("f.zip.download")).unwrap();
     write("f.zip.download/f.zip", "x");
-    let ground = ground(dir.path());
-    let hold = |name: &str| seen(&ground, name).unwrap().hold;
+    let folder = os_folder(dir.path());
+    let hold = |name: &str| observation(&folder, name).unwrap().hold;
     assert!(matches!(hold("a.zip"), Some(Hold::Partner(_))));
     assert!(matches!(hold("b.json"), Some(Hold::Partner(_))));
     assert_eq!(hold("c.zip.crdownload"), Some(Hold::Name));
@@ -160,54 +162,54 @@ fn names_and_partners_of_downloads_hold_a_file() {
 
 #[test]
 fn a_folder_is_one_source_and_changes_with_each_file_below() {
-    let dir = folder();
+    let dir = temp_folder();
     let inner = dir.path().join("export/a/b");
     fs::create_dir_all(&inner).unwrap();
-    let ground = ground(dir.path());
-    let empty = ground.look(OsStr::new("export")).unwrap();
-    assert_eq!((empty.look, empty.folders.len()), (None, 3));
+    let folder = os_folder(dir.path());
+    let empty = folder.inspect(OsStr::new("export")).unwrap();
+    assert_eq!((empty.observation, empty.folders.len()), (None, 3));
     fs::write(inner.join("c.json"), "[]").unwrap();
-    let first = seen(&ground, "export").unwrap();
-    assert_eq!(seen(&ground, "export").unwrap().stamp, first.stamp);
+    let first = observation(&folder, "export").unwrap();
+    assert_eq!(observation(&folder, "export").unwrap().stamp, first.stamp);
     fs::write(inner.join("photo.jpg"), "x").unwrap();
-    let second = seen(&ground, "export").unwrap();
+    let second = observation(&folder, "export").unwrap();
     fs::rename(inner.join("photo.jpg"), inner.join("photo2.jpg")).unwrap();
-    let third = seen(&ground, "export").unwrap();
+    let third = observation(&folder, "export").unwrap();
     assert!(first.stamp != second.stamp && second.stamp != third.stamp);
     fs::write(inner.join("d.json.part"), "x").unwrap();
-    assert_eq!(seen(&ground, "export").unwrap().hold, Some(Hold::Name));
+    assert_eq!(observation(&folder, "export").unwrap().hold, Some(Hold::Name));
 }
 
 #[test]
-fn what_is_left_out_is_left_out_at_any_depth() {
-    let dir = folder();
+fn ignored_names_are_skipped_at_any_depth() {
+    let dir = temp_folder();
     fs::create_dir(dir.path().join("export")).unwrap();
     for name in ["export/notes.txt", "notes.txt", "a.json"] {
         fs::write(dir.path().join(name), "x").unwrap();
     }
     let ignore = [Pattern::new("*.txt").unwrap()];
-    let ground = Ground::new(dir.path(), true, &ignore, Path::new("/nonexistent"));
-    assert_eq!((seen(&ground, "export"), seen(&ground, "notes.txt")), (None, None));
-    assert!(seen(&ground, "a.json").is_some());
-    let flat = Ground::new(dir.path(), false, &[], Path::new("/nonexistent"));
-    assert_eq!(seen(&flat, "export"), None);
+    let folder = OsFolder::new(dir.path(), true, &ignore, Path::new("/nonexistent"));
+    assert_eq!((observation(&folder, "export"), observation(&folder, "notes.txt")), (None, None));
+    assert!(observation(&folder, "a.json").is_some());
+    let flat = OsFolder::new(dir.path(), false, &[], Path::new("/nonexistent"));
+    assert_eq!(observation(&flat, "export"), None);
 }
 
 #[test]
-fn our_own_folder_is_none() {
-    let dir = folder();
+fn the_data_directory_is_skipped() {
+    let dir = temp_folder();
     let data = dir.path().join("satchel");
     fs::create_dir(&data).unwrap();
     fs::write(data.join("a.json"), "[]").unwrap();
-    let ground = Ground::new(dir.path(), true, &[], &data);
-    assert_eq!(seen(&ground, "satchel"), None);
+    let folder = OsFolder::new(dir.path(), true, &[], &data);
+    assert_eq!(observation(&folder, "satchel"), None);
 }
 
 #[test]
-fn the_end_of_a_file_is_looked_for() {
-    let dir = folder();
+fn a_file_without_its_end_is_incomplete() {
+    let dir = temp_folder();
     let path = |name: &str| dir.path().join(name);
-    zip_of(&path("whole.zip"));
+    write_zip(&path("whole.zip"));
     let zip = fs::read(path("whole.zip")).unwrap();
     fs::write(path("cut.zip"), &zip[..zip.len() - 10]).unwrap();
     let mut preallocated = zip.clone();
@@ -224,8 +226,8 @@ fn the_end_of_a_file_is_looked_for() {
     ] {
         fs::write(path(name), bytes).unwrap();
     }
-    let ground = ground(dir.path());
-    let whole = |name: &str| ground.whole(OsStr::new(name)).unwrap().is_ok();
+    let folder = os_folder(dir.path());
+    let whole = |name: &str| folder.check_complete(OsStr::new(name)).unwrap().is_ok();
     for (name, expected) in [
         ("whole.zip", true),
         ("cut.zip", false),
@@ -243,13 +245,13 @@ fn the_end_of_a_file_is_looked_for() {
     fs::copy(path("whole.json"), path("export/a.json")).unwrap();
     assert!(whole("export"));
     fs::copy(path("cut.zip"), path("export/b.zip")).unwrap();
-    assert!(ground.whole(OsStr::new("export")).unwrap().unwrap_err().contains("b.zip"));
+    assert!(folder.check_complete(OsStr::new("export")).unwrap().unwrap_err().contains("b.zip"));
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error_with_its_kind() {
-    let dir = folder();
-    let ground = ground(&dir.path().join("absent"));
-    assert_eq!(ground.list().unwrap_err().kind(), io::ErrorKind::NotFound);
-    assert_eq!(ground.identity().unwrap_err().kind(), io::ErrorKind::NotFound);
+fn a_missing_folder_is_reported_as_not_found() {
+    let dir = temp_folder();
+    let folder = os_folder(&dir.path().join("absent"));
+    assert_eq!(folder.list().unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!(folder.identity().unwrap_err().kind(), io::ErrorKind::NotFound);
 }

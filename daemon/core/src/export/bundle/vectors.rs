@@ -3,10 +3,12 @@
 use satchel_pam::embedding::{self, Embedding};
 use satchel_store::{EmbeddingRecord, Revision};
 
-use crate::export::{ExportError, PAGE, delta::written, job::Job, pages, target::Target};
+use crate::export::{
+    ExportError, PAGE, delta::content_edited_at, job::ExportJob, pages, target::ExportTarget,
+};
 
-impl Job<'_> {
-    pub(super) fn embeddings(&self, target: &mut Target) -> Result<(), ExportError> {
+impl ExportJob<'_> {
+    pub(super) fn embeddings(&self, target: &mut ExportTarget) -> Result<(), ExportError> {
         let failed = ExportError::write(&self.request.output);
         if !self.any_embedding()? {
             return Ok(());
@@ -24,28 +26,28 @@ impl Job<'_> {
             return Ok(!self.store.embeddings(None, 1)?.items.is_empty());
         };
         for memory in &delta.embedded {
-            if memory.text(|id| self.embedding_of(id))?.is_some() {
+            if memory.with_text(|id| self.embedding_of(id))?.is_some() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Passes each exported vector to `see`.
+    /// Passes each exported vector to `visit`.
     fn each_embedding(
         &self,
-        mut see: impl FnMut(Embedding) -> Result<(), ExportError>,
+        mut visit: impl FnMut(Embedding) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
         if let Some(delta) = &self.delta {
             for memory in &delta.embedded {
-                memory.text(|id| self.embedding_of(id))?.map_or(Ok(()), &mut see)?;
+                memory.with_text(|id| self.embedding_of(id))?.map_or(Ok(()), &mut visit)?;
             }
             return Ok(());
         }
         // The vectors of one memory are adjacent.
         let mut best: Option<Embedding> = None;
         let one = |EmbeddingRecord { embedding, revision }| {
-            if !self.goes(&embedding, revision)? {
+            if !self.is_current_vector(&embedding, revision)? {
                 return Ok(());
             }
             match &mut best {
@@ -55,18 +57,20 @@ impl Job<'_> {
                     }
                     Ok(())
                 }
-                known => known.replace(embedding).map_or(Ok(()), &mut see),
+                known => known.replace(embedding).map_or(Ok(()), &mut visit),
             }
         };
         pages(|after| Ok(self.store.embeddings(after, PAGE)?), one)?;
-        best.map_or(Ok(()), see)
+        best.map_or(Ok(()), visit)
     }
 
     /// Returns the vector that is exported with a memory.
     pub(in crate::export) fn embedding_of(&self, memory: &str) -> Result<Option<Embedding>, ExportError> {
         let mut best: Option<Embedding> = None;
         for EmbeddingRecord { embedding, revision } in self.store.embeddings_of(memory)? {
-            if self.goes(&embedding, revision)? && best.as_ref().is_none_or(|best| newer(&embedding, best)) {
+            if self.is_current_vector(&embedding, revision)?
+                && best.as_ref().is_none_or(|best| newer(&embedding, best))
+            {
                 best = Some(embedding);
             }
         }
@@ -75,9 +79,9 @@ impl Job<'_> {
 
     /// Returns whether a vector that was stored at revision `came` may be exported and matches the current content of
     /// its memory. The user, or a document, may have changed the content since (PAM rule ).
-    fn goes(&self, embedding: &Embedding, came: Revision) -> Result<bool, ExportError> {
+    fn is_current_vector(&self, embedding: &Embedding, came: Revision) -> Result<bool, ExportError> {
         let id = &embedding.memory_id;
-        if !self.leaves(id)? {
+        if !self.is_exported(id)? {
             return Ok(false);
         }
         let Some(record) = self.store.memory(id, Some(self.revision))? else { return Ok(false) };
@@ -87,7 +91,8 @@ impl Job<'_> {
             then => then,
         };
         let same = then.is_none_or(|then| then.memory.content_hash == record.memory.content_hash);
-        Ok(same && written(&record.memory).is_none_or(|written| written <= embedding.created_at.micros()))
+        Ok(same
+            && content_edited_at(&record.memory).is_none_or(|edited| edited <= embedding.created_at.micros()))
     }
 }
 

@@ -5,20 +5,20 @@ use std::io::{self, Write};
 use satchel_pam::memory::{Memory, MemoryType};
 use satchel_store::{MemoryOrder, MemoryQuery};
 
-use super::{ExportError, Front, Job, PAGE, Places, Target, name, pages, text};
+use super::{ExportError, ExportJob, ExportTarget, FrontMatter, LinkTargets, PAGE, name, pages, text};
 
 /// Returns the link target of a memory from a file that reaches the memories' folder by the prefix `folder`.
 pub(super) fn link(folder: &str, kind: MemoryType, id: &str) -> String {
-    format!("{folder}{}.md#mem-{}", kind.as_str(), name::mark(id))
+    format!("{folder}{}.md#mem-{}", kind.as_str(), name::short_hash(id))
 }
 
 /// Writes the type's file.
 pub(super) fn write(
-    job: &Job<'_>,
-    target: &mut Target,
+    job: &ExportJob<'_>,
+    target: &mut ExportTarget,
     kind: MemoryType,
     count: u64,
-    places: &mut Places,
+    targets: &mut LinkTargets,
 ) -> Result<(), ExportError> {
     let query = MemoryQuery {
         types: vec![kind],
@@ -27,7 +27,7 @@ pub(super) fn write(
     };
     let failed = ExportError::write(&job.request.output);
     target.file(&format!("memories/{}.md", kind.as_str()), |out| {
-        let mut front = Front::of("memories");
+        let mut front = FrontMatter::new("memories");
         front.text("type", Some(kind.as_str()));
         front.plain("memories", count);
         front.write(out).map_err(&failed)?;
@@ -35,13 +35,13 @@ pub(super) fn write(
         pages(
             |after| Ok(job.store.memories(&query, after, PAGE, job.revision)?),
             |record| {
-                job.told.on(|progress| progress.memories += 1)?;
-                if !job.may_leave(&record.memory)? {
+                job.progress.update(|progress| progress.memories += 1)?;
+                if !job.is_exportable(&record.memory)? {
                     return Ok(());
                 }
-                let memory = job.leaving(record.memory, |id| places.conversations.contains_key(id))?;
-                show(out, &memory, places).map_err(&failed)?;
-                places.relations += relations(job, out, &memory)?;
+                let memory = job.redact_memory(record.memory, |id| targets.conversations.contains_key(id))?;
+                write_memory(out, &memory, targets).map_err(&failed)?;
+                targets.relations += write_relations(job, out, &memory)?;
                 writeln!(out).map_err(&failed)
             },
         )
@@ -49,12 +49,12 @@ pub(super) fn write(
     Ok(())
 }
 
-fn show(out: &mut dyn Write, memory: &Memory, places: &Places) -> io::Result<()> {
+fn write_memory(out: &mut dyn Write, memory: &Memory, targets: &LinkTargets) -> io::Result<()> {
     let kind =
-        memory.custom_type.as_deref().map(|kind| format!(" · {}", text::plain(kind))).unwrap_or_default();
+        memory.custom_type.as_deref().map(|kind| format!(" · {}", text::inline(kind))).unwrap_or_default();
     let day = name::day(memory.temporal.created_at).unwrap_or_else(|| text::UNKNOWN_TIME.to_owned());
-    let mark = name::mark(&memory.id);
-    writeln!(out, "## <a id=\"mem-{mark}\"></a>{day} · {}{kind}\n", memory.status.as_str())?;
+    let anchor = name::short_hash(&memory.id);
+    writeln!(out, "## <a id=\"mem-{anchor}\"></a>{day} · {}{kind}\n", memory.status.as_str())?;
     text::quote(out, &memory.content)?;
     if let Some(summary) = &memory.summary {
         writeln!(out, "In short:\n")?;
@@ -62,17 +62,17 @@ fn show(out: &mut dyn Write, memory: &Memory, places: &Places) -> io::Result<()>
     }
     writeln!(out, "- id: `{}`", memory.id.replace(|c: char| c == '`' || c.is_control(), "?"))?;
     let from = &memory.provenance;
-    write!(out, "- from: {}", text::plain(&from.platform))?;
-    let conversation = from.conversation_ref.as_deref().and_then(|id| places.conversations.get(id));
+    write!(out, "- from: {}", text::inline(&from.platform))?;
+    let conversation = from.conversation_ref.as_deref().and_then(|id| targets.conversations.get(id));
     match (conversation, &from.message_ref) {
         (Some(file), Some(message)) => {
-            writeln!(out, ", [this message](../conversations/{file}.md#m-{})", name::mark(message))?;
+            writeln!(out, ", [this message](../conversations/{file}.md#m-{})", name::short_hash(message))?;
         }
         (Some(file), None) => writeln!(out, ", [this conversation](../conversations/{file}.md)")?,
         (None, _) => writeln!(out)?,
     }
     if let Some(account) = &from.platform_user_id {
-        writeln!(out, "- account: {}", text::plain(account))?;
+        writeln!(out, "- account: {}", text::inline(account))?;
     }
     if let Some(updated) = memory.temporal.updated_at.filter(|updated| updated.known()) {
         writeln!(out, "- changed: {updated}")?;
@@ -86,30 +86,30 @@ fn show(out: &mut dyn Write, memory: &Memory, places: &Places) -> io::Result<()>
         }
     }
     if !memory.tags.is_empty() {
-        let tags: Vec<String> = memory.tags.iter().map(|tag| format!("\\#{}", text::plain(tag))).collect();
+        let tags: Vec<String> = memory.tags.iter().map(|tag| format!("\\#{}", text::inline(tag))).collect();
         writeln!(out, "- tags: {}", tags.join(", "))?;
     }
     Ok(())
 }
 
 /// Writes the relations between a memory and other exported memories. Returns the number of relations that start at it.
-fn relations(job: &Job<'_>, out: &mut dyn Write, memory: &Memory) -> Result<u64, ExportError> {
+fn write_relations(job: &ExportJob<'_>, out: &mut dyn Write, memory: &Memory) -> Result<u64, ExportError> {
     let failed = ExportError::write(&job.request.output);
-    let mut begun = 0;
+    let mut outgoing = 0;
     for edge in job.store.relations_of(&memory.id, Some(job.revision))? {
         let relation = edge.relation;
-        let out_going = relation.from == memory.id;
-        let other = if out_going { &relation.to } else { &relation.from };
-        if !job.leaves(other)? {
+        let is_outgoing = relation.from == memory.id;
+        let other = if is_outgoing { &relation.to } else { &relation.from };
+        if !job.is_exported(other)? {
             continue;
         }
         let Some(record) = job.store.memory(other, Some(job.revision))? else { continue };
-        begun += u64::from(out_going);
-        let way = if out_going { "→" } else { "←" };
+        outgoing += u64::from(is_outgoing);
+        let arrow = if is_outgoing { "→" } else { "←" };
         let kind = relation.relation_type.as_str().replace('_', " ");
         let link = link("", record.memory.memory_type, other);
-        let said = text::plain(&record.memory.content);
-        writeln!(out, "- {way} {kind}: [{said}]({link})").map_err(&failed)?;
+        let content = text::inline(&record.memory.content);
+        writeln!(out, "- {arrow} {kind}: [{content}]({link})").map_err(&failed)?;
     }
-    Ok(begun)
+    Ok(outgoing)
 }

@@ -10,7 +10,7 @@ const LONGEST_TITLE: usize = 60;
 /// The same limit in bytes: file systems limit a whole name to 255 bytes.
 const LONGEST_TITLE_BYTES: usize = 150;
 /// Number of hex digits that tell two records apart.
-const MARK: usize = 12;
+const HASH_DIGITS: usize = 12;
 /// Longest extension that is kept.
 const LONGEST_EXTENSION: usize = 8;
 
@@ -20,7 +20,7 @@ const LONGEST_EXTENSION: usize = 8;
 pub(super) fn conversation(header: &ConversationHeader) -> String {
     let day = day(header.temporal.created_at).unwrap_or_else(|| UNDATED.to_owned());
     let title = header.title.as_deref().map(slug).filter(|slug| !slug.is_empty());
-    let parts = [Some(day), title, Some(mark(&header.id))];
+    let parts = [Some(day), title, Some(short_hash(&header.id))];
     parts.into_iter().flatten().collect::<Vec<_>>().join("-")
 }
 
@@ -34,9 +34,9 @@ pub(super) fn day(time: Timestamp) -> Option<String> {
 }
 
 /// Returns the short hash that tells records apart in names and anchors.
-pub(super) fn mark(id: &str) -> String {
+pub(super) fn short_hash(id: &str) -> String {
     let mut hex = Sha256Digest::of(id.as_bytes()).to_hex();
-    hex.truncate(MARK);
+    hex.truncate(HASH_DIGITS);
     hex
 }
 

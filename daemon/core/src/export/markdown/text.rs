@@ -1,19 +1,19 @@
 //! Embeds arbitrary text in a Markdown file so that it can neither end its surroundings nor begin anything of its own.
 //!
 //! **Invariant:** text written by people and assistants is in block quotes, each line behind a `>`, and active
-//! characters are escaped ([`harmless`]). A fence or heading inside a quote ends with the quote at the latest (test
-//! `whatever_is_quoted_stays_inside`).
+//! characters are escaped ([`sanitize`]). A fence or heading inside a quote ends with the quote at the latest (test
+//! `quoted_text_never_leaves_its_quote`).
 
 use std::io::{self, Write};
 
 use satchel_pam::time::Timestamp;
 
-use super::harmless::{harmless, language, lines, longest_run};
+use super::sanitize::{language, lines, longest_run, sanitize};
 
 /// Longest text of a heading or link, in characters.
 const LONGEST_LINE: usize = 160;
 /// Characters that have a meaning in Markdown or for a renderer.
-const MARKS: &str = "\\`*_{}[]<>#|~$&!^=%";
+const MARKUP: &str = "\\`*_{}[]<>#|~$&!^=%";
 
 /// Placeholder for an unknown time.
 pub(super) const UNKNOWN_TIME: &str = "time unknown";
@@ -25,7 +25,7 @@ pub(super) fn time(time: Timestamp) -> String {
 
 /// Writes a text as a separate harmless quote, with the empty line that ends it.
 pub(super) fn quote(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    for line in harmless(text) {
+    for line in sanitize(text) {
         let gap = if line.is_empty() { "" } else { " " };
         writeln!(out, ">{gap}{line}")?;
     }
@@ -44,7 +44,7 @@ pub(super) fn code(out: &mut dyn Write, language: &str, text: &str) -> io::Resul
 }
 
 /// Returns a text on one line, with all markup escaped, truncated if it is long.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
     let mut out = String::new();
     let mut count = 0;
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
@@ -52,12 +52,12 @@ pub(super) fn plain(text: &str) -> String {
             out.push(' ');
             count += 1;
         }
-        for c in word.chars().filter(|c| !steers(*c)) {
+        for c in word.chars().filter(|c| !is_direction_control(*c)) {
             if count == LONGEST_LINE {
                 out.push('…');
                 return out;
             }
-            if MARKS.contains(c) {
+            if MARKUP.contains(c) {
                 out.push('\\');
             }
             out.push(c);
@@ -68,13 +68,13 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// Returns whether a character is invisible and changes the direction of the text after it.
-pub(super) fn steers(c: char) -> bool {
+pub(super) fn is_direction_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}' | '\u{feff}')
 }
 
 /// Encodes a text as a value of the front matter. The encoding is a JSON string, which is valid YAML too. Characters
 /// that YAML interprets differently are written as ASCII escapes.
-pub(super) fn yaml(text: &str) -> String {
+pub(super) fn yaml_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
@@ -83,7 +83,7 @@ pub(super) fn yaml(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             c if c.is_control()
-                || steers(c)
+                || is_direction_control(c)
                 || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}') =>
             {
                 out.push_str(&format!("\\u{:04x}", u32::from(c)));
@@ -96,13 +96,13 @@ pub(super) fn yaml(text: &str) -> String {
 }
 
 /// Returns the target of a link to a web page, or `None` for any other URL.
-pub(super) fn address(url: &str) -> Option<String> {
+pub(super) fn web_link(url: &str) -> Option<String> {
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return None;
     }
     let mut out = String::from("<");
     for c in url.chars() {
-        if c.is_control() || c.is_whitespace() || "<>\\\"`{}|^".contains(c) || steers(c) {
+        if c.is_control() || c.is_whitespace() || "<>\\\"`{}|^".contains(c) || is_direction_control(c) {
             let mut bytes = [0; 4];
             c.encode_utf8(&mut bytes).bytes().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
         } else {
@@ -144,31 +144,34 @@ mod tests {
 
     #[test]
     fn headings_and_front_matter_hold_one_line() {
-        assert_eq!(plain("a\n---\n# *b* \u{202e}c"), "a --- \\# \\*b\\* c");
-        assert_eq!(plain(&"x".repeat(999)).chars().count(), LONGEST_LINE + 1);
-        assert_eq!(yaml("a\"\\\n---\u{2028}\u{0}\u{7f}é"), "\"a\\\"\\\\\\n---\\u2028\\u0000\\u007fé\"");
+        assert_eq!(inline("a\n---\n# *b* \u{202e}c"), "a --- \\# \\*b\\* c");
+        assert_eq!(inline(&"x".repeat(999)).chars().count(), LONGEST_LINE + 1);
+        assert_eq!(
+            yaml_string("a\"\\\n---\u{2028}\u{0}\u{7f}é"),
+            "\"a\\\"\\\\\\n---\\u2028\\u0000\\u007fé\""
+        );
     }
 
     #[test]
     fn only_the_web_is_linked() {
-        assert_eq!(address("https://example.org/a b>c").unwrap(), "<https://example.org/a%20b%3Ec>");
-        assert!(["javascript:alert(1)", "file:///etc/passwd", ""].iter().all(|url| address(url).is_none()));
+        assert_eq!(web_link("https://example.org/a b>c").unwrap(), "<https://example.org/a%20b%3Ec>");
+        assert!(["javascript:alert(1)", "file:///etc/passwd", ""].iter().all(|url| web_link(url).is_none()));
     }
 
     proptest! {
         #[test]
-        fn whatever_is_quoted_stays_inside(text in "([a-z`~#>-]{0,4}|[\r\n\u{2028}]|---|```|<!--| ){0,20}") {
+        fn quoted_text_never_leaves_its_quote(text in "([a-z`~#>-]{0,4}|[\r\n\u{2028}]|---|```|<!--| ){0,20}") {
             let shown = quoted(&text);
             let body = shown.strip_suffix("\n\n").unwrap();
             let inner: Vec<&str> = body.split('\n').map(|line| {
                 line.strip_prefix("> ").or_else(|| line.strip_prefix('>')).unwrap()
             }).collect();
-            prop_assert_eq!(inner, harmless(&text));
+            prop_assert_eq!(inner, sanitize(&text));
         }
 
         #[test]
         fn front_matter_reads_back_as_json(text in any::<String>()) {
-            prop_assert_eq!(serde_json::from_str::<String>(&yaml(&text)).unwrap(), text);
+            prop_assert_eq!(serde_json::from_str::<String>(&yaml_string(&text)).unwrap(), text);
         }
     }
 }

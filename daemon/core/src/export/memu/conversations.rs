@@ -1,6 +1,6 @@
 //! Conversations in the format of MemU's API, and the API's responses to saved conversations.
 
-use satchel_merge::notes::{self, OWN};
+use satchel_merge::notes::{self, NOTES_KEY};
 use satchel_pam::conversation::{Content, ConversationHeader, Message, Role};
 use serde_json::Value;
 
@@ -20,12 +20,12 @@ const HIDDEN: &str = "hidden";
 #[must_use]
 pub fn conversation(header: &ConversationHeader, messages: &[Message], user: &str) -> Object {
     let native = header.provider.name == PLATFORM;
-    let mut object = raw(header.raw_metadata.as_ref());
+    let mut object = metadata_object(header.raw_metadata.as_ref());
     object.remove("save_answer");
     // A MemU conversation without a time of its own had none in the source, so it gets none. MemU's format requires a
     // time for all others.
-    let dated = !native || own(&object, "created_at_source").is_none();
-    object.remove(OWN);
+    let dated = !native || satchel_note(&object, "created_at_source").is_none();
+    object.remove(NOTES_KEY);
     let part = |role| {
         let mut these = header.participants.iter().filter(|participant| participant.role == role);
         these.find_map(|participant| participant.provider_id.clone())
@@ -42,7 +42,7 @@ pub fn conversation(header: &ConversationHeader, messages: &[Message], user: &st
     let list: Vec<Value> = if native {
         messages.iter().map(|message| native_message(message).into()).collect()
     } else {
-        let shown: Vec<&Message> = messages.iter().filter(|message| shown(message)).collect();
+        let shown: Vec<&Message> = messages.iter().filter(|message| is_visible(message)).collect();
         put(&mut object, "turn_count", Some(shown.len()));
         put(&mut object, "summary", Some(summary(&shown)));
         shown.into_iter().enumerate().map(|(index, message)| foreign_message(index, message).into()).collect()
@@ -54,7 +54,7 @@ pub fn conversation(header: &ConversationHeader, messages: &[Message], user: &st
 /// Returns the API's response that was imported with a MemU conversation, if there was one.
 #[must_use]
 pub fn save_answer(header: &ConversationHeader) -> Option<Object> {
-    let metadata = raw(header.raw_metadata.as_ref());
+    let metadata = metadata_object(header.raw_metadata.as_ref());
     let mut answer = metadata.get("save_answer")?.as_object()?.clone();
     put(&mut answer, "conversation_id", header.provider.conversation_id.clone());
     put(&mut answer, "session_id", metadata.get("session_id").cloned());
@@ -64,9 +64,9 @@ pub fn save_answer(header: &ConversationHeader) -> Option<Object> {
 
 /// Returns a message as it was read.
 fn native_message(message: &Message) -> Object {
-    let mut object = raw(message.raw_metadata.as_ref());
-    let dated = own(&object, "created_at_source").is_none();
-    object.remove(OWN);
+    let mut object = metadata_object(message.raw_metadata.as_ref());
+    let dated = satchel_note(&object, "created_at_source").is_none();
+    object.remove(NOTES_KEY);
     object.remove(HIDDEN);
     put(&mut object, "message_id", message.provider_message_id.clone());
     if !object.contains_key("role") {
@@ -92,9 +92,9 @@ fn foreign_message(index: usize, message: &Message) -> Object {
 }
 
 /// Returns whether a message of another assistant is part of what the user saw.
-fn shown(message: &Message) -> bool {
-    let metadata = raw(message.raw_metadata.as_ref());
-    let left = own(&metadata, "active_path") == Some(&Value::Bool(false));
+fn is_visible(message: &Message) -> bool {
+    let metadata = metadata_object(message.raw_metadata.as_ref());
+    let left = satchel_note(&metadata, "active_path") == Some(&Value::Bool(false));
     let hidden = metadata.get(HIDDEN) == Some(&Value::Bool(true));
     !message.is_thought && !left && !hidden
 }
@@ -121,11 +121,11 @@ fn summary(messages: &[&Message]) -> String {
 }
 
 /// Returns a value that Satchel itself recorded.
-fn own<'o>(object: &'o Object, key: &str) -> Option<&'o Value> {
+fn satchel_note<'o>(object: &'o Object, key: &str) -> Option<&'o Value> {
     notes::own(object)?.get(key)
 }
 
-fn raw(metadata: Option<&satchel_pam::raw::RawObject>) -> Object {
+fn metadata_object(metadata: Option<&satchel_pam::raw::RawObject>) -> Object {
     metadata.map(satchel_pam::raw::RawObject::to_map).unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_merge::evidence::{Witness, items_of, memory_id};
+use satchel_merge::evidence::{StoredEvidence, items_of, memory_id};
 use satchel_pam::{
     hash::ContentHash,
     memory::{Memory, MemoryType, Status},
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{LISTS, Object, PLATFORM, put};
 
 /// The data that the view needs from the store besides the evidence.
-pub struct Sources<'s> {
+pub struct MemuSources<'s> {
     /// Returns the text that the store shows for a memory, or `None` if it is not active or must not be exported.
     pub shown: &'s dyn Fn(&str) -> Option<String>,
     /// Returns the vector of a memory.
@@ -24,45 +24,45 @@ pub struct Sources<'s> {
 
 /// The result of converting MemU's own evidence.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Lists {
+pub struct MemuLists {
     /// For `memories.json`: one object for each agent of each user, as the API returns it.
     pub memories: Vec<Object>,
     /// For `memory_contents.json`: the rows that were read as rows.
     pub rows: Vec<Object>,
     /// The memories that are contained in either of them.
-    pub taken: BTreeSet<String>,
+    pub exported: BTreeSet<String>,
     /// The memories that were derived from conversations; they are exported with the results of those conversations.
     pub concluded: BTreeSet<String>,
 }
 
 /// The owner of a list: `user_id`, `agent_id`, `memory_id`.
-type Owner = [Option<String>; 3];
+type ListOwner = [Option<String>; 3];
 
 /// One list at its newest time.
 #[derive(Default)]
-struct List<'a> {
+struct MemuList<'a> {
     at: i64,
     /// Keyed by position in the list and by text, so that different texts at one position are kept apart.
-    entries: BTreeMap<(u64, &'a str), Entry<'a>>,
+    entries: BTreeMap<(u64, &'a str), MemuEntry<'a>>,
     /// The text of the whole list, if that is a memory of its own.
     whole: Option<&'a Item>,
 }
 
-struct Entry<'a> {
+struct MemuEntry<'a> {
     item: &'a Item,
     origin: Object,
 }
 
 /// Returns MemU's most recent lists, each with all the metadata recorded next to it.
 #[must_use]
-pub fn lists(witnesses: &[Witness], sources: &Sources<'_>) -> Lists {
-    let mut owners: BTreeMap<Owner, BTreeMap<String, List<'_>>> = BTreeMap::new();
-    let mut found = Lists::default();
+pub fn lists(witnesses: &[StoredEvidence], sources: &MemuSources<'_>) -> MemuLists {
+    let mut owners: BTreeMap<ListOwner, BTreeMap<String, MemuList<'_>>> = BTreeMap::new();
+    let mut found = MemuLists::default();
     for witness in witnesses.iter().filter(|witness| witness.platform == PLATFORM) {
         for item in items_of(&witness.claim) {
             let origin = origin(item);
             if origin.contains_key("index") || origin.contains_key("whole") {
-                note(witness.at, item, origin, &mut owners);
+                add_item(witness.at, item, origin, &mut owners);
             } else {
                 found.concluded.insert(memory_id(item));
             }
@@ -83,11 +83,11 @@ fn origin(item: &Item) -> Object {
     }
 }
 
-fn note<'a>(
+fn add_item<'a>(
     at: i64,
     item: &'a Item,
     origin: Object,
-    owners: &mut BTreeMap<Owner, BTreeMap<String, List<'a>>>,
+    owners: &mut BTreeMap<ListOwner, BTreeMap<String, MemuList<'a>>>,
 ) {
     let text = |key: &str| origin.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
     let (Some(kind), index) = (text("content_type"), origin.get("index").and_then(Value::as_u64)) else {
@@ -96,28 +96,28 @@ fn note<'a>(
     let owner = [text("user_id"), text("agent_id"), text("memory_id")];
     let list = owners.entry(owner).or_default().entry(kind).or_default();
     if at > list.at || (list.entries.is_empty() && list.whole.is_none()) {
-        *list = List { at, ..List::default() };
+        *list = MemuList { at, ..MemuList::default() };
     }
     if at < list.at {
         return;
     }
     match index {
         Some(index) => {
-            list.entries.insert((index, &item.content), Entry { item, origin });
+            list.entries.insert((index, &item.content), MemuEntry { item, origin });
         }
         None => list.whole = Some(item),
     }
 }
 
-impl Lists {
-    fn add(&mut self, owner: &Owner, lists: &BTreeMap<String, List<'_>>, sources: &Sources<'_>) {
+impl MemuLists {
+    fn add(&mut self, owner: &ListOwner, lists: &BTreeMap<String, MemuList<'_>>, sources: &MemuSources<'_>) {
         let mut memory = Object::new();
         let [user, agent, id] = owner;
         let owned = owner.iter().any(Option::is_some);
         for (key, value) in [("memory_id", id), ("agent_id", agent), ("user_id", user)] {
             put(&mut memory, key, value.clone());
         }
-        let newest = lists.values().max_by_key(|list| list.at).and_then(|list| list.beside("record"));
+        let newest = lists.values().max_by_key(|list| list.at).and_then(|list| list.metadata("record"));
         memory.extend(newest.cloned().unwrap_or_default());
         for (bare, column) in LISTS {
             let list = lists.get(bare);
@@ -142,9 +142,9 @@ impl Lists {
     }
 
     /// Returns the list in its original form: as a list, or as one text. It is returned verbatim if nobody changed it.
-    fn list(&mut self, list: &List<'_>, name: &str, sources: &Sources<'_>) -> Value {
+    fn list(&mut self, list: &MemuList<'_>, name: &str, sources: &MemuSources<'_>) -> Value {
         let (values, intact) = self.values(list, sources);
-        let verbatim = list.beside("record").and_then(|record| record.get(name));
+        let verbatim = list.metadata("record").and_then(|record| record.get(name));
         match verbatim {
             Some(verbatim) if intact => verbatim.clone(),
             _ if list.joined() => joined(&values).into(),
@@ -156,10 +156,10 @@ impl Lists {
         &mut self,
         kind: &str,
         memory: Option<&str>,
-        list: &List<'_>,
-        sources: &Sources<'_>,
+        list: &MemuList<'_>,
+        sources: &MemuSources<'_>,
     ) -> Option<Object> {
-        let mut row = list.beside("row")?.clone();
+        let mut row = list.metadata("row")?.clone();
         let (values, intact) = self.values(list, sources);
         let text = row.remove("content_text").filter(|_| intact).unwrap_or_else(|| joined(&values).into());
         let only = list.entries.values().next().map(|entry| entry.item);
@@ -171,7 +171,7 @@ impl Lists {
         row.insert("content_text".to_owned(), text);
         row.entry("content_vector").or_insert_with(|| vector.map_or(Value::Null, Value::from));
         if let Some(whole) = list.whole {
-            self.taken.insert(memory_id(whole));
+            self.exported.insert(memory_id(whole));
         }
         Some(row)
     }
@@ -179,7 +179,7 @@ impl Lists {
     /// Returns the entries in order, and whether all of them are unchanged since they were read. An entry that the user
     /// changed is returned in its changed form, and an entry that is no longer active, or must not be exported, is left
     /// out.
-    fn values(&mut self, list: &List<'_>, sources: &Sources<'_>) -> (Vec<Value>, bool) {
+    fn values(&mut self, list: &MemuList<'_>, sources: &MemuSources<'_>) -> (Vec<Value>, bool) {
         let (mut values, mut intact) = (Vec::new(), true);
         for entry in list.entries.values() {
             let id = memory_id(entry.item);
@@ -187,7 +187,7 @@ impl Lists {
                 intact = false;
                 continue;
             };
-            self.taken.insert(id);
+            self.exported.insert(id);
             let same = ContentHash::of(&shown) == ContentHash::of(&entry.item.content);
             intact &= same;
             // The store shows the first of two spellings of one statement; here the list's own spelling is used.
@@ -198,9 +198,9 @@ impl Lists {
     }
 }
 
-impl List<'_> {
+impl MemuList<'_> {
     /// Returns the metadata of the whole list; the list's first entry carries it.
-    fn beside(&self, key: &str) -> Option<&Object> {
+    fn metadata(&self, key: &str) -> Option<&Object> {
         self.entries.values().find_map(|entry| entry.origin.get(key)).and_then(Value::as_object)
     }
 
@@ -209,7 +209,7 @@ impl List<'_> {
     }
 }
 
-impl Entry<'_> {
+impl MemuEntry<'_> {
     /// Returns the text, or the object that contained it.
     fn value(&self, text: String) -> Value {
         match self.origin.get("entry") {
@@ -234,12 +234,12 @@ fn joined(values: &[Value]) -> String {
 /// Contexts, projects and goals become events. Custom memories of type `mind` (a model's conclusions) stay in `mind`.
 /// All others become the profile.
 #[derive(Debug, Default)]
-pub struct Others {
+pub struct OtherMemories {
     lists: [Vec<Value>; 3],
     times: Option<(Timestamp, Timestamp)>,
 }
 
-impl Others {
+impl OtherMemories {
     /// Adds a memory, if it is active and may be exported.
     pub fn add(&mut self, memory: &Memory) {
         if memory.status != Status::Active || !memory.exportable() {

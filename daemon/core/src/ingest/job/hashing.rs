@@ -12,20 +12,20 @@ use std::{
 use satchel_pam::hash::Sha256Digest;
 use satchel_source::{Bundle, Source};
 
-use super::{Task, told::SHOW_EVERY};
-use crate::ingest::{IngestError, Phase, conclude::Ended, ledger, receipt::ImportRecord};
+use super::{ImportTask, report::SHOW_EVERY};
+use crate::ingest::{Phase, error::IngestError, ledger, outcome::ReadOutcome, receipt::ImportRecord};
 
 type Outcome = Result<Option<Sha256Digest>, IngestError>;
 
 /// A source that is being hashed on its own thread.
-pub(super) struct Beside<'scope> {
+pub(super) struct BackgroundHash<'scope> {
     thread: ScopedJoinHandle<'scope, Outcome>,
-    state: &'scope State,
+    state: &'scope HashProgress,
 }
 
 /// The progress of hashing, and what the reader has decided meanwhile.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct HashProgress {
     done: AtomicU64,
     total: u64,
     /// Hashing is all that is left, so its progress is shown.
@@ -34,7 +34,7 @@ pub(super) struct State {
     unwanted: AtomicBool,
 }
 
-impl State {
+impl HashProgress {
     pub(super) fn of(source: &Source, files: &Bundle) -> Self {
         Self { total: bytes(source, files), ..Self::default() }
     }
@@ -45,7 +45,7 @@ fn bytes(source: &Source, files: &Bundle) -> u64 {
     if source.folder() { files.bytes() } else { source.length() }
 }
 
-impl Task {
+impl ImportTask {
     /// Returns whether the source is hashed before it is read. Only a source of the same size as an imported one can
     /// have the same bytes.
     pub(super) fn hashed_first(&self, record: &ImportRecord) -> Result<bool, IngestError> {
@@ -77,12 +77,12 @@ impl Task {
 
     /// Hashes the source while another thread reads it. `files` have their own counters: bytes unpacked here do not
     /// count against the reader's limits.
-    pub(super) fn hash_beside<'scope>(
+    pub(super) fn hash_in_background<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         (source, files): (&'scope Source, Bundle),
-        state: &'scope State,
-    ) -> Beside<'scope> {
+        state: &'scope HashProgress,
+    ) -> BackgroundHash<'scope> {
         let thread = scope.spawn(move || {
             digest(source, &files, |bytes| {
                 let done = state.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -93,20 +93,20 @@ impl Task {
                 !(state.unwanted.load(Ordering::Relaxed) || self.cancel.cancelled())
             })
         });
-        Beside { thread, state }
+        BackgroundHash { thread, state }
     }
 
     /// Waits for the digest of the source, unless the reading was cancelled.
-    pub(super) fn hashed(
+    pub(super) fn join_hash(
         &self,
-        beside: Beside<'_>,
-        outcome: Result<Ended, IngestError>,
+        beside: BackgroundHash<'_>,
+        outcome: Result<ReadOutcome, IngestError>,
         record: &mut ImportRecord,
-    ) -> Result<Ended, IngestError> {
+    ) -> Result<ReadOutcome, IngestError> {
         // If the job is ended while its source hangs, the view has everything that was read.
         self.replace_last(record.clone());
-        let Beside { thread, state } = beside;
-        let wanted = !matches!(outcome, Ok(Ended::Cancelled) | Err(IngestError::Cancelled));
+        let BackgroundHash { thread, state } = beside;
+        let wanted = !matches!(outcome, Ok(ReadOutcome::Cancelled) | Err(IngestError::Cancelled));
         if !wanted {
             state.unwanted.store(true, Ordering::Relaxed);
         } else if !thread.is_finished() {
@@ -125,8 +125,8 @@ impl Task {
                 outcome
             }
             // The reason why reading failed is more useful than the failure of hashing.
-            Ok(None) | Err(_) if !matches!(outcome, Ok(Ended::Done(_))) => outcome,
-            Ok(None) => Ok(Ended::Cancelled),
+            Ok(None) | Err(_) if !matches!(outcome, Ok(ReadOutcome::Done(_))) => outcome,
+            Ok(None) => Ok(ReadOutcome::Cancelled),
             Err(error) => Err(error),
         }
     }

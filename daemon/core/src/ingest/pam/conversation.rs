@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use satchel_merge::{
     self,
-    document::{self, Mapped, mend},
+    document::{self, MappedConversation, repair},
 };
 use satchel_pam::{
     conversation::{Attachment, Conversation as Document, Message},
@@ -12,15 +12,15 @@ use satchel_pam::{
     parse::{self, LeftOut, Remains},
     record::{AttachmentRecord, RecordKind, Source},
 };
-use satchel_source::Files as _;
+use satchel_source::FileSet as _;
 
-use super::{LONGEST_CONVERSATION, Reading, referred};
+use super::{DocumentImport, MAX_CONVERSATION_BYTES, referred};
 use crate::ingest::{
     IngestError,
-    attach::Keeper,
-    normalise::{Conversation, weight},
-    purge::gate,
-    run::Normalised,
+    attachments::AttachmentStore,
+    erased,
+    normalise::{NormalisedConversation, weight},
+    records::ImportItem,
     write::groups,
 };
 
@@ -30,7 +30,7 @@ type Read = (Option<Document>, Vec<Issue>, Remains);
 /// Name given to a tool call that has none, which PAM does not allow.
 const UNNAMED: &str = "unknown";
 
-impl Reading<'_, '_, '_> {
+impl DocumentImport<'_, '_, '_> {
     /// Reads one document; its problems do not affect other documents.
     pub(super) fn conversation(&mut self, name: &str) -> Result<(), IngestError> {
         let (document, issues, remains) = match self.document(name)? {
@@ -46,15 +46,15 @@ impl Reading<'_, '_, '_> {
         }
         self.conversations.insert(document.header.id.clone());
         self.given.insert(name.to_owned());
-        let erased = document.messages.iter().any(|message| self.purged.row(&message.id));
+        let erased = document.messages.iter().any(|message| self.purged.contains_row(&message.id));
         let rows = erased && of_rows(&document);
-        if self.purged.conversation(&document.header.id) && !rows {
-            return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());
+        if self.purged.contains_conversation(&document.header.id) && !rows {
+            return self.skip(RecordKind::Conversation, name.to_owned(), erased::REASON.to_owned());
         }
         let left_out = remains.left_out.iter().map(LeftOut::path).collect();
         self.tell(name, &issues, &left_out, remains.broken.is_some());
         self.broken(name, remains.broken.as_ref())?;
-        for note in mend::header(&mut document.header) {
+        for note in repair::header(&mut document.header) {
             self.warn(format!("{name}:$"), note);
         }
         if erased {
@@ -63,7 +63,7 @@ impl Reading<'_, '_, '_> {
         }
         self.messages(name, &mut document, &remains)?;
         if erased && document.messages.is_empty() {
-            return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());
+            return self.skip(RecordKind::Conversation, name.to_owned(), erased::REASON.to_owned());
         }
         self.attachments(name, &mut document)?;
         match document::conversation(document) {
@@ -75,11 +75,11 @@ impl Reading<'_, '_, '_> {
                 conversation.stranger.clone_from(&self.tail.stranger);
                 if rows {
                     // The oldest remaining message determines the id, as in every later export of the provider.
-                    let Conversation { platform, report, nodes, .. } = &conversation;
+                    let NormalisedConversation { platform, report, nodes, .. } = &conversation;
                     conversation.id =
-                        satchel_merge::groups::id_of(platform, report.account.as_deref(), nodes);
+                        satchel_merge::groups::conversation_id(platform, report.account.as_deref(), nodes);
                 }
-                self.writer.take(Normalised::Conversation(Box::new(conversation)), self.record)
+                self.writer.write(ImportItem::Conversation(Box::new(conversation)), self.record)
             }
             Err(error) => {
                 let reason = format!("it cannot be written as JSON: {error}");
@@ -92,9 +92,9 @@ impl Reading<'_, '_, '_> {
     fn document(&mut self, name: &str) -> Result<Result<Read, String>, IngestError> {
         let bundle = self.run.bundle;
         let size = bundle.size_of(name);
-        if size > LONGEST_CONVERSATION {
+        if size > MAX_CONVERSATION_BYTES {
             return Ok(Err(format!(
-                "{name:?} is longer than the {LONGEST_CONVERSATION} bytes of a conversation that are held in memory"
+                "{name:?} is longer than the {MAX_CONVERSATION_BYTES} bytes of a conversation that are held in memory"
             )));
         }
         let read = self.aside(|| bundle.open(name, 0).and_then(parse::salvage_conversation_from))?;
@@ -118,7 +118,7 @@ impl Reading<'_, '_, '_> {
         // The list is filtered in place, as a copy would take as much memory again.
         document.messages.retain_mut(|message| {
             let locator = format!("{name}:$.messages[{}]", places.next().unwrap_or_default());
-            let erased = self.purged.row(&message.id).then(|| gate::REASON.to_owned());
+            let erased = self.purged.contains_row(&message.id).then(|| erased::REASON.to_owned());
             if let Some(reason) = erased.or_else(|| unfit(message, &seen)) {
                 if told.is_ok() {
                     told = self.skip(RecordKind::Message, locator, reason);
@@ -146,22 +146,22 @@ impl Reading<'_, '_, '_> {
         if files.is_empty() {
             return Ok(());
         }
-        let keeper = Keeper { store: run.store, bundle: run.bundle, dry_run: run.dry_run };
+        let keeper = AttachmentStore { store: run.store, bundle: run.bundle, dry_run: run.dry_run };
         let notes = self.aside(move || {
             let mut notes = Vec::new();
             for (file, path) in files {
                 let source = Some(Source::Path(path.to_owned()));
-                *file = keeper.keep(AttachmentRecord { attachment: file.clone(), source }, name, &mut notes);
+                *file = keeper.store(AttachmentRecord { attachment: file.clone(), source }, name, &mut notes);
             }
             notes
         })?;
-        notes.into_iter().try_for_each(|note| self.writer.take(note, self.record))
+        notes.into_iter().try_for_each(|note| self.writer.write(note, self.record))
     }
 }
 
 /// Returns whether a document is a conversation of rows, which are identified one by one.
 fn of_rows(document: &Document) -> bool {
-    document::conversation(document.clone()).is_ok_and(|mapped| groups::are(&reported(mapped)))
+    document::conversation(document.clone()).is_ok_and(|mapped| groups::is_grouped(&reported(mapped)))
 }
 
 fn unfit(message: &Message, seen: &BTreeSet<String>) -> Option<String> {
@@ -175,12 +175,12 @@ fn unfit(message: &Message, seen: &BTreeSet<String>) -> Option<String> {
 }
 
 /// Converts the document to the form that the union takes.
-fn reported(mapped: Mapped) -> Conversation {
-    let Mapped { id, platform, import, report, mut nodes, notes: _ } = mapped;
+fn reported(mapped: MappedConversation) -> NormalisedConversation {
+    let MappedConversation { id, platform, import, report, mut nodes, notes: _ } = mapped;
     for node in &mut nodes {
         // A parent id that is too long for the store cannot belong to any message.
         node.parent = node.parent.take().filter(|parent| !satchel_store::id_too_long(parent));
     }
     let weight = weight(&nodes);
-    Conversation { id, platform, import, foreign: true, stranger: None, report, nodes, weight }
+    NormalisedConversation { id, platform, import, foreign: true, stranger: None, report, nodes, weight }
 }

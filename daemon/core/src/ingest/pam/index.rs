@@ -1,21 +1,21 @@
 //! Conversations that the index of a memory store lists without a readable file.
 
-use satchel_merge::{document::mend, stub};
+use satchel_merge::{document::repair, stub};
 use satchel_pam::{
     conversation::{ConversationHeader, Provider},
     embedding::StorageKind,
     record::RecordKind,
     store::IndexEntry,
 };
-use satchel_source::Files as _;
+use satchel_source::FileSet as _;
 
-use super::Reading;
-use crate::ingest::{IngestError, normalise::Conversation, purge::gate, run::Normalised};
+use super::DocumentImport;
+use crate::ingest::{erased, error::IngestError, normalise::NormalisedConversation, records::ImportItem};
 
 /// Approximate bytes that an entry occupies in memory, without its texts.
 const WEIGHT: usize = 512;
 
-impl Reading<'_, '_, '_> {
+impl DocumentImport<'_, '_, '_> {
     /// Stores the index entries of conversations that were not read from files.
     pub(super) fn listed(&mut self) -> Result<(), IngestError> {
         let Some(store) = self.run.files.store.clone() else { return Ok(()) };
@@ -75,11 +75,11 @@ impl Reading<'_, '_, '_> {
         if let Err(reason) = self.taken.claim("conversation", &entry.id) {
             return self.skip(RecordKind::Conversation, locator, reason);
         }
-        if self.purged.conversation(&entry.id) {
-            return self.skip(RecordKind::Conversation, locator, gate::REASON.to_owned());
+        if self.purged.contains_conversation(&entry.id) {
+            return self.skip(RecordKind::Conversation, locator, erased::REASON.to_owned());
         }
         let mut header = header_of(&entry);
-        for note in mend::header(&mut header) {
+        for note in repair::header(&mut header) {
             self.warn(locator.clone(), note);
         }
         let weight = WEIGHT + entry.title.as_ref().map_or(0, String::len) + 40 * entry.derived_memories.len();
@@ -88,9 +88,17 @@ impl Reading<'_, '_, '_> {
         let platform = header.provider.name;
         let nodes = Vec::new();
         let stranger = self.tail.stranger.clone();
-        let conversation =
-            Conversation { id, platform, import: None, foreign: true, stranger, report, nodes, weight };
-        self.writer.take(Normalised::Conversation(Box::new(conversation)), self.record)
+        let conversation = NormalisedConversation {
+            id,
+            platform,
+            import: None,
+            foreign: true,
+            stranger,
+            report,
+            nodes,
+            weight,
+        };
+        self.writer.write(ImportItem::Conversation(Box::new(conversation)), self.record)
     }
 }
 

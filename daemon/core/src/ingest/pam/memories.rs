@@ -1,24 +1,28 @@
 //! Memories and relations of a memory store.
 
-use satchel_merge::{dangling::Dangling, document::mend, evidence::Document};
+use satchel_merge::{dangling::DanglingRefs, document::repair, evidence::DocumentEvidence};
 use satchel_pam::{hash::ContentHash, ids, memory::Memory, record::RecordKind, relation::Relation};
 use serde_json::{Value, json};
 
-use super::{Reading, of_content, taken::MEMORY};
-use crate::ingest::{IngestError, purge::gate, run::Normalised};
+use super::{DocumentImport, claimed_ids::MEMORY};
+use crate::ingest::{
+    erased,
+    error::IngestError,
+    records::{ImportItem, content_fingerprint},
+};
 
 /// Longest memory, in bytes of its JSON: the size of a journal frame is limited, and evidence is read as a whole.
 const LONGEST_MEMORY: usize = 32 << 20;
 
-impl Reading<'_, '_, '_> {
+impl DocumentImport<'_, '_, '_> {
     pub(super) fn memory(&mut self, locator: String, mut memory: Memory) -> Result<(), IngestError> {
         if let Some(id) = &memory.provenance.conversation_ref {
             let created = memory.temporal.created_at;
             let first = self.named.entry(id.clone()).or_insert(created);
             *first = created.min(*first);
         }
-        Dangling::restore(&mut memory);
-        let notes = match mend::memory(&mut memory, "") {
+        DanglingRefs::restore(&mut memory);
+        let notes = match repair::memory(&mut memory, "") {
             Ok(notes) => notes,
             Err(reason) => {
                 return self.skip(RecordKind::Memory, locator, reason.trim_start_matches('.').to_owned());
@@ -32,10 +36,10 @@ impl Reading<'_, '_, '_> {
         {
             return self.skip(RecordKind::Memory, locator, reason);
         }
-        if self.purged.memory(&memory.id, &memory.content_hash.to_string())
-            || self.purged.text(&memory.content)
+        if self.purged.contains_memory(&memory.id, &memory.content_hash.to_string())
+            || self.purged.contains_text(&memory.content)
         {
-            return self.skip(RecordKind::Memory, locator, gate::REASON.to_owned());
+            return self.skip(RecordKind::Memory, locator, erased::REASON.to_owned());
         }
         let length = serde_json::to_vec(&memory).map_or(usize::MAX, |json| json.len());
         if length > LONGEST_MEMORY {
@@ -49,8 +53,12 @@ impl Reading<'_, '_, '_> {
             );
         }
         self.taken.note_content(&memory.id, &memory.content_hash);
-        let document = Document { memory, exported: self.exported, stranger: self.tail.stranger.clone() };
-        self.writer.take(Normalised::Document(Box::new(document)), self.record)
+        let document = DocumentEvidence {
+            memory,
+            exported: self.exported,
+            untrusted_signer: self.tail.stranger.clone(),
+        };
+        self.writer.write(ImportItem::Document(Box::new(document)), self.record)
     }
 
     /// Some producers give the same id to different memories. Gives the second one the id that its content would have
@@ -59,14 +67,15 @@ impl Reading<'_, '_, '_> {
         if memory.id.is_empty() {
             return false;
         }
-        let first = self.taken.content(&memory.id).map(|first| first == of_content(&memory.content_hash));
+        let first =
+            self.taken.content(&memory.id).map(|first| first == content_fingerprint(&memory.content_hash));
         let hash = ContentHash::of(&memory.content);
         let id = ids::memory_id(&hash, memory.memory_type, memory.custom_type.as_deref(), None).to_string();
         if first != Some(false) || self.taken.claim(MEMORY, &id).is_err() {
             return false;
         }
         let original = json!({"id": memory.id});
-        let kept = memory.metadata.entry(mend::ORIGINAL_KEY).or_insert_with(|| json!({}));
+        let kept = memory.metadata.entry(repair::ORIGINAL_KEY).or_insert_with(|| json!({}));
         if let (Value::Object(kept), Value::Object(original)) = (kept, original) {
             kept.extend(original);
         }

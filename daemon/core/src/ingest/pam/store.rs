@@ -3,7 +3,6 @@
 
 use std::{
     cell::Cell,
-    collections::BTreeSet,
     io,
     sync::{
         Arc,
@@ -12,78 +11,35 @@ use std::{
 };
 
 use satchel_bundle::manifest::{MANIFEST, VectorName};
-use satchel_merge::evidence::Exported;
+use satchel_merge::evidence::ExportTime;
 use satchel_pam::{
-    issue::Issue,
-    parse::{self, How, LeftOut, StoreEntry, StoreFrame, StoreScan, Text},
+    parse::{self, How, LeftOut, StoreEntry},
     record::RecordKind,
     store::IndexEntry,
 };
 use satchel_source::{Bundle, CancelToken};
 
 use super::{
-    Reading, judge, refusal,
-    rules::{self, Told},
-    standing::Right,
+    DocumentImport,
+    admission::{self, Withdrawals},
+    integrity,
+    origin::DocumentOrigin,
+    refusal,
+    scan::{ScannedStore, scan_store, unreadable},
     stream::Counted,
 };
 use crate::{
-    exported::{About, ExportRecord},
-    ingest::{IngestError, receipt::Standing, run::Applied},
+    export_ledger::{DocumentInfo, ExportRecord},
+    ingest::{error::IngestError, receipt::DocumentStanding, records::ReadDocument},
 };
 
-/// Maximum number of left-out entries whose issues are suppressed as duplicates; no document reports more issues than
-/// that.
-pub(super) const MOST_LEFT_OUT: usize = 10_000;
-
-/// A memory store as a whole, without its entries.
-pub(super) struct Looked {
-    pub(super) frame: StoreFrame,
-    /// The other results of the scan; the frame is taken out of it.
-    pub(super) scan: StoreScan,
-    /// The number of readable entries.
-    pub(super) readable: Readable,
-    /// JSON paths of the entries that are left out.
-    left_out: BTreeSet<String>,
-}
-
-#[derive(Clone, Copy, Default)]
-pub(super) struct Readable {
-    pub(super) memories: u64,
-    pub(super) relations: u64,
-    pub(super) conversations: u64,
-}
-
-/// Scans a whole memory store; the inner error holds the issues if it is no memory store. `None` if the scan was
-/// cancelled.
-pub(super) fn look(
-    text: &dyn Text,
-    wanted: &dyn Fn() -> bool,
-) -> io::Result<Option<Result<Looked, Vec<Issue>>>> {
-    let (mut readable, mut left_out) = (Readable::default(), BTreeSet::new());
-    let scan = parse::scan_store(text, How { salvage: true, wanted }, &mut |_, entry| match entry {
-        StoreEntry::Memory(_) => readable.memories += 1,
-        StoreEntry::Relation(_) => readable.relations += 1,
-        StoreEntry::Conversation(_) => readable.conversations += 1,
-        StoreEntry::LeftOut(entry) => {
-            if left_out.len() < MOST_LEFT_OUT {
-                left_out.insert(entry.path());
-            }
-        }
-    })?;
-    Ok(scan.map(|mut scan| match scan.frame.take() {
-        Some(frame) => Ok(Looked { frame, scan, readable, left_out }),
-        None => Err(scan.issues),
-    }))
-}
-
-impl Reading<'_, '_, '_> {
+impl DocumentImport<'_, '_, '_> {
     /// Imports the memory store. Returns whether its index lists conversations, or why nothing of the bundle is
     /// imported.
     pub(super) fn store(&mut self, name: &str) -> Result<Result<bool, String>, IngestError> {
         let (run, read) = (self.run, Arc::clone(&self.read));
         let looked =
-            self.aside(|| look(&Counted::new(run.bundle, name, &read), &|| !run.cancel.cancelled()))?;
+            self.aside(|| scan_store(&Counted::new(run.bundle, name, &read), &|| !run.cancel.cancelled()))?;
         let looked = match looked {
             Ok(Some(Ok(looked))) => looked,
             Ok(Some(Err(issues))) => return Ok(Err(refusal(name, &issues))),
@@ -96,9 +52,9 @@ impl Reading<'_, '_, '_> {
         };
         let mut forced = right.forced();
         match run.refused(&looked, &right)? {
-            rules::Footing::Refused(reason) => return Ok(Err(reason)),
-            rules::Footing::LetPass(reason) => forced.push(reason),
-            rules::Footing::Fits => {}
+            admission::Admission::Refused(reason) => return Ok(Err(reason)),
+            admission::Admission::LetPass(reason) => forced.push(reason),
+            admission::Admission::Fits => {}
         }
         self.take_as(&right);
         self.record.forced = forced;
@@ -114,8 +70,9 @@ impl Reading<'_, '_, '_> {
     }
 
     /// Records the header of the store in the receipt and for the ledger, with warnings about its origin and contents.
-    fn introduce(&mut self, name: &str, looked: &Looked, right: &Right) {
-        if let Some(problem) = right.problem.as_ref().filter(|_| right.standing == Standing::Stranger) {
+    fn introduce(&mut self, name: &str, looked: &ScannedStore, right: &DocumentOrigin) {
+        if let Some(problem) = right.problem.as_ref().filter(|_| right.standing == DocumentStanding::Stranger)
+        {
             let message = format!(
                 "taken as the unsigned document of a stranger: {problem}; `satchel verify` says more"
             );
@@ -125,9 +82,9 @@ impl Reading<'_, '_, '_> {
         self.exported = self.run.exported(header);
         self.tail.told_vectors.exported = self.exported;
         let selection = self.run.selected(header);
-        let record = rules::record(looked, right)
+        let record = admission::record(looked, right)
             .map(|record| ExportRecord { selection: selection.clone(), ..record });
-        self.tail.applied = Some(Box::new(Applied { record, about: About::of(header) }));
+        self.tail.applied = Some(Box::new(ReadDocument { record, about: DocumentInfo::from_header(header) }));
         if let Some(selection) = selection {
             let message = format!("this is {}: what it leaves out stays as it is here", selection.words());
             self.warn(name.to_owned(), message);
@@ -139,17 +96,17 @@ impl Reading<'_, '_, '_> {
                 self.warn(format!("{}{MANIFEST}", self.run.files.root), message);
             }
         }
-        self.record.reason = Some(judge::summary(looked, right));
-        for warning in judge::warnings(name, looked) {
+        self.record.reason = Some(integrity::summary(looked, right));
+        for warning in integrity::warnings(name, looked) {
             self.record.warn(warning);
         }
     }
 
     /// Records what was withdrawn at the origin of the export.
-    fn take_back(&mut self, name: &str, told: Told) {
-        let Told { withdrawn, undone, vectors, at } = told;
+    fn take_back(&mut self, name: &str, told: Withdrawals) {
+        let Withdrawals { withdrawn, undone, vectors, at } = told;
         self.tail.withdrawn = withdrawn.into_iter().map(|id| (id, at)).collect();
-        let at = self.exported.unwrap_or(Exported { at, revision: 0 });
+        let at = self.exported.unwrap_or(ExportTime { at, revision: 0 });
         // The entry of a vector without a model name matches nothing.
         let named = vectors.into_iter().filter(|vector| !vector.model.is_empty());
         let places = named.map(|VectorName { memory_id, model }| ((memory_id, model), at));
@@ -226,8 +183,4 @@ fn weight(entry: &StoreEntry) -> usize {
         StoreEntry::Conversation(entry) => 512 + 48 * entry.derived_memories.len(),
         StoreEntry::LeftOut(entry) => 128 + entry.reason.len(),
     }
-}
-
-pub(super) fn unreadable(name: &str, error: &io::Error) -> String {
-    format!("{name:?} cannot be read: {error}")
 }

@@ -9,17 +9,17 @@ use std::{
     thread,
 };
 
-use satchel_host::channel::{self, Next};
+use satchel_host::channel::{self, Received};
 use satchel_pam::parse::Text;
-use satchel_source::{Bundle, Document};
+use satchel_source::{Bundle, SourceText};
 
-use super::Reading;
-use crate::ingest::{IngestError, run::IDLE};
+use super::DocumentImport;
+use crate::ingest::{error::IngestError, records::IDLE};
 
 /// Memory that entries take in the queue between the two threads, in bytes.
 const QUEUE_BYTES: usize = 4 << 20;
 
-impl Reading<'_, '_, '_> {
+impl DocumentImport<'_, '_, '_> {
     /// Runs `read` on a separate thread and passes the entries that it pushes, in order, to `take`. A push returns
     /// false once no more entries are needed. `weight` is the memory that an entry takes.
     ///
@@ -35,17 +35,17 @@ impl Reading<'_, '_, '_> {
             let reading = scope.spawn(move || {
                 read(&mut |entry| {
                     let weight = weight(&entry);
-                    sender.send_weighed(entry, weight).is_ok()
+                    sender.send_sized(entry, weight).is_ok()
                 })
             });
             let taken = loop {
-                let next = match receiver.recv_within(IDLE) {
-                    Next::Item(entry) => {
-                        let taken = self.writer.wanted().and_then(|()| take(self, entry));
+                let next = match receiver.recv_timeout(IDLE) {
+                    Received::Item(entry) => {
+                        let taken = self.writer.session.check_cancelled().and_then(|()| take(self, entry));
                         taken.map(|()| self.show_progress())
                     }
-                    Next::Idle => self.idle(),
-                    Next::End => break Ok(()),
+                    Received::TimedOut => self.idle(),
+                    Received::End => break Ok(()),
                 };
                 if next.is_err() {
                     break next;
@@ -56,7 +56,7 @@ impl Reading<'_, '_, '_> {
             let read = reading.join().map_err(|_| IngestError::Panicked)?;
             taken.map(|()| read)
         })?;
-        self.writer.wanted()?;
+        self.writer.session.check_cancelled()?;
         Ok(read)
     }
 
@@ -67,7 +67,7 @@ impl Reading<'_, '_, '_> {
 
     /// Lets other imports write, and reports the progress of this one.
     fn idle(&mut self) -> Result<(), IngestError> {
-        self.writer.let_others(self.record)?;
+        self.writer.yield_lock(self.record)?;
         self.show_progress();
         Ok(())
     }
@@ -75,14 +75,14 @@ impl Reading<'_, '_, '_> {
 
 /// A document whose bytes are counted as they are read.
 pub(super) struct Counted<'b> {
-    document: Document<'b>,
+    document: SourceText<'b>,
     read: Arc<AtomicU64>,
 }
 
 impl<'b> Counted<'b> {
     /// Opens the file `name` of `bundle`; the bytes read are added to `read`.
     pub(super) fn new(bundle: &'b Bundle, name: &'b str, read: &Arc<AtomicU64>) -> Self {
-        Self { document: Document::new(bundle, name), read: Arc::clone(read) }
+        Self { document: SourceText::new(bundle, name), read: Arc::clone(read) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use satchel_merge::evidence::Exported;
+use satchel_merge::evidence::ExportTime;
 use satchel_pam::{
     embedding::Embedding,
     parse::{self, EmbeddingsScan, How, LeftOut, Text as _},
@@ -15,19 +15,20 @@ use satchel_pam::{
 };
 
 use super::{
-    Progress, Reading, Run, refusal,
-    store::{MOST_LEFT_OUT, unreadable},
+    DocumentImport, PamRun, Progress,
+    claimed_ids::ClaimedIds,
+    refusal,
+    scan::{MOST_LEFT_OUT, unreadable},
     stream::Counted,
-    taken::Taken,
 };
 use crate::{
     ingest::{
-        IngestError, memories,
+        error::IngestError,
         receipt::ImportRecord,
-        run::{Tail, ToldVector},
+        records::{DeferredRecords, DocumentVector},
         write::Writer,
     },
-    lineage::vectors::Told,
+    provenance::vectors::DocumentVectors,
 };
 
 /// Approximate memory that the vectors of one batch take, in bytes.
@@ -35,22 +36,22 @@ const BATCH_BYTES: usize = 16 << 20;
 
 /// The state of the import of the other documents that reading the embeddings needs.
 #[derive(Default)]
-pub(in crate::ingest) struct Later {
-    pub(super) taken: Taken,
-    pub(super) exported: Option<Exported>,
+pub(in crate::ingest) struct EmbeddingsState {
+    pub(super) taken: ClaimedIds,
+    pub(super) exported: Option<ExportTime>,
     pub(super) stranger: Option<String>,
     /// Bytes read so far.
     pub(super) done: u64,
 }
 
-impl Run<'_> {
+impl PamRun<'_> {
     /// Reads the embeddings.
     ///
     /// # Errors
     /// When the store refuses a write.
     pub(in crate::ingest) fn vectors(
         &self,
-        before: Later,
+        before: EmbeddingsState,
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
         progress: &Progress<'_>,
@@ -58,7 +59,7 @@ impl Run<'_> {
         if self.files.embeddings.is_empty() {
             return Ok(());
         }
-        let mut reading = Reading::new(self, writer, record, progress, before)?;
+        let mut reading = DocumentImport::new(self, writer, record, progress, before)?;
         for name in &self.files.embeddings {
             reading.embeddings(name)?;
         }
@@ -69,7 +70,7 @@ impl Run<'_> {
 /// An embedding, or the reason why it could not be read.
 type Entry = Result<Embedding, LeftOut>;
 
-impl Reading<'_, '_, '_> {
+impl DocumentImport<'_, '_, '_> {
     fn embeddings(&mut self, name: &str) -> Result<(), IngestError> {
         let mut left_out = BTreeSet::new();
         let looked = self.scan(name, |_, _, entry| {
@@ -133,7 +134,7 @@ impl Reading<'_, '_, '_> {
             Ok(embedding) => {
                 batch.bytes += size(&embedding);
                 let of = self.taken.content(&embedding.memory_id);
-                batch.vectors.push(ToldVector { embedding, of });
+                batch.vectors.push(DocumentVector { embedding, of });
             }
             Err(reason) => {
                 self.record.embeddings.leave_out();
@@ -149,17 +150,18 @@ impl Reading<'_, '_, '_> {
         if batch.vectors.is_empty() {
             return Ok(());
         }
-        let told_vectors = Told { exported: self.exported, ..Told::default() };
+        let told_vectors = DocumentVectors { exported: self.exported, ..DocumentVectors::default() };
         let stranger = self.tail.stranger.clone();
-        let tail = Tail { vectors: batch.vectors, told_vectors, stranger, ..Tail::default() };
-        memories::settle(self.run.store, self.writer, tail, self.record)
+        let tail =
+            DeferredRecords { vectors: batch.vectors, told_vectors, stranger, ..DeferredRecords::default() };
+        self.writer.derive(tail, self.record)
     }
 }
 
 /// Vectors that are stored together.
 #[derive(Default)]
 struct Batch {
-    vectors: Vec<ToldVector>,
+    vectors: Vec<DocumentVector>,
     bytes: usize,
 }
 

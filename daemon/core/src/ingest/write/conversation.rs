@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use satchel_merge::{
     body::{Body, Digest16},
-    conversation::{Planned, Report, ReportedNode, unite, unite_all},
+    conversation::{ConversationPlan, ConversationReport, ReportedNode, unite, unite_all},
 };
 use satchel_pam::{
     conversation::ImportMetadata,
@@ -12,11 +12,14 @@ use satchel_pam::{
 };
 use satchel_store::{Change, ConversationRecord, MessageWrite, Store, StoreError};
 
-use super::{Writer, of_the_record};
+use super::Writer;
 use crate::{
-    conversation_record::{self, Labels},
-    ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
-    lineage::{Family, Kept, Key, Part, Reading, Said, shown},
+    conversation_record::{self, WriteLabels},
+    ingest::{error::IngestError, normalise::NormalisedConversation, receipt::ImportRecord},
+    provenance::{
+        Contribution, ContributionReader, ContributionSkeleton, ConversationProvenance, EvidenceKey,
+        StoredContribution, shown,
+    },
 };
 
 /// The reason why a stranger's conversation is left out.
@@ -24,63 +27,68 @@ const HELD_BACK: &str = "it is here from another source and says something else;
                          changes nothing";
 
 /// A conversation as the store has it, before the import.
-struct Before {
+struct StoredState {
     stored: Option<ConversationRecord>,
-    family: Family,
+    family: ConversationProvenance,
 }
 
-impl Before {
+impl StoredState {
     /// Returns whether the report replaces what is shown: it is not a stranger's, what counts so far includes a stranger's
     /// report, and what is shown differs from it.
-    fn is_outdone_by(
+    fn is_superseded_by(
         &self,
         stranger: Option<&str>,
-        (report, nodes): (&Report, &[ReportedNode]),
-        left_out: &BTreeSet<Key>,
+        (report, nodes): (&ConversationReport, &[ReportedNode]),
+        left_out: &BTreeSet<EvidenceKey>,
     ) -> bool {
         let shown = self.stored.as_ref().filter(|stored| !stored.withdrawn);
-        self.family.is_outdone_by(stranger, left_out)
-            && shown.is_none_or(|shown| !conversation_record::known(shown).reads_as(report, nodes))
+        self.family.is_superseded_by(stranger, left_out)
+            && shown
+                .is_none_or(|shown| !conversation_record::known(shown).same_visible_content(report, nodes))
     }
 }
 
 impl Writer<'_> {
     pub(super) fn conversation(
         &mut self,
-        conversation: Conversation,
+        conversation: NormalisedConversation,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let Conversation { id, platform, import, foreign, stranger, report, nodes, weight } = conversation;
+        let NormalisedConversation { id, platform, import, foreign, stranger, report, nodes, weight } =
+            conversation;
         let stranger = stranger.as_deref();
-        if self.pending.contains(&id) {
+        if self.batch.contains(&id) {
             self.store_batch(record)?;
         }
-        self.hold()?;
-        let stored = self.store.conversation(&id, None)?;
-        let family = Family::of(self.store, &id, stored.as_ref())?;
-        let before = Before { stored, family };
+        self.session.lock()?;
+        let store = self.session.store;
+        let stored = store.conversation(&id, None)?;
+        let family = ConversationProvenance::load(store, &id, stored.as_ref())?;
+        let before = StoredState { stored, family };
         let fresh = before.stored.as_ref().is_none_or(|stored| stored.withdrawn);
         let found = nodes.len() as u64;
-        let said = Said::of(&id, &report, &nodes)?.by(stranger);
-        if stranger.is_some() && before.family.is_of_another(&self.left_out, stranger) {
+        let said = ContributionSkeleton::of(&id, &report, &nodes)?.attributed_to(stranger);
+        if stranger.is_some() && before.family.has_other_signer(&self.session.left_out, stranger) {
             return self.hold_back(&id, report, nodes, &before, record);
         }
-        let outdone = before.is_outdone_by(stranger, (&report, &nodes), &self.left_out);
+        let outdone = before.is_superseded_by(stranger, (&report, &nodes), &self.session.left_out);
         let planned = self.united(&id, (report, nodes), &before, outdone)?;
         let (messages, changed) = (planned.messages, planned.changed);
         if outdone && changed {
-            record.warn(outdone_stranger(&id));
+            record.warn(superseded_untrusted(&id));
         }
         let key = said.key();
-        let Before { stored, family } = before;
+        let StoredState { stored, family } = before;
         let lineage = Self::lineage(&id, (said, stranger), &planned, (family, stored.as_ref()))?;
         let mut change = None;
         if changed {
             let import = import.unwrap_or_else(|| self.import.clone());
-            let labels = Labels { id: &id, platform: &platform, fallback: 0, import };
+            let labels = WriteLabels { id: &id, platform: &platform, fallback: 0, import };
             change = Some(write_of(planned, labels, stored.as_ref()));
         }
-        if foreign && let Some(refusal) = self.refusal(change.as_ref())? {
+        if let Some(change) = change.as_ref().filter(|_| foreign)
+            && let Some(refusal) = self.session.refusal(change)?
+        {
             return self.refuse(&id, found, &refusal, record);
         }
         record.conversations.found += 1;
@@ -93,15 +101,11 @@ impl Writer<'_> {
             (false, true) => record.conversations.updated += 1,
             (false, false) => record.conversations.unchanged += 1,
         }
-        self.says(key);
-        if let Some([said, _]) = &mut self.piece {
-            said.push(key);
-        }
+        self.brought(key);
+        self.pieces.add_part(key);
         let changes: Vec<Change> = change.into_iter().chain(lineage).collect();
-        if !self.dry_run && !changes.is_empty() {
-            self.changes.extend(changes);
-            self.bytes += weight;
-            self.pending.insert(id);
+        if !self.session.dry_run && !changes.is_empty() {
+            self.batch.add(id, changes, weight);
         }
         Ok(())
     }
@@ -110,25 +114,25 @@ impl Writer<'_> {
     fn united(
         &self,
         id: &str,
-        (report, nodes): (Report, Vec<ReportedNode>),
-        before: &Before,
+        (report, nodes): (ConversationReport, Vec<ReportedNode>),
+        before: &StoredState,
         outdone: bool,
-    ) -> Result<Planned, IngestError> {
+    ) -> Result<ConversationPlan, IngestError> {
         let shown = before.stored.as_ref().filter(|stored| !stored.withdrawn);
-        if !outdone && !before.family.has_left_out(&self.left_out) {
-            let mut bodies = StoredBodies::of(self.store, shown);
+        if !outdone && !before.family.has_excluded(&self.session.left_out) {
+            let mut bodies = StoredBodies::of(self.session.store, shown);
             return unite(report, nodes, shown.map(conversation_record::known), &mut |message| {
                 bodies.get(message)
             });
         }
         // An undo in progress may not have updated the stored conversation yet.
-        let mut reading = Reading::new(self.store);
-        let parts = before.family.counting(&self.left_out, outdone);
-        let parts = parts.map(|part| Ok(reading.part(id, part)?)).chain([Ok((report, nodes))]);
+        let mut reading = ContributionReader::new(self.session.store);
+        let parts = before.family.included(&self.session.left_out, outdone);
+        let parts = parts.map(|part| Ok(reading.read(id, part)?)).chain([Ok((report, nodes))]);
         let planned = unite_all::<IngestError>(parts)?;
         let mut planned = planned.ok_or(IngestError::Unencodable { what: "a conversation" })?;
         planned.changed =
-            shown.is_none_or(|shown| !conversation_record::known(shown).shows(&planned.known()));
+            shown.is_none_or(|shown| !conversation_record::known(shown).same_content(&planned.state()));
         Ok(planned)
     }
 
@@ -137,14 +141,14 @@ impl Writer<'_> {
     fn hold_back(
         &mut self,
         id: &str,
-        report: Report,
+        report: ConversationReport,
         nodes: Vec<ReportedNode>,
-        before: &Before,
+        before: &StoredState,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
         let found = nodes.len() as u64;
         // The result if the user trusted the stranger.
-        let outdone = before.is_outdone_by(None, (&report, &nodes), &self.left_out);
+        let outdone = before.is_superseded_by(None, (&report, &nodes), &self.session.left_out);
         let planned = self.united(id, (report, nodes), before, outdone)?;
         record.messages.found += found;
         if !planned.changed {
@@ -165,42 +169,35 @@ impl Writer<'_> {
     ) -> Result<(), IngestError> {
         record.would_change.conversations += 1;
         let (locator, reason) = (format!("conversation {id:?}"), HELD_BACK.to_owned());
-        let skip = record.skip(Skip { kind: RecordKind::Conversation, locator, reason });
-        skip.map_or(Ok(()), |skip| self.spill(skip, record))
+        let skip = Skip { kind: RecordKind::Conversation, locator, reason };
+        self.skips.add(skip, &self.session, record)
     }
 
     /// Returns the changes that keep the reported part in the lineage, if it is not there yet.
     fn lineage(
         id: &str,
-        (said, stranger): (Said, Option<&str>),
-        planned: &Planned,
-        (mut family, stored): (Family, Option<&ConversationRecord>),
+        (said, stranger): (ContributionSkeleton, Option<&str>),
+        planned: &ConversationPlan,
+        (mut family, stored): (ConversationProvenance, Option<&ConversationRecord>),
     ) -> Result<Vec<Change>, IngestError> {
-        if family.parts.iter().any(|part| part.digest == said.digest) {
+        if family.contributions.iter().any(|part| part.digest == said.digest) {
             return Ok(Vec::new());
         }
         let now = stored.map_or(0, |stored| stored.version) + u32::from(planned.changed);
-        let version = planned.sole.then_some(now);
+        let version = planned.equals_report.then_some(now);
         let (digest, stranger) = (said.digest.clone(), stranger.map(str::to_owned));
-        family.parts.push(Part { digest, version, home: None, stranger });
+        family.contributions.push(Contribution { digest, version, conversation: None, untrusted: stranger });
         let mut changes = Vec::new();
         if version.is_none() {
             let digest = said.digest.clone();
-            let spare = planned.spare.iter().map(|(id, bytes)| (id.as_str(), bytes.as_slice())).collect();
-            changes.push(Kept::of(said, &shown(planned), &spare, now)?.change(&digest)?);
+            let spare =
+                planned.differing_bodies.iter().map(|(id, bytes)| (id.as_str(), bytes.as_slice())).collect();
+            changes.push(
+                StoredContribution::from_skeleton(said, &shown(planned), &spare, now)?.to_change(&digest)?,
+            );
         }
-        changes.push(family.change(id)?);
+        changes.push(family.to_change(id)?);
         Ok(changes)
-    }
-
-    /// Returns the reason why the store would not accept a change; `Err` is an error that does not concern the change
-    /// itself.
-    pub(super) fn refusal(&self, change: Option<&Change>) -> Result<Option<StoreError>, IngestError> {
-        match change.map_or(Ok(()), |change| self.store.accepts(std::slice::from_ref(change))) {
-            Ok(()) => Ok(None),
-            Err(refusal) if of_the_record(&refusal) => Ok(Some(refusal)),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Counts a conversation that the store would not accept, and its messages, as skipped.
@@ -214,13 +211,13 @@ impl Writer<'_> {
         record.messages.found += messages;
         record.messages.skipped += messages;
         let (locator, reason) = (format!("conversation {id:?}"), refusal.to_string());
-        let skip = record.skip(Skip { kind: RecordKind::Conversation, locator, reason });
-        skip.map_or(Ok(()), |skip| self.spill(skip, record))
+        let skip = Skip { kind: RecordKind::Conversation, locator, reason };
+        self.skips.add(skip, &self.session, record)
     }
 }
 
 /// Returns the warning that a conversation no longer shows what a stranger's document said.
-pub(super) fn outdone_stranger(id: &str) -> Warning {
+pub(super) fn superseded_untrusted(id: &str) -> Warning {
     let message = "a document of somebody whom you do not trust had brought it before; it now shows what this import says, and nothing of that document".to_owned();
     Warning { locator: format!("conversation {id:?}"), message }
 }
@@ -229,16 +226,16 @@ pub(super) fn outdone_stranger(id: &str) -> Warning {
 pub(in crate::ingest) fn replayed<'p>(
     store: &Store,
     id: &str,
-    parts: impl Iterator<Item = &'p Part>,
-) -> Result<Option<Planned>, IngestError> {
-    let mut reading = Reading::new(store);
-    unite_all(parts.map(|part| Ok(reading.part(id, part)?)))
+    parts: impl Iterator<Item = &'p Contribution>,
+) -> Result<Option<ConversationPlan>, IngestError> {
+    let mut reading = ContributionReader::new(store);
+    unite_all(parts.map(|part| Ok(reading.read(id, part)?)))
 }
 
 /// Returns the change that shows `planned`. Bodies that the stored version has, visible or not, are not stored twice.
 pub(in crate::ingest) fn write_of(
-    planned: Planned,
-    labels: Labels<'_>,
+    planned: ConversationPlan,
+    labels: WriteLabels<'_>,
     stored: Option<&ConversationRecord>,
 ) -> Change {
     let held: HashMap<&str, Digest16> =

@@ -1,10 +1,10 @@
 //! Conversations grouped from rows without ids: all reports on the rows together determine the conversations.
 
-mod clan;
+mod row_group;
 
 use std::collections::{HashMap, HashSet};
 
-use satchel_merge::groups::{self, Component, Outline};
+use satchel_merge::groups::{self, GroupedConversation, Outline};
 use satchel_pam::conversation::ImportMetadata;
 use satchel_source::CancelToken;
 use satchel_store::{Change, ConversationRecord, Store};
@@ -12,8 +12,8 @@ use satchel_store::{Change, ConversationRecord, Store};
 use super::{Writer, conversation::withdrawal_of};
 use crate::{
     conversation_record,
-    ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
-    lineage::{Clan, Family, Part, Reading},
+    ingest::{error::IngestError, normalise::NormalisedConversation, receipt::ImportRecord},
+    provenance::{Contribution, ContributionReader, ConversationProvenance, RowGroup},
 };
 
 /// Memory of waiting conversations, in bytes. Each family of rows is united once per this amount of an export, so that
@@ -25,35 +25,35 @@ const REFUSALS: u32 = 64;
 
 /// Conversations of rows that wait to be processed together.
 #[derive(Default)]
-pub(super) struct Waiting {
-    conversations: Vec<Group>,
+pub(super) struct PendingGroups {
+    conversations: Vec<RowConversation>,
     bytes: usize,
 }
 
 /// A conversation of rows, as one export has it.
-pub(super) struct Group {
+pub(super) struct RowConversation {
     id: String,
     platform: String,
     import: Option<ImportMetadata>,
     /// See [`Conversation`].
     stranger: Option<String>,
-    part: groups::Part,
+    part: groups::GroupPart,
 }
 
 /// Returns whether a conversation is grouped from rows. One from a document is if its id was derived from its rows; all
 /// others keep their ids.
-pub(in crate::ingest) fn are(conversation: &Conversation) -> bool {
-    let Conversation { id, platform, foreign, report, nodes, .. } = conversation;
+pub(in crate::ingest) fn is_grouped(conversation: &NormalisedConversation) -> bool {
+    let NormalisedConversation { id, platform, foreign, report, nodes, .. } = conversation;
     groups::grouped(report.provider_conversation_id.as_deref(), report.raw_metadata.as_ref())
         && !nodes.is_empty()
-        && (!foreign || *id == groups::id_of(platform, report.account.as_deref(), nodes))
+        && (!foreign || *id == groups::conversation_id(platform, report.account.as_deref(), nodes))
 }
 
 /// The effect on one conversation.
-pub(in crate::ingest) enum Step {
+pub(in crate::ingest) enum GroupStep {
     /// It is shown as `component`.
     Show {
-        component: Box<Component>,
+        component: Box<GroupedConversation>,
         stored: Option<Box<ConversationRecord>>,
         /// Whether that differs from what is stored.
         changed: bool,
@@ -65,33 +65,33 @@ pub(in crate::ingest) enum Step {
 /// Returns the steps after which the store shows `components`, and no other conversation of the rows of `family`.
 pub(in crate::ingest) fn steps(
     store: &Store,
-    family: &Family,
-    components: Vec<Component>,
-) -> Result<Vec<Step>, IngestError> {
+    family: &ConversationProvenance,
+    components: Vec<GroupedConversation>,
+) -> Result<Vec<GroupStep>, IngestError> {
     let mut steps = Vec::new();
     let shown: HashSet<&str> = components.iter().map(|component| component.id.as_str()).collect();
     let mut places = None;
     for id in family.shown.iter().filter(|id| !shown.contains(id.as_str())) {
         if let Some(stored) = store.conversation(id, None)?.filter(|stored| !stored.withdrawn) {
             let places = places.get_or_insert_with(|| index(&components));
-            steps.push(Step::Withdraw(withdrawal_of(pointed(stored, places))));
+            steps.push(GroupStep::Withdraw(withdrawal_of(pointed(stored, places))));
         }
     }
     for component in components {
         let stored = store.conversation(&component.id, None)?.map(Box::new);
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
-        let changed =
-            shown.is_none_or(|shown| !conversation_record::known(shown).shows(&component.planned.known()));
-        steps.push(Step::Show { component: Box::new(component), stored, changed });
+        let changed = shown
+            .is_none_or(|shown| !conversation_record::known(shown).same_content(&component.planned.state()));
+        steps.push(GroupStep::Show { component: Box::new(component), stored, changed });
     }
     Ok(steps)
 }
 
 /// Returns the id of the component that has each message.
-fn index(components: &[Component]) -> HashMap<String, String> {
+fn index(components: &[GroupedConversation]) -> HashMap<String, String> {
     let mut index = HashMap::new();
-    for Component { id, planned, .. } in components {
-        index.extend(planned.nodes.iter().map(|node| (node.known.id.clone(), id.clone())));
+    for GroupedConversation { id, planned, .. } in components {
+        index.extend(planned.nodes.iter().map(|node| (node.state.id.clone(), id.clone())));
     }
     index
 }
@@ -100,7 +100,7 @@ fn index(components: &[Component]) -> HashMap<String, String> {
 fn pointed(mut stored: ConversationRecord, index: &HashMap<String, String>) -> ConversationRecord {
     if let Some(id) = stored.heads.first().and_then(|head| index.get(&head.id)) {
         let raw = stored.header.raw_metadata.take().unwrap_or_default();
-        stored.header.raw_metadata = Some(raw.with(groups::CONTINUED, &id.as_str().into()));
+        stored.header.raw_metadata = Some(raw.with(groups::CONTINUED_IN, &id.as_str().into()));
     }
     stored
 }
@@ -109,21 +109,21 @@ fn pointed(mut stored: ConversationRecord, index: &HashMap<String, String>) -> C
 pub(in crate::ingest) fn planned(
     store: &Store,
     platform: &str,
-    known: &[&Part],
-    more: &[&groups::Part],
+    known: &[&Contribution],
+    more: &[&groups::GroupPart],
     cancel: &CancelToken,
-) -> Result<Vec<Component>, IngestError> {
-    let mut reading = Reading::new(store);
+) -> Result<Vec<GroupedConversation>, IngestError> {
+    let mut reading = ContributionReader::new(store);
     let mut outlines = Vec::with_capacity(known.len() + more.len());
     for part in known {
         wanted(cancel)?;
-        outlines.push(reading.outline("", part)?);
+        outlines.push(reading.read_outline("", part)?);
     }
     outlines.extend(more.iter().map(|part| Outline::of_part(part)));
     groups::components(platform, &outlines, &mut |at| {
         wanted(cancel)?;
         match known.get(at) {
-            Some(part) => Ok(reading.part("", part)?),
+            Some(part) => Ok(reading.read("", part)?),
             None => Ok(more[at - known.len()].clone()),
         }
     })
@@ -137,44 +137,52 @@ impl Writer<'_> {
     /// Adds a conversation of rows to those that wait.
     pub(super) fn group(
         &mut self,
-        conversation: Conversation,
+        conversation: NormalisedConversation,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let Conversation { id, platform, import, foreign: _, stranger, report, nodes, weight } = conversation;
-        self.waiting.conversations.push(Group { id, platform, import, stranger, part: (report, nodes) });
+        let NormalisedConversation { id, platform, import, foreign: _, stranger, report, nodes, weight } =
+            conversation;
+        self.waiting.conversations.push(RowConversation {
+            id,
+            platform,
+            import,
+            stranger,
+            part: (report, nodes),
+        });
         self.waiting.bytes += weight;
-        if self.waiting.bytes >= WAITING_BYTES { self.say_groups(record) } else { Ok(()) }
+        if self.waiting.bytes >= WAITING_BYTES { self.write_groups(record) } else { Ok(()) }
     }
 
     /// Processes all waiting conversations of rows, those of one family together.
-    pub(super) fn say_groups(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
-        let Waiting { conversations, .. } = std::mem::take(&mut self.waiting);
+    pub(super) fn write_groups(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        let PendingGroups { conversations, .. } = std::mem::take(&mut self.waiting);
         if conversations.is_empty() {
             return Ok(());
         }
         // Pending changes have to be committed before the conversations are looked up.
         self.store_changes(record)?;
-        self.hold()?;
-        let said = self.say(&conversations.iter().collect::<Vec<_>>(), &mut { REFUSALS }, record);
+        self.session.lock()?;
+        let written =
+            self.write_families(&conversations.iter().collect::<Vec<_>>(), &mut { REFUSALS }, record);
         // Families that were counted are committed, even if the others failed.
         self.store_batch(record)?;
-        said
+        written
     }
 
     /// Processes conversations of rows. Where the store refuses a union, each half of its conversations is tried
     /// separately, with at most `tries` such splits in all.
-    fn say(
+    fn write_families(
         &mut self,
-        said: &[&Group],
+        groups: &[&RowConversation],
         tries: &mut u32,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
         let rows: Vec<(&str, Vec<&str>)> =
-            said.iter().map(|group| (group.id.as_str(), group.rows())).collect();
-        for mut clan in Clan::all(self.store, &rows)? {
-            self.wanted()?;
-            let mine: Vec<&Group> = clan.said.iter().map(|at| said[*at]).collect();
-            let Err(refusal) = self.clan(&mut clan, &mine, record)? else { continue };
+            groups.iter().map(|group| (group.id.as_str(), group.rows())).collect();
+        for mut clan in RowGroup::load_all(self.session.store, &rows)? {
+            self.session.check_cancelled()?;
+            let mine: Vec<&RowConversation> = clan.conversations.iter().map(|at| groups[*at]).collect();
+            let Err(refusal) = self.write_row_group(&mut clan, &mine, record)? else { continue };
             if mine.len() == 1 || *tries == 0 {
                 for group in mine {
                     self.refuse(&group.id, group.part.1.len() as u64, &refusal, record)?;
@@ -184,7 +192,7 @@ impl Writer<'_> {
             *tries -= 1;
             let (one, other) = mine.split_at(mine.len() / 2);
             for half in [one, other] {
-                self.say(half, tries, record)?;
+                self.write_families(half, tries, record)?;
                 // The other half has to find this one in the store.
                 self.store_changes(record)?;
             }
@@ -193,7 +201,7 @@ impl Writer<'_> {
     }
 }
 
-impl Group {
+impl RowConversation {
     fn rows(&self) -> Vec<&str> {
         self.part.1.iter().map(|node| node.id.as_str()).collect()
     }

@@ -2,30 +2,36 @@
 
 use std::path::Path;
 
-use satchel_host::channel;
+use satchel_host::{Throttle, channel};
 use satchel_pam::record::ConversationRecord;
-use satchel_store::{Ledger, OpenOptions};
+use satchel_source::CancelToken;
+use satchel_store::{Ledger, OpenOptions, Origin, Store};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
 use crate::{
-    ingest::{normalise::Reader, run::write_all},
-    lineage::brought,
+    ingest::normalise::Normaliser,
+    provenance::{KeyKind, contributed_keys},
+    write_lock::WriteLock,
 };
 
 fn store(dir: &Path) -> Store {
     Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap()
 }
 
-fn writer<'a>(store: &'a Store, (pen, cancel, pace): (&'a Pen, &CancelToken, &Pace)) -> Writer<'a> {
+fn writer<'a>(
+    store: &'a Store,
+    (lock, cancel, pace): (&'a WriteLock, &CancelToken, &Throttle),
+) -> Writer<'a> {
     let origin = Origin {
         import: Some(Uuid::new_v4()),
         actor: "p/1.0.0".to_owned(),
         reason: "import".to_owned(),
         at_micros: 1,
     };
-    Writer::new(store, (pen, cancel.clone(), pace.clone()), origin, ImportMetadata::default(), false)
+    let session = Session::new(store, (lock, cancel.clone(), pace.clone()), origin, false);
+    Writer::new(session, ImportMetadata::default())
 }
 
 fn receipt() -> ImportRecord {
@@ -39,7 +45,7 @@ fn receipt() -> ImportRecord {
 }
 
 /// Returns the conversation with this number, either with an id of the provider's or grouped from rows.
-fn conversation(number: usize, grouped: bool) -> Normalised {
+fn conversation(number: usize, grouped: bool) -> ImportItem {
     let mut record: ConversationRecord = serde_json::from_value(json!({
         "id": format!("c{number}"), "created_at": 5,
         "messages": [{
@@ -52,29 +58,29 @@ fn conversation(number: usize, grouped: bool) -> Normalised {
     } else {
         record.provider_conversation_id = Some(record.id.clone());
     }
-    let reader = Reader { platform: "p".to_owned(), extractor: "p/1.0.0".to_owned() };
+    let reader = Normaliser { platform: "p".to_owned(), extractor: "p/1.0.0".to_owned() };
     let conversation = reader.conversation(record, &mut |file| file.attachment).unwrap();
-    assert_eq!(groups::are(&conversation), grouped);
-    Normalised::Conversation(Box::new(conversation))
+    assert_eq!(groups::is_grouped(&conversation), grouped);
+    ImportItem::Conversation(Box::new(conversation))
 }
 
 /// Returns the number of revisions that forty conversations take.
 fn revisions(asked: bool) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    let (pen, cancel, pace) = (Pen::default(), CancelToken::new(), Pace::default());
-    let (mut writer, mut record) = (writer(&store, (&pen, &cancel, &pace)), receipt());
+    let (lock, cancel, pace) = (WriteLock::default(), CancelToken::new(), Throttle::default());
+    let (mut writer, mut record) = (writer(&store, (&lock, &cancel, &pace)), receipt());
     for number in 0..40 {
         if asked {
-            pace.asked();
+            pace.request_arrived();
         }
-        writer.take(conversation(number, false), &mut record).unwrap();
+        writer.write(conversation(number, false), &mut record).unwrap();
     }
     writer.flush(&mut record).unwrap();
     assert_eq!(record.conversations.new, 40);
-    let import = writer.origin.import.unwrap();
-    assert_eq!(brought(&store, Brought::Parts, import).unwrap().len(), 40);
-    let second = store.ledger_get(Ledger::Lineage, &format!("parts {import} 1")).unwrap();
+    let import = writer.session.origin.import.unwrap();
+    assert_eq!(contributed_keys(&store, KeyKind::Contributions, import).unwrap().len(), 40);
+    let second = store.ledger_get(Ledger::Provenance, &format!("parts {import} 1")).unwrap();
     assert!(second.is_none(), "a page for each little batch");
     let [first, last] = record.revisions.unwrap();
     last - first + 1
@@ -90,13 +96,13 @@ fn batches_are_small_while_somebody_asks() {
 fn an_import_whose_queue_was_left_has_not_ended_well() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    let (pen, cancel, pace) = (Pen::default(), CancelToken::new(), Pace::default());
-    let (mut writer, mut record) = (writer(&store, (&pen, &cancel, &pace)), receipt());
+    let (lock, cancel, pace) = (WriteLock::default(), CancelToken::new(), Throttle::default());
+    let (mut writer, mut record) = (writer(&store, (&lock, &cancel, &pace)), receipt());
     let (sender, receiver) = channel::bounded(1 << 20);
     assert!(sender.send(conversation(1, false)).is_ok());
     drop(sender);
     cancel.cancel();
-    let ended = write_all(&receiver, &mut writer, &mut record, &mut |_| {});
+    let ended = writer.write_all(&receiver, &mut record, &mut |_| {});
     assert!(matches!(ended, Err(IngestError::Cancelled)), "{ended:?}");
 }
 
@@ -104,26 +110,26 @@ fn an_import_whose_queue_was_left_has_not_ended_well() {
 fn what_a_cancelled_import_stored_is_known_to_be_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    let (pen, cancel, pace) = (Pen::default(), CancelToken::new(), Pace::default());
-    let (mut writer, mut record) = (writer(&store, (&pen, &cancel, &pace)), receipt());
-    writer.take(conversation(1, false), &mut record).unwrap();
-    writer.take(conversation(2, true), &mut record).unwrap();
+    let (lock, cancel, pace) = (WriteLock::default(), CancelToken::new(), Throttle::default());
+    let (mut writer, mut record) = (writer(&store, (&lock, &cancel, &pace)), receipt());
+    writer.write(conversation(1, false), &mut record).unwrap();
+    writer.write(conversation(2, true), &mut record).unwrap();
     cancel.cancel();
     assert!(matches!(writer.flush(&mut record), Err(IngestError::Cancelled)));
     assert_eq!((record.conversations.new, record.revisions), (1, Some([1, 1])));
-    let import = writer.origin.import.unwrap();
-    assert_eq!(brought(&store, Brought::Parts, import).unwrap().len(), 1);
+    let import = writer.session.origin.import.unwrap();
+    assert_eq!(contributed_keys(&store, KeyKind::Contributions, import).unwrap().len(), 1);
 }
 
 #[test]
 fn what_is_said_again_counts_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    let (pen, cancel, pace) = (Pen::default(), CancelToken::new(), Pace::default());
-    let (mut writer, mut record) = (writer(&store, (&pen, &cancel, &pace)), receipt());
-    writer.hold().unwrap();
-    writer.left_out.insert([7; 16]);
-    writer.says([7; 16]);
-    assert!(writer.left_out.is_empty());
+    let (lock, cancel, pace) = (WriteLock::default(), CancelToken::new(), Throttle::default());
+    let (mut writer, mut record) = (writer(&store, (&lock, &cancel, &pace)), receipt());
+    writer.session.lock().unwrap();
+    writer.session.left_out.insert([7; 16]);
+    writer.brought([7; 16]);
+    assert!(writer.session.left_out.is_empty());
     writer.flush(&mut record).unwrap();
 }

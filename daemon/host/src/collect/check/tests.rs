@@ -13,8 +13,8 @@ fn item_evidence(item: &str) -> Result<Vec<String>, String> {
         r#"{{"evidence":{{"id":"e","claim":{{"statement":{item}}},"extraction_method":"api_export","locator":"l"}}}}"#
     );
     let Some(Line::Evidence(mut record)) = line(&json) else { return Err(format!("no evidence: {json}")) };
-    let mut notes = Notes::default();
-    evidence(&mut record, &mut notes).map_err(|fault| fault.0)?;
+    let mut notes = RecordNotes::default();
+    evidence(&mut record, &mut notes).map_err(|rejection| rejection.0)?;
     Ok(notes.into_messages())
 }
 
@@ -26,7 +26,7 @@ fn times_outside_the_calendar_are_left_out() {
         updated_at: Some(LAST_TIME + 1),
         ..ConversationRecord::default()
     };
-    let mut notes = Notes::default();
+    let mut notes = RecordNotes::default();
     assert_eq!(conversation(&mut record, &mut notes), Ok(()));
     assert_eq!((record.created_at, record.updated_at), (Some(FIRST_TIME), None));
     assert_eq!(notes.into_messages()[0], "updated_at lies outside the years 1 to 9999; it is left out");
@@ -36,7 +36,7 @@ fn times_outside_the_calendar_are_left_out() {
 fn tags_of_other_characters_are_left_out() {
     let tags = ["work", "a_b-1", "Work", "", "-a", "größe"].map(str::to_owned).to_vec();
     let mut record = ConversationRecord { id: "c".to_owned(), tags, ..ConversationRecord::default() };
-    let mut notes = Notes::default();
+    let mut notes = RecordNotes::default();
     assert_eq!(conversation(&mut record, &mut notes), Ok(()));
     assert_eq!(record.tags, ["work", "a_b-1"]);
     assert_eq!(notes.into_messages().len(), 4);
@@ -46,7 +46,7 @@ fn tags_of_other_characters_are_left_out() {
 fn tags_beyond_a_thousand_are_left_out_with_one_warning() {
     let tags = (0..1_500).map(|tag| format!("tag{tag}")).collect();
     let mut record = ConversationRecord { id: "c".to_owned(), tags, ..ConversationRecord::default() };
-    let mut notes = Notes::default();
+    let mut notes = RecordNotes::default();
     assert_eq!(conversation(&mut record, &mut notes), Ok(()));
     assert_eq!((record.tags.len(), record.tags[999].as_str()), (1_000, "tag999"));
     assert_eq!(
@@ -61,13 +61,13 @@ fn a_record_without_a_usable_id_is_dropped() {
         [(String::new(), "its id is empty"), ("x".repeat(1_025), "its id is longer than 1024 bytes")]
     {
         let mut record = ConversationRecord { id, ..ConversationRecord::default() };
-        let dropped = conversation(&mut record, &mut Notes::default()).map_err(|fault| fault.0);
+        let dropped = conversation(&mut record, &mut RecordNotes::default()).map_err(|rejection| rejection.0);
         assert_eq!(dropped, Err(reason.to_owned()));
     }
 }
 
 #[test]
-fn an_item_must_say_something() {
+fn an_item_must_have_content_and_a_type() {
     assert_eq!(item_evidence(r#"{"content":"likes tea","memory_type":"preference"}"#), Ok(Vec::new()));
     assert!(
         item_evidence(r#"{"content":" \n","memory_type":"fact"}"#)
@@ -96,9 +96,9 @@ fn a_vector_must_be_as_long_as_it_says() {
         vector: Some(vec![1.0, 2.0]),
         storage: None,
     };
-    assert_eq!(embedding(&mut record, &mut Notes::default()), Ok(()));
+    assert_eq!(embedding(&mut record, &mut RecordNotes::default()), Ok(()));
     record.dimensions = 3;
-    assert!(embedding(&mut record, &mut Notes::default()).is_err());
+    assert!(embedding(&mut record, &mut RecordNotes::default()).is_err());
     record.vector = Some(vec![0.0, 1.0, f64::NAN]);
-    assert!(embedding(&mut record, &mut Notes::default()).is_err());
+    assert!(embedding(&mut record, &mut RecordNotes::default()).is_err());
 }

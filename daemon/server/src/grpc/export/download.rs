@@ -12,77 +12,79 @@ use std::{
     time::Duration,
 };
 
-use satchel_proto::{signed::signed, v1};
+use satchel_proto::{integers::signed, v1};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
 use tonic::Status;
 use tracing::Instrument as _;
 
-use crate::grpc::status::Fault;
+use crate::grpc::status::CallError;
 
 /// Bytes of one chunk of a download.
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Chunks that wait for a slow reader.
-const CHUNKS_AHEAD: usize = 1;
+const BUFFERED_CHUNKS: usize = 1;
 /// How long a reader may take for a chunk. After that it counts as gone, because others may wait for its permit.
-pub(super) const STALLED: Duration = Duration::from_mins(5);
+pub(super) const STALL_TIMEOUT: Duration = Duration::from_mins(5);
 /// The message with which a stalled download ends.
-const NOT_READ: &str = "the download was not read for 5 minutes; go on from the offset that you have come to";
+const STALLED_MESSAGE: &str =
+    "the download was not read for 5 minutes; continue from the offset that you have reached";
 /// The stream of chunks of a bundle.
-pub(super) type Download = Pin<Box<dyn Stream<Item = Result<v1::DownloadExportResponse, Status>> + Send>>;
+pub(super) type DownloadStream =
+    Pin<Box<dyn Stream<Item = Result<v1::DownloadExportResponse, Status>> + Send>>;
 
-/// Streams the rest of `file`, which has `size` bytes, to a reader that takes each chunk within `patience`. `place` is
+/// Streams the rest of `file`, which has `size` bytes, to a reader that takes each chunk within `timeout`. `permit` is
 /// released at the end.
-pub(super) fn streamed(
+pub(super) fn stream_file(
     file: File,
     (offset, size): (u64, u64),
     header: v1::StoreHeader,
-    place: OwnedSemaphorePermit,
-    patience: Duration,
-) -> Download {
-    let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
+    permit: OwnedSemaphorePermit,
+    timeout: Duration,
+) -> DownloadStream {
+    let (sender, receiver) = mpsc::channel(BUFFERED_CHUNKS);
     let span = tracing::Span::current();
     let stalled = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stalled);
+    let stalled_flag = Arc::clone(&stalled);
     let sending = async move {
-        if !send(file, (offset, size), header, &sender, patience).await {
-            told.store(true, Ordering::Release);
+        if !send(file, (offset, size), header, &sender, timeout).await {
+            stalled_flag.store(true, Ordering::Release);
         }
-        drop((place, sender));
+        drop((permit, sender));
     };
     tokio::spawn(sending.instrument(span));
     // The channel is full of chunks that were not read, so the error follows after them.
     let end = std::iter::from_fn(move || {
-        stalled.swap(false, Ordering::AcqRel).then(|| Err(Fault::Busy(NOT_READ.to_owned()).into()))
+        stalled.swap(false, Ordering::AcqRel).then(|| Err(CallError::Busy(STALLED_MESSAGE.to_owned()).into()))
     });
     Box::pin(ReceiverStream::new(receiver).chain(tokio_stream::iter(end)))
 }
 
 /// Sends the rest of `file` until its end, or until the receiver is dropped. Returns false if no chunk was taken within
-/// `patience`. No thread blocks while it waits for a slow reader.
+/// `timeout`. No thread blocks while it waits for a slow reader.
 async fn send(
     file: File,
     (mut offset, size): (u64, u64),
     header: v1::StoreHeader,
     sender: &mpsc::Sender<Result<v1::DownloadExportResponse, Status>>,
-    patience: Duration,
+    timeout: Duration,
 ) -> bool {
     let mut header = Some(header);
     let file = Arc::new(file);
     loop {
         // The announced size is binding: bytes that are appended meanwhile are not sent.
-        let room = CHUNK_BYTES.min(size - offset);
+        let length = CHUNK_BYTES.min(size - offset);
         let bytes = Arc::clone(&file);
-        let read = tokio::task::spawn_blocking(move || piece(&bytes, offset, room)).await;
-        let read = read.unwrap_or_else(|broken| Err(Fault::internal(broken)));
-        let answer = read.map(|data| {
+        let read = tokio::task::spawn_blocking(move || read_chunk(&bytes, offset, length)).await;
+        let read = read.unwrap_or_else(|error| Err(CallError::internal(error)));
+        let response = read.map(|data| {
             let chunk = v1::Chunk { offset: signed(offset), crc32c: crc32c::crc32c(&data), data };
             v1::DownloadExportResponse { chunk: Some(chunk), total_size: signed(size), header: header.take() }
         });
-        offset += room;
-        let last = answer.is_err() || offset == size;
+        offset += length;
+        let last = response.is_err() || offset == size;
         // A dropped receiver is not an error.
-        match tokio::time::timeout(patience, sender.send(answer.map_err(Status::from))).await {
+        match tokio::time::timeout(timeout, sender.send(response.map_err(Status::from))).await {
             Err(_) => return false,
             Ok(sent) if last || sent.is_err() => return true,
             Ok(_) => {}
@@ -90,12 +92,12 @@ async fn send(
     }
 }
 
-/// Reads `room` bytes from `offset` on.
-fn piece(file: &File, offset: u64, room: u64) -> Result<Vec<u8>, Fault> {
-    let mut data = vec![0; usize::try_from(room).map_err(Fault::internal)?];
+/// Reads `length` bytes from `offset` on.
+fn read_chunk(file: &File, offset: u64, length: u64) -> Result<Vec<u8>, CallError> {
+    let mut data = vec![0; usize::try_from(length).map_err(CallError::internal)?];
     file.read_exact_at(&mut data, offset).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => Fault::internal("the bundle became shorter while it was read"),
-        _ => Fault::internal(error),
+        io::ErrorKind::UnexpectedEof => CallError::internal("the bundle became shorter while it was read"),
+        _ => CallError::internal(error),
     })?;
     Ok(data)
 }
@@ -109,38 +111,39 @@ mod tests {
     use super::*;
 
     /// Starts a download of six chunks with a short timeout. Returns it with the semaphore from which it took a permit.
-    async fn begun() -> (Download, Arc<Semaphore>) {
-        let places = Arc::new(Semaphore::new(1));
-        let place = Arc::clone(&places).acquire_owned().await.unwrap();
+    async fn start_download() -> (DownloadStream, Arc<Semaphore>) {
+        let permits = Arc::new(Semaphore::new(1));
+        let permit = Arc::clone(&permits).acquire_owned().await.unwrap();
         let file = tempfile::tempfile().unwrap();
         file.set_len(6 * CHUNK_BYTES).unwrap();
         let length = (0, 6 * CHUNK_BYTES);
-        let download = streamed(file, length, v1::StoreHeader::default(), place, Duration::from_millis(50));
-        (download, places)
+        let download =
+            stream_file(file, length, v1::StoreHeader::default(), permit, Duration::from_millis(50));
+        (download, permits)
     }
 
     #[tokio::test]
-    async fn a_download_that_nobody_reads_ends_with_the_reason_and_frees_its_place() {
-        let (mut download, places) = begun().await;
+    async fn a_download_that_is_not_read_ends_with_an_error_and_releases_its_permit() {
+        let (mut download, permits) = start_download().await;
         // The permit is released when the download has ended.
-        drop(places.acquire().await.unwrap());
-        let mut pieces = 0;
+        drop(permits.acquire().await.unwrap());
+        let mut chunks = 0;
         let status = loop {
             match download.next().await.unwrap() {
-                Ok(_) => pieces += 1,
+                Ok(_) => chunks += 1,
                 Err(status) => break status,
             }
         };
-        assert_eq!(pieces, CHUNKS_AHEAD);
+        assert_eq!(chunks, BUFFERED_CHUNKS);
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert!(status.message().contains("was not read"), "{status:?}");
         assert!(download.next().await.is_none());
     }
 
     #[tokio::test]
-    async fn a_download_that_is_given_up_frees_its_place() {
-        let (download, places) = begun().await;
+    async fn a_dropped_download_releases_its_permit() {
+        let (download, permits) = start_download().await;
         drop(download);
-        drop(places.acquire().await.unwrap());
+        drop(permits.acquire().await.unwrap());
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use prost::Message as _;
 use satchel_core::clock::Clock;
 use satchel_proto::{
-    signed::signed,
+    integers::signed,
     v1::{self, OperationKind, OperationState, operation},
 };
 use satchel_source::CancelToken;
@@ -20,54 +20,54 @@ use tokio::sync::{Semaphore, watch};
 use tonic::Status;
 use uuid::Uuid;
 
-use crate::grpc::{status::Fault, wire::scalar::time_to_wire};
+use crate::grpc::{status::CallError, wire::scalar::time_to_wire};
 
 /// Operations that run at once.
-const AT_ONCE: usize = 16;
+const MAX_RUNNING: usize = 16;
 /// Operations that have not ended; beyond this number, new ones are refused.
-const MOST_OPEN: usize = 256;
+const MAX_OPEN: usize = 256;
 /// Ended operations that are remembered.
-const REMEMBERED: usize = 200;
+const MAX_REMEMBERED: usize = 200;
 /// Time between two progress reports.
-const REPORT_EVERY: Duration = Duration::from_millis(50);
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// All operations of a daemon. Clones share them.
 #[derive(Clone)]
-pub struct Operations(Arc<Inner>);
+pub struct Operations(Arc<OperationTable>);
 
-struct Inner {
-    entries: Mutex<VecDeque<Entry>>,
+struct OperationTable {
+    entries: Mutex<VecDeque<OperationEntry>>,
     /// Notified when an operation ends.
     ended: Condvar,
-    places: Semaphore,
+    permits: Semaphore,
 }
 
-struct Entry {
+struct OperationEntry {
     id: Uuid,
     view: watch::Receiver<v1::Operation>,
     cancel: CancelToken,
 }
 
-impl Entry {
+impl OperationEntry {
     fn open(&self) -> bool {
         !self.view.borrow().ended()
     }
 }
 
 /// The result of the work of an operation; `None` if it was cancelled.
-pub(in crate::grpc) type Outcome = Result<Option<operation::Result>, Fault>;
+pub(in crate::grpc) type WorkOutcome = Result<Option<operation::Result>, CallError>;
 
 /// The handle for the work of an operation, to report progress and to check whether to stop.
-pub(in crate::grpc) struct Reporter {
+pub(in crate::grpc) struct OperationReporter {
     view: watch::Sender<v1::Operation>,
     cancel: CancelToken,
     last: Cell<Option<Instant>>,
 }
 
-impl Reporter {
+impl OperationReporter {
     /// Sets the progress, and wakes the watchers unless it did so a moment ago. Returns false if the work should stop.
     pub(in crate::grpc) fn report(&self, progress: v1::OperationProgress) -> bool {
-        let due = self.last.get().is_none_or(|last| last.elapsed() >= REPORT_EVERY);
+        let due = self.last.get().is_none_or(|last| last.elapsed() >= REPORT_INTERVAL);
         if due {
             self.last.set(Some(Instant::now()));
         }
@@ -86,8 +86,8 @@ impl Reporter {
 
 impl Default for Operations {
     fn default() -> Self {
-        let places = Semaphore::new(AT_ONCE);
-        Self(Arc::new(Inner { entries: Mutex::default(), ended: Condvar::new(), places }))
+        let permits = Semaphore::new(MAX_RUNNING);
+        Self(Arc::new(OperationTable { entries: Mutex::default(), ended: Condvar::new(), permits }))
     }
 }
 
@@ -100,8 +100,8 @@ impl Operations {
         &self,
         clock: &Arc<dyn Clock>,
         kind: OperationKind,
-        work: impl FnOnce(&Reporter) -> Outcome + Send + 'static,
-    ) -> Result<v1::Operation, Fault> {
+        work: impl FnOnce(&OperationReporter) -> WorkOutcome + Send + 'static,
+    ) -> Result<v1::Operation, CallError> {
         let id = Uuid::new_v4();
         let operation = v1::Operation {
             id: id.to_string(),
@@ -110,42 +110,42 @@ impl Operations {
             created_at: Some(time_to_wire(clock.now_micros())),
             ..v1::Operation::default()
         };
-        let (view, seen) = watch::channel(operation.clone());
+        let (view, receiver) = watch::channel(operation.clone());
         let cancel = CancelToken::new();
-        self.add(Entry { id, view: seen, cancel: cancel.clone() })?;
+        self.add(OperationEntry { id, view: receiver, cancel: cancel.clone() })?;
         let (clock, operations) = (Arc::clone(clock), self.clone());
         let span = tracing::info_span!("operation", id = operation.id, kind = kind.as_str_name());
         tokio::spawn(async move {
             // The semaphore is never closed.
-            let _place = operations.0.places.acquire().await;
-            let reporter = Reporter { view: view.clone(), cancel, last: Cell::new(None) };
+            let _permit = operations.0.permits.acquire().await;
+            let reporter = OperationReporter { view: view.clone(), cancel, last: Cell::new(None) };
             let outcome = tokio::task::spawn_blocking(move || span.in_scope(|| run(&reporter, work))).await;
-            let outcome = outcome.unwrap_or_else(|broken| Err(Fault::internal(broken)));
-            view.send_modify(|operation| end(operation, outcome, clock.now_micros()));
+            let outcome = outcome.unwrap_or_else(|error| Err(CallError::internal(error)));
+            view.send_modify(|operation| finish(operation, outcome, clock.now_micros()));
             drop(operations.entries());
             operations.0.ended.notify_all();
         });
         Ok(operation)
     }
 
-    fn add(&self, entry: Entry) -> Result<(), Fault> {
+    fn add(&self, entry: OperationEntry) -> Result<(), CallError> {
         let mut entries = self.entries();
-        if entries.iter().filter(|entry| entry.open()).count() >= MOST_OPEN {
-            return Err(Fault::Busy(format!(
-                "{MOST_OPEN} operations are running or queued; ask again when one of them has ended"
+        if entries.iter().filter(|entry| entry.open()).count() >= MAX_OPEN {
+            return Err(CallError::Busy(format!(
+                "{MAX_OPEN} operations are running or queued; try again when one of them has ended"
             )));
         }
         entries.push_back(entry);
         let mut ended = entries.iter().filter(|entry| !entry.open()).count();
         entries.retain(|entry| {
-            let forgotten = ended > REMEMBERED && !entry.open();
-            ended -= usize::from(forgotten);
-            !forgotten
+            let evicted = ended > MAX_REMEMBERED && !entry.open();
+            ended -= usize::from(evicted);
+            !evicted
         });
         Ok(())
     }
 
-    /// Watches an operation; `None` if no such operation is remembered.
+    /// Watches an operation; `None` if no such operation is known.
     pub(in crate::grpc) fn subscribe(&self, id: &str) -> Option<watch::Receiver<v1::Operation>> {
         let id = Uuid::parse_str(id).ok()?;
         self.entries().iter().find(|entry| entry.id == id).map(|entry| entry.view.clone())
@@ -161,12 +161,12 @@ impl Operations {
         self.entries().iter().filter(|entry| entry.open()).count()
     }
 
-    /// Asks an operation to stop. Returns false if no such operation is remembered.
+    /// Asks an operation to stop. Returns false if no such operation is known.
     pub(in crate::grpc) fn cancel(&self, id: &str) -> bool {
         let Ok(id) = Uuid::parse_str(id) else { return false };
         let entries = self.entries();
-        let found = entries.iter().find(|entry| entry.id == id);
-        found.is_some_and(|entry| {
+        let matching = entries.iter().find(|entry| entry.id == id);
+        matching.is_some_and(|entry| {
             entry.cancel.cancel();
             true
         })
@@ -177,21 +177,21 @@ impl Operations {
         self.entries().iter().for_each(|entry| entry.cancel.cancel());
     }
 
-    /// Asks all operations to stop and waits until they have ended, at most for `patience`. Returns false if one still
+    /// Asks all operations to stop and waits until they have ended, at most for `timeout`. Returns false if one still
     /// runs.
-    pub fn stop(&self, patience: Duration) -> bool {
+    pub fn stop(&self, timeout: Duration) -> bool {
         self.cancel_all();
-        let open = |entries: &mut VecDeque<Entry>| entries.iter().any(Entry::open);
-        let waited = self.0.ended.wait_timeout_while(self.entries(), patience, open);
+        let open = |entries: &mut VecDeque<OperationEntry>| entries.iter().any(OperationEntry::open);
+        let waited = self.0.ended.wait_timeout_while(self.entries(), timeout, open);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+    fn entries(&self) -> MutexGuard<'_, VecDeque<OperationEntry>> {
         self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn run(reporter: &Reporter, work: impl FnOnce(&Reporter) -> Outcome) -> Outcome {
+fn run(reporter: &OperationReporter, work: impl FnOnce(&OperationReporter) -> WorkOutcome) -> WorkOutcome {
     if reporter.cancel.cancelled() {
         return Ok(None);
     }
@@ -199,7 +199,7 @@ fn run(reporter: &Reporter, work: impl FnOnce(&Reporter) -> Outcome) -> Outcome 
     work(reporter)
 }
 
-fn end(operation: &mut v1::Operation, outcome: Outcome, now: i64) {
+fn finish(operation: &mut v1::Operation, outcome: WorkOutcome, now: i64) {
     operation.finished_at = Some(time_to_wire(now));
     if let Some(progress) = &mut operation.progress {
         progress.set_phase(v1::OperationPhase::Unspecified);
@@ -210,16 +210,16 @@ fn end(operation: &mut v1::Operation, outcome: Outcome, now: i64) {
             operation.set_state(OperationState::Succeeded);
         }
         Ok(None) => operation.set_state(OperationState::Cancelled),
-        Err(fault) => {
-            operation.error = Some(error_of(&fault.into()));
+        Err(error) => {
+            operation.error = Some(status_to_wire(&error.into()));
             operation.set_state(OperationState::Failed);
         }
     }
 }
 
 /// Converts the status of a call to a message.
-fn error_of(status: &Status) -> tonic_types::pb::Status {
-    let bare = || tonic_types::pb::Status {
+fn status_to_wire(status: &Status) -> tonic_types::pb::Status {
+    let without_details = || tonic_types::pb::Status {
         code: status.code().into(),
         message: status.message().to_owned(),
         details: Vec::new(),
@@ -227,11 +227,11 @@ fn error_of(status: &Status) -> tonic_types::pb::Status {
     tonic_types::pb::Status::decode(status.details())
         .ok()
         .filter(|error| error.code != 0)
-        .unwrap_or_else(bare)
+        .unwrap_or_else(without_details)
 }
 
 /// Returns progress counted in bytes.
-pub(in crate::grpc) fn bytes(done: u64, total: u64) -> v1::OperationProgress {
+pub(in crate::grpc) fn bytes_progress(done: u64, total: u64) -> v1::OperationProgress {
     v1::OperationProgress {
         bytes_done: signed(done),
         bytes_total: Some(signed(total)),
@@ -269,11 +269,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_operation_goes_on_until_its_work_ends() {
+    async fn an_operation_runs_until_its_work_ends() {
         let operations = Operations::default();
         let (finish, finished) = mpsc::channel::<()>();
-        let work = move |reporter: &Reporter| {
-            assert!(reporter.report(bytes(3, 10)) && reporter.report(bytes(10, 10)));
+        let work = move |reporter: &OperationReporter| {
+            assert!(reporter.report(bytes_progress(3, 10)) && reporter.report(bytes_progress(10, 10)));
             finished.recv().unwrap();
             Ok(Some(backup()))
         };
@@ -292,12 +292,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_is_cancelled_ends_as_cancelled() {
+    async fn cancelled_work_ends_as_cancelled() {
         let operations = Operations::default();
         let (begun, began) = mpsc::channel();
-        let work = move |reporter: &Reporter| {
+        let work = move |reporter: &OperationReporter| {
             begun.send(()).unwrap();
-            while reporter.report(bytes(0, 1)) {
+            while reporter.report(bytes_progress(0, 1)) {
                 std::thread::yield_now();
             }
             Ok(None)
@@ -309,13 +309,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_operation_that_is_cancelled_while_it_waits_never_begins() {
+    async fn an_operation_cancelled_in_the_queue_never_starts() {
         let operations = Operations::default();
         let (finish, finished) = mpsc::channel::<()>();
         let finished = Arc::new(Mutex::new(finished));
-        for _ in 0..AT_ONCE {
+        for _ in 0..MAX_RUNNING {
             let finished = Arc::clone(&finished);
-            let wait = move |_: &Reporter| {
+            let wait = move |_: &OperationReporter| {
                 finished.lock().unwrap().recv().unwrap();
                 Ok(Some(backup()))
             };
@@ -326,27 +326,27 @@ mod tests {
         }
         let started = operations.start(&clock(), KIND, |_| Ok(Some(backup()))).unwrap();
         operations.cancel(&started.id);
-        (0..AT_ONCE).for_each(|_| finish.send(()).unwrap());
+        (0..MAX_RUNNING).for_each(|_| finish.send(()).unwrap());
         assert_eq!(ended(&operations, &started).await.state(), OperationState::Cancelled);
     }
 
     #[tokio::test]
-    async fn a_failure_is_what_a_call_would_have_returned_and_a_panic_is_one() {
+    async fn a_failed_operation_has_the_status_of_a_failed_call_and_a_panic_is_internal() {
         let operations = Operations::default();
-        let full = operations.start(&clock(), KIND, |_| Err(Fault::DiskFull)).unwrap();
+        let full = operations.start(&clock(), KIND, |_| Err(CallError::DiskFull)).unwrap();
         let failed = ended(&operations, &full).await;
         assert_eq!(failed.state(), OperationState::Failed);
         let status = failed.into_result().unwrap_err();
-        let expected: Status = Fault::DiskFull.into();
+        let expected: Status = CallError::DiskFull.into();
         assert_eq!((status.code(), status.details()), (expected.code(), expected.details()));
-        let broken = operations.start(&clock(), KIND, |_| Ok(Some(bug()))).unwrap();
-        assert_eq!(ended(&operations, &broken).await.into_result().unwrap_err().code(), Code::Internal);
+        let panicking = operations.start(&clock(), KIND, |_| Ok(Some(bug()))).unwrap();
+        assert_eq!(ended(&operations, &panicking).await.into_result().unwrap_err().code(), Code::Internal);
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_stop_cancels_what_runs_and_waits_for_it() {
+    async fn a_stop_cancels_running_operations_and_waits_for_them() {
         let operations = Operations::default();
-        let work = |reporter: &Reporter| {
+        let work = |reporter: &OperationReporter| {
             while !reporter.cancel().cancelled() {
                 std::thread::yield_now();
             }
@@ -359,27 +359,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_may_wait_and_few_are_remembered() {
+    async fn queued_and_remembered_operations_are_limited() {
         let operations = Operations::default();
-        for _ in 0..REMEMBERED + 20 {
+        for _ in 0..MAX_REMEMBERED + 20 {
             let started = operations.start(&clock(), KIND, |_| Ok(Some(backup()))).unwrap();
             ended(&operations, &started).await;
         }
         // The operation that was added last has not ended yet.
-        assert!(operations.list().len() <= REMEMBERED + 1, "{}", operations.list().len());
+        assert!(operations.list().len() <= MAX_REMEMBERED + 1, "{}", operations.list().len());
         let (finish, finished) = mpsc::channel::<()>();
         let finished = Arc::new(Mutex::new(finished));
         let start = || {
             let finished = Arc::clone(&finished);
-            let wait = move |_: &Reporter| {
+            let wait = move |_: &OperationReporter| {
                 // An error means that the test is over.
                 let _over = finished.lock().unwrap().recv();
                 Ok(Some(backup()))
             };
             operations.start(&clock(), KIND, wait)
         };
-        assert!((0..MOST_OPEN).all(|_| start().is_ok()));
-        assert!(matches!(start(), Err(Fault::Busy(_))));
+        assert!((0..MAX_OPEN).all(|_| start().is_ok()));
+        assert!(matches!(start(), Err(CallError::Busy(_))));
         drop(finish);
     }
 }

@@ -4,7 +4,7 @@ use tonic::Code;
 
 /// `ErrorInfo.reason`: stable words for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
+pub enum ErrorReason {
     FieldInvalid,
     PageTokenInvalid,
     RequestIdReused,
@@ -42,7 +42,7 @@ pub enum Reason {
     Internal,
 }
 
-impl Reason {
+impl ErrorReason {
     /// All reasons, in the order of the table.
     pub const ALL: [Self; 35] = [
         Self::FieldInvalid,
@@ -84,7 +84,7 @@ impl Reason {
 
     /// Returns the word on the wire.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::FieldInvalid => "FIELD_INVALID",
             Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
@@ -165,7 +165,7 @@ impl Reason {
 
 /// The kind of a record that was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ResourceKind {
     Memory,
     Relation,
     Change,
@@ -178,8 +178,8 @@ pub enum Kind {
     Path,
 }
 
-impl Kind {
-    pub(super) fn word(self) -> &'static str {
+impl ResourceKind {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Relation => "relation",
@@ -194,18 +194,18 @@ impl Kind {
         }
     }
 
-    pub(super) fn reason(self) -> Reason {
+    pub(super) fn reason(self) -> ErrorReason {
         match self {
-            Self::Memory => Reason::MemoryNotFound,
-            Self::Relation => Reason::RelationNotFound,
-            Self::Change => Reason::ChangeNotFound,
-            Self::Conversation => Reason::ConversationNotFound,
-            Self::Message => Reason::MessageNotFound,
-            Self::Import => Reason::ImportNotFound,
-            Self::Export => Reason::ExportNotFound,
-            Self::Operation => Reason::OperationNotFound,
-            Self::Source => Reason::SourceNotFound,
-            Self::Path => Reason::PathNotFound,
+            Self::Memory => ErrorReason::MemoryNotFound,
+            Self::Relation => ErrorReason::RelationNotFound,
+            Self::Change => ErrorReason::ChangeNotFound,
+            Self::Conversation => ErrorReason::ConversationNotFound,
+            Self::Message => ErrorReason::MessageNotFound,
+            Self::Import => ErrorReason::ImportNotFound,
+            Self::Export => ErrorReason::ExportNotFound,
+            Self::Operation => ErrorReason::OperationNotFound,
+            Self::Source => ErrorReason::SourceNotFound,
+            Self::Path => ErrorReason::PathNotFound,
         }
     }
 }

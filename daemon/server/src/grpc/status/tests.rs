@@ -19,8 +19,9 @@ fn the_readme_lists_every_reason() {
             (cells[1].clone(), cells[2].clone())
         })
         .collect();
-    let ours: Vec<(String, String)> =
-        Reason::ALL.map(|reason| (reason.word().to_owned(), code_word(reason.code()).to_owned())).into();
+    let ours: Vec<(String, String)> = ErrorReason::ALL
+        .map(|reason| (reason.as_str().to_owned(), code_word(reason.code()).to_owned()))
+        .into();
     assert_eq!(rows, ours);
 }
 
@@ -43,7 +44,7 @@ fn code_word(code: Code) -> &'static str {
 
 #[test]
 fn a_bad_field_is_named() {
-    let status = Fault::field("filter.types", "must not hold UNSPECIFIED").into_status();
+    let status = CallError::invalid_field("filter.types", "must not hold UNSPECIFIED").into_status();
     assert_eq!(status.code(), Code::InvalidArgument);
     let details = status.get_error_details();
     assert_eq!(details.error_info().map(|info| info.reason.as_str()), Some("FIELD_INVALID"));
@@ -54,8 +55,8 @@ fn a_bad_field_is_named() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
-    let status = Fault::missing(Kind::Memory, "m1").into_status();
+fn a_missing_record_is_named() {
+    let status = CallError::not_found(ResourceKind::Memory, "m1").into_status();
     assert_eq!((status.code(), status.message()), (Code::NotFound, "there is no memory \"m1\""));
     let details = status.get_error_details();
     let resource =
@@ -64,11 +65,11 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn our_own_mistakes_show_nothing_of_the_inside() {
+fn internal_errors_reveal_no_details() {
     let cause = io::Error::other("/home/ana/secret");
-    let store = StoreError::Twice { kind: "memory", id: "secret".to_owned() };
-    for fault in [Fault::internal(cause), Fault::Store(store)] {
-        let status = fault.into_status();
+    let store = StoreError::DuplicateRecord { kind: "memory", id: "secret".to_owned() };
+    for error in [CallError::internal(cause), CallError::Store(store)] {
+        let status = error.into_status();
         assert_eq!(status.code(), Code::Internal);
         assert!(!status.message().contains("secret"), "{}", status.message());
         assert!(!String::from_utf8_lossy(status.details()).contains("secret"));
@@ -76,8 +77,8 @@ fn our_own_mistakes_show_nothing_of_the_inside() {
 }
 
 #[test]
-fn a_full_disk_says_when_to_try_again() {
-    let status = Fault::from(StoreError::Full { path: "journal/1.seg".into() }).into_status();
+fn a_full_disk_tells_the_client_when_to_retry() {
+    let status = CallError::from(StoreError::Full { path: "journal/1.seg".into() }).into_status();
     assert_eq!(status.code(), Code::ResourceExhausted);
     let details = status.get_error_details();
     assert_eq!(details.retry_info().and_then(|info| info.retry_delay), Some(RETRY_AFTER));

@@ -7,24 +7,27 @@ use satchel_pam::{
     raw::RawObject,
 };
 use satchel_proto::{
-    signed::{signed, unsigned},
+    integers::{signed, unsigned},
     v1,
 };
 use satchel_store::{ConversationQuery, ConversationSummary, Revision};
 
 use super::{
     WireError,
-    memory::{MAX_ROW_BYTES, known_from_wire, known_to_wire, not_empty, stamp_from_wire, stamp_to_wire},
+    memory::{
+        MAX_ROW_BYTES, known_timestamp_from_wire, known_timestamp_to_wire, not_empty, timestamp_from_wire,
+        timestamp_to_wire,
+    },
     scalar::{
-        cut, enum_pair, known_micros_from_wire, known_micros_to_wire, range_from_wire, range_to_wire,
+        enum_pair, known_micros_from_wire, known_micros_to_wire, range_from_wire, range_to_wire, truncate,
         value_from_wire, values_from_wire,
     },
 };
 
 /// Length of a truncated text, in bytes.
-const CUT_BYTES: usize = 256 << 10;
+const TRUNCATED_BYTES: usize = 256 << 10;
 /// Number of participants in an abridged conversation.
-const CUT_PARTICIPANTS: usize = 100;
+const TRUNCATED_PARTICIPANTS: usize = 100;
 
 enum_pair!(role_to_wire, role_from_wire, Role, v1::Role, [
     User => User,
@@ -35,7 +38,7 @@ enum_pair!(role_to_wire, role_from_wire, Role, v1::Role, [
 
 /// The fields that the daemon adds to a conversation's header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ConversationState {
     /// Number of all messages.
     pub messages: u64,
     /// The leaf of the branch that the user saw last.
@@ -50,7 +53,7 @@ pub struct Standing {
 
 /// Converts a conversation to the wire.
 #[must_use]
-pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v1::Conversation {
+pub fn conversation_to_wire(header: ConversationHeader, state: ConversationState) -> v1::Conversation {
     let ConversationHeader {
         id,
         provider,
@@ -66,7 +69,7 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
     } = header;
     let Provider { name, conversation_id, account_id, export_format_version } = provider;
     let ConversationTemporal { created_at, updated_at } = temporal;
-    let Standing { messages, active_leaf, active_messages, revision, withdrawn } = standing;
+    let ConversationState { messages, active_leaf, active_messages, revision, withdrawn } = state;
     let mut wire = v1::Conversation {
         id,
         platform: name,
@@ -74,8 +77,8 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
         account: account_id,
         title,
         model,
-        created_at: known_to_wire(created_at),
-        updated_at: updated_at.and_then(known_to_wire),
+        created_at: known_timestamp_to_wire(created_at),
+        updated_at: updated_at.and_then(known_timestamp_to_wire),
         message_count: signed(messages),
         tags,
         is_archived,
@@ -98,7 +101,9 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
 ///
 /// # Errors
 /// A field with a value that no conversation has, and an abridged conversation.
-pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHeader, Standing), WireError> {
+pub fn conversation_from_wire(
+    wire: v1::Conversation,
+) -> Result<(ConversationHeader, ConversationState), WireError> {
     let v1::Conversation {
         id,
         platform,
@@ -123,7 +128,7 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
         import_metadata,
     } = wire;
     if abridged {
-        return Err(WireError::new("abridged", "says that the conversation is not whole"));
+        return Err(WireError::new("abridged", "is set, so the conversation is incomplete"));
     }
     let header = ConversationHeader {
         id: not_empty("id", id)?,
@@ -135,8 +140,8 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
         },
         title,
         temporal: ConversationTemporal {
-            created_at: known_from_wire("created_at", created_at)?,
-            updated_at: stamp_from_wire("updated_at", updated_at)?,
+            created_at: known_timestamp_from_wire("created_at", created_at)?,
+            updated_at: timestamp_from_wire("updated_at", updated_at)?,
         },
         participants: participants.into_iter().map(participant_from_wire).collect::<Result<_, _>>()?,
         model,
@@ -146,14 +151,14 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
         raw_metadata: raw_from_wire("raw_metadata_json", raw_metadata_json)?,
         import_metadata: import_metadata.map(import_metadata_from_wire).transpose()?,
     };
-    let standing = Standing {
+    let state = ConversationState {
         messages: unsigned(message_count),
         active_leaf: active_leaf_id,
         active_messages: unsigned(active_message_count.unwrap_or_default()),
         revision: Revision::new(unsigned(mod_revision)),
         withdrawn,
     };
-    Ok((header, standing))
+    Ok((header, state))
 }
 
 pub(super) fn raw_from_wire(field: &str, json: Option<String>) -> Result<Option<RawObject>, WireError> {
@@ -165,12 +170,12 @@ fn abridge(wire: &mut v1::Conversation) {
     if wire.encoded_len() <= MAX_ROW_BYTES {
         return;
     }
-    let short = |text: &mut Option<String>| *text = text.take().map(|text| cut(text, CUT_BYTES));
+    let shorten = |text: &mut Option<String>| *text = text.take().map(|text| truncate(text, TRUNCATED_BYTES));
     wire.abridged = true;
     wire.raw_metadata_json = None;
-    short(&mut wire.title);
-    short(&mut wire.system_instruction);
-    wire.participants.truncate(CUT_PARTICIPANTS);
+    shorten(&mut wire.title);
+    shorten(&mut wire.system_instruction);
+    wire.participants.truncate(TRUNCATED_PARTICIPANTS);
 }
 
 fn participant_to_wire(participant: Participant) -> v1::Participant {
@@ -188,7 +193,7 @@ fn import_metadata_to_wire(metadata: ImportMetadata) -> v1::ImportMetadata {
     v1::ImportMetadata {
         importer,
         importer_version,
-        imported_at: imported_at.map(stamp_to_wire),
+        imported_at: imported_at.map(timestamp_to_wire),
         source_file,
         source_checksum: source_checksum.map(|digest| digest.to_string()),
     }
@@ -200,7 +205,7 @@ fn import_metadata_from_wire(wire: v1::ImportMetadata) -> Result<ImportMetadata,
     Ok(ImportMetadata {
         importer,
         importer_version,
-        imported_at: stamp_from_wire("import_metadata.imported_at", imported_at)?,
+        imported_at: timestamp_from_wire("import_metadata.imported_at", imported_at)?,
         source_file,
         source_checksum: digest
             .map_err(|error| WireError::new("import_metadata.source_checksum", error.to_string()))?,

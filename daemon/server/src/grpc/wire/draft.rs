@@ -1,16 +1,16 @@
 //! New and changed memories, read from the fields that a client names.
 
-use satchel_core::ingest::hand::Draft;
+use satchel_core::edits::Draft;
 use satchel_pam::memory::MemoryType;
 use satchel_proto::v1;
 
 use super::{
     WireError,
-    memory::{access_from_wire, decay_from_wire, memory_type_from_wire, stamp_from_wire},
+    memory::{access_from_wire, decay_from_wire, memory_type_from_wire, timestamp_from_wire},
 };
 
 /// The paths that a mask may contain.
-const PATHS: [&str; 10] = [
+const MASK_PATHS: [&str; 10] = [
     "content",
     "type",
     "custom_type",
@@ -28,12 +28,12 @@ const PATHS: [&str; 10] = [
 /// # Errors
 /// Fields that only the daemon sets, and values that cannot be read.
 pub fn draft_from_wire(mut wire: v1::Memory) -> Result<Draft, WireError> {
-    foreign(&wire)?;
+    refuse_daemon_fields(&wire)?;
     if wire.r#type == 0 {
         let unset = if wire.custom_type.is_some() { v1::MemoryType::Custom } else { v1::MemoryType::Fact };
         wire.r#type = unset.into();
     }
-    let given = |path: &&str| match *path {
+    let present = |path: &&str| match *path {
         "content" | "type" => true,
         "summary" => wire.summary.is_some(),
         "tags" => !wire.tags.is_empty(),
@@ -44,7 +44,8 @@ pub fn draft_from_wire(mut wire: v1::Memory) -> Result<Draft, WireError> {
         "metadata_json" => wire.metadata_json.is_some(),
         _ => false,
     };
-    let paths: Vec<String> = PATHS.iter().filter(|path| given(path)).map(|path| (*path).to_owned()).collect();
+    let paths: Vec<String> =
+        MASK_PATHS.iter().filter(|path| present(path)).map(|path| (*path).to_owned()).collect();
     change_from_wire(wire, &paths)
 }
 
@@ -61,11 +62,11 @@ pub fn change_from_wire(wire: v1::Memory, paths: &[String]) -> Result<Draft, Wir
     for path in paths {
         match path.as_str() {
             "content" => draft.content = Some(wire.content.clone()),
-            "type" | "custom_type" => draft.kind = Some(kind(&wire, path)?),
+            "type" | "custom_type" => draft.kind = Some(type_from_wire(&wire, path)?),
             "summary" => draft.summary = Some(wire.summary.clone()),
             "tags" => draft.tags = Some(wire.tags.clone()),
-            "temporal.valid_from" => draft.valid_from = Some(stamp_from_wire(path, times.valid_from)?),
-            "temporal.valid_until" => draft.valid_until = Some(stamp_from_wire(path, times.valid_until)?),
+            "temporal.valid_from" => draft.valid_from = Some(timestamp_from_wire(path, times.valid_from)?),
+            "temporal.valid_until" => draft.valid_until = Some(timestamp_from_wire(path, times.valid_until)?),
             "confidence.decay_model" => {
                 let model = wire.confidence.as_ref().map_or(0, |confidence| confidence.decay_model);
                 let model = (model != 0).then(|| decay_from_wire(path, model)).transpose()?;
@@ -78,11 +79,11 @@ pub fn change_from_wire(wire: v1::Memory, paths: &[String]) -> Result<Draft, Wir
             "metadata_json" => {
                 let json = wire.metadata_json.as_deref().unwrap_or("{}");
                 let object = serde_json::from_str(json)
-                    .map_err(|_| WireError::new("metadata_json", "is not the text of a JSON object"))?;
+                    .map_err(|_| WireError::new("metadata_json", "is not a JSON object"))?;
                 draft.metadata = Some(object);
             }
             _ => {
-                let problem = format!("names {path:?}; known are {}", PATHS.join(", "));
+                let problem = format!("contains {path:?}; known paths are {}", MASK_PATHS.join(", "));
                 return Err(WireError::new("update_mask", problem));
             }
         }
@@ -91,7 +92,7 @@ pub fn change_from_wire(wire: v1::Memory, paths: &[String]) -> Result<Draft, Wir
 }
 
 /// Reads type and custom type together. A path that names only the custom type means the type custom.
-fn kind(wire: &v1::Memory, path: &str) -> Result<(MemoryType, Option<String>), WireError> {
+fn type_from_wire(wire: &v1::Memory, path: &str) -> Result<(MemoryType, Option<String>), WireError> {
     let custom = wire.custom_type.clone().filter(|custom| !custom.is_empty());
     if path == "custom_type" && wire.r#type == 0 {
         return Ok((MemoryType::Custom, custom));
@@ -100,7 +101,7 @@ fn kind(wire: &v1::Memory, path: &str) -> Result<(MemoryType, Option<String>), W
 }
 
 /// Refuses fields that only the daemon sets.
-fn foreign(wire: &v1::Memory) -> Result<(), WireError> {
+fn refuse_daemon_fields(wire: &v1::Memory) -> Result<(), WireError> {
     let v1::Memory {
         id,
         r#type: _,

@@ -1,23 +1,23 @@
 //! The ledger of exports, and the results of checking a bundle.
 
 use satchel_bundle::{
-    manifest::Selected,
-    rotation::Rotation,
-    verify::{Coverage, Covered, Finding, Part, Report, Signed},
+    manifest::BundleSelection,
+    rotation::KeyRotation,
+    verify::{BundleReport, Coverage, SignatureCoverage, SignatureState, VerifyFinding, VerifyReport},
 };
 use satchel_core::{
-    export::{ExportRecord, FULL, Format, INCREMENTAL, Progress, SigningKeyInfo, SigningKeys},
+    export::{ExportFormat, ExportProgress, ExportRecord, FULL, INCREMENTAL, SigningKeyInfo, SigningKeys},
     trust::TrustedKey,
 };
 use satchel_pam::issue::Severity;
 use satchel_proto::{
-    signed::{signed, unsigned},
+    integers::{signed, unsigned},
     v1,
 };
 
 use super::{
     WireError,
-    scalar::{cut, enum_pair, required_time_from_wire, time_to_wire},
+    scalar::{enum_pair, required_time_from_wire, time_to_wire, truncate},
 };
 
 /// Largest number of findings in one response.
@@ -25,14 +25,14 @@ const MAX_FINDINGS: usize = 1_000;
 /// Longest text of a finding, in bytes.
 const MAX_TEXT_BYTES: usize = 1_024;
 
-enum_pair!(signed_to_wire, signed_from_wire, Signed, v1::SignatureState, [
+enum_pair!(signature_state_to_wire, signature_state_from_wire, SignatureState, v1::SignatureState, [
     Valid => Valid,
     Invalid => Invalid,
     Absent => Absent,
     Unsupported => Unsupported,
 ]);
 
-enum_pair!(format_to_wire, format_from_wire, Format, v1::ExportFormat, [
+enum_pair!(format_to_wire, format_from_wire, ExportFormat, v1::ExportFormat, [
     Pam => Pam,
     Memu => Memu,
     Markdown => Markdown,
@@ -45,8 +45,8 @@ enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
 
 /// Converts the result of checking a bundle to the wire: the first findings, with long texts truncated.
 #[must_use]
-pub fn report_to_wire(report: Report) -> v1::BundleVerification {
-    let Report {
+pub fn verify_report_to_wire(report: VerifyReport) -> v1::BundleVerification {
+    let VerifyReport {
         valid,
         signature,
         manifest,
@@ -58,14 +58,14 @@ pub fn report_to_wire(report: Report) -> v1::BundleVerification {
         conversations,
         merged,
         selection,
-        covered,
+        coverage,
         bundles,
     } = report;
-    let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
+    let BundleSelection { by: selected_by, stripped } = selection.unwrap_or_default();
     v1::BundleVerification {
         valid,
-        signature: signed_to_wire(signature),
-        manifest: signed_to_wire(manifest),
+        signature: signature_state_to_wire(signature),
+        manifest: signature_state_to_wire(manifest),
         signer: signer.unwrap_or_default(),
         issues: issues.into_iter().take(MAX_FINDINGS).map(finding_to_wire).collect(),
         issues_total: signed(issues_found as u64),
@@ -79,8 +79,8 @@ pub fn report_to_wire(report: Report) -> v1::BundleVerification {
         selected_by,
         stripped,
         predecessors,
-        covered: Some(covered_to_wire(covered)),
-        bundles: bundles.into_iter().take(MAX_FINDINGS).map(part_to_wire).collect(),
+        covered: Some(signature_coverage_to_wire(coverage)),
+        bundles: bundles.into_iter().take(MAX_FINDINGS).map(bundle_report_to_wire).collect(),
     }
 }
 
@@ -90,8 +90,8 @@ enum_pair!(coverage_to_wire, coverage_from_wire, Coverage, v1::Coverage, [
     Unsigned => Unsigned,
 ]);
 
-fn covered_to_wire(covered: Covered) -> v1::BundleCoverage {
-    let Covered { memories, relations, conversations, attachments, embeddings: _ } = covered;
+fn signature_coverage_to_wire(coverage: SignatureCoverage) -> v1::BundleCoverage {
+    let SignatureCoverage { memories, relations, conversations, attachments, embeddings: _ } = coverage;
     v1::BundleCoverage {
         memories: coverage_to_wire(memories),
         relations: coverage_to_wire(relations),
@@ -100,16 +100,25 @@ fn covered_to_wire(covered: Covered) -> v1::BundleCoverage {
     }
 }
 
-fn part_to_wire(part: Part) -> v1::VerifiedBundle {
-    let Part { path, valid, signature, manifest, signer, predecessors: _, covered, memories, conversations } =
-        part;
-    v1::VerifiedBundle {
-        path: cut(path, MAX_TEXT_BYTES),
+fn bundle_report_to_wire(part: BundleReport) -> v1::VerifiedBundle {
+    let BundleReport {
+        path,
         valid,
-        signature: signed_to_wire(signature),
-        manifest: signed_to_wire(manifest),
+        signature,
+        manifest,
+        signer,
+        predecessors: _,
+        coverage,
+        memories,
+        conversations,
+    } = part;
+    v1::VerifiedBundle {
+        path: truncate(path, MAX_TEXT_BYTES),
+        valid,
+        signature: signature_state_to_wire(signature),
+        manifest: signature_state_to_wire(manifest),
         signer: signer.unwrap_or_default(),
-        covered: Some(covered_to_wire(covered)),
+        covered: Some(signature_coverage_to_wire(coverage)),
         memories: signed(memories),
         conversations: signed(conversations),
     }
@@ -117,25 +126,25 @@ fn part_to_wire(part: Part) -> v1::VerifiedBundle {
 
 /// Converts a trusted key of another owner to the wire.
 #[must_use]
-pub fn trusted_to_wire(key: TrustedKey) -> v1::TrustedKey {
+pub fn trusted_key_to_wire(key: TrustedKey) -> v1::TrustedKey {
     let TrustedKey { public_key, since } = key;
     v1::TrustedKey { public_key, since: Some(time_to_wire(since)) }
 }
 
-fn finding_to_wire(finding: Finding) -> v1::VerifyIssue {
-    let Finding { severity, check, path, message } = finding;
+fn finding_to_wire(finding: VerifyFinding) -> v1::VerifyIssue {
+    let VerifyFinding { severity, check, path, message } = finding;
     v1::VerifyIssue {
         severity: severity_to_wire(severity),
-        check: cut(check, MAX_TEXT_BYTES),
-        path: cut(path, MAX_TEXT_BYTES),
-        message: cut(message, MAX_TEXT_BYTES),
+        check: truncate(check, MAX_TEXT_BYTES),
+        path: truncate(path, MAX_TEXT_BYTES),
+        message: truncate(message, MAX_TEXT_BYTES),
     }
 }
 
 /// Converts the progress of an export to the wire; conversations are written first.
 #[must_use]
-pub fn progress_to_wire(progress: Progress) -> v1::OperationProgress {
-    let Progress { memories, memories_total, conversations, conversations_total } = progress;
+pub fn progress_to_wire(progress: ExportProgress) -> v1::OperationProgress {
+    let ExportProgress { memories, memories_total, conversations, conversations_total } = progress;
     let (phase, done, total) = if memories == 0 {
         (v1::OperationPhase::WritingConversations, conversations, conversations_total)
     } else {
@@ -160,7 +169,7 @@ fn key_to_wire(key: SigningKeyInfo) -> v1::SigningKey {
     let SigningKeyInfo { public_key, did, since, followed } = key;
     let retired_at = followed.as_ref().map(|rotation| time_to_wire(rotation.at.micros()));
     let (successor, signature, successor_signature) = followed
-        .map(|Rotation { from: _, to, at: _, from_signature, to_signature }| {
+        .map(|KeyRotation { from: _, to, at: _, from_signature, to_signature }| {
             (to, from_signature, to_signature)
         })
         .unwrap_or_default();
@@ -208,7 +217,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         encrypted,
         recipients: _,
     } = record;
-    let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
+    let BundleSelection { by: selected_by, stripped } = selection.unwrap_or_default();
     let kind = if export_type == INCREMENTAL { v1::ExportType::Incremental } else { v1::ExportType::Full };
     v1::Export {
         id: export_id,
@@ -281,16 +290,16 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         Ok(v1::ExportType::Full) => FULL,
         Ok(v1::ExportType::Incremental) => INCREMENTAL,
         Ok(v1::ExportType::Unspecified) | Err(_) => {
-            return Err(WireError::new("type", format!("holds {type}, which is no known value")));
+            return Err(WireError::new("type", format!("holds {type}, which is not a known value")));
         }
     };
-    let filled = |text: String| (!text.is_empty()).then_some(text);
+    let non_empty = |text: String| (!text.is_empty()).then_some(text);
     Ok(ExportRecord {
         export_id: id,
         export_type: export_type.to_owned(),
         format: format_from_wire("format", format)?,
-        base_export_id: filled(base_export_id),
-        since: filled(since),
+        base_export_id: non_empty(base_export_id),
+        since: non_empty(since),
         export_date,
         at_micros: required_time_from_wire("created_at", created_at)?,
         memories: unsigned(memories),
@@ -306,20 +315,20 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         with_conversations: !without_conversations,
         with_attachments: attachments,
         base_revision: unsigned(base_revision),
-        reason: filled(reason),
+        reason: non_empty(reason),
         warnings,
         full_next,
         applied,
         scheduled,
-        selection: selected(selected_by, stripped),
+        selection: selection_from_wire(selected_by, stripped),
         encrypted,
         // Only the code that creates exports needs them.
         recipients: None,
     })
 }
 
-fn selected(by: Vec<String>, stripped: bool) -> Option<Selected> {
-    (stripped || !by.is_empty()).then_some(Selected { by, stripped })
+fn selection_from_wire(by: Vec<String>, stripped: bool) -> Option<BundleSelection> {
+    (stripped || !by.is_empty()).then_some(BundleSelection { by, stripped })
 }
 
 #[cfg(test)]
@@ -330,9 +339,14 @@ mod tests {
     use crate::grpc::wire::counts::counts;
 
     #[test]
-    fn the_states_of_a_signature_come_back() {
-        for state in [Signed::Valid, Signed::Invalid, Signed::Absent, Signed::Unsupported] {
-            assert_eq!(signed_from_wire("signature", signed_to_wire(state)), Ok(state));
+    fn enum_values_survive_a_round_trip() {
+        for state in [
+            SignatureState::Valid,
+            SignatureState::Invalid,
+            SignatureState::Absent,
+            SignatureState::Unsupported,
+        ] {
+            assert_eq!(signature_state_from_wire("signature", signature_state_to_wire(state)), Ok(state));
         }
         for coverage in [Coverage::Absent, Coverage::Signed, Coverage::Unsigned] {
             assert_eq!(coverage_from_wire("coverage", coverage_to_wire(coverage)), Ok(coverage));
@@ -343,14 +357,18 @@ mod tests {
     }
 
     #[test]
-    fn a_report_fits_its_answer() {
+    fn a_report_fits_in_a_response() {
         let text = "é".repeat(4_000);
-        let finding =
-            Finding { severity: Severity::Error, check: text.clone(), path: text.clone(), message: text };
-        let report = Report {
+        let finding = VerifyFinding {
+            severity: Severity::Error,
+            check: text.clone(),
+            path: text.clone(),
+            message: text,
+        };
+        let report = VerifyReport {
             valid: false,
-            signature: Signed::Absent,
-            manifest: Signed::Absent,
+            signature: SignatureState::Absent,
+            manifest: SignatureState::Absent,
             signer: None,
             predecessors: Vec::new(),
             issues: vec![finding; 3_000],
@@ -359,10 +377,10 @@ mod tests {
             conversations: 2,
             merged: None,
             selection: None,
-            covered: Covered::default(),
+            coverage: SignatureCoverage::default(),
             bundles: Vec::new(),
         };
-        let wire = report_to_wire(report);
+        let wire = verify_report_to_wire(report);
         assert_eq!((wire.issues.len(), wire.issues_total), (MAX_FINDINGS, 70_000));
         assert!(prost::Message::encoded_len(&wire) < 4 << 20);
     }
@@ -370,7 +388,7 @@ mod tests {
     #[test]
     fn an_export_writes_conversations_and_then_memories() {
         let shown = |conversations, memories| {
-            let wire = progress_to_wire(Progress {
+            let wire = progress_to_wire(ExportProgress {
                 conversations,
                 conversations_total: 7,
                 memories,
@@ -384,7 +402,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_export_comes_back(
+        fn an_export_survives_a_round_trip(
             texts in vec(".{0,12}", 6),
             numbers in counts::<6>(),
             flags in any::<[bool; 5]>(),
@@ -393,7 +411,7 @@ mod tests {
             let record = ExportRecord {
                 export_id: texts[0].clone(),
                 export_type: if flags[1] { FULL } else { INCREMENTAL }.to_owned(),
-                format: if flags[0] { Format::Memu } else { Format::Pam },
+                format: if flags[0] { ExportFormat::Memu } else { ExportFormat::Pam },
                 base_export_id: flags[1].then(|| format!("b{}", texts[0])),
                 since: flags[2].then(|| format!("s{}", texts[1])),
                 export_date: texts[1].clone(),
@@ -416,7 +434,7 @@ mod tests {
                 full_next: flags[4],
                 applied: flags[0],
                 scheduled: flags[3],
-                selection: flags[4].then(|| Selected { by: texts[2..4].to_vec(), stripped: flags[1] }),
+                selection: flags[4].then(|| BundleSelection { by: texts[2..4].to_vec(), stripped: flags[1] }),
                 encrypted: flags[2],
                 recipients: None,
             };

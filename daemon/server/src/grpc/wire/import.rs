@@ -5,22 +5,24 @@ use std::time::Duration;
 use prost::Message as _;
 use satchel_core::ingest::{
     JobView, Phase,
-    receipt::{Account, Counts, Difference, DifferenceKind, HeldBack, ImportRecord, ImportStatus, Standing},
-    undo::{Effect, Outcome},
+    receipt::{
+        Account, Counts, Difference, DifferenceKind, DocumentStanding, HeldBack, ImportRecord, ImportStatus,
+    },
+    undo::{UndoEffect, UndoOutcome},
 };
 use satchel_pam::record::{RecordKind, Skip, Warning};
 use satchel_proto::{
-    signed::{millis, signed, unsigned},
+    integers::{millis, signed, unsigned},
     v1,
 };
 
 use super::{
     WireError, memory,
     scalar::{
-        cut, duration_to_wire, enum_pair, optional_time_from_wire, required_time_from_wire, time_to_wire,
+        duration_to_wire, enum_pair, optional_time_from_wire, required_time_from_wire, time_to_wire, truncate,
     },
 };
-use crate::grpc::call::PAGE_BYTES;
+use crate::grpc::request::PAGE_BYTES;
 
 /// Longest locator or reason in a response, in bytes: a receipt lists a thousand of each.
 const MAX_TEXT_BYTES: usize = 1_024;
@@ -47,7 +49,7 @@ enum_pair!(difference_kind_to_wire, difference_kind_from_wire, DifferenceKind, v
     Kept => Kept,
 ]);
 
-enum_pair!(standing_to_wire, standing_from_wire, Standing, v1::DocumentStanding, [
+enum_pair!(standing_to_wire, standing_from_wire, DocumentStanding, v1::DocumentStanding, [
     Own => Own,
     Trusted => Trusted,
     Stranger => Stranger,
@@ -92,8 +94,8 @@ pub fn counts_from_wire(field: &str, wire: Option<v1::RecordCounts>) -> Result<C
 
 /// Converts the effect on the records of one kind to the wire.
 #[must_use]
-pub fn effect_to_wire(effect: Effect) -> v1::RecordEffect {
-    let Effect { withdrawn, restored, changed } = effect;
+pub fn effect_to_wire(effect: UndoEffect) -> v1::RecordEffect {
+    let UndoEffect { withdrawn, restored, changed } = effect;
     v1::RecordEffect { withdrawn: signed(withdrawn), restored: signed(restored), changed: signed(changed) }
 }
 
@@ -101,10 +103,14 @@ pub fn effect_to_wire(effect: Effect) -> v1::RecordEffect {
 ///
 /// # Errors
 /// If it is missing.
-pub fn effect_from_wire(field: &str, wire: Option<v1::RecordEffect>) -> Result<Effect, WireError> {
+pub fn effect_from_wire(field: &str, wire: Option<v1::RecordEffect>) -> Result<UndoEffect, WireError> {
     let v1::RecordEffect { withdrawn, restored, changed } =
         wire.ok_or_else(|| WireError::new(field, "is missing"))?;
-    Ok(Effect { withdrawn: unsigned(withdrawn), restored: unsigned(restored), changed: unsigned(changed) })
+    Ok(UndoEffect {
+        withdrawn: unsigned(withdrawn),
+        restored: unsigned(restored),
+        changed: unsigned(changed),
+    })
 }
 
 /// Converts a skip to the wire; long texts are truncated.
@@ -114,8 +120,8 @@ pub fn skip_to_wire(skip: Skip) -> v1::ImportIssue {
     v1::ImportIssue {
         kind: v1::IssueKind::Skip.into(),
         record: record_kind_to_wire(kind),
-        locator: cut(locator, MAX_TEXT_BYTES),
-        message: cut(reason, MAX_TEXT_BYTES),
+        locator: truncate(locator, MAX_TEXT_BYTES),
+        message: truncate(reason, MAX_TEXT_BYTES),
     }
 }
 
@@ -138,8 +144,8 @@ pub fn warning_to_wire(warning: Warning) -> v1::ImportIssue {
     v1::ImportIssue {
         kind: v1::IssueKind::Warning.into(),
         record: v1::RecordKind::Unspecified.into(),
-        locator: cut(locator, MAX_TEXT_BYTES),
-        message: cut(message, MAX_TEXT_BYTES),
+        locator: truncate(locator, MAX_TEXT_BYTES),
+        message: truncate(message, MAX_TEXT_BYTES),
     }
 }
 
@@ -168,9 +174,9 @@ pub fn difference_to_wire(difference: Difference) -> v1::MemoryDifference {
         id,
         kind: difference_kind_to_wire(kind),
         held_status,
-        held_content: cut(held_content, MAX_DIFFERENCE_BYTES),
+        held_content: truncate(held_content, MAX_DIFFERENCE_BYTES),
         status: memory::status_to_wire(status),
-        content: cut(content, MAX_DIFFERENCE_BYTES),
+        content: truncate(content, MAX_DIFFERENCE_BYTES),
     }
 }
 
@@ -195,7 +201,7 @@ fn held_back_to_wire(held: HeldBack) -> v1::HeldBack {
         relations: signed(relations),
         conversations: signed(conversations),
         embeddings: signed(embeddings),
-        memory_ids: listed.into_iter().map(|id| cut(id, MAX_DIFFERENCE_BYTES)).collect(),
+        memory_ids: listed.into_iter().map(|id| truncate(id, MAX_DIFFERENCE_BYTES)).collect(),
     }
 }
 
@@ -279,7 +285,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         warnings_total: signed(warnings_found),
         revisions: revisions.map(revisions_to_wire),
         elapsed: Some(duration_to_wire(Duration::from_millis(elapsed_ms))),
-        reason: cut(reason.unwrap_or_default(), MAX_REASON_BYTES),
+        reason: truncate(reason.unwrap_or_default(), MAX_REASON_BYTES),
         dry_run,
         started_at: Some(time_to_wire(started_at)),
         finished_at: finished_at.map(time_to_wire),
@@ -296,7 +302,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         signer: signer.unwrap_or_default(),
         partly_signed,
         would_change: (!would_change.none()).then(|| held_back_to_wire(would_change)),
-        forced: forced.into_iter().map(|problem| cut(problem, MAX_TEXT_BYTES)).collect(),
+        forced: forced.into_iter().map(|problem| truncate(problem, MAX_TEXT_BYTES)).collect(),
     }
 }
 
@@ -343,7 +349,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         would_change,
         forced,
     } = wire;
-    let given = |text: String| (!text.is_empty()).then_some(text);
+    let non_empty = |text: String| (!text.is_empty()).then_some(text);
     Ok(ImportRecord {
         id,
         job: operation_id,
@@ -351,12 +357,12 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         path,
         files,
         files_found: unsigned(files_total),
-        source_checksum: given(source_checksum),
-        provider: given(platform),
-        importer: given(format),
-        plugin: given(plugin),
+        source_checksum: non_empty(source_checksum),
+        provider: non_empty(platform),
+        importer: non_empty(format),
+        plugin: non_empty(plugin),
         status: status_from_wire("status", status)?,
-        reason: given(reason),
+        reason: non_empty(reason),
         conversations: counts_from_wire("conversations", conversations)?,
         messages: counts_from_wire("messages", messages)?,
         memories: counts_from_wire("memories", memories)?,
@@ -377,7 +383,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         differences_found: unsigned(differences_total),
         accounts: accounts.into_iter().map(account_from_wire).collect(),
         standing: (standing != 0).then(|| standing_from_wire("standing", standing)).transpose()?,
-        signer: given(signer),
+        signer: non_empty(signer),
         partly_signed,
         would_change: would_change.map(held_back_from_wire).unwrap_or_default(),
         forced,
@@ -386,16 +392,16 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
 
 /// Converts a receipt without its issues to the wire, for lists and for progress.
 #[must_use]
-pub fn light_import_to_wire(record: ImportRecord) -> v1::Import {
+pub fn import_summary_to_wire(record: ImportRecord) -> v1::Import {
     let more_skipped = !record.skipped.is_empty() || record.issue_pages > 0;
-    let light = ImportRecord {
+    let summary = ImportRecord {
         skipped: Vec::new(),
         warnings: Vec::new(),
         differences: Vec::new(),
         accounts: Vec::new(),
         ..record
     };
-    v1::Import { more_skipped, ..import_to_wire(light) }
+    v1::Import { more_skipped, ..import_to_wire(summary) }
 }
 
 /// Converts the revisions that an import or its reversal committed to the wire.
@@ -406,9 +412,9 @@ pub fn revisions_to_wire([first, last]: [u64; 2]) -> v1::RevisionRange {
 
 /// Converts the result of undoing or redoing an import to the wire.
 #[must_use]
-pub fn reversal_to_wire(outcome: Outcome) -> v1::ImportReversal {
+pub fn reversal_to_wire(outcome: UndoOutcome) -> v1::ImportReversal {
     let records = signed(outcome.records());
-    let Outcome { import, conversations, memories, relations, revisions, cancelled: _ } = outcome;
+    let UndoOutcome { import, conversations, memories, relations, revisions, cancelled: _ } = outcome;
     v1::ImportReversal {
         receipt: Some(import_to_wire(import)),
         conversations: Some(effect_to_wire(conversations)),
@@ -422,17 +428,17 @@ pub fn reversal_to_wire(outcome: Outcome) -> v1::ImportReversal {
 /// Converts the job of an import to an operation. When it has ended, receipts are complete as far as they fit.
 #[must_use]
 pub fn job_to_wire(job: JobView) -> v1::Operation {
-    let room = if job.phase == Phase::Ended { PAGE_BYTES } else { 0 };
-    job_within(job, room)
+    let budget = if job.phase == Phase::Ended { PAGE_BYTES } else { 0 };
+    job_to_wire_within(job, budget)
 }
 
 /// Does the same as [`job_to_wire`], with receipts without skips and warnings.
 #[must_use]
-pub fn light_job_to_wire(job: JobView) -> v1::Operation {
-    job_within(job, 0)
+pub fn job_summary_to_wire(job: JobView) -> v1::Operation {
+    job_to_wire_within(job, 0)
 }
 
-fn job_within(job: JobView, mut room: usize) -> v1::Operation {
+fn job_to_wire_within(job: JobView, mut budget: usize) -> v1::Operation {
     let JobView { id, path, phase, created_at, finished_at, done, total, imports } = job;
     let state = job_state(phase, &imports);
     let records = imports
@@ -445,7 +451,7 @@ fn job_within(job: JobView, mut room: usize) -> v1::Operation {
         records_done: signed(records.sum::<u64>()),
         records_total: None,
     };
-    let imports = imports.into_iter().map(|import| import_within(import, &mut room)).collect();
+    let imports = imports.into_iter().map(|import| import_to_wire_within(import, &mut budget)).collect();
     let result = v1::ImportResult { path: path.to_string_lossy().into_owned(), imports };
     v1::Operation {
         id: id.to_string(),
@@ -459,17 +465,17 @@ fn job_within(job: JobView, mut room: usize) -> v1::Operation {
     }
 }
 
-fn import_within(record: ImportRecord, room: &mut usize) -> v1::Import {
-    if *room == 0 {
-        return light_import_to_wire(record);
+fn import_to_wire_within(record: ImportRecord, budget: &mut usize) -> v1::Import {
+    if *budget == 0 {
+        return import_summary_to_wire(record);
     }
     let whole = import_to_wire(record.clone());
-    match room.checked_sub(whole.encoded_len()) {
-        Some(left) => {
-            *room = left;
+    match budget.checked_sub(whole.encoded_len()) {
+        Some(remaining) => {
+            *budget = remaining;
             whole
         }
-        None => light_import_to_wire(record),
+        None => import_summary_to_wire(record),
     }
 }
 

@@ -13,22 +13,22 @@ use satchel_pam::{
     },
     time::Timestamp,
 };
-use satchel_proto::{signed::signed, v1};
+use satchel_proto::{integers::signed, v1};
 use satchel_store::MemoryRecord;
 
 use super::{
     WireError,
-    scalar::{cut, enum_pair, time_from_wire, time_to_wire},
+    scalar::{enum_pair, time_from_wire, time_to_wire, truncate},
 };
-use crate::grpc::status::Fault;
-use satchel_core::ingest::hand::etag;
+use crate::grpc::status::CallError;
+use satchel_core::edits::etag;
 
 /// Characters of the content in the basic view: a little more than fits in a row of a table.
 const BASIC_CHARS: usize = 280;
 /// Largest row of a response, in bytes; in larger rows the texts are truncated.
 pub(super) const MAX_ROW_BYTES: usize = 1 << 20;
 /// Length of a truncated text, in bytes.
-const CUT_BYTES: usize = 256 << 10;
+const TRUNCATED_BYTES: usize = 256 << 10;
 
 enum_pair!(memory_type_to_wire, memory_type_from_wire, MemoryType, v1::MemoryType, [
     Fact => Fact,
@@ -99,7 +99,7 @@ pub fn view_from_wire(wire: i32, unset: View) -> Result<View, WireError> {
         Ok(v1::MemoryView::Basic) => Ok(View::Basic),
         Ok(v1::MemoryView::Full) => Ok(View::Full),
         Ok(v1::MemoryView::PamJson) => Ok(View::PamJson),
-        Err(_) => Err(WireError::new("view", format!("holds {wire}, which is no known value"))),
+        Err(_) => Err(WireError::new("view", format!("holds {wire}, which is not a known value"))),
     }
 }
 
@@ -107,11 +107,11 @@ pub fn view_from_wire(wire: i32, unset: View) -> Result<View, WireError> {
 ///
 /// # Errors
 /// If it cannot be encoded as JSON, which does not happen for stored memories.
-pub fn record_to_wire(record: MemoryRecord, view: View) -> Result<v1::Memory, Fault> {
+pub fn record_to_wire(record: MemoryRecord, view: View) -> Result<v1::Memory, CallError> {
     let etag = etag(&record);
     let MemoryRecord { memory, withdrawn, version, created_revision, revision, origin: _ } = record;
     let pam_json = match view {
-        View::PamJson => serde_json::to_string(&memory).map_err(Fault::internal)?,
+        View::PamJson => serde_json::to_string(&memory).map_err(CallError::internal)?,
         View::Basic | View::Full => String::new(),
     };
     let mut wire = v1::Memory {
@@ -146,8 +146,8 @@ fn abridge(wire: &mut v1::Memory) {
         return;
     }
     wire.abridged = true;
-    wire.content = cut(std::mem::take(&mut wire.content), CUT_BYTES);
-    wire.summary = wire.summary.take().map(|summary| cut(summary, CUT_BYTES));
+    wire.content = truncate(std::mem::take(&mut wire.content), TRUNCATED_BYTES);
+    wire.summary = wire.summary.take().map(|summary| truncate(summary, TRUNCATED_BYTES));
     wire.metadata_json = None;
     wire.pam_json = String::new();
 }
@@ -156,7 +156,7 @@ fn abridge(wire: &mut v1::Memory) {
 ///
 /// # Errors
 /// If its metadata cannot be encoded as JSON, which does not happen.
-pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, Fault> {
+pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, CallError> {
     let Memory {
         id,
         memory_type,
@@ -176,7 +176,7 @@ pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, Fault> {
     let metadata_json = (!metadata.is_empty())
         .then(|| serde_json::to_string(&metadata))
         .transpose()
-        .map_err(Fault::internal)?;
+        .map_err(CallError::internal)?;
     Ok(v1::Memory {
         id,
         r#type: memory_type_to_wire(memory_type),
@@ -231,7 +231,7 @@ pub fn memory_from_wire(wire: v1::Memory) -> Result<Memory, WireError> {
         withdrawn: _,
     } = wire;
     if abridged {
-        return Err(WireError::new("abridged", "says that the memory is not whole"));
+        return Err(WireError::new("abridged", "is set, so the memory is incomplete"));
     }
     Ok(Memory {
         id: not_empty("id", id)?,
@@ -252,7 +252,7 @@ pub fn memory_from_wire(wire: v1::Memory) -> Result<Memory, WireError> {
         embedding_ref,
         metadata: match metadata_json {
             Some(json) => serde_json::from_str(&json)
-                .map_err(|_| WireError::new("metadata_json", "is not the text of a JSON object"))?,
+                .map_err(|_| WireError::new("metadata_json", "is not a JSON object"))?,
             None => serde_json::Map::new(),
         },
     })
@@ -262,24 +262,24 @@ pub(super) fn not_empty(field: &str, text: String) -> Result<String, WireError> 
     if text.is_empty() { Err(WireError::new(field, "must not be empty")) } else { Ok(text) }
 }
 
-pub(super) fn stamp_to_wire(time: Timestamp) -> prost_types::Timestamp {
+pub(super) fn timestamp_to_wire(time: Timestamp) -> prost_types::Timestamp {
     time_to_wire(time.micros())
 }
 
 /// Converts a time that PAM requires to the wire; `None` if the time is unknown.
-pub(super) fn known_to_wire(time: Timestamp) -> Option<prost_types::Timestamp> {
-    time.known().then(|| stamp_to_wire(time))
+pub(super) fn known_timestamp_to_wire(time: Timestamp) -> Option<prost_types::Timestamp> {
+    time.known().then(|| timestamp_to_wire(time))
 }
 
 /// Reads a time that PAM requires; a missing time is unknown.
-pub(super) fn known_from_wire(
+pub(super) fn known_timestamp_from_wire(
     field: &str,
     wire: Option<prost_types::Timestamp>,
 ) -> Result<Timestamp, WireError> {
-    Ok(stamp_from_wire(field, wire)?.unwrap_or(Timestamp::EPOCH))
+    Ok(timestamp_from_wire(field, wire)?.unwrap_or(Timestamp::EPOCH))
 }
 
-pub(super) fn stamp_from_wire(
+pub(super) fn timestamp_from_wire(
     field: &str,
     wire: Option<prost_types::Timestamp>,
 ) -> Result<Option<Timestamp>, WireError> {
@@ -296,7 +296,7 @@ fn confidence_to_wire(confidence: &Confidence) -> v1::Confidence {
         initial,
         current,
         decay_model: decay_model.map(decay_to_wire).unwrap_or_default(),
-        last_reinforced: last_reinforced.map(stamp_to_wire),
+        last_reinforced: last_reinforced.map(timestamp_to_wire),
         faded: None,
     }
 }
@@ -309,17 +309,17 @@ fn confidence_from_wire(wire: v1::Confidence) -> Result<Confidence, WireError> {
         decay_model: (decay_model != 0)
             .then(|| decay_from_wire("confidence.decay_model", decay_model))
             .transpose()?,
-        last_reinforced: stamp_from_wire("confidence.last_reinforced", last_reinforced)?,
+        last_reinforced: timestamp_from_wire("confidence.last_reinforced", last_reinforced)?,
     })
 }
 
 fn temporal_to_wire(temporal: Temporal) -> v1::Temporal {
     let Temporal { created_at, updated_at, valid_from, valid_until, superseded_by } = temporal;
     v1::Temporal {
-        created_at: known_to_wire(created_at),
-        updated_at: updated_at.and_then(known_to_wire),
-        valid_from: valid_from.map(stamp_to_wire),
-        valid_until: valid_until.map(stamp_to_wire),
+        created_at: known_timestamp_to_wire(created_at),
+        updated_at: updated_at.and_then(known_timestamp_to_wire),
+        valid_from: valid_from.map(timestamp_to_wire),
+        valid_until: valid_until.map(timestamp_to_wire),
         superseded_by,
     }
 }
@@ -327,10 +327,10 @@ fn temporal_to_wire(temporal: Temporal) -> v1::Temporal {
 fn temporal_from_wire(wire: v1::Temporal) -> Result<Temporal, WireError> {
     let v1::Temporal { created_at, updated_at, valid_from, valid_until, superseded_by } = wire;
     Ok(Temporal {
-        created_at: known_from_wire("temporal.created_at", created_at)?,
-        updated_at: stamp_from_wire("temporal.updated_at", updated_at)?,
-        valid_from: stamp_from_wire("temporal.valid_from", valid_from)?,
-        valid_until: stamp_from_wire("temporal.valid_until", valid_until)?,
+        created_at: known_timestamp_from_wire("temporal.created_at", created_at)?,
+        updated_at: timestamp_from_wire("temporal.updated_at", updated_at)?,
+        valid_from: timestamp_from_wire("temporal.valid_from", valid_from)?,
+        valid_until: timestamp_from_wire("temporal.valid_until", valid_until)?,
         superseded_by,
     })
 }
@@ -351,7 +351,7 @@ fn provenance_to_wire(provenance: Provenance) -> v1::Provenance {
         conversation_ref,
         message_ref,
         extraction_method: extraction_method.map(method_to_wire).unwrap_or_default(),
-        extracted_at: extracted_at.and_then(known_to_wire),
+        extracted_at: extracted_at.and_then(known_timestamp_to_wire),
         extractor,
     }
 }
@@ -375,7 +375,7 @@ fn provenance_from_wire(wire: v1::Provenance) -> Result<Provenance, WireError> {
         extraction_method: (method != 0)
             .then(|| method_from_wire("provenance.extraction_method", method))
             .transpose()?,
-        extracted_at: stamp_from_wire("provenance.extracted_at", extracted_at)?,
+        extracted_at: timestamp_from_wire("provenance.extracted_at", extracted_at)?,
         extractor,
     })
 }

@@ -5,21 +5,21 @@ use satchel_pam::conversation::{
     Attachment, AttachmentKind, Citation, Content, ContentKind, Message, Part, PartKind, ToolCall, ToolInput,
 };
 use satchel_proto::{
-    signed::{signed, unsigned},
+    integers::{signed, unsigned},
     v1,
 };
 
 use super::{
     WireError,
     conversation::{raw_from_wire, role_from_wire, role_to_wire},
-    memory::{MAX_ROW_BYTES, known_from_wire, known_to_wire, not_empty},
-    scalar::{cut, enum_pair},
+    memory::{MAX_ROW_BYTES, known_timestamp_from_wire, known_timestamp_to_wire, not_empty},
+    scalar::{enum_pair, truncate},
 };
 
 /// Length of all texts of an abridged message together, in bytes. The other half of a row is for the remaining fields.
-const CUT_BYTES: usize = MAX_ROW_BYTES / 2;
+const TRUNCATED_BYTES: usize = MAX_ROW_BYTES / 2;
 /// Number of parts, files, sources, calls and children in an abridged message.
-const CUT_ITEMS: usize = 1_000;
+const TRUNCATED_ITEMS: usize = 1_000;
 
 enum_pair!(part_kind_to_wire, part_kind_from_wire, PartKind, v1::PartKind, [
     Text => Text,
@@ -67,7 +67,7 @@ pub fn message_to_wire(message: Message) -> v1::Message {
         provider_message_id,
         role: role_to_wire(role),
         content: content.map(content_to_wire),
-        created_at: known_to_wire(created_at),
+        created_at: known_timestamp_to_wire(created_at),
         parent_id,
         children_ids,
         model,
@@ -110,14 +110,14 @@ pub fn message_from_wire(wire: v1::Message) -> Result<Message, WireError> {
         abridged,
     } = wire;
     if abridged {
-        return Err(WireError::new("abridged", "says that the message is not whole"));
+        return Err(WireError::new("abridged", "is set, so the message is incomplete"));
     }
     Ok(Message {
         id: not_empty("id", id)?,
         provider_message_id,
         role: role_from_wire("role", role)?,
         content: content.map(content_from_wire).transpose()?,
-        created_at: known_from_wire("created_at", created_at)?,
+        created_at: known_timestamp_from_wire("created_at", created_at)?,
         parent_id,
         children_ids,
         model,
@@ -220,33 +220,33 @@ fn abridge(wire: &mut v1::Message) {
     }
     wire.abridged = true;
     wire.raw_metadata_json = None;
-    wire.children_ids.truncate(CUT_ITEMS);
-    wire.attachments.truncate(CUT_ITEMS);
-    wire.citations.truncate(CUT_ITEMS);
-    wire.tool_calls.truncate(CUT_ITEMS);
-    let mut room = CUT_BYTES;
-    let mut short = |text: &mut Option<String>| {
-        *text = text.take().map(|text| cut(text, room));
-        room -= text.as_ref().map_or(0, String::len);
+    wire.children_ids.truncate(TRUNCATED_ITEMS);
+    wire.attachments.truncate(TRUNCATED_ITEMS);
+    wire.citations.truncate(TRUNCATED_ITEMS);
+    wire.tool_calls.truncate(TRUNCATED_ITEMS);
+    let mut budget = TRUNCATED_BYTES;
+    let mut shorten = |text: &mut Option<String>| {
+        *text = text.take().map(|text| truncate(text, budget));
+        budget -= text.as_ref().map_or(0, String::len);
     };
     if let Some(content) = &mut wire.content {
-        content.parts.truncate(CUT_ITEMS);
-        short(&mut content.text);
-        content.parts.iter_mut().for_each(|part| short(&mut part.text));
+        content.parts.truncate(TRUNCATED_ITEMS);
+        shorten(&mut content.text);
+        content.parts.iter_mut().for_each(|part| shorten(&mut part.text));
     }
     for call in &mut wire.tool_calls {
         // Truncated JSON is not valid JSON.
         call.input = match call.input.take() {
             Some(v1::tool_call::Input::InputText(text)) => {
                 let mut text = Some(text);
-                short(&mut text);
+                shorten(&mut text);
                 text.map(v1::tool_call::Input::InputText)
             }
             Some(v1::tool_call::Input::InputJson(_)) | None => None,
         };
-        short(&mut call.output);
+        shorten(&mut call.output);
     }
-    wire.citations.iter_mut().for_each(|citation| short(&mut citation.snippet));
+    wire.citations.iter_mut().for_each(|citation| shorten(&mut citation.snippet));
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Relations.
 
-use satchel_core::ingest::hand::NewRelation;
+use satchel_core::edits::NewRelation;
 use satchel_pam::relation::{Relation, RelationType};
-use satchel_proto::{signed::signed, v1};
+use satchel_proto::{integers::signed, v1};
 use satchel_store::RelationRecord;
 
 use super::{
     WireError,
-    memory::{known_to_wire, not_empty},
+    memory::{known_timestamp_to_wire, not_empty},
     scalar::enum_pair,
 };
 
@@ -31,7 +31,7 @@ pub fn relation_to_wire(record: RelationRecord) -> v1::Relation {
         to_id: to,
         r#type: relation_type_to_wire(relation_type),
         confidence,
-        created_at: known_to_wire(created_at),
+        created_at: known_timestamp_to_wire(created_at),
         withdrawn,
         mod_revision: signed(revision.get()),
     }

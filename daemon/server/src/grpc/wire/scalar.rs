@@ -1,7 +1,7 @@
 //! Times, ranges and enums that many messages share.
 
 use prost_types::Timestamp;
-use satchel_proto::{signed::Signed, v1};
+use satchel_proto::{integers::ToUnsigned, v1};
 use satchel_store::{TimeRange, UNKNOWN_TIME};
 
 use super::WireError;
@@ -78,9 +78,9 @@ pub fn range_to_wire(range: TimeRange) -> Option<v1::TimeRange> {
 /// A range without ends, and one that ends before it begins.
 pub fn range_from_wire(field: &str, wire: Option<v1::TimeRange>) -> Result<TimeRange, WireError> {
     let Some(v1::TimeRange { start, end }) = wire else { return Ok(TimeRange::default()) };
-    let inside = |error: WireError| error.inside(field);
-    let from = optional_time_from_wire("start", start).map_err(inside)?;
-    let until = optional_time_from_wire("end", end).map_err(inside)?;
+    let in_field = |error: WireError| error.in_field(field);
+    let from = optional_time_from_wire("start", start).map_err(in_field)?;
+    let until = optional_time_from_wire("end", end).map_err(in_field)?;
     match (from, until) {
         (None, None) => Err(WireError::new(field, "has neither start nor end")),
         (Some(from), Some(until)) if until < from => Err(WireError::new(field, "ends before it begins")),
@@ -98,7 +98,7 @@ const MAX_VALUE_BYTES: usize = 1_024;
 /// # Errors
 /// Too many values, an empty value, or one that is too long.
 pub fn values_from_wire(field: &str, wire: Vec<String>) -> Result<Vec<String>, WireError> {
-    bounded_count(field, wire.len())?;
+    check_count(field, wire.len())?;
     for value in &wire {
         if value.is_empty() {
             return Err(WireError::new(field, "must not hold an empty value"));
@@ -125,7 +125,7 @@ pub fn value_from_wire(field: &str, wire: String) -> Result<Option<String>, Wire
 ///
 /// # Errors
 /// Too many values.
-pub fn bounded_count(field: &str, count: usize) -> Result<(), WireError> {
+pub fn check_count(field: &str, count: usize) -> Result<(), WireError> {
     if count > MAX_VALUES {
         return Err(WireError::new(field, format!("has {count} values, at most {MAX_VALUES} are allowed")));
     }
@@ -134,7 +134,7 @@ pub fn bounded_count(field: &str, count: usize) -> Result<(), WireError> {
 
 /// Truncates `text` to at most `bytes` bytes, at a character boundary.
 #[must_use]
-pub fn cut(mut text: String, bytes: usize) -> String {
+pub fn truncate(mut text: String, bytes: usize) -> String {
     let end = text.floor_char_boundary(bytes);
     text.truncate(end);
     text
@@ -144,7 +144,7 @@ pub fn cut(mut text: String, bytes: usize) -> String {
 ///
 /// # Errors
 /// A negative number.
-pub fn count_from_wire<T: Signed<Count = C>, C>(field: &str, wire: T) -> Result<C, WireError>
+pub fn count_from_wire<T: ToUnsigned<Count = C>, C>(field: &str, wire: T) -> Result<C, WireError>
 where
     C: TryFrom<T>,
 {
@@ -175,7 +175,7 @@ macro_rules! enum_pair {
         pub fn $from(field: &str, wire: i32) -> Result<$ours, $crate::grpc::wire::WireError> {
             match <$wire>::try_from(wire) {
                 $(Ok(<$wire>::$number) => Ok(<$ours>::$variant),)+
-                _ => Err($crate::grpc::wire::WireError::new(field, format!("holds {wire}, which is no known value"))),
+                _ => Err($crate::grpc::wire::WireError::new(field, format!("holds {wire}, which is not a known value"))),
             }
         }
     };
@@ -190,33 +190,33 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_time_comes_back(micros in FIRST_SECOND * MICROS..=LAST_SECOND * MICROS) {
+        fn a_time_survives_a_round_trip(micros in FIRST_SECOND * MICROS..=LAST_SECOND * MICROS) {
             prop_assert_eq!(time_from_wire("t", time_to_wire(micros)), Ok(micros));
         }
 
         #[test]
-        fn a_range_comes_back(from in proptest::option::of(0..1_000_i64), length in proptest::option::of(0..1_000_i64)) {
+        fn a_range_survives_a_round_trip(from in proptest::option::of(0..1_000_i64), length in proptest::option::of(0..1_000_i64)) {
             let until = length.map(|length| from.unwrap_or(0) + length);
             let range = TimeRange { from, until };
             prop_assert_eq!(range_from_wire("r", range_to_wire(range)), Ok(range));
         }
 
         #[test]
-        fn any_time_is_read_without_harm(seconds in any::<i64>(), nanos in any::<i32>()) {
+        fn any_time_is_parsed_or_refused(seconds in any::<i64>(), nanos in any::<i32>()) {
             if let Ok(micros) = time_from_wire("t", Timestamp { seconds, nanos }) {
                 prop_assert_eq!(time_to_wire(micros), Timestamp { seconds, nanos });
             }
         }
 
         #[test]
-        fn a_cut_text_is_a_prefix(text in ".{0,40}", bytes in 0..60_usize) {
-            let short = cut(text.clone(), bytes);
+        fn a_truncated_text_is_a_prefix(text in ".{0,40}", bytes in 0..60_usize) {
+            let short = truncate(text.clone(), bytes);
             prop_assert!(short.len() <= bytes && text.starts_with(&short));
         }
     }
 
     #[test]
-    fn odd_ranges_are_refused() {
+    fn invalid_ranges_are_refused() {
         let time = |micros| Some(time_to_wire(micros));
         assert!(range_from_wire("r", Some(v1::TimeRange { start: None, end: None })).is_err());
         assert!(range_from_wire("r", Some(v1::TimeRange { start: time(2), end: time(1) })).is_err());

@@ -10,8 +10,8 @@ use crate::cli::args::Cli;
 const PROGRAM: &str = "/home/ana/my programs/100% $HOME ü/satchel";
 const HOSTILE: &str = r#"/home/ana/my "data" 100% $HOME \n 'x' ü;#"#;
 
-fn description(executable: &str, words: &[&str]) -> Description {
-    Description {
+fn spec(executable: &str, words: &[&str]) -> ServiceSpec {
+    ServiceSpec {
         executable: executable.to_owned(),
         words: words.iter().map(|&word| word.to_owned()).collect(),
         socket: "/home/ana/100%/satchel.sock".to_owned(),
@@ -60,9 +60,9 @@ fn value<'a>(unit: &'a BTreeMap<(String, String), String>, section: &str, key: &
 }
 
 #[test]
-fn the_units_say_what_the_daemon_keeps_to() {
+fn the_units_contain_the_expected_settings() {
     let [service, socket] =
-        files(&description("/usr/bin/satchel", &["serve"]), Path::new("/u")).unwrap().try_into().unwrap();
+        files(&spec("/usr/bin/satchel", &["serve"]), Path::new("/u")).unwrap().try_into().unwrap();
     assert_eq!((service.path, socket.path), ("/u/satchel.service".into(), "/u/satchel.socket".into()));
     let service = read(&service.text);
     for (key, expected) in [
@@ -96,9 +96,9 @@ fn the_units_say_what_the_daemon_keeps_to() {
 }
 
 #[test]
-fn whatever_a_path_holds_it_stays_one_word() {
+fn any_path_stays_a_single_word() {
     let typed = ["serve", "--data-dir", HOSTILE];
-    let [service, _] = files(&description(PROGRAM, &typed), Path::new("/u")).unwrap().try_into().unwrap();
+    let [service, _] = files(&spec(PROGRAM, &typed), Path::new("/u")).unwrap().try_into().unwrap();
     let service = read(&service.text);
     let read = words(value(&service, "Service", "ExecStart"));
     assert_eq!(read, [&[PROGRAM], &typed[..]].concat());
@@ -106,21 +106,21 @@ fn whatever_a_path_holds_it_stays_one_word() {
 }
 
 #[test]
-fn a_program_that_systemd_would_not_start_is_refused() {
+fn a_program_that_systemd_cannot_start_is_rejected() {
     for program in ["/a\"b", "/a'b", "/a\\b"] {
-        let error = files(&description(program, &["serve"]), Path::new("/u")).unwrap_err();
+        let error = files(&spec(program, &["serve"]), Path::new("/u")).unwrap_err();
         assert!(error.to_string().contains("move "), "{error}");
     }
 }
 
 /// If systemd is installed, lets it verify the units.
 #[test]
-fn systemd_takes_the_units() {
+fn systemd_accepts_the_units() {
     let folder = tempfile::Builder::new().prefix("100% $HOME ü ").tempdir().unwrap();
     let program = folder.path().join("satchel");
     fs::copy("/bin/true", &program).unwrap();
     let typed = ["serve", "--data-dir", HOSTILE];
-    let files = files(&description(program.to_str().unwrap(), &typed), folder.path()).unwrap();
+    let files = files(&spec(program.to_str().unwrap(), &typed), folder.path()).unwrap();
     for file in &files {
         fs::write(&file.path, &file.text).unwrap();
     }
@@ -130,17 +130,17 @@ fn systemd_takes_the_units() {
         // The tests above do not depend on it.
         return;
     };
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}");
-    assert!(!told.contains("satchel."), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{printed}");
+    assert!(!printed.contains("satchel."), "{printed}");
 }
 
 /// If systemd is installed, lets it rate the security of a unit without running it. Other versions may not print
 /// JSON.
 #[test]
-fn systemd_finds_closed_what_a_users_manager_can_close() {
+fn systemd_confirms_the_sandboxing_options() {
     let folder = tempfile::tempdir().unwrap();
-    let files = files(&description("/bin/true", &["serve"]), folder.path()).unwrap();
+    let files = files(&spec("/bin/true", &["serve"]), folder.path()).unwrap();
     for file in &files {
         fs::write(&file.path, &file.text).unwrap();
     }

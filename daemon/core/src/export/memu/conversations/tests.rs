@@ -73,7 +73,7 @@ fn stored_message(message: MessageRecord, begun: Timestamp) -> Message {
 }
 
 #[test]
-fn a_conversation_comes_out_as_it_went_in() {
+fn a_conversation_round_trips() {
     let (header, messages) = stored("conversation-with-pipeline-result");
     let given = read("conversation-with-pipeline-result/input/conversation.json");
     assert_eq!(Value::from(conversation(&header, &messages, "nobody")), given);
@@ -81,7 +81,7 @@ fn a_conversation_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn what_was_sent_and_its_answer_come_out_as_they_went_in() {
+fn a_request_and_its_answer_round_trip() {
     let name = "what-was-sent-and-its-answer";
     let (header, messages) = stored(name);
     assert_eq!(save_answer(&header).map(Value::from), Some(read(&format!("{name}/input/answer.json"))));

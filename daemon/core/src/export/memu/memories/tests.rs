@@ -25,11 +25,11 @@ fn lines(name: &str) -> Vec<Line> {
     lines.map(|line| serde_json::from_value(line.clone()).expect("it is a line")).collect()
 }
 
-fn witnesses(lines: &[Line]) -> Vec<Witness> {
+fn witnesses(lines: &[Line]) -> Vec<StoredEvidence> {
     let mut found = BTreeMap::new();
     for line in lines {
         let Line::Evidence(evidence) = line else { continue };
-        let witness = Witness {
+        let witness = StoredEvidence {
             id: evidence.id.clone(),
             platform: PLATFORM.to_owned(),
             account: evidence.account.clone(),
@@ -47,7 +47,10 @@ fn witnesses(lines: &[Line]) -> Vec<Witness> {
 }
 
 /// Returns texts and vectors by memory, as a store with no other data has them.
-fn store(lines: &[Line], witnesses: &[Witness]) -> (BTreeMap<String, String>, BTreeMap<String, Vec<f64>>) {
+fn store(
+    lines: &[Line],
+    witnesses: &[StoredEvidence],
+) -> (BTreeMap<String, String>, BTreeMap<String, Vec<f64>>) {
     let items: Vec<&Item> = witnesses.iter().flat_map(|witness| items_of(&witness.claim)).collect();
     let texts = items.iter().map(|item| (memory_id(item), item.content.clone())).collect();
     let mut vectors = BTreeMap::new();
@@ -60,12 +63,12 @@ fn store(lines: &[Line], witnesses: &[Witness]) -> (BTreeMap<String, String>, BT
     (texts, vectors)
 }
 
-fn view(name: &str, edit: impl Fn(&mut BTreeMap<String, String>)) -> Lists {
+fn view(name: &str, edit: impl Fn(&mut BTreeMap<String, String>)) -> MemuLists {
     let lines = lines(name);
     let witnesses = witnesses(&lines);
     let (mut texts, vectors) = store(&lines, &witnesses);
     edit(&mut texts);
-    let sources = Sources { shown: &|id| texts.get(id).cloned(), vector: &|id| vectors.get(id).cloned() };
+    let sources = MemuSources { shown: &|id| texts.get(id).cloned(), vector: &|id| vectors.get(id).cloned() };
     lists(&witnesses, &sources)
 }
 
@@ -74,7 +77,7 @@ fn input(name: &str, file: &str) -> Value {
 }
 
 #[test]
-fn a_memory_comes_out_as_it_went_in() {
+fn a_memory_round_trips() {
     for name in ["memory-answer", "memory-answer-joined"] {
         let view = view(name, |_| {});
         assert_eq!(Value::from(view.memories), json!([input(name, "memory.json")]), "{name}");
@@ -85,7 +88,7 @@ fn a_memory_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn rows_and_their_vectors_come_out_as_they_went_in() {
+fn rows_and_their_vectors_round_trip() {
     let view = view("rows-in-one-dump", |_| {});
     let mut dump = input("rows-in-one-dump", "dump.json");
     // The vector that was stored as text is written as a list with the same numbers.
@@ -101,7 +104,7 @@ fn rows_and_their_vectors_come_out_as_they_went_in() {
 }
 
 #[test]
-fn what_a_person_changed_or_took_back_is_written_so() {
+fn edited_and_retracted_memories_are_exported_as_edited() {
     let changed = view("memory-answer-joined", |texts| {
         texts.retain(|_, text| text != "Patient with details");
         for text in texts.values_mut().filter(|text| text.starts_with("Ines Falk")) {
@@ -153,12 +156,12 @@ fn what_other_assistants_hold_is_sorted_by_type() {
         memory("b", MemoryType::Goal, Status::Active),
         memory("c", MemoryType::Fact, Status::Retracted),
     ];
-    let mut all = Others::default();
+    let mut all = OtherMemories::default();
     memories.iter().for_each(|memory| all.add(memory));
     assert_eq!(all.count(), 2);
     let object = all.object("nora").expect("there is something");
     assert_eq!(object["profile_content"], json!(["A"]));
     assert_eq!(object["event_content"], json!(["B"]));
     assert_eq!((&object["mind_content"], &object["user_id"]), (&json!([]), &json!("nora")));
-    assert_eq!(Others::default().object("nora"), None);
+    assert_eq!(OtherMemories::default().object("nora"), None);
 }

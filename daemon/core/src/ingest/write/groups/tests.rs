@@ -4,7 +4,7 @@ mod many;
 
 use std::{path::Path, sync::Arc};
 
-use satchel_host::Pace;
+use satchel_host::Throttle;
 use satchel_pam::{
     conversation::ImportMetadata,
     memory::Memory,
@@ -20,13 +20,14 @@ use super::*;
 use crate::{
     clock::SystemClock,
     ingest::{
-        Imports, ledger, memories,
-        normalise::{Place, Reader},
-        pen::Pen,
-        run::{Normalised, Tail},
-        undo::{Turn, TurnRequest},
+        Imports, ledger,
+        normalise::{KeyScope, Normaliser},
+        records::{DeferredRecords, ImportItem},
+        session::Session,
+        undo::{UndoDirection, UndoRequest},
     },
     plugins::Plugins,
+    write_lock::WriteLock,
 };
 
 const MINUTE: i64 = 60_000_000;
@@ -34,7 +35,7 @@ const MINUTE: i64 = 60_000_000;
 struct Shelf {
     store: Store,
     imports: Imports,
-    pen: Pen,
+    lock: WriteLock,
 }
 
 /// An export: conversations with messages at these minutes, and the minute of a message with a memory.
@@ -44,9 +45,9 @@ impl Shelf {
     fn open(dir: &Path) -> Self {
         let store = Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap();
         let (plugins, clock) = (Arc::new(Plugins::built_in(None)), Arc::new(SystemClock));
-        let limits = satchel_host::Limits::default();
+        let limits = satchel_host::PluginLimits::default();
         let imports = Imports::new(store.clone(), plugins, clock, Limits::default(), limits).unwrap();
-        Self { store, imports, pen: Pen::default() }
+        Self { store, imports, lock: WriteLock::default() }
     }
 
     /// Imports an export; `settled`: the import does not die before memories are derived.
@@ -61,7 +62,7 @@ impl Shelf {
         remembered: &[i64],
         settled: bool,
     ) -> ImportRecord {
-        let reader = Reader { platform: "p".to_owned(), extractor: "p/1.0.0".to_owned() };
+        let reader = Normaliser { platform: "p".to_owned(), extractor: "p/1.0.0".to_owned() };
         let mut record = receipt(Uuid::new_v4());
         let origin = Origin {
             import: Uuid::parse_str(&record.id).ok(),
@@ -69,28 +70,29 @@ impl Shelf {
             reason: "import".to_owned(),
             at_micros: 1,
         };
-        let pen = (&self.pen, CancelToken::new(), Pace::default());
-        let mut writer = Writer::new(&self.store, pen, origin, ImportMetadata::default(), false);
+        let lock = (&self.lock, CancelToken::new(), Throttle::default());
+        let session = Session::new(&self.store, lock, origin, false);
+        let mut writer = Writer::new(session, ImportMetadata::default());
         for minutes in conversations {
             let conversation = reader.conversation(rows(minutes), &mut |file| file.attachment).unwrap();
-            let place = Place::of(&conversation);
-            writer.take(Normalised::Conversation(Box::new(conversation)), &mut record).unwrap();
+            let place = KeyScope::of(&conversation);
+            writer.write(ImportItem::Conversation(Box::new(conversation)), &mut record).unwrap();
             for minute in remembered.iter().filter(|minute| minutes.contains(minute)) {
                 let witness = reader.evidence(evidence(*minute), 0, &place);
-                writer.take(Normalised::Evidence(vec![witness]), &mut record).unwrap();
+                writer.write(ImportItem::Evidence(vec![witness]), &mut record).unwrap();
             }
         }
         writer.flush(&mut record).unwrap();
         if settled {
-            memories::settle(&self.store, &mut writer, Tail::default(), &mut record).unwrap();
+            writer.derive(DeferredRecords::default(), &mut record).unwrap();
         }
         ledger::put(&self.store, &record, Durability::Now).unwrap();
         assert!(record.conversations.balanced() && record.messages.balanced() && record.memories.balanced());
         record
     }
 
-    fn turn(&self, record: &ImportRecord, turn: Turn) {
-        let request = TurnRequest { id: &record.id, turn, dry_run: false, expected: None };
+    fn turn(&self, record: &ImportRecord, turn: UndoDirection) {
+        let request = UndoRequest { id: &record.id, turn, dry_run: false, expected: None };
         self.imports.turn(request, &CancelToken::new()).unwrap().unwrap();
     }
 
@@ -164,9 +166,9 @@ fn a_memory_follows_its_row_when_conversations_join_and_part() {
     assert_eq!(shelf.around(), [5, 6, 7]);
     let between = shelf.import((&[&[3, 4, 5]], None), true);
     assert_eq!(shelf.around(), [1, 2, 3, 4, 5, 6, 7]);
-    shelf.turn(&between, Turn::Undo);
+    shelf.turn(&between, UndoDirection::Undo);
     assert_eq!(shelf.around(), [5, 6, 7]);
-    shelf.turn(&between, Turn::Redo);
+    shelf.turn(&between, UndoDirection::Redo);
     assert_eq!(shelf.around(), [1, 2, 3, 4, 5, 6, 7]);
     let other = tempfile::tempdir().unwrap();
     let reversed = Shelf::open(other.path());

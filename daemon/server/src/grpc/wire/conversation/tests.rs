@@ -64,15 +64,15 @@ fn header() -> impl Strategy<Value = ConversationHeader> {
 
 proptest! {
     #[test]
-    fn a_conversation_comes_back(header in header(), [messages] in counts(), active_leaf in text(), at in 1..9_u64) {
+    fn a_conversation_survives_a_round_trip(header in header(), [messages] in counts(), active_leaf in text(), at in 1..9_u64) {
         let (active_messages, revision, withdrawn) = (messages / 2, Revision::new(at), at % 2 == 0);
-        let standing = Standing { messages, active_leaf, active_messages, revision, withdrawn };
-        let wire = conversation_to_wire(header.clone(), standing.clone());
-        prop_assert_eq!(conversation_from_wire(wire), Ok((header, standing)));
+        let state = ConversationState { messages, active_leaf, active_messages, revision, withdrawn };
+        let wire = conversation_to_wire(header.clone(), state.clone());
+        prop_assert_eq!(conversation_from_wire(wire), Ok((header, state)));
     }
 
     #[test]
-    fn a_line_of_the_list_comes_back(
+    fn a_summary_survives_a_round_trip(
         names in (".{1,12}", text(), "[a-z]{2,8}", text()),
         times in (0..1_000_000_i64, 0..1_000_000_i64),
         messages in any::<u32>(),
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn a_filter_comes_back(
+    fn a_filter_survives_a_round_trip(
         lists in vec(vec(".{1,6}", 0..3), 4),
         archived in option::of(any::<bool>()),
         title_contains in text(),
@@ -118,9 +118,9 @@ proptest! {
     }
 
     #[test]
-    fn any_conversation_is_shown_within_its_room(header in header(), length in 0..3_000_000_usize) {
+    fn any_conversation_fits_in_a_row(header in header(), length in 0..3_000_000_usize) {
         let long = ConversationHeader { system_instruction: Some("x".repeat(length)), ..header };
-        let shown = conversation_to_wire(long, Standing::default());
+        let shown = conversation_to_wire(long, ConversationState::default());
         prop_assert!(shown.encoded_len() <= MAX_ROW_BYTES);
         prop_assert!(shown.abridged || shown.system_instruction.is_some_and(|text| text.len() == length));
     }

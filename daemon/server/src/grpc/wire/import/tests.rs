@@ -69,9 +69,9 @@ fn record() -> impl Strategy<Value = ImportRecord> {
     let numbers = (numbers(), 0..2_u32, option::of(numbers()), any::<bool>());
     let issues = (vec(skip(), 0..4), vec(warning(), 0..4));
     (texts, status(), (counts(), counts(), counts()), issues, numbers, times).prop_map(
-        |((names, mut notes), status, counts, (skipped, warnings), numbers, (started_at, finished_at))| {
+        |((names, mut texts), status, counts, (skipped, warnings), numbers, (started_at, finished_at))| {
             let ([attachments, warnings_found, bytes, elapsed_ms], issue_pages, revisions, dry_run) = numbers;
-            let mut note = || notes.pop().flatten();
+            let mut next_text = || texts.pop().flatten();
             ImportRecord {
                 id: names[0].clone(),
                 job: names[1].clone(),
@@ -79,12 +79,12 @@ fn record() -> impl Strategy<Value = ImportRecord> {
                 path: names[3].clone(),
                 files: Vec::new(),
                 files_found: 0,
-                source_checksum: note(),
-                provider: note(),
-                importer: note(),
-                plugin: note(),
+                source_checksum: next_text(),
+                provider: next_text(),
+                importer: next_text(),
+                plugin: next_text(),
                 status,
-                reason: note(),
+                reason: next_text(),
                 conversations: counts.0,
                 messages: counts.1,
                 memories: counts.2,
@@ -104,7 +104,7 @@ fn record() -> impl Strategy<Value = ImportRecord> {
                 differences: differences(revisions.is_some()),
                 differences_found: elapsed_ms,
                 accounts: accounts(warnings_found),
-                standing: (warnings_found % 2 == 1).then_some(Standing::Stranger),
+                standing: (warnings_found % 2 == 1).then_some(DocumentStanding::Stranger),
                 signer: (warnings_found % 3 == 1).then(|| "z6Mk".to_owned()),
                 partly_signed: warnings_found % 4 == 1,
                 would_change: HeldBack {
@@ -123,15 +123,15 @@ fn record() -> impl Strategy<Value = ImportRecord> {
 
 proptest! {
     #[test]
-    fn a_receipt_comes_back(record in record()) {
+    fn a_receipt_survives_a_round_trip(record in record()) {
         prop_assert_eq!(import_from_wire(import_to_wire(record.clone())), Ok(record));
     }
 
     #[test]
-    fn a_light_receipt_says_that_it_leaves_skips_out(record in record()) {
-        let light = light_import_to_wire(record.clone());
-        prop_assert!(light.skipped.is_empty() && light.warnings.is_empty());
-        prop_assert_eq!(light.more_skipped, !record.skipped.is_empty() || record.issue_pages > 0);
+    fn a_summary_says_whether_it_omits_skips(record in record()) {
+        let summary = import_summary_to_wire(record.clone());
+        prop_assert!(summary.skipped.is_empty() && summary.warnings.is_empty());
+        prop_assert_eq!(summary.more_skipped, !record.skipped.is_empty() || record.issue_pages > 0);
     }
 }
 
@@ -193,7 +193,7 @@ fn long_receipt() -> ImportRecord {
 }
 
 #[test]
-fn a_job_fits_its_answer_whatever_its_receipts_list() {
+fn a_job_fits_in_a_response_whatever_its_receipts_list() {
     let ended = job_to_wire(job(Phase::Ended, vec![long_receipt(); 5]));
     assert!(ended.encoded_len() < 4 << 20);
     assert_eq!(ended.imports().first().map(|import| import.skipped.len()), Some(1_000));
@@ -206,7 +206,7 @@ fn a_job_fits_its_answer_whatever_its_receipts_list() {
 }
 
 #[test]
-fn a_job_says_how_it_stands() {
+fn the_state_of_a_job_follows_its_phase_and_imports() {
     let with = |status| vec![ImportRecord { status, ..long_receipt() }];
     let state = |phase, imports| job_to_wire(job(phase, imports)).state();
     assert_eq!(state(Phase::Waiting, Vec::new()), v1::OperationState::Queued);

@@ -7,8 +7,8 @@ use super::{memory_type_from_wire, memory_type_to_wire, status_from_wire, status
 use crate::grpc::wire::{
     WireError,
     scalar::{
-        bounded_count, optional_time_from_wire, range_from_wire, range_to_wire, time_to_wire,
-        value_from_wire, values_from_wire,
+        check_count, optional_time_from_wire, range_from_wire, range_to_wire, time_to_wire, value_from_wire,
+        values_from_wire,
     },
 };
 
@@ -21,7 +21,7 @@ pub fn order_from_wire(wire: i32) -> Result<MemoryOrder, WireError> {
         Ok(v1::MemoryOrder::Unspecified | v1::MemoryOrder::UpdatedDesc) => Ok(MemoryOrder::UpdatedDescending),
         Ok(v1::MemoryOrder::CreatedAsc) => Ok(MemoryOrder::CreatedAscending),
         Ok(v1::MemoryOrder::IdAsc) => Ok(MemoryOrder::IdAscending),
-        Err(_) => Err(WireError::new("order", format!("holds {wire}, which is no known value"))),
+        Err(_) => Err(WireError::new("order", format!("holds {wire}, which is not a known value"))),
     }
 }
 
@@ -106,6 +106,6 @@ fn enums<T>(
     wire: Vec<i32>,
     read: impl Fn(&str, i32) -> Result<T, WireError>,
 ) -> Result<Vec<T>, WireError> {
-    bounded_count(field, wire.len())?;
+    check_count(field, wire.len())?;
     wire.into_iter().map(|number| read(field, number)).collect()
 }

@@ -141,20 +141,20 @@ fn record(memory: Memory) -> MemoryRecord {
 
 proptest! {
     #[test]
-    fn a_memory_comes_back(memory in memory()) {
+    fn a_memory_survives_a_round_trip(memory in memory()) {
         let wire = memory_to_wire(memory.clone()).map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(memory_from_wire(wire), Ok(memory));
     }
 
     #[test]
-    fn a_filter_comes_back(query in query()) {
+    fn a_filter_survives_a_round_trip(query in query()) {
         let back = filter_from_wire(Some(filter_to_wire(query.clone())));
         // The query does not implement `PartialEq`.
         prop_assert_eq!(format!("{back:?}"), format!("{:?}", Ok::<_, WireError>(query)));
     }
 
     #[test]
-    fn the_json_view_holds_the_memory_of_an_export(memory in memory()) {
+    fn the_json_view_contains_the_memory_of_an_export(memory in memory()) {
         let shown = record_to_wire(record(memory.clone()), View::PamJson)
             .map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(&shown.pam_json, &serde_json::to_string(&memory).unwrap_or_default());
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn any_memory_is_shown_within_its_room(memory in memory(), length in 0..3_000_000_usize) {
+    fn any_memory_fits_in_a_row(memory in memory(), length in 0..3_000_000_usize) {
         let long = Memory { content: "é".repeat(length / 2 + 1), ..memory };
         for view in [View::Basic, View::Full, View::PamJson] {
             let shown = record_to_wire(record(long.clone()), view)
@@ -175,13 +175,13 @@ proptest! {
 }
 
 #[test]
-fn a_filter_without_statuses_asks_for_active_memories() {
+fn a_filter_without_statuses_selects_active_memories() {
     let query = filter_from_wire(None).map(|query| query.statuses);
     assert_eq!(query, Ok(vec![Status::Active]));
 }
 
 #[test]
-fn unknown_enum_values_are_refused_by_name() {
+fn unknown_enum_values_are_refused_with_the_field() {
     for number in [0, 99, -1] {
         let filter = v1::MemoryFilter { types: vec![number], ..v1::MemoryFilter::default() };
         let field = filter_from_wire(Some(filter)).err().map(|error| error.field);

@@ -73,12 +73,12 @@ fn message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn a_message_comes_back(message in message()) {
+    fn a_message_survives_a_round_trip(message in message()) {
         prop_assert_eq!(message_from_wire(message_to_wire(message.clone())), Ok(message));
     }
 
     #[test]
-    fn any_message_is_shown_within_its_room(message in message(), lengths in vec(0..900_000_usize, 4)) {
+    fn any_message_fits_in_a_row(message in message(), lengths in vec(0..900_000_usize, 4)) {
         let long = |index: usize| "x".repeat(lengths[index]);
         let call = ToolCall {
             id: None,
@@ -100,7 +100,7 @@ proptest! {
 }
 
 #[test]
-fn an_abridged_message_is_not_read_as_whole() {
+fn an_abridged_message_is_refused() {
     let wire = v1::Message { abridged: true, ..v1::Message::default() };
     assert_eq!(message_from_wire(wire).err().map(|error| error.field), Some("abridged".to_owned()));
 }

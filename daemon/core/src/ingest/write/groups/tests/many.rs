@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use satchel_failpoints::listen_here;
-use satchel_merge::conversation::{Known, KnownNode};
+use satchel_merge::conversation::{ConversationState, NodeState};
 
 use super::*;
 
@@ -164,7 +164,7 @@ fn memories_that_follow_their_rows_look_once_at_each_conversation() {
 }
 
 /// The visible conversations: id, title and messages of each.
-type Shown = Vec<(String, Option<String>, Vec<KnownNode>)>;
+type Shown = Vec<(String, Option<String>, Vec<NodeState>)>;
 
 impl Shelf {
     fn shown(&self) -> Shown {
@@ -173,7 +173,7 @@ impl Shelf {
         let mut all: Shown = Vec::new();
         for shown in page.items {
             let stored = self.store.conversation(&shown.id, None).unwrap().unwrap();
-            let Known { report, nodes, .. } = conversation_record::known(&stored);
+            let ConversationState { report, nodes, .. } = conversation_record::known(&stored);
             all.push((shown.id, report.title, nodes));
         }
         all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -214,15 +214,15 @@ fn said_together_they_are_what_they_are_one_by_one() {
             }
             assert_eq!(counts(&lot), sum, "{what}, {shape:?}");
         }
-        let whole_gone = |shelf: &Shelf, record| shelf.turn(record, Turn::Undo);
+        let whole_gone = |shelf: &Shelf, record| shelf.turn(record, UndoDirection::Undo);
         whole_gone(&together, &wholes[0]);
         whole_gone(&apart, &wholes[1]);
         assert_eq!(together.shown(), apart.shown(), "without what joins them, {shape:?}");
-        together.turn(&wholes[0], Turn::Redo);
-        together.turn(&lot, Turn::Undo);
+        together.turn(&wholes[0], UndoDirection::Redo);
+        together.turn(&lot, UndoDirection::Undo);
         assert_eq!(together.shown(), before, "{shape:?}");
-        together.turn(&lot, Turn::Redo);
-        apart.turn(&wholes[1], Turn::Redo);
+        together.turn(&lot, UndoDirection::Redo);
+        apart.turn(&wholes[1], UndoDirection::Redo);
         assert_eq!(together.shown(), apart.shown(), "{shape:?}");
     }
 }

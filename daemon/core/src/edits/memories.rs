@@ -1,0 +1,126 @@
+//! Adds memories and edits their fields.
+
+use std::collections::BTreeSet;
+
+use satchel_merge::evidence::{EditAction, EditStep, MemoryField, Spoken, StoredEvidence, derive, memory_id};
+use satchel_pam::{
+    ids,
+    memory::{ExtractionMethod, Memory, Status},
+    record::Claim,
+};
+use satchel_store::Change;
+
+use super::{
+    Draft, EditContext, EditError, EditOutcome, Edits, PLATFORM, SOFTWARE, Transaction, check, draft::ordered,
+};
+use crate::provenance::{self, ActiveEvidence};
+
+impl Edits {
+    /// Adds a memory, or returns the visible one with the same statement.
+    ///
+    /// # Errors
+    /// When a field of the draft is not valid, or the store returns an error.
+    pub fn add_memory(&self, call: &EditContext, draft: &Draft) -> Result<EditOutcome, EditError> {
+        self.transact(call, |act| act.add(draft).map(drop))
+    }
+
+    /// Sets the fields that are given in `draft`. `etag` is that of the version that the caller saw, or empty.
+    ///
+    /// # Errors
+    /// As for [`Edits::add_memory`]; also [`EditError::Changed`].
+    pub fn edit_memory(
+        &self,
+        call: &EditContext,
+        id: &str,
+        etag: &str,
+        draft: &Draft,
+    ) -> Result<EditOutcome, EditError> {
+        self.transact(call, |act| {
+            let shown = act.shown(id, etag)?.memory;
+            let (to, fields) = draft.on(&shown)?;
+            // Access rules of a retracted memory can still be changed.
+            if shown.status == Status::Retracted && fields.iter().any(|field| *field != MemoryField::Access) {
+                let problem = format!(
+                    "memory {id:?} is retracted, and what is retracted is not changed; take that back first, or add a new one"
+                );
+                return Err(EditError::state(id, problem));
+            }
+            if fields.is_empty() {
+                act.name(id);
+                return Ok(());
+            }
+            act.set(&shown, fields, &to)
+        })
+    }
+}
+
+impl Transaction<'_> {
+    /// Adds a memory unless a visible one makes the same statement; returns its id.
+    pub(super) fn add(&mut self, draft: &Draft) -> Result<String, EditError> {
+        let item = draft.item()?;
+        let id = memory_id(&item);
+        self.name(&id);
+        let stored = self.store.memory(&id, None)?;
+        let own = provenance::untrusted_signer(self.store, &id)?.is_none();
+        if own && stored.as_ref().is_some_and(|record| !record.withdrawn) {
+            self.done.existed = true;
+            return Ok(id);
+        }
+        let witness = StoredEvidence {
+            id: ids::evidence_id(PLATFORM, None, &self.id).to_string(),
+            platform: PLATFORM.to_owned(),
+            account: None,
+            at: self.now,
+            conversation: None,
+            message: None,
+            row: None,
+            method: ExtractionMethod::Manual,
+            extractor: SOFTWARE.to_owned(),
+            claim: Claim::Statement(item),
+        };
+        let word = EditStep {
+            edit_id: self.id.clone(),
+            at: self.now,
+            action: EditAction::AddMemory(Box::new(witness.clone())),
+        };
+        if stored.is_some() {
+            self.add_again(&id, word)?;
+        } else {
+            let memory = derive([&witness]).memories.remove(&id);
+            let memory = memory.ok_or(EditError::Unencodable { what: "a new memory" })?;
+            check(None, &memory)?;
+            ordered(&memory)?;
+            self.record(self.now, word.action);
+            self.change(Change::Memory(Box::new(memory)));
+        }
+        Ok(id)
+    }
+
+    /// Adds a memory that was visible before. Other evidence on it may exist, and the relations it had follow from that
+    /// evidence again, so everything is derived anew.
+    fn add_again(&mut self, id: &str, word: EditStep) -> Result<(), EditError> {
+        let mut counted = ActiveEvidence::load(self.store, &provenance::undone_imports(self.store)?)?;
+        let before = counted.derive();
+        counted.words.push(word.clone());
+        counted.spoken = Spoken::of(&counted.words);
+        let after = counted.derive();
+        let memory = after.memories.get(id).ok_or(EditError::Unencodable { what: "a new memory" })?;
+        check(None, memory)?;
+        ordered(memory)?;
+        self.record(word.at, word.action);
+        self.apply_difference(&before, after)
+    }
+
+    /// Sets the status of a visible memory.
+    pub(super) fn set_status(
+        &mut self,
+        shown: &Memory,
+        status: Status,
+        successor: Option<String>,
+    ) -> Result<(), EditError> {
+        let mut to = shown.clone();
+        to.status = status;
+        to.temporal.superseded_by = successor;
+        self.set(shown, BTreeSet::from([MemoryField::Status]), &to)
+    }
+}

@@ -1,0 +1,159 @@
+//! Random histories of exports and changes by hand, with a clock that may go back.
+
+use proptest::prelude::*;
+use satchel_pam::relation::RelationType;
+
+use super::*;
+
+/// A step of a history; its numbers select among the records that exist at that time.
+#[derive(Clone, Debug)]
+enum Step {
+    Stated(u8),
+    Slot(u8),
+    Removed(u8),
+    Add(u8),
+    Content(u8, u8),
+    Tags(u8, u8),
+    Status(u8, u8),
+    Replace(u8, u8),
+    Restore(u8, u8),
+    Undo(u8),
+    UndoLast(u8),
+    Draw(u8, u8),
+    Withdraw(u8),
+    Clock(i8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let two = || (any::<u8>(), any::<u8>());
+    prop_oneof![
+        any::<u8>().prop_map(Step::Stated),
+        any::<u8>().prop_map(Step::Slot),
+        any::<u8>().prop_map(Step::Removed),
+        any::<u8>().prop_map(Step::Add),
+        two().prop_map(|(one, other)| Step::Content(one, other)),
+        two().prop_map(|(one, other)| Step::Tags(one, other)),
+        two().prop_map(|(one, other)| Step::Status(one, other)),
+        two().prop_map(|(one, other)| Step::Replace(one, other)),
+        two().prop_map(|(one, other)| Step::Restore(one, other)),
+        any::<u8>().prop_map(Step::Undo),
+        any::<u8>().prop_map(Step::UndoLast),
+        two().prop_map(|(one, other)| Step::Draw(one, other)),
+        any::<u8>().prop_map(Step::Withdraw),
+        any::<i8>().prop_map(Step::Clock),
+    ]
+}
+
+/// Returns one of a few texts, so that exports and the user often state the same.
+fn text(number: u8) -> String {
+    format!("Fact number {}", number % 5)
+}
+
+struct History {
+    desk: Desk,
+    acts: Vec<String>,
+    brought: i64,
+}
+
+impl History {
+    /// Returns the id of one of the visible memories.
+    fn some(&self, number: u8) -> Option<String> {
+        let ids: Vec<String> = self.desk.shown().0.into_keys().collect();
+        ids.get(usize::from(number) % ids.len().max(1)).cloned()
+    }
+
+    fn witness(&mut self, claim: Claim) -> StoredEvidence {
+        self.brought += 1;
+        // The times of the evidence are not in the order of its arrival.
+        let at = (self.brought * 7) % 13;
+        witness(&format!("w{}", self.brought), at, claim)
+    }
+
+    fn go(&mut self, step: &Step) -> Option<()> {
+        let call = call("a test");
+        let done = match step {
+            Step::Stated(number) => {
+                let witness = self.witness(Claim::Statement(item(&text(*number))));
+                self.desk.bring(&[witness]);
+                return Some(());
+            }
+            Step::Slot(number) => {
+                let items = vec![item(&text(*number))];
+                let witness = self.witness(Claim::Snapshot { series: "about".to_owned(), items });
+                self.desk.bring(&[witness]);
+                return Some(());
+            }
+            Step::Removed(number) => {
+                let log = "edits".to_owned();
+                let add =
+                    Claim::Edit { log: log.clone(), sequence: 0, edit: Edit::Add(item(&text(*number))) };
+                let target = Some(text(*number));
+                let remove = Claim::Edit { log, sequence: 1, edit: Edit::Remove { line: None, target } };
+                let witnesses = [self.witness(add), self.witness(remove)];
+                self.desk.bring(&witnesses);
+                return Some(());
+            }
+            Step::Clock(seconds) => {
+                self.desk.clock.0.fetch_add(i64::from(*seconds) * SECOND, Ordering::Relaxed);
+                return None;
+            }
+            Step::Add(number) => self.desk.imports.edits().add_memory(&call, &content(&text(*number))),
+            Step::Content(number, other) => self.desk.imports.edits().edit_memory(
+                &call,
+                &self.some(*number)?,
+                "",
+                &content(&text(*other)),
+            ),
+            Step::Tags(number, other) => {
+                let tags = tags(&[format!("tag-{}", other % 3).as_str()]);
+                self.desk.imports.edits().edit_memory(&call, &self.some(*number)?, "", &tags)
+            }
+            Step::Status(number, other) => {
+                let status = Status::ALL[usize::from(*other) % Status::ALL.len()];
+                self.desk.imports.edits().set_memory_status(&call, &self.some(*number)?, "", status)
+            }
+            Step::Replace(number, other) => {
+                let by = self.some(*other)?;
+                self.desk.imports.edits().supersede_memory(&call, &self.some(*number)?, "", Err(&by))
+            }
+            Step::Restore(number, other) => {
+                let version = u32::from(*other % 4) + 1;
+                self.desk.imports.edits().restore_memory_version(&call, &self.some(*number)?, version)
+            }
+            Step::Undo(number) => {
+                let act = self.acts.get(usize::from(*number) % self.acts.len().max(1))?.clone();
+                self.desk.imports.edits().undo_change(&call, &act)
+            }
+            Step::UndoLast(number) => self.desk.imports.edits().undo_last_change(&call, &self.some(*number)?),
+            Step::Draw(number, other) => {
+                let (from, to) = (self.some(*number)?, self.some(*other)?);
+                let new = NewRelation { from, to, relation_type: RelationType::RelatedTo, confidence: None };
+                self.desk.imports.edits().draw_relation(&call, &new)
+            }
+            Step::Withdraw(number) => {
+                let ids: Vec<String> = self.desk.shown().1.into_keys().collect();
+                let id = ids.get(usize::from(*number) % ids.len().max(1))?.clone();
+                self.desk.imports.edits().withdraw_relation(&call, &id)
+            }
+        };
+        let act = done.ok()?.act;
+        self.acts.extend((!act.is_empty()).then_some(act));
+        Some(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn what_is_shown_is_what_all_evidence_says(steps in prop::collection::vec(step(), 1..24)) {
+        let mut history = History { desk: Desk::new(), acts: Vec::new(), brought: 0 };
+        for (number, step) in steps.iter().enumerate() {
+            history.go(step);
+            let sound = history.desk.sound();
+            prop_assert!(sound.is_ok(), "after step {number}, {step:?}: {}", sound.unwrap_err());
+        }
+        let before = history.desk.shown();
+        let desk = history.desk.restarted(true);
+        prop_assert_eq!(desk.shown(), before);
+    }
+}

@@ -1,0 +1,196 @@
+//! The evidence that counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_merge::evidence::{
+    DerivedMemories, DocumentEvidence, EditStep, RelationEvidence, Spoken, StoredEvidence, VectorEvidence,
+    add_relations, derive_until, takes_precedence,
+};
+use satchel_pam::memory::Memory;
+use satchel_store::{Store, erased};
+
+use super::{KeyKind, ProvenanceError, PurgedData, RowLocations, UndoneImports, decode, excluded_keys};
+
+/// The evidence that counts, held completely in memory.
+#[derive(Default)]
+pub struct ActiveEvidence {
+    /// By id: of several reports with one id, the one that takes precedence.
+    pub witnesses: BTreeMap<String, StoredEvidence>,
+    /// Memories of PAM documents.
+    pub documents: Vec<DocumentEvidence>,
+    /// Explicit relations.
+    pub edges: Vec<RelationEvidence>,
+    /// Vectors of memories.
+    pub vectors: Vec<VectorEvidence>,
+    /// All changes that the user made by hand.
+    pub words: Vec<EditStep>,
+    /// The manual changes that count.
+    pub spoken: Spoken,
+    /// The conversations that show the rows named in the evidence.
+    pub row_locations: RowLocations,
+}
+
+/// One piece of evidence of any kind.
+#[derive(Debug)]
+pub enum EvidenceItem {
+    /// A report of an export about memories.
+    Witness(Box<StoredEvidence>),
+    /// A memory of a PAM document.
+    Document(Box<DocumentEvidence>),
+    /// An explicit relation.
+    Edge(Box<RelationEvidence>),
+    /// A vector.
+    Vector(Box<VectorEvidence>),
+    /// A change that the user made by hand.
+    Word(Box<EditStep>),
+}
+
+impl EvidenceItem {
+    /// Decodes a stored piece of evidence. Returns `None` if its content was erased.
+    ///
+    /// # Errors
+    /// The bytes cannot be decoded.
+    pub fn decode(json: &[u8]) -> Result<Option<Self>, ProvenanceError> {
+        const WHAT: &str = "a stored piece of evidence";
+        if DocumentEvidence::is(json) {
+            let document: Box<DocumentEvidence> = decode(json, WHAT)?;
+            return Ok(Some(document).filter(|document| !erased(&document.memory)).map(Self::Document));
+        }
+        if VectorEvidence::is(json) {
+            let vector: Box<VectorEvidence> = decode(json, WHAT)?;
+            return Ok(Some(vector).filter(|vector| !vector.is_erased()).map(Self::Vector));
+        }
+        let report = if RelationEvidence::is(json) {
+            Self::Edge(decode(json, WHAT)?)
+        } else if EditStep::is(json) {
+            Self::Word(decode(json, WHAT)?)
+        } else {
+            Self::Witness(decode(json, WHAT)?)
+        };
+        Ok(Some(report))
+    }
+}
+
+impl ActiveEvidence {
+    /// Returns the evidence that counts when the imports in `undone` do not.
+    ///
+    /// # Errors
+    /// The store or the ledger cannot be read.
+    pub fn load(store: &Store, undone: &UndoneImports) -> Result<Self, ProvenanceError> {
+        Ok(Self::load_until(store, undone, &|| false)?.unwrap_or_default())
+    }
+
+    /// Returns the same as [`ActiveEvidence::load`], or `None` if `stop` returns true on the way.
+    ///
+    /// # Errors
+    /// As [`ActiveEvidence::load`].
+    pub fn load_until(
+        store: &Store,
+        undone: &UndoneImports,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, ProvenanceError> {
+        let left_out = excluded_keys(store, KeyKind::Evidence, undone)?;
+        let mut counted = Self::default();
+        for record in store.evidence_all() {
+            let record = record?;
+            if stop() {
+                return Ok(None);
+            }
+            if left_out.contains(&record.id) {
+                continue;
+            }
+            if let Some(report) = EvidenceItem::decode(&record.json)? {
+                counted.add(report);
+            }
+        }
+        counted.spoken = Spoken::of(&counted.words);
+        counted.row_locations = RowLocations::load(store, counted.witnesses.values(), &counted.documents)?;
+        Ok(Some(counted))
+    }
+
+    /// Adds one piece of evidence. The places of rows and the manual changes that count are determined after all
+    /// evidence has been added.
+    pub fn add(&mut self, report: EvidenceItem) {
+        match report {
+            EvidenceItem::Document(document) => self.documents.push(*document),
+            EvidenceItem::Edge(edge) => self.edges.push(*edge),
+            EvidenceItem::Vector(vector) => self.vectors.push(*vector),
+            EvidenceItem::Word(word) => self.words.push(*word),
+            EvidenceItem::Witness(witness) => {
+                if self.witnesses.get(&witness.id).is_none_or(|known| takes_precedence(&witness, known)) {
+                    self.witnesses.insert(witness.id.clone(), *witness);
+                }
+            }
+        }
+    }
+
+    /// Returns the evidence that is left when `purged` data is removed.
+    #[must_use]
+    pub fn without_purged(mut self, purged: &PurgedData) -> Self {
+        for witness in self.witnesses.values_mut() {
+            purged.redact_witness(witness);
+        }
+        self.documents.retain_mut(|document| !purged.redact_document(document));
+        self.vectors.retain(|vector| !purged.contains_vectors_of(&vector.identity.memory));
+        for word in &mut self.words {
+            purged.redact_edit(word);
+        }
+        self.spoken = Spoken::of(&self.words);
+        self
+    }
+
+    /// Returns the relations that follow from the evidence without being explicit.
+    #[must_use]
+    pub fn implicit_relations(&self) -> BTreeSet<String> {
+        self.derive_implicit().relations.into_keys().collect()
+    }
+
+    /// Returns the state that follows from the evidence, without the explicit relations.
+    #[must_use]
+    pub fn derive_implicit(&self) -> DerivedMemories {
+        derive_located(self.witnesses.values(), &self.row_locations, self.documents.iter(), &self.spoken)
+    }
+
+    /// Returns the state that follows from the evidence.
+    #[must_use]
+    pub fn derive(&self) -> DerivedMemories {
+        let mut derived = self.derive_implicit();
+        add_relations(&mut derived, &self.edges);
+        derived
+    }
+}
+
+/// Replays evidence, with each row placed in the conversation that shows it.
+pub fn derive_located<'a, 'd>(
+    witnesses: impl Iterator<Item = &'a StoredEvidence> + Clone,
+    places: &RowLocations,
+    documents: impl Iterator<Item = &'d DocumentEvidence> + Clone,
+    spoken: &Spoken,
+) -> DerivedMemories {
+    derive_located_until(witnesses, places, documents, spoken, &|| false).unwrap_or_default()
+}
+
+/// Replays evidence like [`derive_located`]. Returns `None` if `stop`, which is called for every memory, returns true.
+pub fn derive_located_until<'a, 'd>(
+    witnesses: impl Iterator<Item = &'a StoredEvidence> + Clone,
+    places: &RowLocations,
+    documents: impl Iterator<Item = &'d DocumentEvidence> + Clone,
+    spoken: &Spoken,
+    stop: &dyn Fn() -> bool,
+) -> Option<DerivedMemories> {
+    let located = places.located_witnesses(witnesses.clone());
+    let mut all: Vec<&StoredEvidence> = located.iter().collect();
+    for witness in witnesses.filter(|witness| witness.row.is_none()) {
+        all.push(witness);
+    }
+    let mut derived = derive_until(all, documents.clone(), spoken, stop)?;
+    places.locate_memories(&mut derived, documents);
+    Some(derived)
+}
+
+/// Returns `memory` as if it came from `conversation`.
+pub fn with_conversation(memory: &Memory, conversation: Option<String>) -> Memory {
+    let mut memory = memory.clone();
+    memory.provenance.conversation_ref = conversation;
+    memory
+}

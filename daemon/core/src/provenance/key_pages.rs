@@ -1,0 +1,159 @@
+//! Records what each import brought, as pages of bare keys. An export may bring a hundred thousand conversations and
+//! pieces of evidence, most of which were already in the previous export.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_store::{Change, Ledger, Store};
+use uuid::Uuid;
+
+use super::{OTHER_ENTRIES, PAGE, ProvenanceError, UndoneImports, put};
+
+/// The key of a piece of evidence, or of a report about a conversation.
+pub type EvidenceKey = [u8; 16];
+/// Keys per page: about 28 KiB, which the storage engine holds in one value.
+const KEYS_PER_PAGE: usize = 1_800;
+
+/// A stored page with fewer keys than this is continued; otherwise an import that stores a few conversations at a time
+/// would leave thousands of pages.
+const MIN_FULL_PAGE: usize = 256;
+
+/// The kind of data that the keys refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// Reports about conversations.
+    Contributions,
+    /// Evidence.
+    Evidence,
+}
+
+/// The keys that an import brings, page by page.
+pub struct KeyPages {
+    import: Uuid,
+    kind: KeyKind,
+    page: u32,
+    keys: Vec<EvidenceKey>,
+    /// Number of keys that are already stored.
+    stored: usize,
+}
+
+impl KeyPages {
+    /// Creates the pages for what `import` brings of one kind.
+    #[must_use]
+    pub fn new(import: Uuid, kind: KeyKind) -> Self {
+        Self { import, kind, page: 0, keys: Vec::new(), stored: 0 }
+    }
+
+    /// Adds a key. Returns the change that stores the page if the page is full.
+    pub fn add(&mut self, key: EvidenceKey) -> Option<Change> {
+        self.keys.push(key);
+        if self.keys.len() == KEYS_PER_PAGE { self.flush() } else { None }
+    }
+
+    /// Returns the change that stores the remaining keys, if there are any.
+    pub fn flush(&mut self) -> Option<Change> {
+        if self.keys.len() == self.stored {
+            return None;
+        }
+        let change = put(self.kind.entry_id(self.import, self.page), OTHER_ENTRIES, self.keys.concat());
+        self.stored = self.keys.len();
+        if self.stored >= MIN_FULL_PAGE {
+            self.page += 1;
+            self.keys.clear();
+            self.stored = 0;
+        }
+        Some(change)
+    }
+}
+
+impl KeyKind {
+    fn entry_id(self, import: Uuid, page: u32) -> String {
+        let kind = match self {
+            Self::Contributions => "parts",
+            Self::Evidence => "evidence",
+        };
+        format!("{kind} {import} {page}")
+    }
+}
+
+/// Returns the keys of everything that `import` brought.
+///
+/// # Errors
+/// The ledger cannot be read.
+pub fn contributed_keys(
+    store: &Store,
+    kind: KeyKind,
+    import: Uuid,
+) -> Result<Vec<EvidenceKey>, ProvenanceError> {
+    let mut keys = Vec::new();
+    for page in 0.. {
+        let Some(entry) = store.ledger_get(Ledger::Provenance, &kind.entry_id(import, page))? else { break };
+        keys.extend_from_slice(entry.value.as_chunks::<16>().0);
+    }
+    Ok(keys)
+}
+
+/// Returns the keys that do not count, because only imports in `undone` brought them.
+///
+/// # Errors
+/// The ledger cannot be read.
+pub fn excluded_keys(
+    store: &Store,
+    kind: KeyKind,
+    undone: &UndoneImports,
+) -> Result<BTreeSet<EvidenceKey>, ProvenanceError> {
+    let mut excluded = BTreeSet::new();
+    for import in undone {
+        excluded.extend(contributed_keys(store, kind, *import)?);
+    }
+    if excluded.is_empty() {
+        return Ok(excluded);
+    }
+    each_import(store, |import| {
+        if !undone.contains(&import) {
+            for key in contributed_keys(store, kind, import)? {
+                excluded.remove(&key);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(excluded)
+}
+
+/// Returns, for each key that counts, the newest import that brought it.
+///
+/// # Errors
+/// The ledger cannot be read.
+pub fn newest_imports(
+    store: &Store,
+    kind: KeyKind,
+    undone: &UndoneImports,
+) -> Result<BTreeMap<EvidenceKey, Uuid>, ProvenanceError> {
+    let mut newest = BTreeMap::new();
+    each_import(store, |import| {
+        if !undone.contains(&import) {
+            for key in contributed_keys(store, kind, import)? {
+                newest.entry(key).or_insert(import);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(newest)
+}
+
+/// Passes all imports to `each`, newest first.
+fn each_import(
+    store: &Store,
+    mut each: impl FnMut(Uuid) -> Result<(), ProvenanceError>,
+) -> Result<(), ProvenanceError> {
+    let mut after = None;
+    loop {
+        let page = store.ledger_list(Ledger::Import, after.as_ref(), PAGE)?;
+        for import in page.items.iter().filter_map(|entry| Uuid::parse_str(&entry.id).ok()) {
+            each(import)?;
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}

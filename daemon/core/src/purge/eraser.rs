@@ -1,0 +1,171 @@
+//! Recognises erased text wherever the journal has it.
+
+use std::collections::BTreeSet;
+
+use satchel_merge::body::Body;
+use satchel_store::{ConversationRecord, Eraser, Ledger, OpaqueEntry, Store, StoreError};
+use serde_json::Value;
+
+use super::{PURGED, plan::sha256};
+use crate::provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, vectors};
+
+/// Replaces the text in a receipt that mentioned something erased.
+const INSTEAD: &str = "(erased)";
+/// Minimum length of a name, in characters; a shorter one occurs in too many other words.
+const SHORTEST: usize = 4;
+/// The fields of a receipt that may mention a title or a file.
+const LISTS: [&str; 5] = ["skipped", "warnings", "differences", "reason", "files"];
+
+/// The text that pending erasures remove from the disk.
+pub(super) struct ErasedContent {
+    purged: PurgedData,
+    records: Vec<PurgeRecord>,
+    /// Ids of the lineage entries that hold what imports said about the conversations.
+    said: BTreeSet<String>,
+    /// Titles, file names and memory texts that receipts may repeat.
+    names: BTreeSet<String>,
+    attachments: BTreeSet<[u8; 32]>,
+}
+
+impl ErasedContent {
+    pub(super) fn of(store: &Store, records: Vec<PurgeRecord>) -> Result<Self, ProvenanceError> {
+        let purged = PurgedData::from_records(&records);
+        let attachments = records.iter().flat_map(|record| &record.attachments);
+        let attachments = attachments.filter_map(|hex| sha256(hex)).collect();
+        let mut words = Self { purged, records, said: BTreeSet::new(), names: BTreeSet::new(), attachments };
+        words.name_all(store)?;
+        Ok(words)
+    }
+
+    fn name_all(&mut self, store: &Store) -> Result<(), ProvenanceError> {
+        let records = std::mem::take(&mut self.records);
+        for record in &records {
+            for id in record.memories.keys() {
+                for version in store.memory_versions(id)? {
+                    self.name(version.memory.content);
+                }
+            }
+            for id in &record.conversations {
+                let versions = store.conversation(id, None)?.map_or(0, |stored| stored.version);
+                for version in 1..=versions {
+                    if let Some(stored) = store.conversation_version(id, version)? {
+                        self.names_of(store, stored)?;
+                    }
+                }
+            }
+        }
+        self.records = records;
+        Ok(())
+    }
+
+    fn names_of(&mut self, store: &Store, stored: ConversationRecord) -> Result<(), ProvenanceError> {
+        for body in store.all_bodies(&stored) {
+            let Ok(body) = Body::decode(&body?.1) else { continue };
+            for file in body.attachments {
+                file.name.into_iter().for_each(|name| self.name(name));
+            }
+        }
+        stored.header.title.into_iter().for_each(|title| self.name(title));
+        Ok(())
+    }
+
+    fn name(&mut self, name: String) {
+        if name.chars().count() >= SHORTEST {
+            self.names.insert(name);
+        }
+    }
+
+    fn named(&self, text: &str) -> bool {
+        self.names.iter().any(|name| text.contains(name.as_str()))
+    }
+
+    /// Replaces all texts in `value` that contain an erased name; returns whether there was one.
+    fn clear(&self, value: &mut Value) -> bool {
+        match value {
+            Value::String(text) if self.named(text) => {
+                INSTEAD.clone_into(text);
+                true
+            }
+            Value::Array(items) => items.iter_mut().fold(false, |any, item| self.clear(item) | any),
+            Value::Object(fields) => fields.values_mut().fold(false, |any, item| self.clear(item) | any),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+
+    fn receipt(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut receipt: Value = serde_json::from_slice(bytes).ok()?;
+        let lists = LISTS.into_iter();
+        let cleared =
+            lists.fold(false, |any, list| receipt.get_mut(list).is_some_and(|list| self.clear(list)) | any);
+        cleared.then(|| serde_json::to_vec(&receipt).ok()).flatten()
+    }
+
+    /// Returns whether an entry of the lineage is erased.
+    fn lineage(&self, id: &str, value: &[u8]) -> Result<bool, StoreError> {
+        let memory =
+            vectors::stored_vector_memory(id, value).map_err(|error| bad("a vector that is kept", &error))?;
+        Ok(memory.is_some_and(|memory| self.purged.contains_vectors_of(&memory))
+            || self.said.contains(id)
+            || self.records.iter().any(|record| record.families.contains(id)))
+    }
+}
+
+fn bad(what: &str, error: &ProvenanceError) -> StoreError {
+    StoreError::BadValue { what: what.to_owned(), problem: error.to_string() }
+}
+
+impl Eraser for ErasedContent {
+    fn memory(&self, id: &str, content_hash: &str) -> bool {
+        self.purged.contains_memory(id, content_hash)
+    }
+
+    fn erases_vectors(&self, memory: &str) -> bool {
+        self.purged.contains_vectors_of(memory)
+    }
+
+    fn erases_conversation(&self, id: &str) -> bool {
+        self.purged.contains_conversation(id)
+    }
+
+    fn look(&mut self, text: OpaqueEntry<'_>) {
+        match text {
+            OpaqueEntry::Said(memory) => self.purged.add_former_holder(memory),
+            OpaqueEntry::Entry { ledger: Ledger::Provenance, id, value }
+                if self.records.iter().any(|record| record.families.contains(id)) =>
+            {
+                // Earlier states of the lineage count as well, as parts may have left it since.
+                self.said.extend(ConversationProvenance::stored_entry_ids_in(value));
+            }
+            OpaqueEntry::Evidence(_) | OpaqueEntry::Entry { .. } | OpaqueEntry::Issues(_) => {}
+        }
+    }
+
+    fn redact(&self, text: OpaqueEntry<'_>) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(match text {
+            OpaqueEntry::Evidence(json) => {
+                self.purged.redact_evidence(json).map_err(|error| bad("a piece of evidence", &error))?
+            }
+            OpaqueEntry::Entry { ledger: Ledger::Provenance, id, value } => {
+                self.lineage(id, value)?.then(Vec::new)
+            }
+            OpaqueEntry::Entry { ledger: Ledger::Audit, id, .. } => {
+                self.records.iter().find_map(|record| record.completed_entry(id))
+            }
+            OpaqueEntry::Entry { ledger: Ledger::Import, value, .. } => self.receipt(value),
+            OpaqueEntry::Entry { .. } | OpaqueEntry::Said(_) => None,
+            OpaqueEntry::Issues(value) => {
+                let mut issues: Value = serde_json::from_slice(value).unwrap_or_default();
+                if self.clear(&mut issues) { serde_json::to_vec(&issues).ok() } else { None }
+            }
+        })
+    }
+
+    fn redact_reason(&self, reason: &str) -> String {
+        // A reason that a person typed may quote what was erased.
+        if reason == PURGED { reason.to_owned() } else { String::new() }
+    }
+
+    fn attachments(&self) -> &BTreeSet<[u8; 32]> {
+        &self.attachments
+    }
+}

@@ -1,0 +1,245 @@
+//! The methods of `MemoryService` that change memories.
+
+use prost::Message;
+use satchel_core::edits::{BulkStatusChange, EditContext, EditOutcome, RequestKey};
+use satchel_pam::{hash::Sha256Digest, ids, relation::RelationType};
+use satchel_proto::{
+    integers::signed,
+    v1::{self, restore_memory_version_request::Target, supersede_memory_request::Replacement},
+};
+use satchel_store::Revision;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{
+    ServerState,
+    request::{PAGE_BYTES, check_required},
+    status::{CallError, ResourceKind},
+    wire::{
+        draft::{change_from_wire, draft_from_wire},
+        memory::{View, filter_from_wire, record_to_wire, status_from_wire},
+        relation::relation_to_wire,
+        scalar::count_from_wire,
+    },
+};
+
+/// The actor of calls over the socket of the data directory.
+const OWNER_ACTOR: &str = "owner";
+/// Longest reason, in bytes. It is stored in the history of every memory that the change affects.
+const MAX_REASON_BYTES: usize = 1_024;
+
+/// Returns the actor, reason and request key of a call. The request id must be cleared in `request`, and so must the
+/// etag: an etag is a precondition, and a call that is repeated because its response was lost may conflict with its own change.
+pub(super) fn edit_call(
+    method: &str,
+    request_id: &str,
+    reason: String,
+    request: &impl Message,
+) -> Result<EditContext, CallError> {
+    if reason.len() > MAX_REASON_BYTES {
+        return Err(CallError::invalid_field("reason", format!("is longer than {MAX_REASON_BYTES} bytes")));
+    }
+    let request = if request_id.is_empty() {
+        None
+    } else {
+        let id = Uuid::parse_str(request_id)
+            .map_err(|_| CallError::invalid_field("request_id", "is not a UUID"))?;
+        let mut hasher = Sha256::new();
+        hasher.update(method);
+        hasher.update([0]);
+        hasher.update(request.encode_to_vec());
+        let digest: [u8; 32] = hasher.finalize().into();
+        let body = Sha256Digest::from_bytes(digest).to_hex();
+        Some(RequestKey { id: id.to_string(), body })
+    };
+    Ok(EditContext { actor: OWNER_ACTOR.to_owned(), reason, request })
+}
+
+impl ServerState {
+    /// Returns a memory as it was after a change.
+    fn memory_after(&self, outcome: &EditOutcome, id: &str) -> Result<v1::Memory, CallError> {
+        let record = self.store.memory(id, Some(Revision::new(outcome.revision)))?;
+        self.memory_with_decay(
+            record.ok_or_else(|| CallError::not_found(ResourceKind::Memory, id))?,
+            View::Full,
+        )
+    }
+
+    /// Returns the only memory that a change affects.
+    fn changed_memory(&self, outcome: &EditOutcome) -> Result<v1::Memory, CallError> {
+        let id = outcome.memories.last().ok_or_else(|| CallError::internal("a change of no memory"))?;
+        self.memory_after(outcome, id)
+    }
+
+    /// Returns the first relation that a change affects.
+    pub(super) fn first_relation(&self, outcome: &EditOutcome) -> Result<Option<v1::Relation>, CallError> {
+        let Some(id) = outcome.relations.first() else { return Ok(None) };
+        let record = self.store.relation(id, Some(Revision::new(outcome.revision)))?;
+        Ok(record.map(relation_to_wire))
+    }
+
+    pub(super) fn header_after(&self, outcome: &EditOutcome) -> v1::StoreHeader {
+        self.header_at(Revision::new(outcome.revision))
+    }
+}
+
+pub(super) fn create(
+    state: &ServerState,
+    mut request: v1::CreateMemoryRequest,
+) -> Result<v1::CreateMemoryResponse, CallError> {
+    let request_id = std::mem::take(&mut request.request_id);
+    let call = edit_call("CreateMemory", &request_id, request.reason.clone(), &request)?;
+    let memory = request.memory.ok_or_else(|| CallError::invalid_field("memory", "is missing"))?;
+    let outcome = state.imports.edits().add_memory(&call, &draft_from_wire(memory)?)?;
+    Ok(v1::CreateMemoryResponse {
+        memory: Some(state.changed_memory(&outcome)?),
+        existed: outcome.existed,
+        header: Some(state.header_after(&outcome)),
+        undo_token: outcome.act,
+    })
+}
+
+pub(super) fn update(
+    state: &ServerState,
+    mut request: v1::UpdateMemoryRequest,
+) -> Result<v1::UpdateMemoryResponse, CallError> {
+    let request_id = std::mem::take(&mut request.request_id);
+    let etag = std::mem::take(&mut request.etag);
+    let call = edit_call("UpdateMemory", &request_id, request.reason.clone(), &request)?;
+    let v1::UpdateMemoryRequest { request_id: _, memory, update_mask, etag: _, reason: _ } = request;
+    let memory = memory.ok_or_else(|| CallError::invalid_field("memory", "is missing"))?;
+    let id = memory.id.clone();
+    check_required("memory.id", &id)?;
+    let paths = update_mask.unwrap_or_default().paths;
+    let outcome = state.imports.edits().edit_memory(&call, &id, &etag, &change_from_wire(memory, &paths)?)?;
+    Ok(v1::UpdateMemoryResponse {
+        memory: Some(state.changed_memory(&outcome)?),
+        header: Some(state.header_after(&outcome)),
+        undo_token: outcome.act,
+    })
+}
+
+pub(super) fn set_status(
+    state: &ServerState,
+    mut request: v1::SetMemoryStatusRequest,
+) -> Result<v1::SetMemoryStatusResponse, CallError> {
+    let request_id = std::mem::take(&mut request.request_id);
+    let etag = std::mem::take(&mut request.etag);
+    let call = edit_call("SetMemoryStatus", &request_id, request.reason.clone(), &request)?;
+    let v1::SetMemoryStatusRequest { request_id: _, id, status, etag: _, reason: _ } = request;
+    check_required("id", &id)?;
+    let status = status_from_wire("status", status)?;
+    let outcome = state.imports.edits().set_memory_status(&call, &id, &etag, status)?;
+    Ok(v1::SetMemoryStatusResponse {
+        memory: Some(state.changed_memory(&outcome)?),
+        header: Some(state.header_after(&outcome)),
+        undo_token: outcome.act,
+    })
+}
+
+pub(super) fn supersede(
+    state: &ServerState,
+    mut request: v1::SupersedeMemoryRequest,
+) -> Result<v1::SupersedeMemoryResponse, CallError> {
+    let request_id = std::mem::take(&mut request.request_id);
+    let etag = std::mem::take(&mut request.etag);
+    let call = edit_call("SupersedeMemory", &request_id, request.reason.clone(), &request)?;
+    let v1::SupersedeMemoryRequest { request_id: _, old_id, replacement, etag: _, reason: _ } = request;
+    check_required("old_id", &old_id)?;
+    let outcome = match replacement {
+        None => return Err(CallError::invalid_field("replacement", "is missing")),
+        Some(Replacement::NewMemory(memory)) => {
+            let draft = draft_from_wire(memory)?;
+            state.imports.edits().supersede_memory(&call, &old_id, &etag, Ok(&draft))?
+        }
+        Some(Replacement::ExistingId(by)) => {
+            check_required("existing_id", &by)?;
+            state.imports.edits().supersede_memory(&call, &old_id, &etag, Err(&by))?
+        }
+    };
+    let old = state.memory_after(&outcome, &old_id)?;
+    let by = old.temporal.as_ref().and_then(|times| times.superseded_by.clone()).unwrap_or_default();
+    let relation = ids::relation_id(&by, &old_id, RelationType::Supersedes).to_string();
+    let relation = state.store.relation(&relation, Some(Revision::new(outcome.revision)))?;
+    Ok(v1::SupersedeMemoryResponse {
+        old_memory: Some(old),
+        new_memory: Some(state.memory_after(&outcome, &by)?),
+        relation: relation.map(relation_to_wire),
+        header: Some(state.header_after(&outcome)),
+        undo_token: outcome.act,
+    })
+}
+
+pub(super) fn bulk_set_status(
+    state: &ServerState,
+    mut request: v1::BulkSetStatusRequest,
+) -> Result<v1::BulkSetStatusResponse, CallError> {
+    let request_id = std::mem::take(&mut request.request_id);
+    let call = edit_call("BulkSetStatus", &request_id, request.reason.clone(), &request)?;
+    let v1::BulkSetStatusRequest { request_id: _, filter, status, reason: _, dry_run, expected_count } =
+        request;
+    let expected = expected_count.map(|count| count_from_wire("expected_count", count)).transpose()?;
+    let filter = filter.unwrap_or_default();
+    if filter == v1::MemoryFilter::default() {
+        return Err(CallError::invalid_field(
+            "filter",
+            "must not be empty; to select by status alone, set `statuses`",
+        ));
+    }
+    let status = status_from_wire("status", status)?;
+    let query = filter_from_wire(Some(filter))?;
+    let outcome = state
+        .imports
+        .edits()
+        .set_status_of_all(&call, &BulkStatusChange { query, status, dry_run, expected })?;
+    Ok(v1::BulkSetStatusResponse {
+        matched: signed(outcome.matched),
+        header: Some(state.header_after(&outcome)),
+        sample_ids: outcome.memories,
+        undo_token: outcome.act,
+    })
+}
+
+pub(super) fn restore(
+    state: &ServerState,
+    mut request: v1::RestoreMemoryVersionRequest,
+) -> Result<v1::RestoreMemoryVersionResponse, CallError> {
+    let request_id = std::mem::take(&mut request.request_id);
+    let call = edit_call("RestoreMemoryVersion", &request_id, request.reason.clone(), &request)?;
+    let outcome = match request.target {
+        None => return Err(CallError::invalid_field("target", "is missing")),
+        Some(Target::MemoryVersion(v1::MemoryVersionRef { id, version })) => {
+            check_required("memory_version.id", &id)?;
+            state.imports.edits().restore_memory_version(
+                &call,
+                &id,
+                count_from_wire("memory_version.version", version)?,
+            )?
+        }
+        Some(Target::UndoToken(token)) => {
+            check_required("undo_token", &token)?;
+            state.imports.edits().undo_change(&call, &token)?
+        }
+        Some(Target::LastChangeOf(id)) => {
+            check_required("last_change_of", &id)?;
+            state.imports.edits().undo_last_change(&call, &id)?
+        }
+    };
+    let (mut memories, mut bytes) = (Vec::new(), 0);
+    for id in &outcome.memories {
+        let record = state.store.memory(id, Some(Revision::new(outcome.revision)))?;
+        let Some(record) = record else { continue };
+        let memory = record_to_wire(record, View::Basic)?;
+        bytes += memory.encoded_len();
+        if bytes > PAGE_BYTES {
+            break;
+        }
+        memories.push(memory);
+    }
+    Ok(v1::RestoreMemoryVersionResponse {
+        memories,
+        header: Some(state.header_after(&outcome)),
+        matched: signed(outcome.matched),
+        undo_token: outcome.act,
+    })
+}

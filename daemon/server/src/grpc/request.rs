@@ -1,0 +1,264 @@
+//! Helpers that all services share: running blocking work, the response header, filling a page.
+
+use std::path::Path;
+
+use prost::Message;
+use satchel_proto::{integers::signed, v1};
+use satchel_store::{Cursor, Page, Revision};
+use tonic::{Response, Status};
+
+use super::{
+    ServerState,
+    page_token::{self, ListId, PagePosition},
+    status::CallError,
+};
+
+/// Bytes at which a page ends. It leaves space for one more row below the 4 MiB that clients accept by default.
+pub(super) const PAGE_BYTES: usize = 3 << 20;
+/// Rows that are fetched at once, so that a page of large rows does not first collect a thousand of them.
+const FETCH_ROWS: usize = 50;
+/// Longest id or other name in a request, in bytes.
+const MAX_NAME_BYTES: usize = 1_024;
+/// Longest path that is accepted, in bytes; no system accepts longer ones.
+const MAX_PATH_BYTES: usize = 4_096;
+
+/// The position and size of a requested page.
+pub(super) struct PageRequest {
+    list: ListId,
+    /// The revision of the first page; `None` on the first page.
+    pub(super) revision: Option<Revision>,
+    /// The position in the list; `None` on the first page.
+    pub(super) cursor: Option<Vec<u8>>,
+    /// Largest number of rows.
+    pub(super) rows: usize,
+}
+
+impl ServerState {
+    /// Runs `work` on a thread that may block on the disk, and returns its result as the response.
+    pub(super) async fn respond<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<Response<T>, Status> {
+        Ok(Response::new(self.run_blocking(work).await?))
+    }
+
+    /// Runs `work` on a thread that may block on the disk.
+    pub(super) async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Status> {
+        self.plugins.pace().request_arrived();
+        let state = self.clone();
+        let span = tracing::Span::current();
+        let task = tokio::task::spawn_blocking(move || span.in_scope(|| work(&state)));
+        let outcome = task.await.unwrap_or_else(|error| Err(CallError::internal(error)));
+        outcome.map_err(Status::from)
+    }
+
+    /// Returns the header of a response that shows `revision`.
+    pub(super) fn header_at(&self, revision: Revision) -> v1::StoreHeader {
+        v1::StoreHeader { store_id: self.store.store_id().to_string(), revision: signed(revision.get()) }
+    }
+
+    /// Returns the header of a response that shows the current state of the store.
+    pub(super) fn header(&self) -> v1::StoreHeader {
+        self.header_at(self.store.revision())
+    }
+
+    /// Opens the page token of a list. Page size and token must be cleared in `request`.
+    pub(super) fn page_request(
+        &self,
+        method: &str,
+        request: &impl Message,
+        page_size: i32,
+        page_token: &str,
+    ) -> Result<PageRequest, CallError> {
+        let rows = page_token::page_size(page_size)
+            .ok_or_else(|| CallError::invalid_field("page_size", "must not be negative"))?;
+        let list = ListId::of(&self.store.store_id().to_string(), method, request);
+        if page_token.is_empty() {
+            return Ok(PageRequest { list, revision: None, cursor: None, rows });
+        }
+        let PagePosition { revision, cursor } =
+            page_token::open(&self.page_key, list, page_token, self.now_seconds())?;
+        Ok(PageRequest { list, revision: Some(Revision::new(revision)), cursor: Some(cursor), rows })
+    }
+
+    /// Seals the position of the next page in a token; empty after the last page.
+    pub(super) fn next_token(
+        &self,
+        page_request: &PageRequest,
+        revision: Revision,
+        cursor: Option<Vec<u8>>,
+    ) -> String {
+        cursor.map_or_else(String::new, |cursor| {
+            let position = PagePosition { revision: revision.get(), cursor };
+            page_token::seal(&self.page_key, page_request.list, &position, self.now_seconds())
+        })
+    }
+
+    /// Returns a page of a list in memory, and the token of the next page. Page size and token must be cleared in
+    /// `request`.
+    pub(super) fn list_page<R: Clone, M: Message>(
+        &self,
+        (method, request): (&str, &impl Message),
+        (size, token): (i32, &str),
+        all: &[R],
+        show: impl Fn(R) -> Result<M, CallError>,
+    ) -> Result<(Vec<M>, String), CallError> {
+        let page_request = self.page_request(method, request, size, token)?;
+        let page = |after: Option<&Cursor>, limit| slice_page(all, after, limit);
+        let (rows, next) = fill_page(page_request.rows, page_request.store_cursor(), page, show)?;
+        let next = next.map(|cursor| cursor.as_bytes().to_vec());
+        Ok((rows, self.next_token(&page_request, self.store.revision(), next)))
+    }
+
+    fn now_seconds(&self) -> u64 {
+        u64::try_from(self.clock.now_micros() / 1_000_000).unwrap_or(0)
+    }
+}
+
+impl PageRequest {
+    /// Returns the identity of the list.
+    pub(super) fn list(&self) -> ListId {
+        self.list
+    }
+
+    /// Returns the cursor for the store.
+    pub(super) fn store_cursor(&self) -> Option<Cursor> {
+        self.cursor.as_deref().map(Cursor::from_bytes)
+    }
+}
+
+/// Fills a page with at most `rows` rows. It ends before the row that would exceed [`PAGE_BYTES`], unless that is the
+/// first.
+pub(super) fn fill_page<R, M: Message>(
+    rows: usize,
+    start: Option<Cursor>,
+    fetch: impl Fn(Option<&Cursor>, usize) -> Result<Page<R>, CallError>,
+    show: impl Fn(R) -> Result<M, CallError>,
+) -> Result<(Vec<M>, Option<Cursor>), CallError> {
+    let mut filled = Vec::new();
+    let mut bytes = 0;
+    let mut at = start;
+    loop {
+        let slice = fetch(at.as_ref(), FETCH_ROWS.min(rows - filled.len()))?;
+        let before = filled.len();
+        let whole = slice.items.len();
+        for row in slice.items {
+            let row = show(row)?;
+            bytes += row.encoded_len();
+            if bytes > PAGE_BYTES && !filled.is_empty() {
+                break;
+            }
+            filled.push(row);
+        }
+        let taken = filled.len() - before;
+        if taken < whole {
+            // Fetch again up to the last row that fits, because only the end of a fetched page has a cursor.
+            let next = if taken == 0 { at } else { fetch(at.as_ref(), taken)?.next };
+            return Ok((filled, next));
+        }
+        at = slice.next;
+        if at.is_none() || filled.len() >= rows {
+            return Ok((filled, at));
+        }
+    }
+}
+
+/// Returns a page of a list in memory. The cursor is the index of the next row.
+pub(super) fn slice_page<T: Clone>(
+    all: &[T],
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Page<T>, CallError> {
+    let from = index_of(after)?;
+    let items: Vec<T> = all.iter().skip(from).take(limit).cloned().collect();
+    let end = from.saturating_add(items.len());
+    Ok(Page { items, next: (end < all.len()).then(|| index_cursor(end)) })
+}
+
+/// Reads a cursor that is an index.
+pub(super) fn index_of(cursor: Option<&Cursor>) -> Result<usize, CallError> {
+    let Some(cursor) = cursor else { return Ok(0) };
+    let bytes: [u8; 8] = cursor.as_bytes().try_into().map_err(CallError::internal)?;
+    usize::try_from(u64::from_be_bytes(bytes)).map_err(CallError::internal)
+}
+
+/// Converts an index to a cursor.
+pub(super) fn index_cursor(index: usize) -> Cursor {
+    Cursor::from_bytes(&(index as u64).to_be_bytes())
+}
+
+/// Checks a required id or other name.
+pub(super) fn check_required(field: &str, value: &str) -> Result<(), CallError> {
+    if value.is_empty() {
+        return Err(CallError::invalid_field(field, "must not be empty"));
+    }
+    check_length(field, value)
+}
+
+/// Checks a path on this machine.
+pub(super) fn check_absolute(field: &str, path: &str) -> Result<(), CallError> {
+    if path.len() > MAX_PATH_BYTES || !Path::new(path).is_absolute() {
+        return Err(CallError::invalid_field(field, "must be an absolute path"));
+    }
+    Ok(())
+}
+
+/// Checks an optional id or other name.
+pub(super) fn check_length(field: &str, value: &str) -> Result<(), CallError> {
+    if value.len() > MAX_NAME_BYTES {
+        return Err(CallError::invalid_field(field, format!("is longer than {MAX_NAME_BYTES} bytes")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Returns a function that lists `lengths`; each row is shown as a text of that many bytes.
+    fn fetch(lengths: &[usize]) -> impl Fn(Option<&Cursor>, usize) -> Result<Page<usize>, CallError> + '_ {
+        |after, limit| slice_page(lengths, after, limit)
+    }
+
+    fn text(length: usize) -> v1::MemoryId {
+        v1::MemoryId { id: "x".repeat(length) }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn pages_return_every_row_once_and_stay_within_the_limits(
+            lengths in proptest::collection::vec(prop_oneof![0..200_usize, 600_000..1_000_000_usize], 0..130),
+            rows in 1..120_usize,
+        ) {
+            let mut seen = Vec::new();
+            let mut at = None;
+            loop {
+                let (page, next) = fill_page(rows, at, fetch(&lengths), |length| Ok(text(length))).unwrap();
+                prop_assert!(page.len() <= rows);
+                prop_assert!(page.iter().map(Message::encoded_len).sum::<usize>() <= PAGE_BYTES);
+                prop_assert!(next.is_none() || !page.is_empty());
+                seen.extend(page.iter().map(|row| row.id.len()));
+                at = next;
+                if at.is_none() {
+                    break;
+                }
+            }
+            prop_assert_eq!(seen, lengths);
+        }
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        assert!(check_required("id", "a").is_ok());
+        assert!(check_required("id", "").is_err());
+        assert!(check_required("id", &"a".repeat(MAX_NAME_BYTES + 1)).is_err());
+        assert!(check_length("leaf_id", "").is_ok());
+    }
+}

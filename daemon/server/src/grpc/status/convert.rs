@@ -1,0 +1,209 @@
+//! Conversion of the errors of the lower layers to a [`CallError`].
+
+use std::io;
+
+use satchel_bundle::verify::VerifyError;
+use satchel_core::{
+    backup::create::BackupError, data_dir::DataDirError, edits::EditError, export::ExportError,
+    export_ledger::ExportLedgerError, ingest::IngestError, plugins::PluginLoadError,
+};
+use satchel_source::SourceError;
+use satchel_watch::WatchError;
+
+use super::{CallError, ResourceKind};
+
+impl From<IngestError> for CallError {
+    fn from(error: IngestError) -> Self {
+        match error {
+            IngestError::Store(error) | IngestError::Exported(ExportLedgerError::Store(error)) => {
+                Self::Store(error)
+            }
+            IngestError::UnknownProvider { .. } => {
+                Self::invalid_field("platform", format!("is not known: {error}"))
+            }
+            IngestError::Busy => Self::Busy(error.to_string()),
+            IngestError::Stopping => Self::ShuttingDown,
+            IngestError::Refused(problem) => Self::ImportState { id: String::new(), problem },
+            IngestError::UndoneMeanwhile => {
+                Self::ImportState { id: String::new(), problem: error.to_string() }
+            }
+            IngestError::Clock(error) => Self::Clock(error),
+            IngestError::Temporary(source) if source.kind() == io::ErrorKind::StorageFull => Self::DiskFull,
+            IngestError::Plugins(_)
+            | IngestError::Source(_)
+            | IngestError::Exported(_)
+            | IngestError::Temporary(_)
+            | IngestError::Unencodable { .. }
+            | IngestError::Cancelled
+            | IngestError::Panicked => Self::internal(error),
+        }
+    }
+}
+
+impl From<EditError> for CallError {
+    fn from(error: EditError) -> Self {
+        let problem = error.to_string();
+        match error {
+            EditError::Invalid { field, problem } => Self::InvalidField { field, problem },
+            EditError::NoMemory(id) => Self::not_found(ResourceKind::Memory, id),
+            EditError::NoRelation(id) => Self::not_found(ResourceKind::Relation, id),
+            EditError::NoChange(id) => Self::not_found(ResourceKind::Change, id),
+            EditError::NoVersion { .. } => {
+                Self::invalid_field("memory_version.version", format!("is not known: {problem}"))
+            }
+            EditError::Changed { etag, .. } => Self::EtagMismatch { current: etag, problem },
+            EditError::Transition { id, .. } => Self::IllegalTransition { id, problem },
+            EditError::State { id, .. } => Self::MemoryState { id, problem },
+            EditError::Count { matched, .. } => Self::MatchCountChanged { matched, problem },
+            EditError::TooMany { .. } => Self::Busy(problem),
+            EditError::RequestReused(_) => Self::RequestIdReused {
+                problem: "was already used for another request; use a new one".to_owned(),
+            },
+            EditError::Store(error) => Self::Store(error),
+            EditError::Temporary(source) if source.kind() == io::ErrorKind::StorageFull => Self::DiskFull,
+            EditError::Temporary(_) | EditError::Unencodable { .. } => Self::internal(error),
+        }
+    }
+}
+
+impl From<WatchError> for CallError {
+    fn from(error: WatchError) -> Self {
+        let problem = error.to_string();
+        match error {
+            WatchError::Spec(_) => Self::invalid_field("path", format!("cannot be watched: {problem}")),
+            WatchError::Overlap { path, .. } | WatchError::Fixed { path, .. } => {
+                Self::SourceRefused { path: path.to_string_lossy().into_owned(), problem }
+            }
+            WatchError::TooMany => Self::Busy(problem),
+            WatchError::Unknown { path } => Self::not_found(ResourceKind::Source, path.to_string_lossy()),
+            WatchError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<PluginLoadError> for CallError {
+    fn from(error: PluginLoadError) -> Self {
+        Self::internal(error)
+    }
+}
+
+impl CallError {
+    /// Returns the reason why the bundle at `path` could not be checked.
+    pub(in crate::grpc) fn bundle_unreadable(path: &str, error: &VerifyError) -> Self {
+        match error {
+            VerifyError::Source(SourceError::Missing { .. }) => Self::not_found(ResourceKind::Path, path),
+            VerifyError::BadSigner { .. } => Self::invalid_field("signer", format!("is not a key: {error}")),
+            VerifyError::Source(_)
+            | VerifyError::NoBundle { .. }
+            | VerifyError::MultipleBundles { .. }
+            | VerifyError::Read { .. }
+            | VerifyError::Temporary(_)
+            | VerifyError::Cancelled
+            | VerifyError::TooLarge { .. } => {
+                Self::BundleUnreadable { path: path.to_owned(), problem: satchel_source::chain(error) }
+            }
+        }
+    }
+}
+
+impl From<BackupError> for CallError {
+    fn from(error: BackupError) -> Self {
+        match error {
+            BackupError::Store(error) => Self::Store(error),
+            BackupError::OutputExists { path } => {
+                Self::OutputExists { path: path.to_string_lossy().into_owned() }
+            }
+            BackupError::InsideDataDir(error) => output_inside_data_dir(&error),
+            BackupError::BadOutput { .. } => Self::invalid_field("output", "must name a file"),
+            BackupError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Self::DiskFull
+            }
+            BackupError::Write { path, source } => {
+                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
+            }
+            BackupError::TooManyFiles { path } => {
+                let problem = "the data directory contains more files than a backup can hold";
+                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: problem.to_owned() }
+            }
+            error @ BackupError::Cancelled => Self::internal(error),
+        }
+    }
+}
+
+impl From<ExportLedgerError> for CallError {
+    fn from(error: ExportLedgerError) -> Self {
+        match error {
+            ExportLedgerError::Store(error) => Self::Store(error),
+            error @ ExportLedgerError::Unencodable { .. } => Self::internal(error),
+        }
+    }
+}
+
+/// Returns the error for an output path that is not allowed.
+fn output_inside_data_dir(error: &DataDirError) -> CallError {
+    match error {
+        DataDirError::OutputInside { path, .. } => {
+            let problem = "it lies in the data directory, which is for Satchel's own files; choose a path outside of it";
+            CallError::OutputRefused {
+                path: path.to_string_lossy().into_owned(),
+                problem: problem.to_owned(),
+            }
+        }
+        _ => CallError::invalid_field("output", error.to_string()),
+    }
+}
+
+impl From<ExportError> for CallError {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Store(error) | ExportError::Ledger(ExportLedgerError::Store(error)) => {
+                Self::Store(error)
+            }
+            ExportError::Occupied { path } => {
+                Self::OutputExists { path: path.to_string_lossy().into_owned() }
+            }
+            ExportError::InsideDataDir(error) => output_inside_data_dir(&error),
+            ExportError::Clock(error) => Self::Clock(error),
+            ExportError::Key { ref path, .. } => {
+                Self::SigningKey { path: path.to_string_lossy().into_owned(), problem: error.to_string() }
+            }
+            ExportError::BadOutput { .. } => Self::invalid_field("output", "must name a file or folder"),
+            ExportError::Write { source, .. } | ExportError::Temporary(source)
+                if source.kind() == io::ErrorKind::StorageFull =>
+            {
+                Self::DiskFull
+            }
+            ExportError::Write { path, source } => {
+                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
+            }
+            ExportError::UnknownBase { id } => Self::not_found(ResourceKind::Export, id),
+            ExportError::UnfitBase { id, problem } => {
+                Self::invalid_field("base_export_id", format!("names {id:?}, which {problem}"))
+            }
+            ExportError::NoIncrement => {
+                Self::invalid_field("type", "must be full in this format: only PAM knows incremental exports")
+            }
+            ExportError::NotEncryptedName { .. } => {
+                Self::invalid_field("output", "must end in .age, as the export is encrypted: it is one file")
+            }
+            ExportError::NoRecipients { .. } => {
+                Self::invalid_field("output", "must not end in .age without age_recipients or a passphrase")
+            }
+            ExportError::PartialIncrement => Self::invalid_field(
+                "type",
+                "must be full with a filter or strip_identifiers: an incremental export covers the whole store",
+            ),
+            ExportError::WholeOnly => {
+                Self::invalid_field("format", "must be PAM or Markdown with a filter or strip_identifiers")
+            }
+            ExportError::KeyWorks => Self::invalid_field("new_identity", error.to_string()),
+            ExportError::NotOurs { .. } => Self::invalid_field("id", error.to_string()),
+            ExportError::Lock(_) => Self::invalid_field("age_recipients", error.to_string()),
+            ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
+            ExportError::Ledger(_)
+            | ExportError::Temporary(_)
+            | ExportError::Cancelled
+            | ExportError::Unencodable { .. } => Self::internal(error),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Where the bytes of a file are: in a file of the machine, or in an archive.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{SourceStamp, archive::PackedEntry};
+
+/// The location of a file.
+#[derive(Clone)]
+pub(super) enum FileLocation {
+    /// A file of the machine, with its state when it was examined.
+    Plain(PathBuf, SourceStamp),
+    Packed(PackedEntry, Arc<ContainingArchive>),
+}
+
+/// An archive that contains files.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ContainingArchive {
+    /// Its name in the source.
+    pub(super) name: Arc<str>,
+    /// The number of archives around its files, including itself.
+    pub(super) nesting: usize,
+}

@@ -1,0 +1,83 @@
+//! Describes what the service runs: the program and its arguments, without those that the daemon would choose by
+//! default.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::{
+    Environment, absolute,
+    args::{Global, InstallArgs},
+    config_file, default_config,
+    error::CliError,
+};
+
+/// A daemon as the service manager starts it. Every path is absolute and is text without control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServiceSpec {
+    pub(super) executable: String,
+    /// The arguments after the name of the program.
+    pub(super) words: Vec<String>,
+    /// The socket to which clients connect.
+    pub(super) socket: String,
+}
+
+impl ServiceSpec {
+    /// Describes the daemon with these options, for a service manager that knows nothing of this shell's
+    /// environment except HOME.
+    ///
+    /// # Errors
+    /// Fails for paths that a unit file cannot contain.
+    pub(super) fn from_args(
+        global: &Global,
+        args: &InstallArgs,
+        environment: &Environment,
+    ) -> Result<Self, CliError> {
+        if global.server.is_some() {
+            return Err(CliError::Usage(
+                "the service runs a local daemon; omit --server and unset SATCHEL_SERVER".to_owned(),
+            ));
+        }
+        let executable = environment
+            .executable
+            .as_deref()
+            .ok_or_else(|| CliError::Usage("cannot determine the path of this program".to_owned()))?;
+        let data_dir = default_config(global, environment)?.data_dir;
+        let mut words = vec!["serve".to_owned()];
+        if default_path(environment, ".local/share/satchel").as_deref() != Some(data_dir.as_path()) {
+            words.extend(["--data-dir".to_owned(), line_safe(&data_dir)?]);
+        }
+        if let Some(file) = explicit_config(global, environment)? {
+            words.extend(["--config".to_owned(), line_safe(&file)?]);
+        }
+        for folder in &args.watch {
+            words.extend(["--watch".to_owned(), line_safe(&absolute(folder)?)?]);
+        }
+        let socket = satchel_server::socket::listen_path(&data_dir, &environment.runtime_dir)
+            .map_err(|source| CliError::Store { dir: data_dir, source: source.into() })?;
+        Ok(Self { executable: line_safe(executable)?, words, socket: line_safe(&socket)? })
+    }
+}
+
+/// Returns the configuration file if the daemon would not find it by itself.
+fn explicit_config(global: &Global, environment: &Environment) -> Result<Option<PathBuf>, CliError> {
+    let Some(file) = config_file(global, environment) else { return Ok(None) };
+    let file = absolute(&file)?;
+    let found = default_path(environment, ".config/satchel/satchel.toml").as_deref() == Some(file.as_path());
+    // A configuration file that is named must exist when the daemon starts.
+    Ok(Some(file).filter(|file| !found && (global.config.is_some() || file.exists())))
+}
+
+/// Returns the default location of a file for a process that has HOME and no other variables.
+fn default_path(environment: &Environment, below_home: &str) -> Option<PathBuf> {
+    environment.home.as_ref().map(|home| home.join(below_home))
+}
+
+/// Returns a path as text that cannot break out of its line.
+pub(super) fn line_safe(path: &Path) -> Result<String, CliError> {
+    let refused =
+        |why: &str| CliError::Usage(format!("the path {path:?} cannot be used in a service file: it {why}"));
+    let text = path.to_str().ok_or_else(|| refused("is not valid UTF-8"))?;
+    if text.contains(char::is_control) {
+        return Err(refused("contains a line break or another control character"));
+    }
+    Ok(text.to_owned())
+}

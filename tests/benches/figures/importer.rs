@@ -1,0 +1,67 @@
+//! One importer alone, from the bytes of files to typed records on the host, compared with native readers of the same
+//! bytes.
+
+use std::{ffi::OsString, path::Path, sync::Arc, time::Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_host::{CodeCache, Emitted, Host, HostOptions, PluginLimits, SinkVerdict};
+use satchel_source::{CancelToken, Limits as IntakeLimits, Source};
+
+use crate::{RUNS, median, megabytes, native_readers, print_line, process};
+
+/// The argument with which this program runs one importer and nothing else, so that its memory can be measured.
+pub(crate) const IMPORTER_ARGUMENT: &str = "--importer";
+
+/// Prints the ratio of the importer to its native peers, measured in alternating runs, and its private memory.
+pub(crate) fn measure(provider: &str, folder: &Path, cache: &Path) -> Result<()> {
+    let size = megabytes(folder)?;
+    let peers = native_readers::native_readers(provider);
+    let (mut wasm, mut native) = (Vec::new(), vec![Vec::new(); peers.len()]);
+    // The first run compiles the importer into the cache; it is not measured.
+    run_importer(provider, folder, cache)?;
+    for _ in 0..RUNS {
+        for ((_, peer), seconds) in peers.iter().zip(&mut native) {
+            let start = Instant::now();
+            ensure!(peer(folder)? > 0, "the native reader read nothing");
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        wasm.push(run_importer(provider, folder, cache)?);
+    }
+    let arguments: [OsString; 4] = [IMPORTER_ARGUMENT.into(), provider.into(), folder.into(), cache.into()];
+    let cost = process::run(&std::env::current_exe()?, &arguments)?;
+    let wasm = median(wasm);
+    let mut line = format!(
+        "{provider}: importer in wasm to typed records {:.0} MB/s, {} MiB private memory",
+        size / wasm,
+        cost.private_mib
+    );
+    for ((name, _), seconds) in peers.iter().zip(native) {
+        let seconds = median(seconds);
+        line.push_str(&format!("; native {name} {:.0} MB/s, ratio {:.2}", size / seconds, seconds / wasm));
+    }
+    print_line(&line);
+    Ok(())
+}
+
+/// Runs the importer once; returns the seconds in which it produced its records, without the time to load the
+/// component.
+pub(crate) fn run_importer(provider: &str, folder: &Path, cache: &Path) -> Result<f64> {
+    let cache = CodeCache { folder: cache.join("code"), key_file: cache.join("key/code-cache.key") };
+    let host = Host::new(HostOptions { cache: Some(cache), ..HostOptions::default() })?;
+    let built_in =
+        satchel_plugins::BUILT_IN.iter().find(|one| one.name == provider).context("no such importer")?;
+    let plugin = host.load(built_in.wasm)?;
+    let bundle = Source::at(folder)?.open(&IntakeLimits::default())?;
+    let detection = plugin.detect(Arc::new(bundle.clone()))?.into_iter().next().context("not recognised")?;
+    let start = Instant::now();
+    let mut messages = 0;
+    let files = Arc::new(bundle.subset(&detection.files));
+    plugin.run(files, &detection.format, &PluginLimits::default(), &CancelToken::new(), &mut |emitted| {
+        if let Emitted::Conversation(conversation) = emitted {
+            messages += conversation.messages.len();
+        }
+        SinkVerdict::Proceed
+    })?;
+    ensure!(messages > 0, "the importer read nothing");
+    Ok(start.elapsed().as_secs_f64())
+}

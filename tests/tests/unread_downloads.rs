@@ -1,0 +1,74 @@
+//! Clients that do not read their downloads: the number of simultaneous downloads is limited, and all other calls are
+//! served meanwhile.
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_proto::v1::{
+    self, admin_service_client::AdminServiceClient, export_service_client::ExportServiceClient,
+};
+use satchel_tests::{
+    operation,
+    test_daemon::{TestDaemon, chatgpt_export},
+};
+use tonic::Code;
+
+/// The limit documented in `proto/README.md`.
+const MAX_DOWNLOADS: usize = 16;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unread_downloads_are_limited_and_do_not_block_other_calls() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    let folder = chatgpt_export(&daemon.folder.path().join("export"), 3)?;
+    daemon.import(&folder).await?;
+    let mut client = ExportServiceClient::new(daemon.channel.clone());
+    let output = daemon.folder.path().join("bundle.zip");
+    // Larger than all buffers on the way, so that a download that nobody reads does not end.
+    let request = v1::CreateExportRequest {
+        output: output.to_str().context("UTF-8")?.to_owned(),
+        ..v1::CreateExportRequest::default()
+    };
+    let export = operation::export(&daemon.channel, request).await?;
+    let file = std::fs::OpenOptions::new().write(true).open(&output)?;
+    file.set_len(64 << 20)?;
+    let download = v1::DownloadExportRequest { id: export.id.clone(), offset: 0 };
+
+    // The downloads of one connection share its buffers, so the client that reads has its own connection.
+    let channel = satchel_server::connect::connect(&daemon.data_dir()).await?;
+    let mut one = ExportServiceClient::new(channel).download_export(download.clone()).await?.into_inner();
+    let (mut open, mut refused) = (Vec::new(), 0);
+    for _ in 0..3 {
+        // One connection allows only a limited number of calls.
+        let channel = satchel_server::connect::connect(&daemon.data_dir()).await?;
+        let mut client = ExportServiceClient::new(channel);
+        for _ in 0..MAX_DOWNLOADS {
+            match client.download_export(download.clone()).await {
+                Ok(answer) => open.push(answer.into_inner()),
+                Err(status) => {
+                    ensure!(status.code() == Code::ResourceExhausted, "{status:?}");
+                    ensure!(status.message().contains("downloads are running"), "{status:?}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    ensure!((open.len(), refused) == (MAX_DOWNLOADS - 1, 2 * MAX_DOWNLOADS + 1), "{} are open", open.len());
+    AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
+
+    // A download that is read runs to its end and then frees its slot.
+    let mut bytes = 0;
+    while let Some(answer) = one.message().await? {
+        bytes += answer.chunk.context("a chunk")?.data.len();
+    }
+    ensure!(bytes == 64 << 20, "{bytes}");
+    drop(open);
+    let mut again = loop {
+        // The slots of abandoned downloads are free once the daemon notices.
+        match client.download_export(download.clone()).await {
+            Ok(answer) => break answer.into_inner(),
+            Err(status) => ensure!(status.code() == Code::ResourceExhausted, "{status:?}"),
+        }
+    };
+    ensure!(again.message().await?.is_some());
+    drop(again);
+    daemon.stop().await?;
+    Ok(())
+}
