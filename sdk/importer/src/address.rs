@@ -1,13 +1,13 @@
-//! Addresses in exports: which texts are some, and the signatures that must not be stored.
+//! Addresses (URIs) in exports, and their signatures, which must not be stored.
 
 use std::borrow::Cow;
 
-/// Names of query parameters that carry a signature (Azure, S3, Google Cloud, and others): whoever holds one may fetch
-/// the file.
+/// Query parameters with a signature (Azure, S3, Google Cloud and others). Anyone who has a signed address can fetch the
+/// file.
 const SIGNATURES: [&str; 4] = ["sig=", "X-Amz-Signature=", "X-Goog-Signature=", "Signature="];
 
-/// Whether `text` begins with a scheme (RFC 3986 §3.1) and holds neither white space nor control characters; PAM takes
-/// nothing else for an address.
+/// Whether PAM accepts `text` as an address: it begins with a scheme (RFC 3986 §3.1) and has neither white space nor
+/// control characters.
 pub fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let mut letters = scheme.bytes();
@@ -17,7 +17,7 @@ pub fn is_uri(text: &str) -> bool {
         && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// An address without its query, if that is signed.
+/// The address without its query if the query has a signature; otherwise the address itself.
 pub fn unsigned(address: &str) -> Cow<'_, str> {
     match address.split_once('?') {
         Some((before, query)) if SIGNATURES.iter().any(|name| has_parameter(query, name)) => {
@@ -27,11 +27,11 @@ pub fn unsigned(address: &str) -> Cow<'_, str> {
     }
 }
 
-/// JSON text without the queries of signed addresses, wherever in it they stand.
+/// JSON text in which every signed address is without its query, also addresses inside longer texts.
 pub fn unsigned_json(text: Cow<'_, str>) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let has = |byte| memchr::memchr(byte, bytes).is_some();
-    // Each of the names ends in one of these.
+    // Each of `SIGNATURES` ends in one of these.
     let may_sign = |end: &str| memchr::memmem::find(bytes, end.as_bytes()).is_some();
     if !has(b'?') || !has(b'=') || !(may_sign("sig=") || may_sign("Signature=")) {
         return text;
@@ -51,7 +51,7 @@ pub fn unsigned_json(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Where the query that begins with `?` ends: at the string's end, or where an address ends inside a text.
+/// Where the query that begins with `?` ends: at the end of the string, or of the address inside a text.
 fn query_end(query: &str) -> usize {
     let mut at = 1;
     while let Some(found) = query[at..].find(['"', '\\', ' ', ')', ']', '<', '>', '?']) {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signed_queries_go_and_others_stay() {
+    fn signed_queries_are_removed_and_others_are_not() {
         assert_eq!(unsigned("https://a/b?se=1&sig=x"), "https://a/b");
         assert_eq!(unsigned("https://a/b?design=1"), "https://a/b?design=1");
         let text = r#"{"a":"https://a/b?se=1\u0026sig=x\u0026sp=r","b":"why? https://c/d?q=1 sig=","c":"(https://e/f?Signature=1)"}"#;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_uris_are_taken_for_addresses() {
+    fn only_uris_are_addresses() {
         for text in
             ["file-abc", "example.com", "", "http:", ":b", "a b:c", "1x:y", "https://a b", "https://a\u{1}"]
         {

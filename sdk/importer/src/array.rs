@@ -1,28 +1,28 @@
 //! Streams the elements of a JSON array, of JSON Lines, or a single object, with one element in memory at a time.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, io::BufRead};
 
-use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, Reader, RecordKind, Sink, json::Repeated};
+use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, Reader, RecordKind, Sink, json::RepeatedKeys};
 
 mod lists;
 mod scan;
 mod stream;
 mod walk;
 
-pub use lists::{JsonLists, Lists};
+pub use lists::{JsonLists, ListsOutcome};
 use walk::{Found, Walk};
 
 /// The longest element that is parsed, in bytes; a longer one is reported as a skip. It must fit several times into a
 /// guest's 128 MiB.
 pub const ELEMENT_LIMIT: usize = 64 * 1024 * 1024;
 
-/// Progress is reported each time so many bytes were read.
+/// Bytes between two reports of progress.
 const PROGRESS_STEP: u64 = 1024 * 1024;
 
-/// Where the elements are, and how to read them.
+/// A list of JSON values in a file.
 ///
-/// The root may be an array, an object that [`JsonArray::pointer`] leads through, a single object (one element), or
-/// JSON Lines (an element each).
+/// The root of the file may be an array (or several in sequence), an object with the array at [`JsonArray::pointer`], a
+/// single value (one element), or JSON Lines (one element for each).
 #[derive(Clone, Copy, Debug)]
 pub struct JsonArray<'p> {
     path: &'p str,
@@ -33,21 +33,27 @@ pub struct JsonArray<'p> {
     keyed: bool,
 }
 
-/// What a walk over the elements came to.
+/// The result of a walk over the elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Elements found whole, those that were skipped too.
+pub struct WalkOutcome {
+    /// Number of elements, including skipped ones.
     pub elements: u64,
-    /// Offset in bytes at which the file breaks off or stops being JSON; it was reported as a skip.
+    /// Offset in bytes at which the file is truncated or stops being JSON. It was reported as a skip.
     pub cut: Option<u64>,
 }
 
-/// One element, valid for one call.
+/// How far a walk has come, in bytes.
+struct Progress {
+    reported: u64,
+    total: u64,
+}
+
+/// One element; valid during one call of a closure.
 #[derive(Clone, Copy)]
 pub struct Element<'a> {
     text: &'a str,
     arena: &'a Arena,
-    repeated: &'a Repeated,
+    repeated: &'a RepeatedKeys,
     path: &'a str,
     key: Option<&'a str>,
     index: u64,
@@ -56,23 +62,23 @@ pub struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// Its text, valid UTF-8.
+    /// Its JSON text.
     pub fn text(&self) -> &'a str {
         self.text
     }
 
-    /// A parser at its first byte. Keys that stand twice in an object that it walks end as a warning.
+    /// A parser at its first byte. The walk warns of repeated keys in the objects that it reads.
     pub fn parser(&self) -> Parser<'a> {
-        Parser::noting(self.text, self.arena, self.repeated)
+        Parser::reporting(self.text, self.arena, self.repeated)
     }
 
-    /// Whether [`Element::parser`] met an object that gives a key twice; of such keys the last value counts.
+    /// Whether [`Element::parser`] has read an object that repeats a key. The last value counts.
     pub fn repeats_keys(&self) -> bool {
         !self.repeated.is_empty()
     }
 
-    /// Emits what `read` gives of it, unless an earlier run did ([`Sink::remembering`]); `note` tells all that was looked
-    /// at beside it, as it is now. An element that repeats keys is not remembered, as that is told each time.
+    /// Calls `read` to emit the records of the element, unless an earlier run has emitted them: see
+    /// [`Sink::remembering`]. An element with repeated keys is never remembered, so that each run warns of them.
     pub fn remembering(
         &self,
         sink: &mut Sink,
@@ -85,39 +91,39 @@ impl<'a> Element<'a> {
         })
     }
 
-    /// Where decoded strings live; emptied before the next element.
+    /// The arena for decoded strings; it is reset before the next element.
     pub fn arena(&self) -> &'a Arena {
         self.arena
     }
 
-    /// Its number in the file, from 0.
+    /// Its index in the list, from 0.
     pub fn index(&self) -> u64 {
         self.index
     }
 
-    /// Bytes from the start of the file.
+    /// Its offset in bytes from the start of the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Whether it is whole; a sample may break off ([`JsonArray::sample`]).
+    /// Whether it is whole; the last element of [`JsonArray::sample`] may be truncated.
     pub fn whole(&self) -> bool {
         self.whole
     }
 
-    /// The name of the member that it is ([`JsonArray::members`]).
+    /// The name of the member, if the elements are the members of an object ([`JsonArray::members`]).
     pub fn key(&self) -> Option<&'a str> {
         self.key
     }
 
-    /// Where it stands, for receipts: `conversations.json[17]`; of a member, `threads.json.its-name`.
+    /// Its place for receipts: `conversations.json[17]`, or `threads.json.its-name` for a member.
     pub fn locator(&self) -> String {
         locator(self.path, self.key, self.index)
     }
 }
 
 impl<'p> JsonArray<'p> {
-    /// The elements of the root of the file `path`; each is a conversation.
+    /// The elements of the root of the file `path`.
     pub fn new(path: &'p str) -> Self {
         Self {
             path,
@@ -129,32 +135,32 @@ impl<'p> JsonArray<'p> {
         }
     }
 
-    /// An RFC 6901 pointer to the array, object members only: `/conversations`.
+    /// The array is at this RFC 6901 pointer, which has object members only: `/conversations`.
     #[must_use]
     pub fn pointer(self, pointer: &'p str) -> Self {
         Self { pointer, ..self }
     }
 
-    /// The array begins at `offset`, in bytes, inside a file of another format, such as a script in a page; what stands
-    /// behind it is not looked at. Offsets of elements count from there.
+    /// The array begins at `offset`, in bytes, inside a file of another format, such as a script in a page. What follows
+    /// it is not read. Offsets of elements count from there.
     #[must_use]
     pub fn embedded_at(self, offset: u64) -> Self {
         Self { start: Some(offset), ..self }
     }
 
-    /// The elements are the members of an object, such as `{"<id>": {…}, …}`; any other value has none.
+    /// The elements are the members of an object, such as `{"<id>": {…}, …}`. Any other value has no elements.
     #[must_use]
     pub fn members(self) -> Self {
         Self { keyed: true, ..self }
     }
 
-    /// What a skipped element counts as.
+    /// The kind of record that a skipped element counts as; a conversation by default.
     #[must_use]
     pub fn kind(self, kind: RecordKind) -> Self {
         Self { kind, ..self }
     }
 
-    /// The longest element that is parsed, in bytes.
+    /// The longest element that is parsed, in bytes; [`ELEMENT_LIMIT`] by default. A longer one is reported as skipped.
     #[must_use]
     pub fn limit(self, limit: usize) -> Self {
         Self { limit, ..self }
@@ -162,61 +168,31 @@ impl<'p> JsonArray<'p> {
 
     /// Calls `each` with every element.
     ///
-    /// Where `each` answers [`ErrorKind::Malformed`], the element is reported as a skip and the walk goes on; any other
-    /// error ends it. So do all checks before emitting. A file that breaks off gives its whole elements, then a skip
-    /// with the offset. An element with invalid UTF-8 is read with U+FFFD in its place, with a warning; so is one in
-    /// which an object gives a key twice, of which the last value counts.
+    /// If `each` returns [`ErrorKind::Malformed`], that element is reported as skipped and the walk continues. So do all
+    /// checks before you emit. A truncated file gives its whole elements and then a skip with the offset. An element
+    /// with invalid UTF-8 is read with U+FFFD in its place, and there is a warning. There is one too for an element in
+    /// which an object repeats a key; the last value counts.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotThisFormat`] if [`JsonArray::pointer`] leads to nothing, and every other error that `each`
+    /// returns.
     pub fn each(
         &self,
         bundle: &Bundle,
         sink: &mut Sink,
-        mut each: impl FnMut(Element<'_>, &mut Sink) -> Result<(), ImportError>,
-    ) -> Result<Outcome, ImportError> {
+        each: impl FnMut(Element<'_>, &mut Sink) -> Result<(), ImportError>,
+    ) -> Result<WalkOutcome, ImportError> {
         let mut reader = self.open(bundle)?;
-        let total = reader.size();
-        let mut walk =
-            Walk::new(&mut reader, self.pointer, self.limit).embedded(self.start.is_some()).keyed(self.keyed);
-        let mut outcome = Outcome::default();
-        let (mut arena, repeated) = (Arena::new(), Repeated::default());
-        let mut reported = 0;
-        loop {
-            let (path, index) = (self.path, outcome.elements);
-            match walk.next().map_err(|error| error.at(path))? {
-                Found::Element { bytes, offset, key } => {
-                    let (text, key) = (utf8(bytes), self.keyed.then_some(key));
-                    let (arena, repeated) = (&arena, &repeated);
-                    let element =
-                        Element { text: &text, arena, repeated, path, key, index, offset, whole: true };
-                    if let Cow::Owned(_) = text {
-                        sink.warn(&element.locator(), "invalid UTF-8 was replaced by U+FFFD");
-                    }
-                    self.settle(each(element, sink), &element, sink)?;
-                    outcome.elements += 1;
-                }
-                Found::TooLong { key, .. } => {
-                    let reason = format!("it is longer than {} bytes", self.limit);
-                    let place = locator(path, self.keyed.then_some(key), index);
-                    sink.skip(self.kind, &place, &reason)?;
-                    outcome.elements += 1;
-                }
-                Found::Cut { offset, problem } => {
-                    sink.skip(self.kind, &format!("{path}@{offset}"), problem)?;
-                    outcome.cut = Some(offset);
-                }
-                Found::End => break,
-            }
-            arena.reset();
-            if walk.position() >= reported + PROGRESS_STEP {
-                reported = walk.position();
-                sink.progress(reported, Some(total))?;
-            }
-        }
-        sink.progress(total, Some(total))?;
+        let mut progress = Progress { reported: 0, total: reader.size() };
+        let mut outcome = WalkOutcome::default();
+        let mut walk = self.walk(&mut reader);
+        self.each_of(&mut walk, self.path, &mut outcome, &mut progress, sink, each)?;
+        sink.progress(progress.total, Some(progress.total))?;
         Ok(outcome)
     }
 
-    /// Shows `look` the elements among the first `bytes` bytes until it answers false; for `detect`. An element that
-    /// does not end there is given as far as it goes, with [`Element::whole`] false.
+    /// Calls `look` with the elements among the first `bytes` bytes until it returns false; for `detect`. The last
+    /// element may be truncated: [`Element::whole`] is false then.
     pub fn sample(
         &self,
         bundle: &Bundle,
@@ -224,69 +200,21 @@ impl<'p> JsonArray<'p> {
         mut look: impl FnMut(Element<'_>) -> bool,
     ) -> Result<(), ImportError> {
         let mut reader = self.open(bundle)?;
-        let mut walk =
-            Walk::sampling(&mut reader, self.pointer, bytes).embedded(self.start.is_some()).keyed(self.keyed);
-        let (mut arena, repeated) = (Arena::new(), Repeated::default());
-        let mut index = 0;
-        loop {
-            let found = walk.next().map_err(|error| error.at(self.path))?;
-            let (bytes, offset, key, whole) = match found {
-                Found::Element { bytes, offset, key } => (bytes, offset, key, true),
-                Found::TooLong { head, offset, key } => (head, offset, key, false),
-                Found::Cut { .. } | Found::End => return Ok(()),
-            };
-            let text = utf8(bytes);
-            let element = Element {
-                text: &text,
-                arena: &arena,
-                repeated: &repeated,
-                path: self.path,
-                key: self.keyed.then_some(key),
-                index,
-                offset,
-                whole,
-            };
-            if !look(element) || !whole {
-                return Ok(());
-            }
-            arena.reset();
-            index += 1;
-        }
+        self.look(self.walk(&mut reader).sampling(bytes), |element| Ok(look(element)))
     }
 
-    /// Calls `look` with every element that can be read, until it answers false, and says nothing of the others; for a
-    /// first look at a whole file before [`JsonArray::each`] reads it. Elements have the same numbers in both.
+    /// Calls `look` with every element until it returns false, and reports nothing; for a first pass over a file that
+    /// [`JsonArray::each`] reads later. Elements have the same indexes in both.
     pub fn survey(
         &self,
         bundle: &Bundle,
-        mut look: impl FnMut(Element<'_>) -> Result<bool, ImportError>,
+        look: impl FnMut(Element<'_>) -> Result<bool, ImportError>,
     ) -> Result<(), ImportError> {
         let mut reader = self.open(bundle)?;
-        let mut walk =
-            Walk::new(&mut reader, self.pointer, self.limit).embedded(self.start.is_some()).keyed(self.keyed);
-        let (mut arena, repeated) = (Arena::new(), Repeated::default());
-        let mut index = 0;
-        loop {
-            let found = walk.next().map_err(|error| error.at(self.path))?;
-            match found {
-                Found::Element { bytes, offset, key } => {
-                    let (text, key) = (utf8(bytes), self.keyed.then_some(key));
-                    let (arena, repeated, path) = (&arena, &repeated, self.path);
-                    let element =
-                        Element { text: &text, arena, repeated, path, key, index, offset, whole: true };
-                    if !look(element)? {
-                        return Ok(());
-                    }
-                }
-                Found::TooLong { .. } => {}
-                Found::Cut { .. } | Found::End => return Ok(()),
-            }
-            arena.reset();
-            index += 1;
-        }
+        self.look(self.walk(&mut reader), look)
     }
 
-    /// The file, at the first byte of what is read.
+    /// Opens the file at the first byte that is read.
     fn open(&self, bundle: &Bundle) -> Result<Reader, ImportError> {
         let mut reader = bundle.open(self.path)?;
         if let Some(start) = self.start {
@@ -295,15 +223,85 @@ impl<'p> JsonArray<'p> {
         Ok(reader)
     }
 
-    /// Makes a skip of an element that cannot be read, and tells of keys that stood twice in one that can.
-    fn settle(
+    fn walk<R: BufRead>(&self, reader: R) -> Walk<'p, R> {
+        Walk::new(reader, self.pointer, self.limit).embedded(self.start.is_some()).keyed(self.keyed)
+    }
+
+    fn look<R: BufRead>(
+        &self,
+        mut walk: Walk<'_, R>,
+        mut look: impl FnMut(Element<'_>) -> Result<bool, ImportError>,
+    ) -> Result<(), ImportError> {
+        let (path, mut arena, repeated) = (self.path, Arena::new(), RepeatedKeys::default());
+        for index in 0.. {
+            let (bytes, offset, key, whole) = match walk.next().map_err(|error| error.at(path))? {
+                Found::Element { bytes, offset, key } => (bytes, offset, key, true),
+                Found::TooLong { head: [], .. } => continue,
+                Found::TooLong { head, offset, key } => (head, offset, key, false),
+                Found::Cut { .. } | Found::End => break,
+            };
+            let (text, key) = (utf8(bytes), self.keyed.then_some(key));
+            let (text, repeated) = (&*text, &repeated);
+            if !look(Element { text, arena: &arena, repeated, path, key, index, offset, whole })? || !whole {
+                break;
+            }
+            arena.reset();
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with the elements of a list in `file` and reports what cannot be read; `outcome` counts on.
+    fn each_of<R: BufRead>(
+        &self,
+        walk: &mut Walk<'_, R>,
+        file: &str,
+        outcome: &mut WalkOutcome,
+        progress: &mut Progress,
+        sink: &mut Sink,
+        mut each: impl FnMut(Element<'_>, &mut Sink) -> Result<(), ImportError>,
+    ) -> Result<(), ImportError> {
+        let (mut arena, repeated) = (Arena::new(), RepeatedKeys::default());
+        loop {
+            let (path, index) = (self.path, outcome.elements);
+            match walk.next().map_err(|error| error.at(file))? {
+                Found::Element { bytes, offset, key } => {
+                    let (text, key) = (utf8(bytes), self.keyed.then_some(key));
+                    let (arena, repeated) = (&arena, &repeated);
+                    let element =
+                        Element { text: &text, arena, repeated, path, key, index, offset, whole: true };
+                    if let Cow::Owned(_) = text {
+                        sink.warn(&element.locator(), "invalid UTF-8 was replaced by U+FFFD");
+                    }
+                    self.report(each(element, sink), &element, sink)?;
+                    outcome.elements += 1;
+                }
+                Found::TooLong { key, .. } => {
+                    let reason = format!("it is longer than {} bytes", self.limit);
+                    sink.skip(self.kind, &locator(path, self.keyed.then_some(key), index), &reason)?;
+                    outcome.elements += 1;
+                }
+                Found::Cut { offset, problem } => {
+                    sink.skip(self.kind, &format!("{file}@{offset}"), problem)?;
+                    outcome.cut = Some(offset);
+                }
+                Found::End => return Ok(()),
+            }
+            arena.reset();
+            if walk.position() >= progress.reported + PROGRESS_STEP {
+                progress.reported = walk.position();
+                sink.progress(progress.reported, Some(progress.total))?;
+            }
+        }
+    }
+
+    /// Reports a malformed element as skipped, and the repeated keys of one that was read.
+    fn report(
         &self,
         result: Result<(), ImportError>,
         element: &Element<'_>,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        let repeated = element.repeated;
-        let keys = if repeated.is_empty() { Vec::new() } else { repeated.take() };
+        let keys = element.repeated.take();
         match result {
             Err(error) if error.kind == ErrorKind::Malformed => {
                 let place = error.locator.unwrap_or_else(|| element.locator());
@@ -321,12 +319,12 @@ impl<'p> JsonArray<'p> {
     }
 }
 
-/// Where an element stands: by the name of the member that it is, else by its number.
+/// The place of an element: by its name if it is a member of an object, otherwise by its index.
 fn locator(path: &str, key: Option<&str>, index: u64) -> String {
     key.map_or_else(|| format!("{path}[{index}]"), |key| format!("{path}.{key}"))
 }
 
-/// The bytes as text, checked once for the whole element.
+/// The bytes as text. Checks a whole element at once.
 fn utf8(bytes: &[u8]) -> Cow<'_, str> {
     simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

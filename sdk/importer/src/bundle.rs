@@ -1,4 +1,4 @@
-//! The files of the one export that a run was given, read only.
+//! The files of an export, read only.
 
 use std::{
     cell::Cell,
@@ -8,19 +8,19 @@ use std::{
 
 use crate::{ErrorKind, ImportError, Summary, backend};
 
-/// Bytes asked of the host at once: measured best between 64 and 256 KiB.
+/// Bytes to request from the host at once. 64 to 256 KiB measured best.
 pub(crate) const CHUNK: u32 = 256 * 1024;
 
 /// One file of the export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name inside the export, with `/` between folders.
+    /// Its path inside the export, with `/` between folders.
     pub path: String,
-    /// Bytes, as the container states it.
+    /// Size in bytes, as stated by the container.
     pub size: u64,
 }
 
-/// All files of the export, ordered by path.
+/// The files of an export: all of them in `detect`, those that were claimed in `run`.
 pub struct Bundle {
     entries: Vec<Entry>,
     files: backend::Files,
@@ -44,20 +44,26 @@ impl Bundle {
         &self.entries
     }
 
-    /// The file named `path`, if the export has it.
+    /// The file at `path`, if the export has it.
     pub fn entry(&self, path: &str) -> Option<&Entry> {
         let found = self.entries.binary_search_by(|entry| entry.path.as_str().cmp(path));
         found.ok().and_then(|index| self.entries.get(index))
     }
 
     /// Opens a file for streaming.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if there is no such file or it cannot be opened.
     pub fn open(&self, path: &str) -> Result<Reader, ImportError> {
         let file = self.files.open(path)?;
         let size = file.size();
         Ok(Reader { file, size, chunk: Vec::new(), at: 0, position: 0, read: Rc::clone(&self.read) })
     }
 
-    /// Reads a whole small file; more than `limit` bytes are an [`ErrorKind::Limit`].
+    /// Reads a small file whole.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if it has more than `limit` bytes, and [`ErrorKind::Io`] if it cannot be read.
     pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ImportError> {
         let mut bytes = Vec::new();
         let read = self.open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -69,7 +75,7 @@ impl Bundle {
         Ok(bytes)
     }
 
-    /// Bytes read from all files so far.
+    /// Number of bytes read from all files so far.
     pub fn bytes_read(&self) -> u64 {
         self.read.get()
     }
@@ -80,7 +86,7 @@ impl Bundle {
     }
 }
 
-/// One open file. An error of the host comes back whole through `?` into [`ImportError`].
+/// An open file. An [`ImportError`] of the host passes unchanged through [`io::Error`] when you use `?`.
 pub struct Reader {
     file: backend::OpenFile,
     size: u64,
@@ -91,17 +97,17 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Bytes of the file, as the container states it.
+    /// Size in bytes, as stated by the container.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Offset in bytes of the next byte to be read.
+    /// Offset in bytes of the next byte that will be read.
     pub fn position(&self) -> u64 {
         self.position - (self.chunk.len() - self.at) as u64
     }
 
-    /// Goes on from `offset`, in bytes from the start.
+    /// Moves to `offset`, in bytes from the start of the file.
     pub fn seek(&mut self, offset: u64) -> Result<(), ImportError> {
         self.file.seek(offset)?;
         self.chunk.clear();

@@ -1,8 +1,7 @@
-//! Conversations as importers emit them: PAM's fields, borrowed from the element that is being read.
+//! Conversations as importers emit them, with text borrowed from the element that is being read.
 //!
-//! The records mirror `satchel_pam::record`; see there and in `sdk/wit/importer.wit` for what each field means to the
-//! host. Times are microseconds since the Unix epoch, UTC. Text is `Cow`, so both a slice of the element and a
-//! built `String` fit (`.into()`).
+//! The fields are those of PAM, in `satchel_pam::record` and `sdk/wit/importer.wit`. Times are microseconds since the Unix
+//! epoch, UTC. Text is `Cow`, so that `.into()` accepts a slice of the element and a `String`.
 
 use std::borrow::Cow;
 
@@ -14,35 +13,35 @@ mod record;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use record::{conversation_to_record, messages_to_records};
 
-/// Who speaks (PAM `Message.role`).
+/// The author of a message (PAM `Message.role`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// The person.
     #[default]
     User,
-    /// The AI.
+    /// The model.
     Assistant,
-    /// The instructions.
+    /// Instructions, such as a system prompt.
     System,
-    /// A tool's answer.
+    /// The output of a tool.
     Tool,
 }
 
 /// PAM `ContentPart.type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PartKind {
-    /// Prose.
+    /// Text.
     #[default]
     Text,
     /// An image.
     Image,
-    /// Source text.
+    /// Source code.
     Code,
     /// A file.
     File,
-    /// Sound.
+    /// Audio.
     Audio,
-    /// Film.
+    /// Video.
     Video,
 }
 
@@ -54,16 +53,16 @@ pub enum AttachmentKind {
     File,
     /// An image.
     Image,
-    /// Sound.
+    /// Audio.
     Audio,
-    /// Film.
+    /// Video.
     Video,
     /// A text document.
     Document,
 }
 
 impl AttachmentKind {
-    /// What a file is, by its MIME type, else by the ending of its name.
+    /// The kind of a file by its MIME type, or else by the extension of its name.
     pub fn of(mime: Option<&str>, name: Option<&str>) -> Self {
         match mime.map(|mime| mime.split_once('/').unwrap_or((mime, ""))) {
             Some(("image", _)) => Self::Image,
@@ -72,13 +71,15 @@ impl AttachmentKind {
             Some(("text", _)) => Self::Document,
             Some(("application", sub)) if is_document(sub) => Self::Document,
             _ => {
-                Self::of_ending(name.and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending))
+                let extension =
+                    name.and_then(|name| name.rsplit_once('.')).map_or("", |(_, extension)| extension);
+                Self::of_extension(extension)
             }
         }
     }
 
-    fn of_ending(ending: &str) -> Self {
-        match ending.to_ascii_lowercase().as_str() {
+    fn of_extension(extension: &str) -> Self {
+        match extension.to_ascii_lowercase().as_str() {
             "png" | "jpg" | "jpeg" | "gif" | "webp" | "svg" | "heic" | "bmp" => Self::Image,
             "mp3" | "wav" | "m4a" | "ogg" | "flac" => Self::Audio,
             "mp4" | "webm" | "mov" | "mkv" => Self::Video,
@@ -93,14 +94,14 @@ fn is_document(sub: &str) -> bool {
     matches!(sub, "pdf" | "msword" | "rtf" | "json" | "epub+zip") || sub.contains("document")
 }
 
-/// One piece of a multipart message.
+/// One part of a multipart message (PAM `ContentPart`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// What it is.
+    /// The kind of content.
     pub kind: PartKind,
     /// Its text.
     pub text: Option<Cow<'a, str>>,
-    /// Programming language, for code.
+    /// The programming language of code.
     pub language: Option<Cow<'a, str>>,
     /// MIME type.
     pub mime_type: Option<Cow<'a, str>>,
@@ -108,17 +109,17 @@ pub struct Part<'a> {
     pub reference: Option<Cow<'a, str>>,
 }
 
-/// What a message says.
+/// The content of a message (PAM `MessageContent`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
-    /// Text alone.
+    /// Plain text.
     Text(Cow<'a, str>),
-    /// Pieces in order.
+    /// Parts in order.
     Multipart(Vec<Part<'a>>),
 }
 
 impl<'a> Content<'a> {
-    /// All texts in it, a line break between two; none if there are none.
+    /// All texts, joined by line breaks; none if there are none.
     pub fn text(&self) -> Option<Cow<'a, str>> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -133,28 +134,28 @@ impl<'a> Content<'a> {
 /// Where the bytes of an attachment are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source<'a> {
-    /// The name of a file of this export; the host stores its bytes.
+    /// The path of a file of this export; the host stores its bytes.
     Path(Cow<'a, str>),
     /// The bytes themselves, at most 16 MiB.
     Bytes(Cow<'a, [u8]>),
-    /// Elsewhere; kept as a reference, never fetched.
+    /// An external address; stored as a reference, never fetched.
     Uri(Cow<'a, str>),
 }
 
-/// PAM `Attachment` and where its bytes are.
+/// PAM `Attachment`, and where its bytes are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attachment<'a> {
-    /// What it is.
+    /// The kind of file.
     pub kind: AttachmentKind,
     /// File name.
     pub name: Option<Cow<'a, str>>,
     /// MIME type.
     pub mime_type: Option<Cow<'a, str>>,
-    /// Bytes, as the provider states it.
+    /// Size in bytes, as stated by the provider.
     pub size_bytes: Option<u64>,
-    /// PAM `Attachment.ref`; leave it empty where `source` names the bytes: the host sets it.
+    /// PAM `Attachment.ref`. Leave it empty if there is a `source`: the host sets it.
     pub reference: Option<Cow<'a, str>>,
-    /// The provider's own id of the file.
+    /// The provider's id of the file.
     pub provider_id: Option<Cow<'a, str>>,
     /// Where its bytes are.
     pub source: Option<Source<'a>>,
@@ -163,15 +164,15 @@ pub struct Attachment<'a> {
 /// PAM `Citation`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Citation<'a> {
-    /// Title of the source.
+    /// The title of the source.
     pub title: Option<Cow<'a, str>>,
-    /// Address of the source.
+    /// The address of the source.
     pub url: Option<Cow<'a, str>>,
-    /// What is cited.
+    /// The cited text.
     pub snippet: Option<Cow<'a, str>>,
 }
 
-/// What a tool was asked.
+/// The input of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolInput<'a> {
     /// Plain text.
@@ -181,7 +182,7 @@ pub enum ToolInput<'a> {
 }
 
 impl<'a> ToolInput<'a> {
-    /// The object that `text` is the JSON of, else the text itself.
+    /// [`ToolInput::Object`] if `text` is the JSON of one object, otherwise [`ToolInput::Text`].
     pub fn of_text(text: &'a str, arena: &'a Arena) -> Self {
         let mut json = Parser::new(text, arena);
         match (json.kind(), json.raw_value(), json.end()) {
@@ -190,7 +191,7 @@ impl<'a> ToolInput<'a> {
         }
     }
 
-    /// What the JSON value `raw` holds: objects and strings are what PAM takes; others are handed over as their text.
+    /// The JSON value `raw`: an object as it is, a string decoded, any other value as its JSON text.
     pub fn of_json(raw: &'a str, arena: &'a Arena) -> Self {
         if raw.starts_with('{') {
             return Self::Object(raw.into());
@@ -204,53 +205,54 @@ impl<'a> ToolInput<'a> {
 pub struct ToolCall<'a> {
     /// The provider's id of the call.
     pub id: Option<Cow<'a, str>>,
-    /// Which tool.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
-    /// What it was asked.
+    /// Its input.
     pub input: Option<ToolInput<'a>>,
-    /// What it answered.
+    /// Its output.
     pub output: Option<Cow<'a, str>>,
 }
 
 /// One node of a conversation (PAM `Message`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// The node's key, unique inside the conversation.
+    /// The node's key, unique within the conversation.
     pub id: Cow<'a, str>,
-    /// PAM `provider_message_id`; none if the provider gives none.
+    /// PAM `provider_message_id`; none if the provider has no such id.
     pub provider_message_id: Option<Cow<'a, str>>,
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: Option<Content<'a>>,
-    /// Microseconds; none: the host takes the nearest dated message's.
+    /// Microseconds. If it is none, the host uses the time of the nearest dated message.
     pub created_at: Option<i64>,
-    /// The `id` of the parent node; none, or one that never comes: a root.
+    /// The `id` of the parent node. The message is a root if this is none or names a node that is never emitted.
     pub parent: Option<Cow<'a, str>>,
-    /// The model that answered.
+    /// The model that wrote it.
     pub model: Option<Cow<'a, str>>,
-    /// Reasoning, not an answer.
+    /// Whether it is reasoning rather than an answer.
     pub is_thought: bool,
-    /// Tokens.
+    /// The number of tokens.
     pub token_count: Option<u64>,
-    /// Files.
+    /// Attached or generated files.
     pub attachments: Vec<Attachment<'a>>,
-    /// Sources.
+    /// Cited sources.
     pub citations: Vec<Citation<'a>>,
-    /// Calls, with their output.
+    /// Tool calls with their output.
     pub tool_calls: Vec<ToolCall<'a>>,
-    /// The text of a JSON object with what has no place above ([`crate::Leftover`]).
+    /// The text of a JSON object with the fields that have no place above, verbatim ([`crate::Leftover`]).
     pub raw_metadata: Option<Cow<'a, str>>,
-    /// A field of its source that is not known and holds natural language; a warning names it ([`crate::Leftover::unread`]).
+    /// The name of an unknown field that contains natural language. The receipt has a warning that names it
+    /// ([`crate::Leftover::unread`]).
     pub unread: Option<Cow<'a, str>>,
 }
 
-/// Someone who took part.
+/// A participant of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Participant<'a> {
-    /// In which role.
+    /// The role.
     pub role: Role,
-    /// Name.
+    /// The name.
     pub name: Option<Cow<'a, str>>,
     /// The provider's id.
     pub provider_id: Option<Cow<'a, str>>,
@@ -259,7 +261,7 @@ pub struct Participant<'a> {
 /// A conversation without its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conversation<'a> {
-    /// The key of the conversation, unique in the account.
+    /// The key of the conversation, unique within the account.
     pub id: Cow<'a, str>,
     /// PAM `provider.conversation_id`.
     pub provider_conversation_id: Option<Cow<'a, str>>,
@@ -267,13 +269,13 @@ pub struct Conversation<'a> {
     pub account: Option<Cow<'a, str>>,
     /// PAM `provider.export_format_version`.
     pub export_format_version: Option<Cow<'a, str>>,
-    /// The title as it stood.
+    /// The title.
     pub title: Option<Cow<'a, str>>,
     /// Microseconds.
     pub created_at: Option<i64>,
     /// Microseconds.
     pub updated_at: Option<i64>,
-    /// Who took part.
+    /// The participants.
     pub participants: Vec<Participant<'a>>,
     /// The model of the conversation.
     pub model: Option<Cow<'a, str>>,
@@ -281,12 +283,12 @@ pub struct Conversation<'a> {
     pub system_instruction: Option<Cow<'a, str>>,
     /// Whether the person archived it.
     pub is_archived: bool,
-    /// `[a-z0-9][a-z0-9_-]*` each.
+    /// Each matches `[a-z0-9][a-z0-9_-]*`.
     pub tags: Vec<Cow<'a, str>>,
-    /// The `id` of the leaf that the person last saw; none: the newest leaf.
+    /// The `id` of the leaf that the person viewed last; none: the newest leaf.
     pub current: Option<Cow<'a, str>>,
-    /// The text of a JSON object with what has no place above.
+    /// The text of a JSON object with the fields that have no place above, verbatim.
     pub raw_metadata: Option<Cow<'a, str>>,
-    /// Where it stood in the export ([`crate::Element::locator`]).
+    /// Its place in the export, for receipts ([`crate::Element::locator`]).
     pub locator: Cow<'a, str>,
 }

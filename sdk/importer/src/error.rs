@@ -1,67 +1,67 @@
-//! Why an importer gives up.
+//! The errors of an importer.
 
 use std::io;
 
 use crate::JsonError;
 
-/// The kind of an [`ImportError`]; the host treats them differently.
+/// The kind of an [`ImportError`], which decides what the host does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorKind {
-    /// The files are not of the format named in `run`.
+    /// The files are not in the format passed to `run`.
     NotThisFormat,
-    /// The format is known, its version is not.
+    /// The format is known, but its version is not.
     UnsupportedVersion,
-    /// The bytes cannot be read as the format. Inside one element it skips that element only.
+    /// The bytes cannot be parsed as the format. From a closure of [`crate::JsonArray::each`], it skips only that element.
     Malformed,
-    /// A limit of the host or of the plugin was met.
+    /// A limit of the host or of the plugin was exceeded.
     Limit,
     /// A file could not be read.
     Io,
     /// The host asked to stop.
     Cancelled,
-    /// The plugin met a case that it holds impossible.
+    /// The plugin reached a state that should be impossible.
     Internal,
 }
 
-/// An error with its place in the export.
+/// Why a run or a part of it failed, and where in the export.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ImportError {
-    /// What kind of trouble it is.
+    /// What kind of error it is.
     pub kind: ErrorKind,
-    /// Lower-case, in the user's words, without the place.
+    /// Lower-case, in the user's words, without the locator.
     pub message: String,
-    /// `conversations-001.json[17]`, `conversations.json@1048576` or a file name.
+    /// An element (`conversations-001.json[17]`), an offset in bytes (`conversations.json@1048576`) or a file name.
     pub locator: Option<String>,
 }
 
 impl ImportError {
-    /// An error without a place.
+    /// An error without a locator.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), locator: None }
     }
 
-    /// [`ErrorKind::Malformed`] without a place.
+    /// [`ErrorKind::Malformed`] without a locator.
     pub fn malformed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Malformed, message)
     }
 
-    /// [`ErrorKind::NotThisFormat`] without a place.
+    /// [`ErrorKind::NotThisFormat`] without a locator.
     pub fn not_this_format(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotThisFormat, message)
     }
 
-    /// [`ErrorKind::Internal`] without a place.
+    /// [`ErrorKind::Internal`] without a locator.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// The host's wish to stop.
+    /// [`ErrorKind::Cancelled`]: the host asked to stop.
     pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "stopped by the host")
     }
 
-    /// Says where, unless a place is already known.
+    /// Sets the locator unless there is one already.
     #[must_use]
     pub fn at(mut self, locator: impl Into<String>) -> Self {
         self.locator.get_or_insert_with(|| locator.into());
@@ -75,7 +75,7 @@ impl From<JsonError> for ImportError {
     }
 }
 
-/// Gives back the error that [`crate::Reader`] put inside.
+/// Unwraps the error that [`crate::Reader`] wrapped.
 impl From<io::Error> for ImportError {
     fn from(error: io::Error) -> Self {
         match error.downcast::<Self>() {

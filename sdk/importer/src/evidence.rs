@@ -1,4 +1,4 @@
-//! What importers build evidence from, where the provider gives no ids.
+//! Keys and evidence for records to which the provider gives no ids.
 
 use satchel_pam::{
     hash::Sha256Digest,
@@ -6,26 +6,26 @@ use satchel_pam::{
     record::{Claim, Evidence, Item},
 };
 
-/// A key for a record to which the provider gives no id, made of what later exports of the same record hold too: its
-/// account, its first time, its title, its first words. No provider's id looks like it.
+/// A key for a record without an id, in a form that no provider's id has. `parts` must be the same in every export of the
+/// record: for example its account, its first time, its title and its first words.
 ///
-/// Parts are told apart: `["ab", "c"]` and `["a", "bc"]` give different keys, an absent part counts as an empty one.
+/// `["ab", "c"]` and `["a", "bc"]` give different keys. `None` is the same as an empty part.
 pub fn natural_key(parts: &[Option<&str>]) -> String {
-    /// Digits of a length, and what parts it from the text.
-    const MARK: usize = 21;
+    /// Longest decimal length of a part, and the colon behind it.
+    const PREFIX: usize = 21;
     let length: usize = parts.iter().flatten().map(|part| part.len()).sum();
-    let mut text = Vec::with_capacity(length + parts.len() * MARK);
+    let mut text = Vec::with_capacity(length + parts.len() * PREFIX);
     for part in parts {
         push_part(part.unwrap_or_default(), &mut text);
     }
     ["natural:", &Sha256Digest::of(&text).to_hex()].concat()
 }
 
-/// Evidence that a list was seen as a whole at `at` (microseconds), stored by the provider.
+/// Evidence of the complete list `items` that the provider had at `at` (microseconds since the Unix epoch).
 ///
-/// The same list seen at the same time has the same id; a text that goes and comes back later is evidence of its own,
-/// so that the order in which exports arrive does not matter. Account, conversation, message and extraction method are
-/// for the caller to set.
+/// Its id is made of the contents and the time, so a list that returns to an earlier state is new evidence, and exports
+/// can be imported in any order. `account`, `conversation` and `message` are `None`, and the extraction method is
+/// [`ExtractionMethod::ApiExport`]; change them if the export says more.
 pub fn snapshot(series: String, items: Vec<Item>, at: Option<i64>, locator: String) -> Evidence {
     Evidence {
         id: snapshot_id(&series, &items, at),
@@ -49,7 +49,7 @@ fn snapshot_id(series: &str, items: &[Item], at: Option<i64>) -> String {
     format!("{series}#{}", digest.get(..16).unwrap_or(&digest))
 }
 
-/// With its length in front, so that parts cannot run into each other.
+/// Appends a part with its length in front, so that no other parts give the same text.
 fn push_part(part: &str, text: &mut Vec<u8>) {
     text.extend_from_slice(part.len().to_string().as_bytes());
     text.push(b':');
@@ -63,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_do_not_run_into_each_other() {
+    fn other_parts_give_another_key() {
         assert_ne!(natural_key(&[Some("ab"), Some("c")]), natural_key(&[Some("a"), Some("bc")]));
         assert_ne!(natural_key(&[Some("a"), None]), natural_key(&[None, Some("a")]));
         assert_eq!(natural_key(&[None]), natural_key(&[Some("")]));
     }
 
     #[test]
-    fn a_snapshot_is_known_by_its_texts_and_its_time() {
+    fn the_id_of_a_snapshot_depends_on_its_texts_and_its_time() {
         let id = |text: &str, at| {
             snapshot("list".into(), vec![Item::new(text, MemoryType::Fact)], at, String::new()).id
         };

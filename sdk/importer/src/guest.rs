@@ -1,4 +1,4 @@
-//! The wasm backend: the only place that knows the generated bindings.
+//! The WebAssembly backend, the only module that uses the generated bindings.
 
 use std::{marker::PhantomData, panic, sync::Once};
 
@@ -38,7 +38,7 @@ pub mod bindings {
 #[doc(hidden)]
 pub use bindings::export_component;
 
-/// Gives an [`Importer`] the shape of the world's export.
+/// Implements the exported interface for an [`Importer`].
 #[doc(hidden)]
 pub struct Component<T>(PhantomData<T>);
 
@@ -69,13 +69,13 @@ impl<T: Importer + 'static> plugin::Guest for Component<T> {
     }
 }
 
-/// Sends the text of a panic to the host's log before the trap, which has no text.
+/// Sends the text of a panic to the host's log, because the trap that follows has no text.
 fn report_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| panic::set_hook(Box::new(|panic| log::log(log::Level::Error, &panic.to_string()))));
 }
 
-/// The files that the host shows.
+/// The files that the host provides.
 pub(crate) struct Files;
 
 impl Files {
@@ -88,7 +88,7 @@ impl Files {
     }
 }
 
-/// One open file.
+/// An open file.
 pub(crate) struct OpenFile(files::Reader);
 
 impl OpenFile {
@@ -105,7 +105,7 @@ impl OpenFile {
     }
 }
 
-type Answer = Result<(), ImportError>;
+type SinkResult = Result<(), ImportError>;
 
 /// The host's sink. The arena holds the lists of one call.
 pub(crate) struct Target {
@@ -113,7 +113,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Answer {
+    pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> SinkResult {
         self.call(|arena| {
             sink::emit_conversation(
                 lower::conversation(conversation, arena),
@@ -122,28 +122,28 @@ impl Target {
         })
     }
 
-    pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Answer {
+    pub(crate) fn more_messages(&mut self, messages: &[Message]) -> SinkResult {
         self.call(|arena| sink::more_messages(lower::messages(messages, arena)))
     }
 
-    pub(crate) fn evidence(&mut self, evidence: &[Evidence]) -> Answer {
+    pub(crate) fn evidence(&mut self, evidence: &[Evidence]) -> SinkResult {
         self.call(|arena| sink::emit_evidence(lower_memory::evidence(evidence, arena)))
     }
 
-    pub(crate) fn relations(&mut self, relations: &[RelationRecord]) -> Answer {
+    pub(crate) fn relations(&mut self, relations: &[RelationRecord]) -> SinkResult {
         self.call(|arena| sink::emit_relations(lower_memory::relations(relations, arena)))
     }
 
-    pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Answer {
+    pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> SinkResult {
         self.call(|arena| sink::emit_embeddings(lower_memory::embeddings(embeddings, arena)))
     }
 
-    pub(crate) fn account(&mut self, account: &AccountRecord) -> Answer {
+    pub(crate) fn account(&mut self, account: &AccountRecord) -> SinkResult {
         let AccountRecord { id, name, locator } = account;
         answer(accounts::emit_account(accounts::Account { id, name: name.as_deref(), locator }))
     }
 
-    pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Answer {
+    pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> SinkResult {
         answer(sink::skip(lower::record_kind(kind), locator, reason))
     }
 
@@ -151,7 +151,7 @@ impl Target {
         sink::warn(locator, message);
     }
 
-    pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) -> Answer {
+    pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) -> SinkResult {
         answer(sink::progress(done, total))
     }
 
@@ -159,22 +159,22 @@ impl Target {
         memo::recall(piece)
     }
 
-    pub(crate) fn again(&mut self) -> Answer {
+    pub(crate) fn again(&mut self) -> SinkResult {
         answer(memo::again())
     }
 
-    pub(crate) fn note(&mut self, note: &[u8]) -> Answer {
+    pub(crate) fn note(&mut self, note: &[u8]) -> SinkResult {
         answer(memo::note(note))
     }
 
-    fn call(&mut self, call: impl FnOnce(&Arena) -> sink::Verdict) -> Answer {
+    fn call(&mut self, call: impl FnOnce(&Arena) -> sink::Verdict) -> SinkResult {
         let verdict = call(&self.arena);
         self.arena.reset();
         answer(verdict)
     }
 }
 
-fn answer(verdict: sink::Verdict) -> Answer {
+fn answer(verdict: sink::Verdict) -> SinkResult {
     match verdict {
         sink::Verdict::Proceed => Ok(()),
         sink::Verdict::Stop => Err(ImportError::cancelled()),

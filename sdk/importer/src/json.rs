@@ -1,12 +1,11 @@
-//! A pull parser over one element: typed values in order, raw text where it is wanted, lenient where exports are odd.
+//! A pull parser for one element: reads typed values in order, and any value as raw text.
 //!
-//! It reads strict JSON, except that it takes lone surrogate escapes (decoded as U+FFFD) and raw control characters in
-//! strings, which exports hold. Nothing recurses, and nesting is bounded by [`MAX_DEPTH`].
+//! It reads strict JSON, but it also accepts what real exports contain: lone surrogate escapes (decoded as U+FFFD) and raw
+//! control characters in strings. It does not recurse, and nesting is limited to [`MAX_DEPTH`].
 
 use crate::Arena;
 use keys::Keys;
 
-mod error;
 mod keys;
 mod leftover;
 mod number;
@@ -15,16 +14,25 @@ mod string;
 mod time;
 mod value;
 
-pub use error::JsonError;
-pub(crate) use keys::Repeated;
+pub(crate) use keys::RepeatedKeys;
 pub use leftover::{Leftover, quote, with_members};
 pub use number::Number;
-pub use time::{day, time_of_text};
+pub use time::{time_of_date, time_of_text};
 pub use value::{Object, Value, items, objects, texts};
 
-/// Deepest nesting of arrays and objects. PAM takes 100 levels of raw metadata; what is built around a raw value needs
-/// the rest.
+/// Deepest nesting of arrays and objects. PAM allows 100 levels in raw metadata; the rest is for objects that contain a
+/// raw value.
 pub const MAX_DEPTH: u32 = 96;
+
+/// Why a JSON text cannot be read, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} (byte {offset} of the element)")]
+pub struct JsonError {
+    /// Offset in bytes from the start of the element.
+    pub offset: usize,
+    /// Lower-case, without the offset.
+    pub problem: &'static str,
+}
 
 /// The type of the next value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,31 +83,31 @@ pub struct Parser<'a> {
     depth: u32,
     state: State,
     arena: &'a Arena,
-    /// Holds a string while its escapes are decoded.
+    /// Buffer for strings whose escapes are decoded.
     scratch: Vec<u8>,
-    /// The keys of open objects, where repeated ones are told of.
+    /// The keys of the open objects, if repeated keys are reported.
     keys: Option<Keys<'a>>,
 }
 
-/// What stands between the last call and the next.
+/// The position between two calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Just behind `[` or `{`.
+    /// Directly behind `[` or `{`.
     Opened,
-    /// A value that nobody has taken yet.
+    /// Before a value that was not taken yet.
     Pending,
-    /// A value that was taken.
+    /// Behind a value that was taken.
     Taken,
 }
 
 impl<'a> Parser<'a> {
-    /// Starts at the first byte of `text`; decoded strings live in `arena`.
+    /// Starts at the first byte of `text`. Decoded strings are allocated in `arena`.
     pub fn new(text: &'a str, arena: &'a Arena) -> Self {
         Self { text, at: 0, depth: 0, state: State::Pending, arena, scratch: Vec::new(), keys: None }
     }
 
-    /// Like [`Parser::new`]; `repeated` hears of keys that stand twice in an object walked with [`Parser::key`].
-    pub(crate) fn noting(text: &'a str, arena: &'a Arena, repeated: &'a Repeated) -> Self {
+    /// Like [`Parser::new`], and adds to `repeated` the keys that [`Parser::key`] returns twice for one object.
+    pub(crate) fn reporting(text: &'a str, arena: &'a Arena, repeated: &'a RepeatedKeys) -> Self {
         Self { keys: Some(Keys::new(repeated)), ..Self::new(text, arena) }
     }
 
@@ -117,8 +125,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes into the next value if it is an object; any other value stays where it is. Walk it with [`Parser::key`] to
-    /// its end.
+    /// Enters the next value if it is an object; otherwise returns false and does not take it. Call [`Parser::key`] until it
+    /// returns `None`.
     pub fn enter_object(&mut self) -> Result<bool, JsonError> {
         let entered = self.enter(b'{')?;
         if entered && let Some(keys) = &mut self.keys {
@@ -127,13 +135,13 @@ impl<'a> Parser<'a> {
         Ok(entered)
     }
 
-    /// Goes into the next value if it is an array; any other value stays where it is. Walk it with [`Parser::item`] to
-    /// its end.
+    /// Enters the next value if it is an array; otherwise returns false and does not take it. Call [`Parser::item`] until it
+    /// returns false.
     pub fn enter_array(&mut self) -> Result<bool, JsonError> {
         self.enter(b'[')
     }
 
-    /// The next key of the object that was entered last; none at its end. A value that was not taken is passed over.
+    /// The next key of the object that was entered last, or `None` at its end. Skips the value before it if you did not take it.
     #[inline]
     pub fn key(&mut self) -> Result<Option<&'a str>, JsonError> {
         if !self.advance(b'}')? {
@@ -157,8 +165,8 @@ impl<'a> Parser<'a> {
         Ok(Some(key))
     }
 
-    /// Whether the array that was entered last has another item, which is next then. One that was not taken is passed
-    /// over.
+    /// Goes to the next item of the array that was entered last; false at its end. Skips the item before it if you did not
+    /// take it.
     #[inline]
     pub fn item(&mut self) -> Result<bool, JsonError> {
         let more = self.advance(b']')?;
@@ -168,7 +176,7 @@ impl<'a> Parser<'a> {
         Ok(more)
     }
 
-    /// The next value, which must be a string.
+    /// Takes the next value, which must be a string.
     #[inline]
     pub fn string(&mut self) -> Result<&'a str, JsonError> {
         if self.peek() != Some(b'"') {
@@ -179,36 +187,36 @@ impl<'a> Parser<'a> {
         Ok(text)
     }
 
-    /// The next value, which must be a number.
+    /// Takes the next value, which must be a number.
     pub fn number(&mut self) -> Result<Number<'a>, JsonError> {
         if !matches!(self.peek(), Some(b'-' | b'0'..=b'9')) {
             return Err(self.error("expected a number"));
         }
         let start = self.at;
-        self.pass_number()?;
+        self.skip_number()?;
         self.state = State::Taken;
         Ok(Number::new(self.slice(start, self.at)))
     }
 
-    /// The next value, which must be `true` or `false`.
+    /// Takes the next value, which must be `true` or `false`.
     pub fn bool(&mut self) -> Result<bool, JsonError> {
         let value = match self.peek() {
             Some(b't') => true,
             Some(b'f') => false,
             _ => return Err(self.error("expected true or false")),
         };
-        self.pass_word(if value { "true" } else { "false" })?;
+        self.skip_literal(if value { "true" } else { "false" })?;
         self.state = State::Taken;
         Ok(value)
     }
 
-    /// Takes the next value if it is `null`; any other value stays where it is.
+    /// Takes the next value if it is `null`; otherwise returns false and does not take it.
     #[inline]
     pub fn null(&mut self) -> Result<bool, JsonError> {
         if self.peek() != Some(b'n') {
             return Ok(false);
         }
-        self.pass_word("null")?;
+        self.skip_literal("null")?;
         self.state = State::Taken;
         Ok(true)
     }
@@ -219,8 +227,8 @@ impl<'a> Parser<'a> {
         self.state == State::Pending
     }
 
-    /// Lets `read` take the next value in a form that it nearly always has. Where that gives none, the value has not been
-    /// taken. Keys that repeat are not told of, as with [`Parser::raw_value`].
+    /// Lets `read` try to take the next value in its most common form. If `read` fails or returns `None`, the parser goes back
+    /// to the value. Repeated keys in it are not reported, as with [`Parser::raw_value`].
     pub fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<Option<T>, JsonError>) -> Option<T> {
         let (at, depth, state, keys) = (self.at, self.depth, self.state, self.keys.take());
         let found = read(self).unwrap_or_default();
@@ -231,7 +239,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// Checks that nothing but white space follows the root value.
+    /// Checks that only white space follows the root value; skips that value if you did not take it.
     pub fn end(&mut self) -> Result<(), JsonError> {
         if self.state == State::Pending {
             self.skip_value()?;
@@ -242,12 +250,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The arena in which decoded strings live; a place for the caller's own, too.
+    /// The arena for decoded strings. You may allocate in it too.
     pub fn arena(&self) -> &'a Arena {
         self.arena
     }
 
-    /// Bytes from the start of the text to the next one.
+    /// Offset in bytes of the next byte from the start of the text.
     pub fn offset(&self) -> usize {
         self.at
     }
@@ -265,7 +273,7 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
-    /// Moves to the next entry of the container that `closer` ends, or out of it.
+    /// Moves to the next entry of the container that ends with `closer`; false behind its end.
     #[inline]
     fn advance(&mut self, closer: u8) -> Result<bool, JsonError> {
         if self.state == State::Pending {
@@ -299,7 +307,7 @@ impl<'a> Parser<'a> {
         if byte > b' ' { Some(byte) } else { self.peek_behind_space() }
     }
 
-    /// Usually one space or none: straight on before the loop.
+    /// Usually there is only one space: no loop for it.
     #[inline]
     fn peek_behind_space(&mut self) -> Option<u8> {
         if let Some([b' ', byte @ b'!'..=u8::MAX]) = self.text.as_bytes().get(self.at..self.at + 2) {
@@ -320,7 +328,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The text between two offsets that both stand at ASCII bytes.
+    /// The text between two offsets of ASCII bytes.
     #[inline]
     fn slice(&self, start: usize, end: usize) -> &'a str {
         self.text.get(start..end).unwrap_or_default()

@@ -1,7 +1,7 @@
-//! The guest SDK: reads one export in the sandbox and emits its conversations and memories.
+//! The SDK for importers: they read one export in a sandbox and emit its conversations and memories.
 //!
-//! The same importer runs as a WebAssembly component and natively in tests; `README.md` beside this crate is the
-//! author's guide.
+//! An importer implements [`Importer`] and names itself in [`export_importer!`]. The same code runs as a WebAssembly
+//! component and, in tests, natively. `README.md` beside this crate is the guide.
 
 pub mod address;
 pub mod array;
@@ -19,7 +19,7 @@ mod emit;
 mod error;
 mod evidence;
 mod importer;
-mod lanes;
+mod simd;
 mod sink;
 
 #[cfg(target_arch = "wasm32")]
@@ -36,7 +36,7 @@ use guest as backend;
 #[cfg(not(target_arch = "wasm32"))]
 use native as backend;
 
-pub use array::{Element, JsonArray, JsonLists, Lists, Outcome};
+pub use array::{Element, JsonArray, JsonLists, ListsOutcome, WalkOutcome};
 pub use bumpalo::Bump as Arena;
 pub use bundle::{Bundle, Entry, Reader};
 pub use emit::{
@@ -47,15 +47,15 @@ pub use error::{ErrorKind, ImportError};
 pub use evidence::{natural_key, snapshot};
 pub use importer::{Detection, Importer, Info, Summary};
 pub use json::{JsonError, Leftover, Parser};
-pub use lanes::same_text;
-/// The PAM model; evidence, relations and embeddings are emitted as its records.
+/// The PAM model. Evidence, relations and embeddings are emitted as its records.
 pub use satchel_pam as pam;
 pub use satchel_pam::record::{
     AccountRecord, Claim, Edit, EmbeddingRecord, Evidence, Item, Line, RecordKind, RelationRecord,
 };
+pub use simd::same_text;
 pub use sink::Sink;
 
-/// Makes `$importer` the importer of this component; in a native build it only checks the trait.
+/// Exports `$importer` as the importer of this component. A native build only checks that it implements [`Importer`].
 #[macro_export]
 macro_rules! export_importer {
     ($importer:ty) => {

@@ -1,25 +1,25 @@
-//! Names of files inside an export.
+//! Names of files in an export.
 
-/// The folder of a path with its final `/`, and the name in it.
+/// Splits a path into its folder, with the final `/`, and its file name.
 pub fn split(path: &str) -> (&str, &str) {
     path.split_at(path.rfind('/').map_or(0, |at| at + 1))
 }
 
-/// Whether it is one of the files that operating systems leave in folders and archives.
+/// Whether it is a file that operating systems add to folders and archives, such as `.DS_Store`.
 pub fn is_junk(path: &str) -> bool {
     let (folder, name) = split(path);
     name == ".DS_Store" || name.starts_with("._") || folder.split('/').any(|folder| folder == "__MACOSX")
 }
 
-/// Whether the name ends in `.` and `ending` (lower case), in letters of any case.
-pub fn ends_in(name: &str, ending: &str) -> bool {
+/// Whether the name has this extension, in letters of any case. `.json` alone has none.
+pub fn has_extension(name: &str, extension: &str) -> bool {
     let (_, name) = split(name);
-    name.rsplit_once('.').is_some_and(|(stem, other)| !stem.is_empty() && other.eq_ignore_ascii_case(ending))
+    name.rsplit_once('.').is_some_and(|(stem, own)| !stem.is_empty() && own.eq_ignore_ascii_case(extension))
 }
 
-/// Whether the name is that of a JSON file.
+/// Whether the name has the extension `json`.
 pub fn is_json(name: &str) -> bool {
-    ends_in(name, "json")
+    has_extension(name, "json")
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_apart() {
+    fn names_are_split_and_recognised() {
         assert_eq!(split("a/b/c.json"), ("a/b/", "c.json"));
         assert_eq!(split("c.json"), ("", "c.json"));
         for junk in ["__MACOSX/a/b.json", "a/._b.json", "a/.DS_Store"] {

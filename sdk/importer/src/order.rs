@@ -1,19 +1,19 @@
-//! The order of messages that name no parents: each answers the one before, so their order is all that links them.
+//! The order of messages without parents, each of which answers the one before.
 //!
-//! Exports list such messages as they were said, or newest first, or in no order at all. An importer that chains by position uses
-//! [`sort_by_time`] where times tell more than the file, and [`contradicts`] where the file does; its README says which, and either way
-//! one warning for each conversation ([`SORTED`], [`KEPT`]) says that the two disagree.
+//! Exports list such messages oldest first, newest first, or in no order. If the times are more reliable than the file, use
+//! [`sort_by_time`]; otherwise keep the order of the file and use [`contradicts`]. If the two disagree, emit one warning for each
+//! conversation: [`SORTED`] or [`KEPT`]. The importer's README should say which order it uses.
 
 use crate::Role;
 
-/// The warning where the order of times was taken.
+/// The warning if messages were sorted by time.
 pub const SORTED: &str =
     "the file lists its messages in another order than their times; they are read in the order of time";
-/// The warning where the order of the file was taken.
+/// The warning if the order of the file was kept although times contradict it.
 pub const KEPT: &str =
     "the file lists its messages in another order than their times; they are read in the order of the file";
 
-/// Whether some time is earlier than one that stands before it; messages without a time say nothing.
+/// Whether a time is earlier than one before it. Messages without a time are ignored.
 pub fn contradicts(times: impl IntoIterator<Item = Option<i64>>) -> bool {
     let mut latest = i64::MIN;
     times.into_iter().flatten().any(|time| {
@@ -23,23 +23,24 @@ pub fn contradicts(times: impl IntoIterator<Item = Option<i64>>) -> bool {
     })
 }
 
-/// Puts messages into the order of their times where that of the file contradicts it; true if it did.
+/// Sorts messages by time if their times contradict the order of the file; returns whether they do.
 ///
-/// Of messages of one time what the person said comes first, as does an instruction; then the order of the file counts. A message
-/// without a time stays behind the one that it follows in the file.
-pub fn sort_by_time<T>(messages: &mut Vec<T>, said: impl Fn(&T) -> (Role, Option<i64>)) -> bool {
-    if !contradicts(messages.iter().map(|message| said(message).1)) {
+/// `key` gives the role and the time of a message, in microseconds. At the same time, messages of the person and instructions come
+/// before those of the assistant and of tools; otherwise the order of the file counts. A message without a time stays behind its
+/// predecessor in the file.
+pub fn sort_by_time<T>(messages: &mut Vec<T>, key: impl Fn(&T) -> (Role, Option<i64>)) -> bool {
+    if !contradicts(messages.iter().map(|message| key(message).1)) {
         return false;
     }
     let mut place = (i64::MIN, false);
     let placed = |message: T| {
-        if let (role, Some(time)) = said(&message) {
+        if let (role, Some(time)) = key(&message) {
             place = (time, matches!(role, Role::Assistant | Role::Tool));
         }
         (place, message)
     };
     let mut placed: Vec<_> = messages.drain(..).map(placed).collect();
-    // Stable: the order of the file decides the rest, and who has no time stands where the one before it does.
+    // The sort is stable, so the order of the file decides the rest.
     placed.sort_by_key(|(place, _)| *place);
     messages.extend(placed.into_iter().map(|(_, message)| message));
     true
@@ -51,16 +52,16 @@ mod tests {
 
     use super::*;
 
-    type Said = (usize, Role, Option<i64>);
+    type Message = (usize, Role, Option<i64>);
 
-    fn messages() -> impl Strategy<Value = Vec<Said>> {
+    fn messages() -> impl Strategy<Value = Vec<Message>> {
         let role = select(vec![Role::User, Role::Assistant, Role::System, Role::Tool]);
         vec((role, option::weighted(0.8, 0..6_i64)), 0..12).prop_map(|drawn| {
             drawn.into_iter().enumerate().map(|(at, (role, time))| (at, role, time)).collect()
         })
     }
 
-    fn sorted(mut messages: Vec<Said>) -> (Vec<Said>, bool) {
+    fn sorted(mut messages: Vec<Message>) -> (Vec<Message>, bool) {
         let changed = sort_by_time(&mut messages, |(_, role, time)| (*role, *time));
         (messages, changed)
     }
@@ -71,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_stands_by_time_stays(messages in messages()) {
+        fn messages_in_order_of_time_are_not_moved(messages in messages()) {
             let times: Vec<i64> = messages.iter().filter_map(|message| message.2).collect();
             let (after, changed) = sorted(messages.clone());
             prop_assert_eq!(changed, !times.is_sorted());
@@ -82,31 +83,31 @@ mod tests {
         }
 
         #[test]
-        fn all_messages_come_out_by_time(messages in messages()) {
+        fn all_messages_are_sorted_by_time(messages in messages()) {
             let (after, _) = sorted(messages.clone());
             let dated: Vec<_> = after.iter().filter_map(|message| message.2).collect();
             prop_assert!(dated.is_sorted());
             let mut places: Vec<_> = after.iter().map(|message| message.0).collect();
             places.sort_unstable();
             prop_assert!(places.into_iter().eq(0..messages.len()));
-            // Once more changes nothing.
+            // Sorting again changes nothing.
             prop_assert_eq!(sorted(after.clone()), (after, false));
         }
 
         #[test]
-        fn of_one_time_the_person_is_first_and_then_the_file(messages in messages()) {
+        fn at_the_same_time_the_person_comes_first_and_then_the_file_counts(messages in messages()) {
             let (after, changed) = sorted(messages);
-            let dated: Vec<Said> = after.into_iter().filter(|message| message.2.is_some()).collect();
+            let dated: Vec<Message> = after.into_iter().filter(|message| message.2.is_some()).collect();
             for pair in dated.windows(2).filter(|pair| changed && pair[0].2 == pair[1].2) {
-                let key = |said: &Said| (answers(said.1), said.0);
+                let key = |message: &Message| (answers(message.1), message.0);
                 prop_assert!(key(&pair[0]) < key(&pair[1]), "{pair:?}");
             }
         }
 
         #[test]
-        fn what_has_no_time_follows_whom_it_followed(messages in messages()) {
+        fn a_message_without_a_time_follows_its_predecessor(messages in messages()) {
             let (after, _) = sorted(messages);
-            for (at, (place, _, time)) in after.iter().enumerate().filter(|(_, said)| said.2.is_none()) {
+            for (at, (place, _, time)) in after.iter().enumerate().filter(|(_, message)| message.2.is_none()) {
                 let before = at.checked_sub(1).map(|at| after[at].0 + 1);
                 prop_assert_eq!(before.unwrap_or_default(), *place, "{:?}", time);
             }
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_first_is_turned_round() {
+    fn newest_first_is_reversed() {
         let messages = [
             (0, Role::Assistant, Some(4)),
             (1, Role::User, Some(3)),
@@ -123,7 +124,7 @@ mod tests {
         ];
         let (after, changed) = sorted(messages.into());
         assert!(changed);
-        assert_eq!(after.iter().map(|said| said.0).collect::<Vec<_>>(), [3, 2, 1, 0]);
+        assert_eq!(after.iter().map(|message| message.0).collect::<Vec<_>>(), [3, 2, 1, 0]);
     }
 
     #[test]

@@ -1,18 +1,23 @@
-//! Where records go.
+//! The sink: takes the records that an importer emits.
+
+use std::borrow::Cow;
 
 use crate::{
-    AccountRecord, Content, Conversation, EmbeddingRecord, Evidence, ImportError, Message, RecordKind,
-    RelationRecord, backend, pam::unread,
+    AccountRecord, Attachment, Content, Conversation, EmbeddingRecord, Evidence, ImportError, Message,
+    RecordKind, RelationRecord, Source, ToolCall, ToolInput, backend, pam::unread,
 };
 
-/// Text and metadata of messages that cross the sandbox in one call, in bytes. The host takes 64 MiB a call; smaller
-/// batches keep the memory of both sides small.
-const BATCH: usize = 4 * 1024 * 1024;
+/// Bytes of messages that leave the sandbox in one call. The host accepts 64 MiB; smaller batches save memory on both
+/// sides.
+const MAX_BATCH: usize = 4 * 1024 * 1024;
 
-/// Takes what an importer finds. Each call may answer [`crate::ErrorKind::Cancelled`]: hand it on with `?`.
+/// Takes the records that an importer emits.
+///
+/// # Errors
+/// Every call may return [`crate::ErrorKind::Cancelled`] because the host asks the run to stop; propagate it with `?`.
 pub struct Sink {
     target: backend::Target,
-    /// Where the conversation stood that was emitted last.
+    /// The locator of the conversation that was emitted last.
     locator: String,
 }
 
@@ -26,14 +31,15 @@ impl Sink {
         self.target
     }
 
-    /// A conversation with its messages, or with the first of them; the rest follow by [`Sink::more_messages`]. It is
-    /// complete when the next one begins or the run ends. Large ones are split here.
+    /// Emits a conversation with all its messages, or with the first ones; the rest follow through
+    /// [`Sink::more_messages`]. The conversation is complete when the next one is emitted or the run ends. There is no limit
+    /// on the messages in one call.
     pub fn conversation(
         &mut self,
         conversation: &Conversation,
         messages: &[Message],
     ) -> Result<(), ImportError> {
-        let (first, rest) = messages.split_at(batch(messages));
+        let (first, rest) = messages.split_at(batch_length(messages));
         self.locator.clear();
         self.locator.push_str(&conversation.locator);
         self.target.conversation(conversation, first)?;
@@ -41,10 +47,10 @@ impl Sink {
         self.more_messages(rest)
     }
 
-    /// More messages of the conversation emitted last.
+    /// Emits more messages of the conversation that was emitted last.
     pub fn more_messages(&mut self, mut messages: &[Message]) -> Result<(), ImportError> {
         while !messages.is_empty() {
-            let (next, rest) = messages.split_at(batch(messages));
+            let (next, rest) = messages.split_at(batch_length(messages));
             self.target.more_messages(next)?;
             self.warn_of_unread(next);
             messages = rest;
@@ -60,42 +66,43 @@ impl Sink {
         }
     }
 
-    /// What the export says about memories.
+    /// Emits what the export says about memories.
     pub fn evidence(&mut self, evidence: &[Evidence]) -> Result<(), ImportError> {
         self.target.evidence(evidence)
     }
 
-    /// Edges between items, by their keys.
+    /// Emits relations between memory items, which are named by their keys.
     pub fn relations(&mut self, relations: &[RelationRecord]) -> Result<(), ImportError> {
         self.target.relations(relations)
     }
 
-    /// Vectors of items, by their keys.
+    /// Emits embeddings of memory items, which are named by their keys.
     pub fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Result<(), ImportError> {
         self.target.embeddings(embeddings)
     }
 
-    /// An account whose export it is, where the files say so beside the records. The host keeps it with the import: never make a
-    /// conversation of it, and never take mail addresses or telephone numbers.
+    /// Emits the account that the export belongs to, if a file states it outside the records. The host stores it with the import.
+    /// It must not contain email addresses or telephone numbers.
     pub fn account(&mut self, account: &AccountRecord) -> Result<(), ImportError> {
         self.target.account(account)
     }
 
-    /// A record of the source that is not emitted, and why; it is counted as found and skipped.
+    /// Reports a record of the export that is not emitted, and the reason. It is counted as found and skipped.
     pub fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Result<(), ImportError> {
         self.target.skip(kind, locator, reason)
     }
 
-    /// Something that was read otherwise than it stood.
+    /// Reports that something was imported differently from how the export has it.
     pub fn warn(&mut self, locator: &str, message: &str) {
         self.target.warn(locator, message);
     }
 
-    /// Emits what `read` gives of `piece`, unless an earlier run did: where that left a note that still `holds`, the
-    /// records of the piece count as found and unchanged, and `read` is not called.
+    /// Calls `read` to emit the records of `piece`, unless an earlier run has emitted them. If that run read a piece with
+    /// the same bytes and its note still `holds`, the records count as found and unchanged, and `read` is not called.
     ///
-    /// `read` answers the note: all that was looked at beside the piece, so that `holds` can tell whether reading it
-    /// again would emit the same. None: nothing is to be remembered.
+    /// `read` returns the note: everything that the records depend on besides the piece, in at most 64 KiB. `holds` compares
+    /// it with the current state. If `read` returns `None`, nothing is remembered. The host does not remember a piece
+    /// with a skip, a warning, an account, a relation, an embedding, or evidence without a time.
     pub fn remembering(
         &mut self,
         piece: &[u8],
@@ -111,49 +118,42 @@ impl Sink {
         }
     }
 
-    /// Bytes read so far, of the total if it is known. [`crate::JsonArray`] calls it by itself.
+    /// Reports the bytes read so far, and the total if it is known. [`crate::JsonArray`] does this itself.
     pub fn progress(&mut self, done: u64, total: Option<u64>) -> Result<(), ImportError> {
         self.target.progress(done, total)
     }
 }
 
-/// How many of `messages` make one batch: at least one, if there is one.
-fn batch(messages: &[Message]) -> usize {
+/// How many of `messages` make the next batch; at least one if there are any.
+fn batch_length(messages: &[Message]) -> usize {
     let mut bytes = 0;
     for (index, message) in messages.iter().enumerate() {
-        bytes += weight(message);
-        if bytes > BATCH && index > 0 {
+        bytes += size_estimate(message);
+        if bytes > MAX_BATCH && index > 0 {
             return index;
         }
     }
     messages.len()
 }
 
-/// About how many bytes a message brings; only what can be large is counted.
-fn weight(message: &Message) -> usize {
-    let length = |text: &Option<std::borrow::Cow<str>>| text.as_ref().map_or(0, |text| text.len());
+/// About how many bytes a message has; counts only fields that can be large.
+fn size_estimate(message: &Message) -> usize {
+    let length = |text: &Option<Cow<str>>| text.as_ref().map_or(0, |text| text.len());
     let content = match &message.content {
         Some(Content::Text(text)) => text.len(),
         Some(Content::Multipart(parts)) => parts.iter().map(|part| length(&part.text) + 64).sum(),
         None => 0,
     };
-    let calls: usize =
-        message.tool_calls.iter().map(|call| length(&call.output) + input_weight(call) + 64).sum();
-    let citations: usize = message.citations.iter().map(|citation| length(&citation.snippet) + 64).sum();
-    let attachments: usize = message.attachments.iter().map(attachment_weight).sum();
-    256 + content + calls + citations + attachments + length(&message.raw_metadata)
-}
-
-fn input_weight(call: &crate::ToolCall) -> usize {
-    match &call.input {
-        Some(crate::ToolInput::Text(text) | crate::ToolInput::Object(text)) => text.len(),
+    let input = |call: &ToolCall| match &call.input {
+        Some(ToolInput::Text(text) | ToolInput::Object(text)) => text.len(),
         None => 0,
-    }
-}
-
-fn attachment_weight(attachment: &crate::Attachment) -> usize {
-    match &attachment.source {
-        Some(crate::Source::Bytes(bytes)) => bytes.len() + 128,
+    };
+    let calls: usize = message.tool_calls.iter().map(|call| length(&call.output) + input(call) + 64).sum();
+    let citations: usize = message.citations.iter().map(|citation| length(&citation.snippet) + 64).sum();
+    let attachment = |attachment: &Attachment| match &attachment.source {
+        Some(Source::Bytes(bytes)) => bytes.len() + 128,
         _ => 128,
-    }
+    };
+    let attachments: usize = message.attachments.iter().map(attachment).sum();
+    256 + content + calls + citations + attachments + length(&message.raw_metadata)
 }

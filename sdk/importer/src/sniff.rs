@@ -1,13 +1,13 @@
-//! What files without a name are, by their first bytes.
+//! Recognises the type of a file by its first bytes.
 
 use std::io::Read;
 
 use crate::Bundle;
 
-/// Bytes of a file by which its type is told; more than any known signature takes.
+/// Bytes that are read to recognise a type; more than any known signature needs.
 const HEAD: u64 = 512;
 
-/// The MIME type of the file named `path`; none if its first bytes say nothing or cannot be read.
+/// The MIME type of the file at `path`; none if it is not recognised or the file cannot be read.
 pub fn mime(bundle: &Bundle, path: &str) -> Option<&'static str> {
     let mut head = Vec::new();
     bundle.open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
@@ -15,7 +15,7 @@ pub fn mime(bundle: &Bundle, path: &str) -> Option<&'static str> {
     known.or_else(|| is_text(&head).then_some("text/plain"))
 }
 
-/// Whether bytes are the beginning of a text: UTF-8, of which the last character may be cut, without control characters.
+/// Whether this is the beginning of a text: UTF-8 without control characters; the last character may be truncated.
 fn is_text(head: &[u8]) -> bool {
     let whole = match std::str::from_utf8(head) {
         Ok(text) => text,
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_bytes_tell_the_type() {
+    fn a_type_is_recognised_by_the_first_bytes() {
         let bundle = Bundle::from_files([
             ("image", b"\x89PNG\r\n\x1a\n0000".to_vec()),
             ("text", "plain, \u{e9}".as_bytes().to_vec()),

@@ -1,7 +1,7 @@
-//! Runs an importer natively on its fixtures; the same comparison serves the run in the sandbox.
+//! Tests importers natively on their fixtures.
 //!
-//! A fixture is a folder `fixtures/<behaviour>` with the export's files below `input/` and what comes out in
-//! `expected.json`. `UPDATE=1` in the environment writes that file anew: read the difference before you commit it.
+//! A fixture is a folder `fixtures/<behaviour>` with the files of an export in `input/` and the expected output in
+//! `expected.json`. `UPDATE=1` in the environment rewrites that file; read the diff before you commit it.
 
 use std::{
     collections::BTreeSet,
@@ -18,56 +18,53 @@ use crate::{Bundle, Detection, ImportError, Importer, Sink};
 mod broken;
 mod difference;
 mod fields;
-mod hostile;
+mod fuzz;
 mod lines;
-mod renamed;
+mod renamed_fields;
 mod reuse;
-pub mod round;
+pub mod round_trip;
 mod run;
 mod samples;
 mod suite;
-mod threads;
 
 #[cfg(any(test, feature = "property-tests"))]
 pub use broken::{BrokenFiles, CutFile};
 pub use difference::first_difference;
 pub use fields::{Emitted, FieldTable, Rule};
-pub use hostile::{BETWEEN_FILES, Flaw, check_input, check_lines, files, replay};
-// The name that the fuzz targets use.
-#[doc(hidden)]
-pub use hostile::check_input as endure;
+pub use fuzz::{FILE_SEPARATOR, Flaw, check_input, check_lines, input_files, replay};
 pub use lines::{
     conversation_ids, conversations, evidence, messages, parents_are_messages, skips, skips_of, text,
     warnings,
 };
-pub use renamed::{renamed, renamed_samples};
-pub use run::{FileRun, Unclaimed, cancelled_run, json_list, large_tree, nested_json, run_file};
+pub use renamed_fields::{check_renamed_fields, check_renamed_samples};
+pub use run::{
+    FileRun, Threads, Unclaimed, cancelled_run, json_list, large_tree, nested_json, run_file, threads,
+};
 pub use samples::{Sample, check_other_samples};
-pub use threads::{Threads, threads};
 
-/// What an importer made of one fixture.
+/// The output of an importer for one fixture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Produced {
-    /// One for each export among the files, in the order of `detect`.
+    /// One for each detected export, in the order of `detect`.
     pub exports: Vec<ProducedExport>,
 }
 
-/// What an importer made of one export.
+/// The output of an importer for one export.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProducedExport {
-    /// What `detect` said.
+    /// The result of `detect`.
     pub detection: Detection,
     /// What `run` emitted, in order.
     pub lines: Vec<Line>,
-    /// Why it ended early, if it did.
+    /// The error with which `run` ended, if it failed.
     pub error: Option<ImportError>,
 }
 
-/// What is wrong with a fixture.
+/// Why a check of fixtures failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FixtureError {
-    /// A file or folder cannot be read or written, is not the JSON that it should be, or detection fails.
+    /// A file or folder cannot be read or written or is not valid JSON, or detection failed.
     #[error("{path:?}: {source}")]
     Failed {
         /// The file or folder.
@@ -75,40 +72,40 @@ pub enum FixtureError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// There is nothing to check.
+    /// There are no fixtures.
     #[error("{path:?} holds no fixture: no folder in it has a folder `input`")]
     Empty {
         /// The folder.
         path: PathBuf,
     },
-    /// A run that reuses what earlier runs remembered gives something else.
+    /// A run with the memo of earlier runs has another output.
     #[error(
         "{path:?}: with what earlier runs remembered of the same pieces it gives something else: {difference}"
     )]
     Reuse {
-        /// Which fixture.
+        /// The fixture.
         path: PathBuf,
-        /// The first difference: its place and both sides.
+        /// The first difference: where it is, and both sides.
         difference: String,
     },
-    /// A check of several fixtures found faults.
+    /// A check found faults.
     #[error("{} faults\n{}", faults.len(), faults.join("\n"))]
     Faults {
         /// One line for each: the fixture and what is wrong.
         faults: Vec<String>,
     },
-    /// Something else came out than is expected.
+    /// The output differs from `expected.json`.
     #[error("{path:?}: {difference}\nrun with UPDATE=1 to accept what comes out now")]
     Differs {
-        /// Which fixture.
+        /// The fixture.
         path: PathBuf,
-        /// The first difference: its place and both sides.
+        /// The first difference: where it is, and both sides.
         difference: String,
     },
 }
 
-/// Runs `T` on every fixture below `folder` and compares; then again with what it remembers of all of them, which must change
-/// nothing.
+/// Runs `T` on every fixture in `folder` and compares the output with `expected.json`; then again with the memo of all fixtures, which
+/// must not change the output.
 pub fn check<T: Importer>(folder: impl AsRef<Path>) -> Result<(), FixtureError> {
     for fixture in fixtures(folder.as_ref())? {
         compare(&fixture, &produce_folder::<T>(&fixture.join("input"))?)?;
@@ -116,7 +113,10 @@ pub fn check<T: Importer>(folder: impl AsRef<Path>) -> Result<(), FixtureError> 
     reuse::check::<T>(&fixtures(folder.as_ref())?)
 }
 
-/// The fixtures below `folder`, by name: each folder with an `input`. At least one.
+/// The fixtures in `folder`, sorted: the folders that contain a folder `input`.
+///
+/// # Errors
+/// [`FixtureError::Empty`] if there are none.
 pub fn fixtures(folder: &Path) -> Result<Vec<PathBuf>, FixtureError> {
     let mut found = entries_of(folder)?;
     found.retain(|path| path.join("input").is_dir());
@@ -126,7 +126,7 @@ pub fn fixtures(folder: &Path) -> Result<Vec<PathBuf>, FixtureError> {
     Ok(found)
 }
 
-/// The files and folders directly below `folder`, by name.
+/// The files and folders in `folder`, sorted.
 fn entries_of(folder: &Path) -> Result<Vec<PathBuf>, FixtureError> {
     let list = || fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
     let mut found = list().map_err(FixtureError::at(folder))?;
@@ -134,18 +134,18 @@ fn entries_of(folder: &Path) -> Result<Vec<PathBuf>, FixtureError> {
     Ok(found)
 }
 
-/// A file of the export in a fixture.
+/// A file of the export of a fixture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixtureFile {
-    /// The fixture's name.
+    /// The name of the fixture.
     pub fixture: String,
-    /// The file's path in the export.
+    /// The path of the file in the export.
     pub name: String,
-    /// What it holds.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
-/// The files of all fixtures below `folder`, by fixture and name.
+/// The files of all fixtures in `folder`, sorted by fixture and path.
 pub fn fixture_files(folder: impl AsRef<Path>) -> Result<Vec<FixtureFile>, FixtureError> {
     let mut files = Vec::new();
     for fixture in fixtures(folder.as_ref())? {
@@ -161,13 +161,16 @@ pub fn fixture_files(folder: impl AsRef<Path>) -> Result<Vec<FixtureFile>, Fixtu
     Ok(files)
 }
 
-/// Detects and runs on the export in one folder.
+/// Detects and runs `T` on the files of a folder.
 fn produce_folder<T: Importer>(folder: &Path) -> Result<Produced, FixtureError> {
     let produced = Bundle::from_folder(folder).and_then(|bundle| produce::<T>(&bundle));
     produced.map_err(FixtureError::at(folder))
 }
 
-/// Detects and runs, as the host does: each run sees only the files that its detection claimed.
+/// Detects and runs `T` as the host does: each run has only the files that its detection claimed.
+///
+/// # Errors
+/// If `detect` fails. An error of `run` is part of the result.
 pub fn produce<T: Importer>(bundle: &Bundle) -> Result<Produced, ImportError> {
     let run = |detection: Detection| {
         let mut sink = Sink::collecting();
@@ -177,8 +180,8 @@ pub fn produce<T: Importer>(bundle: &Bundle) -> Result<Produced, ImportError> {
     Ok(Produced { exports: T::detect(bundle)?.into_iter().map(run).collect() })
 }
 
-/// Checks that for each of `names` among the fixtures below `folder` a record contains the text `present` and none contains one of
-/// `secrets`: passwords, keys, mail addresses and the like that the fixture's files hold.
+/// Checks the fixtures `names` in `folder`: the output of each must contain the text `present` and none of `secrets`, such as passwords,
+/// keys and email addresses in the files of the fixture.
 pub fn check_secrets<T: Importer>(
     folder: impl AsRef<Path>,
     names: &[&str],
@@ -197,7 +200,7 @@ pub fn check_secrets<T: Importer>(
     FixtureError::of_faults(faults)
 }
 
-/// Compares with `expected.json` of the folder `fixture`, or writes it where `UPDATE=1` is set.
+/// Compares the output with `expected.json` in the folder `fixture`, or writes that file if `UPDATE=1` is set.
 pub fn compare(fixture: &Path, produced: &Produced) -> Result<(), FixtureError> {
     let path = fixture.join("expected.json");
     let actual = produced.to_json().map_err(FixtureError::at(&path))?;
@@ -214,7 +217,7 @@ pub fn compare(fixture: &Path, produced: &Produced) -> Result<(), FixtureError> 
 }
 
 impl FixtureError {
-    /// Makes an error of anything that goes wrong with `path`.
+    /// Wraps an error about `path`.
     fn at<E: Into<Box<dyn std::error::Error + Send + Sync>>>(path: &Path) -> impl Fn(E) -> Self {
         move |source| Self::Failed { path: path.to_owned(), source: source.into() }
     }
@@ -226,13 +229,13 @@ impl FixtureError {
 }
 
 impl Produced {
-    /// The locators of everything that was reported as skipped.
+    /// The locators of all records that were reported as skipped.
     pub fn skipped(&self) -> BTreeSet<String> {
         let skips = self.exports.iter().flat_map(|export| skips(&export.lines));
         skips.map(|skip| skip.locator.clone()).collect()
     }
 
-    /// As it stands in `expected.json`: an array of exports, each with its detection and its lines.
+    /// The content of `expected.json`: an array of exports, each with its detection and its lines.
     pub fn to_json(&self) -> serde_json::Result<Value> {
         let export = |export: &ProducedExport| {
             let ProducedExport { detection, lines, error } = export;

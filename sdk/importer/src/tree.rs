@@ -1,4 +1,4 @@
-//! The tree of a conversation: who stands under whom once nodes that are not kept are gone, and without circles.
+//! Builds the tree of a conversation from the links of its nodes, without dropped nodes and without cycles.
 
 use std::collections::BTreeMap;
 
@@ -8,66 +8,66 @@ mod siblings;
 pub use chain::chain;
 pub use siblings::{SIBLING_NUMBER, ranks};
 
-/// A node by its links.
+/// A node and its link to its parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Link<'a> {
-    /// Its id; of nodes with the same id the last one is meant by others.
+    /// Its id. If several nodes have the same id, links refer to the last one.
     pub key: &'a str,
-    /// The id of its parent, if it names one.
+    /// The id of its parent, if it has one.
     pub parent: Option<&'a str>,
-    /// Whether it becomes a message; its children hang under its nearest kept ancestor if not.
+    /// Whether it becomes a message. If not, its children become children of its nearest kept ancestor.
     pub kept: bool,
 }
 
-/// What a node without a key is called, which only a broken export has: ids are not empty.
-const NAMELESS: &str = "?";
+/// The id of a node with an empty key, which only a broken export has: ids must not be empty.
+const EMPTY_KEY: &str = "?";
 
-/// The key of a node, or the parent that it names, as an id.
+/// The id for the key of a node or of its parent: the key itself, or `?` if it is empty.
 #[must_use]
-pub fn named(key: &str) -> &str {
-    if key.is_empty() { NAMELESS } else { key }
+pub fn node_id(key: &str) -> &str {
+    if key.is_empty() { EMPTY_KEY } else { key }
 }
 
-/// Where a kept node hangs.
+/// The parent of a kept node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parent<'a> {
-    /// Nowhere.
+    /// None: it is a root.
     Root,
-    /// Under the kept node of this index.
+    /// The kept node with this index.
     Node(usize),
-    /// Under a node that this export does not hold; another one may.
+    /// A node that is not in this export; it may be in another one.
     Absent(&'a str),
 }
 
-/// The links between nodes, by their index.
+/// The links between nodes, which are named by their index.
 #[derive(Debug)]
 pub struct Tree<'a> {
     index: BTreeMap<&'a str, usize>,
-    /// For nodes that are not kept, where their children hang.
+    /// For dropped nodes, the parent of their children.
     parents: Vec<Parent<'a>>,
     kept: Vec<bool>,
-    cut: Vec<usize>,
+    cycle_roots: Vec<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Walk {
+enum Visit {
     Never,
     Now,
     Before,
 }
 
 impl<'a> Tree<'a> {
-    /// Links nodes, in `n log n` whatever the links look like.
+    /// Links nodes, in O(n log n) for any links.
     ///
-    /// `children` gives the ids that the node of an index names as its children; it is asked only where several nodes
-    /// name no parent, and a node that names none hangs under the first one that names it.
+    /// `children` gives the ids that the node with an index lists as its children. It is called only if several nodes have no
+    /// parent: each of them becomes a child of the first node that lists it.
     pub fn link<C: IntoIterator<Item = &'a str>>(
         nodes: impl Iterator<Item = Link<'a>> + Clone,
         children: impl Fn(usize) -> C,
     ) -> Self {
         let kept = nodes.clone().map(|node| node.kept).collect();
         let index = nodes.clone().enumerate().map(|(at, node)| (node.key, at)).collect();
-        let mut tree = Self { index, parents: Vec::new(), kept, cut: Vec::new() };
+        let mut tree = Self { index, parents: Vec::new(), kept, cycle_roots: Vec::new() };
         tree.parents = nodes
             .map(|node| match node.parent {
                 None => Parent::Root,
@@ -75,20 +75,20 @@ impl<'a> Tree<'a> {
             })
             .collect();
         if tree.parents.iter().filter(|parent| **parent == Parent::Root).count() > 1 {
-            tree.adopt(children);
+            tree.link_listed_children(children);
         }
-        tree.pass_over_dropped();
+        tree.skip_dropped();
         tree.cut_cycles();
         tree
     }
 
-    /// The parent of the node at `at`; never one that is not kept.
+    /// The parent of the node at `at`; never a dropped node.
     pub fn parent(&self, at: usize) -> Parent<'a> {
         self.parents.get(at).copied().unwrap_or(Parent::Root)
     }
 
-    /// The index of the node named `key`, or of its nearest kept ancestor.
-    pub fn kept_at(&self, key: &str) -> Option<usize> {
+    /// The index of the node with this key, or of its nearest kept ancestor.
+    pub fn nearest_kept(&self, key: &str) -> Option<usize> {
         let at = *self.index.get(key)?;
         if self.is_kept(at) {
             return Some(at);
@@ -99,16 +99,16 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Kept nodes that stood in a circle and became roots: the first of each circle.
-    pub fn cut(&self) -> &[usize] {
-        &self.cut
+    /// The kept nodes that became roots to break a cycle: the first node of each cycle.
+    pub fn cycle_roots(&self) -> &[usize] {
+        &self.cycle_roots
     }
 
     fn is_kept(&self, at: usize) -> bool {
         self.kept.get(at).copied().unwrap_or_default()
     }
 
-    fn adopt<C: IntoIterator<Item = &'a str>>(&mut self, children: impl Fn(usize) -> C) {
+    fn link_listed_children<C: IntoIterator<Item = &'a str>>(&mut self, children: impl Fn(usize) -> C) {
         for above in 0..self.parents.len() {
             for child in children(above) {
                 let Some(at) = self.index.get(child).copied() else { continue };
@@ -119,41 +119,41 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Makes every link end at a kept node; each node is walked over once.
-    fn pass_over_dropped(&mut self) {
-        let mut walked = vec![Walk::Never; self.parents.len()];
+    /// Makes every link end at a kept node. Visits each node once.
+    fn skip_dropped(&mut self) {
+        let mut visits = vec![Visit::Never; self.parents.len()];
         let mut path = Vec::new();
         for start in 0..self.parents.len() {
             let mut at = start;
             let end = loop {
                 path.push(at);
-                walked[at] = Walk::Now;
+                visits[at] = Visit::Now;
                 match self.parents[at] {
                     Parent::Node(above) if self.is_kept(above) => break Parent::Node(above),
-                    Parent::Node(above) => match walked[above] {
-                        Walk::Never => at = above,
-                        // Nodes that are not kept and stand in a circle hang nowhere.
-                        Walk::Now => break Parent::Root,
-                        Walk::Before => break self.parents[above],
+                    Parent::Node(above) => match visits[above] {
+                        Visit::Never => at = above,
+                        // A cycle of dropped nodes has no parent.
+                        Visit::Now => break Parent::Root,
+                        Visit::Before => break self.parents[above],
                     },
                     end @ (Parent::Root | Parent::Absent(_)) => break end,
                 }
             };
             for at in path.drain(..) {
                 self.parents[at] = end;
-                walked[at] = Walk::Before;
+                visits[at] = Visit::Before;
             }
         }
     }
 
-    /// Makes one node of each circle a root: the first in the order of the export.
+    /// Makes the first node of each cycle, in the order of the export, a root.
     fn cut_cycles(&mut self) {
-        // Exports put parents first; then there is no circle.
+        // Most exports have parents first, so there is no cycle.
         let forward = |(at, parent): (usize, &Parent)| matches!(parent, Parent::Node(above) if *above >= at);
         if !self.parents.iter().enumerate().any(forward) {
             return;
         }
-        // 0: not seen; else the number of the walk that came by.
+        // 0: not seen; otherwise the number of the walk that has seen the node.
         let mut seen = vec![0_usize; self.parents.len()];
         for start in 0..self.parents.len() {
             let mut at = start;
@@ -179,7 +179,7 @@ impl<'a> Tree<'a> {
             }
         }
         self.parents[first] = Parent::Root;
-        self.cut.push(first);
+        self.cycle_roots.push(first);
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
         parents.iter().zip(kept).enumerate().map(node).collect()
     }
 
-    /// The nearest kept ancestor by a plain walk; none if the walk ends or goes on for ever.
+    /// The nearest kept ancestor by a plain walk; none if the walk ends or does not end.
     fn by_hand(at: usize, parents: &[Option<usize>], kept: &[bool]) -> Parent<'static> {
         let mut at = at;
         for _ in 0..=parents.len() {
@@ -222,21 +222,21 @@ mod tests {
             let (mut parents, kept): (Vec<_>, Vec<_>) = drawn.into_iter().unzip();
             let count = parents.len();
             for parent in &mut parents {
-                // Keys beyond the nodes are one that never comes.
+                // All keys beyond the nodes are the one that is absent.
                 *parent = parent.map(|at| if at < count { at } else { 11 });
             }
             let nodes = nodes(&parents, &kept);
             let tree = Tree::link(nodes.iter().copied(), |_| []);
             for at in (0..count).filter(|at| kept[*at]) {
                 let expected = by_hand(at, &parents, &kept);
-                if tree.cut.contains(&at) {
+                if tree.cycle_roots.contains(&at) {
                     prop_assert_eq!(tree.parent(at), Parent::Root);
                 } else {
                     prop_assert_eq!(tree.parent(at), expected);
                 }
                 let mut above = at;
                 for step in 0.. {
-                    prop_assert!(step <= count, "a circle is left");
+                    prop_assert!(step <= count, "a cycle is left");
                     let Parent::Node(next) = tree.parent(above) else { break };
                     above = next;
                 }
@@ -245,24 +245,24 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_parent_hangs_under_the_first_that_names_it() {
+    fn a_node_without_a_parent_becomes_a_child_of_the_first_that_lists_it() {
         let node = |key| Link { key, parent: None, kept: true };
         let nodes = [node("a"), node("b"), node("c"), Link { parent: Some("a"), ..node("d") }];
         let children = [vec!["b", "d"], vec!["c", "b"], vec!["c", "a"], vec!["c", "gone"]];
         let tree = Tree::link(nodes.into_iter(), |at| children[at].clone());
         let parents: Vec<_> = (0..4).map(|at| tree.parent(at)).collect();
-        // The third names the first as its child, which closes a circle: it is cut at its first node.
+        // The third lists the first as its child, which closes a cycle: it is broken at its first node.
         assert_eq!(parents, [Parent::Root, Parent::Node(0), Parent::Node(1), Parent::Node(0)]);
-        assert_eq!(tree.cut(), [0]);
+        assert_eq!(tree.cycle_roots(), [0]);
     }
 
     #[test]
-    fn a_circle_is_cut_at_its_first_node() {
+    fn a_cycle_is_broken_at_its_first_node() {
         let nodes = [("x", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("s", "s")];
         let links = nodes.into_iter().map(|(key, parent)| Link { key, parent: Some(parent), kept: true });
         let tree = Tree::link(links, |_| []);
         let parents: Vec<_> = (0..5).map(|at| tree.parent(at)).collect();
         assert_eq!(parents, [Parent::Node(1), Parent::Root, Parent::Node(3), Parent::Node(1), Parent::Root]);
-        assert_eq!(tree.cut(), [1, 4]);
+        assert_eq!(tree.cycle_roots(), [1, 4]);
     }
 }

@@ -1,11 +1,11 @@
-//! Files of a native bundle: folders, memory, seeking, limits.
+//! Native bundles: folders, files in memory, seeking, limits.
 
 use std::io::{BufRead, Read};
 
 use satchel_importer::{Bundle, ErrorKind, ImportError};
 
 #[test]
-fn a_folder_is_walked_in_order_of_paths() -> Result<(), Box<dyn std::error::Error>> {
+fn files_of_a_folder_are_sorted_by_path() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     std::fs::create_dir(folder.path().join("b"))?;
     std::fs::write(folder.path().join("b/x.json"), "12345")?;
@@ -40,7 +40,7 @@ fn a_reader_streams_and_seeks() -> Result<(), ImportError> {
 }
 
 #[test]
-fn a_missing_file_is_an_error_with_its_name() {
+fn the_error_for_a_missing_file_has_its_name() {
     let bundle = Bundle::from_files([("f", "")]);
     let error = bundle.open("g").err();
     assert_eq!(error.map(|error| (error.kind, error.locator)), Some((ErrorKind::Io, Some("g".to_owned()))));

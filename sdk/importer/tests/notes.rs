@@ -1,11 +1,10 @@
-//! A small importer through the whole native path: detect, run, compare with the fixtures.
+//! A small importer in the native backend: detect, run, compare with the fixtures.
 
 use std::path::Path;
 
 use satchel_importer::{
     Bundle, Claim, Content, Conversation, Detection, ErrorKind, Evidence, ImportError, Importer, Info, Item,
     JsonArray, Leftover, Message, Role, Sink, Summary, export_importer,
-    json::Number,
     pam::memory::{ExtractionMethod, MemoryType},
     testkit::{self, FixtureError, Unclaimed},
 };
@@ -51,7 +50,7 @@ impl Importer for Notes {
                             "note_id" => id = rest.text(key, &mut json)?,
                             "text" => text = rest.text(key, &mut json)?,
                             "likes" => likes = rest.text(key, &mut json)?,
-                            "at" => at = rest.number(key, &mut json)?,
+                            "at" => at = rest.time(key, &mut json)?,
                             _ => rest.keep(key, &mut json)?,
                         }
                     }
@@ -61,7 +60,7 @@ impl Importer for Notes {
                     id: id.into(),
                     role: Role::User,
                     content: text.map(|text| Content::Text(text.into())),
-                    created_at: at.and_then(Number::seconds_as_micros),
+                    created_at: at,
                     raw_metadata: rest.into_json(),
                     ..Message::default()
                 };
@@ -114,12 +113,12 @@ fn liking(id: &str, likes: &str, locator: &str) -> Evidence {
 }
 
 #[test]
-fn fixtures_come_out_as_expected() -> Result<(), FixtureError> {
+fn fixtures_give_what_is_expected() -> Result<(), FixtureError> {
     testkit::check::<Notes>(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"))
 }
 
 #[test]
-fn a_difference_is_named_with_both_sides() -> Result<(), ImportError> {
+fn a_difference_has_both_sides() -> Result<(), ImportError> {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/two_notes");
     let mut produced = testkit::produce::<Notes>(&Bundle::from_folder(&fixture.join("input"))?)?;
     for export in &mut produced.exports {
@@ -148,7 +147,7 @@ fn a_stop_reaches_the_caller() {
 }
 
 #[test]
-fn a_large_conversation_is_split_and_comes_back_whole() -> Result<(), ImportError> {
+fn a_large_conversation_is_split_and_collected_whole() -> Result<(), ImportError> {
     let text = "x".repeat(3 * 1024 * 1024);
     let messages: Vec<Message> = (0..5)
         .map(|index| Message {
@@ -171,7 +170,7 @@ fn a_large_conversation_is_split_and_comes_back_whole() -> Result<(), ImportErro
 }
 
 #[test]
-fn metadata_that_is_no_object_is_the_importers_fault() {
+fn metadata_that_is_not_an_object_is_an_internal_error() {
     let message = Message { id: "m".into(), raw_metadata: Some("[1]".into()), ..Message::default() };
     let error = Sink::collecting().conversation(&Conversation::default(), &[message]).err();
     assert_eq!(
@@ -180,10 +179,10 @@ fn metadata_that_is_no_object_is_the_importers_fault() {
     );
 }
 
-/// Reads the texts, and forgets whatever else there is.
-struct Forgetful;
+/// Reads only the field `text` and drops all others.
+struct TextOnly;
 
-impl Importer for Forgetful {
+impl Importer for TextOnly {
     fn describe() -> Info {
         Notes::describe()
     }
@@ -217,11 +216,11 @@ impl Importer for Forgetful {
 }
 
 #[test]
-fn words_that_vanish_with_the_name_of_their_field_are_named() -> Result<(), FixtureError> {
+fn a_text_that_is_lost_with_the_name_of_its_field_is_found() -> Result<(), FixtureError> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    testkit::renamed::<Notes>(&fixtures)?;
-    let forgotten = testkit::renamed::<Forgetful>(&fixtures).err().map(|error| error.to_string());
-    assert!(forgotten.is_some_and(|told| told.contains("Key(\"text\")")), "it forgets");
+    testkit::check_renamed_fields::<Notes>(&fixtures)?;
+    let fault = testkit::check_renamed_fields::<TextOnly>(&fixtures).err().map(|error| error.to_string());
+    assert!(fault.is_some_and(|error| error.contains("Key(\"text\")")), "it drops unknown fields");
     Ok(())
 }
 
@@ -235,7 +234,7 @@ fn a_claimed_file_is_read_and_a_stopped_run_ends() {
 
 #[test]
 #[should_panic(expected = "an unclaimed file is read")]
-fn a_run_that_reads_an_unclaimed_file_is_found() {
+fn a_run_that_reads_an_unclaimed_file_fails_the_check() {
     testkit::run_file::<Notes>("flat", "notes.json", "[]").checked_lines(Unclaimed::Refused);
 }
 

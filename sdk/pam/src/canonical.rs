@@ -1,16 +1,15 @@
-//! The canonical JSON of a memory, written without a tree in between: a store has many of them.
+//! Writes the canonical JSON of a memory without building a JSON tree first, because a store has many memories.
 //!
-//! **Invariant:** the same bytes as [`jcs::write`] of the memory (test `a_memory_written_directly_equals_its_tree`).
+//! **Invariant:** the bytes equal those of [`jcs::write`] of the memory (test `a_memory_written_directly_equals_its_tree`).
 
 use crate::{
     jcs::{self, JcsError},
-    memory::{Access, Confidence, DecayModel, ExtractionMethod, Memory, Provenance, Temporal},
-    ordered,
+    memory::{self, Access, Confidence, DecayModel, ExtractionMethod, Memory, Provenance, Temporal},
     time::Timestamp,
 };
 
-/// Appends the canonical bytes of a memory in PAM normal form.
-pub(crate) fn memory(out: &mut Vec<u8>, memory: &Memory) -> Result<(), JcsError> {
+/// Appends the canonical bytes of a memory in PAM normal form.
+pub(crate) fn write_memory(out: &mut Vec<u8>, memory: &Memory) -> Result<(), JcsError> {
     // Every field is named, so that a field added to the model fails to compile here.
     let Memory {
         id,
@@ -28,7 +27,7 @@ pub(crate) fn memory(out: &mut Vec<u8>, memory: &Memory) -> Result<(), JcsError>
         embedding_ref,
         metadata,
     } = memory;
-    let mut object = ObjectPen::open(out);
+    let mut object = ObjectWriter::open(out);
     if let Some(block) = access {
         write_access(object.key("access"), block);
     }
@@ -40,8 +39,8 @@ pub(crate) fn memory(out: &mut Vec<u8>, memory: &Memory) -> Result<(), JcsError>
     object.optional("custom_type", custom_type.as_deref());
     object.optional("embedding_ref", embedding_ref.as_deref());
     object.string("id", id);
-    if !ordered::is_empty(metadata) {
-        // Nulls at its top level are left out, as in normal form.
+    if !memory::is_empty(metadata) {
+        // Normal form has no nulls at the top level.
         let entries = metadata.iter().filter(|(_, value)| !value.is_null());
         jcs::write_object(
             object.key("metadata"),
@@ -51,7 +50,7 @@ pub(crate) fn memory(out: &mut Vec<u8>, memory: &Memory) -> Result<(), JcsError>
     write_provenance(object.key("provenance"), provenance);
     object.string("status", status.as_str());
     object.optional("summary", summary.as_deref());
-    strings(object.key("tags"), tags.iter().map(String::as_str));
+    write_strings(object.key("tags"), tags.iter().map(String::as_str));
     write_temporal(object.key("temporal"), temporal);
     object.string("type", memory_type.as_str());
     object.close();
@@ -59,14 +58,17 @@ pub(crate) fn memory(out: &mut Vec<u8>, memory: &Memory) -> Result<(), JcsError>
 }
 
 fn write_access(out: &mut Vec<u8>, access: &Access) {
-    let mut object = ObjectPen::open(out);
+    let mut object = ObjectWriter::open(out);
     let exportable: &[u8] = if access.exportable { b"true" } else { b"false" };
     object.key("exportable").extend_from_slice(exportable);
     let grants = object.key("shared_with");
-    list(grants, access.shared_with.iter(), |out, grant| {
-        let mut object = ObjectPen::open(out);
+    write_list(grants, access.shared_with.iter(), |out, grant| {
+        let mut object = ObjectWriter::open(out);
         object.string("entity", &grant.entity);
-        strings(object.key("permissions"), grant.permissions.iter().map(|permission| permission.as_str()));
+        write_strings(
+            object.key("permissions"),
+            grant.permissions.iter().map(|permission| permission.as_str()),
+        );
         object.close();
     });
     object.string("visibility", access.visibility.as_str());
@@ -74,7 +76,7 @@ fn write_access(out: &mut Vec<u8>, access: &Access) {
 }
 
 fn write_confidence(out: &mut Vec<u8>, confidence: &Confidence) -> Result<(), JcsError> {
-    let mut object = ObjectPen::open(out);
+    let mut object = ObjectWriter::open(out);
     if let Some(current) = confidence.current {
         jcs::write_float(object.key("current"), current)?;
     }
@@ -88,7 +90,7 @@ fn write_confidence(out: &mut Vec<u8>, confidence: &Confidence) -> Result<(), Jc
 }
 
 fn write_provenance(out: &mut Vec<u8>, provenance: &Provenance) {
-    let mut object = ObjectPen::open(out);
+    let mut object = ObjectWriter::open(out);
     object.optional("conversation_ref", provenance.conversation_ref.as_deref());
     object.time("extracted_at", provenance.extracted_at);
     object.optional("extraction_method", provenance.extraction_method.map(ExtractionMethod::as_str));
@@ -100,7 +102,7 @@ fn write_provenance(out: &mut Vec<u8>, provenance: &Provenance) {
 }
 
 fn write_temporal(out: &mut Vec<u8>, temporal: &Temporal) {
-    let mut object = ObjectPen::open(out);
+    let mut object = ObjectWriter::open(out);
     object.time("created_at", Some(temporal.created_at));
     object.optional("superseded_by", temporal.superseded_by.as_deref());
     object.time("updated_at", temporal.updated_at);
@@ -109,11 +111,11 @@ fn write_temporal(out: &mut Vec<u8>, temporal: &Temporal) {
     object.close();
 }
 
-fn strings<'s>(out: &mut Vec<u8>, items: impl Iterator<Item = &'s str>) {
-    list(out, items, jcs::write_string);
+fn write_strings<'s>(out: &mut Vec<u8>, items: impl Iterator<Item = &'s str>) {
+    write_list(out, items, jcs::write_string);
 }
 
-fn list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut write: impl FnMut(&mut Vec<u8>, T)) {
+fn write_list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut write: impl FnMut(&mut Vec<u8>, T)) {
     out.push(b'[');
     for (index, item) in items.enumerate() {
         if index > 0 {
@@ -124,13 +126,13 @@ fn list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut write: impl Fn
     out.push(b']');
 }
 
-/// Writes an object whose keys come in order.
-struct ObjectPen<'o> {
+/// Writes an object whose keys are given in order.
+struct ObjectWriter<'o> {
     out: &'o mut Vec<u8>,
     first: bool,
 }
 
-impl<'o> ObjectPen<'o> {
+impl<'o> ObjectWriter<'o> {
     fn open(out: &'o mut Vec<u8>) -> Self {
         out.push(b'{');
         Self { out, first: true }

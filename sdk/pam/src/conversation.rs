@@ -1,4 +1,4 @@
-//! Conversations (PAM 1.0 §25): who said what, as a graph of messages.
+//! The conversation document (PAM 1.0 §25): a graph of messages.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ mod writer;
 pub use writer::{SCHEMA, Writer};
 
 names! {
-    /// Who speaks.
+    /// The author of a message (§25).
     Role {
         /// The person.
         User = "user",
         /// The model.
         Assistant = "assistant",
-        /// The frame that somebody set.
+        /// Instructions to the model.
         System = "system",
         /// A tool that the model called.
         Tool = "tool",
@@ -26,45 +26,45 @@ names! {
 }
 
 names! {
-    /// Which of a content's two fields counts.
+    /// Which field holds the content of a message (§25).
     ContentKind {
-        /// `text`.
+        /// The field `text`.
         Text = "text",
-        /// `parts`.
+        /// The field `parts`.
         Multipart = "multipart",
     }
 }
 
 names! {
-    /// What a part of a message is.
+    /// The kind of a part of a message (§25).
     PartKind {
-        /// Prose.
+        /// Text.
         Text = "text",
-        /// A picture.
+        /// An image.
         Image = "image",
-        /// A program text.
+        /// Source code.
         Code = "code",
         /// A file.
         File = "file",
-        /// A sound.
+        /// Audio.
         Audio = "audio",
-        /// A film.
+        /// Video.
         Video = "video",
     }
 }
 
 names! {
-    /// What a file beside a message is.
+    /// The kind of an attachment (§25).
     AttachmentKind {
-        /// Anything.
+        /// Any file.
         File = "file",
-        /// A picture.
+        /// An image.
         Image = "image",
-        /// A sound.
+        /// Audio.
         Audio = "audio",
-        /// A film.
+        /// Video.
         Video = "video",
-        /// A text with layout.
+        /// A formatted document.
         Document = "document",
     }
 }
@@ -72,13 +72,13 @@ names! {
 /// A conversation document: [`ConversationHeader`] and its messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
-    /// `1.0`, as the memory store's.
+    /// `major.minor`, the same as that of the store.
     pub schema_version: String,
     /// Everything but the messages.
     pub header: ConversationHeader,
     /// In chronological order, parents before children.
     pub messages: Vec<Message>,
-    /// What a later minor version added outside `raw_metadata`, by JSON path; not written.
+    /// Fields that a later minor version added outside `raw_metadata`, by JSON path; not written.
     pub unknown: BTreeMap<String, Value>,
 }
 
@@ -87,48 +87,48 @@ pub struct Conversation {
 pub struct ConversationHeader {
     /// Not empty.
     pub id: String,
-    /// Where it comes from.
+    /// Its origin.
     pub provider: Provider,
-    /// What it is called.
+    /// Title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// From when to when.
+    /// Times of creation and last change.
     pub temporal: ConversationTemporal,
-    /// Who took part.
+    /// Participants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub participants: Vec<Participant>,
-    /// The model, if it is one.
+    /// The model, if there is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The frame that was set for the assistant.
+    /// Instructions to the assistant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_instruction: Option<String>,
     /// Whether the person archived it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_archived: bool,
-    /// `[a-z0-9][a-z0-9_-]*` each.
+    /// Tags of the form `[a-z0-9][a-z0-9_-]*`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The provider's fields that have no place above.
+    /// Fields of the provider that PAM does not define.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_metadata: Option<RawObject>,
-    /// How it was read.
+    /// How it was imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_metadata: Option<ImportMetadata>,
 }
 
-/// The source of a conversation and its ids there.
+/// The provider of a conversation, and ids in its system (§25).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provider {
-    /// `[a-z0-9_-]{2,32}`; the same names as `provenance.platform`.
+    /// `[a-z0-9_-]{2,32}`, the same name as in `provenance.platform`.
     pub name: String,
-    /// The conversation's id there.
+    /// Id of the conversation at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
-    /// The account's id there.
+    /// Id of the account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
-    /// Which layout the export had.
+    /// Version of the export format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export_format_version: Option<String>,
 }
@@ -136,74 +136,74 @@ pub struct Provider {
 /// The times of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationTemporal {
-    /// When it began.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
 }
 
-/// Somebody in a conversation.
+/// A participant of a conversation (§25).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Participant {
-    /// As what.
+    /// Role.
     pub role: Role,
-    /// The name shown.
+    /// Displayed name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The id at the provider.
+    /// Id at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
 }
 
-/// One node of the graph. Serialises without what is empty; [`Writer`] writes every list and flag.
+/// A message: a node of the graph (§25). Serialises without empty fields; [`Writer`] writes every list and flag.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// Not empty; unique in the conversation.
     pub id: String,
-    /// The id at the provider.
+    /// Id at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_message_id: Option<String>,
-    /// Who speaks.
+    /// The author of a message (§25).
     pub role: Role,
-    /// What is said.
+    /// Content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
-    /// When.
+    /// Time of the message.
     pub created_at: Timestamp,
-    /// What it answers; none: a root.
+    /// Id of the message that it answers; none for a root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<String>,
-    /// What answers it; more than one: a branch.
+    /// Ids of the messages that answer it; several make a branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children_ids: Vec<String>,
     /// The model that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Reasoning, not an answer.
+    /// Whether it is reasoning, not an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_thought: bool,
-    /// Tokens.
+    /// Number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_count: Option<u64>,
-    /// Files.
+    /// Attached files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// Sources.
+    /// Cited sources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Citation>,
-    /// Calls.
+    /// Calls of tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The provider's fields that have no place above.
+    /// Fields of the provider that PAM does not define.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_metadata: Option<RawObject>,
 }
 
-/// What is said: a text, or parts.
+/// The content of a message: a text or parts (§25).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
-    /// Which field counts.
+    /// Which field holds the content.
     #[serde(rename = "type")]
     pub kind: ContentKind,
     /// The text.
@@ -214,103 +214,103 @@ pub struct Content {
     pub parts: Vec<Part>,
 }
 
-/// One part of a message.
+/// A part of a message (§25).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// What it is.
+    /// Kind.
     #[serde(rename = "type")]
     pub kind: PartKind,
-    /// Of text and code.
+    /// The text, for text and code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Programming language of code.
+    /// Programming language, for code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// Of anything but text.
+    /// MIME type, for anything but text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Where the bytes are.
+    /// Location of the bytes.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
 
-/// A file beside a message.
+/// A file attached to a message (§25).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// What it is.
+    /// Kind.
     #[serde(rename = "type")]
     pub kind: AttachmentKind,
     /// File name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its type.
+    /// MIME type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Bytes.
+    /// Size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// Where the bytes are.
+    /// Location of the bytes.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// The id at the provider.
+    /// Id at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
 }
 
-/// A source that a message names.
+/// A source that a message cites (§25).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Citation {
     /// Title of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// A URI.
+    /// URI of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// What it says.
+    /// Excerpt from the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
 }
 
-/// A call of a tool by the assistant.
+/// A call of a tool by the assistant (§25).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The call's id.
+    /// Id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Not empty.
     pub name: String,
-    /// What it was given.
+    /// Input of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<ToolInput>,
-    /// What it gave back.
+    /// Output of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
 }
 
-/// What a tool was given.
+/// The input of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolInput {
-    /// A text; also lists and other JSON that is no object, as JSON text.
+    /// Text; lists and other JSON values that are not objects are given as JSON text.
     Text(String),
-    /// Named values.
+    /// A JSON object.
     Object(RawObject),
 }
 
-/// How a conversation was read.
+/// How a conversation was imported (§25).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ImportMetadata {
-    /// `name/x.y.z` of the system.
+    /// Software that imported it, `name/x.y.z`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub importer: Option<String>,
-    /// Which reader, such as `chatgpt-importer/2026.07`.
+    /// The importer and its version, such as `chatgpt-importer/2026.07`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub importer_version: Option<String>,
-    /// When.
+    /// Time of the import.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported_at: Option<Timestamp>,
-    /// The file it came from.
+    /// Name of the imported file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_file: Option<String>,
     /// SHA-256 of that file.
@@ -319,7 +319,7 @@ pub struct ImportMetadata {
 }
 
 impl ConversationHeader {
-    /// The document of this header and its messages, of the schema version that we write.
+    /// Creates a document of version [`crate::SCHEMA_VERSION`] with these messages.
     #[must_use]
     pub fn into_document(self, messages: Vec<Message>) -> Conversation {
         Conversation {
@@ -332,13 +332,13 @@ impl ConversationHeader {
 }
 
 impl Content {
-    /// Content that is one text.
+    /// Content that is a text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { kind: ContentKind::Text, text: Some(text.into()), parts: Vec::new() }
     }
 
-    /// Content of several parts.
+    /// Content with several parts.
     #[must_use]
     pub fn multipart(parts: Vec<Part>) -> Self {
         Self { kind: ContentKind::Multipart, text: None, parts }
@@ -354,7 +354,7 @@ impl Serialize for ToolInput {
     }
 }
 
-/// By the first character, since a buffered (untagged) value would lose the object's text.
+/// Decides by the first character, because serde's untagged enums would lose the text of the object.
 impl<'de> Deserialize<'de> for ToolInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;

@@ -1,4 +1,4 @@
-//! SHA-256 in PAM's text form, and the content hash (PAM 1.0 §6): who said the same thing twice.
+//! SHA-256 digests in PAM's text form, and the content hash (PAM 1.0 §6) by which equal statements are recognised.
 
 use std::{fmt, str::FromStr};
 
@@ -9,27 +9,28 @@ use crate::text;
 
 const PREFIX: &str = "sha256:";
 
-/// Why a text is no `sha256:` digest.
+/// A text is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not \"sha256:\" and 64 lower-case hex digits")]
 pub struct DigestError;
 
-/// Any SHA-256 digest; written `sha256:` and 64 lower-case hex digits, the only form that PAM accepts.
+/// A SHA-256 digest, written as `sha256:` and 64 lower-case hex digits, the only form that PAM accepts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sha256Digest([u8; 32]);
 
-/// SHA-256 over normalised memory text; equal hashes mean "the same statement".
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// SHA-256 over the normalised text of a memory; equal hashes mean the same statement.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct ContentHash(Sha256Digest);
 
 impl Sha256Digest {
-    /// Hashes bytes as they are.
+    /// Hashes bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// A digest that was computed elsewhere.
+    /// Wraps a digest that was computed elsewhere.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -41,7 +42,7 @@ impl Sha256Digest {
         &self.0
     }
 
-    /// 64 lower-case hex digits, without the prefix.
+    /// The digest as 64 lower-case hex digits, without the prefix.
     #[must_use]
     pub fn to_hex(&self) -> String {
         str::from_utf8(&self.digits()).unwrap_or_default().to_owned()
@@ -57,10 +58,10 @@ impl Sha256Digest {
         text
     }
 
-    /// Reads `sha256:` and 64 lower-case hex digits.
+    /// Parses `sha256:` and 64 lower-case hex digits.
     ///
     /// # Errors
-    /// On any other form, upper-case digits included.
+    /// If the text has any other form, such as upper-case digits.
     pub fn parse(text: &str) -> Result<Self, DigestError> {
         let digits = text.strip_prefix(PREFIX).ok_or(DigestError)?.as_bytes();
         if digits.len() != 64 {
@@ -75,21 +76,21 @@ impl Sha256Digest {
 }
 
 impl ContentHash {
-    /// Hashes `content` after the normalisation of PAM 1.0 §6.1.
+    /// Hashes `content` after [`text::normalise`] (PAM 1.0 §6.1).
     #[must_use]
     pub fn of(content: &str) -> Self {
         Self(Sha256Digest::of(text::normalise(content).as_bytes()))
     }
 
-    /// Reads `sha256:` and 64 lower-case hex digits.
+    /// Parses `sha256:` and 64 lower-case hex digits.
     ///
     /// # Errors
-    /// On any other form, upper-case digits included.
+    /// If the text has any other form, such as upper-case digits.
     pub fn parse(text: &str) -> Result<Self, DigestError> {
         Sha256Digest::parse(text).map(Self)
     }
 
-    /// A hash that was computed elsewhere.
+    /// Wraps a hash that was computed elsewhere.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(Sha256Digest(bytes))
@@ -123,7 +124,7 @@ impl fmt::Display for ContentHash {
     }
 }
 
-/// The same text as `Display`: 32 numbers help nobody in a failed test.
+/// The same text as `Display`, because 32 numbers are unreadable in a failed test.
 impl fmt::Debug for Sha256Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -158,12 +159,6 @@ impl Serialize for Sha256Digest {
     }
 }
 
-impl Serialize for ContentHash {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
 impl<'de> Deserialize<'de> for Sha256Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
@@ -177,11 +172,5 @@ impl<'de> Deserialize<'de> for Sha256Digest {
             }
         }
         deserializer.deserialize_str(Visitor)
-    }
-}
-
-impl<'de> Deserialize<'de> for ContentHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Sha256Digest::deserialize(deserializer).map(Self)
     }
 }

@@ -1,58 +1,58 @@
-//! Canonical JSON (RFC 8785): the one byte string that stands for a value, to be hashed or signed.
+//! Canonical JSON (RFC 8785, PAM 1.0 §15): the one byte string of a value that is hashed or signed.
 //!
-//! **Invariant:** equal values have equal bytes, whatever their key order and number text (test `key_order_is_lost`).
+//! **Invariant:** equal values have equal bytes, regardless of key order and the text of numbers (test `key_order_is_lost`).
 
 use std::cmp::Ordering;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Nesting beyond which a value is refused; twice what [`crate::parse`] lets in.
-const DEEPEST: usize = 256;
-/// The largest whole number that every reader of JSON keeps: 2^53 - 1.
+/// Maximum nesting of a value, twice that of [`crate::parse`].
+const MAX_DEPTH: usize = 256;
+/// The largest integer that every JSON reader preserves: 2^53 - 1.
 pub const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 /// Why a value has no canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JcsError {
-    /// Readers would not agree on such an integer; written with `.0` or an exponent it is a double, and has a form.
+    /// An integer on which readers do not agree. Written with `.0` or an exponent, it is a double and has a canonical form.
     #[error("integer {0} is beyond 2^53 - 1 and not canonicalisable; write it as a string")]
     Integer(String),
     /// NaN or an infinity.
     #[error("number {0} is not finite")]
     NotFinite(String),
-    /// More than 256 objects and arrays inside each other.
-    #[error("more than {DEEPEST} levels of nesting")]
+    /// More than 256 levels of nesting.
+    #[error("more than {MAX_DEPTH} levels of nesting")]
     Depth,
-    /// A `Serialize` that failed of itself.
+    /// An implementation of `Serialize` failed.
     #[error("the value does not serialise: {0}")]
     Value(String),
 }
 
-/// The canonical bytes of a value.
+/// Writes the canonical bytes of a value.
 ///
-/// A number that `serde_json` read from an integer text beyond 64 bits is a float here; only [`crate::parse`], which
-/// sees the text, can tell it from a real one.
+/// `serde_json` reads an integer beyond 64 bits as a float, which has a canonical form; [`crate::parse`] sees the text and rejects
+/// it.
 ///
 /// # Errors
-/// If a number or the depth has no canonical form.
+/// If a number has no canonical form or the value is nested too deeply.
 pub fn to_vec(value: &Value) -> Result<Vec<u8>, JcsError> {
     let mut out = Vec::new();
     write_tree(&mut out, value)?;
     Ok(out)
 }
 
-/// The canonical bytes of anything that serialises to JSON.
+/// Writes the canonical bytes of anything that serialises to JSON.
 ///
 /// # Errors
-/// As [`to_vec`], and if the value does not serialise.
+/// Like [`to_vec`], and if the value does not serialise.
 pub fn write<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, JcsError> {
     let value = serde_json::to_value(value).map_err(|problem| JcsError::Value(problem.to_string()))?;
     to_vec(&value)
 }
 
-/// A JSON value of any representation.
+/// A JSON value in any representation.
 pub(crate) trait Tree: Sized {
     fn view(&self) -> View<'_, Self>;
 }
@@ -67,9 +67,9 @@ pub(crate) enum View<'v, T> {
 }
 
 pub(crate) enum Numeral<'v> {
-    /// As written, with the grammar of JSON.
+    /// The text of a JSON number.
     Text(&'v str),
-    Signed(i64),
+    SignedFields(i64),
     Unsigned(u64),
     Float(f64),
 }
@@ -80,7 +80,7 @@ impl Tree for Value {
             Self::Null => View::Null,
             Self::Bool(value) => View::Bool(*value),
             Self::Number(number) => View::Number(match (number.as_i64(), number.as_u64()) {
-                (Some(small), _) => Numeral::Signed(small),
+                (Some(small), _) => Numeral::SignedFields(small),
                 (None, Some(large)) => Numeral::Unsigned(large),
                 (None, None) => Numeral::Float(number.as_f64().unwrap_or(f64::NAN)),
             }),
@@ -96,7 +96,7 @@ pub(crate) fn write_tree<T: Tree>(out: &mut Vec<u8>, value: &T) -> Result<(), Jc
 }
 
 fn write_at<T: Tree>(out: &mut Vec<u8>, value: &T, depth: usize) -> Result<(), JcsError> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(JcsError::Depth);
     }
     match value.view() {
@@ -117,7 +117,7 @@ fn write_at<T: Tree>(out: &mut Vec<u8>, value: &T, depth: usize) -> Result<(), J
     Ok(())
 }
 
-/// Appends an object of these entries, given in any order.
+/// Appends an object with these entries, given in any order.
 pub(crate) fn write_object<T: Tree>(out: &mut Vec<u8>, entries: Vec<(&str, &T)>) -> Result<(), JcsError> {
     write_entries(out, entries, 0)
 }
@@ -145,7 +145,7 @@ fn comma(out: &mut Vec<u8>, index: usize) {
     }
 }
 
-/// Keys are ordered by UTF-16 code units, which is not code point order: U+1F600 comes before U+FB33.
+/// Orders keys by UTF-16 code units, which differs from code point order: U+1F600 comes before U+FB33.
 fn key_order(left: &str, right: &str) -> Ordering {
     if left.is_ascii() && right.is_ascii() {
         left.cmp(right)
@@ -156,7 +156,7 @@ fn key_order(left: &str, right: &str) -> Ordering {
 
 fn write_number(out: &mut Vec<u8>, number: &Numeral<'_>) -> Result<(), JcsError> {
     match *number {
-        Numeral::Signed(value) => write_integer(out, value < 0, value.unsigned_abs()),
+        Numeral::SignedFields(value) => write_integer(out, value < 0, value.unsigned_abs()),
         Numeral::Unsigned(value) => write_integer(out, false, value),
         Numeral::Float(value) => write_float(out, value),
         Numeral::Text(text) if text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) => {
@@ -164,7 +164,7 @@ fn write_number(out: &mut Vec<u8>, number: &Numeral<'_>) -> Result<(), JcsError>
         }
         Numeral::Text(text) => {
             let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-            let value = digits.parse().map_err(|_| JcsError::Integer(cut(text)))?;
+            let value = digits.parse().map_err(|_| JcsError::Integer(text.chars().take(40).collect()))?;
             write_integer(out, negative, value)
         }
     }
@@ -179,7 +179,7 @@ fn write_integer(out: &mut Vec<u8>, negative: bool, value: u64) -> Result<(), Jc
     Ok(())
 }
 
-/// A double as ECMAScript writes it.
+/// Writes a double like ECMAScript.
 pub(crate) fn write_float(out: &mut Vec<u8>, value: f64) -> Result<(), JcsError> {
     if !value.is_finite() {
         return Err(JcsError::NotFinite(value.to_string()));
@@ -188,7 +188,7 @@ pub(crate) fn write_float(out: &mut Vec<u8>, value: f64) -> Result<(), JcsError>
     Ok(())
 }
 
-/// A string with the fewest escapes: quote, backslash and control characters only.
+/// Writes a string; only quote, backslash and control characters are escaped.
 pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
@@ -217,9 +217,4 @@ pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
     }
     out.extend_from_slice(&bytes[start..]);
     out.push(b'"');
-}
-
-/// Enough of a number to find it.
-fn cut(text: &str) -> String {
-    text.chars().take(40).collect()
 }

@@ -1,12 +1,12 @@
-//! JSON text read without trust: strict grammar, bounded depth, nothing lost that a checksum or a rule needs.
+//! A strict JSON reader with bounded depth for untrusted text.
 //!
-//! `serde_json` reads typed values fast, but it keeps the last of two equal keys in silence, turns large integers
-//! into floats and refuses lone surrogates without saying where; rules need all three.
+//! `serde_json` silently keeps the last of two equal keys, turns large integers into floats, and rejects lone surrogates without
+//! their position. Rules need all three.
 
 pub(crate) mod lexer;
 pub(crate) mod tree;
 
-/// Why a text is no JSON that we take.
+/// Why a text is not accepted as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at byte {offset}")]
 pub struct JsonError {
@@ -20,7 +20,7 @@ pub struct JsonError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Something else belongs here.
+    /// Something else is expected here.
     #[error("{0} expected")]
     Expected(&'static str),
     /// The text ends too early.
@@ -32,22 +32,22 @@ pub enum Problem {
     /// A control character inside a string.
     #[error("a control character stands unescaped in a string")]
     Control,
-    /// A backslash before something that cannot be escaped.
+    /// An unknown or incomplete escape.
     #[error("an escape does not exist")]
     Escape,
-    /// `NaN` or `Infinity`, which Python writes and JSON does not know.
+    /// `NaN` or `Infinity`, which Python writes but JSON does not allow.
     #[error("NaN and Infinity are no JSON")]
     NotANumber,
-    /// A number too large for a double.
+    /// A number beyond the range of a double.
     #[error("a number is too large")]
     NumberRange,
-    /// Objects or arrays inside each other beyond the limit.
+    /// More nested objects and arrays than the limit.
     #[error("more than {0} levels of nesting")]
     Depth(usize),
-    /// A value longer than is read, in bytes.
+    /// A value longer than the limit, in bytes.
     #[error("a value is longer than {0} bytes")]
     TooLong(usize),
-    /// A value that consists of more others than are read.
+    /// A value that contains more values than the limit.
     #[error("a value holds more than {0} others")]
     TooMany(usize),
 }

@@ -8,6 +8,7 @@ pub mod conversation;
 pub mod embedding;
 pub mod hash;
 pub mod ids;
+#[cfg(feature = "documents")]
 pub mod issue;
 pub mod jcs;
 pub mod json;
@@ -16,7 +17,7 @@ pub mod memory;
 pub mod merge;
 pub mod names;
 pub mod normal;
-mod ordered;
+#[cfg(feature = "documents")]
 pub mod parse;
 mod pretty;
 pub mod privacy;
@@ -24,17 +25,19 @@ pub mod prose;
 pub mod raw;
 pub mod record;
 pub mod relation;
+#[cfg(feature = "documents")]
 pub mod sign;
 pub mod store;
 pub mod text;
 pub mod time;
 pub mod unread;
+#[cfg(feature = "documents")]
 pub mod validate;
 
-/// The `schema_version` that we write.
+/// The `schema_version` that the writers write.
 pub const SCHEMA_VERSION: &str = "1.0";
 
-/// The README's example, as a test.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

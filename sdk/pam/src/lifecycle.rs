@@ -1,6 +1,6 @@
-//! The life of a memory (PAM 1.0 §7 and §8): which way its status may go, when it holds, how its confidence fades.
+//! The lifecycle of a memory (PAM 1.0 §7 and §8): transitions of its status, validity in time, decay of its confidence.
 //!
-//! Views and decisions only: nothing here reads a clock, and no stored score is ever replaced by a faded one.
+//! Nothing here reads a clock, and stored scores are never replaced by decayed ones.
 
 use crate::{
     memory::{Memory, Status, Temporal},
@@ -13,53 +13,55 @@ mod succession;
 mod tests;
 
 pub use confidence::{HalfLives, REINFORCEMENT, decayed, reinforced};
-pub use succession::{Fault, Problem, Replacement, SupersedeError, faults, supersede};
+pub use succession::{
+    Inconsistency, InconsistencyKind, Replacement, SupersedeError, inconsistencies, supersede,
+};
 
-/// A way that §7.1 does not let a memory's status go.
+/// A transition of the status that §7.1 does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
-#[error("{from} → {to} is not allowed: {}", ways(*from))]
-pub struct Arrow {
-    /// Where it stands.
+#[error("{from} → {to} is not allowed: {}", describe_transitions(*from))]
+pub struct TransitionError {
+    /// Current status.
     pub from: Status,
-    /// Where it should go.
+    /// Requested status.
     pub to: Status,
 }
 
-/// Whether a person or a client may set the status to `to` (rule ). Staying is no transition, and always allowed.
+/// Checks that §7.1 allows a transition. Keeping the status is always allowed.
 ///
-/// Undo restores an older version and is not bound by this; neither is a merge, which notes the jump and goes on.
+/// It applies to changes by a person or a client. Undo restores an older version regardless, and a merge only reports the error.
 ///
 /// # Errors
-/// The arrow, with the ways that there are.
-pub fn allowed(from: Status, to: Status) -> Result<(), Arrow> {
-    if from == to || from.may_become(to) { Ok(()) } else { Err(Arrow { from, to }) }
+/// If the transition is not allowed; the message lists the allowed ones.
+pub fn check_transition(from: Status, to: Status) -> Result<(), TransitionError> {
+    if from == to || from.may_become(to) { Ok(()) } else { Err(TransitionError { from, to }) }
 }
 
-/// What a status may become, in words.
-fn ways(from: Status) -> String {
-    let ways: Vec<&str> =
+/// Describes the allowed transitions from a status.
+fn describe_transitions(from: Status) -> String {
+    let allowed: Vec<&str> =
         Status::ALL.iter().filter(|to| from.may_become(**to)).map(|status| status.as_str()).collect();
-    match ways.as_slice() {
+    match allowed.as_slice() {
         [] => format!("{from} is final; add a new memory instead"),
-        ways => format!("{from} may become {}", ways.join(" or ")),
+        allowed => format!("{from} may become {}", allowed.join(" or ")),
     }
 }
 
-/// Where a time lies in the interval in which a memory holds.
+/// Position of a time relative to the validity of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
     /// Before `valid_from`.
     NotYet,
-    /// Inside.
+    /// Within the validity.
     Valid,
     /// At `valid_until` or after it.
     Expired,
 }
 
-/// Whether a memory holds at a time: from `valid_from` on, until just before `valid_until`; a missing end is open.
+/// Whether a memory is valid at a time: from `valid_from`, inclusive, to `valid_until`, exclusive; a missing bound is open.
 ///
-/// Instants are compared, whatever the offsets they are written with. An interval that ends before it begins is never
-/// valid: [`Validity::Expired`] from its end on.
+/// Instants are compared, regardless of their offsets. A memory whose validity ends before it begins is never valid, and
+/// [`Validity::Expired`] from its end on.
 #[must_use]
 pub fn valid_at(temporal: &Temporal, at: Timestamp) -> Validity {
     let at = at.micros();
@@ -72,13 +74,13 @@ pub fn valid_at(temporal: &Temporal, at: Timestamp) -> Validity {
     }
 }
 
-/// Whether a memory is to be used at a time: it is active, and it holds.
+/// Whether a memory is active and valid at a time.
 #[must_use]
 pub fn current_at(memory: &Memory, at: Timestamp) -> bool {
     memory.status == Status::Active && valid_at(&memory.temporal, at) == Validity::Valid
 }
 
-/// When a memory last changed: the latest of `created_at`, `updated_at` and `last_reinforced`. Microseconds.
+/// When a memory last changed: the latest of `created_at`, `updated_at` and `last_reinforced`, in microseconds since the Unix epoch.
 #[must_use]
 pub fn changed_at(memory: &Memory) -> i64 {
     let reinforced = memory.confidence.as_ref().and_then(|confidence| confidence.last_reinforced);

@@ -1,62 +1,64 @@
-//! The memory object (PAM 1.0 §4 to §11), written in the normal form that both readings of the checksum agree on.
+//! The memory object (PAM 1.0 §4 to §11), which serialises in normal form ([`crate::normal`]).
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::{hash::ContentHash, names::names, ordered, time::Timestamp};
+use crate::{hash::ContentHash, names::names, time::Timestamp};
 
 names! {
-    /// What kind of thing a memory is (§5).
+    /// The type of a memory (§5).
     MemoryType {
-        /// Something that is so.
+        /// A fact.
         Fact = "fact",
-        /// Something that is liked better.
+        /// A preference.
         Preference = "preference",
-        /// Something that the person can do.
+        /// An ability of the person.
         Skill = "skill",
-        /// The circumstances.
+        /// Background of a situation.
         Context = "context",
-        /// Somebody and what they are to the person.
+        /// A relationship of the person to somebody.
         Relationship = "relationship",
-        /// Something that is wanted.
+        /// A goal.
         Goal = "goal",
-        /// How to answer.
+        /// An instruction to the assistant.
         Instruction = "instruction",
-        /// Who the person is.
+        /// A trait of the person, such as name or profession.
         Identity = "identity",
-        /// Tools and places.
+        /// The technical or physical environment.
         Environment = "environment",
-        /// A piece of work.
+        /// A project.
         Project = "project",
-        /// Named by `custom_type`.
+        /// A type that `custom_type` names.
         Custom = "custom",
     }
 }
 
 names! {
-    /// Where a memory stands in its life (§7).
+    /// The lifecycle status of a memory (§7).
     #[derive(Default)]
     Status {
-        /// It holds.
+        /// In use.
         #[default]
         Active = "active",
-        /// Another took its place.
+        /// Replaced by another memory.
         Superseded = "superseded",
-        /// It should not be used any more.
+        /// No longer to be used.
         Deprecated = "deprecated",
-        /// It was taken back.
+        /// Withdrawn as wrong; final.
         Retracted = "retracted",
-        /// It is kept and left alone.
+        /// Kept but not in use; final.
         Archived = "archived",
     }
 }
 
 names! {
-    /// How confidence fades (§8).
+    /// How confidence decays (§8).
     DecayModel {
-        /// By the same amount in the same time.
+        /// By the same amount in equal times.
         TimeLinear = "time_linear",
-        /// By the same share in the same time.
+        /// By the same share in equal times.
         TimeExponential = "time_exponential",
         /// Not at all.
         None = "none",
@@ -64,17 +66,17 @@ names! {
 }
 
 names! {
-    /// How a memory came about (§11).
+    /// How a memory was obtained (§11).
     ExtractionMethod {
-        /// A model concluded it.
+        /// A model inferred it.
         LlmInference = "llm_inference",
         /// The person typed it.
         ExplicitUserInput = "explicit_user_input",
-        /// The provider had stored it.
+        /// The provider had it stored.
         ApiExport = "api_export",
-        /// A tool read it off the screen.
+        /// A tool read it from a page in the browser.
         BrowserExtraction = "browser_extraction",
-        /// Somebody wrote it by hand.
+        /// Somebody entered it by hand.
         Manual = "manual",
     }
 }
@@ -82,9 +84,9 @@ names! {
 names! {
     /// Who may see a memory (§9).
     Visibility {
-        /// The owner.
+        /// Only the owner.
         Private = "private",
-        /// Those in `shared_with`.
+        /// Also the entities in `shared_with`.
         Shared = "shared",
         /// Everybody.
         Public = "public",
@@ -94,17 +96,17 @@ names! {
 names! {
     /// What a grant allows (§9).
     Permission {
-        /// To see it.
+        /// To read the memory.
         Read = "read",
         /// To change it.
         Write = "write",
-        /// To take it back.
+        /// To delete it.
         Delete = "delete",
     }
 }
 
 impl Status {
-    /// Whether §7 lets a memory go from here to `next`; staying is no transition.
+    /// Whether §7.1 allows a transition to `next`; staying is not a transition.
     pub const fn may_become(self, next: Self) -> bool {
         match self {
             Self::Active => !matches!(next, Self::Active),
@@ -115,61 +117,61 @@ impl Status {
     }
 }
 
-/// One memory.
+/// A memory (§4).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Any text of at least one character; unique in its document.
+    /// At least one character; unique in its document.
     pub id: String,
-    /// Its kind.
+    /// Type.
     #[serde(rename = "type")]
     pub memory_type: MemoryType,
-    /// Set if and only if the kind is `custom`.
+    /// Present if and only if the type is `custom`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_type: Option<String>,
-    /// Where it stands; absent means active.
+    /// Lifecycle status; `active` if absent.
     #[serde(default)]
     pub status: Status,
-    /// What is remembered; at least one character.
+    /// The statement; at least one character.
     pub content: String,
-    /// Over the normal form of `content`.
+    /// Hash of the normalised `content` (§6).
     pub content_hash: ContentHash,
-    /// In short.
+    /// A shorter form of the statement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// `[a-z0-9][a-z0-9_-]*`, each once.
+    /// Unique tags of the form `[a-z0-9][a-z0-9_-]*`.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// How sure it is.
+    /// Confidence scores (§8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// When.
+    /// Times (§4).
     pub temporal: Temporal,
-    /// Whence.
+    /// Origin (§11).
     pub provenance: Provenance,
-    /// Who may see it.
+    /// Access rights (§9); exportable and private if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// The id of its vector.
+    /// Id of its embedding (§12).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding_ref: Option<String>,
-    /// `language`, `domain` and anything else; written in key order, without nulls at its top level.
-    #[serde(default, skip_serializing_if = "ordered::is_empty", serialize_with = "ordered::metadata")]
+    /// `language`, `domain` and any other keys (§10); written in key order, without nulls at the top level.
+    #[serde(default, skip_serializing_if = "is_empty", serialize_with = "serialize_metadata")]
     pub metadata: Map<String, Value>,
 }
 
-/// How sure a memory is: scores of the system, 0 to 1 (§8).
+/// Confidence of the system in a memory; scores from 0 to 1 (§8).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Confidence {
-    /// When it came.
+    /// Score at creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial: Option<f64>,
-    /// Now.
+    /// Latest score.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<f64>,
-    /// How it fades.
+    /// How the score decays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decay_model: Option<DecayModel>,
-    /// When it was last seen again.
+    /// When the statement was last confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reinforced: Option<Timestamp>,
 }
@@ -177,18 +179,18 @@ pub struct Confidence {
 /// The times of a memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Temporal {
-    /// When it came to be.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// From when it is true.
+    /// Start of its validity, inclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<Timestamp>,
-    /// Until when.
+    /// End of its validity, exclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Timestamp>,
-    /// The id of its successor.
+    /// Id of the memory that replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
 }
@@ -196,48 +198,38 @@ pub struct Temporal {
 /// Where a memory comes from (§11).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// `[a-z0-9_-]{2,32}`, the product's name.
+    /// Name of the product, `[a-z0-9_-]{2,32}`.
     pub platform: String,
-    /// The account.
+    /// Id of the account on the platform.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform_user_id: Option<String>,
-    /// The id of the conversation.
+    /// Id of the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_ref: Option<String>,
-    /// The id of the message.
+    /// Id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_ref: Option<String>,
-    /// How it came about.
+    /// How it was obtained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extraction_method: Option<ExtractionMethod>,
-    /// When it was taken out of there.
+    /// When it was extracted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extracted_at: Option<Timestamp>,
-    /// By what, `name/x.y.z`.
+    /// Software that extracted it, `name/x.y.z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extractor: Option<String>,
 }
 
-/// Who may see a memory, and whether it may leave (§9).
+/// Who may see a memory, and whether it may be exported (§9).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Access {
-    /// Who.
-    #[serde(default = "private")]
+    /// Who may see it.
     pub visibility: Visibility,
-    /// Whether it may stand in an export.
-    #[serde(default = "yes")]
+    /// Whether exports may contain it.
     pub exportable: bool,
-    /// With whom.
-    #[serde(default)]
+    /// Grants to other entities.
     pub shared_with: Vec<AccessGrant>,
-}
-
-const fn private() -> Visibility {
-    Visibility::Private
-}
-
-const fn yes() -> bool {
-    true
 }
 
 impl Default for Access {
@@ -246,18 +238,53 @@ impl Default for Access {
     }
 }
 
-/// What one other may do.
+/// The permissions of one entity (§9).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessGrant {
-    /// Who; at least one character.
+    /// The entity; at least one character.
     pub entity: String,
-    /// What; at least one, each once.
+    /// At least one permission, each at most once.
     pub permissions: Vec<Permission>,
 }
 
 impl Memory {
-    /// Whether it may stand in an export.
+    /// Whether exports may contain it (§9, §21.1).
     pub fn exportable(&self) -> bool {
         self.access.as_ref().is_none_or(|access| access.exportable)
+    }
+}
+
+/// Whether no entry of a memory's metadata is written.
+pub(crate) fn is_empty(metadata: &Map<String, Value>) -> bool {
+    metadata.values().all(Value::is_null)
+}
+
+/// Writes metadata in key order, whatever map type `serde_json` uses, without nulls at the top level (normal form).
+fn serialize_metadata<S: Serializer>(
+    metadata: &Map<String, Value>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serialize_ordered(metadata.iter().filter(|(_, value)| !value.is_null()), serializer)
+}
+
+fn serialize_ordered<'m, S: Serializer>(
+    entries: impl Iterator<Item = (&'m String, &'m Value)>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(entries.map(|(key, value)| (key, Ordered(value))).collect::<BTreeMap<_, _>>())
+}
+
+/// A JSON value that is written with its keys in order.
+struct Ordered<'a>(&'a Value);
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(map) => serialize_ordered(map.iter(), serializer),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Ordered)),
+            scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                scalar.serialize(serializer)
+            }
+        }
     }
 }

@@ -1,79 +1,80 @@
-//! Merging a document into what is held (PAM 1.0 §16.3, and rules where it is silent): what to do, as data.
+//! Merging a document into a store (PAM 1.0 §16.3; where the specification is silent).
 //!
-//! Facts in, decisions out: the caller fetches what it holds of a record, asks [`memory`], [`relation`],
-//! [`index_entry`] or [`embedding`], and writes. [`State`] is the same for stores that fit into memory, and the model of the laws.
+//! The functions decide and write nothing: the caller looks up the record that it holds, calls [`memory`], [`relation`],
+//! [`index_entry`] or [`embedding`], and writes the result. [`State`] does both for a store in memory.
 //!
-//! **Invariants** (properties in `tests/pam/merge`): a full export and a delta on it give the full export of the delta's
-//! revision, to the byte; applying twice is applying once; nothing that was retracted comes back.
+//! **Invariants** (property tests in `tests/pam/merge`): a full export and a delta based on it give the full export of the delta's
+//! revision, to the byte; merging is idempotent; a retracted memory is never restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     embedding::Embedding,
-    lifecycle::{Arrow, allowed, changed_at},
+    lifecycle::{TransitionError, changed_at, check_transition},
     memory::{Memory, Status},
     names::names,
     relation::Relation,
     store::IndexEntry,
+    time::Timestamp,
 };
 
 mod base;
 mod state;
 
-pub use base::{BaseError, Footing, Ledger, check_base};
+pub use base::{BaseError, BaseStatus, Ledger, check_base};
 pub use state::{Plan, State, plan};
 
 names! {
-    /// What to do with a record that came.
+    /// What to do with an incoming record.
     Action {
-        /// It is new: write it.
+        /// Write it, because it is new.
         Insert = "insert",
-        /// It takes the place of the held one, which stays as a version.
+        /// Write it in place of the held record, which is kept as an older version.
         Replace = "replace",
-        /// The held one stays; the one that came is kept as a version and listed as a conflict.
+        /// Keep the held record; the incoming one is kept as a version and listed as a conflict.
         Keep = "keep",
-        /// Nothing: both are the same.
+        /// Nothing, because both are equal.
         Same = "same",
     }
 }
 
 names! {
-    /// Why.
+    /// The reason for a verdict.
     Reason {
-        /// None with this id is held (§16.3 rule 3). A retracted one is inserted as such.
+        /// No record with this id is held (§16.3 rule 3). A retracted memory is inserted as retracted.
         Unknown = "unknown",
-        /// Every field is equal.
+        /// All fields are equal.
         Equal = "equal",
-        /// It changed after the held one.
+        /// The incoming record changed later.
         Newer = "newer",
-        /// It changed at the same time, and differs: the document counts (§16.3 rule 3).
+        /// Both changed at the same time and differ, so the document wins (§16.3 rule 3).
         SameTime = "same_time",
-        /// It is retracted (§16.3 rule 5), whenever it changed.
+        /// The incoming memory is retracted (§16.3 rule 5), regardless of times.
         Retracts = "retracts",
-        /// The held one changed later.
+        /// The held record changed later.
         Older = "older",
-        /// The held one is retracted, and a document of another does not bring it back.
+        /// The held memory is retracted, and a document cannot restore it.
         StaysRetracted = "stays_retracted",
-        /// A record with this id stood in the document before.
+        /// The document has an earlier record with this id.
         Repeated = "repeated",
     }
 }
 
-/// What to do with one record, and why.
+/// The decision about one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Why; says [`Verdict::action`].
+    /// The reason, which determines [`Verdict::action`].
     pub reason: Reason,
-    /// Of a replacement: that §7.1 does not know the way of its status. To be told, never a reason to drop it.
-    pub jump: Option<Arrow>,
+    /// Set if the action is a replacement and §7.1 forbids the change of status. Report it, but do not drop the record.
+    pub forbidden: Option<TransitionError>,
 }
 
 impl Verdict {
     const fn of(reason: Reason) -> Self {
-        Self { reason, jump: None }
+        Self { reason, forbidden: None }
     }
 
-    /// What to do.
+    /// What to do with the record.
     #[must_use]
     pub const fn action(self) -> Action {
         match self.reason {
@@ -84,105 +85,112 @@ impl Verdict {
         }
     }
 
-    /// Whether somebody should look at both: what came is kept beside what is held.
+    /// Whether the incoming record is written.
+    pub(super) const fn writes(self) -> bool {
+        matches!(self.action(), Action::Insert | Action::Replace)
+    }
+
+    /// Whether both versions are kept and should be reviewed.
     #[must_use]
     pub const fn conflict(self) -> bool {
         matches!(self.action(), Action::Keep)
     }
 }
 
-/// Decides over one memory. Whole objects are exchanged, never fields.
+/// Decides about a memory. Memories are replaced as a whole, never field by field.
 ///
-/// A retraction wins over anything, and stays; else what changed later, by [`changed_at`]; at equal times the document.
+/// A retraction wins and is final. Otherwise the memory that changed later by [`changed_at`] wins, and at equal times the incoming one.
 #[must_use]
-pub fn memory(held: Option<&Memory>, came: &Memory) -> Verdict {
-    memory_by(held, came, changed_at)
+pub fn memory(held: Option<&Memory>, incoming: &Memory) -> Verdict {
+    memory_by(held, incoming, changed_at)
 }
 
-/// As [`memory`], with the caller's own way to tell when a memory changed, in microseconds.
+/// Decides like [`memory`], with the caller's time of change in microseconds.
 ///
-/// For a store whose memories change without one of PAM's times: two that changed at the same time by PAM may not have.
+/// For stores that know changes which none of PAM's times shows.
 #[must_use]
-pub fn memory_by(held: Option<&Memory>, came: &Memory, changed: impl Fn(&Memory) -> i64) -> Verdict {
+pub fn memory_by(held: Option<&Memory>, incoming: &Memory, changed: impl Fn(&Memory) -> i64) -> Verdict {
     let Some(held) = held else { return Verdict::of(Reason::Unknown) };
-    if held == came {
+    if held == incoming {
         return Verdict::of(Reason::Equal);
     }
     let retracted = |memory: &Memory| memory.status == Status::Retracted;
-    let reason = match (retracted(held), retracted(came)) {
+    let reason = match (retracted(held), retracted(incoming)) {
         (true, false) => Reason::StaysRetracted,
         (false, true) => Reason::Retracts,
-        _ => by_time(changed(held), changed(came)),
+        _ => by_time(changed(held), changed(incoming)),
     };
     let verdict = Verdict::of(reason);
     let replaces = verdict.action() == Action::Replace;
-    Verdict { jump: if replaces { allowed(held.status, came.status).err() } else { None }, ..verdict }
+    Verdict {
+        forbidden: if replaces { check_transition(held.status, incoming.status).err() } else { None },
+        ..verdict
+    }
 }
 
-/// Decides over one relation: by id; of two that differ the one drawn later.
+/// Decides about a relation with the same id: the one created later wins.
 #[must_use]
-pub fn relation(held: Option<&Relation>, came: &Relation) -> Verdict {
-    Verdict::of(match held {
-        None => Reason::Unknown,
-        Some(held) if held == came => Reason::Equal,
-        Some(held) => by_time(held.created_at.micros(), came.created_at.micros()),
-    })
+pub fn relation(held: Option<&Relation>, incoming: &Relation) -> Verdict {
+    latest(held, incoming, |record| record.created_at)
 }
 
-/// Decides over the vector of one memory: `held` and `came` are of the same `memory_id`, which has one at most; of two
-/// that differ the one computed later.
+/// Decides about an embedding with the same `memory_id`, which has at most one: the one created later wins.
 ///
-/// Whether a vector still belongs to the memory's content is not looked at.
+/// Whether the vector still matches the content of the memory is not checked.
 #[must_use]
-pub fn embedding(held: Option<&Embedding>, came: &Embedding) -> Verdict {
-    Verdict::of(match held {
-        None => Reason::Unknown,
-        Some(held) if held == came => Reason::Equal,
-        Some(held) => by_time(held.created_at.micros(), came.created_at.micros()),
-    })
+pub fn embedding(held: Option<&Embedding>, incoming: &Embedding) -> Verdict {
+    latest(held, incoming, |record| record.created_at)
 }
 
-/// Decides over one entry of the conversations' index: by id; of two that differ the one that changed later.
+/// Decides about an entry of the index of conversations with the same id: the one that changed later wins.
 ///
-/// Write what [`united`] makes of both: `derived_memories` is a hint that is rebuilt, and grows only.
+/// Write the result of [`merged_index_entry`]: `derived_memories` is a hint that can be rebuilt and only grows.
 #[must_use]
-pub fn index_entry(held: Option<&IndexEntry>, came: &IndexEntry) -> Verdict {
+pub fn index_entry(held: Option<&IndexEntry>, incoming: &IndexEntry) -> Verdict {
     let changed = |entry: &IndexEntry| {
         let created = entry.temporal.created_at.micros();
         entry.temporal.updated_at.map_or(created, |updated| updated.micros().max(created))
     };
     Verdict::of(match held {
         None => Reason::Unknown,
-        Some(held) if *held == united(held, came) => Reason::Equal,
-        Some(held) => by_time(changed(held), changed(came)),
+        Some(held) if *held == merged_index_entry(held, incoming) => Reason::Equal,
+        Some(held) => by_time(changed(held), changed(incoming)),
     })
 }
 
-/// `entry` with the derived memories of both, `held`'s first. Title, count and storage that it leaves out stay as they are held: an
-/// incremental export has no file of a conversation that only its base has.
+/// Merges two index entries: `incoming` with the derived memories of both, those of `held` first. Title, count and storage are taken
+/// from `held` if absent, because an incremental export has no file for a conversation that only its base contains.
 #[must_use]
-pub fn united(held: &IndexEntry, entry: &IndexEntry) -> IndexEntry {
+pub fn merged_index_entry(held: &IndexEntry, incoming: &IndexEntry) -> IndexEntry {
     let known: BTreeSet<&str> = held.derived_memories.iter().map(String::as_str).collect();
-    let more = entry.derived_memories.iter().filter(|id| !known.contains(id.as_str()));
+    let more = incoming.derived_memories.iter().filter(|id| !known.contains(id.as_str()));
     let derived_memories = held.derived_memories.iter().chain(more).cloned().collect();
     IndexEntry {
         derived_memories,
-        title: entry.title.clone().or_else(|| held.title.clone()),
-        message_count: entry.message_count.or(held.message_count),
-        storage: entry.storage.clone().or_else(|| held.storage.clone()),
-        ..entry.clone()
+        title: incoming.title.clone().or_else(|| held.title.clone()),
+        message_count: incoming.message_count.or(held.message_count),
+        storage: incoming.storage.clone().or_else(|| held.storage.clone()),
+        ..incoming.clone()
     }
 }
 
-fn by_time(held: i64, came: i64) -> Reason {
-    match came.cmp(&held) {
+fn latest<T: PartialEq>(held: Option<&T>, incoming: &T, created_at: impl Fn(&T) -> Timestamp) -> Verdict {
+    Verdict::of(match held {
+        None => Reason::Unknown,
+        Some(held) if held == incoming => Reason::Equal,
+        Some(held) => by_time(created_at(held).micros(), created_at(incoming).micros()),
+    })
+}
+
+fn by_time(held: i64, incoming: i64) -> Reason {
+    match incoming.cmp(&held) {
         std::cmp::Ordering::Less => Reason::Older,
         std::cmp::Ordering::Equal => Reason::SameTime,
         std::cmp::Ordering::Greater => Reason::Newer,
     }
 }
 
-/// Verdicts by the number of each action, for a receipt.
+/// Counts verdicts by action, for a receipt.
 #[must_use]
 pub fn counts<'v>(verdicts: impl IntoIterator<Item = &'v Verdict>) -> BTreeMap<Action, u64> {
     let mut counts = BTreeMap::new();

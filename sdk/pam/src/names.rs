@@ -1,6 +1,6 @@
-//! Closed lists of PAM words, each an enum whose text is written once.
+//! A macro for enums of the names that PAM defines.
 
-/// An enum of words: `as_str`, `ALL`, `Display`, `FromStr`, serde as text.
+/// Defines an enum of names with `as_str`, `ALL`, `Display` and `FromStr`; serialised as text.
 macro_rules! names {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$meta])*
@@ -10,10 +10,10 @@ macro_rules! names {
         }
 
         impl $name {
-            /// All of them, in the order of the specification.
+            /// All values, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word as it stands in a document.
+            /// The name in documents.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -43,7 +43,7 @@ macro_rules! names {
 
 pub(crate) use names;
 
-/// A word that is not in its list.
+/// A name that is not defined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is not a {what}; known are {known}")]
 pub struct WordError {

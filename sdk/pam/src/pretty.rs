@@ -1,4 +1,4 @@
-//! JSON as PAM files have it: indent 2, one final newline, written piece by piece.
+//! Writes JSON in the layout of PAM files: indent 2 and a final newline, field by field.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use serde_json::ser::{Formatter, Serializer};
 
 const SPACES: &[u8; 64] = &[b' '; 64];
 
-/// A root object that is written field by field, its lists item by item.
+/// Writes a root object field by field and its lists item by item.
 pub(crate) struct Root<W> {
     out: W,
     fields: u64,
@@ -66,12 +66,8 @@ impl<W: Write> Root<W> {
     }
 }
 
-/// Writes a value whose first line stands at `level`.
-pub(crate) fn write_at<W: Write, T: Serialize + ?Sized>(
-    out: &mut W,
-    level: usize,
-    value: &T,
-) -> io::Result<()> {
+/// Writes a value whose first line is indented by `level`.
+fn write_at<W: Write, T: Serialize + ?Sized>(out: &mut W, level: usize, value: &T) -> io::Result<()> {
     let formatter = Indented { level, filled: false };
     value.serialize(&mut Serializer::with_formatter(out, formatter)).map_err(io::Error::from)
 }
@@ -89,6 +85,7 @@ fn line<W: Write + ?Sized>(out: &mut W, level: usize) -> io::Result<()> {
 
 struct Indented {
     level: usize,
+    /// Whether the current container has a value.
     filled: bool,
 }
 
@@ -155,16 +152,16 @@ impl Formatter for Indented {
         Ok(())
     }
 
-    /// Raw objects keep their tokens and get our white space.
+    /// Raw objects keep their tokens but are indented like the rest.
     fn write_raw_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         indent(out, fragment.as_bytes(), self.level)
     }
 }
 
-/// Writes JSON text, which must be valid, with new white space between its tokens.
+/// Writes valid JSON text with new white space between its tokens.
 fn indent<W: Write + ?Sized>(out: &mut W, text: &[u8], mut level: usize) -> io::Result<()> {
     let mut at = 0;
-    // A bracket was opened, and it is not known yet whether anything stands in it.
+    // Whether the last token was an opening bracket, so the container may still be empty.
     let mut opened = false;
     while let Some(&byte) = text.get(at) {
         let closing = matches!(byte, b'}' | b']');
@@ -197,7 +194,7 @@ fn indent<W: Write + ?Sized>(out: &mut W, text: &[u8], mut level: usize) -> io::
     Ok(())
 }
 
-/// Where the token at `start` ends: a string at its quote, a bracket or mark at once, a word before the next mark.
+/// The end of the token at `start`: a string, a punctuation mark, or a word.
 fn token_end(text: &[u8], start: usize) -> usize {
     let rest = text.get(start + 1..).unwrap_or_default();
     match text[start] {

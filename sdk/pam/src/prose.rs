@@ -1,14 +1,14 @@
-//! Natural language among the strings of a JSON text: which strings are it, and where the longest stands.
+//! Recognises natural language among the strings of a JSON text.
 //!
-//! A string is natural language if, outside of HTML tags, it holds
-//! - two words or more, one of which begins with a lower-case letter or a letter of a script without case; or six words of
-//!   any kind. `Jordan Doe`, `Deep Research` and `IN PROGRESS` are names and labels; or
-//! - two letters in a row of a script that puts no spaces between words (Chinese, Japanese, Thai and others) or that makes
-//!   long words (Korean);
+//! A string is natural language if it has more letters than digits and, outside of HTML tags,
+//! - at least two words, one of which begins with a lower-case letter or a letter of a script without case; or at least six words
+//!   of any kind (`Jordan Doe`, `Deep Research` and `IN PROGRESS` are names and labels); or
+//! - two consecutive letters of a script without spaces between words (Chinese, Japanese, Thai and others) or with long words
+//!   (Korean).
 //!
-//! and more letters than digits. A word stands between white space and holds nothing but letters, apostrophes and hyphens
-//! once the punctuation around it is taken off. Ids, addresses, paths, times, base64 and words of an enumeration are none. The
-//! name of a file is no natural language, and of a string that is itself JSON the strings inside decide.
+//! Words are separated by white space and, without punctuation around them, consist of letters, apostrophes and hyphens. Ids,
+//! addresses, paths, times, base64 and enumeration values are therefore not words. A file name is not natural language. If a string
+//! is itself JSON, the strings inside it decide.
 
 use std::borrow::Cow;
 
@@ -17,41 +17,41 @@ use crate::{
     raw::{MAX_DEPTH, RawObject},
 };
 
-/// Words of a label at most: more are a sentence, however they are written.
-const LONGEST_LABEL: usize = 5;
-/// JSON inside a string inside a string, and so on; providers do it twice.
+/// Maximum number of words of a label; more words are a sentence, regardless of case.
+const MAX_LABEL_WORDS: usize = 5;
+/// Maximum nesting of JSON inside strings; providers nest it twice.
 const MAX_NESTED_TEXTS: usize = 4;
-/// Words of the name of a file at most.
-const LONGEST_FILE_NAME: usize = 12;
-/// Bytes of a path; a longer one is cut in the middle of a receipt anyway.
+/// Maximum number of words of a file name.
+const MAX_FILE_NAME_WORDS: usize = 12;
+/// Maximum length of a returned path; receipts would shorten a longer one anyway.
 const MAX_PATH_BYTES: usize = 200;
-/// Endings by which the name of a file is known.
-const FILE_ENDINGS: [&str; 33] = [
+/// Extensions by which a file name is recognised, sorted.
+const FILE_EXTENSIONS: [&str; 33] = [
     "avi", "bin", "bmp", "csv", "dat", "doc", "docx", "epub", "gif", "heic", "htm", "html", "jpeg", "jpg",
     "json", "m4a", "md", "mov", "mp3", "mp4", "odt", "ogg", "pdf", "png", "ppt", "pptx", "svg", "txt", "wav",
     "webm", "webp", "xlsx", "zip",
 ];
 
-/// Whether `text` is natural language, as the module says it.
+/// Whether `text` is natural language by the rules of this module.
 #[must_use]
 pub fn is_prose(text: &str) -> bool {
-    judge(text, MAX_NESTED_TEXTS)
+    is_prose_at(text, MAX_NESTED_TEXTS)
 }
 
-/// The path of the longest string of natural language in `object`, such as `content.blocks[0].text`; of equal ones the first.
+/// Returns the path of the longest string of natural language in `object`, such as `content.blocks[0].text`; the first of equal
+/// length.
 #[must_use]
 pub fn longest(object: &RawObject) -> Option<String> {
     search(object, false)
 }
 
-/// As [`longest`], but only among strings of records: in or below a list, and not at the top. A list of strings alone holds
-/// no records.
+/// Like [`longest`], but only among strings of records, which are below a list. A list that contains only strings has no records.
 #[must_use]
 pub fn longest_in_records(object: &RawObject) -> Option<String> {
     search(object, true)
 }
 
-fn judge(text: &str, levels: usize) -> bool {
+fn is_prose_at(text: &str, levels: usize) -> bool {
     let text = text.trim();
     if text.starts_with(['{', '['])
         && let Some(found) = inside_json(text, levels)
@@ -61,25 +61,26 @@ fn judge(text: &str, levels: usize) -> bool {
     !is_file_name(text) && Count::of(text).is_prose()
 }
 
-/// Whether a string inside the JSON `text` is natural language; none if it is no JSON.
+/// Whether a string inside the JSON `text` is natural language; none if `text` is not JSON.
 fn inside_json(text: &str, levels: usize) -> Option<bool> {
     let (mut lexer, mut found) = (Lexer::new(text, MAX_DEPTH), false);
     while let Some(token) = lexer.next().ok()? {
         if let Token::String(quoted) = token {
-            found |= !found && levels > 0 && judge(&quoted.decode(&mut false), levels - 1);
+            found |= !found && levels > 0 && is_prose_at(&quoted.decode(&mut false), levels - 1);
         }
     }
     Some(found)
 }
 
-/// What a text is made of.
+/// Counts of words and characters in a text.
 #[derive(Debug, Default)]
 struct Count {
     words: usize,
-    /// Words that do not begin with a capital.
-    plain: usize,
+    /// Words that do not begin with a capital letter.
+    not_capitalised: usize,
     letters: usize,
     digits: usize,
+    /// Whether it has text in a script without spaces.
     unspaced: bool,
 }
 
@@ -87,7 +88,7 @@ impl Count {
     fn of(text: &str) -> Self {
         let mut count = Self::default();
         for (index, piece) in text.split('<').enumerate() {
-            count.add(if index == 0 { piece } else { behind_tag(piece) });
+            count.add(if index == 0 { piece } else { after_tag(piece) });
         }
         count
     }
@@ -99,27 +100,27 @@ impl Count {
             self.unspaced |= holds_unspaced(token);
             if let Some(first) = first_of_word(token) {
                 self.words += 1;
-                self.plain += usize::from(!first.is_uppercase());
+                self.not_capitalised += usize::from(!first.is_uppercase());
             }
         }
     }
 
     fn is_prose(&self) -> bool {
-        let sentence = (self.words >= 2 && self.plain > 0) || self.words > LONGEST_LABEL;
+        let sentence = (self.words >= 2 && self.not_capitalised > 0) || self.words > MAX_LABEL_WORDS;
         (sentence || self.unspaced) && self.letters > self.digits
     }
 }
 
-/// What stands behind the tag that `piece` begins with, if it begins with one.
-fn behind_tag(piece: &str) -> &str {
+/// The text after the tag at the start of `piece`, if there is one.
+fn after_tag(piece: &str) -> &str {
     let opens = piece.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!'));
     piece.split_once('>').filter(|_| opens).map_or(piece, |(_, text)| text)
 }
 
-/// The first letter of `token`, if that is a word.
+/// The first letter of `token`, if it is a word.
 fn first_of_word(token: &str) -> Option<char> {
     let word = token.trim_matches(|c: char| !c.is_alphanumeric());
-    // Other scripts put marks between letters that are no letters themselves.
+    // Other scripts have combining marks between letters.
     let fits = |c: char| c.is_ascii_alphabetic() || !c.is_ascii() || matches!(c, '\'' | '-');
     word.chars().next().filter(|first| first.is_alphabetic() && word.chars().all(fits))
 }
@@ -142,13 +143,13 @@ fn is_unspaced(c: char) -> bool {
 }
 
 fn is_file_name(text: &str) -> bool {
-    let ending = text.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
-    ending.is_some_and(|ending| FILE_ENDINGS.binary_search(&ending.as_str()).is_ok())
+    let extension = text.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    extension.is_some_and(|extension| FILE_EXTENSIONS.binary_search(&extension.as_str()).is_ok())
         && !text.contains('\n')
-        && text.split_whitespace().count() <= LONGEST_FILE_NAME
+        && text.split_whitespace().count() <= MAX_FILE_NAME_WORDS
 }
 
-/// One step from a container to what it holds.
+/// One step of a path.
 enum Step<'a> {
     Key(Cow<'a, str>),
     Item(usize),
@@ -157,7 +158,7 @@ enum Step<'a> {
 fn search(object: &RawObject, only_in_records: bool) -> Option<String> {
     let mut lexer = Lexer::new(object.as_str(), MAX_DEPTH);
     let (mut steps, mut longest): (Vec<Step<'_>>, _) = (Vec::new(), None);
-    // The text of a RawObject was read whole when it was made.
+    // The text of a RawObject is valid JSON, so there are no errors.
     while let Ok(Some(token)) = lexer.next() {
         match token {
             Token::BeginObject => steps.push(Step::Key(Cow::Borrowed(""))),
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_addresses_times_and_labels_are_none() {
+    fn ids_addresses_times_and_labels_are_not() {
         for text in [
             "",
             "   ",
@@ -275,11 +276,11 @@ mod tests {
         ] {
             assert!(!is_prose(text), "{text:?}");
         }
-        assert!(FILE_ENDINGS.is_sorted());
+        assert!(FILE_EXTENSIONS.is_sorted());
     }
 
     #[test]
-    fn the_longest_is_named_by_its_path() {
+    fn the_path_of_the_longest_is_found() {
         let object = |value: serde_json::Value| RawObject::parse(value.to_string()).expect("it is an object");
         let found = object(json!({
             "id": "a b", "list": [1, {"x": "tea is hot"}, [["green tea is hot, too"]], "Jordan Doe"],

@@ -1,4 +1,4 @@
-//! One JSON object kept as its text: a provider's own fields, carried without being understood.
+//! A JSON object that keeps its text, for the fields of providers that PAM does not define (PAM 1.0 §25.8).
 
 use std::fmt;
 
@@ -11,49 +11,49 @@ use crate::json::{
     tree::{self, Node, Notes},
 };
 
-/// Levels of nesting in a [`RawObject`]; leaves room for the document around it, which may have 128.
+/// Maximum nesting of a [`RawObject`]; less than the 128 levels of a document, to leave room around it.
 pub const MAX_DEPTH: usize = 100;
 
-/// What JSON takes for white space.
+/// White space in JSON.
 const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// The text of one JSON object, at most [`MAX_DEPTH`] levels deep, each key once, no lone surrogates.
+/// The text of a JSON object with at most [`MAX_DEPTH`] levels, unique keys and no lone surrogates.
 ///
-/// Checked once, when made; so it can be written into any document as it is, and read back by any reader.
+/// The text is checked on construction, so it can be written into any document unchanged and read by any reader.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RawObject(Box<str>);
 
-/// Why a text is no [`RawObject`].
+/// Why a text is not a [`RawObject`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RawError {
-    /// Not JSON, or too deep, or with a number that no double can hold.
+    /// Not JSON, nested too deeply, or with a number beyond the range of a double.
     #[error("not a JSON object: {0}")]
     Json(#[from] JsonError),
-    /// JSON, but a list or a scalar.
+    /// JSON, but an array or a scalar.
     #[error("JSON, but not an object")]
     NotAnObject,
 }
 
-/// What was changed to make a text safe.
+/// What [`RawObject::parse_noting`] changed in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repairs {
-    /// Some object had a key twice; the last value stayed.
+    /// An object had a duplicate key; the last value was kept.
     pub duplicate_keys: bool,
-    /// Some string had a lone surrogate; it became U+FFFD.
+    /// A string had a lone surrogate, which became U+FFFD.
     pub lone_surrogates: bool,
 }
 
 impl RawObject {
-    /// Takes the text of one JSON object. Of equal keys the last stays; lone surrogates become U+FFFD.
+    /// Parses the text of a JSON object. Of equal keys the last is kept; lone surrogates become U+FFFD.
     ///
     /// # Errors
-    /// If the text is no JSON object, is too deep, or holds a number that no double can hold.
+    /// If the text is not a JSON object, is nested too deeply, or has a number beyond the range of a double.
     pub fn parse(text: String) -> Result<Self, RawError> {
         Self::parse_noting(text).map(|(object, _)| object)
     }
 
-    /// Like [`RawObject::parse`], and says what had to be changed.
+    /// Like [`RawObject::parse`], and returns what was changed.
     ///
     /// # Errors
     /// As [`RawObject::parse`].
@@ -63,10 +63,10 @@ impl RawObject {
         Ok((Self(if bare.len() == text.len() { text.into() } else { bare.into() }), repairs))
     }
 
-    /// The text of a map.
+    /// Writes a map as text.
     ///
     /// # Errors
-    /// If it is deeper than [`MAX_DEPTH`].
+    /// If it is nested deeper than [`MAX_DEPTH`].
     pub fn from_map(map: &Map<String, Value>) -> Result<Self, RawError> {
         Self::parse(Value::Object(map.clone()).to_string())
     }
@@ -82,31 +82,27 @@ impl RawObject {
     pub fn to_map(&self) -> Map<String, Value> {
         match tree::parse(self.as_str(), MAX_DEPTH, &mut Notes::default()) {
             Ok(Node::Object(object)) => object.to_map(),
-            // Not reached: the constructors have read the same text with the same limit.
+            // Unreachable: the constructors parsed the same text with the same limit.
             Ok(_) | Err(_) => Map::new(),
         }
     }
 
-    /// The same object with one key added, or its value replaced; nothing else is touched.
+    /// Returns the object with one key added or its value replaced; the rest of the text is unchanged.
     ///
-    /// `value` nested too deep for [`MAX_DEPTH`] is written as its JSON text, in a string.
+    /// A `value` that is nested too deeply for [`MAX_DEPTH`] is written as a string with its JSON text.
     #[must_use]
     pub fn with(&self, key: &str, value: &Value) -> Self {
-        let text = splice(self.as_str(), key, &value.to_string());
-        Self::parse(text)
-            .or_else(|_| {
-                Self::parse(splice(self.as_str(), key, &Value::String(value.to_string()).to_string()))
-            })
+        let text = value.to_string();
+        Self::parse(splice(self.as_str(), key, &text))
+            .or_else(|_| Self::parse(splice(self.as_str(), key, &Value::String(text).to_string())))
             .unwrap_or_else(|_| self.clone())
     }
-}
 
-impl RawObject {
-    /// The same object without one key: what [`RawObject::with`] added is taken off to the byte.
+    /// Returns the object without one key; it reverts [`RawObject::with`] to the byte.
     #[must_use]
     pub fn without(&self, key: &str) -> Self {
         let text = self.as_str();
-        let Some((start, end)) = member_span(text, key) else { return self.clone() };
+        let Some((start, _, end)) = member_span(text, key) else { return self.clone() };
         let (before, after) = (text[..start].trim_end(), text[end..].trim_start());
         let rest = match (before.strip_suffix(','), after.strip_prefix(',')) {
             (Some(before), _) => [before, after].concat(),
@@ -124,7 +120,7 @@ impl Default for RawObject {
     }
 }
 
-/// What a scan found that must be repaired.
+/// The problems of a text that must be repaired.
 struct Scan {
     duplicate_keys: bool,
     /// Byte offsets of the escapes.
@@ -134,7 +130,7 @@ struct Scan {
 fn scan(text: &str) -> Result<Scan, RawError> {
     let mut lexer = Lexer::new(text, MAX_DEPTH);
     let mut found = Scan { duplicate_keys: false, lone_surrogates: Vec::new() };
-    // Keys of all open objects, and where those of each begin.
+    // The keys of all open objects, and the index of the first key of each.
     let mut keys: Vec<Quoted<'_>> = Vec::new();
     let mut starts: Vec<usize> = Vec::new();
     let mut first = true;
@@ -150,17 +146,17 @@ fn scan(text: &str) -> Result<Scan, RawError> {
                 keys.truncate(start);
             }
             Token::Key(quoted) => {
-                note_surrogates(&mut found, text, quoted);
+                add_surrogates(&mut found, text, quoted);
                 keys.push(quoted);
             }
-            Token::String(quoted) => note_surrogates(&mut found, text, quoted),
+            Token::String(quoted) => add_surrogates(&mut found, text, quoted),
             Token::BeginArray | Token::EndArray | Token::Number(_) | Token::Bool(_) | Token::Null => {}
         }
     }
     Ok(found)
 }
 
-fn note_surrogates(found: &mut Scan, text: &str, quoted: Quoted<'_>) {
+fn add_surrogates(found: &mut Scan, text: &str, quoted: Quoted<'_>) {
     let start = quoted.text.as_ptr().addr() - text.as_ptr().addr();
     found.lone_surrogates.extend(quoted.lone_surrogates().map(|place| start + place));
 }
@@ -186,7 +182,7 @@ fn repair(text: &mut String) -> Result<Repairs, RawError> {
     Ok(repairs)
 }
 
-/// The object written again from its parse, which keeps the last of equal keys and the text of numbers.
+/// Writes the object anew from its parse, which keeps the last of equal keys and the text of numbers.
 fn rewrite(text: &str) -> Result<String, RawError> {
     let node = tree::parse(text, MAX_DEPTH, &mut Notes::default())?;
     let mut out = String::with_capacity(text.len());
@@ -194,7 +190,7 @@ fn rewrite(text: &str) -> Result<String, RawError> {
     Ok(out)
 }
 
-/// Recursion is bounded by the depth of the parse.
+/// The recursion is bounded by [`MAX_DEPTH`].
 fn write_node(out: &mut String, node: &Node<'_>) {
     match node {
         Node::Null => out.push_str("null"),
@@ -224,28 +220,17 @@ fn write_node(out: &mut String, node: &Node<'_>) {
 
 /// Sets one top-level key of the object `text` to the JSON `value`.
 fn splice(text: &str, key: &str, value: &str) -> String {
-    let close = text.rfind('}').unwrap_or(text.len());
-    let quoted = Value::String(key.to_owned()).to_string();
-    if let Some((start, end)) = value_span(text, key) {
+    if let Some((_, start, end)) = member_span(text, key) {
         return [&text[..start], value, &text[end..]].concat();
     }
-    let body = text[..close].trim_end();
+    let quoted = Value::String(key.to_owned()).to_string();
+    let body = text[..text.rfind('}').unwrap_or(text.len())].trim_end();
     let comma = if body.ends_with('{') { "" } else { "," };
     [body, comma, &quoted, ":", value, "}"].concat()
 }
 
-/// Where the value of a top-level key stands, with the white space before it.
-fn value_span(text: &str, wanted: &str) -> Option<(usize, usize)> {
-    spans(text, wanted).map(|(_, start, end)| (start, end))
-}
-
-/// Where a top-level key stands, to the end of its value.
-fn member_span(text: &str, wanted: &str) -> Option<(usize, usize)> {
-    spans(text, wanted).map(|(key, _, end)| (key, end))
-}
-
-/// Where a top-level key begins, where its colon ends, and where its value ends.
-fn spans(text: &str, wanted: &str) -> Option<(usize, usize, usize)> {
+/// Byte offsets of the start of a top-level key, the end of its colon, and the end of its value.
+fn member_span(text: &str, wanted: &str) -> Option<(usize, usize, usize)> {
     let mut lexer = Lexer::new(text, MAX_DEPTH);
     let (mut depth, mut start) = (0_usize, None);
     while let Ok(Some(token)) = lexer.next() {
@@ -278,7 +263,7 @@ impl fmt::Debug for RawObject {
 
 impl Serialize for RawObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Our reader and serde_json's agree on the grammar (a property test compares them).
+        // This reader and serde_json accept the same grammar; a property test compares them.
         serde_json::from_str::<&RawValue>(&self.0).map_err(ser::Error::custom)?.serialize(serializer)
     }
 }

@@ -1,7 +1,7 @@
-//! What an importer hands over: PAM's fields with the provider's own keys, before Satchel derives ids.
+//! The records that importers emit: PAM's fields with the provider's keys, before Satchel derives ids.
 //!
-//! The same records cross the sandbox as WIT types, stand in `expected.json` of a fixture, and are the lines of
-//! `emit-json`. Times are microseconds since the Unix epoch, UTC.
+//! The same records leave the sandbox as WIT types (`sdk/wit/importer.wit`), and are the contents of `expected.json` in fixtures and
+//! the lines of `emit-json`. Times are microseconds since the Unix epoch, UTC.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,32 +13,32 @@ use crate::{
     relation::RelationType,
 };
 
-/// One line of `emit-json`, one step of a run.
+/// A line of `emit-json`: one record of an import.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[expect(clippy::large_enum_variant, reason = "lines are read and handed on one by one, never kept in lists")]
+#[expect(clippy::large_enum_variant, reason = "lines are processed one by one, never collected")]
 pub enum Line {
     /// A conversation with all its messages.
     Conversation(Box<ConversationRecord>),
-    /// What the export says about memories.
+    /// Evidence about memories.
     Evidence(Evidence),
-    /// An edge between two items.
+    /// A relation between two items.
     Relation(RelationRecord),
-    /// A vector of an item.
+    /// An embedding of an item.
     Embedding(EmbeddingRecord),
-    /// Whose export it is.
+    /// An account of the export.
     Account(AccountRecord),
-    /// A record that was found and left out.
+    /// A record that was found but not imported.
     Skip(Skip),
-    /// Something read otherwise than it stood.
+    /// A record that was imported with a change.
     Warning(Warning),
 }
 
-/// A whole conversation.
+/// A conversation with all its messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConversationRecord {
-    /// The key of the conversation, unique in the account.
+    /// Key of the conversation, unique in the account.
     pub id: String,
     /// PAM `provider.conversation_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,16 +49,16 @@ pub struct ConversationRecord {
     /// PAM `provider.export_format_version`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export_format_version: Option<String>,
-    /// The title as it stood.
+    /// The title as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Microseconds.
+    /// Microseconds since the Unix epoch, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<i64>,
-    /// Microseconds.
+    /// Microseconds since the Unix epoch, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
-    /// Who took part.
+    /// Participants.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub participants: Vec<Participant>,
     /// The model of the conversation.
@@ -70,110 +70,110 @@ pub struct ConversationRecord {
     /// Whether the person archived it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_archived: bool,
-    /// PAM tags.
+    /// PAM `tags`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The key of the leaf that the person last saw.
+    /// Key of the message at the end of the current branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
-    /// What has no place above.
+    /// Fields of the provider that PAM does not define.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_metadata: Option<RawObject>,
-    /// Where it stood in the export.
+    /// Location in the export.
     pub locator: String,
-    /// The nodes, in the order of the export.
+    /// The messages, in the order of the export.
     pub messages: Vec<MessageRecord>,
 }
 
-/// One node of a conversation.
+/// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessageRecord {
-    /// The node's key, unique inside the conversation.
+    /// Key of the message, unique in the conversation.
     pub id: String,
     /// PAM `provider_message_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_message_id: Option<String>,
-    /// Who speaks.
+    /// Author.
     pub role: Role,
-    /// What is said.
+    /// Content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
-    /// Microseconds.
+    /// Microseconds since the Unix epoch, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<i64>,
-    /// The key of the parent node.
+    /// Key of the message that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The model that answered.
+    /// The model that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Reasoning, not an answer.
+    /// Whether it is reasoning, not an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_thought: bool,
-    /// Tokens.
+    /// Number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_count: Option<u64>,
-    /// Files, each with where its bytes are.
+    /// Attached files and the locations of their bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<AttachmentRecord>,
-    /// Sources.
+    /// Cited sources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Citation>,
-    /// Calls, with their output.
+    /// Calls of tools, with their outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// What has no place above.
+    /// Fields of the provider that PAM does not define.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_metadata: Option<RawObject>,
 }
 
-/// A PAM attachment and where its bytes are.
+/// A PAM attachment and the location of its bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttachmentRecord {
-    /// PAM's fields.
+    /// The fields of PAM.
     #[serde(flatten)]
     pub attachment: Attachment,
-    /// The bytes.
+    /// Location of the bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
 
-/// Where the bytes of an attachment are.
+/// Location of the bytes of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// A file of the export.
     Path(String),
-    /// Here, at most 16 MiB.
+    /// The bytes themselves, at most 16 MiB.
     Bytes(Vec<u8>),
-    /// Elsewhere; never fetched.
+    /// A URI; never fetched.
     Uri(String),
 }
 
-/// What an export says about memories, and where it says so.
+/// A statement of an export about memories, and its location.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
-    /// Unique in the account, the same in every export that holds it.
+    /// Unique in the account, and equal in all exports that contain it.
     pub id: String,
-    /// What it says.
+    /// The statement.
     pub claim: Claim,
-    /// Microseconds; when it was said or observed.
+    /// When it was stated or observed; microseconds since the Unix epoch, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
     /// PAM `provenance.platform_user_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// The key of the conversation it stood in.
+    /// Key of the conversation that contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
-    /// The key of the message it stood in.
+    /// Key of the message that contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// PAM `provenance.extraction_method`.
     pub extraction_method: ExtractionMethod,
-    /// Where it stood in the export.
+    /// Location in the export.
     #[serde(default)]
     pub locator: String,
 }
@@ -182,72 +182,72 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
-    /// Said once; stands until something speaks against it.
+    /// A single statement, valid until other evidence contradicts it.
     Statement(Item),
-    /// The whole of a provider's list at one time.
+    /// A complete list of memories at one time.
     Snapshot {
-        /// Which list.
+        /// Name of the list.
         series: String,
-        /// All of it.
+        /// All its items.
         items: Vec<Item>,
     },
-    /// One change in the provider's own log of memory edits.
+    /// A change in the provider's log of memory edits.
     Edit {
-        /// Which log.
+        /// Name of the log.
         log: String,
-        /// Order among edits of the same time.
+        /// Order of edits at the same time.
         sequence: u64,
         /// The change.
         edit: Edit,
     },
 }
 
-/// One change in a provider's log.
+/// A change in a provider's log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edit {
-    /// A new line.
+    /// Adds a line.
     Add(Item),
-    /// A line, found by its number or its content, becomes `item`.
+    /// Replaces a line, found by its number or content, by `item`.
     Replace {
-        /// 1-based.
+        /// Number of the line, from 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         line: Option<u32>,
-        /// The old content.
+        /// Content of the line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         target: Option<String>,
         /// The new line.
         item: Item,
     },
-    /// A line, found by its number or its content, goes.
+    /// Removes a line, found by its number or content.
     Remove {
-        /// 1-based.
+        /// Number of the line, from 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         line: Option<u32>,
-        /// The old content.
+        /// Content of the line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         target: Option<String>,
     },
 }
 
-/// One memory as a piece of evidence states it.
+/// A memory as evidence states it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
-    /// The plugin's name for it, unique in the run.
+    /// Key that the importer gives it, unique in the import.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What is remembered.
+    /// The statement.
     pub content: String,
     /// PAM `type`.
     pub memory_type: MemoryType,
-    /// Set if and only if the type is `custom`.
+    /// Present if and only if the type is `custom`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_type: Option<String>,
-    /// None: active.
+    /// Lifecycle status; `active` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// What the statement is limited to.
+    /// Scope in which the statement holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
     /// PAM `summary`.
@@ -259,19 +259,19 @@ pub struct Item {
     /// PAM `confidence`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<ConfidenceRecord>,
-    /// When the provider made this memory, in microseconds, if it says so for each by itself; none: the time of the evidence.
+    /// When the provider created the memory, in microseconds since the Unix epoch, UTC; the time of the evidence if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<i64>,
-    /// Microseconds.
+    /// Microseconds since the Unix epoch, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
-    /// Microseconds.
+    /// Microseconds since the Unix epoch, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<i64>,
-    /// Microseconds.
+    /// Microseconds since the Unix epoch, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<i64>,
-    /// The key of the item that replaced it.
+    /// Key of the item that replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
     /// PAM `access`.
@@ -286,7 +286,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// An item that says `content`, and nothing else about it.
+    /// Creates an item with content and type only.
     #[must_use]
     pub fn new(content: impl Into<String>, memory_type: MemoryType) -> Self {
         Self {
@@ -311,25 +311,25 @@ impl Item {
     }
 }
 
-/// PAM `confidence` with its time in microseconds.
+/// PAM `confidence`, with its time in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConfidenceRecord {
-    /// 0 to 1.
+    /// From 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial: Option<f64>,
-    /// 0 to 1.
+    /// From 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<f64>,
-    /// How it fades.
+    /// How the score decays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decay_model: Option<DecayModel>,
-    /// Microseconds.
+    /// Microseconds since the Unix epoch, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_reinforced: Option<i64>,
 }
 
-/// An edge between two items of the run, by their keys.
+/// A relation between two items of the import, by their keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelationRecord {
@@ -339,36 +339,36 @@ pub struct RelationRecord {
     pub target: String,
     /// PAM `type`.
     pub relation_type: RelationType,
-    /// 0 to 1.
+    /// From 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// Microseconds.
+    /// Microseconds since the Unix epoch, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<i64>,
 }
 
-/// A vector of an item, by its key.
+/// An embedding of an item, by its key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmbeddingRecord {
-    /// The item's key.
+    /// Key of the item.
     pub memory: String,
     /// PAM `model`.
     pub model: String,
     /// Length of the vector.
     pub dimensions: u32,
-    /// Microseconds.
+    /// Microseconds since the Unix epoch, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<i64>,
-    /// The vector, if it is here.
+    /// The vector, if the record contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector: Option<Vec<f64>>,
-    /// Where it is, if elsewhere.
+    /// Where the vector is, otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
 }
 
-/// What a skip or a count is about.
+/// The kind of record that a skip or a count refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
@@ -382,37 +382,37 @@ pub enum RecordKind {
     File,
 }
 
-/// An account at the provider whose export it is. It is no conversation and no memory.
+/// An account at the provider from which the export comes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountRecord {
-    /// The provider's id, the same as in [`ConversationRecord::account`].
+    /// Id at the provider, the same as in [`ConversationRecord::account`].
     pub id: String,
-    /// What the person is called there; never a mail address or a telephone number.
+    /// Name of the person there; never an e-mail address or a telephone number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where it stood.
+    /// Location in the export.
     pub locator: String,
 }
 
-/// A record of the source that was found and left out.
+/// A record that was found but not imported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Skip {
-    /// What was left out.
+    /// Kind of the record.
     pub kind: RecordKind,
-    /// Where it stood.
+    /// Location in the export.
     pub locator: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Something read otherwise than it stood.
+/// A record that was imported with a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Warning {
-    /// Where it stands.
+    /// Location in the export.
     pub locator: String,
-    /// What is odd.
+    /// What is unusual.
     pub message: String,
 }

@@ -1,42 +1,42 @@
-//! Edges between memories (PAM 1.0 §13).
+//! Relations between memories (PAM 1.0 §13).
 
 use serde::{Deserialize, Serialize};
 
 use crate::{names::names, time::Timestamp};
 
 names! {
-    /// What one memory is to another.
+    /// The type of a relation, from the memory `from` to the memory `to` (§13).
     RelationType {
-        /// Speaks for it.
+        /// `from` is evidence for `to`.
         Supports = "supports",
-        /// Speaks against it.
+        /// `from` contradicts `to`.
         Contradicts = "contradicts",
-        /// Says more.
+        /// `from` adds detail to `to`.
         Extends = "extends",
-        /// Took its place.
+        /// `from` replaces `to`.
         Supersedes = "supersedes",
-        /// Has to do with it.
+        /// The two are related.
         RelatedTo = "related_to",
-        /// Follows from it.
+        /// `from` was derived from `to`.
         DerivedFrom = "derived_from",
     }
 }
 
-/// One edge.
+/// A relation between two memories.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Relation {
     /// Unique in its document.
     pub id: String,
-    /// The id of a memory.
+    /// Id of the first memory.
     pub from: String,
-    /// The id of another.
+    /// Id of the second memory.
     pub to: String,
-    /// What the first is to the second.
+    /// Type of the relation.
     #[serde(rename = "type")]
     pub relation_type: RelationType,
-    /// 0 to 1.
+    /// Confidence, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// When it was drawn.
+    /// When the relation was created.
     pub created_at: Timestamp,
 }

@@ -1,6 +1,6 @@
-//! Signatures (PAM 1.0 §18): who vouches for a store's checksum, export and owner.
+//! Signatures (PAM 1.0 §18) over checksum, export id, export date and owner id of a store.
 //!
-//! Nothing else is covered: not relations, index, base or conversations. Show it so.
+//! Relations, index, base and conversations are not covered; applications should say so.
 
 use base64::{
     Engine,
@@ -17,9 +17,8 @@ mod rsa;
 
 pub use algorithm::Algorithm;
 pub use key::{KeyError, PublicKey};
-pub use rsa::{FEWEST_BITS, MOST_BITS};
 
-/// What a signature covers: the literal strings of the file, whatever they look like.
+/// The strings that a signature covers, exactly as in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload<'a> {
     /// `integrity.checksum`.
@@ -32,9 +31,9 @@ pub struct Payload<'a> {
     pub owner_id: &'a str,
 }
 
-/// The strings of a document that a signature is about, each as it stands there; none: absent or null.
+/// The strings of a document that matter for its signature, as written; none if absent or null.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Signed {
+pub struct SignedFields {
     /// `integrity.checksum`.
     pub checksum: Option<String>,
     /// `export_id`.
@@ -43,13 +42,13 @@ pub struct Signed {
     pub export_date: Option<String>,
     /// `owner.id`.
     pub owner_id: Option<String>,
-    /// The three strings of `signature` that are needed.
-    pub signature: Option<Literal>,
+    /// The strings of `signature`.
+    pub signature: Option<SignatureFields>,
 }
 
-/// A signature block's strings.
+/// The strings of a signature block, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Literal {
+pub struct SignatureFields {
     /// `algorithm`.
     pub algorithm: String,
     /// `public_key`.
@@ -58,24 +57,24 @@ pub struct Literal {
     pub value: String,
 }
 
-/// What came of checking a signature.
+/// The result of [`verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignatureCheck {
-    /// The holder of this key vouches for the payload. Whose key it is, is another question.
+    /// The payload was signed with this key. The caller decides whether to trust it.
     Valid {
-        /// Multibase where there is one.
+        /// The key that signed.
         key: PublicKey,
     },
-    /// It does not fit the document; why.
+    /// The signature does not match the document; the reason.
     Invalid(String),
-    /// There is none.
+    /// There is no signature.
     Absent,
-    /// We cannot tell; why.
+    /// The signature cannot be checked; the reason.
     Unsupported(String),
 }
 
 impl Payload<'_> {
-    /// The bytes that are signed: RFC 8785.
+    /// The signed bytes: canonical JSON (RFC 8785).
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let fields = [
@@ -94,7 +93,7 @@ impl Payload<'_> {
     }
 }
 
-/// Signs a payload with Ed25519; `key_id` is the `did:key` of the key.
+/// Signs a payload with Ed25519. The `key_id` of the block is the DID URL of the key.
 #[must_use]
 pub fn sign(key: &SigningKey, payload: &Payload<'_>, signed_at: Timestamp) -> SignatureBlock {
     let public = PublicKey::of(key);
@@ -107,9 +106,9 @@ pub fn sign(key: &SigningKey, payload: &Payload<'_>, signed_at: Timestamp) -> Si
     }
 }
 
-/// Checks the signature of a document's strings. Does not recompute the checksum: [`crate::validate`] does both.
+/// Checks the signature of a document. It does not compute the checksum; [`crate::validate`] does both.
 #[must_use]
-pub fn verify(signed: &Signed) -> SignatureCheck {
+pub fn verify(signed: &SignedFields) -> SignatureCheck {
     let Some(literal) = &signed.signature else { return SignatureCheck::Absent };
     let payload = match payload(signed) {
         Ok(payload) => payload,
@@ -124,7 +123,7 @@ pub fn verify(signed: &Signed) -> SignatureCheck {
         return SignatureCheck::Unsupported("the value is a JWS, not base64url of a signature".to_owned());
     }
     let key = match PublicKey::parse(&literal.public_key) {
-        Ok(key) if key.serves(algorithm) => key,
+        Ok(key) if key.supports(algorithm) => key,
         Ok(key) => {
             let problem = format!("the key is of {}, not {algorithm}", key.algorithm());
             return SignatureCheck::Invalid(problem);
@@ -140,8 +139,8 @@ pub fn verify(signed: &Signed) -> SignatureCheck {
     }
 }
 
-/// The payload, or which of its parts is missing; an empty export id is missing.
-fn payload(signed: &Signed) -> Result<Payload<'_>, &'static str> {
+/// The payload, or the name of a missing part. Empty strings count as missing.
+fn payload(signed: &SignedFields) -> Result<Payload<'_>, &'static str> {
     Ok(Payload {
         checksum: part(signed.checksum.as_deref(), "integrity.checksum")?,
         export_id: part(signed.export_id.as_deref(), "export_id")?,
@@ -154,60 +153,48 @@ fn part<'a>(value: Option<&'a str>, name: &'static str) -> Result<&'a str, &'sta
     value.filter(|text| !text.is_empty()).ok_or(name)
 }
 
-/// `z6Mk…`: base58btc of an Ed25519 key with its multicodec prefix.
-#[must_use]
-pub fn multibase(key: &VerifyingKey) -> String {
-    PublicKey::from(*key).multibase()
-}
-
-/// `did:key:z6Mk…` of an Ed25519 key; resolves without a network.
-#[must_use]
-pub fn did_key(key: &VerifyingKey) -> String {
-    PublicKey::from(*key).did_key()
-}
-
-/// Why a signature does not hold.
+/// Why a signature is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignatureError {
     /// Not base64url.
     #[error("the signature is not base64url")]
     Form,
-    /// Not as long as the algorithm's signatures.
+    /// The length does not fit the algorithm.
     #[error("the signature has another length than the algorithm's")]
     Length,
-    /// Made by another key, or over other bytes.
+    /// Made with another key or over other bytes.
     #[error("the signature is not of this key over this content")]
     Mismatch,
-    /// Of an algorithm that is not for such keys.
+    /// The algorithm does not support this kind of key.
     #[error("the signature's algorithm is not for keys of this kind")]
     Algorithm,
 }
 
-/// Signs bytes with Ed25519; unpadded base64url.
+/// Signs bytes with Ed25519 and returns unpadded base64url.
 #[must_use]
 pub fn sign_bytes(key: &SigningKey, bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(key.sign(bytes).to_bytes())
 }
 
-/// base64url with whole padding or none.
+/// Decodes base64url with full padding or none.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let engine = if text.ends_with('=') { URL_SAFE } else { URL_SAFE_NO_PAD };
     engine.decode(text).ok()
 }
 
-/// Checks a detached signature, base64url with or without padding; of an RSA key, one with SHA-256.
+/// Checks a detached signature, base64url with or without padding, of the key's [`PublicKey::default_algorithm`].
 ///
 /// # Errors
-/// If the text is no signature, or one of another key or other bytes.
+/// If the text is not a signature, or was made with another key or over other bytes.
 pub fn verify_bytes(key: &PublicKey, bytes: &[u8], signature: &str) -> Result<(), SignatureError> {
-    verify_bytes_as(key.algorithm_of(), key, bytes, signature)
+    verify_bytes_as(key.default_algorithm(), key, bytes, signature)
 }
 
-/// Checks a detached signature of this algorithm; ECDSA as `r ‖ s` or as DER.
+/// Checks a detached signature of this algorithm, for ECDSA as `r ‖ s` or DER.
 ///
 /// # Errors
-/// As [`verify_bytes`], and if the key does not serve the algorithm.
+/// Like [`verify_bytes`], and if the key does not support the algorithm.
 pub fn verify_bytes_as(
     algorithm: Algorithm,
     key: &PublicKey,

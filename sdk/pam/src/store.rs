@@ -1,4 +1,4 @@
-//! The memory store document (PAM 1.0 §3): owner, memories, their relations, and what protects them.
+//! The memory store document (PAM 1.0 §3): owner, memories, relations, index of conversations, checksum and signature.
 
 use std::collections::BTreeMap;
 
@@ -10,98 +10,100 @@ use crate::{
     names::names, relation::Relation, time::Timestamp,
 };
 
+#[cfg(feature = "documents")]
 mod writer;
 
+#[cfg(feature = "documents")]
 pub use writer::{SCHEMA, Signer, WriteError, Writer, Written};
 
 names! {
-    /// Whether a document holds everything or what changed.
+    /// Whether an export is complete (§16).
     #[derive(Default)]
     ExportType {
-        /// Everything.
+        /// The whole store.
         #[default]
         Full = "full",
-        /// What is new or changed since a base.
+        /// Records that are new or changed since a base export.
         Incremental = "incremental",
     }
 }
 
-/// A `memory-store.json`.
+/// A `memory-store.json` document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryStore {
-    /// `1.0`, or a later minor version when read.
+    /// `major.minor`: 1.0, or a later minor version of a foreign document.
     pub schema_version: String,
-    /// The fields of the root that are no lists.
+    /// Owner and description of the export.
     pub header: StoreHeader,
-    /// The statements.
+    /// Memories (§4).
     pub memories: Vec<Memory>,
-    /// Edges between them.
+    /// Relations between memories (§13).
     pub relations: Vec<Relation>,
-    /// The conversations they come from.
+    /// Index of the conversations (§14).
     pub conversations_index: Vec<IndexEntry>,
-    /// Checksum and count.
+    /// Checksum and count of the memories (§15).
     pub integrity: Option<Integrity>,
-    /// Over checksum, export id, export date and owner id.
+    /// Signature over checksum, export id, export date and owner id (§18).
     pub signature: Option<SignatureBlock>,
-    /// What a later minor version added outside `metadata`, by JSON path; not written.
+    /// Fields that a later minor version added outside `metadata`, by JSON path; not written.
     pub unknown: BTreeMap<String, Value>,
 }
 
-/// The fields of a store's root that are no lists.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Owner and description of an export (§3).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreHeader {
-    /// Where the specification is; never fetched.
+    /// URI of the specification; never fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec_uri: Option<String>,
-    /// A UUID v4 for each export.
+    /// UUID v4 of this export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export_id: Option<String>,
-    /// `name/x.y.z`.
+    /// Software that wrote it, `name/x.y.z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exported_by: Option<String>,
-    /// When it was exported.
+    /// Time of the export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export_date: Option<Timestamp>,
-    /// Whose memories these are.
+    /// Owner of the memories.
     pub owner: Owner,
-    /// Everything or what changed.
+    /// Full or incremental.
     #[serde(default)]
     pub export_type: ExportType,
-    /// The full export that an incremental one adds to.
+    /// Id of the export on which an incremental one is based (§16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_export_id: Option<String>,
-    /// The time since when an incremental one holds changes.
+    /// Start of the changes in an incremental export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Where custom types are registered; never fetched.
+    /// URI of a registry of custom types (§19); never fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub type_registry: Option<String>,
 }
 
-/// Whose memories these are.
+/// The owner of the memories (§3, §17).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Not empty; the same in every export of this person.
+    /// Not empty; the same in all exports of this person.
     pub id: String,
-    /// `did:method:…`.
+    /// DID of the owner, `did:method:…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub did: Option<String>,
-    /// Since when there is such an owner.
+    /// When the owner was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
 }
 
-/// One conversation in the store's list of them.
+/// An entry of the index of conversations (§14).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexEntry {
-    /// The conversation's id; not empty.
+    /// Id of the conversation; not empty.
     pub id: String,
     /// The same name as `provider.name` in its file.
     pub platform: String,
     /// The same title as in its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// How many messages its file holds.
+    /// Number of messages in its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_count: Option<u64>,
     /// The same times as in its file.
@@ -109,58 +111,58 @@ pub struct IndexEntry {
     /// The same tags as in its file.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Ids of the memories whose `conversation_ref` it is.
+    /// Ids of the memories whose `conversation_ref` is this conversation.
     #[serde(default)]
     pub derived_memories: Vec<String>,
-    /// Where its file is.
+    /// Location of its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageReference>,
 }
 
-/// Where a conversation is.
+/// Location of a conversation (§14).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageReference {
-    /// What kind of place.
+    /// Kind of storage.
     #[serde(rename = "type")]
     pub kind: StorageKind,
-    /// Where in it; of a file: relative to the store, inside the bundle.
+    /// Location in it; for a file, the path relative to the store, inside the bundle.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// `json`.
+    /// Format of the file: `json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
 
-/// Checksum and count of the memories.
+/// Checksum and count of the memories (§15).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Integrity {
-    /// `RFC8785`, the only value.
+    /// Always `RFC8785`.
     #[serde(default = "rfc8785")]
     pub canonicalization: String,
-    /// Over the memories in id order, as canonical JSON.
+    /// SHA-256 over the canonical JSON of the memories in id order.
     pub checksum: Sha256Digest,
-    /// How many memories there are.
+    /// Number of memories.
     pub total_memories: u64,
 }
 
-/// A signature over [`crate::sign::Payload`].
+/// A signature over a [`crate::sign::Payload`] (§18).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignatureBlock {
     /// `Ed25519`, `ES256`, `ES384`, `RS256`, `RS384` or `RS512`.
     pub algorithm: String,
-    /// Multibase, JWK or PEM.
+    /// The key as multibase, `did:key`, JWK or PEM.
     pub public_key: String,
-    /// base64url of the signature's bytes.
+    /// The signature as base64url.
     pub value: String,
-    /// Not before `export_date`.
+    /// Time of the signature, not before `export_date`.
     pub signed_at: Timestamp,
-    /// A DID URL that names the key.
+    /// DID URL of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
 }
 
 impl Integrity {
-    /// The block of a checksum and a count.
+    /// Creates a block for a checksum and a count.
     #[must_use]
     pub fn new(checksum: Sha256Digest, total_memories: u64) -> Self {
         Self { canonicalization: rfc8785(), checksum, total_memories }
@@ -168,7 +170,7 @@ impl Integrity {
 }
 
 impl StorageReference {
-    /// A JSON file of the bundle; `path` is relative to the store's file.
+    /// Refers to a JSON file of the bundle; `path` is relative to the store.
     #[must_use]
     pub fn file(path: impl Into<String>) -> Self {
         Self { kind: StorageKind::File, reference: path.into(), format: Some("json".to_owned()) }
@@ -176,20 +178,10 @@ impl StorageReference {
 }
 
 impl StoreHeader {
-    /// The header of a full export with nothing but an owner.
+    /// Creates the header of a full export with only an owner.
     #[must_use]
     pub fn new(owner: Owner) -> Self {
-        Self {
-            spec_uri: None,
-            export_id: None,
-            exported_by: None,
-            export_date: None,
-            owner,
-            export_type: ExportType::Full,
-            base_export_id: None,
-            since: None,
-            type_registry: None,
-        }
+        Self { owner, ..Self::default() }
     }
 }
 

@@ -1,11 +1,11 @@
-//! Text normalisation (PAM 1.0 §6.1): what counts as the same statement.
+//! Text normalisation (PAM 1.0 §6.1, A-2 to A-6): texts with equal results are the same statement.
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-/// Lower-cases, composes (NFC), trims, and makes one space of each run of white space, in this order.
+/// Lower-cases, composes (NFC), trims, and replaces each run of white space by one space, in this order.
 #[must_use]
 pub fn normalise(content: &str) -> String {
-    // Lower-case first: "J\u{30c}" composes only after folding, so the other order hashes differently.
+    // Lower-case first: "J\u{30c}" composes only in lower case, so the other order gives another hash.
     let lower = content.to_lowercase();
     let composed = match is_nfc_quick(lower.chars()) {
         IsNormalized::Yes => lower,
@@ -14,7 +14,7 @@ pub fn normalise(content: &str) -> String {
     collapse(&composed)
 }
 
-/// Python's `str.isspace` holds for U+001C to U+001F too; Rust's `White_Space` does not.
+/// Whether Python's `str.isspace` holds, which includes U+001C to U+001F, unlike Unicode's `White_Space`.
 #[must_use]
 pub fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)

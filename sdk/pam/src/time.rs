@@ -1,4 +1,4 @@
-//! Timestamps: microseconds since the Unix epoch, with the offset that the text had.
+//! Timestamps (A-14 to A-16): microseconds since the Unix epoch, with the UTC offset of the text.
 
 use std::{fmt, str::FromStr};
 
@@ -6,6 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 mod civil;
 mod text;
+
+#[cfg(feature = "documents")]
+pub(crate) use text::from_number;
+pub(crate) use text::normal_text;
 
 /// 0001-01-01T00:00:00Z in microseconds.
 pub const MIN_MICROS: i64 = -62_135_596_800_000_000;
@@ -16,10 +20,10 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
 const MICROS_PER_DAY: i64 = 24 * 60 * MICROS_PER_MINUTE;
 
-/// A time as PAM documents hold it: an instant of the years 1 to 9999 with microseconds, and an offset from UTC.
+/// A timestamp of PAM documents: an instant in the years 1 to 9999 with microseconds, and an offset from UTC.
 ///
-/// Two texts of the same instant with different offsets are different values, so that a foreign document is written
-/// as it was read; order is by instant first. Compare [`Timestamp::micros`] where only the instant counts.
+/// Equal instants with different offsets are different values, so that a foreign document is written as it was read. The order is
+/// by instant first. Compare [`Timestamp::micros`] if only the instant matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     micros: i64,
@@ -27,11 +31,11 @@ pub struct Timestamp {
     offset: i16,
 }
 
-/// Why a text or a number is no timestamp.
+/// Why a text or a number is not a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimeError {
-    /// Not a form that PAM readers accept.
+    /// Not an accepted form.
     #[error("is not a date-time such as 2026-01-31T12:00:00Z")]
     Form,
     /// A month, day, hour, minute, second or offset that does not exist.
@@ -42,33 +46,33 @@ pub enum TimeError {
     Range,
 }
 
-/// How a text differed from RFC 3339, though it was understood.
+/// How an accepted text differs from RFC 3339.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeNote {
-    /// It had no offset; UTC was assumed.
+    /// It has no offset; UTC is assumed (A-15).
     Naive,
-    /// Another form that readers in the field accept: a date alone, epoch seconds or milliseconds, no seconds, …
+    /// Another form that the official SDK accepts, such as epoch seconds or a time without seconds (A-14).
     Lenient,
 }
 
 impl Timestamp {
-    /// 1970-01-01T00:00:00Z, which stands where nobody knows the time: PAM requires one.
+    /// 1970-01-01T00:00:00Z, which stands for an unknown time where PAM requires one.
     pub const EPOCH: Self = Self { micros: 0, offset: 0 };
 
-    /// Microseconds since the Unix epoch, UTC; none outside the years 1 to 9999.
+    /// Creates a timestamp from microseconds since the Unix epoch, UTC; none outside the years 1 to 9999.
     #[must_use]
     pub fn from_micros(micros: i64) -> Option<Self> {
         (MIN_MICROS..=MAX_MICROS).contains(&micros).then_some(Self { micros, offset: 0 })
     }
 
-    /// Whether this is a time and not [`Timestamp::EPOCH`], which stands for one that nobody knows.
+    /// Whether the time is known, that is, not [`Timestamp::EPOCH`].
     #[must_use]
     pub const fn known(self) -> bool {
         self.micros != Self::EPOCH.micros
     }
 
-    /// Midnight, UTC, of a day; none if the calendar has no such day in the years 1 to 9999.
+    /// Midnight UTC of a day; none if the day does not exist or is outside the years 1 to 9999.
     ///
     /// ```
     /// use satchel_pam::time::Timestamp;
@@ -78,25 +82,24 @@ impl Timestamp {
     /// ```
     #[must_use]
     pub fn of_day(year: i64, month: i64, day: i64) -> Option<Self> {
-        let years = (1..=9999).contains(&year);
-        years
-            .then(|| civil::days(year, month, day))
-            .flatten()
-            .and_then(|days| Self::from_micros(days * MICROS_PER_DAY))
+        if !(1..=9999).contains(&year) {
+            return None;
+        }
+        civil::days(year, month, day).and_then(|days| Self::from_micros(days * MICROS_PER_DAY))
     }
 
-    /// Microseconds since the Unix epoch, UTC, moved into the years 1 to 9999.
+    /// Creates a timestamp from microseconds since the Unix epoch, UTC, clamped to the years 1 to 9999.
     #[must_use]
     pub fn saturating(micros: i64) -> Self {
         Self { micros: micros.clamp(MIN_MICROS, MAX_MICROS), offset: 0 }
     }
 
-    /// Epoch seconds as floating point, rounded to microseconds half to even, as Python's `fromtimestamp` does.
+    /// Converts epoch seconds, rounded to microseconds half to even like Python's `fromtimestamp` (A-16).
     ///
-    /// Exports of ChatGPT hold their times so; another rounding gives other bytes than the tools in the field.
+    /// ChatGPT exports such times, and another rounding would differ from other tools.
     ///
     /// # Errors
-    /// [`TimeError::Range`] outside the years 1 to 9999, also for NaN and infinities.
+    /// [`TimeError::Range`] outside the years 1 to 9999, and for NaN and infinities.
     pub fn from_epoch_seconds(seconds: f64) -> Result<Self, TimeError> {
         const BOUND: f64 = 1e12;
         if seconds.is_nan() || seconds.abs() > BOUND {
@@ -108,18 +111,18 @@ impl Timestamp {
         Self::from_micros(seconds * MICROS_PER_SECOND + micros).ok_or(TimeError::Range)
     }
 
-    /// Reads a PAM timestamp: RFC 3339, and the looser forms that the official SDK reads; without offset it is UTC.
+    /// Parses RFC 3339 and the other forms that the official SDK accepts. Without an offset, the time is UTC.
     ///
     /// # Errors
-    /// If the text is no such form, or names a time that does not exist.
+    /// If the text has no such form or the time does not exist.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         Self::parse_noting(text).map(|(time, _)| time)
     }
 
-    /// Like [`Timestamp::parse`], and says how the text differed from RFC 3339.
+    /// Like [`Timestamp::parse`], and returns how the text differs from RFC 3339.
     ///
     /// # Errors
-    /// As [`Timestamp::parse`].
+    /// Like [`Timestamp::parse`].
     pub fn parse_noting(text: &str) -> Result<(Self, Option<TimeNote>), TimeError> {
         text::parse(text)
     }
@@ -130,27 +133,15 @@ impl Timestamp {
         self.micros
     }
 
-    /// Minutes east of UTC; 0 is written as `Z`.
-    #[must_use]
-    pub const fn offset_minutes(self) -> i16 {
-        self.offset
-    }
-
-    /// The same instant in UTC.
-    #[must_use]
-    pub const fn to_utc(self) -> Self {
-        Self { micros: self.micros, offset: 0 }
-    }
-
     fn local_micros(self) -> i64 {
         self.micros + i64::from(self.offset) * MICROS_PER_MINUTE
     }
 }
 
-/// The normal form: `YYYY-MM-DDTHH:MM:SS`, six digits of fraction unless all are zero, then `Z` or `±HH:MM`.
+/// Writes the normal form: `YYYY-MM-DDTHH:MM:SS`, a fraction of six digits unless it is zero, then `Z` or `±HH:MM`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(text::write(*self, &mut [0; text::LONGEST]))
+        f.write_str(text::write(*self, &mut [0; text::MAX_LENGTH]))
     }
 }
 
@@ -164,7 +155,7 @@ impl FromStr for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(text::write(*self, &mut [0; text::LONGEST]))
+        serializer.serialize_str(text::write(*self, &mut [0; text::MAX_LENGTH]))
     }
 }
 
@@ -183,5 +174,3 @@ impl<'de> Deserialize<'de> for Timestamp {
         deserializer.deserialize_str(Visitor)
     }
 }
-
-pub(crate) use text::{from_number, normal_text};

@@ -1,7 +1,6 @@
-//! Words that an importer kept in `raw_metadata` and did not read: the sign of a field that is called otherwise now.
+//! Warnings about text that an importer kept in `raw_metadata` without recognising it, as happens when a provider renames a field.
 //!
-//! The host looks at every record of every importer so, and the test kit does it alike. Only records without words are
-//! looked into.
+//! The host and the test kit check every record of every importer. Only records without text of their own are searched.
 
 use crate::{
     conversation::{Content, PartKind, Role},
@@ -10,22 +9,22 @@ use crate::{
     record::{ConversationRecord, MessageRecord},
 };
 
-/// What is to be said of a message that the person would see without words although its `raw_metadata` holds natural language.
-/// Neither hidden messages nor thoughts nor those of the system and of tools are expected to have words, nor calls of tools.
+/// A warning for a message that would be shown without text although its `raw_metadata` contains natural language.
+///
+/// Hidden messages, thoughts, tool calls, and messages of the system and of tools need no text.
 #[must_use]
 pub fn in_message(message: &MessageRecord) -> Option<String> {
     if message.is_thought {
-        // A recap of a thought, such as how long it took, has no words of its own.
         return None;
     }
-    // What a model made often comes without words and with its prompt beside; people write to the files that they give.
-    let without_words = match message.role {
+    // Files that a model created often come without text; people write something with the files that they upload.
+    let needs_text = match message.role {
         Role::User => true,
         Role::Assistant => message.attachments.is_empty(),
         Role::System | Role::Tool => false,
     };
-    let shown = message.content.as_ref().is_some_and(shows_something);
-    if !without_words || shown || !message.tool_calls.is_empty() {
+    let shown = message.content.as_ref().is_some_and(has_content);
+    if !needs_text || shown || !message.tool_calls.is_empty() {
         return None;
     }
     let raw = message.raw_metadata.as_ref().filter(|raw| !is_hidden(raw))?;
@@ -35,14 +34,13 @@ pub fn in_message(message: &MessageRecord) -> Option<String> {
     ))
 }
 
-/// What is to be said of a record whose field `field` is not known to the importer and holds natural language.
+/// A warning for a record with a field `field` that the importer does not know and that contains natural language.
 #[must_use]
 pub fn in_field(field: &str) -> String {
     format!("its field \"{field}\" is not known and holds text; the field is kept in raw_metadata")
 }
 
-/// What is to be said of a conversation that came without messages although a list in its `raw_metadata` holds natural
-/// language.
+/// A warning for a conversation without messages although a list in its `raw_metadata` contains natural language.
 #[must_use]
 pub fn in_conversation(conversation: &ConversationRecord) -> Option<String> {
     if !conversation.messages.is_empty() {
@@ -55,11 +53,11 @@ pub fn in_conversation(conversation: &ConversationRecord) -> Option<String> {
     ))
 }
 
-/// Whether there are words, or a part that is no text.
-fn shows_something(content: &Content) -> bool {
-    let has_words = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
-    has_words(&content.text)
-        || content.parts.iter().any(|part| part.kind != PartKind::Text || has_words(&part.text))
+/// Whether there is text, or a part of another kind.
+fn has_content(content: &Content) -> bool {
+    let has_text = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
+    has_text(&content.text)
+        || content.parts.iter().any(|part| part.kind != PartKind::Text || has_text(&part.text))
 }
 
 fn is_hidden(raw: &RawObject) -> bool {
@@ -80,9 +78,9 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_message_with_words_beside_it_is_told() {
-        let told = message(json!({})).expect("it is told");
-        assert!(told.contains("\"x_text[0]\""), "{told}");
+    fn an_empty_message_with_unread_text_gets_a_warning() {
+        let warning = message(json!({})).expect("it gets a warning");
+        assert!(warning.contains("\"x_text[0]\""), "{warning}");
         for empty in [
             json!({"content": {"type": "text", "text": "  \n"}}),
             json!({"content": {"type": "multipart", "parts": [{"type": "text", "text": ""}]}}),
@@ -94,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_something_or_is_not_shown_is_not_told() {
+    fn a_message_with_content_or_that_is_not_shown_gets_none() {
         for fine in [
             json!({"content": {"type": "text", "text": "tea"}}),
             json!({"content": {"type": "multipart", "parts": [{"type": "image", "ref": "a"}]}}),
@@ -112,16 +110,18 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_conversation_with_a_list_of_words_is_told() {
+    fn an_empty_conversation_with_a_list_of_texts_gets_a_warning() {
         let of = |raw: Value, messages: Value| {
             let record = json!({"id": "c", "locator": "l", "raw_metadata": raw, "messages": messages});
             in_conversation(&serde_json::from_value(record).expect("it is a conversation"))
         };
         let list = json!({"x_messages": [{"id": 1, "text": "tea is hot"}]});
-        assert!(of(list.clone(), json!([])).is_some_and(|told| told.contains("\"x_messages[0].text\"")));
+        assert!(
+            of(list.clone(), json!([])).is_some_and(|warning| warning.contains("\"x_messages[0].text\""))
+        );
         assert_eq!(of(list, json!([{"id": "m", "role": "user"}])), None);
         let nodes = json!({"x_mapping": {"a": {"parts": ["tea is hot"]}}});
-        assert!(of(nodes, json!([])).is_some_and(|told| told.contains("\"x_mapping.a.parts[0]\"")));
+        assert!(of(nodes, json!([])).is_some_and(|warning| warning.contains("\"x_mapping.a.parts[0]\"")));
         assert_eq!(of(json!({"summary": "they talked about tea"}), json!([])), None);
         assert_eq!(of(json!({"starters": ["what is hot tea?"]}), json!([])), None, "a project");
     }

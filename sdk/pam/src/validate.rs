@@ -1,7 +1,7 @@
-//! Checks documents against the rules of PAM 1.0; each issue carries its rule's name (README, "Rules").
+//! Validates documents against the rules of PAM 1.0; each issue names its rule (README, "Rules").
 //!
-//! [`crate::parse`] reports what only the text shows; here stands what the values show. [`bundle`] does both, over a
-//! store, its conversations and its embeddings together. All checks take time in proportion to the document.
+//! [`crate::parse`] reports errors that only the text shows; this module checks the values. [`bundle`] does both for a
+//! store, its conversations and its embeddings. All checks take linear time.
 
 use std::io::{self, Read};
 
@@ -10,7 +10,7 @@ use crate::{
     embedding::EmbeddingsDocument,
     issue::{Issue, Issues, Severity},
     memory::Memory,
-    parse::{ChecksumReading, StoreFrame},
+    parse::{ChecksumStatus, StoreRoot},
     sign::SignatureCheck,
     store::MemoryStore,
 };
@@ -20,7 +20,6 @@ mod conversation;
 mod embeddings;
 mod header;
 mod ids;
-mod index;
 mod memory;
 mod patterns;
 mod store;
@@ -28,34 +27,33 @@ mod unicode;
 
 pub use bundle::{BundleCheck, bundle};
 
-/// What came of checking a bundle.
+/// The result of checking a bundle.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The root of the store, if it can be read.
-    pub store: Option<StoreFrame>,
-    /// How many entries the store has.
+    /// Root of the store, if it can be read.
+    pub store: Option<StoreRoot>,
+
     pub counts: Counts,
-    /// Everything that is wrong, of all documents; paths of files other than the store begin with their name.
+    /// Issues of all documents. Paths in files other than the store begin with the file name.
     pub issues: Vec<Issue>,
-    /// Which reading of the memories the checksum fits.
-    pub checksum: ChecksumReading,
-    /// Whether the signature holds. It says nothing of the checksum: a valid export has both.
+    /// Whether the declared checksum matches the memories.
+    pub checksum: ChecksumStatus,
+    /// Whether the signature is valid. It does not imply that the checksum matches.
     pub signature: SignatureCheck,
 }
 
-/// How many entries of a store can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Of `memories`.
+    /// Entries of `memories`.
     pub memories: u64,
-    /// Of `relations`.
+    /// Entries of `relations`.
     pub relations: u64,
-    /// Of `conversations_index`.
+    /// Entries of `conversations_index`.
     pub index: u64,
 }
 
 impl Report {
-    /// Whether no rule is broken; warnings are no breach.
+    /// Whether there are no errors; warnings do not count.
     #[must_use]
     pub fn valid(&self) -> bool {
         self.issues.iter().all(|issue| issue.severity == Severity::Warning)
@@ -70,7 +68,7 @@ pub fn memory(memory: &Memory, path: &str) -> Vec<Issue> {
     issues.finish()
 }
 
-/// Checks a memory store on its own. Checksum and signature are of its text: see [`BundleCheck`].
+/// Checks a memory store alone. Checksum and signature need its text; see [`BundleCheck`].
 #[must_use]
 pub fn memory_store(store: &MemoryStore) -> Vec<Issue> {
     let mut issues = Issues::default();
@@ -78,7 +76,7 @@ pub fn memory_store(store: &MemoryStore) -> Vec<Issue> {
     issues.finish()
 }
 
-/// Checks a conversation on its own.
+/// Checks a conversation alone.
 #[must_use]
 pub fn conversation(conversation: &Conversation) -> Vec<Issue> {
     let mut issues = Issues::default();
@@ -86,7 +84,7 @@ pub fn conversation(conversation: &Conversation) -> Vec<Issue> {
     issues.finish()
 }
 
-/// Checks an embeddings document on its own.
+/// Checks an embeddings document alone.
 #[must_use]
 pub fn embeddings(document: &EmbeddingsDocument) -> Vec<Issue> {
     let mut issues = Issues::default();
@@ -94,10 +92,10 @@ pub fn embeddings(document: &EmbeddingsDocument) -> Vec<Issue> {
     issues.finish()
 }
 
-/// Reads and checks an embeddings document on its own, which may be too long to hold.
+/// Reads and checks an embeddings document of any size alone.
 ///
 /// # Errors
-/// What reading the text gives.
+/// If the text cannot be read.
 pub fn embeddings_from(input: impl Read) -> io::Result<Vec<Issue>> {
     embeddings::read(input)
 }

@@ -1,66 +1,64 @@
-//! Streams the elements of several lists that the root object of one file holds, in one walk over it.
-
-use std::{borrow::Cow, io::BufRead};
+//! Streams the elements of several lists in the root object of a file, in one walk.
 
 use super::{
-    ELEMENT_LIMIT, Element, JsonArray, PROGRESS_STEP, locator, utf8,
-    walk::{Found, Member, Walk},
+    ELEMENT_LIMIT, Element, JsonArray, Progress, WalkOutcome,
+    walk::{Member, Walk},
 };
-use crate::{Arena, Bundle, ImportError, RecordKind, Sink, json::Repeated};
+use crate::{Bundle, ImportError, RecordKind, Sink};
 
-/// Members of the root object that are told of as not walked; one is enough to know that a format grew.
-const MOST_TOLD: usize = 16;
+/// Most names in [`ListsOutcome::others`]; one is enough to see that a format has grown.
+const MAX_OTHERS: usize = 16;
 
-/// Lists of the root object of a file, such as `{"conversations": […], "projects": […]}`.
+/// Lists in the root object of a file, such as `{"conversations": […], "projects": […]}`.
 #[derive(Clone, Copy, Debug)]
 pub struct JsonLists<'p> {
     path: &'p str,
     lists: &'p [(&'p str, RecordKind)],
 }
 
-/// What a walk over several lists came to.
+/// The result of a walk over several lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lists {
-    /// Elements found whole in each list, those that were skipped too.
+pub struct ListsOutcome {
+    /// Number of elements in each list, including skipped ones.
     pub elements: Vec<u64>,
-    /// Names of members that are none of the lists, in the order of the file; at most 16.
+    /// Names of the members that are not among the lists, in the order of the file; at most 16.
     pub others: Vec<String>,
-    /// Offset in bytes at which the file breaks off or stops being JSON; it was reported as a skip.
+    /// Offset in bytes at which the file is truncated or stops being JSON. It was reported as a skip.
     pub cut: Option<u64>,
 }
 
 impl<'p> JsonLists<'p> {
-    /// The members of the root object of `path` that `lists` names, each with what its elements count as. They may come
-    /// in any order; one that is no list counts as a list of that one value, null as an empty one.
+    /// The members of the root object of `path` with these names, and the kind of record that a skipped element counts
+    /// as. They may come in any order. A value that is not an array is read as a list of one element, and null as an
+    /// empty list.
     pub fn new(path: &'p str, lists: &'p [(&'p str, RecordKind)]) -> Self {
         Self { path, lists }
     }
 
-    /// Calls `each` with the number of the list and every element of it, as [`JsonArray::each`] does. An element's
-    /// locator names its list: `export.json.projects[3]`.
+    /// Calls `each` with the index of the list and each of its elements, as [`JsonArray::each`] does. The locator of an
+    /// element names its list: `export.json.projects[3]`.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotThisFormat`] if the root is no object.
+    /// [`crate::ErrorKind::NotThisFormat`] if the root is not an object.
     pub fn each(
         &self,
         bundle: &Bundle,
         sink: &mut Sink,
         mut each: impl FnMut(usize, Element<'_>, &mut Sink) -> Result<(), ImportError>,
-    ) -> Result<Lists, ImportError> {
+    ) -> Result<ListsOutcome, ImportError> {
         let mut reader = bundle.open(self.path)?;
-        let total = reader.size();
+        let mut progress = Progress { reported: 0, total: reader.size() };
         let names: Vec<&str> = self.lists.iter().map(|(name, _)| *name).collect();
-        // The lists lie below the root, so nothing but another member follows one.
+        // The lists are members of the root, so another member may follow each.
         let mut walk = Walk::new(&mut reader, "/", ELEMENT_LIMIT);
-        let mut outcome = Lists { elements: vec![0; names.len()], ..Lists::default() };
-        let mut reported = 0;
+        let mut outcome = ListsOutcome { elements: vec![0; names.len()], ..ListsOutcome::default() };
         while outcome.cut.is_none() {
-            let tell = |name: &str| {
-                if outcome.others.len() < MOST_TOLD {
+            let add_other = |name: &str| {
+                if outcome.others.len() < MAX_OTHERS {
                     outcome.others.push(name.to_owned());
                 }
             };
-            let number = match walk.next_list(&names, tell).map_err(|error| error.at(self.path))? {
+            let number = match walk.next_list(&names, add_other).map_err(|error| error.at(self.path))? {
                 Member::List(number) => number,
                 Member::Cut { offset, problem } => {
                     sink.skip(RecordKind::File, &format!("{}@{offset}", self.path), problem)?;
@@ -69,77 +67,21 @@ impl<'p> JsonLists<'p> {
                 }
                 Member::End => break,
             };
-            let Some((name, kind)) = self.lists.get(number) else { break };
+            let (Some((name, kind)), Some(elements)) =
+                (self.lists.get(number), outcome.elements.get_mut(number))
+            else {
+                break;
+            };
             let label = format!("{}.{name}", self.path);
-            let mut list = List { file: self.path, list: JsonArray::new(&label).kind(*kind), count: 0 };
-            list.count = outcome.elements.get(number).copied().unwrap_or_default();
-            let progress = &mut Progress { reported, total };
-            outcome.cut =
-                list.each(&mut walk, progress, sink, |element, sink| each(number, element, sink))?;
-            reported = progress.reported;
-            if let Some(count) = outcome.elements.get_mut(number) {
-                *count = list.count;
-            }
+            let list = JsonArray::new(&label).kind(*kind);
+            let mut walked = WalkOutcome { elements: *elements, cut: None };
+            list.each_of(&mut walk, self.path, &mut walked, &mut progress, sink, |element, sink| {
+                each(number, element, sink)
+            })?;
+            (*elements, outcome.cut) = (walked.elements, walked.cut);
         }
-        sink.progress(total, Some(total))?;
+        sink.progress(progress.total, Some(progress.total))?;
         Ok(outcome)
-    }
-}
-
-struct Progress {
-    reported: u64,
-    total: u64,
-}
-
-/// One of the lists while it is walked.
-struct List<'l> {
-    file: &'l str,
-    list: JsonArray<'l>,
-    /// Elements found so far.
-    count: u64,
-}
-
-impl List<'_> {
-    /// Gives the elements up to the list's end; the offset of the cut, if the file breaks off before.
-    fn each<R: BufRead>(
-        &mut self,
-        walk: &mut Walk<'_, R>,
-        progress: &mut Progress,
-        sink: &mut Sink,
-        mut each: impl FnMut(Element<'_>, &mut Sink) -> Result<(), ImportError>,
-    ) -> Result<Option<u64>, ImportError> {
-        let (mut arena, repeated) = (Arena::new(), Repeated::default());
-        loop {
-            let (path, index) = (self.list.path, self.count);
-            match walk.next().map_err(|error| error.at(self.file))? {
-                Found::Element { bytes, offset, .. } => {
-                    let text = utf8(bytes);
-                    let (arena, repeated, key) = (&arena, &repeated, None);
-                    let element =
-                        Element { text: &text, arena, repeated, path, key, index, offset, whole: true };
-                    if let Cow::Owned(_) = text {
-                        sink.warn(&element.locator(), "invalid UTF-8 was replaced by U+FFFD");
-                    }
-                    self.list.settle(each(element, sink), &element, sink)?;
-                    self.count += 1;
-                }
-                Found::TooLong { .. } => {
-                    let reason = format!("it is longer than {ELEMENT_LIMIT} bytes");
-                    sink.skip(self.list.kind, &locator(path, None, index), &reason)?;
-                    self.count += 1;
-                }
-                Found::Cut { offset, problem } => {
-                    sink.skip(self.list.kind, &format!("{}@{offset}", self.file), problem)?;
-                    return Ok(Some(offset));
-                }
-                Found::End => return Ok(None),
-            }
-            arena.reset();
-            if walk.position() >= progress.reported + PROGRESS_STEP {
-                progress.reported = walk.position();
-                sink.progress(progress.reported, Some(progress.total))?;
-            }
-        }
     }
 }
 
@@ -157,7 +99,7 @@ mod tests {
         ("posts", RecordKind::Conversation),
     ];
 
-    fn walk(text: &str) -> (Vec<String>, Lists, Vec<Line>) {
+    fn walk(text: &str) -> (Vec<String>, ListsOutcome, Vec<Line>) {
         let bundle = Bundle::from_files([("e.json", text)]);
         let mut sink = Sink::collecting();
         let mut seen = Vec::new();
@@ -194,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_anywhere_is_told_and_ends_the_walk() {
+    fn a_cut_anywhere_is_reported_and_ends_the_walk() {
         let text = r#"{"conversations":[{"a":1},{"b":2}],"odd":"x","projects":[3]}"#;
         let (whole, _, _) = walk(text);
         for end in 1..text.len() {
@@ -205,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_not_this_format() {
+    fn a_root_that_is_not_an_object_is_not_this_format() {
         for text in ["", "[1]", "7"] {
             let bundle = Bundle::from_files([("e.json", text)]);
             let error = JsonLists::new("e.json", &LISTS)

@@ -1,13 +1,13 @@
 //! Finds where a JSON value ends, 64 bytes at a time.
 
-use crate::lanes::{BLOCK, Block};
+use crate::simd::{BLOCK, Block};
 
-/// A scan of one value, which goes on when more of its bytes are there. Brackets are counted, not matched: the parser
-/// finds what is wrong inside.
+/// A scan of one value that can be continued with more bytes. It counts brackets and does not match them: the parser
+/// finds errors inside the value.
 #[derive(Debug)]
 pub(super) struct Scan {
-    shape: Shape,
-    /// Bytes that were looked at and not forgotten.
+    kind: Kind,
+    /// Bytes that were scanned and not forgotten.
     at: usize,
     /// Open arrays and objects.
     depth: u64,
@@ -20,34 +20,34 @@ pub(super) struct Scan {
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
 #[derive(Clone, Copy, Debug)]
-enum Shape {
+enum Kind {
     Container,
     String,
-    Word,
+    Literal,
 }
 
 impl Scan {
     /// A scan of the value that begins with `first`.
     pub(super) fn new(first: u8) -> Self {
-        let (shape, at) = match first {
-            b'{' | b'[' => (Shape::Container, 0),
-            b'"' => (Shape::String, 1),
-            _ => (Shape::Word, 0),
+        let (kind, at) = match first {
+            b'{' | b'[' => (Kind::Container, 0),
+            b'"' => (Kind::String, 1),
+            _ => (Kind::Literal, 0),
         };
-        Self { shape, at, depth: 0, string: 0, escaped: 0 }
+        Self { kind, at, depth: 0, string: 0, escaped: 0 }
     }
 
     /// The length of the value at the front of `bytes`, if it ends there. `last` says that no more bytes come.
     /// Call it again with the same bytes and more behind them.
     pub(super) fn end(&mut self, bytes: &[u8], last: bool) -> Option<usize> {
-        match self.shape {
-            Shape::Container => self.end_of_container(bytes, last),
-            Shape::String => self.end_of_string(bytes),
-            Shape::Word => self.end_of_word(bytes, last),
+        match self.kind {
+            Kind::Container => self.end_of_container(bytes, last),
+            Kind::String => self.end_of_string(bytes),
+            Kind::Literal => self.end_of_literal(bytes, last),
         }
     }
 
-    /// How many bytes were looked at; the caller may drop them, and leaves them out of the next call.
+    /// How many bytes were scanned; the caller may drop them and must then leave them out of the next call.
     pub(super) fn forget(&mut self) -> usize {
         std::mem::take(&mut self.at)
     }
@@ -93,7 +93,7 @@ impl Scan {
         self.walk(openers, closers)
     }
 
-    /// Counts bit by bit where the value may end.
+    /// Counts bracket by bracket in a block where the value may end.
     fn walk(&mut self, openers: u64, closers: u64) -> Option<usize> {
         let mut left = openers | closers;
         while left != 0 {
@@ -111,8 +111,8 @@ impl Scan {
         None
     }
 
-    /// Which bytes stand behind an odd number of backslashes. Runs that begin at an odd bit end, by the carry of an
-    /// addition, on the other parity than runs that begin at an even one.
+    /// The bytes behind an odd number of backslashes, as bits. By the carry of an addition, runs that begin at an odd bit
+    /// end on the other parity than runs that begin at an even one.
     fn escapes(&mut self, backslashes: u64) -> u64 {
         let backslashes = backslashes & !self.escaped;
         let behind = backslashes << 1 | self.escaped;
@@ -135,7 +135,7 @@ impl Scan {
         None
     }
 
-    fn end_of_word(&mut self, bytes: &[u8], last: bool) -> Option<usize> {
+    fn end_of_literal(&mut self, bytes: &[u8], last: bool) -> Option<usize> {
         let over = |byte: &u8| matches!(byte, b',' | b']' | b'}' | b':' | b' ' | b'\n' | b'\r' | b'\t');
         let rest = bytes.get(self.at..).unwrap_or_default();
         if let Some(length) = rest.iter().position(over) {
@@ -146,7 +146,7 @@ impl Scan {
     }
 }
 
-/// Bit `n` is the parity of bits 0 to `n`: inside a string or not, given its quotes.
+/// Bit `n` is the parity of bits 0 to `n`. For a mask of quotes: whether byte `n` is inside a string.
 #[inline]
 fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {

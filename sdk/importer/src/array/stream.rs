@@ -1,8 +1,8 @@
-//! A window over a file: bytes are taken from its front and more are read at its back.
+//! A buffered window over a file.
 
 use std::io::{self, BufRead};
 
-/// The bytes between what was taken and what was read.
+/// The bytes that were read and not taken yet.
 pub(super) struct Stream<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -15,11 +15,16 @@ pub(super) struct Stream<R> {
 }
 
 impl<R: BufRead> Stream<R> {
-    pub(super) fn new(reader: R, budget: usize) -> Self {
-        Self { reader, buffer: Vec::new(), start: 0, base: 0, ended: false, budget }
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader, buffer: Vec::new(), start: 0, base: 0, ended: false, budget: usize::MAX }
     }
 
-    /// What was read and not taken.
+    /// Reads at most `budget` bytes.
+    pub(super) fn limited(self, budget: usize) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// The bytes that were read and not taken.
     pub(super) fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..).unwrap_or_default()
     }
@@ -34,12 +39,12 @@ impl<R: BufRead> Stream<R> {
         self.base + self.start as u64
     }
 
-    /// Takes `count` bytes.
+    /// Drops the first `count` bytes.
     pub(super) fn take(&mut self, count: usize) {
         self.start = self.buffer.len().min(self.start + count);
     }
 
-    /// Reads more; false at the end of the file or of the budget.
+    /// Reads more; false at the end of the file or if the budget is used up.
     pub(super) fn more(&mut self) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -58,14 +63,14 @@ impl<R: BufRead> Stream<R> {
         Ok(!self.ended)
     }
 
-    /// The first byte, reading if there is none; none at the end.
+    /// The first byte; reads more if necessary. None at the end.
     pub(super) fn first(&mut self) -> io::Result<Option<u8>> {
         while self.bytes().is_empty() && self.more()? {}
         Ok(self.bytes().first().copied())
     }
 
-    /// The first byte that is not white space; what stands before it is taken.
-    pub(super) fn first_solid(&mut self) -> io::Result<Option<u8>> {
+    /// Takes leading white space and returns the first byte behind it.
+    pub(super) fn peek(&mut self) -> io::Result<Option<u8>> {
         loop {
             let spaces =
                 self.bytes().iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')).count();

@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
-//! The walk against `serde_json` and a loop, at every chunk size, cut anywhere.
+//! Compares the walk with `serde_json` and with a plain loop, at any chunk size and for truncated files.
 
 use std::io::BufReader;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::{JsonArray, scan::Scan, walk::Found, walk::Walk};
 use crate::{Bundle, ErrorKind, ImportError, Sink};
 
-/// Elements as text with their offsets, and the offset of the cut.
+/// Elements as text with their offsets, and the offset of a cut.
 type Walked = (Vec<(String, u64)>, Option<u64>);
 
 fn walk(bytes: &[u8], chunk: usize, pointer: &str, limit: usize) -> Result<Walked, ImportError> {
@@ -28,7 +28,7 @@ fn walk(bytes: &[u8], chunk: usize, pointer: &str, limit: usize) -> Result<Walke
     }
 }
 
-/// The members of the object `threads` in the root, and whether it breaks off.
+/// The members of the object `threads` in the root, and whether the file is truncated.
 fn members(bytes: &[u8], chunk: usize) -> (Vec<(String, Value)>, bool) {
     let mut walk = Walk::new(BufReader::with_capacity(chunk, bytes), "/threads", usize::MAX).keyed(true);
     let mut members = Vec::new();
@@ -44,7 +44,7 @@ fn members(bytes: &[u8], chunk: usize) -> (Vec<(String, Value)>, bool) {
     }
 }
 
-/// What `serde_json` says the elements are.
+/// The elements according to `serde_json`.
 fn by_serde(text: &str) -> Vec<(String, u64)> {
     let elements: Vec<&RawValue> = serde_json::from_str(text).unwrap();
     let offset = |raw: &RawValue| (raw.get().as_ptr() as usize - text.as_ptr() as usize) as u64;
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn a_pointer_passes_over_what_stands_before(before in any_json(), values in prop::collection::vec(any_json(), 0..6), chunk in 1usize..300) {
+    fn a_pointer_skips_the_members_before_it(before in any_json(), values in prop::collection::vec(any_json(), 0..6), chunk in 1usize..300) {
         let text = format!("{{\"x\":{before},\"a/b\":{{\"y\":1,\"z\\u0061\" : {} }},\"after\":[1]}}", Value::Array(values.clone()));
         let (elements, cut) = walk(text.as_bytes(), chunk, "/a~1b/za", usize::MAX).unwrap();
         let elements: Vec<Value> = elements.iter().map(|(text, _)| serde_json::from_str(text).unwrap()).collect();
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_come_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..600), chunk in 1usize..100) {
+    fn a_walk_over_any_bytes_ends(bytes in prop::collection::vec(any::<u8>(), 0..600), chunk in 1usize..100) {
         let bundle = Bundle::from_files([("f", bytes.clone())]);
         let mut sink = Sink::collecting();
         JsonArray::new("f").each(&bundle, &mut sink, |element, _| Ok(element.parser().end()?)).unwrap();
@@ -156,7 +156,7 @@ fn end_by_loop(bytes: &[u8]) -> Option<usize> {
             }
             _ => {}
         }
-        // What is escaped outside a string is a bracket all the same: only quotes are ever escaped.
+        // Outside strings only quotes are escaped, never brackets.
         if escaped && !string && matches!(bytes.get(index + 1), Some(b'{' | b'[' | b'}' | b']')) {
             escaped = false;
         }
@@ -168,7 +168,7 @@ fn run(
     array: JsonArray,
     files: &[(&str, &[u8])],
     each: impl FnMut(super::Element<'_>, &mut Sink) -> Result<(), ImportError>,
-) -> (Result<super::Outcome, ImportError>, Vec<Line>) {
+) -> (Result<super::WalkOutcome, ImportError>, Vec<Line>) {
     let bundle = Bundle::from_files(files.iter().map(|(name, bytes)| (*name, *bytes)));
     let mut sink = Sink::collecting();
     let outcome = array.each(&bundle, &mut sink, each);
@@ -216,7 +216,7 @@ fn a_cut_file_gives_its_elements_and_the_offset() {
 }
 
 #[test]
-fn a_broken_line_spoils_no_other() {
+fn a_broken_line_does_not_affect_others() {
     let text = b"{\"a\":1}\n{\"a\":\n\n{\"a\":3}\r\n{\"a\":4";
     let mut seen = Vec::new();
     let (outcome, lines) = run(JsonArray::new("f"), &[("f", text)], |element, _| {
@@ -230,7 +230,7 @@ fn a_broken_line_spoils_no_other() {
 }
 
 #[test]
-fn a_single_object_is_one_element_however_it_is_laid_out() {
+fn a_single_object_is_one_element_in_any_layout() {
     for text in ["{\"a\":{}}", "{\n \"a\": {}\n}\n", "\u{feff} {\"a\":\n{}}"] {
         let (elements, cut) = walk(text.as_bytes(), 5, "", usize::MAX).unwrap();
         assert_eq!((elements.len(), cut), (1, None), "{text:?}");
@@ -246,7 +246,7 @@ fn texts_of(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn records_on_lines_are_told_from_one_value() {
+fn json_lines_are_distinguished_from_one_value() {
     let two = ["{\"a\":1}", "{\"b\":2}"];
     for text in [
         "{\"a\":1}\n{\"b\":2}",
@@ -260,7 +260,7 @@ fn records_on_lines_are_told_from_one_value() {
     for one in ["{\"a\":1}", "{\"a\":1}\n", "{\n\"a\":\n{\n\"b\":1}\n}", "{\"a\":\"raw }\n{ break\"}"] {
         assert_eq!(texts_of(one), [one.trim_end()], "{one:?}");
     }
-    // The first stands on one line, the next on several.
+    // The first is on one line, the next on several.
     assert_eq!(
         texts_of("{\"a\":1}\n{\n  \"b\": {\n\"c\":1}\n}\n{}"),
         ["{\"a\":1}", "{\n  \"b\": {\n\"c\":1}\n}", "{}"]
@@ -268,7 +268,7 @@ fn records_on_lines_are_told_from_one_value() {
 }
 
 #[test]
-fn nothing_behind_a_list_is_lost_in_silence() {
+fn nothing_behind_a_list_is_lost_silently() {
     assert_eq!(texts_of("[1,{}]\n[]\n[\"x\"]"), ["1", "{}", "\"x\""]);
     for text in ["[1] {}", "[1]]", "[1],2"] {
         let (elements, cut) = walk(text.as_bytes(), 3, "", 99).unwrap();
@@ -302,7 +302,7 @@ fn invalid_utf8_is_replaced_with_a_warning() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_told_of() {
+fn a_repeated_key_gives_a_warning() {
     let text = b"[{\"a\":1,\"b\":{\"c\":1,\"c\":2}},{\"a\":1,\"\\u0061\":2},{\"a\":1,\"a\"}]";
     let (_, lines) = run(JsonArray::new("f"), &[("f", text)], |element, _| {
         let mut json = element.parser();
@@ -324,13 +324,13 @@ fn a_key_that_stands_twice_is_told_of() {
             }
         })
         .collect();
-    let told = |key| format!("an object gives the key {key:?} twice; the last value is read");
-    assert_eq!(warnings, [("f[0]", told("c").as_str()), ("f[1]", told("a").as_str())]);
+    let warning = |key| format!("an object gives the key {key:?} twice; the last value is read");
+    assert_eq!(warnings, [("f[0]", warning("c").as_str()), ("f[1]", warning("a").as_str())]);
     assert_eq!(skips(&lines), [("f[2]", "expected \":\" (byte 10 of the element)")]);
 }
 
 #[test]
-fn a_pointer_that_leads_nowhere_is_another_format() {
+fn a_pointer_to_nothing_is_another_format() {
     for text in ["{\"a\":1}", "[]", "{\"b\":{}}", "7"] {
         assert_eq!(
             walk(text.as_bytes(), 9, "/b/c", 99).unwrap_err().kind,
@@ -345,7 +345,7 @@ fn a_pointer_that_leads_nowhere_is_another_format() {
 }
 
 #[test]
-fn a_sample_shows_the_head_of_an_element_that_goes_on() {
+fn a_sample_has_the_head_of_a_long_element() {
     let text = format!("[{{\"a\":1}},{{\"mapping\":\"{}\"}}]", "x".repeat(1000));
     let bundle = Bundle::from_files([("f", text)]);
     let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! Goes from element to element: finds the array, then the end of each element.
+//! Goes from element to element: finds the list, then the end of each element.
 
 use std::io::BufRead;
 
@@ -11,15 +11,15 @@ const ENDS_EARLY: &str = "the file ends before its list does";
 const MORE_BEHIND: &str = "something that is no list stands behind the list; it cannot be read";
 const NO_VALUE: &str = "expected a value; the rest of the file cannot be read";
 
-/// What comes next.
+/// What [`Walk::next`] found.
 pub(super) enum Found<'w> {
-    /// An element, valid up to the next call; `key` is its name, empty where elements have none.
+    /// An element, valid until the next call. `key` is its name, or empty if the elements have no names.
     Element { bytes: &'w [u8], offset: u64, key: &'w str },
-    /// An element beyond the limit. A sample gives its head, a full walk passes over it.
+    /// An element beyond the limit. `head` is empty except in a sample.
     TooLong { head: &'w [u8], offset: u64, key: &'w str },
     /// The file cannot be read from here on.
     Cut { offset: u64, problem: &'static str },
-    /// Nothing more.
+    /// There are no more elements.
     End,
 }
 
@@ -28,42 +28,42 @@ pub(super) struct Walk<'p, R> {
     stream: Stream<R>,
     pointer: &'p str,
     state: State,
-    /// Bytes of the element given last.
-    given: usize,
+    /// Length of the element that was returned last; the next call takes it from the stream.
+    last_length: usize,
     limit: usize,
     sampling: bool,
-    /// Something else follows the list.
+    /// The list is inside a file of another format.
     embedded: bool,
     /// The elements are the members of an object.
     keyed: bool,
-    /// The name of the member given last.
+    /// The name of the member that was returned last.
     key: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was read.
+    /// Nothing was read yet.
     Start,
     /// Inside the array.
     Array,
     /// Inside the object whose members are the elements.
     Members,
-    /// Behind the array that is the root.
+    /// Behind the root array.
     Behind,
-    /// One value to a line.
+    /// JSON Lines.
     Lines,
-    /// One value behind the other; usually there is one.
+    /// Values one after another; usually there is only one.
     Values,
-    /// One value, whatever follows.
+    /// A single value, whatever follows it.
     One,
-    /// Over.
+    /// At the end.
     Done,
 }
 
-/// What [`Walk::next_list`] came to.
+/// What [`Walk::next_list`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Member {
-    /// A list that was asked for, by its number; its elements are next.
+    /// One of the lists, by its index; its elements are next.
     List(usize),
     /// The file cannot be read from here on.
     Cut { offset: u64, problem: &'static str },
@@ -74,18 +74,20 @@ pub(super) enum Member {
 /// Where an element ends, without borrowing it.
 enum Extent {
     Whole(usize),
-    Long { offset: u64 },
+    TooLong,
     Broken,
 }
 
+/// Why the rest of the file cannot be read; the reason of a skip.
+type Problem = &'static str;
+
 impl<'p, R: BufRead> Walk<'p, R> {
     pub(super) fn new(reader: R, pointer: &'p str, limit: usize) -> Self {
-        let stream = Stream::new(reader, usize::MAX);
         Self {
-            stream,
+            stream: Stream::new(reader),
             pointer,
             state: State::Start,
-            given: 0,
+            last_length: 0,
             limit,
             sampling: false,
             embedded: false,
@@ -94,23 +96,12 @@ impl<'p, R: BufRead> Walk<'p, R> {
         }
     }
 
-    /// A walk over the first `budget` bytes.
-    pub(super) fn sampling(reader: R, pointer: &'p str, budget: usize) -> Self {
-        let stream = Stream::new(reader, budget);
-        Self {
-            stream,
-            pointer,
-            state: State::Start,
-            given: 0,
-            limit: budget,
-            sampling: true,
-            embedded: false,
-            keyed: false,
-            key: String::new(),
-        }
+    /// Reads only the first `budget` bytes.
+    pub(super) fn sampling(self, budget: usize) -> Self {
+        Self { stream: self.stream.limited(budget), limit: budget, sampling: true, ..self }
     }
 
-    /// Whether the list stands inside another format: what follows it is no part of the walk.
+    /// Whether the list is inside a file of another format: what follows it is not read.
     pub(super) fn embedded(self, embedded: bool) -> Self {
         Self { embedded, ..self }
     }
@@ -120,20 +111,20 @@ impl<'p, R: BufRead> Walk<'p, R> {
         Self { keyed, ..self }
     }
 
-    /// Bytes of the file that were walked over.
+    /// Offset in bytes of the end of what was walked.
     pub(super) fn position(&self) -> u64 {
         self.stream.offset()
     }
 
     pub(super) fn next(&mut self) -> Result<Found<'_>, ImportError> {
-        self.stream.take(std::mem::take(&mut self.given));
+        self.stream.take(std::mem::take(&mut self.last_length));
         if self.state == State::Start
             && let Some(problem) = self.find_list()?
         {
             return Ok(self.cut(problem));
         }
         loop {
-            let next = self.stream.first_solid()?;
+            let next = self.stream.peek()?;
             match (self.state, next) {
                 (State::Done, _) | (State::Lines | State::Values | State::One | State::Behind, None) => {
                     return Ok(Found::End);
@@ -144,24 +135,24 @@ impl<'p, R: BufRead> Walk<'p, R> {
                     let last = self.embedded || !self.pointer.is_empty();
                     self.state = if last { State::Done } else { State::Behind };
                 }
-                // Files of a list each, joined into one.
+                // Several root arrays in sequence: files that were concatenated.
                 (State::Behind, Some(b'[')) => {
                     self.stream.take(1);
                     self.state = State::Array;
                 }
                 (State::Behind, Some(_)) => return Ok(self.cut(MORE_BEHIND)),
-                (State::Array | State::Members, Some(b',')) => self.stream.take(1),
-                (State::Members, None) => return Ok(self.cut(ENDS_EARLY)),
-                (State::Members, Some(b'}')) => {
-                    self.stream.take(1);
-                    self.state = State::Done;
-                }
-                (State::Members, Some(_)) => {
-                    return match self.member_name()? {
-                        Some(problem) => Ok(self.cut(problem)),
-                        None => self.element(),
-                    };
-                }
+                (State::Array, Some(b',')) => self.stream.take(1),
+                (State::Members, _) => match self.next_member()? {
+                    Ok(Some(key)) => {
+                        self.key = key;
+                        return match self.stream.first()? {
+                            Some(b',' | b':' | b']' | b'}') => Ok(self.cut(NO_VALUE)),
+                            _ => self.element(),
+                        };
+                    }
+                    Ok(None) => self.state = State::Done,
+                    Err(problem) => return Ok(self.cut(problem)),
+                },
                 (State::Lines, Some(_)) => return self.line(),
                 (_, Some(b',' | b':' | b']' | b'}')) => return Ok(self.cut(NO_VALUE)),
                 (_, Some(_)) => return self.element(),
@@ -170,88 +161,75 @@ impl<'p, R: BufRead> Walk<'p, R> {
         }
     }
 
-    /// Goes on, behind the list walked last, to the next member of the root object that is one of `lists`. `other` hears
-    /// the names of members in between, which are passed over.
+    /// Goes to the next member of the root object that is one of `lists`. Calls `other` with the name of each other
+    /// member on the way.
     pub(super) fn next_list(
         &mut self,
         lists: &[&str],
         mut other: impl FnMut(&str),
     ) -> Result<Member, ImportError> {
-        self.stream.take(std::mem::take(&mut self.given));
+        self.stream.take(std::mem::take(&mut self.last_length));
         if self.state == State::Start {
-            self.pass_byte_order_mark()?;
-            match self.stream.first_solid()? {
+            self.skip_byte_order_mark()?;
+            match self.stream.peek()? {
                 Some(b'{') => self.stream.take(1),
                 _ => return Err(ImportError::not_this_format("the file is not one object")),
             }
         }
         self.state = State::Done;
-        let cut = |walk: &Self, problem| Member::Cut { offset: walk.stream.offset(), problem };
+        let cut = |walk: &Self, problem| Ok(Member::Cut { offset: walk.stream.offset(), problem });
         loop {
-            match self.stream.first_solid()? {
-                Some(b',') => {
-                    self.stream.take(1);
-                    continue;
-                }
-                Some(b'"') => {}
-                Some(b'}') => {
-                    self.stream.take(1);
-                    return Ok(Member::End);
-                }
-                Some(_) => return Ok(cut(self, NO_VALUE)),
-                None => return Ok(cut(self, ENDS_EARLY)),
-            }
-            let Extent::Whole(length) = self.extent()? else { return Ok(cut(self, ENDS_EARLY)) };
-            let name = key_of(self.stream.bytes().get(..length).unwrap_or_default());
-            self.stream.take(length);
-            if self.stream.first_solid()? != Some(b':') {
-                return Ok(cut(self, NO_VALUE));
-            }
-            self.stream.take(1);
-            let wanted = lists.iter().position(|list| *list == name);
-            match (self.stream.first_solid()?, wanted) {
-                (None, _) => return Ok(cut(self, ENDS_EARLY)),
-                (Some(b'['), Some(list)) => {
+            let name = match self.next_member()? {
+                Ok(Some(name)) => name,
+                Ok(None) => return Ok(Member::End),
+                Err(problem) => return cut(self, problem),
+            };
+            let first = self.stream.first()?.unwrap_or_default();
+            match lists.iter().position(|list| *list == name) {
+                Some(list) if first == b'[' => {
                     self.stream.take(1);
                     self.state = State::Array;
                     return Ok(Member::List(list));
                 }
-                (Some(first), Some(list)) if first != b'n' => {
+                Some(list) if first != b'n' => {
                     self.state = State::One;
                     return Ok(Member::List(list));
                 }
-                (Some(first), wanted) => {
-                    if wanted.is_none() {
-                        other(&name);
-                    }
-                    if !self.pass(Scan::new(first))? {
-                        return Ok(cut(self, ENDS_EARLY));
-                    }
-                }
+                Some(_) => {}
+                None => other(&name),
+            }
+            if !self.skip(Scan::new(first))? {
+                return cut(self, ENDS_EARLY);
             }
         }
     }
 
-    /// Takes the name of the member at the front, up to its value; what is wrong, if there is none.
-    fn member_name(&mut self) -> Result<Option<&'static str>, ImportError> {
-        if self.stream.first()? != Some(b'"') {
-            return Ok(Some(NO_VALUE));
+    /// Takes the name of the next member and the colon, so that its value is first in the stream. `None` at the end of
+    /// the object.
+    fn next_member(&mut self) -> Result<Result<Option<String>, Problem>, ImportError> {
+        loop {
+            match self.stream.peek()? {
+                Some(b',') => self.stream.take(1),
+                Some(b'"') => break,
+                Some(b'}') => {
+                    self.stream.take(1);
+                    return Ok(Ok(None));
+                }
+                Some(_) => return Ok(Err(NO_VALUE)),
+                None => return Ok(Err(ENDS_EARLY)),
+            }
         }
-        let Extent::Whole(length) = self.extent()? else { return Ok(Some(ENDS_EARLY)) };
-        self.key = key_of(self.stream.bytes().get(..length).unwrap_or_default());
+        let Extent::Whole(length) = self.extent()? else { return Ok(Err(ENDS_EARLY)) };
+        let name = key_of(self.stream.bytes().get(..length).unwrap_or_default());
         self.stream.take(length);
-        if self.stream.first_solid()? != Some(b':') {
-            return Ok(Some(NO_VALUE));
+        if self.stream.peek()? != Some(b':') {
+            return Ok(Err(NO_VALUE));
         }
         self.stream.take(1);
-        Ok(match self.stream.first_solid()? {
-            None => Some(ENDS_EARLY),
-            Some(b',' | b':' | b']' | b'}') => Some(NO_VALUE),
-            Some(_) => None,
-        })
+        Ok(if self.stream.peek()?.is_some() { Ok(Some(name)) } else { Err(ENDS_EARLY) })
     }
 
-    fn cut(&mut self, problem: &'static str) -> Found<'_> {
+    fn cut(&mut self, problem: Problem) -> Found<'_> {
         self.state = State::Done;
         Found::Cut { offset: self.stream.offset(), problem }
     }
@@ -260,7 +238,7 @@ impl<'p, R: BufRead> Walk<'p, R> {
         let offset = self.stream.offset();
         match self.extent()? {
             Extent::Whole(length) => {
-                self.given = length;
+                self.last_length = length;
                 if self.state == State::One {
                     self.state = State::Done;
                 }
@@ -275,15 +253,14 @@ impl<'p, R: BufRead> Walk<'p, R> {
                 self.state = State::Done;
                 Ok(Found::Cut { offset, problem: ENDS_INSIDE })
             }
-            Extent::Long { offset } => Ok(Found::TooLong { head: &[], offset, key: &self.key }),
+            Extent::TooLong => Ok(Found::TooLong { head: &[], offset, key: &self.key }),
         }
     }
 
-    /// Reads until the value at the front is whole. One that is too long is taken.
+    /// Reads until the first value is whole. Takes it if it is too long.
     fn extent(&mut self) -> Result<Extent, ImportError> {
-        let offset = self.stream.offset();
         let first = self.stream.first()?.unwrap_or_default();
-        // A word at the end of the file is whole only if nothing has to follow it.
+        // A number or literal at the end of the file is whole only if nothing has to follow it.
         let inside = matches!(self.state, State::Array | State::Members);
         let open_end = matches!(first, b'{' | b'[' | b'"') || !inside;
         let mut scan = Scan::new(first);
@@ -294,18 +271,15 @@ impl<'p, R: BufRead> Walk<'p, R> {
                 None if last => return Ok(Extent::Broken),
                 None if self.sampling || self.stream.bytes().len() <= self.limit => self.stream.more()?,
                 _ => {
-                    return Ok(if self.pass(Scan::new(first))? {
-                        Extent::Long { offset }
-                    } else {
-                        Extent::Broken
-                    });
+                    let whole = self.skip(Scan::new(first))?;
+                    return Ok(if whole { Extent::TooLong } else { Extent::Broken });
                 }
             };
         }
     }
 
-    /// Takes the value at the front without keeping it; false if the file ends before it does.
-    fn pass(&mut self, mut scan: Scan) -> Result<bool, ImportError> {
+    /// Takes the first value without buffering it; false if the file ends inside it.
+    fn skip(&mut self, mut scan: Scan) -> Result<bool, ImportError> {
         loop {
             let last = self.stream.ended();
             if let Some(length) = scan.end(self.stream.bytes(), last) {
@@ -320,16 +294,16 @@ impl<'p, R: BufRead> Walk<'p, R> {
         }
     }
 
-    /// The next record where records begin on lines of their own; a broken one spoils no other.
+    /// The next record of JSON Lines; a broken one does not affect the others.
     fn line(&mut self) -> Result<Found<'_>, ImportError> {
         let offset = self.stream.offset();
-        let Some((length, whole)) = self.end_of_lines()? else {
-            self.pass_line()?;
+        let Some((length, whole)) = self.end_of_record()? else {
+            self.skip_line()?;
             return Ok(Found::TooLong { head: &[], offset, key: "" });
         };
-        self.given = length;
+        self.last_length = length;
         let bytes = self.stream.bytes().get(..length).unwrap_or_default().trim_ascii_end();
-        // A record that is broken in itself is given: the parser says what is wrong.
+        // A broken record is returned too: the parser finds what is wrong in it.
         Ok(match whole || length < self.stream.bytes().len() {
             true => Found::Element { bytes, offset, key: "" },
             false if self.sampling => Found::TooLong { head: bytes, offset, key: "" },
@@ -337,33 +311,33 @@ impl<'p, R: BufRead> Walk<'p, R> {
         })
     }
 
-    /// Where the record at the front ends, and whether it is whole: at the first line break behind a whole value, at
-    /// the latest before a line that begins with another one. None if it is too long.
-    fn end_of_lines(&mut self) -> Result<Option<(usize, bool)>, ImportError> {
+    /// The length of the first record, and whether it is whole. It ends at the first line break behind a whole value, or
+    /// else before the next line that begins an object. None if it is too long.
+    fn end_of_record(&mut self) -> Result<Option<(usize, bool)>, ImportError> {
         let mut scan = Scan::new(self.stream.first()?.unwrap_or_default());
-        let mut looked = 0;
+        let mut searched = 0;
         loop {
-            let rest = self.stream.bytes().get(looked..).unwrap_or_default();
-            let line_break = memchr::memchr(b'\n', rest).map(|at| looked + at);
-            looked = line_break.unwrap_or(self.stream.bytes().len());
-            if line_break.is_none() && (looked <= self.limit || self.sampling) && self.stream.more()? {
+            let rest = self.stream.bytes().get(searched..).unwrap_or_default();
+            let line_break = memchr::memchr(b'\n', rest).map(|at| searched + at);
+            searched = line_break.unwrap_or(self.stream.bytes().len());
+            if line_break.is_none() && (searched <= self.limit || self.sampling) && self.stream.more()? {
                 continue;
             }
-            if looked > self.limit && !self.sampling {
+            if searched > self.limit && !self.sampling {
                 return Ok(None);
             }
-            let whole = scan.end(self.stream.bytes().get(..looked).unwrap_or_default(), true).is_some();
-            if whole || line_break.is_none() || self.opens_behind(looked)? {
-                return Ok(Some((looked, whole)));
+            let whole = scan.end(self.stream.bytes().get(..searched).unwrap_or_default(), true).is_some();
+            if whole || line_break.is_none() || self.object_follows(searched)? {
+                return Ok(Some((searched, whole)));
             }
-            looked += 1;
+            searched += 1;
         }
     }
 
-    /// Whether what comes behind so many bytes and white space is an object or nothing.
-    fn opens_behind(&mut self, looked: usize) -> Result<bool, ImportError> {
+    /// Whether an object or the end of the file follows the first `searched` bytes and white space.
+    fn object_follows(&mut self, searched: usize) -> Result<bool, ImportError> {
         loop {
-            let behind = self.stream.bytes().get(looked..).unwrap_or_default().trim_ascii_start();
+            let behind = self.stream.bytes().get(searched..).unwrap_or_default().trim_ascii_start();
             if let Some(first) = behind.first() {
                 return Ok(*first == b'{');
             }
@@ -373,7 +347,7 @@ impl<'p, R: BufRead> Walk<'p, R> {
         }
     }
 
-    fn pass_line(&mut self) -> Result<(), ImportError> {
+    fn skip_line(&mut self) -> Result<(), ImportError> {
         loop {
             if let Some(length) = memchr::memchr(b'\n', self.stream.bytes()) {
                 self.stream.take(length);
@@ -386,9 +360,9 @@ impl<'p, R: BufRead> Walk<'p, R> {
         }
     }
 
-    /// Goes to the list; what is wrong, if it is not there because the file breaks off.
-    fn find_list(&mut self) -> Result<Option<&'static str>, ImportError> {
-        self.pass_byte_order_mark()?;
+    /// Goes to the list; returns a problem if the file is truncated before it.
+    fn find_list(&mut self) -> Result<Option<Problem>, ImportError> {
+        self.skip_byte_order_mark()?;
         let pointer = self.pointer;
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");
@@ -396,7 +370,7 @@ impl<'p, R: BufRead> Walk<'p, R> {
                 return Ok(Some(problem));
             }
         }
-        self.state = match self.stream.first_solid()? {
+        self.state = match self.stream.peek()? {
             Some(b'{') if self.keyed => {
                 self.stream.take(1);
                 State::Members
@@ -406,7 +380,7 @@ impl<'p, R: BufRead> Walk<'p, R> {
                 self.stream.take(1);
                 State::Array
             }
-            Some(b'{') if pointer.is_empty() && self.stands_in_lines()? => State::Lines,
+            Some(b'{') if pointer.is_empty() && self.is_json_lines()? => State::Lines,
             Some(_) if pointer.is_empty() => State::Values,
             Some(b'n') => State::Done,
             Some(_) => State::One,
@@ -416,7 +390,7 @@ impl<'p, R: BufRead> Walk<'p, R> {
         Ok(None)
     }
 
-    fn pass_byte_order_mark(&mut self) -> Result<(), ImportError> {
+    fn skip_byte_order_mark(&mut self) -> Result<(), ImportError> {
         while self.stream.bytes().len() < BYTE_ORDER_MARK.len() && self.stream.more()? {}
         if self.stream.bytes().starts_with(BYTE_ORDER_MARK) {
             self.stream.take(BYTE_ORDER_MARK.len());
@@ -424,66 +398,52 @@ impl<'p, R: BufRead> Walk<'p, R> {
         Ok(())
     }
 
-    /// Whether the first line is a whole object and another object follows, so that the two cannot be one value. No
-    /// layout of a single value looks so, not even one with raw line breaks in its strings.
-    fn stands_in_lines(&mut self) -> Result<bool, ImportError> {
-        let mut looked = 0;
+    /// Whether the first line is a whole object and another object follows it. A single value never looks like that, not
+    /// even one with raw line breaks in its strings.
+    fn is_json_lines(&mut self) -> Result<bool, ImportError> {
+        let mut searched = 0;
         loop {
-            let rest = self.stream.bytes().get(looked..).unwrap_or_default();
-            if let Some(line_break) = memchr::memchr(b'\n', rest).map(|at| looked + at) {
+            let rest = self.stream.bytes().get(searched..).unwrap_or_default();
+            if let Some(line_break) = memchr::memchr(b'\n', rest).map(|at| searched + at) {
                 let line = self.stream.bytes().get(..line_break).unwrap_or_default().trim_ascii_end();
                 let whole = Scan::new(b'{').end(line, true) == Some(line.len());
-                return Ok(whole && self.opens_behind(line_break)?);
+                return Ok(whole && self.object_follows(line_break)?);
             }
-            looked = self.stream.bytes().len();
-            if looked > self.limit || !self.stream.more()? {
+            searched = self.stream.bytes().len();
+            if searched > self.limit || !self.stream.more()? {
                 return Ok(false);
             }
         }
     }
 
-    /// Goes to the member `token` of the object at the front.
-    fn descend(&mut self, token: &str) -> Result<Option<&'static str>, ImportError> {
+    /// Goes to the member `token` of the next object.
+    fn descend(&mut self, token: &str) -> Result<Option<Problem>, ImportError> {
         let pointer = self.pointer;
         let absent = || {
             let message = format!("the file has no list at {pointer:?}");
             Err(ImportError::new(ErrorKind::NotThisFormat, message))
         };
-        match self.stream.first_solid()? {
+        match self.stream.peek()? {
             Some(b'{') => self.stream.take(1),
             Some(_) => return absent(),
             None => return Ok(Some(ENDS_EARLY)),
         }
         loop {
-            match self.stream.first_solid()? {
-                Some(b',') => {
-                    self.stream.take(1);
-                    continue;
-                }
-                Some(b'"') => {}
-                Some(b'}') => return absent(),
-                Some(_) => return Ok(Some(NO_VALUE)),
-                None => return Ok(Some(ENDS_EARLY)),
+            match self.next_member()? {
+                Ok(Some(name)) if name == token => return Ok(None),
+                Ok(Some(_)) => {}
+                Ok(None) => return absent(),
+                Err(problem) => return Ok(Some(problem)),
             }
-            let Extent::Whole(length) = self.extent()? else { return Ok(Some(ENDS_EARLY)) };
-            let found = key_of(self.stream.bytes().get(..length).unwrap_or_default()) == token;
-            self.stream.take(length);
-            if self.stream.first_solid()? != Some(b':') {
-                return Ok(Some(NO_VALUE));
-            }
-            self.stream.take(1);
-            let Some(first) = self.stream.first_solid()? else { return Ok(Some(ENDS_EARLY)) };
-            if found {
-                return Ok(None);
-            }
-            if !self.pass(Scan::new(first))? {
+            let first = self.stream.first()?.unwrap_or_default();
+            if !self.skip(Scan::new(first))? {
                 return Ok(Some(ENDS_EARLY));
             }
         }
     }
 }
 
-/// What the string `quoted`, with its quotes, says.
+/// Decodes a JSON string with its quotes.
 fn key_of(quoted: &[u8]) -> String {
     let arena = Arena::new();
     let text = String::from_utf8_lossy(quoted);

@@ -1,4 +1,4 @@
-//! Emitted conversations as `satchel_pam::record`, for the native sink.
+//! Converts emitted conversations to `satchel_pam::record`, for the native sink.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub(crate) fn conversation_to_record(
     conversation: &Conversation,
     messages: &[Message],
 ) -> Result<ConversationRecord, ImportError> {
-    // Every field is named, so that a new one fails to compile here.
+    // All fields are named so that a new one does not compile until it is converted.
     let Conversation {
         id,
         provider_conversation_id,
@@ -75,7 +75,7 @@ fn message_to_record(message: &Message) -> Result<MessageRecord, ImportError> {
         citations,
         tool_calls,
         raw_metadata,
-        // The sink warns of it.
+        // The sink emits a warning for it.
         unread: _,
     } = message;
     Ok(MessageRecord {
@@ -188,10 +188,10 @@ fn owned(text: Option<&Cow<str>>) -> Option<String> {
     text.map(ToString::to_string)
 }
 
-/// A fault here is the importer's, so it ends the run, as the host would end it.
-fn raw_object(text: Option<&Cow<str>>, what: &str, place: &str) -> Result<Option<RawObject>, ImportError> {
+/// An invalid object is an error of the importer. It ends the run, as it does in the host.
+fn raw_object(text: Option<&Cow<str>>, field: &str, locator: &str) -> Result<Option<RawObject>, ImportError> {
     let parse = |text: &Cow<str>| {
-        let fault = |error| ImportError::internal(format!("{what} {error}")).at(place);
+        let fault = |error| ImportError::internal(format!("{field} {error}")).at(locator);
         RawObject::parse(text.to_string()).map_err(fault)
     };
     text.map(parse).transpose()

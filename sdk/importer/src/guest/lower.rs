@@ -1,4 +1,4 @@
-//! Conversations in the shape of the bindings; text stays where it is, lists go to an arena.
+//! Converts conversations to the types of the bindings. Text is borrowed; lists are allocated in an arena.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(super) fn conversation<'b>(conversation: &'b Conversation, arena: &'b Arena) -> wit::Conversation<'b> {
-    // Every field is named, so that a new one fails to compile here.
+    // All fields are named so that a new one does not compile until it is converted.
     let Conversation {
         id,
         provider_conversation_id,
@@ -54,8 +54,8 @@ fn message<'b>(message: &'b Message, arena: &'b Arena) -> wit::Message<'b> {
     let Message {
         id,
         provider_message_id,
-        role: who,
-        content: said,
+        role: author,
+        content: source,
         created_at,
         parent,
         model,
@@ -65,14 +65,14 @@ fn message<'b>(message: &'b Message, arena: &'b Arena) -> wit::Message<'b> {
         citations,
         tool_calls,
         raw_metadata,
-        // The sink warns of it.
+        // The sink emits a warning for it.
         unread: _,
     } = message;
     wit::Message {
         id,
         provider_message_id: provider_message_id.as_deref(),
-        role: role(*who),
-        content: said.as_ref().map(|said| content(said, arena)),
+        role: role(*author),
+        content: source.as_ref().map(|source| content(source, arena)),
         created_at: *created_at,
         parent: parent.as_deref(),
         model: model.as_deref(),
@@ -86,8 +86,8 @@ fn message<'b>(message: &'b Message, arena: &'b Arena) -> wit::Message<'b> {
 }
 
 fn participant<'b>(participant: &'b Participant) -> wit::Participant<'b> {
-    let Participant { role: who, name, provider_id } = participant;
-    wit::Participant { role: role(*who), name: name.as_deref(), provider_id: provider_id.as_deref() }
+    let Participant { role: of, name, provider_id } = participant;
+    wit::Participant { role: role(*of), name: name.as_deref(), provider_id: provider_id.as_deref() }
 }
 
 fn content<'b>(content: &'b Content, arena: &'b Arena) -> wit::Content<'b> {
@@ -195,7 +195,7 @@ pub(super) fn error(error: ImportError) -> wit::ImportError {
     wit::ImportError { kind, message, locator }
 }
 
-/// The items in their new shape, in the arena.
-pub(super) fn list<'b, T, U>(items: &'b [T], arena: &'b Arena, shape: impl FnMut(&'b T) -> U) -> &'b [U] {
-    if items.is_empty() { &[] } else { arena.alloc_slice_fill_iter(items.iter().map(shape)) }
+/// The converted items, in the arena.
+pub(super) fn list<'b, T, U>(items: &'b [T], arena: &'b Arena, lower: impl FnMut(&'b T) -> U) -> &'b [U] {
+    if items.is_empty() { &[] } else { arena.alloc_slice_fill_iter(items.iter().map(lower)) }
 }

@@ -1,4 +1,4 @@
-//! Evidence, relations and embeddings in the shape of the bindings.
+//! Converts evidence, relations and embeddings to the types of the bindings.
 
 use satchel_pam::{
     embedding::{Storage, StorageKind},
@@ -15,12 +15,12 @@ pub(super) fn evidence<'b>(evidence: &'b [Evidence], arena: &'b Arena) -> &'b [w
 }
 
 fn one_evidence<'b>(evidence: &'b Evidence, arena: &'b Arena) -> wit::Evidence<'b> {
-    // Every field is named, so that a new one fails to compile here.
-    let Evidence { id, claim: said, at, account, conversation, message, extraction_method, locator } =
+    // All fields are named so that a new one does not compile until it is converted.
+    let Evidence { id, claim: source, at, account, conversation, message, extraction_method, locator } =
         evidence;
     wit::Evidence {
         id,
-        claim: claim(said, arena),
+        claim: claim(source, arena),
         at: *at,
         account: account.as_deref(),
         conversation: conversation.as_deref(),

@@ -1,36 +1,36 @@
-//! Which keys stand twice in one object, found while it is walked.
+//! Finds repeated keys in objects while they are parsed.
 
 use std::cell::RefCell;
 
 use crate::same_text;
 
-/// The keys of one element that some object gave twice: its last value counts, and the person is told.
+/// The keys that an object of one element repeats. The last value counts, and the receipt has a warning.
 #[derive(Debug, Default)]
-pub(crate) struct Repeated(RefCell<Vec<String>>);
+pub(crate) struct RepeatedKeys(RefCell<Vec<String>>);
 
-impl Repeated {
+impl RepeatedKeys {
     fn add(&self, key: &str) {
         let mut found = self.0.borrow_mut();
-        if found.len() < MOST_TOLD && !found.iter().any(|known| known == key) {
+        if found.len() < MAX_REPORTED && !found.iter().any(|known| known == key) {
             found.push(key.to_owned());
         }
     }
 
-    /// Whether no object gave a key twice.
+    /// Whether no object repeats a key.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 
-    /// The keys, at most [`MOST_TOLD`]; forgets them.
+    /// Removes and returns the keys, at most [`MAX_REPORTED`].
     pub(crate) fn take(&self) -> Vec<String> {
         self.0.take()
     }
 }
 
-/// Keys that are told of for one element; one is enough to doubt its source.
-const MOST_TOLD: usize = 8;
+/// Most keys that are reported for one element; one is enough to doubt its source.
+const MAX_REPORTED: usize = 8;
 
-/// Up to so many keys of one object are compared as they come; more are compared at its end.
+/// Up to this number, the keys of an object are compared as they come; more are compared at its end.
 pub(super) const FEW: usize = 32;
 
 /// The keys of the objects that are open.
@@ -39,19 +39,19 @@ pub(super) struct Keys<'a> {
     /// The objects around the innermost one.
     outer: Vec<Object>,
     innermost: Object,
-    repeated: &'a Repeated,
+    repeated: &'a RepeatedKeys,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Object {
-    /// Index of its first key.
+    /// The index of its first key.
     start: usize,
-    /// A bit for each key, by [`slot`]: a key whose bit is clear is new for sure.
+    /// The [`slot`] of each key: a key whose bit is not set is certainly new.
     slots: u64,
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn new(repeated: &'a Repeated) -> Self {
+    pub(super) fn new(repeated: &'a RepeatedKeys) -> Self {
         let all = Vec::with_capacity(4 * FEW);
         Self { all, outer: Vec::with_capacity(16), innermost: Object::default(), repeated }
     }
@@ -87,7 +87,7 @@ impl<'a> Keys<'a> {
 
     fn compare(&self, key: &str) {
         let known = self.all.get(self.innermost.start..).unwrap_or_default();
-        if known.len() <= FEW && holds(known, key) {
+        if known.len() <= FEW && contains(known, key) {
             self.repeated.add(key);
         }
     }
@@ -102,12 +102,12 @@ impl<'a> Keys<'a> {
 }
 
 /// Whether `key` is one of `keys`.
-pub(super) fn holds(keys: &[&str], key: &str) -> bool {
+pub(super) fn contains(keys: &[&str], key: &str) -> bool {
     keys.iter().any(|known| same_text(known, key))
 }
 
-/// Those of `keys` that stand there more than once; the order of `keys` is lost. Sorting hashes is far cheaper than
-/// sorting texts, which are looked at only if two hashes are the same.
+/// The keys that are more than once in `keys`. May sort `keys`, but only if two hashes are equal: sorting hashes is much
+/// cheaper than sorting texts.
 pub(super) fn repeated_among_many<'k>(keys: &mut [&'k str]) -> impl Iterator<Item = &'k str> {
     let mut hashes: Vec<u64> = keys.iter().map(|key| hash(key)).collect();
     hashes.sort_unstable();
@@ -119,7 +119,7 @@ pub(super) fn repeated_among_many<'k>(keys: &mut [&'k str]) -> impl Iterator<Ite
     pairs.filter(|pair| pair.first() == pair.last()).filter_map(|pair| pair.first().copied())
 }
 
-/// One bit for a key, by what differs most among the keys of one object.
+/// One bit for a key, from what differs most between the keys of one object: length, first and last byte.
 #[inline]
 pub(super) fn slot(key: &str) -> u64 {
     let (Some(first), Some(last)) = (key.as_bytes().first(), key.as_bytes().last()) else { return 1 };
@@ -127,7 +127,7 @@ pub(super) fn slot(key: &str) -> u64 {
     1 << (mixed & 63)
 }
 
-/// Only equal texts need equal hashes; what else collides costs time, not truth.
+/// A fast hash; collisions only cost time.
 fn hash(key: &str) -> u64 {
     let (words, rest) = key.as_bytes().as_chunks::<8>();
     let tail = rest.iter().fold(rest.len() as u64, |tail, byte| tail << 8 | u64::from(*byte));
@@ -142,10 +142,10 @@ mod tests {
     use super::*;
     use crate::{Arena, JsonError, Parser};
 
-    /// Walks every object of `text` and gives the keys that some object holds twice.
+    /// Walks every object of `text` and returns the repeated keys.
     fn repeated(text: &str) -> Vec<String> {
-        let (arena, repeated) = (Arena::new(), Repeated::default());
-        walk(&mut Parser::noting(text, &arena, &repeated)).expect("it is JSON");
+        let (arena, repeated) = (Arena::new(), RepeatedKeys::default());
+        walk(&mut Parser::reporting(text, &arena, &repeated)).expect("it is JSON");
         let mut found = repeated.take();
         found.sort();
         found
@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_that_stand_twice_are_found_among_few_and_many(
+        fn repeated_keys_are_found_among_few_and_many(
             mut keys in prop::collection::btree_set("[a-f]{0,3}", 0..80).prop_map(|keys| keys.into_iter().collect::<Vec<_>>()).prop_shuffle(),
             twice in prop::option::of((any::<prop::sample::Index>(), any::<prop::sample::Index>())),
         ) {
@@ -191,9 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_told_of_in_few_words() {
+    fn only_the_first_repeated_keys_are_reported() {
         let keys: Vec<String> =
             (0..100).flat_map(|number| [number.to_string(), number.to_string()]).collect();
-        assert_eq!(repeated(&object(&keys)).len(), MOST_TOLD);
+        assert_eq!(repeated(&object(&keys)).len(), MAX_REPORTED);
     }
 }

@@ -1,20 +1,19 @@
-//! Fields that have no place in PAM, kept verbatim for `raw_metadata`.
+//! Collects the fields that have no place in PAM, verbatim, for `raw_metadata`.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _};
 
 use super::{
-    JsonError, Kind, Number, Parser, Value,
+    JsonError, Kind, Number, Object, Parser, Value,
     keys::{self, FEW},
 };
 use crate::{Arena, pam::prose};
 
 /// Collects the fields of one object that have no place elsewhere, in the order of the export.
 ///
-/// The typed takers (`text`, `number`, …) are for known keys: a value of the expected type is returned, `null` counts
-/// as absent, and a value of any other type is kept as it stands instead of failing. Of a key that is kept twice the
-/// last value stays.
+/// The typed methods (`text`, `number`, …) read known keys: they return a value of the expected type, treat `null` as
+/// absent, and keep a value of any other type verbatim instead of failing. If a key is repeated, its last value counts.
 ///
-/// One that is used again and again ([`Leftover::take_json`]) allocates once for all messages.
+/// Reuse one `Leftover` for all messages ([`Leftover::take_json`]) to avoid allocations.
 #[derive(Debug, Default)]
 pub struct Leftover<'a> {
     /// The object so far, without its last brace.
@@ -22,56 +21,56 @@ pub struct Leftover<'a> {
     keys: Vec<&'a str>,
     slots: u64,
     repeated: bool,
-    /// Keys of which the first so many of `keys` are taken back.
-    forgotten: Vec<(&'a str, usize)>,
+    /// Removed keys: each with the number of `keys` to which the removal applies.
+    removed: Vec<(&'a str, usize)>,
     unread: Option<&'a str>,
 }
 
 impl<'a> Leftover<'a> {
-    /// Keeps the next value under `key`, unless it says nothing: null, `{}` and an absent key are one.
+    /// Keeps the next value under `key`, except null and `{}`, which count as absent.
     pub fn keep(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let raw = json.raw_value()?;
-        self.add_unless_nothing(key, raw);
+        self.add_unless_empty(key, raw);
         Ok(())
     }
 
-    /// As [`Leftover::keep`], for a key that the importer does not know; notes the first one with natural language in it.
+    /// Like [`Leftover::keep`], for a key that the importer does not know. Also calls [`Leftover::note_unknown`].
     pub fn keep_unknown(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let raw = json.raw_value()?;
         self.note_unknown(key, Value::Raw(raw));
-        self.add_unless_nothing(key, raw);
+        self.add_unless_empty(key, raw);
         Ok(())
     }
 
-    /// Notes `key` if its value holds natural language; what is noted goes into [`crate::Message::unread`].
+    /// Makes `key` the result of [`Leftover::unread`] if its value contains natural language and there is no result yet.
     pub fn note_unknown(&mut self, key: &'a str, value: Value<'_>) {
-        let holds = || match value {
+        let found = || match value {
             Value::Null => false,
             Value::Text(text) => prose::is_prose(text),
-            Value::Raw(raw) => holds_prose(raw),
+            Value::Raw(raw) => contains_prose(raw),
         };
-        if self.unread.is_none() && holds() {
+        if self.unread.is_none() && found() {
             self.unread = Some(key);
         }
     }
 
-    /// Notes `key` whatever its value is, such as a list of records that nobody read.
+    /// Makes `key` the result of [`Leftover::unread`], whatever its value is, if there is no result yet.
     pub fn mark_unread(&mut self, key: &'a str) {
         self.unread = self.unread.or(Some(key));
     }
 
-    /// The first key that was noted; [`Leftover::clear`] forgets it.
+    /// The first unknown key with natural language, for [`crate::Message::unread`]. [`Leftover::clear`] resets it.
     pub fn unread(&self) -> Option<&'a str> {
         self.unread
     }
 
-    /// Keeps the next value, and reads it too.
+    /// Keeps the next value and returns it too.
     pub fn keep_and_read(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Value<'a>, JsonError> {
         let value = Value::read(json)?;
         match value {
-            Value::Null => self.forget(key),
+            Value::Null => self.remove(key),
             Value::Text(text) => self.add_text(key, text),
-            Value::Raw(raw) => self.add_unless_nothing(key, raw),
+            Value::Raw(raw) => self.add_unless_empty(key, raw),
         }
         Ok(value)
     }
@@ -82,34 +81,38 @@ impl<'a> Leftover<'a> {
         self.text.push_str(raw);
     }
 
-    /// Adds a text.
+    /// Adds a string.
     pub fn add_text(&mut self, key: &'a str, text: &str) {
         self.add_key(key);
         quote(text, &mut self.text);
     }
 
-    /// Adds a flag.
+    /// Adds a boolean.
     pub fn add_bool(&mut self, key: &'a str, value: bool) {
         self.add_json(key, if value { "true" } else { "false" });
     }
 
-    /// Takes a string.
+    /// Reads a string.
     #[inline]
     pub fn text(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
         self.take(key, json, Kind::String, Parser::string)
     }
 
-    /// Takes a string that is not empty, such as an id.
-    pub fn words(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
+    /// Reads a string; an empty one counts as absent. For ids and the like.
+    pub fn nonempty_text(
+        &mut self,
+        key: &'a str,
+        json: &mut Parser<'a>,
+    ) -> Result<Option<&'a str>, JsonError> {
         Ok(self.text(key, json)?.filter(|text| !text.is_empty()))
     }
 
-    /// Takes a number.
+    /// Reads a number.
     pub fn number(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<Number<'a>>, JsonError> {
         self.take(key, json, Kind::Number, Parser::number)
     }
 
-    /// Takes a whole number from 0; any other is kept.
+    /// Reads a non-negative integer; any other number is kept.
     pub fn count(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<u64>, JsonError> {
         let Some(number) = self.number(key, json)? else { return Ok(None) };
         let count = number.as_u64();
@@ -119,18 +122,18 @@ impl<'a> Leftover<'a> {
         Ok(count)
     }
 
-    /// Takes a flag.
+    /// Reads a boolean.
     pub fn bool(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<bool>, JsonError> {
         self.take(key, json, Kind::Bool, Parser::bool)
     }
 
-    /// Goes into an object; true if it did. Walk it with [`Parser::key`].
+    /// Enters an object; any other value is kept, and the result is false. Walk the object with [`Parser::key`].
     pub fn object(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<bool, JsonError> {
         let entered = json.enter_object()?;
         self.keep_unless(entered, key, json)
     }
 
-    /// Goes into an array; true if it did. Walk it with [`Parser::item`].
+    /// Enters an array; any other value is kept, and the result is false. Walk the array with [`Parser::item`].
     pub fn array(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<bool, JsonError> {
         let entered = json.enter_array()?;
         self.keep_unless(entered, key, json)
@@ -141,15 +144,15 @@ impl<'a> Leftover<'a> {
         self.keys.is_empty()
     }
 
-    /// Forgets all.
+    /// Removes everything.
     pub fn clear(&mut self) {
         self.text.clear();
         self.keys.clear();
-        self.forgotten.clear();
+        self.removed.clear();
         (self.slots, self.repeated, self.unread) = (0, false, None);
     }
 
-    /// The text of a JSON object with all that was kept; none if nothing was.
+    /// The text of a JSON object with everything that was kept; none if nothing was.
     pub fn into_json(mut self) -> Option<Cow<'a, str>> {
         if self.keys.is_empty() {
             return None;
@@ -158,7 +161,7 @@ impl<'a> Leftover<'a> {
         if self.repeats() { self.without_repeated().map(Cow::Owned) } else { Some(Cow::Owned(self.text)) }
     }
 
-    /// Like [`Leftover::into_json`], into the arena; begins anew.
+    /// Like [`Leftover::into_json`], with the text in the arena. The `Leftover` is empty afterwards and can be reused.
     pub fn take_json(&mut self, arena: &'a Arena) -> Option<Cow<'a, str>> {
         if self.keys.is_empty() {
             return None;
@@ -173,19 +176,19 @@ impl<'a> Leftover<'a> {
         object.map(Cow::Borrowed)
     }
 
-    fn add_unless_nothing(&mut self, key: &'a str, raw: &str) {
+    fn add_unless_empty(&mut self, key: &'a str, raw: &str) {
         if matches!(raw, "null" | "{}") {
-            self.forget(key);
+            self.remove(key);
         } else {
             self.add_json(key, raw);
         }
     }
 
-    /// Takes back what was kept under `key`: a later value of it was taken, or says nothing.
+    /// Removes what was kept under `key`, because a later value of it was read or is empty.
     #[inline]
-    pub(super) fn forget(&mut self, key: &'a str) {
-        if self.slots != 0 && self.slots & keys::slot(key) != 0 && keys::holds(&self.keys, key) {
-            self.forgotten.push((key, self.keys.len()));
+    pub(super) fn remove(&mut self, key: &'a str) {
+        if self.slots != 0 && self.slots & keys::slot(key) != 0 && keys::contains(&self.keys, key) {
+            self.removed.push((key, self.keys.len()));
         }
     }
 
@@ -195,7 +198,7 @@ impl<'a> Leftover<'a> {
             self.text.reserve(FEW_KEPT * BYTES_PER_FIELD);
         }
         let slot = keys::slot(key);
-        self.repeated |= self.slots & slot != 0 && self.keys.len() <= FEW && keys::holds(&self.keys, key);
+        self.repeated |= self.slots & slot != 0 && self.keys.len() <= FEW && keys::contains(&self.keys, key);
         self.slots |= slot;
         self.text.push(if self.keys.is_empty() { '{' } else { ',' });
         self.keys.push(key);
@@ -205,11 +208,11 @@ impl<'a> Leftover<'a> {
 
     fn repeats(&mut self) -> bool {
         self.repeated
-            || !self.forgotten.is_empty()
+            || !self.removed.is_empty()
             || (self.keys.len() > FEW && keys::repeated_among_many(&mut self.keys).next().is_some())
     }
 
-    /// The object with the last value of each key, at the place of that value.
+    /// The object with only the last value of each key, in the position of that value.
     fn without_repeated(&self) -> Option<String> {
         let arena = Arena::new();
         let mut last: BTreeMap<&str, usize> = BTreeMap::new();
@@ -224,9 +227,9 @@ impl<'a> Leftover<'a> {
             }
             Ok(())
         };
-        // The object was put together from checked values.
+        // The object consists of valid values.
         read().unwrap_or_default();
-        for (key, before) in &self.forgotten {
+        for (key, before) in &self.removed {
             if last.get(key).is_some_and(|at| at < before) {
                 last.remove(key);
             }
@@ -249,7 +252,7 @@ impl<'a> Leftover<'a> {
         take: impl FnOnce(&mut Parser<'a>) -> Result<T, JsonError>,
     ) -> Result<Option<T>, JsonError> {
         if json.kind()? == kind {
-            self.forget(key);
+            self.remove(key);
             return take(json).map(Some);
         }
         self.keep(key, json)?;
@@ -258,7 +261,7 @@ impl<'a> Leftover<'a> {
 
     fn keep_unless(&mut self, entered: bool, key: &'a str, json: &mut Parser<'a>) -> Result<bool, JsonError> {
         if entered {
-            self.forget(key);
+            self.remove(key);
         } else {
             self.keep(key, json)?;
         }
@@ -266,9 +269,9 @@ impl<'a> Leftover<'a> {
     }
 }
 
-/// Whether a JSON value holds natural language.
-fn holds_prose(raw: &str) -> bool {
-    // Most values are flags, numbers and ids.
+/// Whether a JSON value contains natural language.
+fn contains_prose(raw: &str) -> bool {
+    // Most values are booleans, numbers and ids.
     let short = raw.len() < 4 || !raw.starts_with(['"', '[', '{']);
     let plain = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')).filter(|raw| !raw.contains('\\'));
     match plain {
@@ -278,9 +281,9 @@ fn holds_prose(raw: &str) -> bool {
     }
 }
 
-/// Room for so many fields is made at once.
+/// Fields for which memory is reserved at first.
 const FEW_KEPT: usize = 12;
-/// Bytes of a field with its key, about.
+/// Approximate bytes of a field with its key.
 const BYTES_PER_FIELD: usize = 24;
 
 /// Appends `text` as a JSON string.
@@ -289,7 +292,7 @@ pub fn quote(text: &str, json: &mut String) {
     json.push('"');
     let mut rest = text;
     loop {
-        let (plain, special) = rest.split_at(crate::lanes::plain_length(rest.as_bytes()));
+        let (plain, special) = rest.split_at(crate::simd::plain_length(rest.as_bytes()));
         json.push_str(plain);
         let Some(character) = special.chars().next() else { break };
         match character {
@@ -306,12 +309,12 @@ pub fn quote(text: &str, json: &mut String) {
     json.push('"');
 }
 
-/// The text of a JSON object with further members of JSON text behind its own; one whose name stands in it already is left out.
+/// Adds `members`, whose values are JSON text, to the end of a JSON object. Members that the object already has are not added.
 pub fn with_members<'a>(object: Option<Cow<'a, str>>, members: &[(&str, String)]) -> Option<Cow<'a, str>> {
     let mut text = object.as_deref().unwrap_or("{}").to_owned();
     let arena = Arena::new();
-    let own = own_keys(&mut Parser::new(&text, &arena));
-    let new = members.iter().filter(|(key, _)| !own.iter().any(|own| own == key));
+    let own = Object::parse(&text, &arena);
+    let new = members.iter().filter(|(key, _)| !own.fields().any(|(own, _)| own == *key));
     let new: Vec<&(&str, String)> = new.collect();
     if new.is_empty() || text.pop() != Some('}') {
         return object;
@@ -324,20 +327,4 @@ pub fn with_members<'a>(object: Option<Cow<'a, str>>, members: &[(&str, String)]
     }
     text.push('}');
     Some(Cow::Owned(text))
-}
-
-/// The keys of an object that was put together from checked values.
-fn own_keys(json: &mut Parser<'_>) -> Vec<String> {
-    let mut keys = Vec::new();
-    let mut read = || -> Result<(), JsonError> {
-        if json.enter_object()? {
-            while let Some(key) = json.key()? {
-                keys.push(key.to_owned());
-                json.skip_value()?;
-            }
-        }
-        Ok(())
-    };
-    read().unwrap_or_default();
-    keys
 }

@@ -1,40 +1,35 @@
-//! Values as raw text, and values passed over; both are checked against the grammar.
+//! Reads values as raw text and skips values; both check the grammar.
 
 use super::{
     JsonError, MAX_DEPTH, Parser, State, number,
     string::{UNICODE_ESCAPE, character_escape},
 };
-use crate::lanes::plain_length;
-
-/// What a walk over a value met.
-#[derive(Clone, Copy, Default)]
-struct Walked {
-    /// A lone surrogate escape, a raw control character, or a number that no double holds: not taken by strict readers.
-    odd: bool,
-}
+use crate::simd::plain_length;
 
 impl<'a> Parser<'a> {
-    /// Passes over the next value.
+    /// Skips the next value.
     pub fn skip_value(&mut self) -> Result<(), JsonError> {
         self.walk()?;
         self.state = State::Taken;
         Ok(())
     }
 
-    /// The next value verbatim, always valid JSON: what strict parsers refuse inside strings (lone surrogate escapes,
-    /// raw control characters) is rewritten, and a number that no double holds is its text in a string.
+    /// Takes the next value as JSON text. It is verbatim except for what strict parsers refuse: lone surrogate escapes and
+    /// raw control characters in strings are rewritten, and a number out of the range of a double becomes a string.
     pub fn raw_value(&mut self) -> Result<&'a str, JsonError> {
         self.peek();
         let start = self.at;
-        let walked = self.walk()?;
+        let irregular = self.walk()?;
         self.state = State::Taken;
         let raw = self.slice(start, self.at);
-        Ok(if walked.odd { self.arena.alloc_str(&repair(raw, self.arena)) } else { raw })
+        Ok(if irregular { self.arena.alloc_str(&repair(raw, self.arena)) } else { raw })
     }
 
-    fn walk(&mut self) -> Result<Walked, JsonError> {
-        let mut walked = Walked::default();
-        // Bit 0 says whether the innermost open container is an object.
+    /// Skips a value; true if it is irregular: it has a lone surrogate escape, a raw control character, or a number out of the
+    /// range of a double.
+    fn walk(&mut self) -> Result<bool, JsonError> {
+        let mut irregular = false;
+        // Bit 0: whether the innermost open container is an object.
         let mut objects: u128 = 0;
         let mut open: u32 = 0;
         loop {
@@ -49,36 +44,36 @@ impl<'a> Parser<'a> {
                         objects = objects << 1 | u128::from(object);
                         open += 1;
                         if object {
-                            self.pass_key(&mut walked)?;
+                            self.skip_key(&mut irregular)?;
                         }
                         continue;
                     }
                     self.at += 1;
                 }
-                Some(b'"') => self.pass_string(&mut walked)?,
+                Some(b'"') => self.skip_string(&mut irregular)?,
                 Some(b'-' | b'0'..=b'9') => {
                     let start = self.at;
-                    self.pass_number()?;
-                    walked.odd |= !number::fits(self.slice(start, self.at));
+                    self.skip_number()?;
+                    irregular |= !number::fits(self.slice(start, self.at));
                 }
-                Some(b't') => self.pass_word("true")?,
-                Some(b'f') => self.pass_word("false")?,
-                Some(b'n') => self.pass_word("null")?,
+                Some(b't') => self.skip_literal("true")?,
+                Some(b'f') => self.skip_literal("false")?,
+                Some(b'n') => self.skip_literal("null")?,
                 Some(_) => return Err(self.error("expected a value")),
                 None => return Err(self.error("the text ends where a value is expected")),
             }
-            if !self.pass_behind_value(&mut objects, &mut open, &mut walked)? {
-                return Ok(walked);
+            if !self.next_value(&mut objects, &mut open, &mut irregular)? {
+                return Ok(irregular);
             }
         }
     }
 
-    /// Passes what stands behind a value up to the next one; false if the outermost value is over.
-    fn pass_behind_value(
+    /// Skips from the end of a value to the next one; false at the end of the outermost value.
+    fn next_value(
         &mut self,
         objects: &mut u128,
         open: &mut u32,
-        walked: &mut Walked,
+        irregular: &mut bool,
     ) -> Result<bool, JsonError> {
         while *open > 0 {
             let object = *objects & 1 == 1;
@@ -86,7 +81,7 @@ impl<'a> Parser<'a> {
                 Some(b',') => {
                     self.at += 1;
                     if object {
-                        self.pass_key(walked)?;
+                        self.skip_key(irregular)?;
                     }
                     return Ok(true);
                 }
@@ -102,11 +97,11 @@ impl<'a> Parser<'a> {
         Ok(false)
     }
 
-    fn pass_key(&mut self, walked: &mut Walked) -> Result<(), JsonError> {
+    fn skip_key(&mut self, irregular: &mut bool) -> Result<(), JsonError> {
         if self.peek() != Some(b'"') {
             return Err(self.error("expected a key"));
         }
-        self.pass_string(walked)?;
+        self.skip_string(irregular)?;
         if self.peek() != Some(b':') {
             return Err(self.error("expected \":\""));
         }
@@ -115,25 +110,25 @@ impl<'a> Parser<'a> {
     }
 
     #[inline]
-    fn pass_string(&mut self, walked: &mut Walked) -> Result<(), JsonError> {
+    fn skip_string(&mut self, irregular: &mut bool) -> Result<(), JsonError> {
         self.at += 1;
         self.at += plain_length(self.text.as_bytes().get(self.at..).unwrap_or_default());
         if self.byte() == Some(b'"') {
             self.at += 1;
             return Ok(());
         }
-        self.pass_odd_string(walked)
+        self.skip_escaped_string(irregular)
     }
 
-    /// Goes on where a string has an escape or a raw control character.
-    fn pass_odd_string(&mut self, walked: &mut Walked) -> Result<(), JsonError> {
+    /// Continues a string at its first escape or raw control character.
+    fn skip_escaped_string(&mut self, irregular: &mut bool) -> Result<(), JsonError> {
         loop {
             while character_escape(self.text.as_bytes(), self.at).is_some() {
                 self.at += UNICODE_ESCAPE;
             }
             match self.byte() {
                 Some(b'\\') => {
-                    walked.odd |= self.read_escape()?.is_none();
+                    *irregular |= self.read_escape()?.is_none();
                     continue;
                 }
                 Some(b'"') => {
@@ -141,7 +136,7 @@ impl<'a> Parser<'a> {
                     return Ok(());
                 }
                 Some(0..b' ') => {
-                    walked.odd = true;
+                    *irregular = true;
                     self.at += 1;
                 }
                 Some(_) => {}
@@ -151,7 +146,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub(super) fn pass_word(&mut self, word: &str) -> Result<(), JsonError> {
+    pub(super) fn skip_literal(&mut self, word: &str) -> Result<(), JsonError> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         if !rest.starts_with(word.as_bytes()) {
             return Err(self.error("expected a value"));
@@ -160,30 +155,30 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    pub(super) fn pass_number(&mut self) -> Result<(), JsonError> {
+    pub(super) fn skip_number(&mut self) -> Result<(), JsonError> {
         if self.byte() == Some(b'-') {
             self.at += 1;
         }
         let leading_zero = self.byte() == Some(b'0');
-        let whole = self.pass_digits()?;
+        let whole = self.skip_digits()?;
         if leading_zero && whole > 1 {
             return Err(self.error("a number begins with 0"));
         }
         if self.byte() == Some(b'.') {
             self.at += 1;
-            self.pass_digits()?;
+            self.skip_digits()?;
         }
         if matches!(self.byte(), Some(b'e' | b'E')) {
             self.at += 1;
             if matches!(self.byte(), Some(b'+' | b'-')) {
                 self.at += 1;
             }
-            self.pass_digits()?;
+            self.skip_digits()?;
         }
         Ok(())
     }
 
-    fn pass_digits(&mut self) -> Result<usize, JsonError> {
+    fn skip_digits(&mut self) -> Result<usize, JsonError> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {
@@ -198,7 +193,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Rewrites a checked value so that strict parsers take it.
+/// Rewrites a checked value for strict parsers.
 fn repair(raw: &str, arena: &crate::Arena) -> String {
     let mut repaired = String::with_capacity(raw.len());
     let mut json = Parser::new(raw, arena);
@@ -210,9 +205,9 @@ fn repair(raw: &str, arena: &crate::Arena) -> String {
                 inside = !inside;
                 None
             }
-            // The value was walked before, so every escape is a good one.
+            // The value was checked before, so every escape is valid.
             b'\\' if matches!(json.read_escape(), Ok(None)) => Some("\\ufffd".to_owned()),
-            b'-' | b'0'..=b'9' if !inside && json.pass_number().is_ok() => {
+            b'-' | b'0'..=b'9' if !inside && json.skip_number().is_ok() => {
                 let number = json.slice(start, json.at);
                 (!number::fits(number)).then(|| format!("\"{number}\""))
             }

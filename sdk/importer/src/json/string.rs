@@ -1,7 +1,7 @@
-//! Strings: borrowed where nothing is escaped, decoded into the arena otherwise.
+//! Reads strings: borrowed if nothing is escaped, otherwise decoded into the arena.
 
 use super::{JsonError, Parser};
-use crate::lanes::{PIECE, copy_plain, plain_length};
+use crate::simd::{COPY_STEP, copy_plain, plain_length};
 
 impl<'a> Parser<'a> {
     /// The string whose opening quote is next.
@@ -20,12 +20,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes on with the string from `start` at the first escape or raw control character.
+    /// Continues the string from `start` at its first escape or raw control character.
     fn decode_string(&mut self, start: usize) -> Result<&'a str, JsonError> {
         let plain = self.slice(start, self.at).as_bytes();
         let mut scratch = std::mem::take(&mut self.scratch);
-        // No text is longer than its escapes, but it is written in pieces of fixed size.
-        let room = self.text.len() - start + PIECE;
+        // Decoded text is never longer than its source, but it is written in steps of fixed size.
+        let room = self.text.len() - start + COPY_STEP;
         if scratch.len() < room {
             scratch.resize(room, 0);
         }
@@ -34,7 +34,7 @@ impl<'a> Parser<'a> {
         let text =
             self.decode_into(&mut decoded).map(|()| match simdutf8::basic::from_utf8(decoded.bytes()) {
                 Ok(text) => &*self.arena.alloc_str(text),
-                // Whole characters were copied and whole characters were added.
+                // Not reached: only whole characters are written.
                 Err(_) => &*self.arena.alloc_str(&String::from_utf8_lossy(decoded.bytes())),
             });
         self.scratch = scratch;
@@ -43,10 +43,10 @@ impl<'a> Parser<'a> {
 
     fn decode_into(&mut self, decoded: &mut Decoded<'_>) -> Result<(), JsonError> {
         let bytes = self.text.as_bytes();
-        // In a local, which a compiler keeps in a register.
+        // A local variable stays in a register.
         let mut at = self.at;
         loop {
-            // Escapes come in runs: many exports write all but ASCII so.
+            // Escapes come in runs: many exports escape everything but ASCII.
             while let Some(unit) = character_escape(bytes, at) {
                 decoded.push_unit(unit);
                 at += UNICODE_ESCAPE;
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The character of the escape that is next, a pair of surrogate escapes together; none for a lone surrogate.
+    /// Takes the next escape, or a pair of surrogate escapes, and decodes it; none for a lone surrogate.
     pub(super) fn read_escape(&mut self) -> Result<Option<char>, JsonError> {
         match self.text.as_bytes().get(self.at + 1) {
             Some(b'u') => self.read_unicode_escape(),
@@ -106,13 +106,13 @@ impl<'a> Parser<'a> {
                 self.at += UNICODE_ESCAPE;
                 Ok(char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)))
             }
-            // Whatever follows stands for itself.
+            // What follows is read as if it stood alone.
             _ => Ok(None),
         }
     }
 }
 
-/// The character that a backslash and `letter` stand for, all of them ASCII; none for `u`.
+/// The ASCII character of a backslash and `letter`; none for `u`.
 #[inline]
 fn simple_escape(letter: Option<&u8>) -> Option<u8> {
     Some(match letter? {
@@ -126,10 +126,10 @@ fn simple_escape(letter: Option<&u8>) -> Option<u8> {
     })
 }
 
-/// Bytes of `\uXXXX`.
+/// Length of `\uXXXX` in bytes.
 pub(super) const UNICODE_ESCAPE: usize = 6;
 
-/// The character of the `\uXXXX` at `at`; none if there is no such escape, or if it is half of a pair.
+/// The character of the `\uXXXX` at `at`; none if there is no such escape or it is a surrogate.
 #[inline]
 pub(super) fn character_escape(bytes: &[u8], at: usize) -> Option<u32> {
     unit_at(bytes, at).filter(|unit| !(0xd800..0xe000).contains(unit))
@@ -145,7 +145,7 @@ fn unit_at(bytes: &[u8], at: usize) -> Option<u32> {
     (unit < NO_DIGIT).then_some(unit)
 }
 
-/// A text that is being decoded, in a buffer that has room for it and for one piece more.
+/// Decoded text in a buffer that has room for all of it and for one more [`COPY_STEP`].
 struct Decoded<'b> {
     buffer: &'b mut [u8],
     length: usize,
@@ -176,7 +176,7 @@ impl Decoded<'_> {
         }
     }
 
-    /// Adds the UTF-8 of a character that needs one unit.
+    /// Appends the character of one code unit as UTF-8.
     #[inline]
     fn push_unit(&mut self, unit: u32) {
         let high = |mark: u32, shift: u32| low_byte(mark | unit >> shift);
@@ -186,7 +186,7 @@ impl Decoded<'_> {
             0x80..0x800 => ([high(0xc0, 6), low(0), 0, 0], 2),
             _ => ([high(0xe0, 12), low(6), low(0), 0], 3),
         };
-        // Always four bytes, which is one store; what is too much is written over.
+        // Always writes four bytes, a single store; the next write overwrites the excess.
         if let Some(room) = self.room().first_chunk_mut() {
             *room = piece;
             self.length += length;
@@ -200,13 +200,13 @@ fn low_byte(value: u32) -> u8 {
     byte
 }
 
-/// What a hexadecimal digit stands for.
+/// The value of a hexadecimal digit.
 #[inline]
 fn digit(byte: u8) -> u32 {
     DIGITS[usize::from(byte)]
 }
 
-/// More than four digits can make, shifted or not.
+/// More than the value of four digits, even if shifted.
 const NO_DIGIT: u32 = 0x1_0000;
 
 const DIGITS: [u32; 256] = {

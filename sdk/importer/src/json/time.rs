@@ -1,4 +1,4 @@
-//! Times of every form that exports hold, as microseconds since the Unix epoch, UTC.
+//! Reads times in every form that exports use, as microseconds since the Unix epoch, UTC.
 
 use std::borrow::Cow;
 
@@ -6,18 +6,18 @@ use satchel_pam::time::{TimeNote, Timestamp};
 
 use super::{JsonError, Kind, Leftover, Object, Parser, Value};
 
-/// A number beyond this counts milliseconds, not seconds; as seconds it would be the year 2603.
+/// Larger numbers are milliseconds, not seconds; as seconds this is the year 2603.
 const MILLISECONDS_ABOVE: f64 = 2e10;
-/// A number beyond this counts microseconds: as milliseconds it would be the year 2603.
+/// Larger numbers are microseconds; as milliseconds this is the year 2603.
 const MICROSECONDS_ABOVE: f64 = 2e13;
 
-/// A time in microseconds, and what had to be assumed.
+/// A time in microseconds, and what was assumed about it.
 type Time = (i64, Option<TimeNote>);
 
 impl<'a> Leftover<'a> {
-    /// Takes a time: a date-time with or without its offset, seconds, milliseconds or microseconds as a number or in
-    /// quotes, or the `{"$date": …}` of BSON. Null and 0 are no time. What is no time, or not in full (without an offset it is taken
-    /// for UTC), is kept as it stands.
+    /// Reads a time, in microseconds since the Unix epoch: an RFC 3339 date-time; seconds, milliseconds or microseconds as a number or a
+    /// text; or the `{"$date": …}` of BSON. 0 and null are not times. A date-time without an offset is read as UTC and also kept verbatim;
+    /// any other value is kept verbatim.
     pub fn time(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<i64>, JsonError> {
         let (time, raw) = match json.kind()? {
             Kind::Number => {
@@ -39,14 +39,14 @@ impl<'a> Leftover<'a> {
         };
         match time {
             None | Some((_, Some(TimeNote::Naive))) => self.add_json(key, &raw),
-            Some(_) => self.forget(key),
+            Some(_) => self.remove(key),
         }
         Ok(time.map(|(micros, _)| micros))
     }
 }
 
-/// The time that a text names, in microseconds, and what had to be assumed: a date-time, or seconds, milliseconds
-/// or microseconds. 0 is none.
+/// Parses a time as [`Leftover::time`] does: in microseconds since the Unix epoch, with a note on what was assumed. None for 0
+/// and for other texts.
 pub fn time_of_text(text: &str) -> Option<Time> {
     if text.parse::<f64>().is_ok() {
         return of_number(text).map(|micros| (micros, None));
@@ -55,11 +55,11 @@ pub fn time_of_text(text: &str) -> Option<Time> {
 }
 
 /// Midnight (UTC) of a date `YYYY-MM-DD`, in microseconds.
-pub fn day(date: &str) -> Option<i64> {
+pub fn time_of_date(date: &str) -> Option<i64> {
     Timestamp::parse(&format!("{date}T00:00:00Z")).ok().map(Timestamp::micros)
 }
 
-/// Rounded as Python rounds, so that other readers of the export get the same microsecond.
+/// Rounds as Python does, so that other readers of the export get the same microsecond.
 fn of_number(text: &str) -> Option<i64> {
     let number: f64 = text.parse().ok()?;
     let parts = match number.abs() {
@@ -109,12 +109,12 @@ mod tests {
         for none in ["0", "NaN", "inf", "yesterday", "", "1e300"] {
             assert_eq!(text(none), None, "{none}");
         }
-        assert_eq!(day("2025-05-02"), Some(1_746_144_000_000_000));
-        assert_eq!(day("2025-13-40"), None);
+        assert_eq!(time_of_date("2025-05-02"), Some(1_746_144_000_000_000));
+        assert_eq!(time_of_date("2025-13-40"), None);
     }
 
     #[test]
-    fn what_is_not_understood_in_full_is_kept() {
+    fn values_that_are_not_complete_times_are_kept() {
         let arena = Arena::new();
         let time = |value: &str| {
             let text = arena.alloc_str(value);

@@ -1,11 +1,11 @@
-//! Values of objects that are too rare or too odd for a struct of their own.
+//! Reads rare or irregular objects as lists of values.
 
 use std::borrow::Cow;
 
 use super::{JsonError, Kind, Parser, leftover::quote};
 use crate::Arena;
 
-/// One value: a text decoded, anything else as it stands.
+/// One value: a decoded string, or the JSON text of any other value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Value<'a> {
     /// `null`, or an absent key.
@@ -13,7 +13,7 @@ pub enum Value<'a> {
     Null,
     /// A string.
     Text(&'a str),
-    /// A number, a flag, an array or an object as JSON text.
+    /// The JSON text of a number, a boolean, an array or an object.
     Raw(&'a str),
 }
 
@@ -30,7 +30,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The text, if it is one.
+    /// The text, if it is a string.
     pub fn text(self) -> Option<&'a str> {
         match self {
             Self::Text(text) => Some(text),
@@ -38,12 +38,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text, if it is one that says something.
-    pub fn words(self) -> Option<&'a str> {
+    /// The text, if it is a string and not empty.
+    pub fn nonempty_text(self) -> Option<&'a str> {
         self.text().filter(|text| !text.is_empty())
     }
 
-    /// The JSON text of anything but a string and null.
+    /// The JSON text, if it is neither a string nor null.
     pub fn raw(self) -> Option<&'a str> {
         match self {
             Self::Raw(raw) => Some(raw),
@@ -51,7 +51,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Its JSON text, whatever it is.
+    /// The JSON text of any value.
     pub fn json(self) -> Cow<'a, str> {
         match self {
             Self::Null => Cow::Borrowed("null"),
@@ -69,19 +69,19 @@ impl<'a> Value<'a> {
         self == Self::Raw("true")
     }
 
-    /// The number, if it is a whole one from 0.
+    /// The number, if it is a non-negative integer.
     pub fn as_u64(self) -> Option<u64> {
         self.raw()?.parse().ok()
     }
 }
 
-/// The fields of one object, in order.
+/// The fields of an object, in order.
 #[derive(Debug, Default)]
 pub struct Object<'a>(Vec<(&'a str, Value<'a>)>);
 
 impl<'a> Object<'a> {
-    /// Reads the text of one JSON object, such as [`Parser::raw_value`] gives; anything else has no fields, and a text
-    /// that breaks off has those before.
+    /// Reads the text of a JSON object, such as that of [`Parser::raw_value`]. Any other value has no fields; invalid JSON has
+    /// the fields before the error.
     pub fn parse(raw: &'a str, arena: &'a Arena) -> Self {
         let mut fields = Vec::new();
         let mut json = Parser::new(raw, arena);
@@ -97,33 +97,33 @@ impl<'a> Object<'a> {
         Self(fields)
     }
 
-    /// The last value of `key`; null if there is none.
+    /// The last value of `key`; [`Value::Null`] if there is none.
     pub fn get(&self, key: &str) -> Value<'a> {
         self.0.iter().rev().find(|(name, _)| *name == key).map(|(_, value)| *value).unwrap_or_default()
     }
 
-    /// The text of `key`, if it says something.
+    /// The text of `key`, if it is a string and not empty.
     pub fn text(&self, key: &str) -> Option<&'a str> {
-        self.get(key).words()
+        self.get(key).nonempty_text()
     }
 
-    /// The object of `key`; one without fields if it is none.
+    /// The object at `key`; without fields if it is not an object.
     #[must_use]
     pub fn object(&self, key: &str, arena: &'a Arena) -> Self {
         self.get(key).raw().map(|raw| Self::parse(raw, arena)).unwrap_or_default()
     }
 
-    /// The objects in the list of `key`.
+    /// The objects in the array at `key`.
     pub fn objects(&self, key: &str, arena: &'a Arena) -> Vec<Self> {
         self.get(key).raw().map(|raw| objects(raw, arena)).unwrap_or_default()
     }
 
-    /// The items in the list of `key`.
+    /// The items of the array at `key`.
     pub fn items(&self, key: &str, arena: &'a Arena) -> Vec<Value<'a>> {
         self.get(key).raw().map(|raw| items(raw, arena)).unwrap_or_default()
     }
 
-    /// Whether it has no field.
+    /// Whether it has no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -133,13 +133,13 @@ impl<'a> Object<'a> {
         self.0.push((key, value));
     }
 
-    /// All fields, in order; a key that stands twice comes twice.
+    /// All fields in order, including repeated keys.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         self.0.iter().copied()
     }
 }
 
-/// The items of a list given as JSON text; nothing if it is no list.
+/// The items of an array given as JSON text; none if it is not an array.
 pub fn items<'a>(raw: &'a str, arena: &'a Arena) -> Vec<Value<'a>> {
     let mut found = Vec::new();
     let mut json = Parser::new(raw, arena);
@@ -155,13 +155,13 @@ pub fn items<'a>(raw: &'a str, arena: &'a Arena) -> Vec<Value<'a>> {
     found
 }
 
-/// The objects among the items of a list given as JSON text.
+/// The objects in an array given as JSON text.
 pub fn objects<'a>(raw: &'a str, arena: &'a Arena) -> Vec<Object<'a>> {
     let objects = items(raw, arena).into_iter().filter_map(Value::raw).filter(|raw| raw.starts_with('{'));
     objects.map(|raw| Object::parse(raw, arena)).collect()
 }
 
-/// The texts among the items of a list given as JSON text.
+/// The strings in an array given as JSON text.
 pub fn texts<'a>(raw: &'a str, arena: &'a Arena) -> Vec<&'a str> {
     items(raw, arena).into_iter().filter_map(Value::text).collect()
 }

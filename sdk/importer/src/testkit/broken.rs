@@ -1,7 +1,7 @@
-//! Broken files: variants of the files of fixtures with bytes or values changed, or with the end missing.
+//! Broken variants of the files of fixtures: with changed bytes, with changed values, or truncated.
 //!
-//! This needs the feature `property-tests` of this crate. The variants are drawn at random by proptest: 600 for each test, or as many
-//! as `PROPTEST_CASES` in the environment says; `PROPTEST_RNG_SEED` draws the same again.
+//! This needs the feature `property-tests` of this crate. proptest chooses the variants at random: 600 for each test, or the number in
+//! the environment variable `PROPTEST_CASES`. Set `PROPTEST_RNG_SEED` to repeat a run.
 
 use std::{env, path::Path};
 
@@ -20,7 +20,7 @@ use crate::Importer;
 /// Variants for each test.
 const CASES: u32 = 600;
 
-/// Values that are put where others are expected.
+/// The values that replace others.
 const VALUES: [&str; 17] = [
     "null",
     "true",
@@ -47,24 +47,24 @@ pub struct BrokenFiles {
     read: fn(name: &str, bytes: &[u8]) -> Vec<Line>,
 }
 
-/// A file whose end is missing.
+/// A truncated file.
 #[derive(Debug)]
 pub struct CutFile<'c> {
     /// Its name.
     pub name: &'c str,
-    /// The bytes that are left.
+    /// The remaining bytes.
     pub left: &'c [u8],
     /// The bytes that are missing.
     pub missing: &'c [u8],
-    /// What the importer emits for the whole file.
+    /// The output for the whole file.
     pub whole: &'c [Line],
-    /// What it emits for the bytes that are left.
+    /// The output for the remaining bytes.
     pub lines: Vec<Line>,
 }
 
 impl BrokenFiles {
-    /// The files of all fixtures of the crate in `crate_folder` (`env!("CARGO_MANIFEST_DIR")`) that `chosen` accepts and that are not empty. `read` runs the importer on one file and
-    /// checks what holds for any input, for instance with [`super::run_file`].
+    /// The non-empty files that `chosen` accepts, of all fixtures of the crate in `crate_folder` (`env!("CARGO_MANIFEST_DIR")`). `read` runs
+    /// the importer on one file, for instance with [`super::run_file`], checks what must be true for any input, and returns the output.
     ///
     /// # Panics
     /// If the fixtures cannot be read, or no file is accepted.
@@ -80,14 +80,14 @@ impl BrokenFiles {
         Self { files, read }
     }
 
-    /// The files as they are.
+    /// The unchanged files.
     pub fn files(&self) -> &[FixtureFile] {
         &self.files
     }
 
-    /// Reads variants in which up to seven bytes are changed.
+    /// Reads variants with one to seven changed bytes.
     pub fn change_bytes(&self) {
-        draw(&(any::<Index>(), vec((any::<Index>(), any::<u8>()), 1..8)), |(file, changes)| {
+        run_random(&(any::<Index>(), vec((any::<Index>(), any::<u8>()), 1..8)), |(file, changes)| {
             let FixtureFile { name, bytes, .. } = file.get(&self.files);
             let mut bytes = bytes.clone();
             changes.into_iter().for_each(|(at, byte)| *at.get_mut(&mut bytes) = byte);
@@ -95,16 +95,16 @@ impl BrokenFiles {
         });
     }
 
-    /// Reads variants in which a JSON value is another one: it is replaced, the rest of its line is replaced, or it becomes the value of
-    /// an unknown key behind the new value.
+    /// Reads variants with another JSON value: it replaces a value, it replaces the rest of a line, or it is inserted and the old value
+    /// moves to an unknown key.
     ///
     /// # Panics
-    /// If no file holds a value behind a colon.
+    /// If no file has a value behind a colon.
     pub fn change_values(&self) {
         let place_count = |file: &FixtureFile| value_places(&String::from_utf8_lossy(&file.bytes)).len();
         let files: Vec<_> = self.files.iter().filter(|file| place_count(file) > 0).collect();
         assert!(!files.is_empty(), "no file holds a value behind a colon");
-        draw(&(any::<Index>(), any::<Index>(), 0..VALUES.len()), |(file, place, value)| {
+        run_random(&(any::<Index>(), any::<Index>(), 0..VALUES.len()), |(file, place, value)| {
             let FixtureFile { name, bytes, .. } = file.get(&files);
             let text = String::from_utf8_lossy(bytes);
             let (before, behind) = text.split_at(*place.get(&value_places(&text)));
@@ -114,27 +114,28 @@ impl BrokenFiles {
         });
     }
 
-    /// Runs `T` in `format` on each file that has a conversation; the sink refuses the first call, and the run must end with that error.
+    /// Runs `T` in `format` on each file with a conversation. The sink returns an error from the first call; the run must end with it.
     ///
     /// # Panics
     /// If a run ends otherwise, or no file has a conversation.
     pub fn cancel<T: Importer>(&self, format: &str) {
-        let spoken = |file: &&FixtureFile| !conversations(&(self.read)(&file.name, &file.bytes)).is_empty();
-        let runs = self.files.iter().filter(spoken).map(|file| {
+        let has_conversation =
+            |file: &&FixtureFile| !conversations(&(self.read)(&file.name, &file.bytes)).is_empty();
+        let runs = self.files.iter().filter(has_conversation).map(|file| {
             cancelled_run::<T>(format, &file.name, file.bytes.as_slice(), 0);
         });
         assert!(runs.count() > 0, "no file has a conversation");
     }
 
-    /// Gives `check` variants that are cut at random places.
+    /// Calls `check` with files truncated at random offsets.
     pub fn cut_at_random(&self, check: impl Fn(&CutFile<'_>)) {
-        draw(&(any::<Index>(), any::<Index>()), |(file, cut)| {
+        run_random(&(any::<Index>(), any::<Index>()), |(file, cut)| {
             let file = file.get(&self.files);
             check(&self.cut(file, cut.index(file.bytes.len()), &(self.read)(&file.name, &file.bytes)));
         });
     }
 
-    /// Gives `check` every file cut at every byte; for small files.
+    /// Calls `check` with every file truncated at every offset; for small files.
     pub fn cut_everywhere(&self, check: impl Fn(&CutFile<'_>)) {
         for file in &self.files {
             let whole = (self.read)(&file.name, &file.bytes);
@@ -149,7 +150,7 @@ impl BrokenFiles {
 }
 
 impl CutFile<'_> {
-    /// Checks that the conversations are the first ones of the whole file, each with the same messages.
+    /// Checks that the conversations are the first ones of the whole file, with the same messages.
     ///
     /// # Panics
     /// If they are not.
@@ -167,7 +168,7 @@ impl CutFile<'_> {
         }
     }
 
-    /// The messages that the whole file does not have, by id and content.
+    /// The messages that are not among those of the whole file, compared by id and content.
     pub fn new_messages(&self) -> Vec<&MessageRecord> {
         let whole = messages(self.whole);
         let same =
@@ -175,17 +176,17 @@ impl CutFile<'_> {
         messages(&self.lines).into_iter().filter(|given| !whole.iter().any(|one| same(one, given))).collect()
     }
 
-    /// Whether as many conversations came out as of the whole file.
+    /// Whether there are as many conversations as in the whole file.
     pub fn has_all_conversations(&self) -> bool {
         conversations(&self.lines).len() == conversations(self.whole).len()
     }
 
-    /// Whether as many messages came out as of the whole file.
+    /// Whether there are as many messages as in the whole file.
     pub fn has_all_messages(&self) -> bool {
         messages(&self.lines).len() == messages(self.whole).len()
     }
 
-    /// Whether a file with one conversation on each line was cut between two lines, so that nothing shows that more followed.
+    /// Whether a file with one conversation on each line was cut between two lines, so that it looks complete.
     pub fn ends_between_lines(&self) -> bool {
         let lines = self.left.trim_ascii().split(|byte| *byte == b'\n').count();
         self.left.starts_with(b"{") && conversations(&self.lines).len() == lines
@@ -202,8 +203,8 @@ impl CutFile<'_> {
     }
 }
 
-/// Runs `test` on values that are drawn at random.
-fn draw<S: Strategy>(strategy: &S, test: impl Fn(S::Value)) {
+/// Runs `test` on random values.
+fn run_random<S: Strategy>(strategy: &S, test: impl Fn(S::Value)) {
     let default = Config::default();
     let cases = if env::var_os("PROPTEST_CASES").is_some() { default.cases } else { CASES };
     let config = Config { cases, failure_persistence: None, ..default };
@@ -214,7 +215,7 @@ fn draw<S: Strategy>(strategy: &S, test: impl Fn(S::Value)) {
     assert!(result.is_ok(), "{result:?}");
 }
 
-/// Where the values of JSON begin: behind a colon that follows a quote or precedes a space.
+/// Offsets of JSON values: behind a colon that follows a quote or precedes a space.
 fn value_places(text: &str) -> Vec<usize> {
     let behind = |(at, _)| {
         let (before, rest) = (&text[..at], &text[at + 1..]);
@@ -224,7 +225,7 @@ fn value_places(text: &str) -> Vec<usize> {
     text.match_indices(':').filter_map(behind).collect()
 }
 
-/// The text `before` and `behind` make, with `value` between them in three ways.
+/// The text with `value` between `before` and `behind`, in up to three ways.
 fn with_value(before: &str, behind: &str, value: &str) -> impl Iterator<Item = String> {
     let inserted = format!("{before}{value},\"zz\": {behind}");
     let (line, below) = behind.split_at(behind.find('\n').unwrap_or(behind.len()));

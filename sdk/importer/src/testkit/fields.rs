@@ -1,11 +1,11 @@
-//! Field tables: what a README says becomes of each field of an export, held against every fixture.
+//! Field tables: a README states what the importer does with each field of an export, and the statements are checked on every fixture.
 //!
-//! The table's first column is called `Path`; a row is `` | `path` | what becomes of it | where it goes | ``. In a path, members are parted by dots,
-//! `[]` is any item of a list, `*` any member, a final `**` the value and all below it. The row with the most names in its path counts.
-//! What becomes of it begins with one of three words:
-//! - `verbatim`: the value is found as it stands in what the importer emits;
-//! - `transformed by *rule*`: the rule of that name holds, or the value is found as it stands;
-//! - `dropped: why`; where the reason is `private`, the value must not be found.
+//! The first column of a table is `Path`; a row is `` | `path` | statement | where it goes | ``. In a path, dots separate members, `[]` is
+//! any item of an array, `*` any member, and a final `**` the value and everything below it. If several rows match, the one with the most
+//! names in its path counts. The statement begins with one of these:
+//! - `verbatim`: the output contains the value unchanged;
+//! - `transformed by *rule*`: the rule of that name is true, or the output contains the value unchanged;
+//! - `dropped: why`. If the reason is `private`, the output must not contain the value.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,10 +19,10 @@ use serde_json::Value;
 use super::{FixtureError, Produced, fixtures, produce_folder};
 use crate::{Importer, address::unsigned, json::time_of_text};
 
-/// Says whether what is emitted tells `value`.
+/// Whether the output contains `value` in another form.
 pub type Rule = fn(value: &Value, emitted: &Emitted) -> bool;
 
-/// A field table and how to apply it.
+/// The field tables of a README, and the rules for checking them.
 pub struct FieldTable<'t> {
     rows: Vec<Row>,
     rules: BTreeMap<&'t str, Rule>,
@@ -32,11 +32,11 @@ pub struct FieldTable<'t> {
 #[derive(Debug)]
 struct Row {
     path: Vec<String>,
-    fate: Fate,
+    treatment: Treatment,
 }
 
 #[derive(Debug)]
-enum Fate {
+enum Treatment {
     Verbatim,
     Transformed(String),
     Dropped,
@@ -44,31 +44,31 @@ enum Fate {
     Unclear,
 }
 
-/// One file while its leaves are looked at.
+/// The check of one file.
 struct Walk<'w> {
     emitted: &'w Emitted,
-    /// The locators of all that was left out.
+    /// The locators of all skipped records.
     skipped: &'w BTreeSet<String>,
     leaves: usize,
     faults: Vec<String>,
 }
 
-/// Where a value stands in its file.
-struct Spot {
-    /// As the rows of a table write it, below the file's root.
+/// The position of a value in its file.
+struct Position {
+    /// As in the rows of a table.
     path: Vec<String>,
-    /// As skips write it; there may be several ways to say it.
+    /// As in skips; there may be several forms.
     locators: Vec<String>,
 }
 
-impl Spot {
-    /// The root of a file. A root that is no list is an element too: the only one, or the wrapper of a list.
+impl Position {
+    /// The root of a file. A root that is not an array is also the element `[0]`.
     fn root(name: &str, file: &str, value: &Value) -> Self {
         let only = (!value.is_array()).then(|| format!("{file}[0]"));
         Self { path: vec![name.to_owned()], locators: std::iter::once(file.to_owned()).chain(only).collect() }
     }
 
-    /// Goes one step down for as long as `look` takes.
+    /// Goes one step down during `look`.
     fn inside(&mut self, name: &str, step: &str, look: impl FnOnce(&mut Self)) {
         self.path.push(name.to_owned());
         self.locators.iter_mut().for_each(|locator| locator.push_str(step));
@@ -80,10 +80,10 @@ impl Spot {
     }
 }
 
-/// What an importer emitted for one fixture.
+/// All values that an importer emitted for one fixture.
 #[derive(Debug, Default)]
 pub struct Emitted {
-    /// All texts and numbers, each on a line of its own.
+    /// All texts and numbers, each on its own line.
     text: String,
     numbers: Vec<String>,
 }
@@ -108,7 +108,7 @@ impl Emitted {
         }
     }
 
-    /// Whether a text is, or stands in, one that was emitted.
+    /// Whether an emitted text is or contains this one.
     pub fn holds(&self, text: &str) -> bool {
         self.text.contains(text)
     }
@@ -118,7 +118,7 @@ impl Emitted {
         self.numbers.iter().any(|emitted| emitted == number)
     }
 
-    /// Whether every text and number of the JSON in a text was emitted.
+    /// Whether `text` contains JSON of which every text and number was emitted.
     pub fn holds_json_in(&self, text: &Value) -> bool {
         let inside = text.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
         inside.is_some_and(|inside| self.holds_all(&inside))
@@ -134,10 +134,10 @@ impl Emitted {
         }
     }
 
-    /// Whether a value was emitted as it stands, but for the signature of an address. Flags are found everywhere.
+    /// Whether a value was emitted unchanged, except for the signature of an address. Always true for booleans.
     fn holds_value(&self, value: &Value) -> bool {
         match value {
-            // Inside texts of JSON, quotes and line breaks are escaped.
+            // In texts that contain JSON, quotes and line breaks are escaped.
             Value::String(text) => {
                 let escaped = value.to_string();
                 let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
@@ -150,9 +150,9 @@ impl Emitted {
 }
 
 impl<'t> FieldTable<'t> {
-    /// Reads the rows of all tables in `readme` whose first column is called `Path`. `root` gives what paths of a
-    /// file begin with, by the file's name; a file without a root is not looked at. The rules `time`, `trim` (a text without
-    /// white space around it) and `bytes` (a text as the numbers of its bytes) are there already.
+    /// Reads the rows of all tables in `readme` whose first column is `Path`. `root` gives the first name of the paths for the name of a
+    /// file; a file without a root is not checked. The rules `time` (in microseconds), `trim` (without white space around the text) and
+    /// `bytes` (the bytes of the text as numbers) are built in.
     pub fn parse(readme: &str, root: fn(&str) -> Option<&'static str>, rules: &[(&'t str, Rule)]) -> Self {
         let rows = tables(readme).filter_map(Row::parse).collect();
         let rules =
@@ -160,11 +160,14 @@ impl<'t> FieldTable<'t> {
         Self { rows, rules, root }
     }
 
-    /// Applies the table to every leaf of every fixture below `folder`; what is null, empty, no JSON, or belongs to no
-    /// export says nothing, and what a skip covers by its locator is excused. Fails with one line for each fault.
+    /// Checks the table on every leaf of every fixture in `folder`. Files that are not JSON or belong to no export, empty and null values,
+    /// and values of skipped records are not checked.
+    ///
+    /// # Errors
+    /// One line for each fault.
     pub fn check<T: Importer>(&self, folder: impl AsRef<Path>) -> Result<(), FixtureError> {
         let mut faults = Vec::new();
-        for row in self.rows.iter().filter(|row| !self.clear(&row.fate)) {
+        for row in self.rows.iter().filter(|row| !self.is_known(&row.treatment)) {
             faults.push(format!("{}: the table does not say what becomes of it", row.path.join(".")));
         }
         let mut leaves = 0;
@@ -178,7 +181,7 @@ impl<'t> FieldTable<'t> {
                 let bytes = fs::read(input.join(file)).map_err(FixtureError::at(&input.join(file)))?;
                 let Some(value) = value_of(&bytes) else { continue };
                 let mut walk = Walk { emitted: &emitted, skipped: &skipped, leaves: 0, faults: Vec::new() };
-                self.walk(&value, &mut Spot::root(root, file, &value), &mut walk);
+                self.walk(&value, &mut Position::root(root, file, &value), &mut walk);
                 leaves += walk.leaves;
                 faults.extend(
                     walk.faults.into_iter().map(|fault| format!("{}: {file}: {fault}", fixture.display())),
@@ -191,54 +194,54 @@ impl<'t> FieldTable<'t> {
         FixtureError::of_faults(faults)
     }
 
-    fn clear(&self, fate: &Fate) -> bool {
-        match fate {
-            Fate::Verbatim | Fate::Dropped | Fate::Private => true,
-            Fate::Transformed(rule) => self.rules.contains_key(rule.as_str()),
-            Fate::Unclear => false,
+    fn is_known(&self, treatment: &Treatment) -> bool {
+        match treatment {
+            Treatment::Verbatim | Treatment::Dropped | Treatment::Private => true,
+            Treatment::Transformed(rule) => self.rules.contains_key(rule.as_str()),
+            Treatment::Unclear => false,
         }
     }
 
-    /// Looks at every leaf below `value`, which stands at `spot`.
-    fn walk(&self, value: &Value, spot: &mut Spot, walk: &mut Walk<'_>) {
-        if spot.locators.iter().any(|locator| walk.skipped.contains(locator)) {
+    /// Checks every leaf of `value`, which is at `position`.
+    fn walk(&self, value: &Value, position: &mut Position, walk: &mut Walk<'_>) {
+        if position.locators.iter().any(|locator| walk.skipped.contains(locator)) {
             return;
         }
         match value {
             Value::Object(members) => {
                 for (name, member) in members {
-                    spot.inside(name, &format!(".{name}"), |spot| self.walk(member, spot, walk));
+                    position.inside(name, &format!(".{name}"), |position| self.walk(member, position, walk));
                 }
             }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    spot.inside("[]", &format!("[{index}]"), |spot| self.walk(item, spot, walk));
+                    position.inside("[]", &format!("[{index}]"), |position| self.walk(item, position, walk));
                 }
             }
             Value::Null => {}
             Value::String(text) if text.trim().is_empty() => {}
             Value::String(_) | Value::Number(_) | Value::Bool(_) => {
                 walk.leaves += 1;
-                walk.faults.extend(self.fault(value, &spot.path, walk.emitted));
+                walk.faults.extend(self.fault(value, &position.path, walk.emitted));
             }
         }
     }
 
     fn fault(&self, value: &Value, path: &[String], emitted: &Emitted) -> Option<String> {
-        let fitting = self.rows.iter().filter(|row| row.fits(path));
-        let Some(row) = fitting.max_by_key(|row| row.rank()) else {
+        let matching = self.rows.iter().filter(|row| row.matches(path));
+        let Some(row) = matching.max_by_key(|row| row.rank()) else {
             return Some(format!("{}: the table has no row for it", path.join(".")));
         };
-        let held = match &row.fate {
-            Fate::Verbatim => emitted.holds_value(value),
-            Fate::Transformed(rule) => {
+        let true_for_value = match &row.treatment {
+            Treatment::Verbatim => emitted.holds_value(value),
+            Treatment::Transformed(rule) => {
                 emitted.holds_value(value)
                     || self.rules.get(rule.as_str()).is_some_and(|rule| rule(value, emitted))
             }
-            Fate::Private => !value.as_str().is_some_and(|text| emitted.holds(text)),
-            Fate::Dropped | Fate::Unclear => true,
+            Treatment::Private => !value.as_str().is_some_and(|text| emitted.holds(text)),
+            Treatment::Dropped | Treatment::Unclear => true,
         };
-        (!held).then(|| format!("{} = {value}: {:?} does not hold", path.join("."), row.fate))
+        (!true_for_value).then(|| format!("{} = {value}: {:?} does not hold", path.join("."), row.treatment))
     }
 }
 
@@ -246,14 +249,14 @@ impl Row {
     fn parse(line: &str) -> Option<Self> {
         let mut cells = line.trim().strip_prefix('|')?.split(" | ").map(str::trim);
         let path = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
-        let fate = cells.next()?;
-        let rule = fate.strip_prefix("transformed by *").and_then(|rest| rest.split_once('*'));
-        let fate = match (fate.strip_prefix("dropped: "), rule) {
-            (Some(reason), _) if reason.starts_with("private") => Fate::Private,
-            (Some(_), _) => Fate::Dropped,
-            (None, Some((rule, _))) => Fate::Transformed(rule.to_owned()),
-            (None, None) if fate.starts_with("verbatim") => Fate::Verbatim,
-            (None, None) => Fate::Unclear,
+        let treatment = cells.next()?;
+        let rule = treatment.strip_prefix("transformed by *").and_then(|rest| rest.split_once('*'));
+        let treatment = match (treatment.strip_prefix("dropped: "), rule) {
+            (Some(reason), _) if reason.starts_with("private") => Treatment::Private,
+            (Some(_), _) => Treatment::Dropped,
+            (None, Some((rule, _))) => Treatment::Transformed(rule.to_owned()),
+            (None, None) if treatment.starts_with("verbatim") => Treatment::Verbatim,
+            (None, None) => Treatment::Unclear,
         };
         let mut names = Vec::new();
         for part in path.split('.') {
@@ -261,10 +264,10 @@ impl Row {
             names.extend((!name.is_empty()).then(|| name.to_owned()));
             names.extend((0..(part.len() - name.len()) / 2).map(|_| "[]".to_owned()));
         }
-        Some(Self { path: names, fate })
+        Some(Self { path: names, treatment })
     }
 
-    fn fits(&self, path: &[String]) -> bool {
+    fn matches(&self, path: &[String]) -> bool {
         let (own, below) = match self.path.split_last() {
             Some((last, above)) if last == "**" => (above, true),
             _ => (self.path.as_slice(), false),
@@ -273,20 +276,20 @@ impl Row {
             && own.iter().zip(path).all(|(own, name)| own == name || own == "*")
     }
 
-    /// Of the rows that fit, the one with the highest rank counts: that with the most names, else that of the value alone.
+    /// The row with the highest rank counts: the most names first, then a path without `**`.
     fn rank(&self) -> (usize, bool) {
         let names = self.path.iter().filter(|name| !matches!(name.as_str(), "*" | "**")).count();
         (names, self.path.last().is_none_or(|last| last != "**"))
     }
 }
 
-/// What a file holds; of one with a record on each line, the list of them.
+/// The JSON of a file; an array for JSON Lines.
 pub(super) fn value_of(bytes: &[u8]) -> Option<Value> {
     let lines = || serde_json::Deserializer::from_slice(bytes).into_iter().collect::<Result<Vec<Value>, _>>();
     serde_json::from_slice(bytes).ok().or_else(|| lines().ok().map(Value::Array))
 }
 
-/// The lines of the tables of paths.
+/// The lines of the tables whose first column is `Path`.
 fn tables(readme: &str) -> impl Iterator<Item = &str> {
     let mut inside = false;
     readme.lines().filter(move |line| {
@@ -299,13 +302,13 @@ fn trim(value: &Value, emitted: &Emitted) -> bool {
     value.as_str().is_some_and(|text| emitted.holds(text.trim()))
 }
 
-/// Numbers stand each on a line of its own.
+/// `Emitted` has each number on its own line.
 fn bytes(value: &Value, emitted: &Emitted) -> bool {
     let bytes = value.as_str().unwrap_or_default().bytes();
     emitted.holds(&bytes.map(|byte| byte.to_string()).collect::<Vec<_>>().join("\n"))
 }
 
-/// A time of any form is emitted in microseconds.
+/// A time in any form is emitted in microseconds.
 fn time(value: &Value, emitted: &Emitted) -> bool {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -328,22 +331,22 @@ mod tests {
         let table = FieldTable::parse(&readme, |_| Some("x"), &[]);
         let mut all = Emitted::default();
         all.add(emitted);
-        excused(&table, value, &all, &BTreeSet::new())
+        faults_unless_skipped(&table, value, &all, &BTreeSet::new())
     }
 
-    fn excused(
+    fn faults_unless_skipped(
         table: &FieldTable<'_>,
         value: &Value,
         emitted: &Emitted,
         skipped: &BTreeSet<String>,
     ) -> Vec<String> {
         let mut walk = Walk { emitted, skipped, leaves: 0, faults: Vec::new() };
-        table.walk(value, &mut Spot::root("x", "x.json", value), &mut walk);
+        table.walk(value, &mut Position::root("x", "x.json", value), &mut walk);
         walk.faults
     }
 
     #[test]
-    fn each_word_is_held() {
+    fn each_statement_is_checked() {
         let value = json!([{"a": "tea", "at": "2025-06-21T12:00:00Z"}]);
         let verbatim = "| `x[].*` | verbatim | `raw` |\n| `x[].at` | transformed by *time* | `created_at` |";
         assert_eq!(
@@ -363,11 +366,11 @@ mod tests {
     }
 
     #[test]
-    fn a_skip_excuses_what_it_names_and_nothing_beside_it() {
+    fn a_skip_covers_only_what_it_names() {
         let table =
             FieldTable::parse("| Path | | |\n|---|---|---|\n| `x.**` | verbatim | |", |_| Some("x"), &[]);
         let left = |value: Value, locator: &str| {
-            excused(&table, &value, &Emitted::default(), &[locator.to_owned()].into()).len()
+            faults_unless_skipped(&table, &value, &Emitted::default(), &[locator.to_owned()].into()).len()
         };
         assert_eq!(left(json!([{"a": "tea"}, {"a": "rye"}]), "x.json[1]"), 1);
         assert_eq!(left(json!([{"a": "tea", "ab": "rye"}]), "x.json[0].a"), 1);

@@ -1,15 +1,16 @@
-//! The records of one kind among the lines that a run emitted.
+//! Selects records of one kind from the output of a run.
 
 use satchel_pam::{
     conversation::Content,
     record::{ConversationRecord, Evidence, Line, MessageRecord, RecordKind, Skip, Warning},
 };
 
-/// The conversations, in the order in which they were emitted.
+/// The conversations, in order.
 pub fn conversations(lines: &[Line]) -> Vec<&ConversationRecord> {
-    let found =
-        lines.iter().map(|line| if let Line::Conversation(record) = line { Some(&**record) } else { None });
-    found.flatten().collect()
+    lines
+        .iter()
+        .filter_map(|line| if let Line::Conversation(record) = line { Some(&**record) } else { None })
+        .collect()
 }
 
 /// The ids of the conversations.
@@ -22,7 +23,7 @@ pub fn messages(lines: &[Line]) -> Vec<&MessageRecord> {
     conversations(lines).into_iter().flat_map(|record| &record.messages).collect()
 }
 
-/// The evidence of memories.
+/// The evidence about memories.
 pub fn evidence(lines: &[Line]) -> Vec<&Evidence> {
     lines
         .iter()
@@ -35,7 +36,7 @@ pub fn skips(lines: &[Line]) -> Vec<&Skip> {
     lines.iter().filter_map(|line| if let Line::Skip(skip) = line { Some(skip) } else { None }).collect()
 }
 
-/// How many records of `kind` were reported as skipped.
+/// The number of records of `kind` that were reported as skipped.
 pub fn skips_of(lines: &[Line], kind: RecordKind) -> usize {
     skips(lines).into_iter().filter(|skip| skip.kind == kind).count()
 }
@@ -48,7 +49,7 @@ pub fn warnings(lines: &[Line]) -> Vec<&Warning> {
         .collect()
 }
 
-/// The text of a message; of one with several parts, the texts of the parts, each on a line of its own.
+/// The text of a message: the texts of its parts, joined by line breaks.
 pub fn text(message: &MessageRecord) -> String {
     match &message.content {
         Some(Content { text: Some(text), .. }) => text.clone(),
@@ -59,7 +60,7 @@ pub fn text(message: &MessageRecord) -> String {
     }
 }
 
-/// Whether every parent of a message is a message of the same conversation.
+/// Whether the parent of every message is in the same conversation.
 pub fn parents_are_messages(record: &ConversationRecord) -> bool {
     let ids: std::collections::BTreeSet<&str> =
         record.messages.iter().map(|message| message.id.as_str()).collect();

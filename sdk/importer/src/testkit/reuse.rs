@@ -1,4 +1,4 @@
-//! Whether a run that reuses what earlier runs remembered emits what a run emits that reads everything.
+//! Checks that a run with the memo of earlier runs emits the same as a run that reads everything.
 
 use std::{
     collections::BTreeMap,
@@ -11,28 +11,31 @@ use serde_json::Value;
 use super::{FixtureError, first_difference};
 use crate::{Bundle, Importer, Sink, native::Memo};
 
-/// Reads all fixtures, with the memory of those before, and then once more with the memory of all: the same pieces lie
-/// beside other files there, and every note has to tell whether that matters.
+/// Reads all fixtures with the memo of those before, and then again with the memo of all. The fixtures have the same pieces
+/// beside other files, so an incomplete note changes the output.
 pub(super) fn check<T: Importer>(fixtures: &[PathBuf]) -> Result<(), FixtureError> {
     let mut memos = BTreeMap::new();
     for fixture in fixtures.iter().chain(fixtures) {
-        one::<T>(fixture, &mut memos)?;
+        check_fixture::<T>(fixture, &mut memos)?;
     }
     Ok(())
 }
 
-fn one<T: Importer>(fixture: &Path, memos: &mut BTreeMap<String, Memo>) -> Result<(), FixtureError> {
+fn check_fixture<T: Importer>(
+    fixture: &Path,
+    memos: &mut BTreeMap<String, Memo>,
+) -> Result<(), FixtureError> {
     let failed = FixtureError::at(fixture);
     let bundle = Bundle::from_folder(&fixture.join("input")).map_err(&failed)?;
     for detection in T::detect(&bundle).map_err(&failed)? {
         let files = bundle.only(&detection.files);
         let mut plain = Sink::collecting();
         let expected = T::run(&detection.format, &files, &mut plain).err();
-        let mut sink = Sink::recalling(memos.remove(&detection.format).unwrap_or_default());
+        let mut sink = Sink::with_memo(memos.remove(&detection.format).unwrap_or_default());
         let error = T::run(&detection.format, &files, &mut sink).err();
         let (lines, memo) = sink.into_lines_and_memo();
         memos.insert(detection.format, memo);
-        let difference = first_difference(&unplaced(&plain.into_lines()), &unplaced(&lines))
+        let difference = first_difference(&without_locators(&plain.into_lines()), &without_locators(&lines))
             .or_else(|| (error != expected).then(|| format!("{error:?} instead of {expected:?}")));
         if let Some(difference) = difference {
             return Err(FixtureError::Reuse { path: fixture.to_owned(), difference });
@@ -41,8 +44,8 @@ fn one<T: Importer>(fixture: &Path, memos: &mut BTreeMap<String, Memo>) -> Resul
     Ok(())
 }
 
-/// The lines without their places in the export: a piece may stand elsewhere now.
-fn unplaced(lines: &[Line]) -> Value {
+/// The lines without their locators: a piece may be in another place.
+fn without_locators(lines: &[Line]) -> Value {
     let mut value = serde_json::to_value(lines).unwrap_or_default();
     let records = value.as_array_mut().into_iter().flatten();
     for record in records.filter_map(Value::as_object_mut).flat_map(|line| line.values_mut()) {

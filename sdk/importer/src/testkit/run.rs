@@ -1,11 +1,13 @@
-//! Runs of an importer on a single file, whether it claims the file or not.
+//! Runs an importer on a single file.
 
-use satchel_pam::record::Line;
+use std::collections::BTreeMap;
 
-use super::check_lines;
+use satchel_pam::record::{ConversationRecord, Line, MessageRecord};
+
+use super::{check_lines, conversations, produce, text, warnings};
 use crate::{Bundle, Detection, ErrorKind, ImportError, Importer, Sink};
 
-/// What an importer answered for one file.
+/// The results of `detect` and `run` for one file.
 #[derive(Clone, Debug)]
 pub struct FileRun {
     /// The exports that `detect` found.
@@ -16,18 +18,18 @@ pub struct FileRun {
     pub error: Option<ImportError>,
 }
 
-/// What `run` must do with a file that `detect` does not claim. A file that it claims must always be read.
+/// What `run` must do with a file that `detect` does not claim. It must read every file that `detect` claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unclaimed {
     /// Refuse it with [`ErrorKind::NotThisFormat`].
     Refused,
-    /// Read it, or refuse it in the same way.
+    /// Read it or refuse it.
     ReadOrRefused,
     /// Read it.
     Read,
 }
 
-/// Calls `detect`, and `run` with `format`, on an export with one file. `run` is called even if the file is not claimed.
+/// Calls `detect` and `run` on an export with one file. Calls `run` even if the file is not claimed.
 ///
 /// # Panics
 /// If `detect` returns an error.
@@ -40,10 +42,10 @@ pub fn run_file<T: Importer>(format: &str, name: &str, bytes: impl Into<Vec<u8>>
 }
 
 impl FileRun {
-    /// The lines, after checking that `detect` and `run` agree and that every record makes sense ([`check_lines`]).
+    /// Checks that `detect` and `run` agree and that every record is valid ([`check_lines`]); returns the lines.
     ///
     /// # Panics
-    /// If one of this is not so.
+    /// If a check fails.
     pub fn checked_lines(self, unclaimed: Unclaimed) -> Vec<Line> {
         let Self { detections, lines, error } = self;
         match &error {
@@ -62,7 +64,7 @@ impl FileRun {
     }
 }
 
-/// Runs `T` on one file with a sink that answers [`ErrorKind::Cancelled`] after `calls` calls; gives what was emitted before.
+/// Runs `T` on one file with a sink that returns [`ErrorKind::Cancelled`] after `calls` calls; returns what was emitted before.
 ///
 /// # Panics
 /// If the run does not end with that error.
@@ -78,20 +80,67 @@ pub fn cancelled_run<T: Importer>(
     sink.into_lines()
 }
 
-/// A JSON list of `count` items; `item` writes one by its number.
+/// The texts that an importer emits for one file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// The texts of each conversation: its root, then always the first answer.
+    pub texts: Vec<Vec<String>>,
+    /// The messages of all warnings.
+    pub warnings: Vec<String>,
+}
+
+impl Threads {
+    /// Checks that there is exactly one conversation, and its texts and the warnings.
+    ///
+    /// # Panics
+    /// If they differ.
+    pub fn check(&self, texts: &[&str], warnings: &[&str]) {
+        assert_eq!(self.texts, [texts]);
+        assert_eq!(self.warnings, warnings);
+    }
+}
+
+/// Detects and runs `T` on one file.
+///
+/// # Errors
+/// If detection fails.
+pub fn threads<T: Importer>(name: &str, content: &str) -> Result<Threads, ImportError> {
+    let produced = produce::<T>(&Bundle::from_files([(name, content)]))?;
+    let lines: Vec<Line> = produced.exports.into_iter().flat_map(|export| export.lines).collect();
+    Ok(Threads {
+        texts: conversations(&lines).into_iter().map(thread).collect(),
+        warnings: warnings(&lines).into_iter().map(|warning| warning.message.clone()).collect(),
+    })
+}
+
+fn thread(conversation: &ConversationRecord) -> Vec<String> {
+    let mut answers: BTreeMap<Option<&str>, &MessageRecord> = BTreeMap::new();
+    for message in &conversation.messages {
+        answers.entry(message.parent.as_deref()).or_insert(message);
+    }
+    let mut texts = Vec::new();
+    let mut next = answers.get(&None);
+    while let Some(message) = next.filter(|_| texts.len() < conversation.messages.len()) {
+        texts.push(text(message));
+        next = answers.get(&Some(message.id.as_str()));
+    }
+    texts
+}
+
+/// A JSON array of `count` items; `item` writes the one with this index.
 pub fn json_list(count: usize, item: impl Fn(usize) -> String) -> String {
     format!("[{}]", (0..count).map(item).collect::<Vec<_>>().join(","))
 }
 
-/// The nodes of a large tree, separated by commas: `node` writes one by its number and the id of its parent. The first half hangs below
-/// `root`, and each other node (`n…`) below the one before it.
+/// The nodes of a large tree, separated by commas: `node` writes the one with this index and parent id. The first half are children of
+/// `root`; each other node is a child of the one before it (`n<index>`).
 pub fn large_tree(nodes: usize, root: &str, node: impl Fn(usize, &str) -> String) -> String {
     let parent =
         |number: usize| if number < nodes / 2 { root.to_owned() } else { format!("n{}", number - 1) };
     (0..nodes).map(|number| node(number, &parent(number))).collect::<Vec<_>>().join(",")
 }
 
-/// The text `template` with `$deep` replaced by lists nested 5,000 deep, more than any importer has to read.
+/// `template` with `$deep` replaced by arrays nested 5,000 deep, more than any importer must read.
 pub fn nested_json(template: &str) -> Vec<u8> {
     template.replace("$deep", &format!("{}{}", "[".repeat(5000), "]".repeat(5000))).into_bytes()
 }

@@ -1,7 +1,7 @@
-//! Sample exports: real or realistic exports that lie beside the repository and not in it.
+//! Sample exports: real or realistic exports beside the repository.
 //!
-//! Seen from the folder of an importer's crate they are at `../../../shared/fixtures/<provider>` and
-//! `../../../shared/fixtures/authored/<provider>`. Where they are missing, tests that need them do nothing and say so.
+//! Their folders, relative to that of an importer's crate, are `../../../shared/fixtures/<provider>` and
+//! `../../../shared/fixtures/authored/<provider>`. If they are missing, tests that need them print that and do nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -10,21 +10,21 @@ use satchel_pam::record::{ConversationRecord, Line, RecordKind};
 use super::{FixtureError, ProducedExport, conversations, entries_of, produce, skips_of};
 use crate::{Bundle, Importer};
 
-/// Where the sample exports lie, seen from the folder of an importer's crate.
+/// The folder of the sample exports, relative to that of an importer's crate.
 const SAMPLES: &str = "../../../shared/fixtures";
 
-/// What an importer made of one folder of sample exports.
+/// The output of an importer for one folder of sample exports.
 pub struct Sample {
     /// The folder.
     pub folder: PathBuf,
     /// Every file in it.
     pub bundle: Bundle,
-    /// One for each export that was detected; none of them ended early.
+    /// One for each detected export; none of them has an error.
     pub exports: Vec<ProducedExport>,
 }
 
 impl Sample {
-    /// The sample exports called `name` (such as `grok` or `authored/grok`) as `T` reads them; none where they are missing.
+    /// Runs `T` on the sample exports `name`, such as `grok` or `authored/grok`; none if they are missing.
     /// `crate_folder` is `env!("CARGO_MANIFEST_DIR")`.
     ///
     /// # Panics
@@ -44,7 +44,7 @@ impl Sample {
         self.bundle.entries().iter().map(|entry| entry.path.as_str()).collect()
     }
 
-    /// What was emitted for all exports, in order.
+    /// The lines of all exports, in order.
     pub fn lines(&self) -> Vec<Line> {
         self.exports.iter().flat_map(|export| export.lines.clone()).collect()
     }
@@ -58,12 +58,12 @@ impl Sample {
         left
     }
 
-    /// Checks that every conversation and message of each export is emitted or reported as skipped, and at least one conversation emitted.
-    /// `expected` counts the conversations and messages in a file, if it has any; `emitted` counts the messages of a conversation that
-    /// stands for one in such a file.
+    /// Checks that every conversation and message of each export is emitted or reported as skipped, and that at least one conversation is
+    /// emitted. `expected` counts the conversations and messages of a file; none if it has no conversations. `emitted` counts the messages
+    /// of a conversation; none if it does not come from such a file.
     ///
     /// # Panics
-    /// If this is not so.
+    /// If a check fails.
     pub fn check_counts(
         &self,
         expected: impl Fn(&str) -> Option<(usize, usize)>,
@@ -91,7 +91,7 @@ impl Sample {
     }
 }
 
-/// Checks that `T` claims no file of the sample exports of providers other than `provider`.
+/// Checks that `T` claims no file of the sample exports of other providers than `provider`.
 pub fn check_other_samples<T: Importer>(crate_folder: &str, provider: &str) -> Result<(), FixtureError> {
     let mut faults = Vec::new();
     for group in ["", "authored"] {
@@ -108,7 +108,7 @@ pub fn check_other_samples<T: Importer>(crate_folder: &str, provider: &str) -> R
     FixtureError::of_faults(faults)
 }
 
-/// The two folders of sample exports of `provider`, of those that exist.
+/// The folders of sample exports of `provider` that exist.
 pub(super) fn sample_folders(crate_folder: &Path, provider: &str) -> impl Iterator<Item = PathBuf> {
     let folders = ["", "authored"].map(|group| crate_folder.join(SAMPLES).join(group).join(provider));
     folders.into_iter().filter(|folder| folder.is_dir())

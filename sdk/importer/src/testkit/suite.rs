@@ -1,18 +1,18 @@
-//! The tests that every importer should have, as macros.
+//! Macros that make the tests that every importer should have.
 
-/// Makes the tests that an importer passes without code of its own. Use it in a file of its own below `tests/`:
+/// Makes the tests that need no code of the importer's author. Use it in a file in `tests/`:
 ///
 /// ```ignore
 /// satchel_importer::importer_tests! { importer: Notes, fuzz_corpus: "/fuzz/corpus", samples: "notes" }
 /// ```
 ///
-/// - `importer`: the type that implements [`Importer`](crate::Importer). Each fixture of the crate's folder `fixtures` must give what its
-///   `expected.json` says ([`check`](crate::testkit::check)), and no field may be renamed without the receipt showing it
-///   ([`renamed`](crate::testkit::renamed)).
-/// - `fuzz_corpus` (optional): a folder of inputs, as a path behind the crate's folder, on which the importer must hold
+/// - `importer`: the type that implements [`Importer`](crate::Importer). Each fixture in the crate's folder `fixtures` must give its
+///   `expected.json` ([`check`](crate::testkit::check)), and the receipt must show each renamed field
+///   ([`check_renamed_fields`](crate::testkit::check_renamed_fields)).
+/// - `fuzz_corpus` (optional): a folder of fuzzer inputs, relative to the crate's folder and with a leading `/`
 ///   ([`replay`](crate::testkit::replay)).
-/// - `samples` (optional): the provider's name among the sample exports beside the repository. They must pass the check of renamed fields
-///   too, and of the samples of other providers no file may be claimed ([`check_other_samples`](crate::testkit::check_other_samples)).
+/// - `samples` (optional): the provider's name among the sample exports beside the repository. The check of renamed fields covers them too,
+///   and no file of another provider's samples may be claimed ([`check_other_samples`](crate::testkit::check_other_samples)).
 /// - `secrets` (optional): names of fixtures, a text that the records of each must contain, and texts that they must not contain
 ///   ([`check_secrets`](crate::testkit::check_secrets)): `secrets: (["whole-export"], "u-1", ["PASSWORD", "example.invalid"])`.
 #[macro_export]
@@ -28,7 +28,7 @@ macro_rules! importer_tests {
 
         #[test]
         fn renamed_fields_of_fixtures_are_found_or_reported() -> Result<(), $crate::testkit::FixtureError> {
-            $crate::testkit::renamed::<$importer>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
+            $crate::testkit::check_renamed_fields::<$importer>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
         }
 
         $(
@@ -49,7 +49,7 @@ macro_rules! importer_tests {
         $(
             #[test]
             fn renamed_fields_of_samples_are_found_or_reported() -> Result<(), $crate::testkit::FixtureError> {
-                $crate::testkit::renamed_samples::<$importer>(env!("CARGO_MANIFEST_DIR"), $provider)
+                $crate::testkit::check_renamed_samples::<$importer>(env!("CARGO_MANIFEST_DIR"), $provider)
             }
 
             #[test]
@@ -60,8 +60,8 @@ macro_rules! importer_tests {
     };
 }
 
-/// Makes the tests of the round trip ([`testkit::round`](crate::testkit::round)): what is stored of each conversation has the tree, order,
-/// times, roles and text of its file.
+/// Makes the tests of [`testkit::round_trip`](crate::testkit::round_trip): each stored conversation has the tree, order, times, roles and
+/// text of its file.
 ///
 /// ```ignore
 /// satchel_importer::round_trip_tests! {
@@ -69,10 +69,10 @@ macro_rules! importer_tests {
 /// }
 /// ```
 ///
-/// - `reader`: the [`Round`](crate::testkit::round::Round) of the provider.
-/// - `least`: how many conversations and turns the fixtures have at least.
-/// - `undetected`: the changes that the comparison cannot find in any fixture
-///   ([`undetected_changes`](crate::testkit::round::Round::undetected_changes)); usually none.
+/// - `reader`: the [`RoundTrip`](crate::testkit::round_trip::RoundTrip) of the provider.
+/// - `least`: the least number of conversations and turns in the fixtures.
+/// - `undetected`: the changes that the comparison does not detect in any fixture
+///   ([`undetected_changes`](crate::testkit::round_trip::RoundTrip::undetected_changes)); usually none.
 /// - `samples` (optional): the provider's name among the sample exports beside the repository, which are compared too.
 #[macro_export]
 macro_rules! round_trip_tests {
@@ -82,7 +82,7 @@ macro_rules! round_trip_tests {
     ) => {
         #[test]
         fn stored_fixtures_match_their_files() -> Result<(), $crate::testkit::FixtureError> {
-            let least = $crate::testkit::round::Compared { chats: $chats, turns: $turns };
+            let least = $crate::testkit::round_trip::Compared { chats: $chats, turns: $turns };
             $reader.check::<$importer>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), least)
         }
 
@@ -103,14 +103,14 @@ macro_rules! round_trip_tests {
     };
 }
 
-/// Makes the tests with broken files that an importer passes without code of its own; this needs the feature `property-tests`.
+/// Makes the tests with broken files. This needs the feature `property-tests`.
 ///
 /// ```ignore
 /// satchel_importer::broken_file_tests! { importer: Notes, format: "notes-importer/2026.01", files: files() }
 /// ```
 ///
-/// `files` gives the `testkit::BrokenFiles`: the importer must hold on variants with other bytes and other values, and
-/// a run in `format` must end when the host stops it.
+/// `files` is a `testkit::BrokenFiles`. The importer must not panic on variants with other bytes and other values, and a run in `format` must
+/// end when the host stops it.
 #[macro_export]
 macro_rules! broken_file_tests {
     (importer: $importer:ty, format: $format:expr, files: $files:expr $(,)?) => {

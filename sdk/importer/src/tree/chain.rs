@@ -1,20 +1,20 @@
-//! Conversations in which no node names another, neither as its parent nor as its child.
+//! Conversations in which no node links to another, neither to a parent nor to a child.
 
 use super::Link;
 use crate::{Role, order::sort_by_time};
 
-/// The parents of nodes of which none names another, so that each message answers the one before; none if a link is named, or if
-/// there is nothing to link.
+/// Makes each message answer the one before: returns the parent of each node, or `None` if a node has a link or there are fewer than two
+/// messages.
 ///
-/// Messages stand in the order of the export, or by time where their times contradict it ([`sort_by_time`]). `said` gives the role and
-/// the time of a node's message; `names_children` says whether a node names any.
+/// Messages are in the order of the export, or sorted by time if their times contradict it ([`sort_by_time`]). `has_children` says whether
+/// a node lists any children; `key` gives the role and the time of its message.
 pub fn chain<'a>(
     nodes: impl Iterator<Item = Link<'a>> + Clone,
-    names_children: impl Fn(usize) -> bool,
-    said: impl Fn(usize) -> (Role, Option<i64>),
+    has_children: impl Fn(usize) -> bool,
+    key: impl Fn(usize) -> (Role, Option<i64>),
 ) -> Option<Vec<Option<&'a str>>> {
     let count = nodes.clone().count();
-    if nodes.clone().any(|node| node.parent.is_some()) || (0..count).any(names_children) {
+    if nodes.clone().any(|node| node.parent.is_some()) || (0..count).any(has_children) {
         return None;
     }
     let mut order: Vec<(usize, &'a str)> =
@@ -22,7 +22,7 @@ pub fn chain<'a>(
     if order.len() < 2 {
         return None;
     }
-    sort_by_time(&mut order, |(at, _)| said(*at));
+    sort_by_time(&mut order, |(at, _)| key(*at));
     let mut parents = vec![None; count];
     for pair in order.windows(2) {
         if let [(_, above), (at, _)] = pair
@@ -45,23 +45,23 @@ mod tests {
     }
 
     #[test]
-    fn each_answers_the_one_before_in_the_order_of_the_export() {
+    fn each_message_answers_the_one_before() {
         let nodes = [("root", false), ("q1", true), ("a1", true), ("gap", false), ("q2", true)];
         assert_eq!(chained(&nodes, &[]), Some(vec![None, None, Some("q1"), None, Some("a1")]));
-        // Times that are unknown contradict nothing.
+        // Missing times do not contradict the order.
         let times = [None, Some(1), None, None, Some(1)];
         assert_eq!(chained(&nodes, &times), Some(vec![None, None, Some("q1"), None, Some("a1")]));
     }
 
     #[test]
-    fn times_that_contradict_the_order_count_and_of_one_time_the_person_is_first() {
+    fn messages_are_sorted_by_time_if_times_contradict_the_order() {
         let nodes = [("a2", true), ("q2", true), ("a1", true), ("q1", true)];
         let times = [Some(5), Some(5), Some(2), Some(1)];
         assert_eq!(chained(&nodes, &times), Some(vec![Some("q2"), Some("a1"), Some("q1"), None]));
     }
 
     #[test]
-    fn nothing_is_linked_where_a_link_is_named_or_one_message_stands_alone() {
+    fn nothing_is_linked_if_there_is_a_link_or_only_one_message() {
         assert_eq!(chained(&[("q1", true), ("gap", false)], &[]), None);
         let linked = [
             Link { key: "a", parent: None, kept: true },

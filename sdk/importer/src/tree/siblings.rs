@@ -1,23 +1,23 @@
-//! The order of siblings, where their times do not tell it.
+//! The order of siblings if it is not that of their times.
 
 use std::collections::BTreeMap;
 
 use super::{Parent, Tree};
 
-/// Where an importer keeps the number of a message among its siblings: in `raw_metadata`.
+/// The key in `raw_metadata` for the number of a message among its siblings.
 pub const SIBLING_NUMBER: &str = "sibling_number";
 
 impl Tree<'_> {
-    /// Numbers, from 0, of kept nodes that hang under the same node, or under none, and stand otherwise than by time: the host orders
-    /// siblings by time. `rank` gives the place of a node in the provider's order, if it has one; nodes of which one has none get no
-    /// number.
+    /// The numbers, from 0, of siblings whose order is not that of their times, by the index of the node; roots are siblings too. The host
+    /// sorts siblings by time. `rank` gives the position of a node in the provider's order. If one of the siblings has none, they get
+    /// no numbers.
     pub fn sibling_numbers(
         &self,
         time: impl Fn(usize) -> Option<i64>,
         rank: impl Fn(usize) -> Option<usize>,
     ) -> BTreeMap<usize, usize> {
         let mut numbers = BTreeMap::new();
-        for mut siblings in self.families() {
+        for mut siblings in self.sibling_groups() {
             if siblings.iter().any(|at| rank(*at).is_none()) {
                 continue;
             }
@@ -33,8 +33,8 @@ impl Tree<'_> {
         numbers
     }
 
-    /// Kept nodes by the node they hang under; only where there are several.
-    fn families(&self) -> Vec<Vec<usize>> {
+    /// The kept nodes with the same parent, if there are several.
+    fn sibling_groups(&self) -> Vec<Vec<usize>> {
         let roots = self.parents.len();
         let above = |at: usize| match self.parent(at) {
             Parent::Node(above) => above,
@@ -46,25 +46,25 @@ impl Tree<'_> {
         if counts.iter().all(|count| *count < 2) {
             return Vec::new();
         }
-        let mut families: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for at in kept().filter(|at| counts[above(*at)] > 1) {
-            families.entry(above(at)).or_default().push(at);
+            groups.entry(above(at)).or_default().push(at);
         }
-        families.into_values().collect()
+        groups.into_values().collect()
     }
 }
 
-/// Places of nodes in the order in which lists of `children` name them, from the nodes on that none names; none of a node that no list
-/// leads to. Of use where nodes without a message stand between: what hangs under them stands at their place.
+/// The ranks of nodes for [`Tree::sibling_numbers`]: their positions in a walk over the lists of `children`, which begins at the nodes that
+/// are in no list. A node that the walk does not reach has none. Children of a node without a message take its position.
 pub fn ranks<'a>(keys: &[&'a str], children: impl Fn(usize) -> Vec<&'a str>) -> Vec<Option<usize>> {
     let index: BTreeMap<&str, usize> = keys.iter().enumerate().map(|(at, key)| (*key, at)).collect();
     let lists: Vec<Vec<usize>> = (0..keys.len())
         .map(|at| children(at).into_iter().filter_map(|key| index.get(key).copied()).collect())
         .collect();
-    let mut named = vec![false; keys.len()];
-    lists.iter().flatten().for_each(|at| named[*at] = true);
+    let mut listed = vec![false; keys.len()];
+    lists.iter().flatten().for_each(|at| listed[*at] = true);
     let (mut ranks, mut next) = (vec![None; keys.len()], 0);
-    for top in (0..keys.len()).filter(|at| !named[*at] && !lists[*at].is_empty()) {
+    for top in (0..keys.len()).filter(|at| !listed[*at] && !lists[*at].is_empty()) {
         let mut stack = vec![top];
         while let Some(at) = stack.pop() {
             if ranks[at].is_none() {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn siblings_have_numbers_only_where_times_do_not_tell() {
+    fn siblings_have_numbers_only_if_their_times_are_not_in_order() {
         let nodes =
             [("q", None, true), ("a", Some("q"), true), ("gap", Some("q"), false), ("b", Some("gap"), true)];
         let tree = tree(&nodes);
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_children_give_ranks_through_nodes_between() {
+    fn ranks_follow_the_lists_of_children() {
         let children = |at: usize| match at {
             0 => vec!["gap", "c", "gone"],
             1 => vec!["b", "a"],
             5 => vec!["root"],
             _ => Vec::new(),
         };
-        // The last but one names nothing and is named by none.
+        // The last lists nothing and is in no list.
         let keys = ["root", "gap", "a", "b", "c", "loop", "alone"];
         assert_eq!(ranks(&keys, children), [Some(1), Some(2), Some(4), Some(3), Some(5), Some(0), None]);
     }

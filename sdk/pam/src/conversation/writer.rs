@@ -1,4 +1,4 @@
-//! Writes a conversation document piece by piece, in the key order and with the defaults of the official SDK.
+//! Writes a conversation document message by message, with the key order and defaults of the official SDK.
 
 use std::io::{self, Write};
 
@@ -13,16 +13,16 @@ use crate::{pretty::Root, raw::RawObject, time::Timestamp};
 /// The `schema` of a conversation document.
 pub const SCHEMA: &str = "portable-ai-memory-conversation";
 
-/// Writes one conversation document: header, messages one by one, rest.
+/// Writes a conversation document, one message at a time.
 ///
-/// Nothing is buffered: give a buffered `W`. The file ends only with [`Writer::finish`].
+/// The output is not buffered; pass a buffered `W`. The document is complete only after [`Writer::finish`].
 pub struct Writer<'h, W> {
     root: Root<W>,
     header: &'h ConversationHeader,
 }
 
 impl<'h, W: Write> Writer<'h, W> {
-    /// Writes what stands before the messages.
+    /// Writes the beginning of the document.
     ///
     /// # Errors
     /// If `out` fails.
@@ -47,7 +47,7 @@ impl<'h, W: Write> Writer<'h, W> {
         self.root.item(&MessageDocument::of(message))
     }
 
-    /// Writes what stands after the messages, and gives the output back, not flushed.
+    /// Writes the end of the document and returns the output, not flushed.
     ///
     /// # Errors
     /// If the output fails.
@@ -65,7 +65,7 @@ impl<'h, W: Write> Writer<'h, W> {
 }
 
 impl Conversation {
-    /// The whole document as text.
+    /// Writes the document as JSON.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         let write = || {
@@ -73,12 +73,12 @@ impl Conversation {
             self.messages.iter().try_for_each(|message| writer.message(message))?;
             writer.finish()
         };
-        // Writing into memory does not fail, and every field is a JSON value.
+        // Writing into memory does not fail, and every field can be serialised.
         write().unwrap_or_default()
     }
 }
 
-/// A message with every list and flag.
+/// A message, written with every list and flag.
 #[derive(Serialize)]
 struct MessageDocument<'m> {
     id: &'m str,
@@ -111,7 +111,7 @@ struct ContentDocument<'m> {
     parts: &'m [Part],
 }
 
-/// An object, empty if there is none.
+/// A raw object, written as an empty object if absent.
 struct RawDocument<'m>(Option<&'m RawObject>);
 
 impl<'m> MessageDocument<'m> {

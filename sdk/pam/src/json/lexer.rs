@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{JsonError, Problem};
 
-/// One step through a JSON text.
+/// A token of a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
     BeginObject,
@@ -18,7 +18,7 @@ pub(crate) enum Token<'a> {
     Null,
 }
 
-/// A string as it stands between its quotes.
+/// A string as written, without its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quoted<'a> {
     pub(crate) text: &'a str,
@@ -45,7 +45,7 @@ enum Expect {
 }
 
 impl<'a> Lexer<'a> {
-    /// `limit`: how many objects and arrays may be open at once.
+    /// `limit` is the maximum nesting of objects and arrays.
     pub(crate) fn new(text: &'a str, limit: usize) -> Self {
         Self { text, at: 0, open: Vec::new(), expect: Expect::Value, limit }
     }
@@ -139,7 +139,7 @@ impl<'a> Lexer<'a> {
         self.scalar(token)
     }
 
-    /// After a whole value: more of the same container, or the end.
+    /// Sets what may follow a complete value: more of the same container, or the end.
     fn scalar(&mut self, token: Token<'a>) -> Token<'a> {
         self.expect = if self.open.is_empty() { Expect::Done } else { Expect::CommaOrEnd };
         token
@@ -225,9 +225,9 @@ impl<'a> Lexer<'a> {
             self.digits()?;
         }
         let number = &self.text[start..self.at];
-        // 309 digits or an exponent are needed to leave the range of a double.
-        let suspicious = number.len() > 300 || number.bytes().any(|byte| byte | 0x20 == b'e');
-        if suspicious && !number.parse::<f64>().is_ok_and(f64::is_finite) {
+        // Only a number with an exponent or at least 309 digits can exceed the range of a double.
+        let check_range = number.len() > 300 || number.bytes().any(|byte| byte | 0x20 == b'e');
+        if check_range && !number.parse::<f64>().is_ok_and(f64::is_finite) {
             return Err(JsonError { offset: start, problem: Problem::NumberRange });
         }
         Ok(number)
@@ -243,7 +243,7 @@ impl<'a> Lexer<'a> {
 }
 
 impl<'a> Quoted<'a> {
-    /// The string that is meant; a lone surrogate becomes U+FFFD and sets `lone`.
+    /// The string with its escapes decoded; a lone surrogate becomes U+FFFD and sets `lone`.
     pub(crate) fn decode(self, lone: &mut bool) -> Cow<'a, str> {
         if !self.escaped {
             return Cow::Borrowed(self.text);
@@ -261,7 +261,7 @@ impl<'a> Quoted<'a> {
         Cow::Owned(out)
     }
 
-    /// Places of lone surrogates' escapes, in bytes from the start of `text`; six bytes each.
+    /// Byte offsets in `text` of the escapes of lone surrogates, six bytes each.
     pub(crate) fn lone_surrogates(self) -> impl Iterator<Item = usize> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -308,7 +308,7 @@ fn unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.get(2..6)?, 16).ok()
 }
 
-/// How many bytes at the front of `bytes` may stand in a string as they are.
+/// How many bytes at the start of `bytes` need no escape in a string.
 pub(crate) fn plain_length(bytes: &[u8]) -> usize {
     let (words, tail) = bytes.as_chunks::<WORD>();
     for (index, word) in words.iter().enumerate() {
@@ -321,12 +321,12 @@ pub(crate) fn plain_length(bytes: &[u8]) -> usize {
     bytes.len() - tail.len() + plain
 }
 
-/// Bytes that are looked at together.
+/// Bytes that are tested at once.
 const WORD: usize = 8;
-/// A one in each byte.
+/// The value 1 in each byte.
 const ONES: u64 = u64::MAX / 0xff;
 
-/// The high bit of the lowest byte of `word` that may not stand in a string; higher bits mean nothing, as subtraction
+/// Sets the high bit of the lowest byte of `word` that needs an escape. Higher bits are unreliable, because the subtraction
 /// borrows.
 fn special(word: u64) -> u64 {
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;

@@ -1,4 +1,4 @@
-//! JSON values that borrow from their text: numbers as written, objects with their source.
+//! JSON values that borrow from their text and keep numbers and objects as written.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::jcs::{Numeral, Tree, View};
 
-/// Objects with at most this many keys are searched for equal keys pair by pair, larger ones by sorting.
+/// Objects with at most this many keys are checked for duplicates pair by pair, larger ones by sorting.
 const PAIRWISE_KEYS: usize = 16;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -26,31 +26,31 @@ pub(crate) enum Node<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object<'a> {
     pub(crate) entries: Vec<(Cow<'a, str>, Node<'a>)>,
-    /// The object's own text, braces included.
+    /// The text of the object, braces included.
     pub(crate) text: &'a str,
 }
 
-/// What a tree cannot show: places in the text that a careful reader must know of.
+/// Problems of the text that the values no longer show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
-    /// Byte offsets of the ends of objects with a key twice, and that key; at most [`MOST_NOTES`].
+    /// Byte offsets of the ends of objects with a duplicate key, and that key; at most [`MAX_NOTES`].
     pub(crate) duplicates: Vec<(usize, String)>,
-    /// Byte offsets of strings with a lone surrogate; at most [`MOST_NOTES`].
+    /// Byte offsets of strings with a lone surrogate; at most [`MAX_NOTES`].
     pub(crate) surrogates: Vec<usize>,
 }
 
-/// Places noted of each kind: enough to find the mistake, and a bound for hostile texts.
-const MOST_NOTES: usize = 100;
+/// Notes of each kind at most: enough to find the errors, bounded for hostile texts.
+const MAX_NOTES: usize = 100;
 
 impl Notes {
     fn duplicate(&mut self, offset: usize, key: &str) {
-        if self.duplicates.len() < MOST_NOTES {
+        if self.duplicates.len() < MAX_NOTES {
             self.duplicates.push((offset, key.to_owned()));
         }
     }
 
     fn surrogate(&mut self, offset: usize) {
-        if self.surrogates.len() < MOST_NOTES {
+        if self.surrogates.len() < MAX_NOTES {
             self.surrogates.push(offset);
         }
     }
@@ -61,10 +61,10 @@ enum Frame<'a> {
     Object { entries: Vec<(Cow<'a, str>, Node<'a>)>, key: Cow<'a, str>, start: usize },
 }
 
-/// Values that one may hold, at any depth: an empty object is three bytes long in a text, and sixteen times as much here.
-const MOST_VALUES: usize = 1 << 20;
+/// Values in one value at any depth: an empty object takes three bytes in a text but sixteen times as much in memory.
+const MAX_VALUES: usize = 1 << 20;
 
-/// Reads the next value whole; none if the container that is open ends here, whose end is then consumed.
+/// Reads the next value; none, with its end consumed, if the open container ends here.
 pub(crate) fn next_value<'a>(
     lexer: &mut Lexer<'a>,
     notes: &mut Notes,
@@ -103,8 +103,8 @@ pub(crate) fn next_value<'a>(
             Token::Null => Node::Null,
         };
         count += 1;
-        if count > MOST_VALUES {
-            return Err(lexer.error(Problem::TooMany(MOST_VALUES)));
+        if count > MAX_VALUES {
+            return Err(lexer.error(Problem::TooMany(MAX_VALUES)));
         }
         match stack.last_mut() {
             None => return Ok(Some(node)),
@@ -114,7 +114,7 @@ pub(crate) fn next_value<'a>(
     }
 }
 
-/// Reads a text that is one value.
+/// Reads a text that consists of one value.
 pub(crate) fn parse<'a>(text: &'a str, limit: usize, notes: &mut Notes) -> Result<Node<'a>, JsonError> {
     let mut lexer = Lexer::new(text, limit);
     let node = next_value(&mut lexer, notes)?;
@@ -147,7 +147,7 @@ fn close<'a>(frame: Frame<'a>, lexer: &Lexer<'a>, notes: &mut Notes) -> Node<'a>
     }
 }
 
-/// A key that stands twice.
+/// A key that occurs twice.
 pub(crate) fn duplicate<'k>(keys: impl ExactSizeIterator<Item = &'k str> + Clone) -> Option<&'k str> {
     if keys.len() <= PAIRWISE_KEYS {
         let mut rest = keys;
@@ -163,7 +163,7 @@ pub(crate) fn duplicate<'k>(keys: impl ExactSizeIterator<Item = &'k str> + Clone
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// The last value of each key, in the place of its last occurrence.
+/// Keeps the last of the entries with equal keys.
 fn last_wins<'a>(mut entries: Vec<(Cow<'a, str>, Node<'a>)>) -> Vec<(Cow<'a, str>, Node<'a>)> {
     let mut seen = std::collections::BTreeSet::new();
     entries.reverse();
@@ -173,7 +173,7 @@ fn last_wins<'a>(mut entries: Vec<(Cow<'a, str>, Node<'a>)>) -> Vec<(Cow<'a, str
 }
 
 impl Node<'_> {
-    /// The same value, owned; an integer beyond 64 bits becomes a float, as `serde_json` reads it.
+    /// Converts to an owned value; an integer beyond 64 bits becomes a float, as in `serde_json`.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -184,8 +184,28 @@ impl Node<'_> {
             Self::Object(object) => Value::Object(object.to_map()),
         }
     }
+}
 
-    /// For messages: what kind of value it is.
+/// Accessors for readers of whole documents.
+#[cfg(feature = "documents")]
+impl Node<'_> {
+    /// The text of a string.
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text of a string under a key of an object.
+    pub(crate) fn member(&self, key: &str) -> Option<&str> {
+        match self {
+            Self::Object(object) => object.get(key)?.as_str(),
+            _ => None,
+        }
+    }
+
+    /// The kind of value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -210,7 +230,7 @@ impl<'a> Object<'a> {
 
 fn number(text: &str) -> Option<Number> {
     if let Ok(small) = text.parse::<i64>() {
-        // `-0` is the float -0.0 to every JSON reader in the field.
+        // Common JSON readers read `-0` as the float -0.0.
         return if text == "-0" { Number::from_f64(-0.0) } else { Some(small.into()) };
     }
     if let Ok(large) = text.parse::<u64>() {

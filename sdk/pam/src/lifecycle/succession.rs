@@ -1,11 +1,11 @@
-//! Who replaced whom (PAM 1.0 §7 and §13): `superseded_by` and `supersedes` relations say the same.
+//! Replacement of memories (PAM 1.0 §7 and §13): `superseded_by` and `supersedes` relations must agree.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
-use super::{Arrow, allowed};
+use super::{TransitionError, check_transition};
 use crate::{
     ids,
     memory::{Memory, Status},
@@ -13,62 +13,64 @@ use crate::{
     time::Timestamp,
 };
 
-/// Where status, successor and relations of one memory do not agree.
+/// A disagreement between status, successor and relations of a memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fault {
-    /// The memory that was, or should be, replaced.
+pub struct Inconsistency {
+    /// Id of the replaced memory.
     pub memory: String,
     /// What does not agree.
-    pub problem: Problem,
+    pub kind: InconsistencyKind,
 }
 
-/// What does not agree.
+/// The kinds of [`Inconsistency`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Problem {
-    /// It is superseded and names no successor (rule ).
+pub enum InconsistencyKind {
+    /// It is superseded but names no successor.
     NoSuccessor,
-    /// It names a successor and is still active.
+    /// It names a successor but is still active.
     StillActive,
-    /// It names itself.
+    /// It names itself as its successor.
     OwnSuccessor,
-    /// It names a memory that is not there.
+    /// Its successor, with this id, does not exist.
     UnknownSuccessor(String),
-    /// Following the successors from here comes back here.
-    Circle,
-    /// It names a successor, and no relation says so.
+    /// Its successors form a cycle.
+    Cycle,
+    /// It names this successor, but there is no `supersedes` relation.
     NoRelation(String),
-    /// A relation says that this one replaced it, and it names another, or none.
+    /// A `supersedes` relation comes from this memory, but it names another successor or none.
     OtherSuccessor(String),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Inconsistency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let id = &self.memory;
-        match &self.problem {
-            Problem::NoSuccessor => write!(f, "memory {id:?} is superseded and names no successor"),
-            Problem::StillActive => write!(f, "memory {id:?} names a successor and is still active"),
-            Problem::OwnSuccessor => write!(f, "memory {id:?} names itself as its successor"),
-            Problem::UnknownSuccessor(by) => {
+        match &self.kind {
+            InconsistencyKind::NoSuccessor => write!(f, "memory {id:?} is superseded and names no successor"),
+            InconsistencyKind::StillActive => {
+                write!(f, "memory {id:?} names a successor and is still active")
+            }
+            InconsistencyKind::OwnSuccessor => write!(f, "memory {id:?} names itself as its successor"),
+            InconsistencyKind::UnknownSuccessor(by) => {
                 write!(f, "memory {id:?} names {by:?} as its successor, which is not there")
             }
-            Problem::Circle => write!(f, "the successors of memory {id:?} lead back to it"),
-            Problem::NoRelation(by) => {
+            InconsistencyKind::Cycle => write!(f, "the successors of memory {id:?} lead back to it"),
+            InconsistencyKind::NoRelation(by) => {
                 write!(f, "memory {id:?} names {by:?} as its successor, and no supersedes relation says so")
             }
-            Problem::OtherSuccessor(by) => {
+            InconsistencyKind::OtherSuccessor(by) => {
                 write!(f, "a relation says that {by:?} supersedes memory {id:?}, which does not name it")
             }
         }
     }
 }
 
-/// Everything that does not agree among these memories and relations, by memory id. Takes time in proportion to them.
+/// Finds all inconsistencies among these memories and relations, by memory id. The time is linear, apart from sorting.
 #[must_use]
-pub fn faults<'a>(
+pub fn inconsistencies<'a>(
     memories: impl IntoIterator<Item = &'a Memory>,
     relations: impl IntoIterator<Item = &'a Relation>,
-) -> Vec<Fault> {
+) -> Vec<Inconsistency> {
     let memories: BTreeMap<&str, &Memory> =
         memories.into_iter().map(|memory| (memory.id.as_str(), memory)).collect();
     let edges: BTreeSet<(&str, &str)> = relations
@@ -77,49 +79,49 @@ pub fn faults<'a>(
         .map(|relation| (relation.to.as_str(), relation.from.as_str()))
         .collect();
     let mut found = BTreeSet::new();
-    let mut note = |memory: &str, problem| found.insert(Fault { memory: memory.to_owned(), problem });
+    let mut add = |memory: &str, kind| found.insert(Inconsistency { memory: memory.to_owned(), kind });
     for (id, memory) in &memories {
         let successor = memory.temporal.superseded_by.as_deref();
-        for problem in alone(memory, successor) {
-            note(id, problem);
+        for kind in own_inconsistencies(memory, successor) {
+            add(id, kind);
         }
         let Some(successor) = successor.filter(|successor| successor != id) else { continue };
         if !memories.contains_key(successor) {
-            note(id, Problem::UnknownSuccessor(successor.to_owned()));
+            add(id, InconsistencyKind::UnknownSuccessor(successor.to_owned()));
         }
         if !edges.contains(&(*id, successor)) {
-            note(id, Problem::NoRelation(successor.to_owned()));
+            add(id, InconsistencyKind::NoRelation(successor.to_owned()));
         }
     }
     for (old, new) in &edges {
-        // Two may replace one (its `superseded_by` has one place); then one of them is named, and that is enough.
+        // Several memories may replace one, but `superseded_by` can name only one of them.
         let named = memories.get(old).map(|memory| memory.temporal.superseded_by.as_deref());
         if named.is_some_and(|named| named.is_none_or(|named| !edges.contains(&(*old, named)))) {
-            note(old, Problem::OtherSuccessor((*new).to_owned()));
+            add(old, InconsistencyKind::OtherSuccessor((*new).to_owned()));
         }
     }
-    for id in circles(&memories) {
-        note(id, Problem::Circle);
+    for id in cycles(&memories) {
+        add(id, InconsistencyKind::Cycle);
     }
     found.into_iter().collect()
 }
 
-/// What a memory contradicts by itself.
-fn alone(memory: &Memory, successor: Option<&str>) -> impl Iterator<Item = Problem> {
+/// The inconsistencies that a memory shows without the others.
+fn own_inconsistencies(memory: &Memory, successor: Option<&str>) -> impl Iterator<Item = InconsistencyKind> {
     let lacks = memory.status == Status::Superseded && successor.is_none_or(str::is_empty);
     let active = memory.status == Status::Active && successor.is_some();
     let own = successor == Some(memory.id.as_str());
     [
-        lacks.then_some(Problem::NoSuccessor),
-        active.then_some(Problem::StillActive),
-        own.then_some(Problem::OwnSuccessor),
+        lacks.then_some(InconsistencyKind::NoSuccessor),
+        active.then_some(InconsistencyKind::StillActive),
+        own.then_some(InconsistencyKind::OwnSuccessor),
     ]
     .into_iter()
     .flatten()
 }
 
-/// The memories that stand on a circle of successors, other than their own successors; each is walked over twice at most.
-fn circles<'m>(memories: &BTreeMap<&'m str, &'m Memory>) -> BTreeSet<&'m str> {
+/// The memories on cycles of two or more successors. Each memory is visited at most twice.
+fn cycles<'m>(memories: &BTreeMap<&'m str, &'m Memory>) -> BTreeSet<&'m str> {
     let next = |id: &str| -> Option<&'m str> {
         let memory = memories.get(id)?;
         memory.temporal.superseded_by.as_deref().filter(|next| *next != id && memories.contains_key(next))
@@ -144,12 +146,12 @@ fn circles<'m>(memories: &BTreeMap<&'m str, &'m Memory>) -> BTreeSet<&'m str> {
     found
 }
 
-/// What replacing one memory by another writes: the two say the same.
+/// The records to write when a memory is replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replacement {
-    /// The replaced one: superseded, naming its successor.
+    /// The replaced memory, superseded and with its successor.
     pub memory: Memory,
-    /// From the successor to it.
+    /// The `supersedes` relation from the successor.
     pub relation: Relation,
 }
 
@@ -157,20 +159,20 @@ pub struct Replacement {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SupersedeError {
-    /// Its status does not let it.
-    #[error("memory {id:?} cannot be superseded: {arrow}")]
-    Arrow {
-        /// Which.
+    /// Its status does not allow it.
+    #[error("memory {id:?} cannot be superseded: {error}")]
+    Transition {
+        /// Id of the memory.
         id: String,
-        /// From where to where.
-        arrow: Arrow,
+        /// The forbidden transition.
+        error: TransitionError,
     },
     /// It has a successor already.
     #[error("memory {id:?} is superseded by {by:?} already; replace that one")]
     Already {
-        /// Which.
+        /// Id of the memory.
         id: String,
-        /// By whom.
+        /// Id of its successor.
         by: String,
     },
     /// It would be its own successor.
@@ -178,10 +180,10 @@ pub enum SupersedeError {
     Itself(String),
 }
 
-/// Replaces a memory by the one with the id `by`, at the time `at`.
+/// Replaces a memory by the memory with the id `by` at the time `at`.
 ///
 /// # Errors
-/// If §7.1 does not let it become superseded, it is superseded by another already, or `by` is its own id.
+/// If §7.1 does not allow the transition, the memory has another successor already, or `by` is its own id.
 pub fn supersede(memory: &Memory, by: &str, at: Timestamp) -> Result<Replacement, SupersedeError> {
     let id = || memory.id.clone();
     if memory.id == by {
@@ -190,7 +192,8 @@ pub fn supersede(memory: &Memory, by: &str, at: Timestamp) -> Result<Replacement
     if let Some(other) = memory.temporal.superseded_by.as_ref().filter(|other| *other != by) {
         return Err(SupersedeError::Already { id: id(), by: other.clone() });
     }
-    allowed(memory.status, Status::Superseded).map_err(|arrow| SupersedeError::Arrow { id: id(), arrow })?;
+    check_transition(memory.status, Status::Superseded)
+        .map_err(|error| SupersedeError::Transition { id: id(), error })?;
     let mut memory = memory.clone();
     memory.status = Status::Superseded;
     memory.temporal.superseded_by = Some(by.to_owned());

@@ -1,4 +1,4 @@
-//! Arrows, intervals, fading and successors.
+//! Transitions, validity, decay and successors.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
@@ -65,11 +65,11 @@ fn scored(model: Option<DecayModel>, current: f64) -> Memory {
     memory
 }
 
-/// Section 7.1, arrow by arrow.
+/// Section 7.1, transition by transition.
 #[test]
-fn only_the_arrows_of_the_specification_are_allowed() {
+fn only_the_transitions_of_the_specification_are_allowed() {
     use Status::{Active, Archived, Deprecated, Retracted, Superseded};
-    let arrows = [
+    let transitions = [
         (Active, Superseded),
         (Active, Deprecated),
         (Active, Retracted),
@@ -80,27 +80,27 @@ fn only_the_arrows_of_the_specification_are_allowed() {
     ];
     for &from in Status::ALL {
         for &to in Status::ALL {
-            let expected = from == to || arrows.contains(&(from, to));
-            assert_eq!(allowed(from, to).is_ok(), expected, "{from} → {to}");
+            let expected = from == to || transitions.contains(&(from, to));
+            assert_eq!(check_transition(from, to).is_ok(), expected, "{from} → {to}");
         }
     }
 }
 
 #[test]
-fn the_error_names_the_arrow_and_the_ways_there_are() {
-    let told = |from, to| allowed(from, to).unwrap_err().to_string();
+fn the_error_names_the_transition_and_the_allowed_ones() {
+    let message = |from, to| check_transition(from, to).unwrap_err().to_string();
     assert_eq!(
-        told(Status::Deprecated, Status::Active),
+        message(Status::Deprecated, Status::Active),
         "deprecated → active is not allowed: deprecated may become retracted or archived"
     );
     assert_eq!(
-        told(Status::Retracted, Status::Active),
+        message(Status::Retracted, Status::Active),
         "retracted → active is not allowed: retracted is final; add a new memory instead"
     );
 }
 
 #[test]
-fn a_memory_holds_from_its_beginning_until_just_before_its_end() {
+fn validity_includes_its_start_and_excludes_its_end() {
     let mut temporal = memory("m", Status::Active, None).temporal;
     assert_eq!(valid_at(&temporal, Timestamp::EPOCH), Validity::Valid);
     temporal.valid_from = Some(at("2026-03-01T01:00:00+01:00"));
@@ -119,7 +119,7 @@ fn a_memory_holds_from_its_beginning_until_just_before_its_end() {
 }
 
 #[test]
-fn only_an_active_memory_that_holds_is_current() {
+fn only_an_active_and_valid_memory_is_current() {
     for &status in Status::ALL {
         assert_eq!(current_at(&memory("m", status, None), after(1)), status == Status::Active);
     }
@@ -130,7 +130,7 @@ fn only_an_active_memory_that_holds_is_current() {
 
 #[test]
 #[expect(clippy::float_cmp, reason = "halves and quarters are exact")]
-fn scores_fade_by_their_model() {
+fn scores_decay_by_their_model() {
     let lives = HalfLives::default();
     let score = |model, days| decayed(&scored(model, 0.8), after(days), &lives).unwrap();
     assert_eq!(score(Some(DecayModel::TimeExponential), 0), 0.8);
@@ -145,7 +145,7 @@ fn scores_fade_by_their_model() {
 }
 
 #[test]
-fn fading_begins_where_the_score_was_last_raised() {
+fn decay_starts_at_the_last_reinforcement() {
     let lives = HalfLives { linear: Duration::from_hours(24), exponential: Duration::ZERO };
     let mut one = scored(Some(DecayModel::TimeLinear), 0.8);
     one.confidence.as_mut().unwrap().last_reinforced = Some(after(10));
@@ -161,7 +161,7 @@ fn fading_begins_where_the_score_was_last_raised() {
 }
 
 #[test]
-fn seeing_again_raises_the_score_and_starts_fading_anew() {
+fn reinforcement_raises_the_score_and_restarts_the_decay() {
     let confidence = Confidence { initial: Some(0.5), ..Confidence::default() };
     let once = reinforced(&confidence, after(3));
     assert_eq!((once.initial, once.current, once.last_reinforced), (Some(0.5), Some(0.55), Some(after(3))));
@@ -191,23 +191,23 @@ proptest! {
     }
 }
 
-fn told(memories: &[Memory], relations: &[Relation]) -> Vec<(String, Problem)> {
-    faults(memories, relations).into_iter().map(|fault| (fault.memory, fault.problem)).collect()
+fn found(memories: &[Memory], relations: &[Relation]) -> Vec<(String, InconsistencyKind)> {
+    inconsistencies(memories, relations).into_iter().map(|found| (found.memory, found.kind)).collect()
 }
 
 #[test]
-fn what_a_replacement_writes_agrees() {
+fn the_records_of_a_replacement_are_consistent() {
     let replaced = supersede(&memory("old", Status::Active, None), "new", after(2)).unwrap();
     assert_eq!(replaced.memory.status, Status::Superseded);
     let memories = [replaced.memory, memory("new", Status::Active, None)];
-    assert_eq!(told(&memories, &[replaced.relation]), []);
+    assert_eq!(found(&memories, &[replaced.relation]), []);
 }
 
 #[test]
-fn a_replacement_minds_status_and_successor() {
+fn a_replacement_checks_status_and_successor() {
     for status in [Status::Archived, Status::Retracted, Status::Deprecated] {
         let refused = supersede(&memory("old", status, None), "new", after(2)).unwrap_err();
-        assert!(matches!(refused, SupersedeError::Arrow { .. }) && refused.to_string().contains("→"));
+        assert!(matches!(refused, SupersedeError::Transition { .. }) && refused.to_string().contains("→"));
     }
     let done = memory("old", Status::Superseded, Some("new"));
     assert!(supersede(&done, "new", after(2)).is_ok());
@@ -217,41 +217,41 @@ fn a_replacement_minds_status_and_successor() {
 }
 
 #[test]
-fn each_disagreement_is_found() {
+fn each_inconsistency_is_found() {
     use Status::{Active, Archived, Superseded};
     let one = |problem| vec![("a".to_owned(), problem)];
     let new = || memory("b", Active, None);
-    assert_eq!(told(&[memory("a", Superseded, None), new()], &[]), one(Problem::NoSuccessor));
+    assert_eq!(found(&[memory("a", Superseded, None), new()], &[]), one(InconsistencyKind::NoSuccessor));
     assert_eq!(
-        told(&[memory("a", Superseded, Some("b")), new()], &[]),
-        one(Problem::NoRelation("b".to_owned()))
+        found(&[memory("a", Superseded, Some("b")), new()], &[]),
+        one(InconsistencyKind::NoRelation("b".to_owned()))
     );
     let drawn = [supersedes("b", "a")];
-    assert_eq!(told(&[memory("a", Active, Some("b")), new()], &drawn), one(Problem::StillActive));
-    assert_eq!(told(&[memory("a", Archived, Some("b")), new()], &drawn), []);
+    assert_eq!(found(&[memory("a", Active, Some("b")), new()], &drawn), one(InconsistencyKind::StillActive));
+    assert_eq!(found(&[memory("a", Archived, Some("b")), new()], &drawn), []);
     assert_eq!(
-        told(&[memory("a", Superseded, Some("c"))], &[supersedes("c", "a")]),
-        one(Problem::UnknownSuccessor("c".to_owned()))
+        found(&[memory("a", Superseded, Some("c"))], &[supersedes("c", "a")]),
+        one(InconsistencyKind::UnknownSuccessor("c".to_owned()))
     );
     assert_eq!(
-        told(&[memory("a", Active, None), new()], &drawn),
-        one(Problem::OtherSuccessor("b".to_owned()))
+        found(&[memory("a", Active, None), new()], &drawn),
+        one(InconsistencyKind::OtherSuccessor("b".to_owned()))
     );
-    assert_eq!(told(&[memory("a", Archived, Some("a"))], &[]), one(Problem::OwnSuccessor));
+    assert_eq!(found(&[memory("a", Archived, Some("a"))], &[]), one(InconsistencyKind::OwnSuccessor));
 }
 
 #[test]
-fn two_that_replaced_one_are_no_disagreement() {
+fn two_successors_of_one_memory_are_consistent() {
     let memories = [
         memory("a", Status::Superseded, Some("c")),
         memory("b", Status::Active, None),
         memory("c", Status::Active, None),
     ];
-    assert_eq!(told(&memories, &[supersedes("b", "a"), supersedes("c", "a")]), []);
+    assert_eq!(found(&memories, &[supersedes("b", "a"), supersedes("c", "a")]), []);
 }
 
 #[test]
-fn circles_of_successors_are_found_and_what_leads_into_them_is_not_on_them() {
+fn cycles_of_successors_are_found_and_what_leads_into_them_is_not_on_them() {
     let links = [("0", "1"), ("1", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("e", "f")];
     let memories: Vec<Memory> = links
         .iter()
@@ -259,8 +259,8 @@ fn circles_of_successors_are_found_and_what_leads_into_them_is_not_on_them() {
         .chain([memory("f", Status::Active, None)])
         .collect();
     let relations: Vec<Relation> = links.iter().map(|(old, new)| supersedes(new, old)).collect();
-    let expected: Vec<_> = ["a", "b", "c"].map(|id| (id.to_owned(), Problem::Circle)).into();
-    assert_eq!(told(&memories, &relations), expected);
+    let expected: Vec<_> = ["a", "b", "c"].map(|id| (id.to_owned(), InconsistencyKind::Cycle)).into();
+    assert_eq!(found(&memories, &relations), expected);
 }
 
 #[test]
@@ -268,6 +268,6 @@ fn a_long_chain_of_successors_takes_no_long_time() {
     let name = |at: u32| format!("{at:06}");
     let memories: Vec<Memory> =
         (0..20_000).map(|at| memory(&name(at), Status::Superseded, Some(&name(at + 1)))).collect();
-    let found = told(&memories, &[]);
+    let found = found(&memories, &[]);
     assert_eq!(found.len(), 20_001, "no relation each, and one unknown successor");
 }

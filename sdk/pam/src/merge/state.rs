@@ -1,8 +1,8 @@
-//! A store that fits into memory, and whole documents merged into it.
+//! Merges whole documents into a store that is held in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Action, Reason, Verdict, index_entry, memory, relation, united};
+use super::{Reason, Verdict, index_entry, memory, merged_index_entry, relation};
 use crate::{
     checksum::{self, ChecksumError},
     hash::Sha256Digest,
@@ -11,18 +11,18 @@ use crate::{
     store::{IndexEntry, MemoryStore},
 };
 
-/// What is held, by id.
+/// The records of a store, by id.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
-    /// Shown versions.
+    /// Current versions of memories.
     pub memories: BTreeMap<String, Memory>,
-    /// Edges, also to memories that are not held.
+    /// Relations, also those of memories that are not held.
     pub relations: BTreeMap<String, Relation>,
-    /// Conversations.
+    /// Entries of the index of conversations.
     pub index: BTreeMap<String, IndexEntry>,
 }
 
-/// What merging a document does, record by record, in its order.
+/// The verdicts for all records of a document, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// By memory id.
@@ -33,7 +33,7 @@ pub struct Plan {
     pub index: Vec<(String, Verdict)>,
 }
 
-/// Decides over every record of a document. Of records with one id the first counts.
+/// Decides about every record of a document. Of records with equal ids the first counts.
 #[must_use]
 pub fn plan(state: &State, document: &MemoryStore) -> Plan {
     Plan {
@@ -67,31 +67,32 @@ impl Plan {
         [&self.memories, &self.relations, &self.index].into_iter().flatten().map(|(_, verdict)| verdict)
     }
 
-    /// Whether anything is to be written.
+    /// Whether merging changes the store.
     #[must_use]
     pub fn changes(&self) -> bool {
-        self.verdicts().any(|verdict| matches!(verdict.action(), Action::Insert | Action::Replace))
+        self.verdicts().any(|verdict| verdict.writes())
     }
 }
 
 impl State {
-    /// Merges a document, and says what was done.
+    /// Merges a document and returns the verdicts.
     pub fn merge(&mut self, document: &MemoryStore) -> Plan {
         let plan = plan(self, document);
-        for one in taken(&document.memories, &plan.memories) {
+        for one in written(&document.memories, &plan.memories) {
             self.memories.insert(one.id.clone(), one.clone());
         }
-        for one in taken(&document.relations, &plan.relations) {
+        for one in written(&document.relations, &plan.relations) {
             self.relations.insert(one.id.clone(), one.clone());
         }
-        for one in taken(&document.conversations_index, &plan.index) {
-            let entry = self.index.get(&one.id).map_or_else(|| one.clone(), |held| united(held, one));
+        for one in written(&document.conversations_index, &plan.index) {
+            let entry =
+                self.index.get(&one.id).map_or_else(|| one.clone(), |held| merged_index_entry(held, one));
             self.index.insert(one.id.clone(), entry);
         }
         plan
     }
 
-    /// The checksum over what is held now (§16.3 rule 4).
+    /// The checksum over the memories (§16.3 rule 4).
     ///
     /// # Errors
     /// If a memory has no canonical form.
@@ -102,8 +103,7 @@ impl State {
     }
 }
 
-/// The records that are to be written.
-fn taken<'a, T>(records: &'a [T], verdicts: &'a [(String, Verdict)]) -> impl Iterator<Item = &'a T> {
-    let written = |verdict: &Verdict| matches!(verdict.action(), Action::Insert | Action::Replace);
-    records.iter().zip(verdicts).filter(move |(_, (_, verdict))| written(verdict)).map(|(record, _)| record)
+/// The records that are written.
+fn written<'a, T>(records: &'a [T], verdicts: &'a [(String, Verdict)]) -> impl Iterator<Item = &'a T> {
+    records.iter().zip(verdicts).filter(|(_, (_, verdict))| verdict.writes()).map(|(record, _)| record)
 }

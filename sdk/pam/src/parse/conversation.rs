@@ -3,21 +3,19 @@
 use std::io::{self, Read};
 
 use super::{
-    LARGEST_CONVERSATION, LeftOut, Remains,
+    LARGEST_CONVERSATION, SalvageReport, UnreadableEntry,
     fields::Fields,
-    json_issue,
     path::Path,
-    root::{self, Heading, Item, Part, Walk},
+    root::{self, Event, Heading, Item, RootWalk},
     sink::{Sink, UNKNOWN_KEY, Version},
-    store::{conversation_temporal, extend},
-    stream::Fault,
-    values,
+    stream::StreamError,
+    values::{self, ValueRef},
 };
 use crate::{
     conversation::{
         Attachment, AttachmentKind, Citation, Content, ContentKind, Conversation, ConversationHeader,
-        ConversationTemporal, ImportMetadata, Message, Part as ContentPart, PartKind, Participant, Provider,
-        Role, SCHEMA, ToolCall,
+        ConversationTemporal, ImportMetadata, Message, Part, PartKind, Participant, Provider, Role, SCHEMA,
+        ToolCall,
     },
     issue::Issue,
     json::tree::Node,
@@ -25,14 +23,16 @@ use crate::{
 };
 
 const LISTS: &[&str] = &["messages"];
-/// Messages that may be unreadable: what is wrong with each is held, and a document of many more is none that any program wrote.
-const MOST_UNREADABLE: usize = 100_000;
-/// Bytes that a message takes in memory beside its text, about, until it is checked or stored.
-const OF_A_MESSAGE: usize = 700;
-/// The same of a file, citation, call, part or participant.
-const OF_A_MEMBER: usize = 200;
-/// The same of an id or tag in a list.
-const OF_A_NAME: usize = 60;
+/// Required keys besides `schema` and `schema_version`, which the heading checks.
+const REQUIRED: &[&str] = &["id", "provider", "temporal", "messages"];
+/// Unreadable messages of a document at most: the reason for each is held in memory, and no program writes so many.
+const MAX_UNREADABLE: usize = 100_000;
+/// Approximate bytes that a message takes in memory besides its text.
+const MESSAGE_BYTES: usize = 700;
+/// The same for a file, citation, call, part or participant.
+const MEMBER_BYTES: usize = 200;
+/// The same for an id or tag in a list.
+const NAME_BYTES: usize = 60;
 
 #[derive(Default)]
 struct Document {
@@ -49,79 +49,79 @@ struct Document {
     tags: Vec<String>,
     raw_metadata: Option<RawObject>,
     import_metadata: Option<ImportMetadata>,
-    /// Required fields that stood there, readable or not.
+    /// Required keys that are present, readable or not.
     present: Vec<&'static str>,
-    remains: Remains,
-    /// Too much of it is unreadable.
-    hopeless: bool,
-    /// Bytes that its lists take in memory beside their texts, about.
+    report: SalvageReport,
+    /// There are more than [`MAX_UNREADABLE`] unreadable messages.
+    too_many_unreadable: bool,
+    /// Approximate bytes that the lists take in memory besides their texts.
     held: usize,
 }
 
 pub(super) fn read(
     input: impl Read,
     salvage: bool,
-) -> io::Result<(Option<Conversation>, Vec<Issue>, Remains)> {
+) -> io::Result<(Option<Conversation>, Vec<Issue>, SalvageReport)> {
     let mut sink = Sink::default();
-    let mut walk = Walk::new(input, LISTS, salvage, &mut sink)?;
+    let mut walk = RootWalk::new(input, LISTS, salvage, &mut sink)?;
     let mut document = Document::default();
-    match document.fill(&mut walk, &mut sink) {
-        Ok(()) => {}
-        Err(Fault::Io(error)) => return Err(error),
-        Err(Fault::Json(problem)) => {
-            sink.push(json_issue(&problem));
-            if !salvage {
-                return Ok((None, sink.finish(Version::Ours).0, Remains::default()));
-            }
-            document.remains.broken = Some(problem);
+    if let Err(error) = document.fill(&mut walk, &mut sink) {
+        let problem = error.report(&mut sink)?;
+        if !salvage {
+            return Ok((None, sink.finish(Version::Current).0, SalvageReport::default()));
         }
+        document.report.broken = Some(problem);
     }
     if salvage {
         document.messages.get_or_insert_default();
     }
-    Ok(document.finish(sink, walk.ambiguous))
+    Ok(document.finish(sink, walk.duplicate_keys))
 }
 
 impl Document {
-    fn fill<R: Read>(&mut self, walk: &mut Walk<R>, sink: &mut Sink) -> Result<(), Fault> {
+    fn fill<R: Read>(&mut self, walk: &mut RootWalk<R>, sink: &mut Sink) -> Result<(), StreamError> {
         let root = Path::ROOT;
         let list = root.key("messages");
-        while let Some(part) = walk.next(sink)? {
-            match part {
-                Part::List(_) => {
+        while let Some(event) = walk.next(sink)? {
+            match event {
+                Event::List(_) => {
                     self.messages = Some(Vec::new());
                     self.present.push("messages");
                 }
-                Part::Item(Item { index, node, offset, twice, .. }) => {
-                    let message = message(&node, &list.index(index), "R-25.1", sink);
-                    let message = message.filter(|_| !twice);
-                    self.hold(message.as_ref().map_or(0, beside_text), offset)?;
-                    if !extend(self.messages.get_or_insert_default(), message) {
-                        let reason = sink.reason();
-                        self.remains.left_out.push(LeftOut { list: "messages", index, reason });
+                Event::Item(Item { index, node, offset, duplicate_key, .. }) => {
+                    let value = ValueRef { node: &node, path: &list.index(index), rule: "R-25.1" };
+                    let message = message(value, sink).filter(|_| !duplicate_key);
+                    self.hold(message.as_ref().map_or(0, bytes_beside_text), offset)?;
+                    match message {
+                        Some(message) => self.messages.get_or_insert_default().push(message),
+                        None => self.skip("messages", index, sink.reason()),
                     }
                 }
-                Part::Broken(list, index, problem) => {
-                    sink.push(json_issue(&problem));
-                    self.remains.left_out.push(LeftOut { list, index, reason: problem.to_string() });
+                Event::Broken(list, index, problem) => {
+                    sink.push_json(&problem);
+                    self.skip(list, index, problem.to_string());
                 }
-                Part::Field(key, node) => {
+                Event::Field(key, node) => {
                     self.present.extend(REQUIRED.iter().copied().find(|required| *required == key));
                     if !self.heading.take(&key, &node, sink) {
                         self.field(&key, &node, sink);
                     }
                 }
             }
-            if self.remains.left_out.len() > MOST_UNREADABLE {
-                self.hopeless = true;
-                sink.error("R-25.1", &list, format!("more than {MOST_UNREADABLE} messages cannot be read"));
+            if self.report.unreadable.len() > MAX_UNREADABLE {
+                self.too_many_unreadable = true;
+                sink.error("R-25.1", &list, format!("more than {MAX_UNREADABLE} messages cannot be read"));
                 break;
             }
         }
         Ok(())
     }
 
-    /// Counts what is held beside the text, of which there are `read` bytes so far.
+    fn skip(&mut self, list: &'static str, index: usize, reason: String) {
+        self.report.unreadable.push(UnreadableEntry { list, index, reason });
+    }
+
+    /// Adds `more` to the bytes that are held besides the text; `read` bytes of the text were read so far.
     fn hold(&mut self, more: usize, read: usize) -> io::Result<()> {
         self.held += more;
         if self.held + read <= LARGEST_CONVERSATION {
@@ -140,38 +140,38 @@ impl Document {
     fn field(&mut self, key: &str, node: &Node<'_>, sink: &mut Sink) {
         let root = Path::ROOT;
         let path = root.key(key);
+        let value = |rule| ValueRef { node, path: &path, rule };
         let null = *node == Node::Null;
         match key {
-            "id" => self.id = values::text(node, &path, "R-25.1", sink),
-            "provider" => self.provider = provider(node, &path, "R-25.1", sink),
-            "temporal" => self.temporal = conversation_temporal(node, &path, "R-25.1", sink),
+            "id" => self.id = values::text(value("R-25.1"), sink),
+            "provider" => self.provider = provider(value("R-25.1"), sink),
+            "temporal" => self.temporal = temporal(value("R-25.1"), sink),
             "messages" => sink.error("R-25.1", &path, format!("is {}, not a list", node.kind())),
-            "title" if !null => self.title = values::text(node, &path, "R-25.1", sink),
-            "model" if !null => self.model = values::text(node, &path, "R-25.1", sink),
-            "system_instruction" if !null => {
-                self.system_instruction = values::text(node, &path, "R-25.1", sink);
-            }
+            "title" if !null => self.title = values::text(value("R-25.1"), sink),
+            "model" if !null => self.model = values::text(value("R-25.1"), sink),
+            "system_instruction" if !null => self.system_instruction = values::text(value("R-25.1"), sink),
             "title" | "model" | "system_instruction" => {}
             "participants" => {
-                self.participants =
-                    values::list(node, &path, "R-25.4", sink, participant).unwrap_or_default();
-                self.held += self.participants.len() * OF_A_MEMBER;
+                self.participants = values::list(value("R-25.4"), sink, participant).unwrap_or_default();
+                self.held += self.participants.len() * MEMBER_BYTES;
             }
-            "is_archived" => {
-                self.is_archived = values::boolean(node, &path, "R-25.1", sink).unwrap_or_default();
-            }
+            "is_archived" => self.is_archived = values::boolean(value("R-25.1"), sink).unwrap_or_default(),
             "tags" => {
-                self.tags = values::texts(node, &path, "R-4.4", sink).unwrap_or_default();
-                self.held += self.tags.len() * OF_A_NAME;
+                self.tags = values::list(value("R-4.4"), sink, values::text).unwrap_or_default();
+                self.held += self.tags.len() * NAME_BYTES;
             }
-            "raw_metadata" => self.raw_metadata = values::raw(node, &path, "R-25.8", sink),
-            "import_metadata" => self.import_metadata = import_metadata(node, &path, "R-25.6", sink),
+            "raw_metadata" => self.raw_metadata = values::raw(value("R-25.8"), sink),
+            "import_metadata" => self.import_metadata = import_metadata(value("R-25.6"), sink),
             _ => root::unknown_field(key, node, sink),
         }
     }
 
-    fn finish(self, mut sink: Sink, ambiguous: bool) -> (Option<Conversation>, Vec<Issue>, Remains) {
-        let version = self.heading.judge(SCHEMA, &mut sink);
+    fn finish(
+        self,
+        mut sink: Sink,
+        duplicate_keys: bool,
+    ) -> (Option<Conversation>, Vec<Issue>, SalvageReport) {
+        let version = self.heading.check(SCHEMA, &mut sink);
         for key in REQUIRED.iter().filter(|key| !self.present.contains(key)) {
             sink.error("R-25.1", &Path::ROOT.key(key), "is missing");
         }
@@ -192,49 +192,46 @@ impl Document {
             }),
             _ => None,
         };
-        let whole = version != Version::Foreign && !ambiguous && !self.hopeless;
+        let whole = version != Version::Unsupported && !duplicate_keys && !self.too_many_unreadable;
         let document = header.filter(|_| whole).zip(self.messages).map(|(header, messages)| Conversation {
             schema_version: self.heading.schema_version.unwrap_or_default(),
             header,
             messages,
             unknown,
         });
-        (document, issues, self.remains)
+        (document, issues, self.report)
     }
 }
 
-/// Bytes that a message takes in memory beside its text, about.
-fn beside_text(message: &Message) -> usize {
+/// Approximate bytes that a message takes in memory besides its text.
+fn bytes_beside_text(message: &Message) -> usize {
     let Message { content, children_ids, attachments, citations, tool_calls, .. } = message;
     let parts = content.as_ref().map_or(0, |content| content.parts.len());
     let members = parts + attachments.len() + citations.len() + tool_calls.len();
-    OF_A_MESSAGE + members * OF_A_MEMBER + children_ids.len() * OF_A_NAME
+    MESSAGE_BYTES + members * MEMBER_BYTES + children_ids.len() * NAME_BYTES
 }
 
-/// Beside `schema` and `schema_version`, which the heading judges.
-const REQUIRED: &[&str] = &["id", "provider", "temporal", "messages"];
-
-fn provider(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Provider> {
+fn provider(value: ValueRef<'_>, sink: &mut Sink) -> Option<Provider> {
     const KEYS: &[&str] = &["name", "conversation_id", "account_id", "export_format_version"];
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
-    let name = fields.required("name", rule, values::text);
-    let conversation_id = fields.nullable("conversation_id", rule, values::text);
-    let account_id = fields.nullable("account_id", rule, values::text);
-    let export_format_version = fields.nullable("export_format_version", rule, values::text);
+    let mut fields = Fields::open(value, sink, KEYS)?;
+    let name = fields.required("name", value.rule, values::text);
+    let conversation_id = fields.nullable("conversation_id", value.rule, values::text);
+    let account_id = fields.nullable("account_id", value.rule, values::text);
+    let export_format_version = fields.nullable("export_format_version", value.rule, values::text);
     Some(Provider { name: name?, conversation_id, account_id, export_format_version })
 }
 
-fn participant(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Participant> {
-    let mut fields = Fields::open(node, path, rule, sink, &["role", "name", "provider_id"])?;
-    let speaker = read_role(&mut fields);
-    let name = fields.nullable("name", rule, values::text);
-    let provider_id = fields.nullable("provider_id", rule, values::text);
-    Some(Participant { role: speaker?, name, provider_id })
+fn participant(value: ValueRef<'_>, sink: &mut Sink) -> Option<Participant> {
+    let mut fields = Fields::open(value, sink, &["role", "name", "provider_id"])?;
+    let role = read_role(&mut fields);
+    let name = fields.nullable("name", value.rule, values::text);
+    let provider_id = fields.nullable("provider_id", value.rule, values::text);
+    Some(Participant { role: role?, name, provider_id })
 }
 
-/// A role by another name is an issue. What some producers write instead of `user`, and other spellings of PAM's own four, are read
-/// as what they mean; a role of a later version speaks for the system: shown, and put into nobody's mouth.
-fn read_role(fields: &mut Fields<'_, '_>) -> Option<Role> {
+/// Reads a role. Any other name is an issue; `human` and other spellings of PAM's own roles are read as what they mean, and a role
+/// of a later version as `system`, so that its words are attributed to neither person nor model.
+fn read_role(fields: &mut Fields<'_>) -> Option<Role> {
     let known = fields.required("role", "R-25.4", values::name);
     let meant = || {
         let name = fields.text("role")?.trim().to_ascii_lowercase();
@@ -243,10 +240,10 @@ fn read_role(fields: &mut Fields<'_, '_>) -> Option<Role> {
     known.or_else(meant).or(fields.has("role").then_some(Role::System))
 }
 
-fn message(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Message> {
-    let mark = sink.mark();
-    let message = message_fields(node, path, rule, sink);
-    let unknown = sink.taken_since(mark, path);
+fn message(value: ValueRef<'_>, sink: &mut Sink) -> Option<Message> {
+    let start = sink.unknown_count();
+    let message = message_fields(value, sink);
+    let unknown = sink.take_unknown_since(start, value.path);
     let mut message = message?;
     if !unknown.is_empty() {
         let raw = message.raw_metadata.take().unwrap_or_default();
@@ -255,7 +252,7 @@ fn message(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink
     Some(message)
 }
 
-fn message_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Message> {
+fn message_fields(value: ValueRef<'_>, sink: &mut Sink) -> Option<Message> {
     const KEYS: &[&str] = &[
         "id",
         "provider_message_id",
@@ -272,25 +269,25 @@ fn message_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &m
         "tool_calls",
         "raw_metadata",
     ];
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
-    let id = fields.required("id", rule, values::text);
-    let provider_message_id = fields.nullable("provider_message_id", rule, values::text);
-    let speaker = read_role(&mut fields);
+    let mut fields = Fields::open(value, sink, KEYS)?;
+    let id = fields.required("id", value.rule, values::text);
+    let provider_message_id = fields.nullable("provider_message_id", value.rule, values::text);
+    let role = read_role(&mut fields);
     let content = fields.optional("content", "R-25.5", content);
-    let created_at = fields.required("created_at", rule, values::time);
+    let created_at = fields.required("created_at", value.rule, values::time);
     let parent_id = fields.nullable("parent_id", "R-25.3", values::text);
-    let children_ids = fields.optional("children_ids", "R-25.3", values::texts).unwrap_or_default();
-    let model = fields.nullable("model", rule, values::text);
-    let is_thought = fields.optional("is_thought", rule, values::boolean).unwrap_or_default();
+    let children_ids = fields.list("children_ids", "R-25.3", values::text);
+    let model = fields.nullable("model", value.rule, values::text);
+    let is_thought = fields.optional("is_thought", value.rule, values::boolean).unwrap_or_default();
     let token_count = fields.nullable("token_count", "R-25.9", values::count);
-    let attachments = fields.optional("attachments", "R-25.9", attachments).unwrap_or_default();
-    let citations = fields.optional("citations", "R-25.9", citations).unwrap_or_default();
-    let tool_calls = fields.optional("tool_calls", "R-25.9", tool_calls).unwrap_or_default();
+    let attachments = fields.list("attachments", "R-25.9", attachment);
+    let citations = fields.list("citations", "R-25.9", citation);
+    let tool_calls = fields.list("tool_calls", "R-25.9", tool_call);
     let raw_metadata = fields.optional("raw_metadata", "R-25.8", values::raw);
     Some(Message {
         id: id?,
         provider_message_id,
-        role: speaker?,
+        role: role?,
         content,
         created_at: created_at?,
         parent_id,
@@ -305,96 +302,72 @@ fn message_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &m
     })
 }
 
-fn content(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Content> {
-    let mut fields = Fields::open(node, path, rule, sink, &["type", "text", "parts"])?;
-    let known = fields.required("type", rule, values::name);
-    let text = fields.nullable("text", rule, values::text);
-    let parts = fields.optional("parts", rule, parts).unwrap_or_default();
-    let guess = if parts.is_empty() { ContentKind::Text } else { ContentKind::Multipart };
-    Some(Content { kind: known.unwrap_or(guess), text, parts })
+fn content(value: ValueRef<'_>, sink: &mut Sink) -> Option<Content> {
+    let mut fields = Fields::open(value, sink, &["type", "text", "parts"])?;
+    let known = fields.required("type", value.rule, values::name);
+    let text = fields.nullable("text", value.rule, values::text);
+    let parts = fields.list("parts", value.rule, part);
+    let default = if parts.is_empty() { ContentKind::Text } else { ContentKind::Multipart };
+    Some(Content { kind: known.unwrap_or(default), text, parts })
 }
 
-fn parts(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Vec<ContentPart>> {
-    values::list(node, path, rule, sink, part)
-}
-
-fn part(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<ContentPart> {
-    let mut fields = Fields::open(node, path, rule, sink, &["type", "text", "language", "mime_type", "ref"])?;
-    let known = fields.required("type", rule, values::name);
+fn part(value: ValueRef<'_>, sink: &mut Sink) -> Option<Part> {
+    let mut fields = Fields::open(value, sink, &["type", "text", "language", "mime_type", "ref"])?;
+    let known = fields.required("type", value.rule, values::name);
     let kind = known.or(fields.has("type").then_some(PartKind::File));
-    let text = fields.nullable("text", rule, values::text);
-    let language = fields.nullable("language", rule, values::text);
-    let mime_type = fields.nullable("mime_type", rule, values::text);
-    let reference = fields.nullable("ref", rule, values::text);
-    Some(ContentPart { kind: kind?, text, language, mime_type, reference })
+    let text = fields.nullable("text", value.rule, values::text);
+    let language = fields.nullable("language", value.rule, values::text);
+    let mime_type = fields.nullable("mime_type", value.rule, values::text);
+    let reference = fields.nullable("ref", value.rule, values::text);
+    Some(Part { kind: kind?, text, language, mime_type, reference })
 }
 
-fn attachments(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<Vec<Attachment>> {
-    values::list(node, path, rule, sink, attachment)
-}
-
-fn attachment(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Attachment> {
+fn attachment(value: ValueRef<'_>, sink: &mut Sink) -> Option<Attachment> {
     const KEYS: &[&str] = &["type", "name", "mime_type", "size_bytes", "ref", "provider_id"];
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
-    let known = fields.required("type", rule, values::name);
+    let mut fields = Fields::open(value, sink, KEYS)?;
+    let known = fields.required("type", value.rule, values::name);
     let kind = known.or(fields.has("type").then_some(AttachmentKind::File));
-    let name = fields.nullable("name", rule, values::text);
-    let mime_type = fields.nullable("mime_type", rule, values::text);
-    let size_bytes = fields.nullable("size_bytes", rule, values::count);
-    let reference = fields.nullable("ref", rule, values::text);
-    let provider_id = fields.nullable("provider_id", rule, values::text);
+    let name = fields.nullable("name", value.rule, values::text);
+    let mime_type = fields.nullable("mime_type", value.rule, values::text);
+    let size_bytes = fields.nullable("size_bytes", value.rule, values::count);
+    let reference = fields.nullable("ref", value.rule, values::text);
+    let provider_id = fields.nullable("provider_id", value.rule, values::text);
     Some(Attachment { kind: kind?, name, mime_type, size_bytes, reference, provider_id })
 }
 
-fn citations(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Vec<Citation>> {
-    values::list(node, path, rule, sink, citation)
-}
-
-fn citation(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Citation> {
-    let mut fields = Fields::open(node, path, rule, sink, &["title", "url", "snippet"])?;
+fn citation(value: ValueRef<'_>, sink: &mut Sink) -> Option<Citation> {
+    let mut fields = Fields::open(value, sink, &["title", "url", "snippet"])?;
     Some(Citation {
-        title: fields.nullable("title", rule, values::text),
-        url: fields.nullable("url", rule, values::text),
-        snippet: fields.nullable("snippet", rule, values::text),
+        title: fields.nullable("title", value.rule, values::text),
+        url: fields.nullable("url", value.rule, values::text),
+        snippet: fields.nullable("snippet", value.rule, values::text),
     })
 }
 
-fn tool_calls(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<Vec<ToolCall>> {
-    values::list(node, path, rule, sink, tool_call)
-}
-
-fn tool_call(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<ToolCall> {
-    let mut fields = Fields::open(node, path, rule, sink, &["id", "name", "input", "output"])?;
-    let id = fields.nullable("id", rule, values::text);
-    let name = fields.required("name", rule, values::text);
-    let input = fields.nullable("input", rule, values::tool_input);
-    let output = fields.nullable("output", rule, values::text);
+fn tool_call(value: ValueRef<'_>, sink: &mut Sink) -> Option<ToolCall> {
+    let mut fields = Fields::open(value, sink, &["id", "name", "input", "output"])?;
+    let id = fields.nullable("id", value.rule, values::text);
+    let name = fields.required("name", value.rule, values::text);
+    let input = fields.nullable("input", value.rule, values::tool_input);
+    let output = fields.nullable("output", value.rule, values::text);
     Some(ToolCall { id, name: name?, input, output })
 }
 
-fn import_metadata(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<ImportMetadata> {
+pub(super) fn temporal(value: ValueRef<'_>, sink: &mut Sink) -> Option<ConversationTemporal> {
+    let mut fields = Fields::open(value, sink, &["created_at", "updated_at"])?;
+    let created_at = fields.required("created_at", value.rule, values::time);
+    let updated_at = fields.nullable("updated_at", value.rule, values::time);
+    Some(ConversationTemporal { created_at: created_at?, updated_at })
+}
+
+fn import_metadata(value: ValueRef<'_>, sink: &mut Sink) -> Option<ImportMetadata> {
     const KEYS: &[&str] = &["importer", "importer_version", "imported_at", "source_file", "source_checksum"];
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+    let mut fields = Fields::open(value, sink, KEYS)?;
     Some(ImportMetadata {
-        importer: fields.nullable("importer", rule, values::text),
-        importer_version: fields.nullable("importer_version", rule, values::text),
+        importer: fields.nullable("importer", value.rule, values::text),
+        importer_version: fields.nullable("importer_version", value.rule, values::text),
         imported_at: fields.nullable("imported_at", "A-28", values::time),
-        source_file: fields.nullable("source_file", rule, values::text),
+        source_file: fields.nullable("source_file", value.rule, values::text),
         source_checksum: fields.nullable("source_checksum", "R-25.9", values::digest),
     })
 }

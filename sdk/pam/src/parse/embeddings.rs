@@ -3,103 +3,92 @@
 use std::io::{self, Read};
 
 use super::{
-    EmbeddingsScan, How, LeftOut, Remains,
+    EmbeddingsScan, ScanOptions, UnreadableEntry,
     fields::Fields,
-    json_issue,
     path::Path,
-    root::{self, Heading, Item, Part, Walk},
+    root::{self, Event, Heading, Item, RootWalk},
     sink::{Sink, Version},
     store::storage_kind,
-    stream::Fault,
-    values,
+    stream::StreamError,
+    values::{self, ValueRef},
 };
 use crate::{
     embedding::{Embedding, EmbeddingsDocument, SCHEMA, Storage},
     issue::Issue,
-    json::tree::Node,
 };
 
 const LISTS: &[&str] = &["embeddings"];
 
-pub(super) fn read(bytes: &[u8], salvage: bool) -> (Option<EmbeddingsDocument>, Vec<Issue>, Remains) {
-    let (mut embeddings, mut left_out) = (Vec::new(), Vec::new());
-    let how = How { salvage, wanted: &|| true };
-    let scan = scan(bytes, how, &mut |_, entry| match entry {
-        Ok(embedding) => embeddings.push(embedding),
-        Err(entry) => left_out.push(entry),
-    });
-    // What is in memory can be read.
-    let EmbeddingsScan { schema_version, issues, unknown, broken } = scan.ok().flatten().unwrap_or_default();
+pub(super) fn read(bytes: &[u8]) -> (Option<EmbeddingsDocument>, Vec<Issue>) {
+    let mut embeddings = Vec::new();
+    let options = ScanOptions { salvage: false, keep_going: &|| true };
+    let scan = scan(bytes, options, &mut |_, entry| embeddings.extend(entry.ok()));
+    // Reading from memory does not fail.
+    let EmbeddingsScan { schema_version, issues, unknown, .. } = scan.ok().flatten().unwrap_or_default();
     let document = schema_version.map(|schema_version| EmbeddingsDocument {
         schema_version,
         unknown,
         ..EmbeddingsDocument::new(embeddings)
     });
-    (document, issues, Remains { left_out, broken })
+    (document, issues)
 }
 
-/// Reads a document entry by entry; none once that is not wanted any more.
+/// Reads a document entry by entry; none if `keep_going` ends it.
 pub(super) fn scan(
     input: impl Read,
-    How { salvage, wanted }: How<'_>,
-    take: &mut dyn FnMut(usize, Result<Embedding, LeftOut>),
+    options: ScanOptions<'_>,
+    take: &mut dyn FnMut(usize, Result<Embedding, UnreadableEntry>),
 ) -> io::Result<Option<EmbeddingsScan>> {
     let mut sink = Sink::default();
-    let mut walk = Walk::new(input, LISTS, salvage, &mut sink)?;
-    let (mut heading, mut listed) = (Heading::default(), false);
-    let filled = fill(&mut walk, (&mut heading, &mut listed), &mut sink, wanted, take);
-    if !wanted() {
+    let mut walk = RootWalk::new(input, LISTS, options.salvage, &mut sink)?;
+    let (mut heading, mut has_list) = (Heading::default(), false);
+    let filled = fill(&mut walk, (&mut heading, &mut has_list), &mut sink, options.keep_going, take);
+    if !(options.keep_going)() {
         return Ok(None);
     }
-    let broken = match filled {
-        Ok(()) => None,
-        Err(Fault::Io(error)) => return Err(error),
-        Err(Fault::Json(problem)) => {
-            sink.push(json_issue(&problem));
-            if !salvage {
-                let issues = sink.finish(Version::Ours).0;
-                return Ok(Some(EmbeddingsScan { issues, ..EmbeddingsScan::default() }));
-            }
-            Some(problem)
-        }
-    };
-    let version = heading.judge(SCHEMA, &mut sink);
-    if !listed {
+    let broken = filled.err().map(|error| error.report(&mut sink)).transpose()?;
+    if broken.is_some() && !options.salvage {
+        let issues = sink.finish(Version::Current).0;
+        return Ok(Some(EmbeddingsScan { issues, ..EmbeddingsScan::default() }));
+    }
+    let version = heading.check(SCHEMA, &mut sink);
+    if !has_list {
         sink.error("R-12.7", &Path::ROOT.key("embeddings"), "is missing");
     }
     let (issues, unknown) = sink.finish(version);
-    let whole = version != Version::Foreign && !walk.ambiguous && listed;
-    let schema_version = whole.then(|| heading.schema_version.unwrap_or_default());
+    let readable = version != Version::Unsupported && !walk.duplicate_keys && has_list;
+    let schema_version = readable.then(|| heading.schema_version.unwrap_or_default());
     Ok(Some(EmbeddingsScan { schema_version, issues, unknown, broken }))
 }
 
 fn fill<R: Read>(
-    walk: &mut Walk<R>,
-    (heading, listed): (&mut Heading, &mut bool),
+    walk: &mut RootWalk<R>,
+    (heading, has_list): (&mut Heading, &mut bool),
     sink: &mut Sink,
-    wanted: &dyn Fn() -> bool,
-    take: &mut dyn FnMut(usize, Result<Embedding, LeftOut>),
-) -> Result<(), Fault> {
+    keep_going: &dyn Fn() -> bool,
+    take: &mut dyn FnMut(usize, Result<Embedding, UnreadableEntry>),
+) -> Result<(), StreamError> {
     let root = Path::ROOT;
     let list = root.key("embeddings");
-    while wanted()
-        && let Some(part) = walk.next(sink)?
+    while keep_going()
+        && let Some(event) = walk.next(sink)?
     {
-        match part {
-            Part::List(_) => *listed = true,
-            Part::Item(Item { index, node, twice, .. }) => {
-                let read = embedding(&node, &list.index(index), "R-12.7", sink).filter(|_| !twice);
-                let left_out = || LeftOut { list: "embeddings", index, reason: sink.reason() };
-                take(index, read.ok_or_else(left_out));
+        match event {
+            Event::List(_) => *has_list = true,
+            Event::Item(Item { index, node, duplicate_key, .. }) => {
+                let value = ValueRef { node: &node, path: &list.index(index), rule: "R-12.7" };
+                let read = embedding(value, sink).filter(|_| !duplicate_key);
+                let unreadable = || UnreadableEntry { list: "embeddings", index, reason: sink.reason() };
+                take(index, read.ok_or_else(unreadable));
             }
-            Part::Broken(list, index, problem) => {
-                sink.push(json_issue(&problem));
-                take(index, Err(LeftOut { list, index, reason: problem.to_string() }));
+            Event::Broken(list, index, problem) => {
+                sink.push_json(&problem);
+                take(index, Err(UnreadableEntry { list, index, reason: problem.to_string() }));
             }
-            Part::Field(key, node) if key == "embeddings" => {
+            Event::Field(key, node) if key == "embeddings" => {
                 sink.error("R-12.7", &list, format!("is {}, not a list", node.kind()));
             }
-            Part::Field(key, node) => {
+            Event::Field(key, node) => {
                 if !heading.take(&key, &node, sink) {
                     root::unknown_field(&key, &node, sink);
                 }
@@ -109,16 +98,17 @@ fn fill<R: Read>(
     Ok(())
 }
 
-fn embedding(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Embedding> {
+fn embedding(value: ValueRef<'_>, sink: &mut Sink) -> Option<Embedding> {
     const KEYS: &[&str] = &["id", "memory_id", "model", "dimensions", "created_at", "vector", "storage"];
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
-    let id = fields.required("id", rule, values::text);
-    let memory_id = fields.required("memory_id", rule, values::text);
-    let model = fields.required("model", rule, values::text);
-    let dimensions = fields.required("dimensions", rule, values::small_count);
-    let created_at = fields.required("created_at", rule, values::time);
-    let vector = fields.nullable("vector", rule, values::numbers);
-    let storage = fields.nullable("storage", rule, storage);
+    let mut fields = Fields::open(value, sink, KEYS)?;
+    let id = fields.required("id", value.rule, values::text);
+    let memory_id = fields.required("memory_id", value.rule, values::text);
+    let model = fields.required("model", value.rule, values::text);
+    let dimensions = fields.required("dimensions", value.rule, values::small_count);
+    let created_at = fields.required("created_at", value.rule, values::time);
+    let vector =
+        fields.nullable("vector", value.rule, |value, sink| values::list(value, sink, values::number));
+    let storage = fields.nullable("storage", value.rule, storage);
     Some(Embedding {
         id: id?,
         memory_id: memory_id?,
@@ -130,9 +120,9 @@ fn embedding(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Si
     })
 }
 
-fn storage(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Storage> {
-    let mut fields = Fields::open(node, path, rule, sink, &["type", "ref"])?;
-    let kind = storage_kind(&mut fields, rule);
-    let reference = fields.required("ref", rule, values::text);
+fn storage(value: ValueRef<'_>, sink: &mut Sink) -> Option<Storage> {
+    let mut fields = Fields::open(value, sink, &["type", "ref"])?;
+    let kind = storage_kind(&mut fields, value.rule);
+    let reference = fields.required("ref", value.rule, values::text);
     Some(Storage { kind: kind?, reference: reference? })
 }

@@ -1,71 +1,85 @@
-//! Takes the fields of one object, and reports those that the schema does not have.
+//! Reads the fields of one object and reports keys that the schema does not have.
 
-use super::{path::Path, sink::Sink, values::Read};
+use super::{
+    path::Path,
+    sink::Sink,
+    values::{ValueRef, list},
+};
 use crate::json::tree::{Node, Object};
 
-pub(super) struct Fields<'r, 'a> {
-    object: &'r Object<'a>,
+pub(super) struct Fields<'r> {
+    object: &'r Object<'r>,
     path: &'r Path<'r>,
     pub(super) sink: &'r mut Sink,
 }
 
-impl<'r, 'a> Fields<'r, 'a> {
-    /// None, with an issue, if the node is no object. `known` are all keys of the schema.
-    pub(super) fn open(
-        node: &'r Node<'a>,
-        path: &'r Path<'r>,
-        rule: &'static str,
-        sink: &'r mut Sink,
-        known: &[&str],
-    ) -> Option<Self> {
-        let Node::Object(object) = node else {
-            sink.error(rule, path, format!("is {}, not an object", node.kind()));
-            return None;
-        };
-        for (key, value) in object.entries.iter().filter(|(key, _)| !known.contains(&key.as_ref())) {
-            sink.unknown(&path.key(key), "the key", value.to_value());
+impl<'r> Fields<'r> {
+    /// None, with an issue, if the value is not an object. `known` lists all keys of the schema.
+    pub(super) fn open(value: ValueRef<'r>, sink: &'r mut Sink, known: &[&str]) -> Option<Self> {
+        let Node::Object(object) = value.node else { return value.wrong_kind("an object", sink) };
+        for (key, node) in object.entries.iter().filter(|(key, _)| !known.contains(&key.as_ref())) {
+            sink.unknown(&value.path.key(key), "the key", node.to_value());
         }
-        Some(Self { object, path, sink })
+        Some(Self { object, path: value.path, sink })
     }
 
-    /// A field that must be there; absent or null is an issue.
-    pub(super) fn required<T>(&mut self, key: &str, rule: &'static str, read: Read<T>) -> Option<T> {
+    /// Reads a required field; it is an issue if it is missing. `read` reports null like any other wrong kind.
+    pub(super) fn required<T>(
+        &mut self,
+        key: &str,
+        rule: &'static str,
+        read: impl FnOnce(ValueRef<'_>, &mut Sink) -> Option<T>,
+    ) -> Option<T> {
         let path = self.path.key(key);
         let Some(node) = self.object.get(key) else {
             self.sink.error(rule, &path, "is missing");
             return None;
         };
-        read(node, &path, rule, self.sink)
+        read(ValueRef { node, path: &path, rule }, self.sink)
     }
 
-    /// A field that may be absent, but not null.
-    pub(super) fn optional<T>(&mut self, key: &str, rule: &'static str, read: Read<T>) -> Option<T> {
-        match self.object.get(key)? {
-            Node::Null => {
-                self.sink.error(rule, &self.path.key(key), "is null; leave it out instead");
-                None
-            }
-            node => read(node, &self.path.key(key), rule, self.sink),
+    /// Reads a field that may be absent; null is an issue.
+    pub(super) fn optional<T>(
+        &mut self,
+        key: &str,
+        rule: &'static str,
+        read: impl FnOnce(ValueRef<'_>, &mut Sink) -> Option<T>,
+    ) -> Option<T> {
+        let (node, path) = (self.object.get(key)?, self.path.key(key));
+        if *node == Node::Null {
+            self.sink.error(rule, &path, "is null; leave it out instead");
+            return None;
         }
+        read(ValueRef { node, path: &path, rule }, self.sink)
     }
 
-    /// A field that may be absent or null, which mean the same.
-    pub(super) fn nullable<T>(&mut self, key: &str, rule: &'static str, read: Read<T>) -> Option<T> {
-        match self.object.get(key)? {
-            Node::Null => None,
-            node => read(node, &self.path.key(key), rule, self.sink),
-        }
+    /// Reads a list that may be absent; null is an issue.
+    pub(super) fn list<T>(
+        &mut self,
+        key: &str,
+        rule: &'static str,
+        read: impl Fn(ValueRef<'_>, &mut Sink) -> Option<T>,
+    ) -> Vec<T> {
+        self.optional(key, rule, |value, sink| list(value, sink, read)).unwrap_or_default()
     }
 
-    /// A field as it stands, if it is a string.
+    /// Reads a field that may be absent or null, which mean the same.
+    pub(super) fn nullable<T>(
+        &mut self,
+        key: &str,
+        rule: &'static str,
+        read: impl FnOnce(ValueRef<'_>, &mut Sink) -> Option<T>,
+    ) -> Option<T> {
+        let node = self.object.get(key).filter(|node| **node != Node::Null)?;
+        read(ValueRef { node, path: &self.path.key(key), rule }, self.sink)
+    }
+
+    /// The text of a field that is a string.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
-        match self.object.get(key)? {
-            Node::String(text) => Some(text),
-            _ => None,
-        }
+        self.object.get(key)?.as_str()
     }
 
-    /// Whether the field stands there and is not null.
+    /// Whether the field is present and not null.
     pub(super) fn has(&self, key: &str) -> bool {
         self.object.get(key).is_some_and(|node| *node != Node::Null)
     }

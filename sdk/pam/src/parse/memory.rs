@@ -5,20 +5,16 @@ use serde_json::Value;
 use super::{
     MAX_DEPTH,
     fields::Fields,
-    json_issue,
     path::Path,
     root,
-    sink::{Sink, UNKNOWN_KEY, Version},
-    values,
+    sink::{Sink, UNKNOWN_KEY, Version, json_issue},
+    values::{self, ValueRef},
 };
 use crate::{
     hash::ContentHash,
     issue::Issue,
-    json::tree::{self, Node, Notes},
-    memory::{
-        Access, AccessGrant, Confidence, Memory, MemoryType, Permission, Provenance, Status, Temporal,
-        Visibility,
-    },
+    json::tree::{self, Notes},
+    memory::{Access, AccessGrant, Confidence, Memory, MemoryType, Provenance, Status, Temporal, Visibility},
 };
 
 const KEYS: &[&str] = &[
@@ -49,15 +45,16 @@ pub(super) fn read_alone(bytes: &[u8]) -> (Option<Memory>, Vec<Issue>) {
         Ok(node) => node,
         Err(problem) => return (None, vec![json_issue(&problem)]),
     };
-    let ambiguous = root::report(&notes, 0, &Path::ROOT, &mut sink);
-    let memory = read(&node, &Path::ROOT, "R-4.1", &mut sink).filter(|_| !ambiguous);
-    (memory, sink.finish(Version::Ours).0)
+    let duplicate_keys = root::report(&notes, 0, &Path::ROOT, &mut sink);
+    let value = ValueRef { node: &node, path: &Path::ROOT, rule: "R-4.1" };
+    let memory = read(value, &mut sink).filter(|_| !duplicate_keys);
+    (memory, sink.finish(Version::Current).0)
 }
 
-pub(super) fn read(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Memory> {
-    let mark = sink.mark();
-    let memory = read_fields(node, path, rule, sink);
-    let unknown = sink.taken_since(mark, path);
+pub(super) fn read(value: ValueRef<'_>, sink: &mut Sink) -> Option<Memory> {
+    let start = sink.unknown_count();
+    let memory = read_fields(value, sink);
+    let unknown = sink.take_unknown_since(start, value.path);
     let mut memory = memory?;
     if !unknown.is_empty() {
         let kept =
@@ -69,8 +66,8 @@ pub(super) fn read(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &
     Some(memory)
 }
 
-fn read_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Memory> {
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+fn read_fields(value: ValueRef<'_>, sink: &mut Sink) -> Option<Memory> {
+    let mut fields = Fields::open(value, sink, KEYS)?;
     let id = fields.required("id", "R-4.1", values::text);
     let content = fields.required("content", "R-4.1", values::text);
     let temporal = fields.required("temporal", "R-4.1", temporal);
@@ -81,15 +78,17 @@ fn read_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut 
     let content_hash = fields.required("content_hash", "R-6.3", values::digest);
     let (memory_type, custom_type) = match known_type {
         Some(known) => (known, custom_type),
-        // A type of a later version: kept as a custom one of that name.
-        None if named_type => (MemoryType::Custom, custom_type.or_else(|| type_name(node))),
+        // A type of a later version becomes a custom type of that name.
+        None if named_type => {
+            (MemoryType::Custom, custom_type.or_else(|| fields.text("type").map(str::to_owned)))
+        }
         None => return None,
     };
-    // A status of a later version: out of the way, not lost.
+    // A memory with a status of a later version is archived: neither in use nor lost.
     let fallback = if fields.has("status") { Status::Archived } else { Status::Active };
     let status = fields.optional("status", "R-7.1", values::name).unwrap_or(fallback);
     let summary = fields.nullable("summary", "R-4.1", values::text);
-    let tags = fields.optional("tags", "R-4.4", values::texts).unwrap_or_default();
+    let tags = fields.list("tags", "R-4.4", values::text);
     let confidence = fields.optional("confidence", "R-8.1", confidence);
     let access = fields.optional("access", "R-9.1", access);
     let embedding_ref = fields.nullable("embedding_ref", "R-12.2", values::text);
@@ -100,7 +99,7 @@ fn read_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut 
         memory_type,
         custom_type,
         status,
-        // The issue stands; the hash can be had from the content.
+        // Without a readable hash there is an issue, and the hash is computed from the content.
         content_hash: content_hash
             .map_or_else(|| ContentHash::of(&content), |digest| ContentHash::from_bytes(*digest.as_bytes())),
         content,
@@ -115,19 +114,9 @@ fn read_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut 
     })
 }
 
-fn type_name(node: &Node<'_>) -> Option<String> {
-    match node {
-        Node::Object(object) => match object.get("type") {
-            Some(Node::String(name)) => Some(name.clone().into_owned()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn temporal(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Temporal> {
+fn temporal(value: ValueRef<'_>, sink: &mut Sink) -> Option<Temporal> {
     const KEYS: &[&str] = &["created_at", "updated_at", "valid_from", "valid_until", "superseded_by"];
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+    let mut fields = Fields::open(value, sink, KEYS)?;
     let created_at = fields.required("created_at", "R-4.1", values::time);
     let updated_at = fields.nullable("updated_at", "A-28", values::time);
     let valid_from = fields.nullable("valid_from", "A-28", values::time);
@@ -136,7 +125,7 @@ fn temporal(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sin
     Some(Temporal { created_at: created_at?, updated_at, valid_from, valid_until, superseded_by })
 }
 
-fn provenance(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Provenance> {
+fn provenance(value: ValueRef<'_>, sink: &mut Sink) -> Option<Provenance> {
     const KEYS: &[&str] = &[
         "platform",
         "platform_user_id",
@@ -146,7 +135,7 @@ fn provenance(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut S
         "extracted_at",
         "extractor",
     ];
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+    let mut fields = Fields::open(value, sink, KEYS)?;
     let platform = fields.required("platform", "R-11.1", values::text);
     let platform_user_id = fields.nullable("platform_user_id", "R-11.5", values::text);
     let conversation_ref = fields.nullable("conversation_ref", "R-14.4", values::text);
@@ -165,9 +154,9 @@ fn provenance(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut S
     })
 }
 
-fn confidence(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Confidence> {
+fn confidence(value: ValueRef<'_>, sink: &mut Sink) -> Option<Confidence> {
     const KEYS: &[&str] = &["initial", "current", "decay_model", "last_reinforced"];
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+    let mut fields = Fields::open(value, sink, KEYS)?;
     Some(Confidence {
         initial: fields.optional("initial", "R-8.1", values::number),
         current: fields.optional("current", "R-8.1", values::number),
@@ -176,34 +165,22 @@ fn confidence(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut S
     })
 }
 
-fn access(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Access> {
+fn access(value: ValueRef<'_>, sink: &mut Sink) -> Option<Access> {
     const KEYS: &[&str] = &["visibility", "exportable", "shared_with"];
-    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+    let mut fields = Fields::open(value, sink, KEYS)?;
     let stated = fields.has("exportable");
     Some(Access {
         visibility: fields.optional("visibility", "R-9.1", values::name).unwrap_or(Visibility::Private),
-        // What cannot be read as consent is none.
+        // An unreadable value is no consent.
         exportable: fields.optional("exportable", "R-9.1", values::boolean).unwrap_or(!stated),
-        shared_with: fields.optional("shared_with", "R-9.1", grants).unwrap_or_default(),
+        shared_with: fields.list("shared_with", "R-9.1", grant),
     })
 }
 
-fn grants(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Vec<AccessGrant>> {
-    values::list(node, path, rule, sink, grant)
-}
-
-fn grant(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<AccessGrant> {
-    let mut fields = Fields::open(node, path, rule, sink, &["entity", "permissions"])?;
+fn grant(value: ValueRef<'_>, sink: &mut Sink) -> Option<AccessGrant> {
+    let mut fields = Fields::open(value, sink, &["entity", "permissions"])?;
     let entity = fields.required("entity", "R-9.1", values::text);
-    let permissions = fields.required("permissions", "R-9.1", permissions);
+    let permissions =
+        fields.required("permissions", "R-9.1", |value, sink| values::list(value, sink, values::name));
     Some(AccessGrant { entity: entity?, permissions: permissions? })
-}
-
-fn permissions(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<Vec<Permission>> {
-    values::list(node, path, rule, sink, values::name)
 }

@@ -1,8 +1,8 @@
-//! JSON paths, built only when something is wrong.
+//! JSON paths, written only for issues.
 
 use std::fmt;
 
-/// A place in a document, as a chain on the stack.
+/// A position in a document, as a linked list on the stack.
 #[derive(Clone, Copy)]
 pub(super) struct Path<'p> {
     parent: Option<&'p Path<'p>>,
@@ -30,8 +30,8 @@ impl<'p> Path<'p> {
     }
 }
 
-/// Characters of a key that a path shows; keys are hostile and paths are shown.
-const SHOWN: usize = 60;
+/// Characters of a key that a path shows, because keys may be hostile and paths are displayed.
+const MAX_KEY_CHARS: usize = 60;
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,14 +41,14 @@ impl fmt::Display for Path<'_> {
         match self.step {
             Step::Root => f.write_str("$"),
             Step::Index(index) => write!(f, "[{index}]"),
-            Step::Key(key) if plain(key) => write!(f, ".{key}"),
-            Step::Key(key) => write!(f, "[{:?}]", key.chars().take(SHOWN).collect::<String>()),
+            Step::Key(key) if is_plain(key) => write!(f, ".{key}"),
+            Step::Key(key) => write!(f, "[{:?}]", key.chars().take(MAX_KEY_CHARS).collect::<String>()),
         }
     }
 }
 
-fn plain(key: &str) -> bool {
+fn is_plain(key: &str) -> bool {
     !key.is_empty()
-        && key.len() <= SHOWN
+        && key.len() <= MAX_KEY_CHARS
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

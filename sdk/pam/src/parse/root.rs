@@ -1,18 +1,16 @@
-//! Walks the root object of a document, its long lists item by item, so that one value of it is in memory at a time.
+//! Walks the root object of a document, its long lists item by item; one value is in memory at a time.
 
 use std::{
     collections::BTreeSet,
     io::{self, Read},
 };
 
-use serde_json::Value;
-
 use super::{
-    MAX_DEPTH, json_issue,
+    MAX_DEPTH,
     path::Path,
-    sink::{Sink, Version, version},
-    stream::{Fault, LONGEST_VALUE, Span, Stream},
-    values,
+    sink::{Sink, Version, json_issue, version},
+    stream::{LONGEST_VALUE, Span, Stream, StreamError},
+    values::{self, ValueRef},
 };
 use crate::{
     issue::{Issue, quote},
@@ -24,48 +22,48 @@ use crate::{
 };
 
 /// One step of the walk.
-pub(super) enum Part<'b> {
+pub(super) enum Event<'b> {
     /// A key of the root and its value.
     Field(String, Node<'b>),
-    /// The next item of a list that is walked.
+    /// The next item of a walked list.
     Item(Item<'b>),
-    /// An item that is no JSON; only where what is whole is read in spite of it.
+    /// An item that is not JSON, with its list and index; only when salvaging.
     Broken(&'static str, usize, JsonError),
-    /// The start of such a list.
+    /// The start of a walked list.
     List(&'static str),
 }
 
-/// An item of a list that is walked.
+/// An item of a walked list.
 pub(super) struct Item<'b> {
     pub(super) list: &'static str,
     pub(super) index: usize,
     pub(super) node: Node<'b>,
-    /// Bytes of the text before it.
+    /// Bytes of the text before it, without a byte order mark.
     pub(super) offset: usize,
-    /// A key stands twice in it, so what it says is open.
-    pub(super) twice: bool,
+    /// Whether a key occurs twice in it, which makes its meaning ambiguous.
+    pub(super) duplicate_key: bool,
 }
 
-/// Different keys of a root that are told apart.
-const MOST_KEYS: usize = 10_000;
+/// Different keys that a root may have.
+const MAX_KEYS: usize = 10_000;
 
-pub(super) struct Walk<R> {
+pub(super) struct RootWalk<R> {
     stream: Stream<R>,
     lists: &'static [&'static str],
-    at: At,
+    state: State,
     seen: BTreeSet<String>,
-    /// A key stood twice, somewhere: the document is refused.
-    pub(super) ambiguous: bool,
-    /// Whether what is whole is read although something else is broken.
+    /// Whether a key occurred twice anywhere; such a document is refused.
+    pub(super) duplicate_keys: bool,
+    /// Whether to go on after a broken item.
     salvage: bool,
 }
 
-/// What may come next.
+/// What may follow in the text.
 #[derive(Clone, Copy)]
-enum At {
+enum State {
     /// The root's bracket.
     Start,
-    /// A key, or the end if nothing has come before it.
+    /// A key, or the end if it would be the first one.
     Key { first: bool },
     /// A comma or the end of the root.
     AfterField,
@@ -73,7 +71,7 @@ enum At {
     Item(&'static str, usize),
 }
 
-impl<R: Read> Walk<R> {
+impl<R: Read> RootWalk<R> {
     pub(super) fn new(
         input: R,
         lists: &'static [&'static str],
@@ -81,27 +79,27 @@ impl<R: Read> Walk<R> {
         sink: &mut Sink,
     ) -> io::Result<Self> {
         let stream = Stream::new(input)?;
-        if stream.marked {
+        if stream.has_bom {
             sink.warning("A-13", &Path::ROOT, "the text begins with a byte order mark");
         }
-        Ok(Self { stream, lists, at: At::Start, seen: BTreeSet::new(), ambiguous: false, salvage })
+        Ok(Self { stream, lists, state: State::Start, seen: BTreeSet::new(), duplicate_keys: false, salvage })
     }
 
-    /// Whether the text begins with a byte order mark, which offsets do not count.
-    pub(super) fn marked(&self) -> bool {
-        self.stream.marked
+    /// Whether the text begins with a byte order mark, which offsets leave out.
+    pub(super) fn has_bom(&self) -> bool {
+        self.stream.has_bom
     }
 
-    pub(super) fn next(&mut self, sink: &mut Sink) -> Result<Option<Part<'_>>, Fault> {
-        if let At::Start = self.at {
+    pub(super) fn next(&mut self, sink: &mut Sink) -> Result<Option<Event<'_>>, StreamError> {
+        if let State::Start = self.state {
             self.expect(b'{', "an object")?;
-            self.at = At::Key { first: true };
+            self.state = State::Key { first: true };
         }
-        if let At::Item(list, index) = self.at {
+        if let State::Item(list, index) = self.state {
             if self.at_item(index)? {
                 return self.item(list, index, sink).map(Some);
             }
-            self.at = At::AfterField;
+            self.state = State::AfterField;
         }
         if !self.at_key()? {
             return Ok(None);
@@ -110,89 +108,89 @@ impl<R: Read> Walk<R> {
         if let Some(list) = self.lists.iter().copied().find(|list| *list == key)
             && self.stream.peek()? == Some(b'[')
         {
-            self.stream.step();
-            self.at = At::Item(list, 0);
-            return Ok(Some(Part::List(list)));
+            self.stream.advance();
+            self.state = State::Item(list, 0);
+            return Ok(Some(Event::List(list)));
         }
-        self.at = At::AfterField;
+        self.state = State::AfterField;
         self.field(key, sink).map(Some)
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Fault> {
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), StreamError> {
         match self.stream.peek()? {
-            Some(found) if found == byte => self.stream.step(),
+            Some(found) if found == byte => self.stream.advance(),
             Some(_) => return Err(self.stream.error(Problem::Expected(what))),
             None => return Err(self.stream.error(Problem::CutOff)),
         }
         Ok(())
     }
 
-    /// Goes to the next key of the root; false at its end.
-    fn at_key(&mut self) -> Result<bool, Fault> {
+    /// Advances to the next key of the root; false at its end.
+    fn at_key(&mut self) -> Result<bool, StreamError> {
         let next = self.stream.peek()?.ok_or_else(|| self.stream.error(Problem::CutOff))?;
-        match (self.at, next) {
-            (At::AfterField | At::Key { first: true }, b'}') => {
-                self.stream.step();
+        match (self.state, next) {
+            (State::AfterField | State::Key { first: true }, b'}') => {
+                self.stream.advance();
                 match self.stream.peek()? {
                     None => Ok(false),
                     Some(_) => Err(self.stream.error(Problem::Expected("the end of the text"))),
                 }
             }
-            (At::AfterField, b',') => {
-                self.stream.step();
-                self.at = At::Key { first: false };
+            (State::AfterField, b',') => {
+                self.stream.advance();
+                self.state = State::Key { first: false };
                 self.at_key()
             }
-            (At::AfterField, _) => Err(self.stream.error(Problem::Expected("a comma or the end"))),
+            (State::AfterField, _) => Err(self.stream.error(Problem::Expected("a comma or the end"))),
             (_, b'"') => Ok(true),
             _ => Err(self.stream.error(Problem::Expected("a key in quotes"))),
         }
     }
 
-    fn key(&mut self, sink: &mut Sink) -> Result<String, Fault> {
+    fn key(&mut self, sink: &mut Sink) -> Result<String, StreamError> {
         let offset = self.stream.offset();
         let quoted = self.stream.key()?;
-        let token = Lexer::new(&quoted, MAX_DEPTH).next().map_err(|problem| behind(problem, offset))?;
+        let token = Lexer::new(&quoted, MAX_DEPTH).next().map_err(|problem| shifted(problem, offset))?;
         let Some(Token::String(key)) = token else {
             return Err(self.stream.error(Problem::Expected("a key in quotes")));
         };
         let key = key.decode(&mut false).into_owned();
-        if self.seen.len() == MOST_KEYS && !self.seen.contains(&key) {
-            return Err(self.stream.error(Problem::TooMany(MOST_KEYS)));
+        if self.seen.len() == MAX_KEYS && !self.seen.contains(&key) {
+            return Err(self.stream.error(Problem::TooMany(MAX_KEYS)));
         }
         if !self.seen.insert(key.clone()) {
-            self.ambiguous = true;
+            self.duplicate_keys = true;
             sink.error("A-13", &Path::ROOT.key(&key), "the key stands twice");
         }
         Ok(key)
     }
 
-    fn field(&mut self, key: String, sink: &mut Sink) -> Result<Part<'_>, Fault> {
+    fn field(&mut self, key: String, sink: &mut Sink) -> Result<Event<'_>, StreamError> {
         let span = self.stream.value()?;
-        let mut twice = false;
+        let mut duplicate_key = false;
         let node = match checked(span) {
             Ok(()) => {
                 let bytes = self.stream.consume(span);
                 let root = Path::ROOT;
-                value(bytes, span, MAX_DEPTH - 1, &root.key(&key), sink, &mut twice)?
+                value(bytes, span, MAX_DEPTH - 1, &root.key(&key), sink, &mut duplicate_key)?
             }
             Err(problem) => return Err(problem.into()),
         };
-        self.ambiguous |= twice;
-        Ok(Part::Field(key, node))
+        self.duplicate_keys |= duplicate_key;
+        Ok(Event::Field(key, node))
     }
 
-    /// Goes to the next item of a list; false at its end.
-    fn at_item(&mut self, index: usize) -> Result<bool, Fault> {
+    /// Advances to the next item of a list; false at its end.
+    fn at_item(&mut self, index: usize) -> Result<bool, StreamError> {
         let next = self.stream.peek()?.ok_or_else(|| self.stream.error(Problem::CutOff))?;
         match next {
             b']' => {
-                self.stream.step();
+                self.stream.advance();
                 Ok(false)
             }
             _ if index == 0 => Ok(true),
             b',' => {
-                self.stream.step();
+                self.stream.advance();
                 match self.stream.peek()? {
                     Some(_) => Ok(true),
                     None => Err(self.stream.error(Problem::CutOff)),
@@ -202,34 +200,34 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    fn item(&mut self, list: &'static str, index: usize, sink: &mut Sink) -> Result<Part<'_>, Fault> {
+    fn item(&mut self, list: &'static str, index: usize, sink: &mut Sink) -> Result<Event<'_>, StreamError> {
         let span = self.stream.value()?;
-        // Where nothing stands at the beginning of a list, the mistake is the list's, and the next look would meet it again.
+        // If no value starts the list, the list itself is broken, and skipping nothing would loop.
         let salvage = self.salvage && !span.cut && (index > 0 || span.length > 0);
-        self.at = At::Item(list, index + 1);
+        self.state = State::Item(list, index + 1);
         sink.begin_record();
         if let Err(problem) = checked(span) {
-            self.stream.pass(span);
-            return if salvage { Ok(Part::Broken(list, index, problem)) } else { Err(problem.into()) };
+            self.stream.skip(span);
+            return if salvage { Ok(Event::Broken(list, index, problem)) } else { Err(problem.into()) };
         }
         let root = Path::ROOT;
         let path = root.key(list);
-        let mut twice = false;
+        let mut duplicate_key = false;
         let bytes = self.stream.consume(span);
-        match value(bytes, span, MAX_DEPTH - 2, &path.index(index), sink, &mut twice) {
+        match value(bytes, span, MAX_DEPTH - 2, &path.index(index), sink, &mut duplicate_key) {
             Ok(node) => {
-                self.ambiguous |= twice && !self.salvage;
-                Ok(Part::Item(Item { list, index, node, offset: span.offset, twice }))
+                self.duplicate_keys |= duplicate_key && !self.salvage;
+                Ok(Event::Item(Item { list, index, node, offset: span.offset, duplicate_key }))
             }
-            Err(problem) if salvage => Ok(Part::Broken(list, index, problem)),
+            Err(problem) if salvage => Ok(Event::Broken(list, index, problem)),
             Err(problem) => Err(problem.into()),
         }
     }
 }
 
-/// What is wrong with a value as far as it was looked at.
+/// Checks the length of a value.
 fn checked(span: Span) -> Result<(), JsonError> {
-    if span.gone {
+    if span.discarded {
         return Err(JsonError { offset: span.offset, problem: Problem::TooLong(LONGEST_VALUE) });
     }
     if span.length == 0 {
@@ -239,18 +237,18 @@ fn checked(span: Span) -> Result<(), JsonError> {
     Ok(())
 }
 
-fn behind(problem: JsonError, offset: usize) -> JsonError {
+fn shifted(problem: JsonError, offset: usize) -> JsonError {
     JsonError { offset: offset + problem.offset, problem: problem.problem }
 }
 
-/// Reads a value; `depth`: how many objects and arrays it may have inside each other. `twice`: whether a key stands twice in it.
+/// Reads a value of at most `depth` levels of nesting; sets `duplicate_key` if a key occurs twice in it.
 fn value<'b>(
     bytes: &'b [u8],
     span: Span,
     depth: usize,
     path: &Path<'_>,
     sink: &mut Sink,
-    twice: &mut bool,
+    duplicate_key: &mut bool,
 ) -> Result<Node<'b>, JsonError> {
     let text = str::from_utf8(bytes).map_err(|problem| JsonError {
         offset: span.offset + problem.valid_up_to(),
@@ -263,13 +261,13 @@ fn value<'b>(
             Problem::Expected(what) if *what == "the end of the text" => *what = "a comma or the end",
             _ => {}
         }
-        behind(problem, span.offset)
+        shifted(problem, span.offset)
     })?;
-    *twice = report(&notes, span.offset, path, sink);
+    *duplicate_key = report(&notes, span.offset, path, sink);
     Ok(node)
 }
 
-/// Turns notes into issues; true if a key stood twice. `before`: bytes of the text that come before what the notes are about.
+/// Turns notes into issues; true if a key occurs twice. The notes are about text after the first `before` bytes.
 pub(super) fn report(notes: &Notes, before: usize, path: &Path<'_>, sink: &mut Sink) -> bool {
     for (offset, key) in &notes.duplicates {
         let offset = before + offset;
@@ -286,7 +284,7 @@ pub(super) fn report(notes: &Notes, before: usize, path: &Path<'_>, sink: &mut S
     !notes.duplicates.is_empty()
 }
 
-/// The text of a document, without a byte order mark.
+/// The text of a document without its byte order mark.
 pub(super) fn text<'a>(bytes: &'a [u8], sink: &mut Sink) -> Result<&'a str, Issue> {
     let text = str::from_utf8(bytes).map_err(|problem| {
         json_issue(&JsonError { offset: problem.valid_up_to(), problem: Problem::Utf8 })
@@ -300,7 +298,7 @@ pub(super) fn text<'a>(bytes: &'a [u8], sink: &mut Sink) -> Result<&'a str, Issu
     })
 }
 
-/// The fields that every document begins with.
+/// The fields that every document has.
 #[derive(Default)]
 pub(super) struct Heading {
     pub(super) schema: Option<String>,
@@ -308,33 +306,33 @@ pub(super) struct Heading {
 }
 
 impl Heading {
-    /// Takes the field if it is one of the heading's.
+    /// Takes the field if it belongs to the heading.
     pub(super) fn take(&mut self, key: &str, node: &Node<'_>, sink: &mut Sink) -> bool {
         let root = Path::ROOT;
+        let path = root.key(key);
+        let value = |rule| ValueRef { node, path: &path, rule };
         match key {
-            "schema" => self.schema = values::text(node, &root.key("schema"), "R-3.1", sink),
-            "schema_version" => {
-                self.schema_version = values::text(node, &root.key("schema_version"), "R-3.2", sink);
-            }
+            "schema" => self.schema = values::text(value("R-3.1"), sink),
+            "schema_version" => self.schema_version = values::text(value("R-3.2"), sink),
             _ => return false,
         }
         true
     }
 
-    /// The version to read by; issues if the document is not ours to read.
-    pub(super) fn judge(&self, schema: &str, sink: &mut Sink) -> Version {
+    /// The version of the document; an issue if it is of another kind or version.
+    pub(super) fn check(&self, schema: &str, sink: &mut Sink) -> Version {
         let root = Path::ROOT;
         if self.schema.as_deref() != Some(schema) {
             let found = self.schema.as_deref().map_or("missing".to_owned(), quote);
             sink.error("R-3.1", &root.key("schema"), format!("is {found}, not {schema:?}"));
-            return Version::Foreign;
+            return Version::Unsupported;
         }
         let Some(text) = &self.schema_version else {
             sink.error("R-3.2", &root.key("schema_version"), "is missing");
-            return Version::Foreign;
+            return Version::Unsupported;
         };
         let version = version(text);
-        if version == Version::Foreign {
+        if version == Version::Unsupported {
             let message = format!("is {}; this program reads 1.x", quote(text));
             sink.error("R-3.2", &root.key("schema_version"), message);
         }
@@ -344,40 +342,38 @@ impl Heading {
 
 /// Reports a root key that the schema does not have.
 pub(super) fn unknown_field(key: &str, node: &Node<'_>, sink: &mut Sink) {
-    let value: Value = node.to_value();
-    sink.unknown(&Path::ROOT.key(key), "the key", value);
+    sink.unknown(&Path::ROOT.key(key), "the key", node.to_value());
 }
 
-/// The text under `schema`. What is wrong with another value does not make it another document, and a document may be given by its
-/// head: what is cut off comes after.
+/// The text under `schema`. Errors in other values do not matter, and the document may be cut off after it.
 pub(super) fn schema_of(input: impl Read) -> io::Result<Option<String>> {
     match schema(input) {
         Ok(found) => Ok(found),
-        Err(Fault::Json(_)) => Ok(None),
-        Err(Fault::Io(error)) => Err(error),
+        Err(StreamError::Json(_)) => Ok(None),
+        Err(StreamError::Io(error)) => Err(error),
     }
 }
 
-fn schema(input: impl Read) -> Result<Option<String>, Fault> {
-    let mut walk = Walk::new(input, &[], true, &mut Sink::default())?;
+fn schema(input: impl Read) -> Result<Option<String>, StreamError> {
+    let mut walk = RootWalk::new(input, &[], true, &mut Sink::default())?;
     walk.expect(b'{', "an object")?;
-    walk.at = At::Key { first: true };
+    walk.state = State::Key { first: true };
     while walk.at_key()? {
         let quoted = walk.stream.key()?;
-        let is_schema = text_of(quoted.as_bytes()).as_deref() == Some("schema");
+        let is_schema = string_of(quoted.as_bytes()).as_deref() == Some("schema");
         walk.stream.peek()?;
         let span = walk.stream.value()?;
-        let found = text_of(walk.stream.consume(span)).filter(|_| is_schema);
+        let found = string_of(walk.stream.consume(span)).filter(|_| is_schema);
         if found.is_some() {
             return Ok(found);
         }
-        walk.at = At::AfterField;
+        walk.state = State::AfterField;
     }
     Ok(None)
 }
 
-/// The string that a text is.
-fn text_of(bytes: &[u8]) -> Option<String> {
+/// The string that a JSON text consists of.
+fn string_of(bytes: &[u8]) -> Option<String> {
     let text = str::from_utf8(bytes).ok()?.trim_end();
     match Lexer::new(text, MAX_DEPTH).next() {
         Ok(Some(Token::String(quoted))) => Some(quoted.decode(&mut false).into_owned()),

@@ -1,41 +1,43 @@
-//! Collects what is wrong with a document, and what it says beyond our version of the schema.
+//! Collects the issues of a document, and the keys and names that our version of the schema does not have.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::path::Path;
-use crate::issue::{Issue, Issues, Severity};
+use crate::{
+    issue::{Issue, Issues, Severity},
+    json::{JsonError, Problem},
+};
 
-/// Where a memory's `metadata` or a message's `raw_metadata` keeps what a later minor version added to it.
+/// The key under which a memory's `metadata` or a message's `raw_metadata` keeps what a later minor version added to it.
 pub const UNKNOWN_KEY: &str = "pam:unknown";
 
-/// Unknown keys kept of one document; hostile ones could have a million.
-const MOST_UNKNOWN: usize = 10_000;
-
-/// Placeholder until the document's version is known; see [`Sink::finish`].
+/// Unknown keys that are kept for one document; a hostile one could have a million.
+const MAX_UNKNOWN: usize = 10_000;
+/// Errors of one record that the reason for leaving it out names.
+const MAX_RECORD_ERRORS: usize = 3;
+/// Rule of issues with unknown keys and names until the document's version is known; see [`Sink::finish`].
 const UNDECIDED: &str = "A-29";
 
 #[derive(Default)]
 pub(super) struct Sink {
     issues: Issues,
+    /// Path and value.
     unknown: Vec<(String, Value)>,
-    /// What is wrong with the record that is read now.
-    said: Vec<String>,
+    /// Errors of the current record.
+    record_errors: Vec<String>,
 }
 
-/// Errors of one record that say why it was left out.
-const MOST_SAID: usize = 3;
-
-/// What the version of a document says about unknown keys and names.
+/// What the version of a document means for unknown keys and names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
     /// 1.0: they are errors.
-    Ours,
-    /// 1.x: they are preserved.
+    Current,
+    /// A later 1.x: they are kept, with a warning.
     LaterMinor,
-    /// Another major version, or none that can be read.
-    Foreign,
+    /// Another major version, or an unreadable one.
+    Unsupported,
 }
 
 impl Sink {
@@ -43,70 +45,85 @@ impl Sink {
         self.issues.push(issue);
     }
 
+    /// Adds the issue of a text that is not JSON.
+    pub(super) fn push_json(&mut self, problem: &JsonError) {
+        self.push(json_issue(problem));
+    }
+
     pub(super) fn error(&mut self, rule: &'static str, path: &Path<'_>, message: impl Into<String>) {
         let issue = Issue::error(rule, path.to_string(), message);
-        if self.said.len() < MOST_SAID && rule != UNDECIDED {
-            self.said.push(format!("{} {}", issue.path, issue.message));
+        if self.record_errors.len() < MAX_RECORD_ERRORS && rule != UNDECIDED {
+            self.record_errors.push(format!("{} {}", issue.path, issue.message));
         }
         self.push(issue);
     }
 
-    /// Forgets what was wrong with the record before.
+    /// Starts a record: [`Sink::reason`] is about the errors from here on.
     pub(super) fn begin_record(&mut self) {
-        self.said.clear();
+        self.record_errors.clear();
     }
 
-    /// What is wrong with the record since [`Sink::begin_record`].
+    /// The first errors since [`Sink::begin_record`].
     pub(super) fn reason(&self) -> String {
-        self.said.join("; ")
+        self.record_errors.join("; ")
     }
 
     pub(super) fn warning(&mut self, rule: &'static str, path: &Path<'_>, message: impl Into<String>) {
         self.push(Issue::warning(rule, path.to_string(), message));
     }
 
-    /// Something that PAM 1.0 does not know: kept, and judged when the version is known.
+    /// Keeps a value that PAM 1.0 does not know. Its severity is decided when the version is known.
     pub(super) fn unknown(&mut self, path: &Path<'_>, what: &str, value: Value) {
         self.error(UNDECIDED, path, format!("{what} is not known to PAM 1.0"));
-        if self.unknown.len() < MOST_UNKNOWN {
+        if self.unknown.len() < MAX_UNKNOWN {
             self.unknown.push((path.to_string(), value));
         }
     }
 
-    /// For [`Sink::taken_since`].
-    pub(super) fn mark(&self) -> usize {
+    /// How many unknown values are kept, for [`Sink::take_unknown_since`].
+    pub(super) fn unknown_count(&self) -> usize {
         self.unknown.len()
     }
 
-    /// What was unknown below `path` since the mark, by the rest of its path; it has found its place then.
-    pub(super) fn taken_since(&mut self, mark: usize, path: &Path<'_>) -> Map<String, Value> {
-        if self.unknown.len() <= mark {
+    /// Removes and returns the unknown values that were added since the count was `start`, by their paths relative to `path`.
+    pub(super) fn take_unknown_since(&mut self, start: usize, path: &Path<'_>) -> Map<String, Value> {
+        if self.unknown.len() <= start {
             return Map::new();
         }
         let prefix = path.to_string().len();
-        let taken = self.unknown.drain(mark..);
+        let taken = self.unknown.drain(start..);
         taken.map(|(path, value)| (path[prefix..].trim_start_matches('.').to_owned(), value)).collect()
     }
 
+    /// All issues, and the unknown values that no record took, by path.
     pub(super) fn finish(mut self, version: Version) -> (Vec<Issue>, BTreeMap<String, Value>) {
         for issue in self.issues.iter_mut().filter(|issue| issue.rule == UNDECIDED) {
             match version {
                 Version::LaterMinor => issue.severity = Severity::Warning,
-                Version::Ours | Version::Foreign => issue.rule = "R-3.9",
+                Version::Current | Version::Unsupported => issue.rule = "R-3.9",
             }
         }
         (self.issues.finish(), self.unknown.into_iter().collect())
     }
 }
 
-/// The version of a document by its `schema_version`.
+/// The issue of a text that is not JSON.
+pub(super) fn json_issue(problem: &JsonError) -> Issue {
+    let rule = match problem.problem {
+        Problem::NotANumber | Problem::NumberRange => "A-13",
+        _ => "R-2.1",
+    };
+    Issue::error(rule, "$", problem.to_string())
+}
+
+/// The version that a `schema_version` names.
 pub(super) fn version(text: &str) -> Version {
     let number = text.split('-').next().unwrap_or_default();
     match number.split_once('.') {
-        Some(("1", "0")) => Version::Ours,
+        Some(("1", "0")) => Version::Current,
         Some(("1", minor)) if !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit()) => {
             Version::LaterMinor
         }
-        _ => Version::Foreign,
+        _ => Version::Unsupported,
     }
 }

@@ -1,75 +1,93 @@
-//! Cuts a document into the keys and values of its root and the items of its lists, each read whole, so that one of them is in
-//! memory at a time. What a value holds is left to [`crate::json`]: here only quotes and brackets are looked at.
+//! Splits a document into the keys and values of its root and the items of its lists, of which one is in memory at a time.
+//!
+//! Only quotes and brackets matter here; [`crate::json`] reads the values.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
+use super::sink::Sink;
 use crate::json::{JsonError, Problem, lexer::plain_length};
 
-/// Longest value of the root and longest item of a list, in bytes.
+/// Maximum length of a value of the root and of an item of a list, in bytes.
 pub const LONGEST_VALUE: usize = 64 << 20;
-/// Longest key of the root, in bytes, quotes included.
-const LONGEST_KEY: usize = 1 << 16;
-/// Bytes that are read at once.
+/// Maximum length of a key of the root, quotes included.
+const MAX_KEY_BYTES: usize = 1 << 16;
+/// Size of the read buffer, in bytes.
 const CHUNK: usize = 256 << 10;
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Why a document cannot be read on.
+/// Why a document cannot be read further.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum StreamError {
     #[error(transparent)]
     Json(#[from] JsonError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Where a value lies in the text.
+impl StreamError {
+    /// Adds an error in the JSON to the issues and returns it.
+    ///
+    /// # Errors
+    /// The error of the input, if that failed.
+    pub(super) fn report(self, sink: &mut Sink) -> io::Result<JsonError> {
+        match self {
+            Self::Json(problem) => {
+                sink.push_json(&problem);
+                Ok(problem)
+            }
+            Self::Io(error) => Err(error),
+        }
+    }
+}
+
+/// Position of a value in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// Bytes before it, a byte order mark not counted.
+    /// Bytes before it, without a byte order mark.
     pub(super) offset: usize,
     pub(super) length: usize,
     /// The text ends in it.
     pub(super) cut: bool,
-    /// It is longer than [`LONGEST_VALUE`], and its bytes are gone.
-    pub(super) gone: bool,
+    /// It is longer than [`LONGEST_VALUE`], so its bytes were discarded.
+    pub(super) discarded: bool,
 }
 
 pub(super) struct Stream<R> {
     input: BufReader<R>,
     buffer: Vec<u8>,
-    /// First byte of the buffer that is not consumed.
+    /// Index of the first byte in the buffer that is not consumed.
     at: usize,
-    /// Bytes of the text that came before the buffer.
+    /// Bytes of the text before the buffer.
     before: usize,
     ended: bool,
     /// The text begins with a byte order mark.
-    pub(super) marked: bool,
+    pub(super) has_bom: bool,
 }
 
 impl<R: Read> Stream<R> {
     pub(super) fn new(input: R) -> io::Result<Self> {
         let (input, buffer) = (BufReader::with_capacity(CHUNK, input), Vec::with_capacity(CHUNK));
-        let mut stream = Self { input, buffer, at: 0, before: 0, ended: false, marked: false };
+        let mut stream = Self { input, buffer, at: 0, before: 0, ended: false, has_bom: false };
         while stream.buffer.len() < BYTE_ORDER_MARK.len() && !stream.ended {
             stream.fill()?;
         }
         if stream.buffer.starts_with(BYTE_ORDER_MARK) {
             stream.buffer.drain(..BYTE_ORDER_MARK.len());
-            stream.marked = true;
+            stream.has_bom = true;
         }
         Ok(stream)
     }
 
-    /// Bytes of the text that were consumed.
+    /// Bytes consumed so far.
     pub(super) fn offset(&self) -> usize {
         self.before + self.at
     }
 
-    pub(super) fn error(&self, problem: Problem) -> Fault {
-        Fault::Json(JsonError { offset: self.offset(), problem })
+    pub(super) fn error(&self, problem: Problem) -> StreamError {
+        StreamError::Json(JsonError { offset: self.offset(), problem })
     }
 
-    /// Reads more behind what is in the buffer; what was consumed makes room.
+    /// Drops the consumed bytes from the buffer and reads more.
     fn fill(&mut self) -> io::Result<()> {
         if self.at > 0 {
             self.buffer.drain(..self.at);
@@ -84,7 +102,7 @@ impl<R: Read> Stream<R> {
         Ok(())
     }
 
-    /// The next byte that is no white space; none at the end of the text.
+    /// Skips white space and returns the next byte without consuming it; none at the end of the text.
     pub(super) fn peek(&mut self) -> io::Result<Option<u8>> {
         loop {
             while let Some(byte) = self.buffer.get(self.at) {
@@ -100,13 +118,13 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Consumes the byte that [`Stream::peek`] showed.
-    pub(super) fn step(&mut self) {
+    /// Consumes the byte that [`Stream::peek`] returned.
+    pub(super) fn advance(&mut self) {
         self.at += 1;
     }
 
-    /// The key that begins here, with its quotes; the colon behind it is consumed.
-    pub(super) fn key(&mut self) -> Result<String, Fault> {
+    /// Consumes the key that starts here and the colon after it; returns it with its quotes.
+    pub(super) fn key(&mut self) -> Result<String, StreamError> {
         let start = self.at;
         debug_assert!(self.buffer.get(start) == Some(&b'"'));
         let mut length = 1;
@@ -121,8 +139,8 @@ impl<R: Read> Stream<R> {
                 }
                 None => self.fill()?,
             }
-            if length > LONGEST_KEY {
-                return Err(self.error(Problem::TooLong(LONGEST_KEY)));
+            if length > MAX_KEY_BYTES {
+                return Err(self.error(Problem::TooLong(MAX_KEY_BYTES)));
             }
         }
         let quoted = self.at..=self.at + length;
@@ -130,18 +148,17 @@ impl<R: Read> Stream<R> {
         let key = key.to_owned();
         self.at += length + 1;
         match self.peek()? {
-            Some(b':') => self.step(),
+            Some(b':') => self.advance(),
             Some(_) => return Err(self.error(Problem::Expected("a colon"))),
             None => return Err(self.error(Problem::CutOff)),
         }
         Ok(key)
     }
 
-    /// Goes to the end of the value that begins here: the comma or bracket behind it. [`Stream::consume`] gives its
-    /// bytes.
+    /// Finds the end of the value that starts here: the comma or bracket after it. [`Stream::consume`] returns its bytes.
     pub(super) fn value(&mut self) -> io::Result<Span> {
         let offset = self.offset();
-        let (mut scan, mut length, mut passed) = (Scan::default(), 0, 0_usize);
+        let (mut scan, mut length, mut consumed) = (Scan::default(), 0, 0_usize);
         loop {
             let rest = &self.buffer[self.at + length..];
             if let Some(end) = scan.end(rest) {
@@ -153,36 +170,36 @@ impl<R: Read> Stream<R> {
                 scan.cut = true;
                 break;
             }
-            if passed > 0 || length > LONGEST_VALUE {
-                passed += length;
+            if consumed > 0 || length > LONGEST_VALUE {
+                consumed += length;
                 self.at += length;
                 length = 0;
             }
             self.fill()?;
         }
-        let gone = passed > 0 || length > LONGEST_VALUE;
-        if gone {
+        let discarded = consumed > 0 || length > LONGEST_VALUE;
+        if discarded {
             self.at += length;
         }
-        Ok(Span { offset, length: passed + length, cut: scan.cut, gone })
+        Ok(Span { offset, length: consumed + length, cut: scan.cut, discarded })
     }
 
-    /// Consumes a value, and gives its bytes.
+    /// Consumes a value and returns its bytes.
     pub(super) fn consume(&mut self, span: Span) -> &[u8] {
         let start = self.at;
-        self.pass(span);
+        self.skip(span);
         &self.buffer[start..self.at]
     }
 
     /// Consumes a value.
-    pub(super) fn pass(&mut self, span: Span) {
-        if !span.gone {
+    pub(super) fn skip(&mut self, span: Span) {
+        if !span.discarded {
             self.at += span.length;
         }
     }
 }
 
-/// How far a value has been looked at.
+/// State of the search for the end of a value.
 #[derive(Default)]
 struct Scan {
     depth: usize,
@@ -192,7 +209,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// Where in `bytes`, which follow those of the calls before, the value ends; none if it goes on behind them.
+    /// Index in `bytes`, the continuation of earlier calls, at which the value ends; none if it continues after them.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {

@@ -1,4 +1,4 @@
-//! Reads single values; says what else stood there.
+//! Reads single values and reports values of another kind.
 
 use std::str::FromStr;
 
@@ -15,44 +15,51 @@ use crate::{
     time::{TimeNote, Timestamp, from_number},
 };
 
-/// How a value of type `T` is read at a place; none if it cannot be, with an issue.
-pub(super) type Read<T> = fn(&Node<'_>, &Path<'_>, &'static str, &mut Sink) -> Option<T>;
-
-fn wrong<T>(
-    node: &Node<'_>,
-    wanted: &str,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<T> {
-    sink.error(rule, path, format!("is {}, not {wanted}", node.kind()));
-    None
+/// A value of a document, its path, and the rule that an issue with it names.
+///
+/// Functions that read one return none, and report an issue, if the value cannot be read.
+#[derive(Clone, Copy)]
+pub(super) struct ValueRef<'v> {
+    pub(super) node: &'v Node<'v>,
+    pub(super) path: &'v Path<'v>,
+    pub(super) rule: &'static str,
 }
 
-pub(super) fn text(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<String> {
-    match node {
+impl ValueRef<'_> {
+    pub(super) fn wrong_kind<T>(self, wanted: &str, sink: &mut Sink) -> Option<T> {
+        self.error(format!("is {}, not {wanted}", self.node.kind()), sink)
+    }
+
+    fn error<T>(self, message: String, sink: &mut Sink) -> Option<T> {
+        sink.error(self.rule, self.path, message);
+        None
+    }
+}
+
+pub(super) fn text(value: ValueRef<'_>, sink: &mut Sink) -> Option<String> {
+    match value.node {
         Node::String(text) => Some(text.clone().into_owned()),
-        other => wrong(other, "a string", path, rule, sink),
+        _ => value.wrong_kind("a string", sink),
     }
 }
 
-pub(super) fn boolean(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<bool> {
-    match node {
+pub(super) fn boolean(value: ValueRef<'_>, sink: &mut Sink) -> Option<bool> {
+    match value.node {
         Node::Bool(value) => Some(*value),
-        other => wrong(other, "true or false", path, rule, sink),
+        _ => value.wrong_kind("true or false", sink),
     }
 }
 
-pub(super) fn number(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<f64> {
-    match node {
+pub(super) fn number(value: ValueRef<'_>, sink: &mut Sink) -> Option<f64> {
+    match value.node {
         Node::Number(text) => text.parse().ok(),
-        other => wrong(other, "a number", path, rule, sink),
+        _ => value.wrong_kind("a number", sink),
     }
 }
 
-/// A whole number of at least 0; `3.0` is one.
-pub(super) fn count(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<u64> {
-    let Node::Number(text) = node else { return wrong(node, "a whole number", path, rule, sink) };
+/// Reads a whole number of at least 0; `3.0` is one.
+pub(super) fn count(value: ValueRef<'_>, sink: &mut Sink) -> Option<u64> {
+    let Node::Number(text) = value.node else { return value.wrong_kind("a whole number", sink) };
     if let Ok(count) = text.parse() {
         return Some(count);
     }
@@ -67,37 +74,28 @@ pub(super) fn count(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: 
         )]
         return Some(float as u64);
     }
-    sink.error(rule, path, format!("is {}, not a whole number of at least 0", cut(text)));
-    None
+    let text = text.get(..40).unwrap_or(text);
+    value.error(format!("is {text}, not a whole number of at least 0"), sink)
 }
 
-pub(super) fn small_count(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<u32> {
-    let count = count(node, path, rule, sink)?;
-    u32::try_from(count).map_err(|_| sink.error(rule, path, format!("is {count}, more than 4294967295"))).ok()
+pub(super) fn small_count(value: ValueRef<'_>, sink: &mut Sink) -> Option<u32> {
+    let count = count(value, sink)?;
+    u32::try_from(count).ok().or_else(|| value.error(format!("is {count}, more than 4294967295"), sink))
 }
 
-pub(super) fn time(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<Timestamp> {
-    let text = match node {
+pub(super) fn time(value: ValueRef<'_>, sink: &mut Sink) -> Option<Timestamp> {
+    let path = value.path;
+    let text = match value.node {
         Node::String(text) => text,
         Node::Number(text) => {
             sink.error("A-28", path, "is a number, not a date-time string");
             return text.parse().ok().and_then(|number| from_number(number).ok());
         }
-        other => return wrong(other, "a date-time string", path, rule, sink),
+        _ => return value.wrong_kind("a date-time string", sink),
     };
     match Timestamp::parse_noting(text) {
-        Ok((time, difference)) => {
-            match difference {
+        Ok((time, note)) => {
+            match note {
                 Some(TimeNote::Naive) => {
                     sink.warning("A-15", path, format!("{} has no offset; UTC is assumed", quote(text)));
                 }
@@ -115,108 +113,61 @@ pub(super) fn time(
     }
 }
 
-pub(super) fn digest(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<Sha256Digest> {
-    let text = text(node, path, rule, sink)?;
-    Sha256Digest::parse(&text)
-        .map_err(|problem| sink.error(rule, path, format!("{} {problem}", quote(&text))))
-        .ok()
+pub(super) fn digest(value: ValueRef<'_>, sink: &mut Sink) -> Option<Sha256Digest> {
+    let text = text(value, sink)?;
+    match Sha256Digest::parse(&text) {
+        Ok(digest) => Some(digest),
+        Err(problem) => value.error(format!("{} {problem}", quote(&text)), sink),
+    }
 }
 
-/// One of a closed set of names; another one is unknown, not wrong.
-pub(super) fn name<T: FromStr>(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<T> {
-    let Node::String(text) = node else { return wrong(node, "a string", path, rule, sink) };
+/// Reads one of a closed set of names; another name is reported as unknown.
+pub(super) fn name<T: FromStr>(value: ValueRef<'_>, sink: &mut Sink) -> Option<T> {
+    let Node::String(text) = value.node else { return value.wrong_kind("a string", sink) };
     let found = text.parse().ok();
     if found.is_none() {
-        sink.unknown(path, &format!("the value {}", quote(text)), Value::String(text.clone().into_owned()));
+        let what = format!("the value {}", quote(text));
+        sink.unknown(value.path, &what, Value::String(text.clone().into_owned()));
     }
     found
 }
 
-pub(super) fn map(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<Map<String, Value>> {
-    match node {
+pub(super) fn map(value: ValueRef<'_>, sink: &mut Sink) -> Option<Map<String, Value>> {
+    match value.node {
         Node::Object(object) => Some(object.to_map()),
-        other => wrong(other, "an object", path, rule, sink),
+        _ => value.wrong_kind("an object", sink),
     }
 }
 
-pub(super) fn raw(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<RawObject> {
-    let Node::Object(object) = node else { return wrong(node, "an object", path, rule, sink) };
-    if object.entries.is_empty() {
-        return None;
-    }
-    RawObject::parse(object.text.to_owned())
-        .map_err(|problem| sink.error(rule, path, problem.to_string()))
-        .ok()
+/// Reads an object as its text; none without an issue if it is empty.
+pub(super) fn raw(value: ValueRef<'_>, sink: &mut Sink) -> Option<RawObject> {
+    let Node::Object(object) = value.node else { return value.wrong_kind("an object", sink) };
+    if object.entries.is_empty() { None } else { raw_object(value, object.text, sink) }
 }
 
-pub(super) fn tool_input(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<ToolInput> {
-    match node {
+pub(super) fn tool_input(value: ValueRef<'_>, sink: &mut Sink) -> Option<ToolInput> {
+    match value.node {
         Node::String(text) => Some(ToolInput::Text(text.clone().into_owned())),
-        Node::Object(object) => RawObject::parse(object.text.to_owned())
-            .map(ToolInput::Object)
-            .map_err(|problem| sink.error(rule, path, problem.to_string()))
-            .ok(),
-        other => wrong(other, "an object or a string", path, rule, sink),
+        Node::Object(object) => raw_object(value, object.text, sink).map(ToolInput::Object),
+        _ => value.wrong_kind("an object or a string", sink),
     }
 }
 
-/// A list; items that cannot be read are left out, each with an issue.
+fn raw_object(value: ValueRef<'_>, text: &str, sink: &mut Sink) -> Option<RawObject> {
+    match RawObject::parse(text.to_owned()) {
+        Ok(object) => Some(object),
+        Err(problem) => value.error(problem.to_string(), sink),
+    }
+}
+
+/// Reads a list; items that cannot be read are left out, each with an issue.
 pub(super) fn list<T>(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
+    value: ValueRef<'_>,
     sink: &mut Sink,
-    read: Read<T>,
+    read: impl Fn(ValueRef<'_>, &mut Sink) -> Option<T>,
 ) -> Option<Vec<T>> {
-    let Node::Array(items) = node else { return wrong(node, "a list", path, rule, sink) };
-    let items = items.iter().enumerate();
-    Some(items.filter_map(|(index, item)| read(item, &path.index(index), rule, sink)).collect())
-}
-
-pub(super) fn texts(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<Vec<String>> {
-    list(node, path, rule, sink, text)
-}
-
-pub(super) fn numbers(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    rule: &'static str,
-    sink: &mut Sink,
-) -> Option<Vec<f64>> {
-    list(node, path, rule, sink, number)
-}
-
-/// Enough of a number to find it.
-fn cut(text: &str) -> &str {
-    text.get(..40).unwrap_or(text)
+    let Node::Array(items) = value.node else { return value.wrong_kind("a list", sink) };
+    let mut item =
+        |(index, node)| read(ValueRef { node, path: &value.path.index(index), rule: value.rule }, sink);
+    Some(items.iter().enumerate().filter_map(&mut item).collect())
 }

@@ -1,4 +1,4 @@
-//! Which values of a JSON object may stay, and what an address is.
+//! Removes identifying values from fields and JSON objects.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use super::Identifiers;
 
-/// The key under which Satchel's own notes hold an account.
+/// The key of accounts in Satchel's own notes.
 const ACCOUNT: &str = "account";
 
-/// Whether a text has an e-mail address in it, also with its `@` escaped for a URI.
+/// Whether a text contains an e-mail address, also with a percent-encoded `@`.
 ///
-/// Takes too much rather than too little: any `@` between two letters, digits or signs of an address.
-pub(super) fn address(text: &str) -> bool {
+/// Any `@` between two characters of an address counts, so there are false positives rather than misses.
+pub(super) fn has_email_address(text: &str) -> bool {
     let text = text.replace("%40", "@");
     let part = |c: char| c.is_alphanumeric() || "._%+-\"[".contains(c);
     text.match_indices('@').any(|(at, _)| {
@@ -20,8 +20,8 @@ pub(super) fn address(text: &str) -> bool {
     })
 }
 
-/// The text with what is escaped for a URI as it reads.
-pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
+/// The text with its percent-encoding decoded.
+pub(super) fn percent_decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
     }
@@ -36,49 +36,56 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Takes a value away if `gone` says so; answers how many went.
-pub(super) fn take_if(value: &mut Option<String>, gone: impl FnOnce(&str) -> bool) -> u64 {
-    u64::from(value.take_if(|text| gone(text)).is_some())
+/// Removes a value if `remove` holds; returns the number of removed values.
+pub(super) fn take_if(value: &mut Option<String>, remove: impl FnOnce(&str) -> bool) -> u64 {
+    u64::from(value.take_if(|text| remove(text)).is_some())
 }
 
-/// Keeps the keys of a list, and of their values what holds no account, no address and nobody of `who`; answers how many values went.
-pub(super) fn allow(object: &mut Map<String, Value>, keys: &[&str], who: &Identifiers) -> u64 {
+/// Removes the items for which `remove` holds; returns their number.
+pub(super) fn remove_where<T>(list: &mut Vec<T>, remove: impl Fn(&T) -> bool) -> u64 {
+    let before = list.len();
+    list.retain(|item| !remove(item));
+    (before - list.len()) as u64
+}
+
+/// Removes all keys but `keys`, and from their values accounts, e-mail addresses and texts with one of `identifiers`; returns the
+/// number of removed values.
+pub(super) fn retain_keys(object: &mut Map<String, Value>, keys: &[&str], identifiers: &Identifiers) -> u64 {
     let before = object.len();
-    object.retain(|key, value| keys.contains(&key.as_str()) && !tells(value, who));
-    let mut gone = (before - object.len()) as u64;
-    object.values_mut().for_each(|value| gone += clean(value, who));
-    gone
+    object.retain(|key, value| keys.contains(&key.as_str()) && !is_identifying(value, identifiers));
+    let removed = (before - object.len()) as u64;
+    removed + object.values_mut().map(|value| strip_value(value, identifiers)).sum::<u64>()
 }
 
-/// Recursion is bounded by the depth of what was parsed.
-fn clean(value: &mut Value, who: &Identifiers) -> u64 {
+/// The recursion is bounded by the depth of the parsed text.
+fn strip_value(value: &mut Value, identifiers: &Identifiers) -> u64 {
     match value {
         Value::Object(map) => {
             let before = map.len();
-            map.retain(|key, value| key != ACCOUNT && !who.hold(key) && !tells(value, who));
-            let gone = (before - map.len()) as u64;
-            gone + map.values_mut().map(|value| clean(value, who)).sum::<u64>()
+            map.retain(|key, value| {
+                key != ACCOUNT && !identifiers.found_in(key) && !is_identifying(value, identifiers)
+            });
+            let removed = (before - map.len()) as u64;
+            removed + map.values_mut().map(|value| strip_value(value, identifiers)).sum::<u64>()
         }
         Value::Array(items) => {
-            let before = items.len();
-            items.retain(|item| !tells(item, who));
-            let gone = (before - items.len()) as u64;
-            gone + items.iter_mut().map(|item| clean(item, who)).sum::<u64>()
+            let removed = remove_where(items, |item| is_identifying(item, identifiers));
+            removed + items.iter_mut().map(|item| strip_value(item, identifiers)).sum::<u64>()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 
-fn tells(value: &Value, who: &Identifiers) -> bool {
-    value.as_str().is_some_and(|text| who.hold(text))
+fn is_identifying(value: &Value, identifiers: &Identifiers) -> bool {
+    value.as_str().is_some_and(|text| identifiers.found_in(text))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::address;
+    use super::has_email_address;
 
     #[test]
-    fn addresses_are_found_in_what_surrounds_them() {
+    fn addresses_are_found_inside_texts() {
         for text in [
             "lea@example.org",
             "Lea <lea.b+x@mail.example.org>",
@@ -89,10 +96,10 @@ mod tests {
             "\"lea b\"@example.org",
             "lea@[192.0.2.1]",
         ] {
-            assert!(address(text), "{text}");
+            assert!(has_email_address(text), "{text}");
         }
         for text in ["", "@", "lea", "@lea", "lea@", "3 @ 4", "did:key:z6Mk", "a @b"] {
-            assert!(!address(text), "{text}");
+            assert!(!has_email_address(text), "{text}");
         }
     }
 }

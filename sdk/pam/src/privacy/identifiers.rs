@@ -1,100 +1,104 @@
-//! Who somebody is elsewhere, found again inside titles, names of files, ids and addresses.
+//! Identifiers of people, and the search for them in titles, file names, ids and addresses.
 
 use std::{collections::BTreeSet, ops::Range};
 
-use super::fields::{address, unescaped};
+use super::fields::{has_email_address, percent_decoded};
 use crate::{
     conversation::{ConversationHeader, Participant, Role},
     memory::Memory,
     store::MemoryStore,
 };
 
-/// What stands in a text in the place of an account's id.
+/// Replacement for an account id in a text.
 const MASK: &str = "account";
-/// Words of a name or an id that are compared; what is longer is told by its first ones.
-const LONGEST: usize = 8;
-/// Shorter ones would be found in everything.
-const SHORTEST: usize = 3;
-/// Bytes of an id that nobody would say by chance.
-const OPAQUE: usize = 16;
-/// Names that say nothing of who somebody is.
-const NOBODY: [&str; 8] = ["anonymous", "human", "me", "none", "null", "unknown", "user", "you"];
+/// Words of an identifier that are compared; of a longer one the first words.
+const MAX_WORDS: usize = 8;
+/// Letters and digits of an ASCII identifier; a shorter one would be found everywhere.
+const MIN_LETTERS: usize = 3;
+/// Bytes of an id that does not occur in a text by chance.
+const MIN_OPAQUE_BYTES: usize = 16;
+/// Names that identify nobody.
+const GENERIC_NAMES: [&str; 8] = ["anonymous", "human", "me", "none", "null", "unknown", "user", "you"];
 
-/// By what people are known elsewhere: ids of accounts and names.
+/// The names and account ids of people.
 ///
-/// E-mail addresses need not be added: they are found by their form.
+/// E-mail addresses need not be added; they are recognised by their form.
 #[derive(Clone, Debug, Default)]
 pub struct Identifiers {
-    /// Each as its words in lower case, parted by a space.
+    /// The lower-case words of each, separated by a space.
     phrases: BTreeSet<String>,
-    /// Words of the longest phrase.
-    longest: usize,
-    /// Phrases in scripts that do not part their words.
-    unparted: BTreeSet<String>,
-    /// Ids that are long and no words, in lower case.
+    /// Number of words of the longest phrase.
+    max_words: usize,
+    /// Phrases in scripts without spaces between words.
+    unspaced: BTreeSet<String>,
+    /// Long ids that are not words, in lower case.
     opaque: BTreeSet<String>,
-    /// How long those are.
+    /// Their lengths in bytes.
     lengths: BTreeSet<usize>,
 }
 
 impl Identifiers {
-    /// Adds an id or a name; what says nothing of anybody is passed over.
+    /// Adds an id or a name, unless it is too short or too general to identify somebody.
     pub fn add(&mut self, text: &str) {
         let text = text.trim().to_lowercase();
-        let words: Vec<String> = words(&text).take(LONGEST).map(ToOwned::to_owned).collect();
+        let words: Vec<String> = words(&text).take(MAX_WORDS).map(ToOwned::to_owned).collect();
         let letters: usize = words.iter().map(|word| word.chars().count()).sum();
-        if letters < SHORTEST && text.is_ascii() || words.is_empty() || NOBODY.contains(&text.as_str()) {
+        if letters < MIN_LETTERS && text.is_ascii()
+            || words.is_empty()
+            || GENERIC_NAMES.contains(&text.as_str())
+        {
             return;
         }
         if is_opaque(&text) {
             self.lengths.insert(text.len());
             self.opaque.insert(text.clone());
         }
-        // Scripts that part their words have lower case, but for few.
+        // Most scripts with spaces between words have lower case.
         if !text.is_ascii() && letters > 1 && !text.chars().any(char::is_lowercase) {
-            self.unparted.insert(text);
+            self.unspaced.insert(text);
         }
-        self.longest = self.longest.max(words.len());
+        self.max_words = self.max_words.max(words.len());
         self.phrases.insert(words.join(" "));
     }
 
-    /// Adds whose conversation it is, and who takes part.
+    /// Adds the account and the participants of a conversation.
     pub fn add_header(&mut self, header: &ConversationHeader) {
         header.provider.account_id.iter().for_each(|id| self.add(id));
         for Participant { role, name, provider_id } in &header.participants {
-            // What a model is called is no secret; which one of their own somebody talks to may be.
+            // The name of a model is not secret, but the id of a personal one may be.
             let name = name.iter().filter(|_| *role == Role::User);
             name.chain(provider_id).for_each(|text| self.add(text));
         }
     }
 
-    /// Adds whose memory it is.
+    /// Adds the account of a memory.
     pub fn add_memory(&mut self, memory: &Memory) {
         memory.provenance.platform_user_id.iter().for_each(|id| self.add(id));
     }
 
-    /// Those of all memories of a store.
+    /// Collects the accounts of all memories of a store.
     #[must_use]
     pub fn of_store(store: &MemoryStore) -> Self {
-        let mut who = Self::default();
-        store.memories.iter().for_each(|memory| who.add_memory(memory));
-        who
+        let mut identifiers = Self::default();
+        store.memories.iter().for_each(|memory| identifiers.add_memory(memory));
+        identifiers
     }
 
-    /// Whether one of them, or an e-mail address, stands in `text`: as whole words, an id anywhere.
+    /// Whether `text` contains one of them or an e-mail address: names as whole words, ids anywhere.
     #[must_use]
-    pub fn hold(&self, text: &str) -> bool {
-        address(text) || self.named_in(&unescaped(text).to_lowercase())
+    pub fn found_in(&self, text: &str) -> bool {
+        has_email_address(text) || self.contained_in(&percent_decoded(text).to_lowercase())
     }
 
-    fn named_in(&self, text: &str) -> bool {
-        if self.unparted.iter().any(|name| text.contains(name.as_str())) || !self.found(text).is_empty() {
+    fn contained_in(&self, text: &str) -> bool {
+        if self.unspaced.iter().any(|name| text.contains(name.as_str())) || !self.opaque_ids(text).is_empty()
+        {
             return true;
         }
         let words: Vec<&str> = words(text).collect();
         (0..words.len()).any(|start| {
             let mut phrase = String::new();
-            words[start..].iter().take(self.longest).any(|word| {
+            words[start..].iter().take(self.max_words).any(|word| {
                 phrase.push_str(if phrase.is_empty() { "" } else { " " });
                 phrase.push_str(word);
                 self.phrases.contains(&phrase)
@@ -102,10 +106,10 @@ impl Identifiers {
         })
     }
 
-    /// The text with a mask for each id of an account that is no word; names stay, as somebody may say them.
+    /// Masks all opaque account ids in a text; none if there are none. Names are kept, because they may be part of what was said.
     #[must_use]
-    pub fn masked(&self, text: &str) -> Option<String> {
-        let found = self.found(&text.to_ascii_lowercase());
+    pub fn mask(&self, text: &str) -> Option<String> {
+        let found = self.opaque_ids(&text.to_ascii_lowercase());
         if found.is_empty() {
             return None;
         }
@@ -119,14 +123,14 @@ impl Identifiers {
         Some(masked)
     }
 
-    /// Where ids stand that are no words, in order; `text` is in lower case.
-    fn found(&self, text: &str) -> Vec<Range<usize>> {
+    /// Byte ranges of opaque ids in `text`, which is in lower case, in order.
+    fn opaque_ids(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let Some(shortest) = self.lengths.first() else { return found };
         let mut at = 0;
         for run in text.split(|c: char| !is_of_id(c)) {
             let (start, end) = (at, at + run.len());
-            // What parts two runs is one character.
+            // One character separates two runs.
             at = end + text[end..].chars().next().map_or(0, char::len_utf8);
             let mut place = start;
             while place + shortest <= end {
@@ -144,9 +148,11 @@ impl Identifiers {
     }
 }
 
-/// Whether an id is long and of no words.
+/// Whether an id is long and not made of words.
 fn is_opaque(text: &str) -> bool {
-    text.len() >= OPAQUE && text.contains(|c: char| c.is_ascii_digit()) && text.chars().all(is_of_id)
+    text.len() >= MIN_OPAQUE_BYTES
+        && text.contains(|c: char| c.is_ascii_digit())
+        && text.chars().all(is_of_id)
 }
 
 fn is_of_id(c: char) -> bool {
@@ -163,16 +169,16 @@ mod tests {
 
     const ID: &str = "6F1EAA10-0000-4000-8000-0000000000AB";
 
-    fn who() -> Identifiers {
-        let mut who = Identifiers::default();
+    fn identifiers() -> Identifiers {
+        let mut identifiers = Identifiers::default();
         [ID, "Ines Brandt", "Ole", "user", "a", "山田太郎", "user-AbCdEfGh12345678"]
             .into_iter()
-            .for_each(|text| who.add(text));
-        who
+            .for_each(|text| identifiers.add(text));
+        identifiers
     }
 
     #[test]
-    fn people_are_found_in_what_surrounds_them() {
+    fn people_are_found_inside_texts() {
         for text in [
             "https://assets.example.com/users/6f1eaa10-0000-4000-8000-0000000000ab/x/content",
             "users_6f1eaa10-0000-4000-8000-0000000000ab_x",
@@ -184,12 +190,12 @@ mod tests {
             "x user-abcdefgh12345678.zip",
             "lea@example.org",
         ] {
-            assert!(who().hold(text), "{text}");
+            assert!(identifiers().found_in(text), "{text}");
         }
     }
 
     #[test]
-    fn other_words_are_not() {
+    fn other_words_are_not_found() {
         for text in [
             "",
             "Olease",
@@ -200,15 +206,15 @@ mod tests {
             "山田",
             "a b",
         ] {
-            assert!(!who().hold(text), "{text}");
+            assert!(!identifiers().found_in(text), "{text}");
         }
-        assert!(!Identifiers::default().hold("Ines Brandt"));
+        assert!(!Identifiers::default().found_in("Ines Brandt"));
     }
 
     #[test]
-    fn in_what_was_said_only_ids_are_masked() {
+    fn only_ids_are_masked_in_messages() {
         let text = format!("Ines Brandt: é {ID}, x{}é", ID.to_lowercase());
-        assert_eq!(who().masked(&text).as_deref(), Some("Ines Brandt: é account, xaccounté"));
-        assert_eq!(who().masked("Ines Brandt is Ole"), None);
+        assert_eq!(identifiers().mask(&text).as_deref(), Some("Ines Brandt: é account, xaccounté"));
+        assert_eq!(identifiers().mask("Ines Brandt is Ole"), None);
     }
 }

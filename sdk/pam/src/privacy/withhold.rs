@@ -1,25 +1,26 @@
-//! Takes out of a document what must not leave, and every trace of it (rule ).
+//! Removes memories that must not be exported, and all references to them.
 
 use std::collections::BTreeSet;
 
+use super::fields::remove_where;
 use crate::{embedding::EmbeddingsDocument, store::MemoryStore};
 
-/// How much was taken out.
+/// The number of records that [`withhold`] removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Withheld {
     /// Memories whose `access.exportable` is false.
     pub memories: u64,
-    /// Relations from or to one of them.
+    /// Relations from or to them.
     pub relations: u64,
-    /// Mentions: `derived_memories` and `superseded_by`.
+    /// References to them in `derived_memories` and `superseded_by`.
     pub mentions: u64,
-    /// Their vectors.
+    /// Their embeddings.
     pub embeddings: u64,
 }
 
-/// Takes memories that are not exportable out of a store, with their relations, mentions and vectors.
+/// Removes memories that are not exportable from a store, with their relations, references and embeddings.
 ///
-/// Checksum and signature go if anything went. A memory whose successor is withheld stays superseded, and names none.
+/// If anything is removed, so are checksum and signature. A memory whose successor is removed stays superseded, without a successor.
 pub fn withhold(store: &mut MemoryStore, embeddings: Option<&mut EmbeddingsDocument>) -> Withheld {
     let gone: BTreeSet<String> =
         store.memories.iter().filter(|memory| !memory.exportable()).map(|memory| memory.id.clone()).collect();
@@ -27,8 +28,10 @@ pub fn withhold(store: &mut MemoryStore, embeddings: Option<&mut EmbeddingsDocum
         return Withheld::default();
     }
     let mut withheld = Withheld {
-        memories: drop_from(&mut store.memories, |memory| gone.contains(&memory.id)),
-        relations: drop_from(&mut store.relations, |one| gone.contains(&one.from) || gone.contains(&one.to)),
+        memories: remove_where(&mut store.memories, |memory| gone.contains(&memory.id)),
+        relations: remove_where(&mut store.relations, |one| {
+            gone.contains(&one.from) || gone.contains(&one.to)
+        }),
         ..Withheld::default()
     };
     for memory in &mut store.memories {
@@ -36,18 +39,12 @@ pub fn withhold(store: &mut MemoryStore, embeddings: Option<&mut EmbeddingsDocum
         withheld.mentions += u64::from(successor.take_if(|id| gone.contains(id)).is_some());
     }
     for entry in &mut store.conversations_index {
-        withheld.mentions += drop_from(&mut entry.derived_memories, |id| gone.contains(id));
+        withheld.mentions += remove_where(&mut entry.derived_memories, |id| gone.contains(id));
     }
     if let Some(document) = embeddings {
-        withheld.embeddings = drop_from(&mut document.embeddings, |one| gone.contains(&one.memory_id));
+        withheld.embeddings = remove_where(&mut document.embeddings, |one| gone.contains(&one.memory_id));
     }
     store.integrity = None;
     store.signature = None;
     withheld
-}
-
-fn drop_from<T>(list: &mut Vec<T>, gone: impl Fn(&T) -> bool) -> u64 {
-    let before = list.len();
-    list.retain(|one| !gone(one));
-    (before - list.len()) as u64
 }

@@ -1,13 +1,13 @@
-//! The six algorithms of PAM 1.0 §18.
+//! The six signature algorithms of PAM 1.0 §18.
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::names::names;
 
 names! {
-    /// How a signature was made; all six are checked.
+    /// A signature algorithm (§18). All six can be verified.
     Algorithm {
-        /// `EdDSA` on Curve25519 (RFC 8032), the one that we sign with.
+        /// `EdDSA` on Curve25519 (RFC 8032), the algorithm of [`super::sign`].
         Ed25519 = "Ed25519",
         /// ECDSA on P-256 with SHA-256 (RFC 7518 §3.4).
         Es256 = "ES256",
@@ -22,13 +22,13 @@ names! {
     }
 }
 
-/// A digest, and what PKCS #1 v1.5 puts before it: the DER of a `DigestInfo` up to its bytes (RFC 8017 §9.2, note 1).
+/// A digest and its prefix in PKCS #1 v1.5: the DER of a `DigestInfo` up to the digest (RFC 8017 §9.2, note 1).
 pub(super) struct Digested {
     pub(super) prefix: &'static [u8],
     pub(super) digest: Vec<u8>,
 }
 
-/// The digest that an RSA signature of this algorithm is over; none of the others.
+/// The digest that an RSA signature of this algorithm signs; none for other algorithms.
 pub(super) fn digested(algorithm: Algorithm, bytes: &[u8]) -> Option<Digested> {
     let (prefix, digest): (&[u8], Vec<u8>) = match algorithm {
         Algorithm::Rs256 => (&SHA256, Sha256::digest(bytes).to_vec()),
@@ -43,27 +43,9 @@ const SHA256: [u8; 19] = info(0x01, 32);
 const SHA384: [u8; 19] = info(0x02, 48);
 const SHA512: [u8; 19] = info(0x03, 64);
 
-/// `SEQUENCE { SEQUENCE { OID 2.16.840.1.101.3.4.2.<hash>, NULL }, OCTET STRING of <length> … }` without the octets.
+/// `SEQUENCE { SEQUENCE { OID 2.16.840.1.101.3.4.2.<hash>, NULL }, OCTET STRING of <length> … }` without the content of the string.
 const fn info(hash: u8, length: u8) -> [u8; 19] {
-    [
-        0x30,
-        17 + length,
-        0x30,
-        0x0d,
-        0x06,
-        0x09,
-        0x60,
-        0x86,
-        0x48,
-        0x01,
-        0x65,
-        0x03,
-        0x04,
-        0x02,
-        hash,
-        0x05,
-        0x00,
-        0x04,
-        length,
-    ]
+    let mut der = *b"\x30\x00\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x00\x05\x00\x04\x00";
+    (der[1], der[14], der[18]) = (17 + length, hash, length);
+    der
 }

@@ -1,4 +1,4 @@
-//! Public keys in the forms that PAM documents hold them.
+//! Public keys in the forms that PAM documents use (PAM 1.0 §18, A-20).
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use super::{
     Algorithm, SignatureError,
     algorithm::digested,
     decode,
-    rsa::{FEWEST_BITS, Key as RsaKey, MOST_BITS},
+    rsa::{Key as RsaKey, MAX_BITS, MIN_BITS},
 };
 
-/// A key that signatures are checked with: Ed25519, ECDSA on P-256 or P-384, or RSA of 2048 to 8192 bits.
+/// A key to check signatures with: Ed25519, ECDSA on P-256 or P-384, or RSA of 2048 to 8192 bits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(Kind);
 
@@ -27,26 +27,26 @@ enum Kind {
     Rsa(RsaKey),
 }
 
-/// Why a text is no public key.
+/// Why a text is not an accepted public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// None of the forms, or of another kind of key.
+    /// None of the known forms, or another kind of key.
     #[error(
         "is not multibase, base58, base64url, did:key, JWK or PEM of an Ed25519, P-256, P-384 or RSA key"
     )]
     Form,
-    /// The right form, and no key.
+    /// The right form, but not a point of the curve.
     #[error("is not a point of its curve")]
     Point,
     /// An even modulus, or an exponent that is even or beyond 33 bits.
     #[error("has numbers that no RSA key has")]
     Numbers,
-    /// An RSA key that can be broken.
-    #[error("is an RSA key of less than {FEWEST_BITS} bits, which proves nothing")]
+    /// An RSA key that is too short to be secure.
+    #[error("is an RSA key of less than {MIN_BITS} bits, which proves nothing")]
     Weak,
-    /// An RSA key that takes too long.
-    #[error("is an RSA key of more than {MOST_BITS} bits, which we do not check")]
+    /// An RSA key that takes too long to check.
+    #[error("is an RSA key of more than {MAX_BITS} bits, which we do not check")]
     Large,
 }
 
@@ -61,10 +61,10 @@ const EC_OID: &str = "1.2.840.10045.2.1";
 const P256_OID: &str = "1.2.840.10045.3.1.7";
 const P384_OID: &str = "1.3.132.0.34";
 const RSA_OID: &str = "1.2.840.113549.1.1.1";
-/// Bytes; longer texts are no key. A PEM of the largest RSA key is half of it.
-const LONGEST: usize = 4096;
-/// Characters of a base58 key, which takes quadratic time: the largest RSA key has 1,035 bytes with its prefix.
-const LONGEST_BASE58: usize = 1500;
+/// Maximum length of a key in bytes, twice that of a PEM of the largest RSA key.
+const MAX_TEXT: usize = 4096;
+/// Maximum length of a base58 key, because decoding takes quadratic time. The largest RSA key has 1,035 bytes with its prefix.
+const MAX_BASE58: usize = 1500;
 
 impl PublicKey {
     /// The public half of a signing key.
@@ -73,22 +73,22 @@ impl PublicKey {
         Self(Kind::Ed25519(key.verifying_key()))
     }
 
-    /// An Ed25519 key from its 32 bytes.
+    /// Creates an Ed25519 key from its 32 bytes.
     ///
     /// # Errors
-    /// If they are no point.
+    /// If they are not a point of the curve.
     pub fn from_ed25519(bytes: &[u8; 32]) -> Result<Self, KeyError> {
         VerifyingKey::from_bytes(bytes).map(|key| Self(Kind::Ed25519(key))).map_err(|_| KeyError::Point)
     }
 
-    /// Reads any form: `z…` multibase, `did:key:z…` with or without fragment, base58 or base64url of the 32 bytes of
+    /// Parses any form: `z…` multibase, `did:key:z…` with or without fragment, base58 or base64url of the 32 bytes of
     /// an Ed25519 key, a JWK (OKP, EC or RSA) as JSON, a PEM `PUBLIC KEY`. At most 4,096 bytes.
     ///
     /// # Errors
-    /// If it is none of them, the key is no point of its curve, or an RSA key has less than 2048 or more than 8192 bits.
+    /// If it is none of them, the key is not a point of its curve, or an RSA key has less than 2048 or more than 8192 bits.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let text = text.trim();
-        if text.len() > LONGEST {
+        if text.len() > MAX_TEXT {
             return Err(KeyError::Form);
         }
         if text.starts_with('{') {
@@ -104,21 +104,21 @@ impl PublicKey {
         if let Some(key) = Self::from_multibase(text) {
             return key;
         }
-        // A base58 text may be base64url too; the schema's words name base58, so it goes first.
+        // A text may be both base58 and base64url; the schema names base58, so it comes first.
         let bytes = base58(text).filter(|bytes| bytes.len() == 32);
         let bytes = bytes.or_else(|| decode(text)).ok_or(KeyError::Form)?;
         Self::from_ed25519(bytes.as_slice().try_into().map_err(|_| KeyError::Form)?)
     }
 
-    /// The name of [`PublicKey::algorithm_of`].
+    /// The name of [`PublicKey::default_algorithm`].
     #[must_use]
     pub fn algorithm(&self) -> &'static str {
-        self.algorithm_of().as_str()
+        self.default_algorithm().as_str()
     }
 
-    /// The algorithm that signatures of this key have; of an RSA key the one with SHA-256, which is one of three.
+    /// The algorithm of signatures with this key; for RSA, which has three, the one with SHA-256.
     #[must_use]
-    pub fn algorithm_of(&self) -> Algorithm {
+    pub fn default_algorithm(&self) -> Algorithm {
         match self.0 {
             Kind::Ed25519(_) => Algorithm::Ed25519,
             Kind::P256(_) => Algorithm::Es256,
@@ -127,16 +127,16 @@ impl PublicKey {
         }
     }
 
-    /// Whether a signature of this key may be of `algorithm`.
+    /// Whether this key can verify signatures of `algorithm`.
     #[must_use]
-    pub fn serves(&self, algorithm: Algorithm) -> bool {
+    pub fn supports(&self, algorithm: Algorithm) -> bool {
         match self.0 {
             Kind::Rsa(_) => matches!(algorithm, Algorithm::Rs256 | Algorithm::Rs384 | Algorithm::Rs512),
-            Kind::Ed25519(_) | Kind::P256(_) | Kind::P384(_) => algorithm == self.algorithm_of(),
+            Kind::Ed25519(_) | Kind::P256(_) | Kind::P384(_) => algorithm == self.default_algorithm(),
         }
     }
 
-    /// `z6Mk…`: base58btc of the key with its multicodec prefix; of an RSA key, its PKCS #1 DER.
+    /// The key as multibase, such as `z6Mk…`: base58btc of its multicodec prefix and bytes, for RSA its PKCS #1 DER.
     #[must_use]
     pub fn multibase(&self) -> String {
         let bytes = match &self.0 {
@@ -148,7 +148,7 @@ impl PublicKey {
         format!("z{}", bs58::encode(bytes).into_string())
     }
 
-    /// `did:key:z6Mk…`, which resolves without a network.
+    /// The key as `did:key:z6Mk…`, which resolves without a network.
     #[must_use]
     pub fn did_key(&self) -> String {
         format!("did:key:{}", self.multibase())
@@ -160,21 +160,21 @@ impl PublicKey {
         format!("{}#{}", self.did_key(), self.multibase())
     }
 
-    /// `algorithm` must be one that the key serves.
+    /// Checks a signature; the key must support `algorithm`.
     pub(super) fn verify(
         &self,
         algorithm: Algorithm,
         bytes: &[u8],
         signature: &[u8],
     ) -> Result<(), SignatureError> {
-        if !self.serves(algorithm) {
+        if !self.supports(algorithm) {
             return Err(SignatureError::Algorithm);
         }
         match &self.0 {
             Kind::Ed25519(key) => {
                 let signature =
                     ed25519_dalek::Signature::from_slice(signature).map_err(|_| SignatureError::Length)?;
-                // Strict: no small-order keys, one signature per message and key.
+                // Strict verification rejects keys of small order and malleable signatures.
                 key.verify_strict(bytes, &signature).map_err(|_| SignatureError::Mismatch)
             }
             Kind::P256(key) => {
@@ -196,7 +196,7 @@ impl PublicKey {
         }
     }
 
-    /// None if the text is no multibase of a codec that we know.
+    /// None if the text is not multibase or has an unknown codec.
     fn from_multibase(text: &str) -> Option<Result<Self, KeyError>> {
         let bytes = base58(text.strip_prefix('z')?)?;
         match bytes.split_first_chunk() {
@@ -254,7 +254,7 @@ impl PublicKey {
             (ED25519_OID, "") => Self::from_ed25519(key.try_into().map_err(|_| KeyError::Form)?),
             (EC_OID, P256_OID) => Self::from_p256(key),
             (EC_OID, P384_OID) => Self::from_p384(key),
-            // RFC 3279 wants NULL; some leave it out.
+            // RFC 3279 requires NULL, but some programs leave it out.
             (RSA_OID, "NULL" | "") => RsaKey::from_der(key).map(|key| Self(Kind::Rsa(key))),
             _ => Err(KeyError::Form),
         }
@@ -262,7 +262,7 @@ impl PublicKey {
 }
 
 fn base58(text: &str) -> Option<Vec<u8>> {
-    (text.len() <= LONGEST_BASE58).then(|| bs58::decode(text).into_vec().ok()).flatten()
+    (text.len() <= MAX_BASE58).then(|| bs58::decode(text).into_vec().ok()).flatten()
 }
 
 impl From<VerifyingKey> for PublicKey {
@@ -271,7 +271,7 @@ impl From<VerifyingKey> for PublicKey {
     }
 }
 
-/// Multibase.
+/// Writes the key as multibase.
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.multibase())

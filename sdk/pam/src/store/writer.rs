@@ -1,4 +1,4 @@
-//! Writes a memory store piece by piece: an export of any size in bounded space.
+//! Writes a memory store record by record, in constant space.
 
 use std::io::{self, Write};
 
@@ -22,19 +22,19 @@ pub enum WriteError {
     /// The output failed.
     #[error("the output cannot be written")]
     Io(#[from] io::Error),
-    /// A memory has no place in the checksum: out of id order, or with a number that has no canonical form.
+    /// The checksum cannot include a memory, because it is out of id order or has no canonical form.
     #[error("no checksum over the memories")]
     Checksum(#[from] ChecksumError),
-    /// A memory says of itself that it must not leave (PAM 1.0 §21.1).
+    /// A memory is not exportable (PAM 1.0 §21.1).
     #[error("memory {0:?} is not exportable; leave it out before writing")]
     NotExportable(String),
-    /// Memories come first, then relations, then index entries.
+    /// A record is out of order: memories come first, then relations, then index entries.
     #[error("a {0} cannot follow what was written before it")]
     Order(&'static str),
     /// A signature needs `export_id` and `export_date`.
     #[error("an export without {0} cannot be signed")]
     Unsignable(&'static str),
-    /// A signature cannot be older than what it signs (PAM 1.0 §18.3).
+    /// A signature cannot be older than the export that it signs (PAM 1.0 §18.3).
     #[error("the signature's date is before the export's")]
     SignedBefore,
     /// A number that JSON cannot hold.
@@ -42,19 +42,18 @@ pub enum WriteError {
     NotFinite(&'static str),
 }
 
-/// Who signs an export, and when.
+/// The key that signs an export, and the time of the signature.
 #[derive(Clone, Copy, Debug)]
 pub struct Signer<'k> {
-    /// The key.
+    /// The signing key.
     pub key: &'k SigningKey,
-    /// Not before the export's date.
+    /// Time of the signature, not before the export's date.
     pub signed_at: Timestamp,
 }
 
-/// Writes one memory store: header, memories in id order, relations, index entries, then what protects them.
+/// Writes a memory store: header, memories in id order, relations, index entries, and finally checksum and signature.
 ///
-/// Checksum and count are of what was written. Nothing is buffered: give a buffered `W`. The file ends only with
-/// [`Writer::finish`].
+/// The output is not buffered; pass a buffered `W`. The document is complete only after [`Writer::finish`].
 pub struct Writer<W> {
     root: Root<W>,
     header: StoreHeader,
@@ -62,12 +61,12 @@ pub struct Writer<W> {
     section: Section,
 }
 
-/// What a finished writer leaves.
+/// The result of [`Writer::finish`].
 #[derive(Debug)]
 pub struct Written<W> {
     /// The output, not flushed.
     pub out: W,
-    /// Checksum and count of the memories written.
+    /// Checksum and count of the written memories.
     pub integrity: Integrity,
     /// The signature, if there was a signer.
     pub signature: Option<SignatureBlock>,
@@ -81,7 +80,7 @@ enum Section {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes what stands before the memories.
+    /// Writes the beginning of the document.
     ///
     /// # Errors
     /// If `out` fails.
@@ -98,10 +97,10 @@ impl<W: Write> Writer<W> {
         Ok(Self { root, header, checksum: checksum::Builder::new(), section: Section::Memories })
     }
 
-    /// Writes the next memory; ids ascend by code point.
+    /// Writes the next memory; ids must ascend by code point.
     ///
     /// # Errors
-    /// If it is out of order, not exportable or not canonicalisable, or the output fails.
+    /// If it is out of order, not exportable or has no canonical form, or the output fails.
     pub fn memory(&mut self, memory: &Memory) -> Result<(), WriteError> {
         if self.section > Section::Memories {
             return Err(WriteError::Order("memory"));
@@ -116,7 +115,7 @@ impl<W: Write> Writer<W> {
     /// Writes the next relation.
     ///
     /// # Errors
-    /// After an index entry, with a confidence that is not finite, or if the output fails.
+    /// If an index entry was written already, the confidence is not finite, or the output fails.
     pub fn relation(&mut self, relation: &Relation) -> Result<(), WriteError> {
         self.enter(Section::Relations, "relation")?;
         if relation.confidence.is_some_and(|confidence| !confidence.is_finite()) {
@@ -125,7 +124,7 @@ impl<W: Write> Writer<W> {
         Ok(self.root.item(relation)?)
     }
 
-    /// Writes the next entry of the conversations' index.
+    /// Writes the next entry of the index of conversations.
     ///
     /// # Errors
     /// If the output fails.
@@ -134,10 +133,10 @@ impl<W: Write> Writer<W> {
         Ok(self.root.item(entry)?)
     }
 
-    /// Writes checksum, count, the rest of the header, and the signature.
+    /// Writes checksum, count, the rest of the header, and the signature of `signer`.
     ///
     /// # Errors
-    /// If a signer is given and the header has no export id or date, or a later one; if the output fails.
+    /// If a signer is given and the header lacks an export id or date, or its date is after the signature; if the output fails.
     pub fn finish(mut self, signer: Option<Signer<'_>>) -> Result<Written<W>, WriteError> {
         let checksum = std::mem::take(&mut self.checksum);
         let total = checksum.count();
@@ -164,7 +163,7 @@ impl<W: Write> Writer<W> {
         Ok(root.end()?)
     }
 
-    /// Ends the lists before `section`, and begins it.
+    /// Ends the lists before `section` and begins it.
     fn enter(&mut self, section: Section, name: &'static str) -> Result<(), WriteError> {
         if self.section > section {
             return Err(WriteError::Order(name));
@@ -200,7 +199,7 @@ fn sign_export(
         owner_id: &header.owner.id,
     };
     let mut block = sign::sign(signer.key, &payload, signer.signed_at);
-    // A DID of the person's own names the key by a fragment of its own (rule ).
+    // If the owner has another kind of DID, the key is named by a fragment of it.
     if let Some(did) = header.owner.did.as_deref().filter(|did| !did.starts_with("did:key:")) {
         block.key_id = Some(format!("{did}#{}", block.public_key));
     }
@@ -208,10 +207,10 @@ fn sign_export(
 }
 
 impl MemoryStore {
-    /// The document as text, with the checksum and signature that it holds, in the order that it holds.
+    /// Writes the document as JSON, with its own order of records, checksum and signature.
     ///
     /// # Errors
-    /// If a memory or relation holds a number that is not finite.
+    /// If a memory or relation has a number that is not finite.
     pub fn to_json(&self) -> Result<Vec<u8>, WriteError> {
         let mut writer = Writer::new(Vec::new(), self.header.clone())?;
         for memory in &self.memories {

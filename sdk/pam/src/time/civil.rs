@@ -5,7 +5,7 @@ pub(super) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=days_in(year, month)).contains(&day) {
         return None;
     }
-    // Years begin in March here, so that the leap day is the last of its year.
+    // Counting years from March makes the leap day the last day of its year.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -14,7 +14,7 @@ pub(super) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(era * DAYS_PER_ERA + day_of_era - DAYS_TO_EPOCH)
 }
 
-/// Year, month and day of a count of days from 1970-01-01.
+/// Year, month and day from the number of days since 1970-01-01.
 pub(super) fn date(days: i64) -> (i64, i64, i64) {
     let days = days + DAYS_TO_EPOCH;
     let era = days.div_euclid(DAYS_PER_ERA);

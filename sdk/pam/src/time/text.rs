@@ -1,10 +1,10 @@
-//! The text of timestamps: the one form that we write, and the forms that readers in the field accept.
+//! The text of timestamps: the normal form, and the forms that the official SDK accepts.
 
 use super::{MICROS_PER_DAY, MICROS_PER_MINUTE, MICROS_PER_SECOND, TimeError, TimeNote, Timestamp, civil};
 
-/// `YYYY-MM-DDTHH:MM:SS.ffffff±HH:MM`, bytes.
-pub(super) const LONGEST: usize = 32;
-/// Beyond this, a bare number counts milliseconds, not seconds; pydantic's rule.
+/// Length of `YYYY-MM-DDTHH:MM:SS.ffffff±HH:MM` in bytes.
+pub(super) const MAX_LENGTH: usize = 32;
+/// A larger number counts milliseconds, not seconds, like in pydantic.
 const MILLISECONDS_ABOVE: f64 = 2e10;
 
 pub(super) fn parse(text: &str) -> Result<(Timestamp, Option<TimeNote>), TimeError> {
@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str) -> Result<(Timestamp, Option<TimeNote>), TimeErr
     Ok((finish(days * MICROS_PER_DAY + time, offset.unwrap_or(0))?, note))
 }
 
-/// Epoch seconds, or milliseconds from the year 2603 on, as text.
+/// Parses epoch seconds, or milliseconds if the number is large.
 fn parse_number(text: &str) -> Result<(Timestamp, Option<TimeNote>), TimeError> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+'));
     if !plain || !text.bytes().any(|byte| byte.is_ascii_digit()) {
@@ -44,8 +44,8 @@ fn parse_number(text: &str) -> Result<(Timestamp, Option<TimeNote>), TimeError> 
     Ok((from_number(number)?, Some(TimeNote::Lenient)))
 }
 
-/// A bare number where a date-time belongs: seconds, or milliseconds if it is large; microseconds are rounded half
-/// up, as pydantic does, other than [`Timestamp::from_epoch_seconds`].
+/// Converts a number in place of a date-time: epoch seconds, or milliseconds if it is large. Like in pydantic, microseconds are
+/// rounded half up, unlike in [`Timestamp::from_epoch_seconds`].
 pub(crate) fn from_number(number: f64) -> Result<Timestamp, TimeError> {
     const BOUND: f64 = 1e15;
     let per_second = if number.abs() <= MILLISECONDS_ABOVE { 1.0 } else { 1e3 };
@@ -64,7 +64,7 @@ fn finish(local: i64, offset: i16) -> Result<Timestamp, TimeError> {
     Ok(Timestamp { offset, ..utc })
 }
 
-/// The text that the official SDK writes after reading `text`: the normal form, but without offset if it had none.
+/// The text that the official SDK writes after reading `text`: the normal form, without offset if `text` has none.
 pub(crate) fn normal_text(text: &str) -> Option<String> {
     let (time, note) = parse(text).ok()?;
     let mut normal = time.to_string();
@@ -74,39 +74,39 @@ pub(crate) fn normal_text(text: &str) -> Option<String> {
     Some(normal)
 }
 
-pub(super) fn write(time: Timestamp, buffer: &mut [u8; LONGEST]) -> &str {
+pub(super) fn write(time: Timestamp, buffer: &mut [u8; MAX_LENGTH]) -> &str {
     let local = time.local_micros();
     let (year, month, day) = civil::date(local.div_euclid(MICROS_PER_DAY));
     let of_day = local.rem_euclid(MICROS_PER_DAY);
     let (seconds, fraction) = (of_day / MICROS_PER_SECOND, of_day % MICROS_PER_SECOND);
-    let mut pen = Pen { buffer, at: 0 };
-    pen.digits(year, 4);
-    pen.parts(b'-', [month, day]);
-    pen.byte(b'T');
-    pen.digits(seconds / 3_600, 2);
-    pen.parts(b':', [seconds / 60 % 60, seconds % 60]);
+    let mut out = TextWriter { buffer, at: 0 };
+    out.digits(year, 4);
+    out.parts(b'-', [month, day]);
+    out.byte(b'T');
+    out.digits(seconds / 3_600, 2);
+    out.parts(b':', [seconds / 60 % 60, seconds % 60]);
     if fraction != 0 {
-        pen.byte(b'.');
-        pen.digits(fraction, 6);
+        out.byte(b'.');
+        out.digits(fraction, 6);
     }
     if time.offset == 0 {
-        pen.byte(b'Z');
+        out.byte(b'Z');
     } else {
         let offset = i64::from(time.offset.unsigned_abs());
-        pen.byte(if time.offset < 0 { b'-' } else { b'+' });
-        pen.digits(offset / 60, 2);
-        pen.parts(b':', [offset % 60]);
+        out.byte(if time.offset < 0 { b'-' } else { b'+' });
+        out.digits(offset / 60, 2);
+        out.parts(b':', [offset % 60]);
     }
-    let end = pen.at;
+    let end = out.at;
     str::from_utf8(&buffer[..end]).unwrap_or_default()
 }
 
-struct Pen<'a> {
-    buffer: &'a mut [u8; LONGEST],
+struct TextWriter<'a> {
+    buffer: &'a mut [u8; MAX_LENGTH],
     at: usize,
 }
 
-impl Pen<'_> {
+impl TextWriter<'_> {
     fn byte(&mut self, byte: u8) {
         self.buffer[self.at] = byte;
         self.at += 1;
@@ -192,7 +192,7 @@ impl Cursor<'_> {
             return Ok(micros);
         }
         self.at += 1;
-        // No leap seconds: neither Python's datetime nor ours can hold them.
+        // No leap seconds, like Python's datetime.
         micros += self.bounded(60, "second")? * MICROS_PER_SECOND;
         if let Some(mark @ (b'.' | b',')) = self.peek() {
             self.lenient |= mark == b',';
@@ -202,13 +202,13 @@ impl Cursor<'_> {
         Ok(micros)
     }
 
-    /// Microseconds; digits beyond the sixth are cut off.
+    /// Microseconds; further digits are ignored.
     fn fraction(&mut self) -> Result<i64, TimeError> {
         let start = self.at;
-        let (mut micros, mut weight) = (0, 100_000);
+        let (mut micros, mut unit) = (0, 100_000);
         while let Some(digit @ b'0'..=b'9') = self.peek() {
-            micros += i64::from(digit - b'0') * weight;
-            weight /= 10;
+            micros += i64::from(digit - b'0') * unit;
+            unit /= 10;
             self.at += 1;
         }
         if self.at == start { Err(TimeError::Form) } else { Ok(micros) }

@@ -1,4 +1,4 @@
-//! Checks a whole bundle: store, conversations and embeddings, each and against each other.
+//! Checks a bundle: store, conversations and embeddings, each alone and against each other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use super::{
     Counts, Report, conversation,
     embeddings::EmbeddingsCheck,
     header,
-    ids::{Ids, Key, References, Shown},
+    ids::{IdHash, IdSet, QuotedId, References},
     store::{self, StoreCheck},
 };
 use crate::{
@@ -17,12 +17,14 @@ use crate::{
     embedding::StorageKind,
     issue::{Issue, Issues, Severity, quote},
     memory::{Memory, Provenance},
-    parse::{self, ChecksumReading, EmbeddingsScan, How, StoreEntry, StoreFrame, StoreScan, Text},
+    parse::{
+        self, ChecksumStatus, EmbeddingsScan, ScanOptions, StoreEntry, StoreRoot, StoreScan, TextSource,
+    },
     sign::{self, SignatureCheck},
     store::{ExportType, IndexEntry},
 };
 
-/// Checks a bundle that is in memory; `conversations` are file names relative to the store, and their bytes.
+/// Checks a bundle that is in memory. `conversations` are file names relative to the store, and their contents.
 #[must_use]
 pub fn bundle<'b>(
     store: &[u8],
@@ -39,29 +41,34 @@ pub fn bundle<'b>(
     check.finish()
 }
 
-/// Checks a bundle file by file, keeping of the store its root and what others may refer to, and nothing of a conversation.
+/// Checks a bundle file by file.
+///
+/// Of the store it keeps the root and what other files may refer to; of conversations only their ids.
 #[derive(Debug)]
 pub struct BundleCheck {
-    store: Option<StoreFrame>,
+    store: Option<StoreRoot>,
     check: StoreCheck,
     counts: Counts,
     issues: Issues,
-    checksum: ChecksumReading,
+    checksum: ChecksumStatus,
     signature: SignatureCheck,
-    /// What the index says, by each file that it names.
-    files: BTreeMap<String, Entry>,
+    /// Files that the index names, by name.
+    files: BTreeMap<String, IndexedFile>,
+    /// Names of the conversation files checked so far.
     seen: BTreeSet<String>,
+    /// `IdSet` of those conversations.
     ids: BTreeSet<String>,
-    /// Messages that memories refer to, by conversation, each with the place of the memory.
-    wanted: BTreeMap<Key, Vec<(u32, Key)>>,
-    /// Vectors that memories refer to, by memory.
-    vectors: References,
-    embeddings: bool,
+    /// Messages that memories refer to, by conversation, each with the index of the memory.
+    message_refs: BTreeMap<IdHash, Vec<(u32, IdHash)>>,
+    /// Embeddings that memories refer to, by memory.
+    embedding_refs: References,
+    /// Whether an embeddings file was checked.
+    has_embeddings: bool,
 }
 
-/// What the index says of a file.
+/// The entry of the index that names a file.
 #[derive(Debug)]
-struct Entry {
+struct IndexedFile {
     at: usize,
     id: String,
     platform: String,
@@ -73,30 +80,30 @@ impl BundleCheck {
     /// Checks the memory store: its text, its values, its checksum, its signature.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
-        // What is in memory can be read.
+        // Reading from memory does not fail.
         Self::read(&bytes).unwrap_or_else(|_| Self::empty())
     }
 
-    /// As [`BundleCheck::new`], for a store that may be too long to hold.
+    /// Checks a memory store of any size, like [`BundleCheck::new`].
     ///
     /// # Errors
-    /// What reading the text gives.
-    pub fn read(text: &dyn Text) -> io::Result<Self> {
+    /// If the text cannot be read.
+    pub fn read(text: &dyn TextSource) -> io::Result<Self> {
         let mut bundle = Self::empty();
         let mut found = Issues::default();
-        let how = How { salvage: false, wanted: &|| true };
-        let scan = parse::scan_store(text, how, &mut |at, entry| bundle.entry(at, &entry, &mut found))?;
-        let StoreScan { frame, issues, signed, checksum, count, broken: _ } = scan.unwrap_or_default();
-        // What the text shows stands before what its values show.
-        issues.into_iter().for_each(|issue| bundle.issues.push(issue));
-        match frame {
-            Some(frame) => {
-                found.finish().into_iter().for_each(|issue| bundle.issues.push(issue));
-                bundle.check.finish(&frame, &mut bundle.issues);
-                check_count(&frame, count, &mut bundle.issues);
-                bundle.store = Some(frame);
+        let options = ScanOptions { salvage: false, keep_going: &|| true };
+        let scan = parse::scan_store(text, options, &mut |at, entry| bundle.entry(at, &entry, &mut found))?;
+        let StoreScan { root, issues, signed, checksum, count, broken: _ } = scan.unwrap_or_default();
+        // Issues of the text come before issues of the values.
+        bundle.issues.extend(issues);
+        match root {
+            Some(root) => {
+                bundle.issues.extend(found.finish());
+                bundle.check.finish(&root, &mut bundle.issues);
+                check_count(&root, count, &mut bundle.issues);
+                bundle.store = Some(root);
             }
-            // What came before a mistake is no store.
+            // Without a readable root, the entries are not a store.
             None => bundle = Self { issues: bundle.issues, ..Self::empty() },
         }
         check_checksum(&checksum, &mut bundle.issues);
@@ -112,14 +119,14 @@ impl BundleCheck {
             check: StoreCheck::default(),
             counts: Counts::default(),
             issues: Issues::default(),
-            checksum: ChecksumReading::Absent,
+            checksum: ChecksumStatus::Absent,
             signature: SignatureCheck::Absent,
             files: BTreeMap::new(),
             seen: BTreeSet::new(),
             ids: BTreeSet::new(),
-            wanted: BTreeMap::new(),
-            vectors: References::default(),
-            embeddings: false,
+            message_refs: BTreeMap::new(),
+            embedding_refs: References::default(),
+            has_embeddings: false,
         }
     }
 
@@ -128,7 +135,7 @@ impl BundleCheck {
             StoreEntry::Memory(memory) => {
                 self.counts.memories += 1;
                 self.check.memory(at, memory, issues);
-                self.refer(at, memory);
+                self.add_references(at, memory);
             }
             StoreEntry::Relation(relation) => {
                 self.counts.relations += 1;
@@ -137,39 +144,39 @@ impl BundleCheck {
             StoreEntry::Conversation(entry) => {
                 self.counts.index += 1;
                 self.check.entry(at, entry, issues);
-                if let Some(storage) =
-                    entry.storage.as_ref().filter(|storage| storage.kind == StorageKind::File)
+                if let Some(storage) = &entry.storage
+                    && storage.kind == StorageKind::File
                 {
-                    self.files.insert(storage.reference.clone(), Entry::of(at, entry));
+                    self.files.insert(storage.reference.clone(), IndexedFile::of(at, entry));
                 }
             }
-            StoreEntry::LeftOut(_) => {}
+            StoreEntry::Unreadable(_) => {}
         }
     }
 
-    /// Notes what a memory refers to in other files.
-    fn refer(&mut self, at: usize, memory: &Memory) {
+    /// Collects the references of a memory to other files.
+    fn add_references(&mut self, at: usize, memory: &Memory) {
         let Provenance { conversation_ref, message_ref, .. } = &memory.provenance;
         if let (Some(conversation), Some(message)) = (conversation_ref, message_ref) {
-            let keys = &self.check.keys;
-            let row = (u32::try_from(at).unwrap_or(u32::MAX), keys.of(message));
-            self.wanted.entry(keys.of(conversation)).or_default().push(row);
+            let hasher = &self.check.hasher;
+            let row = (u32::try_from(at).unwrap_or(u32::MAX), hasher.hash(message));
+            self.message_refs.entry(hasher.hash(conversation)).or_default().push(row);
         }
         if let Some(reference) = &memory.embedding_ref {
-            self.vectors.push(at, self.check.keys.of(reference), reference);
+            self.embedding_refs.push(at, self.check.hasher.hash(reference), reference);
         }
     }
 
     /// Checks a conversation file; `name` is relative to the store.
     pub fn conversation(&mut self, name: &str, bytes: &[u8]) {
-        // What is in memory can be read.
+        // Reading from memory fails only for a conversation that is too large to hold.
         drop(self.conversation_from(name, bytes));
     }
 
-    /// As [`BundleCheck::conversation`]; the text is not held beside the document.
+    /// Checks a conversation file, like [`BundleCheck::conversation`]; the text is not held besides the document.
     ///
     /// # Errors
-    /// What reading the text gives.
+    /// If the text cannot be read; [`io::ErrorKind::FileTooLarge`] beyond [`parse::LARGEST_CONVERSATION`].
     pub fn conversation_from(&mut self, name: &str, input: impl Read) -> io::Result<()> {
         let (document, found) = parse::conversation_from(input)?;
         self.take(name, found);
@@ -179,56 +186,55 @@ impl BundleCheck {
             conversation::check(&document, "$", &mut issues);
             self.take(name, issues.finish());
             self.compare(name, &document);
-            self.find_messages(name, &document);
+            self.check_message_refs(name, &document);
         }
         Ok(())
     }
 
     /// Checks the embeddings file.
     pub fn embeddings(&mut self, name: &str, bytes: &[u8]) {
-        // What is in memory can be read.
+        // Reading from memory does not fail.
         drop(self.embeddings_from(name, bytes));
     }
 
-    /// As [`BundleCheck::embeddings`], for a document that may be too long to hold.
+    /// Checks an embeddings file of any size, like [`BundleCheck::embeddings`].
     ///
     /// # Errors
-    /// What reading the text gives.
+    /// If the text cannot be read.
     pub fn embeddings_from(&mut self, name: &str, input: impl Read) -> io::Result<()> {
         let (mut check, mut found) = (EmbeddingsCheck::default(), Issues::default());
-        let how = How { salvage: false, wanted: &|| true };
+        let options = ScanOptions { salvage: false, keep_going: &|| true };
         let complete = self.store.as_ref().map(|store| store.header.export_type == ExportType::Full);
-        let scan = parse::scan_embeddings(input, how, &mut |at, entry| {
+        let scan = parse::scan_embeddings(input, options, &mut |at, entry| {
             let Ok(embedding) = entry else { return };
-            let keys = &self.check.keys;
-            check.embedding((at, &embedding), keys, "$", &mut found);
+            let hasher = &self.check.hasher;
+            check.embedding((at, &embedding), hasher, "$", &mut found);
             if let Some(complete) = complete
-                && !self.check.memories.contains(&keys.of(&embedding.memory_id))
+                && !self.check.memories.contains(&hasher.hash(&embedding.memory_id))
             {
                 let path = format!("$.embeddings[{at}].memory_id");
-                found.push(store::dangling("R-12.6", path, Shown(Some(&embedding.memory_id)), complete));
+                found.push(store::dangling("R-12.6", path, QuotedId(Some(&embedding.memory_id)), complete));
             }
         })?;
         let EmbeddingsScan { schema_version, issues, .. } = scan.unwrap_or_default();
         self.take(name, issues);
-        self.embeddings = true;
+        self.has_embeddings = true;
         if let Some(version) = schema_version {
             header::check_version(&version, "$", &mut found);
-            self.cross_embeddings(&version, &check, &mut found);
+            self.compare_embeddings(&version, &check, &mut found);
             self.take(name, found.finish());
         }
         Ok(())
     }
 
-    /// Checks what is missing, and reports.
+    /// Reports missing files and returns all results.
     #[must_use]
     pub fn finish(mut self) -> Report {
         self.check_missing();
-        if self.store.is_some() && !self.embeddings {
-            for (index, _, reference) in self.vectors.iter() {
+        if self.store.is_some() && !self.has_embeddings {
+            for (index, _, reference) in self.embedding_refs.iter() {
                 let message = format!("{reference} leads nowhere: there is no embeddings file");
-                let path = format!("$.memories[{index}].embedding_ref");
-                self.issues.push(Issue::warning("R-12.2", path, message));
+                self.issues.warning("R-12.2", format!("$.memories[{index}].embedding_ref"), message);
             }
         }
         Report {
@@ -240,56 +246,58 @@ impl BundleCheck {
         }
     }
 
+    /// Adds issues of the file `name`.
     fn take(&mut self, name: &str, found: Vec<Issue>) {
         for issue in found {
             self.issues.push(Issue { path: format!("{name}:{}", issue.path), ..issue });
         }
     }
 
-    /// The file against its entry in the index.
+    /// Compares a conversation with the store and its entry in the index.
     fn compare(&mut self, name: &str, document: &Conversation) {
         let Some(store) = &self.store else { return };
-        let mut found = Vec::new();
+        let mut found = Issues::default();
         if document.schema_version != store.schema_version {
             let message = format!("{} is not the store's", quote(&document.schema_version));
-            found.push(Issue::error("R-25.1", "$.schema_version", message));
+            found.error("R-25.1", "$.schema_version", message);
         }
         if !self.ids.insert(document.header.id.clone()) {
             let message = format!("{} is the id of another file too", quote(&document.header.id));
-            found.push(Issue::error("R-4.6", "$.id", message));
+            found.error("R-4.6", "$.id", message);
         }
         match self.files.get(name) {
-            Some(entry) => differences(entry, document, &mut found),
-            None => found.push(Issue::warning("R-14.4", "$", "no entry of the index names this file")),
+            Some(entry) => compare_header(entry, document, &mut found),
+            None => found.warning("R-14.4", "$", "no entry of the index names this file"),
         }
-        self.take(name, found);
+        self.take(name, found.finish());
     }
 
-    /// Messages that memories refer to.
-    fn find_messages(&mut self, name: &str, document: &Conversation) {
-        let keys = &self.check.keys;
-        let Some(wanted) = self.wanted.remove(&keys.of(&document.header.id)) else { return };
-        let messages: Ids = document.messages.iter().map(|message| keys.of(&message.id)).collect();
-        for (index, _) in wanted.into_iter().filter(|(_, key)| !messages.contains(key)) {
+    /// Checks that the messages to which memories refer exist.
+    fn check_message_refs(&mut self, name: &str, document: &Conversation) {
+        let hasher = &self.check.hasher;
+        let Some(refs) = self.message_refs.remove(&hasher.hash(&document.header.id)) else { return };
+        let messages: IdSet = document.messages.iter().map(|message| hasher.hash(&message.id)).collect();
+        for (index, _) in refs.into_iter().filter(|(_, key)| !messages.contains(key)) {
             let path = format!("$.memories[{index}].provenance.message_ref");
-            self.issues.push(Issue::warning("R-14.4", path, format!("names no message of {name}")));
+            self.issues.warning("R-14.4", path, format!("names no message of {name}"));
         }
     }
 
-    fn cross_embeddings(&self, version: &str, check: &EmbeddingsCheck, issues: &mut Issues) {
+    /// Compares the embeddings with the store.
+    fn compare_embeddings(&self, version: &str, check: &EmbeddingsCheck, issues: &mut Issues) {
         let Some(store) = &self.store else { return };
         if version != store.schema_version {
-            let message = format!("{} is not the store's", quote(version));
-            issues.push(Issue::error("R-25.1", "$.schema_version", message));
+            issues.error("R-25.1", "$.schema_version", format!("{} is not the store's", quote(version)));
         }
-        for (index, _, reference) in self.vectors.iter().filter(|(_, key, _)| !check.ids.contains(key)) {
+        for (index, _, reference) in self.embedding_refs.iter().filter(|(_, key, _)| !check.ids.contains(key))
+        {
             let message = format!("memory {index} refers to {reference}, which is not here");
-            issues.push(Issue::warning("R-12.3", "$.embeddings", message));
+            issues.warning("R-12.3", "$.embeddings", message);
         }
     }
 
     fn check_missing(&mut self) {
-        // A store may stand alone; files are missed only where some are there.
+        // A store may be checked alone: files are missing only if there are others.
         if self.seen.is_empty() {
             return;
         }
@@ -299,12 +307,12 @@ impl BundleCheck {
         missing.sort_unstable();
         for (index, name) in missing {
             let path = format!("$.conversations_index[{index}].storage.ref");
-            self.issues.push(Issue::warning("R-2.1", path, format!("{} is not in the bundle", quote(name))));
+            self.issues.warning("R-2.1", path, format!("{} is not in the bundle", quote(name)));
         }
     }
 }
 
-impl Entry {
+impl IndexedFile {
     fn of(at: usize, entry: &IndexEntry) -> Self {
         let IndexEntry { id, platform, title, message_count, .. } = entry;
         let (id, platform, title) = (id.clone(), platform.clone(), title.clone());
@@ -312,11 +320,11 @@ impl Entry {
     }
 }
 
-fn differences(entry: &Entry, document: &Conversation, found: &mut Vec<Issue>) {
+fn compare_header(entry: &IndexedFile, document: &Conversation, found: &mut Issues) {
     let header = &document.header;
     let mut differ = |path: &str, same: bool| {
         if !same {
-            found.push(Issue::error("R-14.5", path, "is not what the store's index says"));
+            found.error("R-14.5", path, "is not what the store's index says");
         }
     };
     differ("$.id", entry.id == header.id);
@@ -326,29 +334,29 @@ fn differences(entry: &Entry, document: &Conversation, found: &mut Vec<Issue>) {
     differ("$.messages", entry.messages.is_none_or(|stated| stated == count));
 }
 
-fn check_count(store: &StoreFrame, count: u64, issues: &mut Issues) {
+fn check_count(store: &StoreRoot, count: u64, issues: &mut Issues) {
     if let Some(integrity) = &store.integrity
         && integrity.total_memories != count
     {
         let message = format!("is {}, but there are {count} memories", integrity.total_memories);
-        issues.push(Issue::error("R-15.3", "$.integrity.total_memories", message));
+        issues.error("R-15.3", "$.integrity.total_memories", message);
     }
 }
 
-fn check_checksum(checksum: &ChecksumReading, issues: &mut Issues) {
+fn check_checksum(checksum: &ChecksumStatus, issues: &mut Issues) {
     let path = "$.integrity.checksum";
     issues.push(match checksum {
-        ChecksumReading::Spec => return,
-        ChecksumReading::Absent => Issue::warning("R-15.4", "$.integrity", "there is no checksum"),
-        ChecksumReading::SdkNormalForm => Issue::warning(
+        ChecksumStatus::Spec => return,
+        ChecksumStatus::Absent => Issue::warning("R-15.4", "$.integrity", "there is no checksum"),
+        ChecksumStatus::SdkNormalForm => Issue::warning(
             "A-1",
             path,
             "fits the memories as the official SDK rewrites them, not as they stand",
         ),
-        ChecksumReading::Mismatch { computed } => {
+        ChecksumStatus::Mismatch { computed } => {
             Issue::error("R-15.2", path, format!("is not that of the memories, which is {computed}"))
         }
-        ChecksumReading::NotCanonical(problem) => Issue::error("A-12", "$.memories", problem.clone()),
+        ChecksumStatus::NotCanonical(problem) => Issue::error("A-12", "$.memories", problem.clone()),
     });
 }
 

@@ -4,37 +4,37 @@ use std::io::{self, Read};
 
 use super::{
     header::check_version,
-    ids::{Ids, Keys},
+    ids::{IdHasher, IdSet},
 };
 use crate::{
     embedding::{Embedding, EmbeddingsDocument},
     issue::{Issue, Issues, quote},
-    parse::{self, EmbeddingsScan, How},
+    parse::{self, EmbeddingsScan, ScanOptions},
 };
 
-/// A check under way.
+/// State of the check of an embeddings document.
 #[derive(Debug, Default)]
 pub(super) struct EmbeddingsCheck {
-    pub(super) ids: Ids,
-    memories: Ids,
+    pub(super) ids: IdSet,
+    memories: IdSet,
 }
 
-/// Checks a document that is in memory.
+/// Checks a document in memory.
 pub(super) fn check(document: &EmbeddingsDocument, root: &str, issues: &mut Issues) {
     check_version(&document.schema_version, root, issues);
-    let (mut check, keys) = (EmbeddingsCheck::default(), Keys::default());
+    let (mut check, hasher) = (EmbeddingsCheck::default(), IdHasher::default());
     for (index, embedding) in document.embeddings.iter().enumerate() {
-        check.embedding((index, embedding), &keys, root, issues);
+        check.embedding((index, embedding), &hasher, root, issues);
     }
 }
 
 /// Reads and checks a document.
 pub(super) fn read(input: impl Read) -> io::Result<Vec<Issue>> {
-    let (mut check, keys, mut found) = (EmbeddingsCheck::default(), Keys::default(), Issues::default());
-    let how = How { salvage: false, wanted: &|| true };
-    let scan = parse::scan_embeddings(input, how, &mut |at, entry| {
+    let (mut check, hasher, mut found) = (EmbeddingsCheck::default(), IdHasher::default(), Issues::default());
+    let options = ScanOptions { salvage: false, keep_going: &|| true };
+    let scan = parse::scan_embeddings(input, options, &mut |at, entry| {
         if let Ok(embedding) = entry {
-            check.embedding((at, &embedding), &keys, "$", &mut found);
+            check.embedding((at, &embedding), &hasher, "$", &mut found);
         }
     })?;
     let EmbeddingsScan { schema_version, mut issues, .. } = scan.unwrap_or_default();
@@ -49,19 +49,18 @@ impl EmbeddingsCheck {
     pub(super) fn embedding(
         &mut self,
         (index, embedding): (usize, &Embedding),
-        keys: &Keys,
+        hasher: &IdHasher,
         root: &str,
         issues: &mut Issues,
     ) {
         let path = |key: &str| format!("{root}.embeddings[{index}].{key}");
         check_embedding(embedding, &path, issues);
-        if !self.ids.insert(keys.of(&embedding.id)) {
-            let message = format!("{} stands twice", quote(&embedding.id));
-            issues.push(Issue::error("R-4.6", path("id"), message));
+        if !self.ids.insert(hasher.hash(&embedding.id)) {
+            issues.error("R-4.6", path("id"), format!("{} stands twice", quote(&embedding.id)));
         }
-        if !self.memories.insert(keys.of(&embedding.memory_id)) {
+        if !self.memories.insert(hasher.hash(&embedding.memory_id)) {
             let message = format!("{} has an embedding already", quote(&embedding.memory_id));
-            issues.push(Issue::error("R-12.6", path("memory_id"), message));
+            issues.error("R-12.6", path("memory_id"), message);
         }
     }
 }
@@ -70,20 +69,18 @@ fn check_embedding(embedding: &Embedding, path: &dyn Fn(&str) -> String, issues:
     for (key, text) in
         [("id", &embedding.id), ("memory_id", &embedding.memory_id), ("model", &embedding.model)]
     {
-        if text.is_empty() {
-            issues.push(Issue::error("R-12.7", path(key), "is empty"));
-        }
+        issues.reject_empty(text, "R-12.7", || path(key));
     }
     if embedding.dimensions == 0 {
-        issues.push(Issue::error("R-12.7", path("dimensions"), "is 0"));
+        issues.error("R-12.7", path("dimensions"), "is 0");
     }
     if let Some(vector) = &embedding.vector
         && u32::try_from(vector.len()) != Ok(embedding.dimensions)
     {
         let message = format!("has {} numbers, but dimensions is {}", vector.len(), embedding.dimensions);
-        issues.push(Issue::error("R-12.7", path("vector"), message));
+        issues.error("R-12.7", path("vector"), message);
     }
     if embedding.storage.as_ref().is_some_and(|storage| storage.reference.is_empty()) {
-        issues.push(Issue::error("R-12.7", path("storage.ref"), "is empty"));
+        issues.error("R-12.7", path("storage.ref"), "is empty");
     }
 }

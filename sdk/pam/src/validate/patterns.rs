@@ -1,4 +1,4 @@
-//! The patterns of the three schemas, as functions; a trailing line break never fits.
+//! The patterns of the three schemas as functions; a trailing line break never matches.
 
 /// `^[a-z0-9][a-z0-9_-]*$`
 pub(super) fn tag(text: &str) -> bool {
@@ -39,9 +39,9 @@ pub(super) fn did(text: &str) -> bool {
     let parts = text.strip_prefix("did:").and_then(|rest| rest.split_once(':'));
     parts.is_some_and(|(method, identifier)| {
         let name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        // ECMA-262's dot takes no line break.
-        let dots = !identifier.contains(['\n', '\r', '\u{2028}', '\u{2029}']);
-        !method.is_empty() && method.bytes().all(name) && !identifier.is_empty() && dots
+        // The dot of ECMA-262 matches no line break.
+        let no_line_break = !identifier.contains(['\n', '\r', '\u{2028}', '\u{2029}']);
+        !method.is_empty() && method.bytes().all(name) && !identifier.is_empty() && no_line_break
     })
 }
 
@@ -73,8 +73,8 @@ pub(super) fn uri(text: &str) -> bool {
         && !text.contains(char::is_whitespace)
 }
 
-/// Whether a reference stays inside its bundle: relative, with forward slashes, never upwards.
-pub(super) fn inside(reference: &str) -> bool {
+/// Whether a reference stays inside its bundle: a relative path with forward slashes and without `..`.
+pub(super) fn is_inside_bundle(reference: &str) -> bool {
     let drive = reference.as_bytes().get(1) == Some(&b':');
     !reference.starts_with('/')
         && !drive
@@ -82,7 +82,7 @@ pub(super) fn inside(reference: &str) -> bool {
         && !reference.split('/').any(|part| part == "..")
 }
 
-/// The product that a company's name stands for, if it is one.
+/// The product of a company, if `company` is the name of one.
 pub(super) fn product_of(company: &str) -> Option<&'static str> {
     match company {
         "openai" => Some("chatgpt"),
@@ -100,7 +100,7 @@ fn digits(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{did, inside, language, platform, schema_version, software, tag, uri};
+    use super::{did, is_inside_bundle, language, platform, schema_version, software, tag, uri};
 
     fn check(fits: fn(&str) -> bool, good: &[&str], bad: &[&str]) {
         for text in good {
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn references() {
         check(
-            inside,
+            is_inside_bundle,
             &["conversations/a.json", "a..b", "a"],
             &["/etc/passwd", "../a", "a/../b", "C:\\a", "a\\b", "c:a", ".."],
         );

@@ -1,7 +1,7 @@
 //! Where content hashes of programs with different Unicode versions may differ.
 
-/// Characters whose lower case, composition or combining class came after Unicode 14, which Python 3.11 has; first
-/// and last of each range. Computed by comparing both over all scalar values.
+/// Ranges of characters whose lower case, composition or combining class was added after Unicode 14, the version of Python 3.11.
+/// Computed by comparing both over all scalar values.
 const NEWER: &[(u32, u32)] = &[
     (0x05c8, 0x05c9),
     (0x0897, 0x0897),
@@ -33,10 +33,10 @@ const NEWER: &[(u32, u32)] = &[
     (0x1e6e3, 0x1e6f5),
 ];
 
-/// Letters on which versions differ whether a sigma beside them ends a word.
+/// Letters for which versions differ in whether an adjacent sigma ends a word.
 const BESIDE_SIGMA: [char; 2] = ['\u{295}', '\u{1171e}'];
 
-/// Whether another Unicode version may normalise the content otherwise.
+/// Whether another Unicode version may normalise the content differently.
 pub(super) fn depends_on_version(content: &str) -> bool {
     !content.is_ascii()
         && (content.chars().any(newer) || (content.contains('Σ') && content.contains(BESIDE_SIGMA)))

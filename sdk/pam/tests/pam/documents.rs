@@ -108,7 +108,7 @@ fn official_examples_are_read() {
         ("R-2.1", "$.conversations_index[2].storage.ref"),
     ];
     assert_eq!(found, expected);
-    assert_eq!(report.checksum, parse::ChecksumReading::Spec);
+    assert_eq!(report.checksum, parse::ChecksumStatus::Spec);
     assert_eq!(report.counts.memories, 5);
 }
 

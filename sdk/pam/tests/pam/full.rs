@@ -152,7 +152,7 @@ pub(crate) fn index_entry() -> IndexEntry {
     }
 }
 
-/// Signed, with every field.
+/// `SignedFields`, with every field.
 pub(crate) fn store() -> Vec<u8> {
     let key = key();
     let mut writer = store::Writer::new(Vec::new(), header()).unwrap();

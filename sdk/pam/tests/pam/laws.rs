@@ -11,7 +11,7 @@ use satchel_pam::{
         Visibility,
     },
     normal::normal_form,
-    parse::{self, ChecksumReading},
+    parse::{self, ChecksumStatus},
     raw::RawObject,
     store::{self, Owner, StoreHeader},
     text,
@@ -289,7 +289,7 @@ proptest! {
         let bytes = writer.finish(None).unwrap().out;
         let reading = parse::store_reading(&bytes);
         prop_assert_eq!(reading.issues, []);
-        prop_assert_eq!(reading.checksum, ChecksumReading::Spec);
+        prop_assert_eq!(reading.checksum, ChecksumStatus::Spec);
         let without_nulls = |mut memory: Memory| {
             memory.metadata.retain(|_, value| !value.is_null());
             memory
@@ -323,7 +323,7 @@ proptest! {
         let reading = parse::store_reading(&bytes);
         if let Some(after) = reading.document {
             let harmless = after.memories == before.memories;
-            let noticed = reading.checksum != ChecksumReading::Spec || !reading.issues.is_empty();
+            let noticed = reading.checksum != ChecksumStatus::Spec || !reading.issues.is_empty();
             prop_assert!(harmless || noticed);
         }
     }

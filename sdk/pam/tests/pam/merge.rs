@@ -132,8 +132,10 @@ fn apply(state: &mut State, step: &Step, now: Timestamp) {
             let id = format!("conversation-{number}");
             let derived = chosen(at).into_iter().collect();
             let entry = entry(&id, derived, now);
-            let entry =
-                state.index.get(&id).map_or_else(|| entry.clone(), |held| merge::united(held, &entry));
+            let entry = state
+                .index
+                .get(&id)
+                .map_or_else(|| entry.clone(), |held| merge::merged_index_entry(held, &entry));
             state.index.insert(id, entry);
         }
     }
@@ -265,9 +267,9 @@ proptest! {
         let mut retracted: Vec<String> = Vec::new();
         for (steps, pace) in &histories {
             for document in History::of(steps, *pace).0 {
-                let came = retracted_of(&document);
+                let incoming = retracted_of(&document);
                 state.merge(&read(&self::document(&document, ExportType::Full)));
-                retracted.extend(came);
+                retracted.extend(incoming);
                 let held = retracted_of(&state);
                 prop_assert!(retracted.iter().all(|id| held.contains(id)), "{:?} of {:?}", held, retracted);
             }
@@ -278,15 +280,15 @@ proptest! {
     fn no_id_disappears_and_the_checksum_is_of_what_is_held(one in vec(step(), 1..10), other in vec(step(), 1..10)) {
         let mut state = History::of(&one, 7).0.pop().unwrap();
         let before = state.clone();
-        let came = History::of(&other, 11).0.pop().unwrap();
-        state.merge(&read(&document(&came, ExportType::Full)));
-        prop_assert!(before.memories.keys().chain(came.memories.keys()).all(|id| state.memories.contains_key(id)));
-        prop_assert!(before.relations.keys().chain(came.relations.keys()).all(|id| state.relations.contains_key(id)));
-        for (id, entry) in before.index.iter().chain(&came.index) {
+        let incoming = History::of(&other, 11).0.pop().unwrap();
+        state.merge(&read(&document(&incoming, ExportType::Full)));
+        prop_assert!(before.memories.keys().chain(incoming.memories.keys()).all(|id| state.memories.contains_key(id)));
+        prop_assert!(before.relations.keys().chain(incoming.relations.keys()).all(|id| state.relations.contains_key(id)));
+        for (id, entry) in before.index.iter().chain(&incoming.index) {
             // What is held grows; of an older document the hint may be left out.
             let held = &state.index[id].derived_memories;
             let grown = entry.derived_memories.iter().all(|memory| held.contains(memory));
-            prop_assert!(grown || came.index.get(id) == Some(entry));
+            prop_assert!(grown || incoming.index.get(id) == Some(entry));
         }
         let memories: Vec<Memory> = state.memories.values().cloned().collect();
         prop_assert_eq!(state.checksum().unwrap(), checksum::of_memories(&memories).unwrap());
@@ -313,13 +315,13 @@ fn of_one_id_twice_in_a_document_the_first_counts() {
 #[test]
 fn of_two_vectors_of_a_memory_the_later_is_taken() {
     let held = &full::embeddings().embeddings[0];
-    let mut came = held.clone();
-    assert_eq!(merge::embedding(None, &came).reason, Reason::Unknown);
-    assert_eq!(merge::embedding(Some(held), &came).reason, Reason::Equal);
-    came.id = "another".to_owned();
-    came.created_at = full::at("2026-01-01T00:00:00.000001Z");
-    assert_eq!(merge::embedding(Some(held), &came).reason, Reason::Newer);
-    assert_eq!(merge::embedding(Some(&came), held).reason, Reason::Older);
+    let mut incoming = held.clone();
+    assert_eq!(merge::embedding(None, &incoming).reason, Reason::Unknown);
+    assert_eq!(merge::embedding(Some(held), &incoming).reason, Reason::Equal);
+    incoming.id = "another".to_owned();
+    incoming.created_at = full::at("2026-01-01T00:00:00.000001Z");
+    assert_eq!(merge::embedding(Some(held), &incoming).reason, Reason::Newer);
+    assert_eq!(merge::embedding(Some(&incoming), held).reason, Reason::Older);
 }
 
 #[test]
@@ -336,9 +338,9 @@ fn a_plan_counts_what_it_does() {
 
 #[test]
 fn the_callers_own_times_decide_where_it_gives_them() {
-    let (held, came) = (full::small_memory("m", "held"), full::small_memory("m", "came"));
-    let verdict: Verdict = merge::memory(Some(&held), &came);
+    let (held, incoming) = (full::small_memory("m", "held"), full::small_memory("m", "came"));
+    let verdict: Verdict = merge::memory(Some(&held), &incoming);
     assert_eq!((verdict.reason, verdict.action()), (Reason::SameTime, Action::Replace));
-    let verdict = merge::memory_by(Some(&held), &came, |memory| i64::from(memory.content == "held"));
+    let verdict = merge::memory_by(Some(&held), &incoming, |memory| i64::from(memory.content == "held"));
     assert_eq!((verdict.reason, verdict.action()), (Reason::Older, Action::Keep));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use satchel_pam::{
     memory::Status,
     merge::{self, BaseError, Ledger, State, Verdict},
-    parse::{self, ChecksumReading, StoreReading},
+    parse::{self, ChecksumStatus, StoreReading},
     store::{ExportType, MemoryStore, StoreHeader},
 };
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ struct Past {
 }
 
 impl Past {
-    fn check(&self, header: &StoreHeader) -> Result<merge::Footing, BaseError> {
+    fn check(&self, header: &StoreHeader) -> Result<merge::BaseStatus, BaseError> {
         let export = |id: &str| self.exports.get(id).copied();
         merge::check_base(header, Ledger { owner: self.owner.as_deref(), export: &export }, false, false)
     }
@@ -43,7 +43,7 @@ fn apply(state: &mut State, past: &mut Past, reading: &StoreReading) -> Value {
     past.owner = Some(document.header.owner.id.clone());
     past.exports.extend(document.header.export_id.clone().map(|id| (id, document.header.export_type)));
     let plan = state.merge(document);
-    let jumps = plan.memories.iter().filter(|(_, verdict)| verdict.jump.is_some());
+    let jumps = plan.memories.iter().filter(|(_, verdict)| verdict.forbidden.is_some());
     json!({
         "refused": null,
         "memories": reasons(&plan.memories),
@@ -55,7 +55,7 @@ fn apply(state: &mut State, past: &mut Past, reading: &StoreReading) -> Value {
 }
 
 fn problems(reading: &StoreReading, document: &MemoryStore) -> Vec<&'static str> {
-    let mismatch = matches!(reading.checksum, ChecksumReading::Mismatch { .. });
+    let mismatch = matches!(reading.checksum, ChecksumStatus::Mismatch { .. });
     let total = document.integrity.as_ref().map(|integrity| integrity.total_memories);
     let checksum = mismatch.then_some("the checksum is not of the memories");
     let count = (total != Some(reading.count)).then_some("total_memories is not how many there are");
@@ -135,7 +135,7 @@ fn header(id: &str, export_type: ExportType, base: Option<&str>) -> StoreHeader 
 
 #[test]
 fn what_a_document_stands_on_is_told() {
-    use merge::Footing;
+    use merge::BaseStatus;
     let export = |id: &str| match id {
         "full" => Some(ExportType::Full),
         "delta" => Some(ExportType::Incremental),
@@ -144,11 +144,11 @@ fn what_a_document_stands_on_is_told() {
     let ledger = Ledger { owner: Some("ines"), export: &export };
     let check = |header: &StoreHeader| merge::check_base(header, ledger, false, false);
     let (full, incremental) = (ExportType::Full, ExportType::Incremental);
-    assert_eq!(check(&header("new", full, None)), Ok(Footing::Full));
-    assert_eq!(check(&header("full", full, None)), Ok(Footing::Again));
-    assert_eq!(check(&header("delta", incremental, Some("lost"))), Ok(Footing::Again));
-    assert_eq!(check(&header("new", incremental, Some("full"))), Ok(Footing::Base));
-    assert_eq!(check(&header("new", incremental, Some("delta"))), Ok(Footing::Delta));
+    assert_eq!(check(&header("new", full, None)), Ok(BaseStatus::Full));
+    assert_eq!(check(&header("full", full, None)), Ok(BaseStatus::AlreadyApplied));
+    assert_eq!(check(&header("delta", incremental, Some("lost"))), Ok(BaseStatus::AlreadyApplied));
+    assert_eq!(check(&header("new", incremental, Some("full"))), Ok(BaseStatus::OnFull));
+    assert_eq!(check(&header("new", incremental, Some("delta"))), Ok(BaseStatus::OnDelta));
     // A delta that calls itself by the id of a full export was not applied before.
     assert_eq!(check(&header("full", incremental, None)), Err(BaseError::NoBase));
     assert_eq!(check(&header("new", incremental, Some(""))), Err(BaseError::NoBase));
@@ -165,7 +165,7 @@ fn a_refusal_says_what_to_do_and_can_be_overruled() {
         base.to_string().contains("\"lost\", which was never applied here; apply that one first"),
         "{base}"
     );
-    assert_eq!(merge::check_base(&delta, ledger, true, true), Ok(merge::Footing::Unfounded));
+    assert_eq!(merge::check_base(&delta, ledger, true, true), Ok(merge::BaseStatus::UnknownBase));
 }
 
 #[test]

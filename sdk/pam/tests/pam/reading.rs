@@ -3,7 +3,7 @@
 use satchel_pam::{
     issue::{Issue, Severity},
     memory::{MemoryType, Status},
-    parse::{self, ChecksumReading, UNKNOWN_KEY},
+    parse::{self, ChecksumStatus, ScanOptions, UNKNOWN_KEY},
     raw::{MAX_DEPTH, RawError, RawObject},
 };
 use serde_json::{Value, json};
@@ -123,12 +123,8 @@ fn integers_beyond_doubles_have_no_checksum_and_floats_do() {
     ] {
         let text = store_with(&memory_with(&format!("\"metadata\":{{\"n\":{number}}}")));
         let checksum = parse::store_reading(text.as_bytes()).checksum;
-        assert_eq!(matches!(checksum, ChecksumReading::Mismatch { .. }), canonical, "{number}: {checksum:?}");
-        assert_eq!(
-            matches!(checksum, ChecksumReading::NotCanonical(_)),
-            !canonical,
-            "{number}: {checksum:?}"
-        );
+        assert_eq!(matches!(checksum, ChecksumStatus::Mismatch { .. }), canonical, "{number}: {checksum:?}");
+        assert_eq!(matches!(checksum, ChecksumStatus::NotCanonical(_)), !canonical, "{number}: {checksum:?}");
     }
 }
 
@@ -235,7 +231,7 @@ fn issues_of_a_hostile_document_are_bounded() {
 fn memories_out_of_order_have_the_same_checksum() {
     let mut document: Value = serde_json::from_slice(&full::store()).unwrap();
     document["memories"].as_array_mut().unwrap().reverse();
-    assert_eq!(parse::store_reading(document.to_string().as_bytes()).checksum, ChecksumReading::Spec);
+    assert_eq!(parse::store_reading(document.to_string().as_bytes()).checksum, ChecksumStatus::Spec);
 }
 
 #[test]
@@ -312,12 +308,12 @@ fn salvaging_leaves_out_only_the_entry_that_is_broken() {
         (twice.as_str(), "stands twice"),
     ] {
         let text = store_of(&[&first, broken, &last]);
-        let (reading, remains) = parse::salvage_store(text.as_bytes());
+        let (reading, report) = parse::salvage_store(text.as_bytes());
         assert_eq!(ids(&reading), ["first", "last"], "{broken}");
-        assert_eq!(remains.left_out.len(), 1, "{broken}");
-        assert_eq!(remains.left_out[0].path(), "$.memories[1]");
-        assert!(remains.left_out[0].reason.contains(reason), "{broken}: {}", remains.left_out[0].reason);
-        assert_eq!((remains.broken, reading.count), (None, 3));
+        assert_eq!(report.unreadable.len(), 1, "{broken}");
+        assert_eq!(report.unreadable[0].path(), "$.memories[1]");
+        assert!(report.unreadable[0].reason.contains(reason), "{broken}: {}", report.unreadable[0].reason);
+        assert_eq!((report.broken, reading.count), (None, 3));
     }
 }
 
@@ -328,8 +324,8 @@ fn salvaging_a_cut_store_gives_the_entries_before_the_cut_wherever_it_is() {
     let whole = parse::salvage_store(text.as_bytes());
     assert_eq!((ids(&whole.0), whole.1.broken), (vec!["one", "two"], None));
     for end in 0..text.len() {
-        let (reading, remains) = parse::salvage_store(&text.as_bytes()[..end]);
-        assert!(remains.broken.is_some_and(|problem| problem.offset <= end), "cut at {end}");
+        let (reading, report) = parse::salvage_store(&text.as_bytes()[..end]);
+        assert!(report.broken.is_some_and(|problem| problem.offset <= end), "cut at {end}");
         if let Some(document) = reading.document {
             let whole: Vec<_> =
                 ["one", "two"].iter().filter(|id| text[..end].contains(&memory(id))).copied().collect();
@@ -340,7 +336,7 @@ fn salvaging_a_cut_store_gives_the_entries_before_the_cut_wherever_it_is() {
 }
 
 #[test]
-fn salvaging_ends_as_soon_as_it_is_not_wanted() {
+fn a_scan_ends_as_soon_as_it_is_told_to() {
     let memories: Vec<String> = (0..20)
         .rev()
         .map(|n| serde_json::to_string(&full::small_memory(&format!("{n:02}"), "x")).unwrap())
@@ -352,15 +348,17 @@ fn salvaging_ends_as_soon_as_it_is_not_wanted() {
     let asked = std::cell::Cell::new(0);
     let after = |most: usize| {
         asked.set(0);
-        let read = parse::salvage_store_while(text.as_bytes(), &|| {
+        let keep_going = || {
             asked.set(asked.get() + 1);
             asked.get() <= most
-        });
+        };
+        let options = ScanOptions { salvage: true, keep_going: &keep_going };
+        let read = parse::scan_store(&text.as_bytes(), options, &mut |_, _| {}).unwrap();
         (read, asked.get())
     };
     let (whole, all) = after(usize::MAX);
-    let (reading, _) = whole.expect("it stays wanted");
-    assert!(matches!(reading.checksum, ChecksumReading::Mismatch { .. }));
+    let reading = whole.expect("the scan goes on");
+    assert!(matches!(reading.checksum, ChecksumStatus::Mismatch { .. }));
     assert!(all > 3 * memories.len(), "asked {all} times");
     for most in 0..all {
         let (read, asked) = after(most);

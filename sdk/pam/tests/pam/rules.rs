@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::full;
 
-mod beside;
+mod bundle;
 
 /// What to change in a document that breaks no rule.
 enum Change {

@@ -7,7 +7,9 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 use proptest::{collection::vec, prelude::*};
-use satchel_pam::sign::{self, Algorithm, KeyError, Literal, Payload, PublicKey, SignatureCheck, Signed};
+use satchel_pam::sign::{
+    self, Algorithm, KeyError, Payload, PublicKey, SignatureCheck, SignatureFields, SignedFields,
+};
 use serde_json::Value;
 
 fn vectors() -> Value {
@@ -20,12 +22,12 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 
 fn check(vectors: &Value, algorithm: &str, public_key: &str, value: &str) -> SignatureCheck {
     let payload = |key: &str| Some(text(&vectors["payload"], key).to_owned());
-    sign::verify(&Signed {
+    sign::verify(&SignedFields {
         checksum: payload("checksum"),
         export_id: payload("export_id"),
         export_date: payload("export_date"),
         owner_id: payload("owner_id"),
-        signature: Some(Literal {
+        signature: Some(SignatureFields {
             algorithm: algorithm.to_owned(),
             public_key: public_key.to_owned(),
             value: value.to_owned(),

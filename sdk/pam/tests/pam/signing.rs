@@ -4,22 +4,24 @@ use base64::{Engine, engine::general_purpose::STANDARD, engine::general_purpose:
 use p256::ecdsa::{Signature, SigningKey as P256Key, signature::Signer as _};
 use satchel_pam::{
     parse,
-    sign::{self, Algorithm, Literal, Payload, PublicKey, SignatureCheck, SignatureError, Signed},
+    sign::{
+        self, Algorithm, Payload, PublicKey, SignatureCheck, SignatureError, SignatureFields, SignedFields,
+    },
 };
 
 use crate::full;
 
-fn signed() -> Signed {
+fn signed() -> SignedFields {
     parse::store_reading(&full::store()).signed
 }
 
-fn with(change: impl FnOnce(&mut Signed)) -> SignatureCheck {
+fn with(change: impl FnOnce(&mut SignedFields)) -> SignatureCheck {
     let mut signed = signed();
     change(&mut signed);
     sign::verify(&signed)
 }
 
-fn literal(change: impl FnOnce(&mut Literal)) -> SignatureCheck {
+fn literal(change: impl FnOnce(&mut SignatureFields)) -> SignatureCheck {
     with(|signed| change(signed.signature.as_mut().unwrap()))
 }
 
@@ -30,7 +32,7 @@ fn a_store_that_we_sign_is_valid() {
 
 #[test]
 fn any_other_string_breaks_the_signature() {
-    let changes: [fn(&mut Signed); 4] = [
+    let changes: [fn(&mut SignedFields); 4] = [
         |signed| signed.checksum.as_mut().unwrap().push('0'),
         |signed| signed.export_id.as_mut().unwrap().push('0'),
         |signed| signed.export_date = Some("2026-02-15T22:00:00+00:00".to_owned()),
@@ -45,7 +47,7 @@ fn any_other_string_breaks_the_signature() {
 
 #[test]
 fn what_is_missing_is_not_signed() {
-    let changes: [fn(&mut Signed); 5] = [
+    let changes: [fn(&mut SignedFields); 5] = [
         |signed| signed.checksum = None,
         |signed| signed.export_id = None,
         |signed| signed.export_id = Some(String::new()),
@@ -112,7 +114,7 @@ fn ed25519_keys_are_read_in_every_form() {
     for form in forms {
         assert_eq!(PublicKey::parse(&form), Ok(key.clone()), "{form}");
     }
-    assert_eq!(sign::did_key(&full::key().verifying_key()), key.did_key());
+    assert_eq!(PublicKey::from(full::key().verifying_key()).did_key(), key.did_key());
 }
 
 #[test]
@@ -162,12 +164,19 @@ fn es256_signatures_of_other_programs_are_checked() {
         [URL_SAFE_NO_PAD.encode(signature.to_bytes()), URL_SAFE_NO_PAD.encode(signature.to_der().as_bytes())];
     for form in [jwk, pem, key.multibase(), key.did_key()] {
         for value in &values {
-            let block = Literal { algorithm: "ES256".into(), public_key: form.clone(), value: value.clone() };
-            let signed = Signed { signature: Some(block), ..base.clone() };
+            let block =
+                SignatureFields { algorithm: "ES256".into(), public_key: form.clone(), value: value.clone() };
+            let signed = SignedFields { signature: Some(block), ..base.clone() };
             assert_eq!(sign::verify(&signed), SignatureCheck::Valid { key: key.clone() }, "{form}");
         }
     }
-    let wrong =
-        Literal { algorithm: "Ed25519".into(), public_key: key.multibase(), value: values[0].clone() };
-    assert!(matches!(sign::verify(&Signed { signature: Some(wrong), ..base }), SignatureCheck::Invalid(_)));
+    let wrong = SignatureFields {
+        algorithm: "Ed25519".into(),
+        public_key: key.multibase(),
+        value: values[0].clone(),
+    };
+    assert!(matches!(
+        sign::verify(&SignedFields { signature: Some(wrong), ..base }),
+        SignatureCheck::Invalid(_)
+    ));
 }

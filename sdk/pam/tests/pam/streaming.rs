@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use satchel_pam::{
     checksum,
     issue::Issue,
-    parse::{self, ChecksumReading, How, LeftOut, Remains, StoreEntry, StoreReading, StoreScan, Text},
+    parse::{
+        self, ChecksumStatus, SalvageReport, ScanOptions, StoreEntry, StoreReading, StoreScan, TextSource,
+        UnreadableEntry,
+    },
     store::{Integrity, MemoryStore},
 };
 
@@ -18,12 +21,12 @@ struct Pieces<'t> {
     length: usize,
 }
 
-impl Text for Pieces<'_> {
+impl TextSource for Pieces<'_> {
     fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(Box::new(Dribble { rest: self.text, length: self.length }))
     }
 
-    fn part(&self, _offset: u64, _length: usize) -> io::Result<Option<Vec<u8>>> {
+    fn read_at(&self, _offset: u64, _length: usize) -> io::Result<Option<Vec<u8>>> {
         Ok(None)
     }
 }
@@ -40,25 +43,25 @@ impl Read for Dribble<'_> {
     }
 }
 
-type Found = (Option<MemoryStore>, Vec<Issue>, ChecksumReading, u64, Vec<LeftOut>, Option<String>);
+type Found = (Option<MemoryStore>, Vec<Issue>, ChecksumStatus, u64, Vec<UnreadableEntry>, Option<String>);
 
-fn at_once((reading, remains): (StoreReading, Remains)) -> Found {
+fn at_once((reading, report): (StoreReading, SalvageReport)) -> Found {
     let StoreReading { document, issues, checksum, count, .. } = reading;
-    let broken = remains.broken.map(|problem| problem.to_string());
-    (document, issues, checksum, count, remains.left_out, broken)
+    let broken = report.broken.map(|problem| problem.to_string());
+    (document, issues, checksum, count, report.unreadable, broken)
 }
 
 /// The places of the entries are checked on the way.
-fn in_pieces(text: &dyn Text, salvage: bool) -> Found {
-    let (mut memories, mut relations, mut index, mut left_out) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::<LeftOut>::new());
+fn in_pieces(text: &dyn TextSource, salvage: bool) -> Found {
+    let (mut memories, mut relations, mut index, mut unreadable) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::<UnreadableEntry>::new());
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
-    let scan = parse::scan_store(text, How { salvage, wanted: &|| true }, &mut |at, entry| {
+    let scan = parse::scan_store(text, ScanOptions { salvage, keep_going: &|| true }, &mut |at, entry| {
         let list = match &entry {
             StoreEntry::Memory(_) => "memories",
             StoreEntry::Relation(_) => "relations",
             StoreEntry::Conversation(_) => "conversations_index",
-            StoreEntry::LeftOut(entry) => entry.list,
+            StoreEntry::Unreadable(entry) => entry.list,
         };
         let count = counts.entry(list).or_default();
         assert_eq!(at, *count, "entries come in order, none twice and none left out");
@@ -67,21 +70,21 @@ fn in_pieces(text: &dyn Text, salvage: bool) -> Found {
             StoreEntry::Memory(memory) => memories.push(*memory),
             StoreEntry::Relation(relation) => relations.push(relation),
             StoreEntry::Conversation(entry) => index.push(entry),
-            StoreEntry::LeftOut(entry) => left_out.push(entry),
+            StoreEntry::Unreadable(entry) => unreadable.push(entry),
         }
     });
-    let StoreScan { frame, issues, checksum, count, broken, .. } = scan.unwrap().unwrap();
-    let document = frame.map(|frame| MemoryStore {
-        schema_version: frame.schema_version,
-        header: frame.header,
+    let StoreScan { root, issues, checksum, count, broken, .. } = scan.unwrap().unwrap();
+    let document = root.map(|root| MemoryStore {
+        schema_version: root.schema_version,
+        header: root.header,
         memories,
         relations,
         conversations_index: index,
-        integrity: frame.integrity,
-        signature: frame.signature,
-        unknown: frame.unknown,
+        integrity: root.integrity,
+        signature: root.signature,
+        unknown: root.unknown,
     });
-    (document, issues, checksum, count, left_out, broken.map(|problem| problem.to_string()))
+    (document, issues, checksum, count, unreadable, broken.map(|problem| problem.to_string()))
 }
 
 /// The memories in an order of their own, with the checksum of the specification or of the official SDK's normal form.
@@ -125,7 +128,7 @@ proptest! {
     #[test]
     fn a_store_reads_alike_however_it_comes(text in texts(), length in 1_usize..40) {
         let pieces = Pieces { text: &text, length };
-        let strict = at_once((parse::store_reading(&text), Remains::default()));
+        let strict = at_once((parse::store_reading(&text), SalvageReport::default()));
         let found = in_pieces(&pieces, false);
         // What came before a mistake has been handed over; the verdict is that nothing can be read.
         prop_assert_eq!((&found.0, &found.1, &found.2, found.3), (&strict.0, &strict.1, &strict.2, strict.3));
@@ -139,9 +142,9 @@ proptest! {
         let text = &text[..=cut.index(text.len())];
         let input = || Dribble { rest: text, length };
         prop_assert_eq!(parse::conversation_from(input()).unwrap(), parse::conversation(text));
-        let (document, issues, remains) = parse::salvage_conversation_from(input()).unwrap();
-        let (whole, of_whole, rest) = parse::salvage_conversation(text);
-        prop_assert_eq!((document, issues, remains.left_out), (whole, of_whole, rest.left_out));
+        let (document, issues, report) = parse::salvage_conversation_from(input()).unwrap();
+        let (whole, of_whole, rest) = parse::salvage_conversation_from(text).unwrap();
+        prop_assert_eq!((document, issues, report.unreadable), (whole, of_whole, rest.unreadable));
     }
 }
 
@@ -149,9 +152,9 @@ proptest! {
 fn an_order_of_its_own_is_no_reason_to_doubt_a_checksum() {
     for seed in 0..20 {
         let (right, wrong) = (shuffled(seed, false), shuffled(seed, true));
-        assert_eq!(in_pieces(&Pieces { text: &right, length: 7 }, false).2, ChecksumReading::Spec);
+        assert_eq!(in_pieces(&Pieces { text: &right, length: 7 }, false).2, ChecksumStatus::Spec);
         let found = in_pieces(&Pieces { text: &wrong, length: 7 }, false).2;
-        assert!(matches!(found, ChecksumReading::Mismatch { .. }), "{found:?}");
+        assert!(matches!(found, ChecksumStatus::Mismatch { .. }), "{found:?}");
     }
 }
 
@@ -186,9 +189,9 @@ fn a_value_that_would_fill_the_memory_is_left_out_and_its_neighbours_are_read() 
             memory("first"),
             memory("last")
         );
-        let (document, _, _, count, left_out, broken) = in_pieces(&text.as_bytes(), true);
+        let (document, _, _, count, unreadable, broken) = in_pieces(&text.as_bytes(), true);
         let ids: Vec<_> = document.unwrap().memories.into_iter().map(|memory| memory.id).collect();
         assert_eq!((ids, count, broken), (vec!["first".to_owned(), "last".to_owned()], 3, None));
-        assert!(left_out[0].reason.contains(reason), "{}", left_out[0].reason);
+        assert!(unreadable[0].reason.contains(reason), "{}", unreadable[0].reason);
     }
 }

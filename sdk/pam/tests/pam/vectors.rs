@@ -5,8 +5,8 @@ use satchel_pam::{
     hash::{ContentHash, Sha256Digest},
     ids, jcs,
     normal::normal_form,
-    parse::{self, ChecksumReading},
-    sign::{self, Literal, Payload, PublicKey, SignatureCheck, Signed, SigningKey},
+    parse::{self, ChecksumStatus},
+    sign::{self, Payload, PublicKey, SignatureCheck, SignatureFields, SignedFields, SigningKey},
     text,
     time::Timestamp,
 };
@@ -92,7 +92,7 @@ fn canonical_numbers() {
 }
 
 /// A store around these memories, with this checksum; and what reading it finds.
-fn reading(memories: &Value, checksum: &str) -> ChecksumReading {
+fn reading(memories: &Value, checksum: &str) -> ChecksumStatus {
     let store = json!({
         "schema": "portable-ai-memory", "schema_version": "1.0", "owner": {"id": "o"}, "memories": memories,
         "integrity": {"checksum": checksum, "total_memories": memories.as_array().unwrap().len()},
@@ -109,7 +109,7 @@ fn checksums() {
         let normal: Vec<Value> = memories.iter().map(normal_form).collect();
         if raw.starts_with("ERROR") {
             assert!(checksum::of_values(memories).is_err(), "{name}");
-            assert!(matches!(reading(&case["memories"], raw), ChecksumReading::NotCanonical(_)), "{name}");
+            assert!(matches!(reading(&case["memories"], raw), ChecksumStatus::NotCanonical(_)), "{name}");
             continue;
         }
         let sdk = case["sdk_validate_checksum"].as_str().unwrap();
@@ -118,11 +118,11 @@ fn checksums() {
         if let Some(expected) = case["sdk_normal_form"].as_array() {
             assert_eq!(jcs::write(&normal).unwrap(), jcs::write(expected).unwrap(), "{name}");
         }
-        assert_eq!(reading(&case["memories"], raw), ChecksumReading::Spec, "{name}");
-        let expected = if raw == sdk { ChecksumReading::Spec } else { ChecksumReading::SdkNormalForm };
+        assert_eq!(reading(&case["memories"], raw), ChecksumStatus::Spec, "{name}");
+        let expected = if raw == sdk { ChecksumStatus::Spec } else { ChecksumStatus::SdkNormalForm };
         assert_eq!(reading(&case["memories"], sdk), expected, "{name}");
         let other = Sha256Digest::of(b"").to_string();
-        assert!(matches!(reading(&case["memories"], &other), ChecksumReading::Mismatch { .. }), "{name}");
+        assert!(matches!(reading(&case["memories"], &other), ChecksumStatus::Mismatch { .. }), "{name}");
     }
 }
 
@@ -152,7 +152,7 @@ fn constants() {
 fn the_official_example_fits_the_specification() {
     let vectors = vectors();
     let example = include_bytes!("../../examples/example-memory-store.json");
-    assert_eq!(parse::store_reading(example).checksum, ChecksumReading::Spec);
+    assert_eq!(parse::store_reading(example).checksum, ChecksumStatus::Spec);
     let document: Value = serde_json::from_slice(example).unwrap();
     let normal: Vec<Value> = document["memories"].as_array().unwrap().iter().map(normal_form).collect();
     let computed = checksum::of_values(&normal).unwrap().to_string();
@@ -235,12 +235,12 @@ fn signatures() {
         assert_eq!(PublicKey::of(&key).did_key(), text("did"));
         for form in ["public_key_multibase", "public_key_base58_raw", "did", "key_id"] {
             for value in ["value_unpadded", "value_appendix_d_padded"] {
-                let signed = Signed {
+                let signed = SignedFields {
                     checksum: Some(part("checksum").to_owned()),
                     export_id: Some(part("export_id").to_owned()),
                     export_date: Some(part("export_date").to_owned()),
                     owner_id: Some(part("owner_id").to_owned()),
-                    signature: Some(Literal {
+                    signature: Some(SignatureFields {
                         algorithm: "Ed25519".to_owned(),
                         public_key: text(form).to_owned(),
                         value: text(value).to_owned(),

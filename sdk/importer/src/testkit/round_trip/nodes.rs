@@ -1,4 +1,4 @@
-//! A tree of nodes as ChatGPT and `DeepSeek` write it, read from the raw file.
+//! The tree of nodes in the raw files of ChatGPT and `DeepSeek`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Turn, arrange};
 
-/// The nodes of a conversation that is an object of nodes, each with its parent and perhaps its children.
+/// The nodes of a conversation: an object of nodes, each with its parent and perhaps its children.
 pub struct Nodes<'a> {
     mapping: &'a Map<String, Value>,
     kept: BTreeSet<&'a str>,
@@ -14,7 +14,7 @@ pub struct Nodes<'a> {
 }
 
 impl<'a> Nodes<'a> {
-    /// Of `mapping`; nodes without a message, and those of which `skipped` says so, are passed over.
+    /// Reads `mapping` without the nodes that have no message or that are `skipped`.
     pub fn new(mapping: &'a Map<String, Value>, skipped: impl Fn(&str) -> bool) -> Self {
         let message = |node: &Value| node["message"].is_object();
         let kept =
@@ -33,7 +33,7 @@ impl<'a> Nodes<'a> {
         nodes
     }
 
-    /// Where no node names another, each answers the one before; here members stand in the order of their keys.
+    /// Without links between nodes, each answers the one before; here members are in the order of their keys.
     fn chain(&mut self) {
         let keys: Vec<&'a str> = self.kept.iter().copied().collect();
         self.parents.extend(keys.windows(2).map(|pair| (pair[1], pair[0])));
@@ -46,13 +46,13 @@ impl<'a> Nodes<'a> {
         listed.into_iter().flatten().filter_map(known)
     }
 
-    /// The node or its nearest ancestor with a message.
-    pub fn kept_at(&self, key: &'a str) -> Option<&'a str> {
+    /// The node, or its nearest ancestor with a message.
+    pub fn nearest_kept(&self, key: &'a str) -> Option<&'a str> {
         let up = |key: &&'a str| self.parents.get(key).copied();
         std::iter::successors(Some(key), up).take(self.mapping.len() + 1).find(|key| self.kept.contains(key))
     }
 
-    /// The nearest node with a message above; one that the file lacks is named.
+    /// The nearest ancestor with a message, or one that the file does not contain.
     fn parent(&self, key: &str) -> Option<&'a str> {
         let above = *self.parents.get(key)?;
         let up = |key: &&'a str| self.parents.get(key).copied();
@@ -60,7 +60,7 @@ impl<'a> Nodes<'a> {
         std::iter::successors(Some(above), up).take(self.mapping.len() + 1).find(end)
     }
 
-    /// Below each node with a message the others in the order of its list; below none those under roots without one.
+    /// For each node with a message, its children in the order of its list; under the empty key those of roots without a message.
     fn lists(&self) -> BTreeMap<String, Vec<String>> {
         let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let tops = self
@@ -88,7 +88,7 @@ impl<'a> Nodes<'a> {
         all
     }
 
-    /// The turns that `turn` makes of key, node and parent, in the order of the tree.
+    /// The turns in the order of the tree; `turn` makes one of key, node and parent.
     pub fn turns(&self, turn: fn(&str, &Value, Option<&str>) -> Turn) -> Vec<Turn> {
         let lists = self.lists();
         let place = |key: &str| lists.values().find_map(|list| list.iter().position(|other| other == key));

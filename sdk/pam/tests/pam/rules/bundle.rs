@@ -1,4 +1,4 @@
-//! The rules of conversations and embeddings, and of documents against each other.
+//! The rules of conversations and embeddings, and of the documents of a bundle against each other.
 
 use satchel_pam::{
     issue::{Issue, Severity},

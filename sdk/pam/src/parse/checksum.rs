@@ -1,8 +1,8 @@
-//! The text of `memories`, for the checksum that it declares.
+//! Compares the declared checksum of a store with the text of its `memories`.
 
 use std::io;
 
-use super::{ChecksumReading, MAX_DEPTH, Text, again::Again, store::member};
+use super::{ChecksumStatus, MAX_DEPTH, TextSource, reread::Rereader};
 use crate::{
     checksum::Builder,
     jcs::{self, JcsError},
@@ -10,39 +10,39 @@ use crate::{
     normal::normal_node,
 };
 
-/// Entries without an id that are counted among the others.
-const MOST_NAMELESS: usize = 1 << 20;
+/// Entries without an id that the checksum takes at most.
+const MAX_WITHOUT_ID: usize = 1 << 20;
 
-/// The memories as they stand: hashed on the way as long as they come in id order.
+/// The memories as written. They are hashed while they are read, as long as they come in id order.
 #[derive(Default)]
-pub(super) struct RawMemories {
+pub(super) struct MemoriesChecksum {
     builder: Builder,
     count: u64,
-    /// Where each stands, for a second look.
-    places: Places,
-    nameless: usize,
+    /// Where each entry is, to read it again.
+    entries: EntryIndex,
+    without_id: usize,
     unordered: bool,
     problem: Option<JcsError>,
     buffer: Vec<u8>,
 }
 
-/// Ids and places in the text, packed: a document may hold millions.
+/// Ids and positions of entries in the text, packed because a document may hold millions.
 #[derive(Default)]
-struct Places {
+struct EntryIndex {
     ids: String,
     rows: Vec<Row>,
 }
 
 #[derive(Clone, Copy)]
 struct Row {
-    /// Where its id ends in `ids`; it begins where that before it ends.
+    /// End of its id in `ids`; the id starts at the end of the previous one.
     end: u32,
     length: u32,
     offset: usize,
 }
 
-impl Places {
-    /// False where there is no room for more.
+impl EntryIndex {
+    /// Adds an entry; false if the ids or the entry are too long to index.
     fn push(&mut self, id: &str, offset: usize, length: usize) -> bool {
         self.ids.push_str(id);
         let (Ok(end), Ok(length)) = (u32::try_from(self.ids.len()), u32::try_from(length)) else {
@@ -61,7 +61,7 @@ impl Places {
         self.rows.len().checked_sub(1).map(|row| self.id(row))
     }
 
-    /// The places in the order of their ids; memories with one id stay as written.
+    /// Offsets and lengths in id order; memories with equal ids keep their order.
     fn in_order(self, sorted: bool) -> Vec<(usize, u32)> {
         let mut order: Vec<u32> = (0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX)).collect();
         if !sorted {
@@ -73,35 +73,35 @@ impl Places {
     }
 }
 
-impl RawMemories {
+impl MemoriesChecksum {
     /// Entries, readable or not.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Counts an entry that is no JSON.
+    /// Adds an entry that is not JSON.
     pub(super) fn push_broken(&mut self) {
         self.push(&Node::Null, 0);
     }
 
-    /// `offset`: bytes of the text before the entry.
+    /// Adds an entry; `offset` counts the bytes of the text before it.
     pub(super) fn push(&mut self, node: &Node<'_>, offset: usize) {
         self.count += 1;
         let Node::Object(object) = node else {
-            // No memory, so no checksum that could be right; the issue is reported where it is read.
-            return self.give_up("an entry is not an object");
+            // No checksum can be right; the issue is reported where the entry is read.
+            return self.fail("an entry is not an object");
         };
-        let id = member(node, "id").unwrap_or_default();
-        self.nameless += usize::from(id.is_empty());
-        if self.nameless > MOST_NAMELESS {
-            return self.give_up("too many entries have no id");
+        let id = node.member("id").unwrap_or_default();
+        self.without_id += usize::from(id.is_empty());
+        if self.without_id > MAX_WITHOUT_ID {
+            return self.fail("too many entries have no id");
         }
         if self.problem.is_some() {
             return;
         }
-        self.unordered |= self.places.last().is_some_and(|previous| previous > id.as_str());
-        if !self.places.push(&id, offset, object.text.len()) {
-            return self.give_up("the ids are too long");
+        self.unordered |= self.entries.last().is_some_and(|previous| previous > id);
+        if !self.entries.push(id, offset, object.text.len()) {
+            return self.fail("the ids are too long");
         }
         if self.unordered {
             return;
@@ -113,55 +113,55 @@ impl RawMemories {
         }
     }
 
-    /// The memory that came last has a key twice: RFC 8785 knows no form of it, so that no checksum and no signature is about it.
+    /// The last memory has a duplicate key. RFC 8785 has no form for it, so no checksum or signature can cover it.
     pub(super) fn refuse_duplicate_keys(&mut self) {
-        self.give_up("a memory has a key twice");
+        self.fail("a memory has a key twice");
     }
 
-    fn give_up(&mut self, reason: &str) {
+    fn fail(&mut self, reason: &str) {
         self.problem.get_or_insert_with(|| JcsError::Value(reason.to_owned()));
-        self.places = Places::default();
+        self.entries = EntryIndex::default();
     }
 
-    /// Which reading of the memories a declared checksum fits; none once that is not wanted any more. `skipped`: bytes at the start of
-    /// `text` that offsets do not count.
-    pub(super) fn judge(
+    /// Compares with the declared checksum; none if `keep_going` ends it. `skipped` counts the bytes at the start of `text` that
+    /// offsets leave out.
+    pub(super) fn compare(
         self,
         declared: Option<&str>,
-        (text, skipped): (&dyn Text, usize),
-        wanted: &dyn Fn() -> bool,
-    ) -> io::Result<Option<ChecksumReading>> {
-        let Some(declared) = declared else { return Ok(Some(ChecksumReading::Absent)) };
-        let Self { mut builder, places, unordered, problem, .. } = self;
+        (text, skipped): (&dyn TextSource, usize),
+        keep_going: &dyn Fn() -> bool,
+    ) -> io::Result<Option<ChecksumStatus>> {
+        let Some(declared) = declared else { return Ok(Some(ChecksumStatus::Absent)) };
+        let Self { mut builder, entries, unordered, problem, .. } = self;
         if let Some(problem) = problem {
-            return Ok(Some(ChecksumReading::NotCanonical(problem.to_string())));
+            return Ok(Some(ChecksumStatus::NotCanonical(problem.to_string())));
         }
-        let order = places.in_order(!unordered);
+        let order = entries.in_order(!unordered);
         if unordered {
-            match again(&order, (text, skipped), |node| node, wanted)? {
+            match rehash(&order, (text, skipped), |node| node, keep_going)? {
                 None => return Ok(None),
                 Some(Ok(read)) => builder = read,
-                Some(Err(problem)) => return Ok(Some(ChecksumReading::NotCanonical(problem.to_string()))),
+                Some(Err(problem)) => return Ok(Some(ChecksumStatus::NotCanonical(problem.to_string()))),
             }
         }
         let computed = builder.finish();
         if computed.to_string() == declared {
-            return Ok(Some(ChecksumReading::Spec));
+            return Ok(Some(ChecksumStatus::Spec));
         }
-        let Some(normal) = again(&order, (text, skipped), normal_node, wanted)? else { return Ok(None) };
+        let Some(normal) = rehash(&order, (text, skipped), normal_node, keep_going)? else { return Ok(None) };
         if normal.is_ok_and(|normal| normal.finish().to_string() == declared) {
-            return Ok(Some(ChecksumReading::SdkNormalForm));
+            return Ok(Some(ChecksumStatus::SdkNormalForm));
         }
-        Ok(Some(ChecksumReading::Mismatch { computed }))
+        Ok(Some(ChecksumStatus::Mismatch { computed }))
     }
 }
 
-/// Hashes the memories that stand in these places, each after `change`, as long as that is wanted.
-fn again(
+/// Reads and hashes the memories at these positions again, each after `change`; none if `keep_going` ends it.
+fn rehash(
     order: &[(usize, u32)],
-    (text, skipped): (&dyn Text, usize),
+    (text, skipped): (&dyn TextSource, usize),
     change: fn(Node<'_>) -> Node<'_>,
-    wanted: &dyn Fn() -> bool,
+    keep_going: &dyn Fn() -> bool,
 ) -> io::Result<Option<Result<Builder, JcsError>>> {
     let (mut builder, mut buffer) = (Builder::new(), Vec::new());
     let mut hash = |bytes: &[u8]| {
@@ -173,17 +173,17 @@ fn again(
         builder.push_canonical(&buffer);
         Ok(())
     };
-    let mut again = Again::new(text, skipped);
+    let mut rereader = Rereader::new(text, skipped);
     let mut failed = None;
-    let whole = again.each(order, &mut |bytes| {
+    let complete = rereader.each(order, &mut |bytes| {
         if let Err(problem) = hash(bytes) {
             failed = Some(problem);
         }
-        wanted() && failed.is_none()
+        keep_going() && failed.is_none()
     })?;
     Ok(match failed {
         Some(problem) => Some(Err(problem)),
-        None if whole => Some(Ok(builder)),
+        None if complete => Some(Ok(builder)),
         None => None,
     })
 }

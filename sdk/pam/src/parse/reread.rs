@@ -1,27 +1,27 @@
-//! Reads parts of a document once more, in an order of its own.
+//! Reads parts of a document a second time, in any order.
 
 use std::io::{self, Read};
 
-use super::Text;
+use super::TextSource;
 
-/// Bytes of parts that are held at once where a text can only be read from its beginning on.
+/// Bytes of parts that are held at once if a text can only be read from its start.
 const WINDOW: usize = 64 << 20;
 
-/// A text whose parts are wanted again.
-pub(super) struct Again<'t> {
-    text: &'t dyn Text,
-    /// Bytes at its start that offsets do not count.
+/// A text whose parts are read again.
+pub(super) struct Rereader<'t> {
+    text: &'t dyn TextSource,
+    /// Bytes at its start that offsets leave out.
     skipped: usize,
-    /// What is being read from the beginning on, and how far.
+    /// A reader from the start of the text, and its position.
     input: Option<(Box<dyn Read + 't>, usize)>,
 }
 
-impl<'t> Again<'t> {
-    pub(super) fn new(text: &'t dyn Text, skipped: usize) -> Self {
+impl<'t> Rereader<'t> {
+    pub(super) fn new(text: &'t dyn TextSource, skipped: usize) -> Self {
         Self { text, skipped, input: None }
     }
 
-    /// Hands over the parts at these places, in this order; false as soon as `take` is.
+    /// Passes the parts at these offsets and lengths to `take`, in this order; false as soon as `take` returns false.
     pub(super) fn each(
         &mut self,
         places: &[(usize, u32)],
@@ -29,7 +29,7 @@ impl<'t> Again<'t> {
     ) -> io::Result<bool> {
         let mut rest = places;
         while let Some((first, _)) = rest.first() {
-            if let Some(bytes) = self.text.part((first + self.skipped) as u64, rest[0].1 as usize)? {
+            if let Some(bytes) = self.text.read_at((first + self.skipped) as u64, rest[0].1 as usize)? {
                 if !take(&bytes) {
                     return Ok(false);
                 }
@@ -45,7 +45,7 @@ impl<'t> Again<'t> {
         Ok(true)
     }
 
-    /// Reads the parts of a window in the order of the text, and hands them over in theirs.
+    /// Reads the parts of a window in the order of the text and passes them on in the order of the window.
     fn window(&mut self, window: &[(usize, u32)], take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<bool> {
         let mut by_offset: Vec<usize> = (0..window.len()).collect();
         by_offset.sort_by_key(|at| window[*at].0);
@@ -77,7 +77,7 @@ impl<'t> Again<'t> {
     }
 }
 
-/// How many of the parts fit into a window; one always does.
+/// How many of the parts fit into a window, at least one.
 fn fitting(places: &[(usize, u32)]) -> usize {
     let mut bytes = 0_usize;
     let fit = places.iter().take_while(|(_, length)| {

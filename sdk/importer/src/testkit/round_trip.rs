@@ -1,7 +1,7 @@
-//! The round trip: what is stored of a conversation, and nothing else, tells what the provider's file told.
+//! Checks that the stored conversations have everything that the provider's files say about their structure.
 //!
-//! Each importer brings a small reader of its own that knows nothing of the importer: `told` draws a [`Chat`] from the raw file, and
-//! `rebuilt` draws the same from a [`Stored`] conversation. Both must be equal, conversation by conversation.
+//! Each importer's tests have a small reader that shares no code with the importer. It reads a [`Chat`] from the raw file and the same
+//! [`Chat`] from the [`Stored`] conversation; the two must be equal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,74 +23,74 @@ mod source;
 mod stored;
 
 pub use nodes::Nodes;
-pub use source::{SourceFile, text_of, time_of, time_told};
+pub use source::{SourceFile, text_of, time_of, time_text};
 pub use stored::{Stored, StoredMessage};
 
-/// A conversation as its provider tells it.
+/// A conversation in the provider's terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chat {
-    /// The provider's id; where it gives none, what tells the conversation from others.
+    /// The provider's id, or else anything that identifies the conversation.
     pub key: String,
     /// The title.
     pub title: Option<String>,
-    /// As [`time_told`] writes it.
+    /// As written by [`time_text`].
     pub created: Option<String>,
-    /// The same.
+    /// As written by [`time_text`].
     pub updated: Option<String>,
-    /// Id of the turn that the person last saw, where the provider says so.
+    /// Id of the turn that the person viewed last, if the provider records it.
     pub current: Option<String>,
-    /// In the provider's order; so siblings stand in their order.
+    /// In the provider's order, so siblings are in order too.
     pub turns: Vec<Turn>,
 }
 
-/// One turn as its provider tells it.
+/// One turn in the provider's terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// The provider's id; else its number.
+    /// The provider's id, or else its number.
     pub id: String,
     /// Id of the turn that it answers.
     pub parent: Option<String>,
-    /// In the provider's word.
+    /// The provider's word for the role.
     pub role: String,
-    /// As [`time_told`] writes it.
+    /// As written by [`time_text`].
     pub time: Option<String>,
-    /// What is said, in order: the kind of each piece, and its words.
-    pub said: Vec<(String, String)>,
+    /// The kind and text of each part, in order.
+    pub parts: Vec<(String, String)>,
 }
 
 impl Chat {
     fn to_json(&self) -> Value {
         let Self { key, title, created, updated, current, turns } = self;
         let turn = |turn: &Turn| {
-            let Turn { id, parent, role, time, said } = turn;
-            json!({ "id": id, "parent": parent, "role": role, "time": time, "said": said })
+            let Turn { id, parent, role, time, parts } = turn;
+            json!({ "id": id, "parent": parent, "role": role, "time": time, "parts": parts })
         };
         let turns: Vec<Value> = turns.iter().map(turn).collect();
         json!({ "key": key, "title": title, "created": created, "updated": updated, "current": current, "turns": turns })
     }
 }
 
-/// How a provider's files and its stored conversations are read.
+/// Reads a provider's files and its stored conversations.
 #[derive(Clone, Copy)]
-pub struct Round {
+pub struct RoundTrip {
     /// Name of the platform.
     pub platform: &'static str,
-    /// The conversations of a file; none if it holds something else.
-    pub told: fn(&SourceFile<'_>) -> Vec<Chat>,
-    /// Files that are told elsewhere: `fixture/file`, and why.
-    pub aside: &'static [(&'static str, &'static str)],
-    /// The same of what is stored; none if it is not from a file of conversations.
-    pub rebuilt: fn(&Stored) -> Vec<Chat>,
+    /// Reads the conversations of a file; none if it contains something else.
+    pub read_file: fn(&SourceFile<'_>) -> Vec<Chat>,
+    /// Files that are not compared: `fixture/file`, and the reason.
+    pub ignored: &'static [(&'static str, &'static str)],
+    /// Reads the same conversations from a stored one; none if it does not come from a file of conversations.
+    pub read_stored: fn(&Stored) -> Vec<Chat>,
 }
 
-/// What a fault takes away, and how it is planted into what is stored.
+/// A name, and a change that damages a stored conversation.
 type Fault = (&'static str, fn(&mut Stored));
 
-/// Faults to plant.
+/// The changes of [`RoundTrip::undetected_changes`].
 const FAULTS: [Fault; 6] = [
     ("title", |stored| stored.title = Some("another".to_owned())),
     ("time", |stored| {
-        // To whole seconds, of which the next is another one.
+        // To the whole second before, also if it is a whole second already.
         let times = stored.messages.iter_mut().filter_map(|message| message.time.as_mut());
         times.for_each(|time| *time -= (*time - 1).rem_euclid(1_000_000) + 1);
     }),
@@ -103,7 +103,7 @@ const FAULTS: [Fault; 6] = [
     }),
 ];
 
-/// How much was compared.
+/// How many conversations and turns were compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
     /// Conversations.
@@ -112,9 +112,11 @@ pub struct Compared {
     pub turns: usize,
 }
 
-impl Round {
-    /// Compares both sides of every fixture below `folder`. Fails with one line for each difference, or if fewer conversations or turns
-    /// than `least` were compared.
+impl RoundTrip {
+    /// Compares the files and the stored conversations of every fixture in `folder`.
+    ///
+    /// # Errors
+    /// One line for each difference, or if fewer conversations or turns than `least` were compared.
     pub fn check<T: Importer>(&self, folder: impl AsRef<Path>, least: Compared) -> Result<(), FixtureError> {
         let inputs = fixtures(folder.as_ref())?.into_iter().map(|fixture| fixture.join("input"));
         let (compared, mut faults) = self.compare::<T>(inputs)?;
@@ -124,8 +126,7 @@ impl Round {
         FixtureError::of_faults(faults)
     }
 
-    /// Compares both sides of the sample exports of `provider` beside the repository, as far as they are there: see
-    /// [`super::renamed_samples`].
+    /// Does the same with the sample exports of `provider` beside the repository; does nothing if there are none.
     pub fn check_samples<T: Importer>(&self, crate_folder: &str, provider: &str) -> Result<(), FixtureError> {
         FixtureError::of_faults(self.compare::<T>(sample_folders(Path::new(crate_folder), provider))?.1)
     }
@@ -137,19 +138,20 @@ impl Round {
         let (mut compared, mut faults) = (Compared::default(), Vec::new());
         for input in inputs {
             let produced = produce_folder::<T>(&input)?;
-            let told = self.told(&input, &produced)?;
+            let expected = self.chats_of_files(&input, &produced)?;
             let stored = records(&produced).map(|record| Stored::of_record(self.platform, record));
-            let rebuilt: Vec<Chat> = stored.flat_map(|stored| (self.rebuilt)(&stored)).collect();
-            compared.chats += told.len();
-            compared.turns += told.iter().map(|chat| chat.turns.len()).sum::<usize>();
+            let actual: Vec<Chat> = stored.flat_map(|stored| (self.read_stored)(&stored)).collect();
+            compared.chats += expected.len();
+            compared.turns += expected.iter().map(|chat| chat.turns.len()).sum::<usize>();
             let name = input.display().to_string();
-            faults.extend(differences(told, rebuilt).into_iter().map(|fault| format!("{name}: {fault}")));
+            faults.extend(differences(expected, actual).into_iter().map(|fault| format!("{name}: {fault}")));
         }
         Ok((compared, faults))
     }
 
-    /// The changes that the comparison would not find in anything below `folder`, when they are made one by one to what is stored:
-    /// `title`, `time`, `role`, `text`, `parent`, `order`. There are reasons for some: a provider without titles has none to lose.
+    /// Damages the stored conversations of the fixtures in `folder` in six ways, one by one: `title`, `time`, `role`, `text`, `parent`,
+    /// `order`. Returns those that the comparison does not detect in any fixture. Some are expected: a provider without titles has none
+    /// to lose.
     pub fn undetected_changes<T: Importer>(
         &self,
         folder: impl AsRef<Path>,
@@ -158,11 +160,11 @@ impl Round {
         for fixture in fixtures(folder.as_ref())? {
             for record in records(&produce_folder::<T>(&fixture.join("input"))?) {
                 let stored = Stored::of_record(self.platform, record);
-                let whole = (self.rebuilt)(&stored);
+                let whole = (self.read_stored)(&stored);
                 let faulty = FAULTS.iter().filter(|(_, plant)| {
                     let mut faulty = stored.clone();
                     plant(&mut faulty);
-                    !differences(whole.clone(), (self.rebuilt)(&faulty)).is_empty()
+                    !differences(whole.clone(), (self.read_stored)(&faulty)).is_empty()
                 });
                 found.extend(faulty.map(|(fault, _)| *fault));
             }
@@ -170,28 +172,29 @@ impl Round {
         Ok(FAULTS.iter().map(|(fault, _)| *fault).filter(|fault| !found.contains(fault)).collect())
     }
 
-    fn told(&self, input: &Path, produced: &Produced) -> Result<Vec<Chat>, FixtureError> {
+    fn chats_of_files(&self, input: &Path, produced: &Produced) -> Result<Vec<Chat>, FixtureError> {
         let skipped = produced.skipped();
         let names: Vec<String> =
             produced.exports.iter().flat_map(|export| export.detection.files.clone()).collect();
         let fixture = input.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-        let aside = |name: &&String| self.aside.iter().any(|(file, _)| **file == format!("{fixture}/{name}"));
-        let mut told = Vec::new();
-        for name in names.iter().filter(|name| !aside(name)) {
+        let ignored =
+            |name: &&String| self.ignored.iter().any(|(file, _)| **file == format!("{fixture}/{name}"));
+        let mut chats = Vec::new();
+        for name in names.iter().filter(|name| !ignored(name)) {
             let path = input.join(name);
             let bytes = fs::read(&path).map_err(FixtureError::at(&path))?;
-            told.extend((self.told)(&SourceFile::new(name, &bytes, &names, &skipped)));
+            chats.extend((self.read_file)(&SourceFile::new(name, &bytes, &names, &skipped)));
         }
-        Ok(told)
+        Ok(chats)
     }
 }
 
-/// Puts the turns of a tree into one order: parents first, siblings by their place in the provider's order, where they have one, else by
-/// time and id. Turns in a circle come last. Ids that are numbers (`#…`) are given anew in that order.
+/// Sorts the turns of a tree: parents first, siblings by their number in the provider's order if all have one, otherwise by time and id.
+/// Turns in a cycle come last. Ids that are numbers (`#…`) are renumbered in that order.
 pub fn arrange(turns: Vec<(Turn, Option<usize>)>) -> Vec<Turn> {
     let ids: BTreeSet<String> = turns.iter().map(|(turn, _)| turn.id.clone()).collect();
     let above = |turn: &Turn| turn.parent.clone().filter(|parent| ids.contains(parent)).unwrap_or_default();
-    // Of siblings, all have a place or none: an order that leaves one out is none.
+    // An order that does not have all siblings does not count.
     let placeless: BTreeSet<String> =
         turns.iter().filter(|(_, place)| place.is_none()).map(|(turn, _)| above(turn)).collect();
     let mut left = turns;
@@ -205,7 +208,7 @@ pub fn arrange(turns: Vec<(Turn, Option<usize>)>) -> Vec<Turn> {
         let below = left.iter().filter(|(turn, _)| above(turn) == id && turn.id != id);
         stack.extend(below.map(|(turn, _)| turn.id.clone()).rev());
         if stack.is_empty() {
-            // What is left stands in circles.
+            // The rest are cycles.
             stack.extend(left.iter().map(|(turn, _)| turn.id.clone()).min());
         }
     }
@@ -224,32 +227,32 @@ fn records(produced: &Produced) -> impl Iterator<Item = &ConversationRecord> {
     produced.exports.iter().flat_map(|export| conversations(&export.lines))
 }
 
-/// Every difference between what files tell and what is rebuilt: conversations of one key are compared in their order.
-pub fn differences(told: Vec<Chat>, rebuilt: Vec<Chat>) -> Vec<String> {
+/// All differences between the conversations of files and the stored ones. Those with the same key are compared in their order.
+pub fn differences(expected: Vec<Chat>, actual: Vec<Chat>) -> Vec<String> {
     let mut pairs: BTreeMap<String, (Vec<Chat>, Vec<Chat>)> = BTreeMap::new();
-    for chat in told {
+    for chat in expected {
         pairs.entry(chat.key.clone()).or_default().0.push(chat);
     }
-    for chat in rebuilt {
+    for chat in actual {
         pairs.entry(chat.key.clone()).or_default().1.push(chat);
     }
     let mut faults = Vec::new();
-    for (key, (told, rebuilt)) in pairs {
-        if told.len() != rebuilt.len() {
-            let (told, rebuilt) = (told.len(), rebuilt.len());
-            faults.push(format!("{key:?}: the file tells it {told} times, {rebuilt} are stored"));
+    for (key, (expected, actual)) in pairs {
+        let (in_file, stored) = (expected.len(), actual.len());
+        if in_file != stored {
+            faults.push(format!("{key:?}: the file has it {in_file} times, {stored} are stored"));
             continue;
         }
-        for (told, rebuilt) in told.iter().zip(&rebuilt) {
-            faults.extend(difference(told, rebuilt).map(|fault| format!("{key:?}: {fault}")));
+        for (expected, actual) in expected.iter().zip(&actual) {
+            faults.extend(difference(expected, actual).map(|fault| format!("{key:?}: {fault}")));
         }
     }
     faults
 }
 
-/// The first difference between two pictures of a conversation.
-pub fn difference(told: &Chat, rebuilt: &Chat) -> Option<String> {
-    first_difference(&told.to_json(), &rebuilt.to_json())
+/// The first difference between two views of a conversation.
+pub fn difference(expected: &Chat, actual: &Chat) -> Option<String> {
+    first_difference(&expected.to_json(), &actual.to_json())
 }
 
 #[cfg(test)]

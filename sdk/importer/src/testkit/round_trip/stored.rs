@@ -1,4 +1,4 @@
-//! A conversation as it is stored: without ids of the importer's, without its order, without places in the export.
+//! A stored conversation without anything that only the importer knows: its ids, its order, its locators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::time_of;
 
-/// What is stored of a conversation.
+/// A stored conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Stored {
     /// PAM `provider.conversation_id`.
@@ -22,36 +22,36 @@ pub struct Stored {
     pub format: Option<String>,
     /// PAM `title`.
     pub title: Option<String>,
-    /// Microseconds, of the export.
+    /// Microseconds, if the export has the time.
     pub created: Option<i64>,
-    /// The same.
+    /// Microseconds, if the export has the time.
     pub updated: Option<i64>,
-    /// The message where the provider says that the person was.
+    /// Index of the message that the person viewed last, if the provider records it.
     pub current: Option<usize>,
     /// PAM `tags`.
     pub tags: BTreeSet<String>,
     /// PAM `raw_metadata`.
     pub raw: Value,
-    /// Parents before their children, siblings by time and then in no order that an export gave.
+    /// Parents before their children, siblings by time and then by Satchel's id, which does not depend on the export's order.
     pub messages: Vec<StoredMessage>,
 }
 
-/// What is stored of a message.
+/// A stored message.
 #[derive(Clone, Debug, Default)]
 pub struct StoredMessage {
     /// PAM `provider_message_id`.
     pub id: Option<String>,
-    /// Its parent's place among the messages.
+    /// Index of its parent among the messages.
     pub parent: Option<usize>,
     /// PAM `role`.
     pub role: String,
-    /// Microseconds, if the export gives a time.
+    /// Microseconds, if the export has the time.
     pub time: Option<i64>,
-    /// PAM `created_at`, in microseconds: a time of its own or of its neighbours.
-    pub shown: i64,
+    /// PAM `created_at`, in microseconds: its own time or one of a neighbour.
+    pub created_at: i64,
     /// PAM `is_thought`.
     pub thought: bool,
-    /// PAM `content`: kind of each part, and its text, else its reference.
+    /// PAM `content`: the kind of each part, and its text or else its reference.
     pub parts: Vec<(String, String)>,
     /// PAM `model`.
     pub model: Option<String>,
@@ -64,48 +64,41 @@ pub struct StoredMessage {
 }
 
 impl StoredMessage {
-    /// All texts of the content.
+    /// The texts of all parts.
     pub fn texts(&self) -> Vec<String> {
         self.parts.iter().map(|(_, text)| text.clone()).collect()
     }
 
-    /// A text of the metadata.
-    pub fn kept(&self, key: &str) -> Option<String> {
+    /// A text in `raw_metadata`.
+    pub fn metadata_text(&self, key: &str) -> Option<String> {
         self.raw.get(key).and_then(Value::as_str).map(ToOwned::to_owned)
     }
 
-    /// Its number among its siblings, where times do not tell their order.
-    pub fn number(&self) -> Option<usize> {
+    /// Its number among its siblings, if their order is not that of their times.
+    pub fn sibling_number(&self) -> Option<usize> {
         self.raw.get(crate::tree::SIBLING_NUMBER)?.as_u64().and_then(|number| usize::try_from(number).ok())
     }
 
-    /// The time as the provider told it: microseconds, or what of `raw_metadata` was not understood as one.
-    pub fn told(&self, key: &str) -> Option<String> {
-        told(self.time, self.raw.get(key))
+    /// Its time in microseconds, or else the value of `key` in `raw_metadata`; compare with [`super::time_text`].
+    pub fn time_text(&self, key: &str) -> Option<String> {
+        time_text(self.time, self.raw.get(key))
     }
 }
 
 impl Stored {
-    /// The time as the provider told it.
-    pub fn told(&self, time: Option<i64>, key: &str) -> Option<String> {
-        told(time, self.raw.get(key))
+    /// `time` in microseconds, or else the value of `key` in `raw_metadata`; compare with [`super::time_text`].
+    pub fn time_text(&self, time: Option<i64>, key: &str) -> Option<String> {
+        time_text(time, self.raw.get(key))
     }
 
-    /// A text of the metadata.
-    pub fn kept(&self, key: &str) -> Option<String> {
+    /// A text in `raw_metadata`.
+    pub fn metadata_text(&self, key: &str) -> Option<String> {
         self.raw.get(key).and_then(Value::as_str).map(ToOwned::to_owned)
     }
 
-    /// Places of the messages by their time; what answers a message of the same time stands behind it.
-    pub fn in_time(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.messages.len()).collect();
-        order.sort_by_key(|at| self.messages[*at].shown);
-        order
-    }
-
-    /// What the store keeps of a record.
+    /// What is stored for a record.
     pub fn of_record(platform: &str, record: &ConversationRecord) -> Self {
-        let places = places(platform, record);
+        let places = store_order(platform, record);
         let index: BTreeMap<&str, usize> = places
             .iter()
             .enumerate()
@@ -135,15 +128,15 @@ impl Stored {
         }
     }
 
-    /// What a PAM document that Satchel wrote holds.
+    /// Reads a PAM document that Satchel wrote.
     pub fn of_document(document: &Value) -> Option<Self> {
         let mut raw = document.get("raw_metadata").cloned().unwrap_or_default();
         let time = |value: &Value| value.as_str().and_then(time_of);
         let (created, updated) = (&document["temporal"]["created_at"], &document["temporal"]["updated_at"]);
-        // What Satchel adds stands under a key of its own.
+        // Satchel puts what it adds under this key.
         let mut notes = take(&mut raw, "satchel").unwrap_or_default();
-        let own = take(&mut notes, "created_at_source").is_none();
-        let later = take(&mut notes, "updated_at_source");
+        let dated = take(&mut notes, "created_at_source").is_none();
+        let updated_note = take(&mut notes, "updated_at_source");
         let newest = take(&mut notes, "current_message_source").is_some();
         let current = take(&mut notes, "current_message").filter(|_| !newest);
         let messages = document.get("messages")?.as_array()?;
@@ -158,8 +151,8 @@ impl Stored {
             account: text(&document["provider"]["account_id"]),
             format: text(&document["provider"]["export_format_version"]),
             title: text(&document["title"]),
-            created: time(created).filter(|_| own),
-            updated: later.as_ref().map_or_else(|| time(updated), time),
+            created: time(created).filter(|_| dated),
+            updated: updated_note.as_ref().map_or_else(|| time(updated), time),
             current: current.as_ref().and_then(find),
             tags: list(&document["tags"]).iter().filter_map(text).collect(),
             raw,
@@ -171,8 +164,8 @@ impl Stored {
     }
 }
 
-fn told(time: Option<i64>, kept: Option<&Value>) -> Option<String> {
-    time.map(|time| time.to_string()).or_else(|| match kept? {
+fn time_text(time: Option<i64>, verbatim: Option<&Value>) -> Option<String> {
+    time.map(|time| time.to_string()).or_else(|| match verbatim? {
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     })
@@ -194,7 +187,7 @@ fn metadata(raw: Option<&satchel_pam::raw::RawObject>) -> Value {
     raw.and_then(|raw| serde_json::from_str(raw.as_str()).ok()).unwrap_or_else(|| Map::new().into())
 }
 
-fn message(record: &MessageRecord, parent: Option<usize>, shown: i64) -> StoredMessage {
+fn message(record: &MessageRecord, parent: Option<usize>, created_at: i64) -> StoredMessage {
     let items = |value: serde_json::Result<Value>| value.as_ref().map(list).unwrap_or_default();
     let attachments: Vec<_> = record.attachments.iter().map(|file| &file.attachment).collect();
     StoredMessage {
@@ -202,7 +195,7 @@ fn message(record: &MessageRecord, parent: Option<usize>, shown: i64) -> StoredM
         parent,
         role: record.role.as_str().to_owned(),
         time: record.created_at,
-        shown,
+        created_at,
         thought: record.is_thought,
         parts: record.content.as_ref().map(parts).unwrap_or_default(),
         model: record.model.clone(),
@@ -215,15 +208,15 @@ fn message(record: &MessageRecord, parent: Option<usize>, shown: i64) -> StoredM
 fn document_message(message: &Value, parent: Option<usize>) -> StoredMessage {
     let mut raw = message.get("raw_metadata").cloned().unwrap_or_default();
     let mut notes = take(&mut raw, "satchel").unwrap_or_default();
-    let own = take(&mut notes, "created_at_source").is_none();
-    let shown = message["created_at"].as_str().and_then(time_of).unwrap_or_default();
+    let dated = take(&mut notes, "created_at_source").is_none();
+    let created_at = message["created_at"].as_str().and_then(time_of).unwrap_or_default();
     let content: Option<Content> = serde_json::from_value(message["content"].clone()).ok();
     StoredMessage {
         id: text(&message["provider_message_id"]),
         parent,
         role: text(&message["role"]).unwrap_or_default(),
-        time: own.then_some(shown),
-        shown,
+        time: dated.then_some(created_at),
+        created_at,
         thought: message["is_thought"] == true,
         parts: content.as_ref().map(parts).unwrap_or_default(),
         model: text(&message["model"]),
@@ -244,15 +237,15 @@ fn parts(content: &Content) -> Vec<(String, String)> {
     }
 }
 
-/// Where a message stands in the store.
-struct Place {
+/// A message in the order of the store.
+struct OrderedNode {
     node: usize,
     parent: Option<String>,
     time: i64,
 }
 
-/// Parents first, siblings by time and then by Satchel's id, which says nothing of the export.
-fn places(platform: &str, record: &ConversationRecord) -> Vec<Place> {
+/// The messages in the order of the store: parents first, siblings by time and then by Satchel's id.
+fn store_order(platform: &str, record: &ConversationRecord) -> Vec<OrderedNode> {
     let messages = &record.messages;
     let conversation = ids::conversation_id(platform, None, &record.id);
     let index: BTreeMap<&str, usize> =
@@ -270,13 +263,13 @@ fn places(platform: &str, record: &ConversationRecord) -> Vec<Place> {
     let mut placed = Vec::with_capacity(messages.len());
     while let Some(node) = stack.pop() {
         let parent = parents[node].map(|above| messages[above].id.clone());
-        placed.push(Place { node, parent, time: times[node] });
+        placed.push(OrderedNode { node, parent, time: times[node] });
         stack.extend(below(Some(node)).into_iter().rev());
     }
     placed
 }
 
-/// Each message's time: its own, else that of the one above, else the earliest below.
+/// The time of each message: its own, else that of the nearest dated ancestor, else the earliest below it.
 fn times(messages: &[MessageRecord], parents: &[Option<usize>]) -> Vec<i64> {
     let mut times: Vec<Option<i64>> = messages.iter().map(|message| message.created_at).collect();
     let mut below = times.clone();

@@ -13,7 +13,7 @@ fn chat() -> Chat {
         parent: parent.map(ToOwned::to_owned),
         role: role.to_owned(),
         time: Some(time.to_string()),
-        said: vec![("thinking".to_owned(), "hm".to_owned()), ("text".to_owned(), text.to_owned())],
+        parts: vec![("thinking".to_owned(), "hm".to_owned()), ("text".to_owned(), text.to_owned())],
     };
     Chat {
         key: "c".to_owned(),
@@ -29,7 +29,7 @@ fn chat() -> Chat {
     }
 }
 
-/// One fault, planted into what was rebuilt.
+/// One change of a conversation.
 type Fault = (&'static str, fn(&mut Chat));
 
 const FAULTS: [Fault; 13] = [
@@ -38,9 +38,9 @@ const FAULTS: [Fault; 13] = [
     ("a conversation's time is rounded", |chat| chat.created = Some("1750507200000000".to_owned())),
     ("a time is lost", |chat| chat.turns[0].time = None),
     ("a role is another word", |chat| chat.turns[0].role = "user".to_owned()),
-    ("a part is lost", |chat| drop(chat.turns[1].said.pop())),
-    ("a thought is taken for the answer", |chat| chat.turns[1].said[0].0 = "text".to_owned()),
-    ("parts change places", |chat| chat.turns[1].said.reverse()),
+    ("a part is lost", |chat| drop(chat.turns[1].parts.pop())),
+    ("a thought is taken for the answer", |chat| chat.turns[1].parts[0].0 = "text".to_owned()),
+    ("parts change places", |chat| chat.turns[1].parts.reverse()),
     ("a turn is lost", |chat| drop(chat.turns.pop())),
     ("a turn hangs elsewhere", |chat| chat.turns[2].parent = Some("a".to_owned())),
     ("another path is current", |chat| chat.current = Some("a".to_owned())),
@@ -61,7 +61,7 @@ fn every_fault_is_found() {
 }
 
 #[test]
-fn what_is_stored_forgets_the_importers_order_and_ids() {
+fn stored_conversations_do_not_have_the_importers_order_and_ids() {
     let record: ConversationRecord = serde_json::from_value(json!({
         "id": "made-up", "locator": "x.json[0]", "current": "made-up-a",
         "messages": [
@@ -73,32 +73,32 @@ fn what_is_stored_forgets_the_importers_order_and_ids() {
     }))
     .expect("a record");
     let stored = Stored::of_record("x", &record);
-    let shape: Vec<_> =
-        stored.messages.iter().map(|message| (message.parent, message.time, message.shown)).collect();
-    assert_eq!(shape, [(None, None, 5), (Some(0), Some(5), 5), (Some(0), Some(9), 9), (None, Some(7), 7)]);
+    let times: Vec<_> =
+        stored.messages.iter().map(|message| (message.parent, message.time, message.created_at)).collect();
+    assert_eq!(times, [(None, None, 5), (Some(0), Some(5), 5), (Some(0), Some(9), 9), (None, Some(7), 7)]);
     assert_eq!(stored.current, Some(1));
     assert!(!format!("{stored:?}").contains("made-up"), "{stored:?}");
 }
 
 #[test]
 fn times_are_read_in_full() {
-    let told = |value| time_told(&value);
-    assert_eq!(told(json!("2025-06-21T12:00:00.123456Z")).as_deref(), Some("1750507200123456"));
-    assert_eq!(told(json!("2025-06-21T14:00:00+02:00")).as_deref(), Some("1750507200000000"));
-    assert_eq!(told(json!("1969-12-31 23:59:59")).as_deref(), Some("-1000000"));
-    assert_eq!(told(json!("2024-02-29T00:00:00Z")).as_deref(), Some("1709164800000000"));
-    assert_eq!(told(json!(1_750_507_200.123_456_f64)).as_deref(), Some("1750507200123456"));
-    assert_eq!(told(json!("soon")).as_deref(), Some("soon"));
-    assert_eq!(told(json!(-1.5)).as_deref(), Some("-1500000"));
-    assert_eq!(told(json!(0)).as_deref(), Some("0"));
-    assert_eq!(told(json!(1_750_507_200_123_i64)).as_deref(), Some("1750507200123000"));
-    assert_eq!(told(json!("1750507200.25")).as_deref(), Some("1750507200250000"));
-    assert_eq!(told(json!(1e300)).as_deref(), Some("1e+300"));
-    assert_eq!([told(json!({})), told(json!(null))], [None, None]);
+    let text = |value| time_text(&value);
+    assert_eq!(text(json!("2025-06-21T12:00:00.123456Z")).as_deref(), Some("1750507200123456"));
+    assert_eq!(text(json!("2025-06-21T14:00:00+02:00")).as_deref(), Some("1750507200000000"));
+    assert_eq!(text(json!("1969-12-31 23:59:59")).as_deref(), Some("-1000000"));
+    assert_eq!(text(json!("2024-02-29T00:00:00Z")).as_deref(), Some("1709164800000000"));
+    assert_eq!(text(json!(1_750_507_200.123_456_f64)).as_deref(), Some("1750507200123456"));
+    assert_eq!(text(json!("soon")).as_deref(), Some("soon"));
+    assert_eq!(text(json!(-1.5)).as_deref(), Some("-1500000"));
+    assert_eq!(text(json!(0)).as_deref(), Some("0"));
+    assert_eq!(text(json!(1_750_507_200_123_i64)).as_deref(), Some("1750507200123000"));
+    assert_eq!(text(json!("1750507200.25")).as_deref(), Some("1750507200250000"));
+    assert_eq!(text(json!(1e300)).as_deref(), Some("1e+300"));
+    assert_eq!([text(json!({})), text(json!(null))], [None, None]);
 }
 
 #[test]
-fn whole_items_stand_before_a_cut_and_skipped_ones_are_left_out() {
+fn whole_items_before_a_cut_are_read_and_skipped_ones_are_left_out() {
     let skipped = BTreeSet::from(["x.json[1]".to_owned()]);
     let read = |text: &str| {
         let file = SourceFile::new("x.json", text.as_bytes(), &[], &skipped);
@@ -116,7 +116,7 @@ fn whole_items_stand_before_a_cut_and_skipped_ones_are_left_out() {
 }
 
 #[test]
-fn siblings_stand_by_their_list_else_by_time() {
+fn siblings_are_sorted_by_their_list_or_else_by_time() {
     let turn = |id: &str, parent: Option<&str>, time: i64| Turn {
         id: id.to_owned(),
         parent: parent.map(ToOwned::to_owned),

@@ -1,4 +1,4 @@
-//! Raw files of a provider, read without anything of the importers.
+//! Reads a provider's raw files without code of the importers.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 pub struct SourceFile<'f> {
     /// Its path in the export.
     pub name: &'f str,
-    /// Its text; what is no UTF-8 is replaced.
+    /// Its text; invalid UTF-8 is replaced.
     pub text: String,
     /// The paths of all files of the export.
     pub names: &'f [String],
@@ -16,13 +16,13 @@ pub struct SourceFile<'f> {
 }
 
 impl<'f> SourceFile<'f> {
-    /// The file `name`; `skipped` are the places that the receipt names as left out.
+    /// The file `name`; `skipped` has the locators that were reported as skipped.
     pub fn new(name: &'f str, bytes: &[u8], names: &'f [String], skipped: &'f BTreeSet<String>) -> Self {
         let text = String::from_utf8_lossy(bytes);
         Self { name, text: text.trim_start_matches('\u{feff}').to_owned(), names, skipped }
     }
 
-    /// Whether the receipt names this place as left out.
+    /// Whether this locator was reported as skipped.
     pub fn skips(&self, place: &str) -> bool {
         self.skipped.contains(place)
     }
@@ -32,13 +32,13 @@ impl<'f> SourceFile<'f> {
         self.name.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The JSON of the file; none if it is none.
+    /// The JSON of the file; none if it is not JSON.
     pub fn json(&self) -> Option<Value> {
         parse(&self.text)
     }
 
-    /// The elements of the file's list and the place of each: of the root, of a member `list`, of lines, or the root itself. Where the
-    /// file breaks off, those before.
+    /// The locator and value of each element: of a root array, of its member `list`, of JSON Lines, or the root itself. A truncated
+    /// file gives its whole elements. Skipped elements are left out.
     pub fn elements(&self, list: &str) -> Vec<(String, Value)> {
         let at = |number: usize| format!("{}[{number}]", self.name);
         let items = match self.json() {
@@ -46,7 +46,8 @@ impl<'f> SourceFile<'f> {
             Some(Value::Object(mut root)) => match root.remove(list) {
                 Some(Value::Array(items)) => {
                     let inside = |number: usize| format!("{}.{list}[{number}]", self.name);
-                    return self.kept(items.into_iter().enumerate().map(|(n, item)| (inside(n), item)));
+                    return self
+                        .without_skipped(items.into_iter().enumerate().map(|(n, item)| (inside(n), item)));
                 }
                 Some(other) => {
                     root.insert(list.to_owned(), other);
@@ -55,13 +56,13 @@ impl<'f> SourceFile<'f> {
                 None => vec![Value::Object(root)],
             },
             Some(other) => vec![other],
-            None => self.items_before_the_cut(list),
+            None => self.items_before_cut(list),
         };
-        self.kept(items.into_iter().enumerate().map(|(number, item)| (at(number), item)))
+        self.without_skipped(items.into_iter().enumerate().map(|(number, item)| (at(number), item)))
     }
 
-    /// The JSON of a file that breaks off, without what comes after its last whole object or list.
-    pub fn before_the_cut(&self) -> Option<Value> {
+    /// The JSON of a truncated file up to the end of its last whole object or array.
+    pub fn json_before_cut(&self) -> Option<Value> {
         let (mut open, mut whole, mut quoted, mut escaped) = (Vec::new(), None, false, false);
         for (at, c) in self.text.char_indices() {
             quoted ^= c == '"' && !escaped;
@@ -79,12 +80,12 @@ impl<'f> SourceFile<'f> {
         parse(&(self.text.get(..end)?.to_owned() + &open.into_iter().rev().collect::<String>()))
     }
 
-    fn kept(&self, items: impl Iterator<Item = (String, Value)>) -> Vec<(String, Value)> {
+    fn without_skipped(&self, items: impl Iterator<Item = (String, Value)>) -> Vec<(String, Value)> {
         items.filter(|(place, _)| !self.skips(place)).collect()
     }
 
-    /// Whole items, one behind the other, as far as they can be read.
-    fn items_before_the_cut(&self, list: &str) -> Vec<Value> {
+    /// The whole items of a truncated file.
+    fn items_before_cut(&self, list: &str) -> Vec<Value> {
         let text = strict(&self.text);
         let begin = text.find(&format!("\"{list}\"")).and_then(|at| Some(at + text[at..].find('[')? + 1));
         let mut rest = match text.trim_start().strip_prefix('[') {
@@ -102,12 +103,12 @@ impl<'f> SourceFile<'f> {
     }
 }
 
-/// JSON whose lone surrogates are replaced, and whose bare control characters are taken for what they are: importers do the same.
+/// Like the importers, accepts lone surrogates (U+FFFD) and raw control characters.
 fn parse(text: &str) -> Option<Value> {
     serde_json::from_str(&strict(text)).ok()
 }
 
-/// The text as a strict parser takes it.
+/// Rewrites the text for a strict parser.
 fn strict(text: &str) -> String {
     let unit = |at: usize| u16::from_str_radix(text.get(at..at + 6)?.strip_prefix("\\u")?, 16).ok();
     let (mut out, mut at, mut quoted) = (String::with_capacity(text.len()), 0, false);
@@ -136,9 +137,9 @@ fn strict(text: &str) -> String {
     out
 }
 
-/// A time of a raw file as both sides write it: microseconds; what is no time, as it stands. Nothing is no time. Numbers, in texts too,
-/// are seconds, from 1e11 on milliseconds, from 1e14 on microseconds.
-pub fn time_told(raw: &Value) -> Option<String> {
+/// A time of a raw file as text, for comparison: microseconds, or the value verbatim if it is not a time. Null and `{}` are none. Numbers,
+/// also in texts, are seconds, from 1e11 on milliseconds, from 1e14 on microseconds.
+pub fn time_text(raw: &Value) -> Option<String> {
     match raw {
         Value::Null => None,
         Value::Number(number) => {
@@ -154,11 +155,11 @@ pub fn time_told(raw: &Value) -> Option<String> {
     }
 }
 
-/// Decimals of the double itself, half to even: PAM's times end at the microsecond. 0, and what is after the year 9999, are no time.
+/// Rounds the exact value of the double half to even, to the microsecond. None for 0 and for years after 9999.
 fn time_of_number(number: f64) -> Option<String> {
-    /// Seconds of so long a time would be those of the year 5138.
+    /// As seconds this is the year 5138.
     const MILLISECONDS: f64 = 1e11;
-    /// As milliseconds they would be those of the same year.
+    /// As milliseconds this is the same year.
     const MICROSECONDS: f64 = 1e14;
     let text = match number.abs() {
         size if size < MILLISECONDS => format!("{number:.6}"),
@@ -171,7 +172,7 @@ fn time_of_number(number: f64) -> Option<String> {
     (1..19).contains(&digits.len()).then(|| format!("{sign}{digits}"))
 }
 
-/// Microseconds of a date and time as RFC 3339 writes it; without an offset, of UTC.
+/// An RFC 3339 date-time in microseconds; UTC if it has no offset.
 pub fn time_of(text: &str) -> Option<i64> {
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = text.get(from..to)?;
@@ -188,13 +189,13 @@ pub fn time_of(text: &str) -> Option<i64> {
     };
     let micros: i64 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;
     let offset = offset(zone)?;
-    // Days since 1970 by the months from March on.
+    // Days since 1970; the year begins in March.
     let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = years * 365 + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day - 719_469;
     Some((((days * 24 + hour) * 60 + minute - offset) * 60 + second) * 1_000_000 + micros)
 }
 
-/// Minutes east.
+/// An offset in minutes east of UTC.
 fn offset(zone: &str) -> Option<i64> {
     if matches!(zone, "" | "Z" | "z" | " UTC") {
         return Some(0);
@@ -209,7 +210,7 @@ fn offset(zone: &str) -> Option<i64> {
     Some(sign * (hours.parse::<i64>().ok()? * 60 + minutes.parse::<i64>().unwrap_or_default()))
 }
 
-/// A text with something in it.
+/// A text that is not empty.
 pub fn text_of(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned)
 }

@@ -1,9 +1,8 @@
-//! Renamed fields: when a provider calls a field otherwise, its words are found, or the receipt says that something is missing.
+//! Checks that no text is lost silently when a provider renames a field.
 //!
-//! Each key of JSON, each column of a table and each class of a page is renamed in turn, everywhere in a fixture. What the
-//! person or the model says in the fixture as it is must then still be the content of some message or memory or stand in a call of a tool,
-//! and no other role may say it; or the run must warn of something or skip something that it did not before, or not take the file for
-//! its own.
+//! Each JSON key, each column of a table and each class of a page is renamed in turn, everywhere in a fixture. Every text of the person and
+//! the model must then still be in a message with the same role, in a memory or in a tool call. Otherwise the run must report a warning or
+//! a skip that it did not report before, or must not claim the file.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,64 +21,70 @@ use serde_json::Value;
 use super::{FixtureError, entries_of, fields::value_of, fixtures, produce, samples::sample_folders};
 use crate::{Bundle, Importer, pam::conversation::ToolInput};
 
-/// A text counts as found where so many of a hundred pairs of neighbouring words are: marks of sources in it may change.
-const FOUND_PERCENT: usize = 75;
-/// JSON inside a text inside a text, and so on.
-const MOST_NESTED_TEXTS: usize = 4;
-/// Characters of a lost text that a fault shows.
-const SHOWN: usize = 60;
+/// A text counts as found if this share of its pairs of adjacent words is: markers of sources in it may change.
+const MIN_FOUND_PERCENT: usize = 75;
+/// Deepest nesting of JSON in texts of JSON.
+const MAX_NESTED_TEXTS: usize = 4;
+/// Characters of a lost text that are shown.
+const MAX_SHOWN: usize = 60;
 
-/// The files of an export, by name.
+/// The files of an export by path.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Renames every field of every fixture below `folder` in turn; fails with those whose words vanish in silence.
-pub fn renamed<T: Importer>(folder: impl AsRef<Path>) -> Result<(), FixtureError> {
+/// Renames every field of every fixture in `folder` in turn.
+///
+/// # Errors
+/// One line for each field whose renaming loses a text silently.
+pub fn check_renamed_fields<T: Importer>(folder: impl AsRef<Path>) -> Result<(), FixtureError> {
     let mut faults = Vec::new();
     for fixture in fixtures(folder.as_ref())? {
         let name = fixture.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let found = renamed_in::<T>(&fixture.join("input"))?;
+        let found = check_export::<T>(&fixture.join("input"))?;
         faults.extend(found.into_iter().map(|fault| format!("{name}: {fault}")));
     }
     FixtureError::of_faults(faults)
 }
 
-/// As [`renamed`], for each sample export of `provider`, a file alone or a folder, where such lie beside the repository that the
-/// crate in the folder `plugin` is of.
-pub fn renamed_samples<T: Importer>(plugin: impl AsRef<Path>, provider: &str) -> Result<(), FixtureError> {
+/// Does the same with each sample export of `provider`, a file or a folder, beside the repository of the crate in the folder `plugin`. Does
+/// nothing if there are none.
+pub fn check_renamed_samples<T: Importer>(
+    plugin: impl AsRef<Path>,
+    provider: &str,
+) -> Result<(), FixtureError> {
     let mut faults = Vec::new();
     for folder in sample_folders(plugin.as_ref(), provider) {
         for path in entries_of(&folder)? {
-            let found = renamed_in::<T>(&path)?;
+            let found = check_export::<T>(&path)?;
             faults.extend(found.into_iter().map(|fault| format!("{}: {fault}", path.display())));
         }
     }
     FixtureError::of_faults(faults)
 }
 
-/// Renames every field of the export at `path` in turn.
-fn renamed_in<T: Importer>(path: &Path) -> Result<Vec<String>, FixtureError> {
+/// Renames every field of the export at `path` in turn; one fault for each that is not reported.
+fn check_export<T: Importer>(path: &Path) -> Result<Vec<String>, FixtureError> {
     let files = read(path).map_err(FixtureError::at(path))?;
-    let run = |files: &Files| Outcome::of::<T>(files).map_err(FixtureError::at(path));
+    let run = |files: &Files| Output::of::<T>(files).map_err(FixtureError::at(path));
     let before = run(&files)?;
-    let said = before.said_in(&files);
+    let texts = before.source_texts(&files);
     let claimed = || files.iter().filter(|(name, _)| before.claimed.contains(*name));
     let fields: BTreeSet<Field> = claimed().flat_map(|(name, bytes)| fields(name, bytes)).collect();
     let mut faults = Vec::new();
     for field in fields {
         let changed = files.iter().map(|(name, bytes)| (name.clone(), field.rename(name, bytes))).collect();
         let after = run(&changed)?;
-        let shown = |text: &str| text.chars().take(SHOWN).collect::<String>();
-        if let Some(lost) = before.lost_silently(&said, &after) {
+        let shown = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
+        if let Some(lost) = before.lost_silently(&texts, &after) {
             faults.push(format!("with {field:?} renamed {:?} is gone, and nothing says so", shown(lost)));
-        } else if let Some(given) = before.given_silently(&after) {
-            let given = shown(given);
-            faults.push(format!("with {field:?} renamed {given:?} is said by another, and nothing says so"));
+        } else if let Some(text) = before.changed_role_silently(&after) {
+            let text = shown(text);
+            faults.push(format!("with {field:?} renamed {text:?} has another role, and nothing says so"));
         }
     }
     Ok(faults)
 }
 
-/// A file under its own name, or all files of a folder.
+/// A single file, or all files of a folder.
 fn read(path: &Path) -> io::Result<Files> {
     let mut files = Files::new();
     if path.is_dir() {
@@ -103,49 +108,49 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut Files) -> io::Result<()>
     Ok(())
 }
 
-/// What an importer made of files, as far as words go.
+/// The texts that an importer emitted, and its reports.
 #[derive(Debug, Default)]
-struct Outcome {
+struct Output {
     claimed: BTreeSet<String>,
-    /// What people and models say, with the place of its conversation.
-    said: Vec<(String, String)>,
-    /// The same as words.
-    speech: Words,
-    /// Who says each text.
-    speakers: BTreeMap<String, BTreeSet<Role>>,
-    /// All contents of messages, and what stands in calls of tools.
-    contents: Words,
+    /// The texts of the person and the model, each with the locator of its conversation.
+    emitted_texts: Vec<(String, String)>,
+    /// The same texts, for search.
+    spoken_texts: TextIndex,
+    /// The roles of each text.
+    roles: BTreeMap<String, BTreeSet<Role>>,
+    /// The contents of all messages, tool calls and memories.
+    contents: TextIndex,
     /// Skips, warnings and errors.
-    remarks: BTreeSet<String>,
+    reports: BTreeSet<String>,
 }
 
-impl Outcome {
+impl Output {
     fn of<T: Importer>(files: &Files) -> Result<Self, crate::ImportError> {
-        let mut outcome = Self::default();
+        let mut output = Self::default();
         for export in produce::<T>(&Bundle::from_files(files.clone()))?.exports {
-            outcome.claimed.extend(export.detection.files);
-            outcome.remarks.extend(export.error.map(|error| error.to_string()));
+            output.claimed.extend(export.detection.files);
+            output.reports.extend(export.error.map(|error| error.to_string()));
             for line in export.lines {
                 match line {
-                    Line::Conversation(record) => outcome.add(&record),
+                    Line::Conversation(record) => output.add(&record),
                     Line::Skip(Skip { locator, reason: text, .. })
                     | Line::Warning(Warning { locator, message: text }) => {
-                        outcome.remarks.insert(format!("{locator}: {text}"));
+                        output.reports.insert(format!("{locator}: {text}"));
                     }
                     Line::Evidence(Evidence { claim, .. }) => {
-                        // What was a message may now be a memory.
+                        // A message may have become a memory.
                         let items = match &claim {
                             Claim::Statement(item) => std::slice::from_ref(item),
                             Claim::Snapshot { items, .. } => items.as_slice(),
                             Claim::Edit { .. } => &[],
                         };
-                        items.iter().for_each(|item| outcome.contents.add(&item.content));
+                        items.iter().for_each(|item| output.contents.add(&item.content));
                     }
                     Line::Relation(_) | Line::Embedding(_) | Line::Account(_) => {}
                 }
             }
         }
-        Ok(outcome)
+        Ok(output)
     }
 
     fn add(&mut self, record: &ConversationRecord) {
@@ -153,11 +158,11 @@ impl Outcome {
             for text in message.content.iter().flat_map(texts) {
                 self.contents.add(text);
                 if prose::is_prose(text) {
-                    self.speakers.entry(text.to_owned()).or_default().insert(message.role);
+                    self.roles.entry(text.to_owned()).or_default().insert(message.role);
                 }
                 if matches!(message.role, Role::User | Role::Assistant) && prose::is_prose(text) {
-                    self.speech.add(text);
-                    self.said.push((record.locator.clone(), text.to_owned()));
+                    self.spoken_texts.add(text);
+                    self.emitted_texts.push((record.locator.clone(), text.to_owned()));
                 }
             }
             for call in &message.tool_calls {
@@ -170,84 +175,85 @@ impl Outcome {
         }
     }
 
-    /// What is said, as it stands in the files: derived texts, such as a document after its changes, are nobody's words. Of files
-    /// that are no JSON it is what came out. Each with its file, or the place of its conversation.
-    fn said_in(&self, files: &Files) -> Vec<(String, String)> {
-        let mut said = Vec::new();
+    /// The texts of the person and the model that are in the files: derived texts, such as a document after edits, do not count. For files
+    /// that are not JSON, the emitted texts. Each with its file or the locator of its conversation.
+    fn source_texts(&self, files: &Files) -> Vec<(String, String)> {
+        let mut texts = Vec::new();
         for (name, bytes) in files.iter().filter(|(name, _)| self.claimed.contains(*name)) {
             match value_of(bytes) {
                 Some(value) => {
                     let mut found = Vec::new();
-                    prose_in(&value, MOST_NESTED_TEXTS, &mut found);
-                    found.retain(|text| self.speech.hold(text));
-                    said.extend(found.into_iter().map(|text| (name.clone(), text)));
+                    collect_prose(&value, MAX_NESTED_TEXTS, &mut found);
+                    found.retain(|text| self.spoken_texts.contains(text));
+                    texts.extend(found.into_iter().map(|text| (name.clone(), text)));
                 }
-                None => said.extend(self.said.iter().filter(|(place, _)| place.starts_with(name)).cloned()),
+                None => texts
+                    .extend(self.emitted_texts.iter().filter(|(place, _)| place.starts_with(name)).cloned()),
             }
         }
-        said
+        texts
     }
 
-    /// Whether `after` has a remark that is not here.
-    fn told_more(&self, after: &Self) -> bool {
-        after.remarks.iter().any(|remark| !self.remarks.contains(remark))
+    /// Whether `after` has a report that this output has not.
+    fn reports_more(&self, after: &Self) -> bool {
+        after.reports.iter().any(|report| !self.reports.contains(report))
     }
 
-    /// A text that another role says in `after`, although nothing new is said.
-    fn given_silently(&self, after: &Self) -> Option<&str> {
-        if self.told_more(after) {
+    /// A text that has other roles in `after`, without a new report.
+    fn changed_role_silently(&self, after: &Self) -> Option<&str> {
+        if self.reports_more(after) {
             return None;
         }
-        let others = |text: &String, roles| after.speakers.get(text).is_some_and(|now| now != roles);
-        self.speakers.iter().find(|(text, roles)| others(text, *roles)).map(|(text, _)| text.as_str())
+        let others = |text: &String, roles| after.roles.get(text).is_some_and(|now| now != roles);
+        self.roles.iter().find(|(text, roles)| others(text, *roles)).map(|(text, _)| text.as_str())
     }
 
-    /// A text that is gone in `after`, although its file is still taken and nothing new is said.
-    fn lost_silently<'s>(&self, said: &'s [(String, String)], after: &Self) -> Option<&'s str> {
-        if self.told_more(after) {
+    /// A text that is not in `after`, although its file is still claimed and there is no new report.
+    fn lost_silently<'s>(&self, texts: &'s [(String, String)], after: &Self) -> Option<&'s str> {
+        if self.reports_more(after) {
             return None;
         }
         let refused: Vec<_> = self.claimed.difference(&after.claimed).collect();
-        let taken = |place: &str| !refused.iter().any(|file| place.starts_with(file.as_str()));
-        let lost = said.iter().find(|(place, text)| taken(place) && !after.contents.hold(text));
+        let claimed = |place: &str| !refused.iter().any(|file| place.starts_with(file.as_str()));
+        let lost = texts.iter().find(|(place, text)| claimed(place) && !after.contents.contains(text));
         lost.map(|(_, text)| text.as_str())
     }
 }
 
-/// Natural language among the strings of `value`, also of JSON in strings.
-fn prose_in(value: &Value, levels: usize, found: &mut Vec<String>) {
+/// Collects the natural language in the strings of `value`, also in JSON inside strings.
+fn collect_prose(value: &Value, levels: usize, found: &mut Vec<String>) {
     match value {
         Value::String(text) => match value_of(text.as_bytes()) {
             Some(inner) if levels > 0 && (inner.is_object() || inner.is_array()) => {
-                prose_in(&inner, levels - 1, found);
+                collect_prose(&inner, levels - 1, found);
             }
             _ if prose::is_prose(text) => found.push(text.clone()),
             _ => {}
         },
-        Value::Array(items) => items.iter().for_each(|item| prose_in(item, levels, found)),
-        Value::Object(members) => members.values().for_each(|member| prose_in(member, levels, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_prose(item, levels, found)),
+        Value::Object(members) => members.values().for_each(|member| collect_prose(member, levels, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// Texts, to be asked whether another one is among them.
+/// Texts in which another one can be searched.
 #[derive(Debug, Default)]
-struct Words {
+struct TextIndex {
     text: String,
     pairs: BTreeSet<(String, String)>,
 }
 
-impl Words {
+impl TextIndex {
     fn add(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push('\n');
         self.pairs.extend(pairs(text));
     }
 
-    fn hold(&self, text: &str) -> bool {
+    fn contains(&self, text: &str) -> bool {
         let pairs = pairs(text);
         let found = pairs.iter().filter(|pair| self.pairs.contains(pair)).count();
-        self.text.contains(text.trim()) || (found > 0 && found * 100 >= pairs.len() * FOUND_PERCENT)
+        self.text.contains(text.trim()) || (found > 0 && found * 100 >= pairs.len() * MIN_FOUND_PERCENT)
     }
 }
 
@@ -255,7 +261,7 @@ fn texts(content: &Content) -> impl Iterator<Item = &str> {
     content.text.as_deref().into_iter().chain(content.parts.iter().filter_map(|part| part.text.as_deref()))
 }
 
-/// Each word of a text with the one behind it; tags of HTML are no words.
+/// Each word of a text with the next one; HTML tags are left out.
 fn pairs(text: &str) -> BTreeSet<(String, String)> {
     let pieces = text.split('<').enumerate().map(|(index, piece)| {
         let tag = index > 0 && piece.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
@@ -267,10 +273,10 @@ fn pairs(text: &str) -> BTreeSet<(String, String)> {
     words.windows(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
 }
 
-/// What may be called otherwise.
+/// A field that can be renamed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Field {
-    /// A key of JSON, also of JSON inside a page.
+    /// A JSON key, also of JSON inside a page.
     Key(String),
     /// A key of JSON inside a string.
     EscapedKey(String),
@@ -279,7 +285,7 @@ enum Field {
 }
 
 impl Field {
-    /// The file with this field called otherwise; only bytes of names change.
+    /// The file with this field renamed; only bytes of names change.
     fn rename(&self, file: &str, bytes: &[u8]) -> Vec<u8> {
         let text = String::from_utf8_lossy(bytes);
         let renamed = match self {
@@ -291,7 +297,7 @@ impl Field {
             Self::Class(class) if is_page(file) => rename_class(&text, class),
             Self::Column(_) | Self::Class(_) => return bytes.to_vec(),
         };
-        // What is no UTF-8 stays as it is, unless something is renamed in it.
+        // Keeps invalid UTF-8 unless something is renamed.
         if renamed == text { bytes.to_vec() } else { renamed.into_bytes() }
     }
 }
@@ -310,13 +316,13 @@ fn fields(file: &str, bytes: &[u8]) -> Vec<Field> {
     fields
 }
 
-/// What stands between two of `quote`, before a colon.
+/// The texts between two of `quote` that precede a colon.
 fn keys<'t>(text: &'t str, quote: &str) -> impl Iterator<Item = &'t str> {
     let parts: Vec<&str> = text.split(quote).collect();
     let keys: Vec<&str> = parts
         .windows(2)
         .filter(|pair| {
-            // What begins with a colon or a comma stands between two strings.
+            // A text that begins with a colon or comma is between two strings.
             let between = pair[0].is_empty() || pair[0].starts_with([':', ',']);
             pair[1].trim_start().starts_with(':') && !pair[0].contains(['\\', '"']) && !between
         })
@@ -397,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_and_classes_are_names_too() {
+    fn columns_and_classes_are_renamed() {
         let table = "\u{feff}Time,\"Author\"\r\n1,Time\r\n";
         let fields_of = fields("a.CSV", table.as_bytes());
         assert_eq!(fields_of, [Field::Column("Time".to_owned()), Field::Column("Author".to_owned())]);
@@ -409,20 +415,20 @@ mod tests {
     }
 
     #[test]
-    fn a_text_with_other_marks_is_found_and_another_text_is_not() {
-        let mut words = Words::default();
+    fn a_text_with_other_markers_is_found_and_another_text_is_not() {
+        let mut words = TextIndex::default();
         words.add("Tea is a hot drink made of leaves【1†source】, and it is good.");
-        assert!(words.hold("<p>Tea is a hot drink made of <b>leaves</b> [1], and it is good.</p>"));
-        assert!(!words.hold("Coffee is a hot drink made of beans, and it is bad."));
-        assert!(!words.hold("leaf"));
+        assert!(words.contains("<p>Tea is a hot drink made of <b>leaves</b> [1], and it is good.</p>"));
+        assert!(!words.contains("Coffee is a hot drink made of beans, and it is bad."));
+        assert!(!words.contains("leaf"));
     }
 
     #[test]
-    fn words_of_the_source_are_found_in_json_inside_json() {
+    fn texts_are_found_in_json_inside_json() {
         let mut found = Vec::new();
         let value =
             serde_json::json!({"id": "a", "list": ["tea is hot", "{\"a\": [\"rye is sour\"]}", 5, null]});
-        prose_in(&value, MOST_NESTED_TEXTS, &mut found);
+        collect_prose(&value, MAX_NESTED_TEXTS, &mut found);
         assert_eq!(found, ["tea is hot", "rye is sour"]);
     }
 }

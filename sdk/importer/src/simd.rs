@@ -1,14 +1,14 @@
-//! Safe byte vectors: which bytes of a run match, as bits.
+//! Searches and copies bytes with SIMD vectors, without `unsafe`.
 
 use wide::u8x16;
 
-/// Bytes that [`Block`] looks at together, one for each bit of a mask.
+/// Bytes of a [`Block`], one for each bit of a mask.
 pub(crate) const BLOCK: usize = 64;
 
 /// Bytes of one vector.
 const LANES: usize = 16;
 
-/// The last control character; JSON strings must escape all up to it.
+/// The last control character. JSON strings must escape all of them.
 const LAST_CONTROL: u8 = 0x1f;
 
 /// 64 bytes as vectors.
@@ -24,14 +24,14 @@ impl Block {
         Self(block)
     }
 
-    /// Bit `n` is set where byte `n` is `byte`.
+    /// Bit `n` is set if byte `n` is `byte`.
     pub(crate) fn equal(&self, byte: u8) -> u64 {
         let wanted = u8x16::splat(byte);
         self.mask(|vector| vector.simd_eq(wanted))
     }
 
-    /// Bit `n` is set where byte `n` is `[` or `{` (`lower` = `{`), or `]` or `}` (`lower` = `}`): the pairs differ in
-    /// one bit only.
+    /// Bit `n` is set if byte `n` is `[` or `{` (`lower` = `{`), or `]` or `}` (`lower` = `}`). The two differ only in one
+    /// bit.
     pub(crate) fn equal_folded(&self, lower: u8) -> u64 {
         let (fold, wanted) = (u8x16::splat(0x20), u8x16::splat(lower));
         self.mask(|vector| (vector | fold).simd_eq(wanted))
@@ -46,7 +46,7 @@ impl Block {
 /// Index of the first `"`, `\` or control character in `bytes`, or its length.
 #[inline]
 pub(crate) fn plain_length(bytes: &[u8]) -> usize {
-    // Most strings of an export are keys and ids: the first vector ends them, without a loop.
+    // Most strings of an export are keys and ids, which end in the first vector: no loop for them.
     match bytes.first_chunk::<LANES>() {
         Some(lane) => match special(lane) {
             0 => LANES + plain_length_of_long(bytes.get(LANES..).unwrap_or_default()),
@@ -81,12 +81,12 @@ fn plain_length_of_tail(tail: &[u8]) -> usize {
     tail.iter().position(special).unwrap_or(tail.len())
 }
 
-/// Bytes that [`copy_plain`] writes at a time; the end of its last piece means nothing.
-pub(crate) const PIECE: usize = LANES;
+/// Bytes that [`copy_plain`] writes at once; it may write beyond the plain bytes.
+pub(crate) const COPY_STEP: usize = LANES;
 
-/// Copies the plain bytes at the front of `bytes` to the front of `room`, which must hold a [`PIECE`] more, and says
-/// how many they are. Looking and copying go together, and nothing is copied by a call: in the sandbox that is slow for
-/// the few bytes between two escapes.
+/// Copies the plain bytes at the front of `bytes` to `room`, which must have [`COPY_STEP`] more bytes, and returns their
+/// number. It searches and copies in one pass without calls, which in the sandbox are slow for the few bytes between two
+/// escapes.
 #[inline]
 pub(crate) fn copy_plain(bytes: &[u8], room: &mut [u8]) -> usize {
     let (lanes, tail) = bytes.as_chunks::<LANES>();
@@ -106,7 +106,7 @@ pub(crate) fn copy_plain(bytes: &[u8], room: &mut [u8]) -> usize {
     start + plain
 }
 
-/// Whether two texts are equal. In the sandbox `==` goes byte by byte, which is slow for long ones.
+/// Whether two texts are equal. Faster than `==` for long texts in the sandbox, where `==` compares byte by byte.
 pub fn same_text(one: &str, other: &str) -> bool {
     let ((one, one_tail), (other, other_tail)) =
         (one.as_bytes().as_chunks::<LANES>(), other.as_bytes().as_chunks::<LANES>());
@@ -115,7 +115,7 @@ pub fn same_text(one: &str, other: &str) -> bool {
     one.len() == other.len() && one_tail == other_tail && one.iter().zip(other).all(same)
 }
 
-/// Bit `n` is set where byte `n` ends plain text.
+/// Bit `n` is set if byte `n` ends plain text.
 #[inline]
 fn special(lane: &[u8; LANES]) -> u32 {
     let vector = u8x16::new(*lane);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_length_stops_at_each_special_byte_wherever_it_stands() {
+    fn plain_length_stops_at_a_special_byte_at_any_index() {
         for length in 0..100 {
             for special in (0..=0x1f).chain([b'"', b'\\']) {
                 let mut bytes = vec![b' '; length];
@@ -171,7 +171,7 @@ mod tests {
                 for at in 0..length {
                     bytes[at] = special;
                     assert_eq!(plain_length(&bytes), at);
-                    let mut copy = vec![0; length + PIECE];
+                    let mut copy = vec![0; length + COPY_STEP];
                     assert_eq!(copy_plain(&bytes, &mut copy), at);
                     assert_eq!(copy.get(..at), bytes.get(..at));
                     bytes[at] = 0xff;
