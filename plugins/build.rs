@@ -1,4 +1,4 @@
-//! Builds the first-party importers into components and writes the list of them.
+//! Builds the first-party importers into components and writes their list.
 
 use std::{
     env,
@@ -10,7 +10,7 @@ use std::{
 
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
-/// The importers' folders; their packages are named `satchel-plugin-<folder>`.
+/// The importers' folders; the packages are `satchel-plugin-<folder>`.
 const IMPORTERS: [&str; 9] =
     ["chatgpt", "claude", "copilot", "deepseek", "gemini", "grok", "memu", "mistral", "perplexity"];
 
@@ -25,7 +25,7 @@ fn main() {
 fn build() -> Result<(), Box<dyn Error>> {
     let plugins = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let workspace = plugins.parent().ok_or("the folder `plugins` has no parent")?;
-    watch(&plugins, workspace);
+    rerun_if_changed(&plugins, workspace);
     let packages: Vec<String> = IMPORTERS.iter().map(|name| format!("satchel-plugin-{name}")).collect();
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let modules = Guests { workspace, packages: &packages }.build()?;
@@ -34,10 +34,8 @@ fn build() -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for (name, module) in IMPORTERS.iter().zip(modules) {
         if !uses_simd(&module) {
-            return Err(format!(
-                "{name} was built without SIMD: some configuration overrides the compiler flags"
-            )
-            .into());
+            let problem = "was built without SIMD: some configuration overrides the compiler flags";
+            return Err(format!("{name} {problem}").into());
         }
         let component = componentize(&module)?;
         check(&component, &workspace.join("sdk/wit"))?;
@@ -49,14 +47,14 @@ fn build() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the components depend on.
-fn watch(plugins: &Path, workspace: &Path) {
+/// Tells cargo what the components depend on.
+fn rerun_if_changed(plugins: &Path, workspace: &Path) {
     let importers =
         IMPORTERS.iter().flat_map(|name| ["src", "Cargo.toml"].map(|part| plugins.join(name).join(part)));
     let shared =
         ["sdk/wit", "sdk/pam/src", "sdk/pam/Cargo.toml", "sdk/importer/src", "sdk/importer/Cargo.toml"];
-    let whole = ["Cargo.toml", "Cargo.lock"];
-    for path in importers.chain(shared.iter().chain(&whole).map(|path| workspace.join(path))) {
+    let manifests = ["Cargo.toml", "Cargo.lock"];
+    for path in importers.chain(shared.iter().chain(&manifests).map(|path| workspace.join(path))) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
 }

@@ -1,4 +1,4 @@
-//! The first-party importers as component bytes, built by this crate's build script.
+//! The components of the first-party importers, built by this crate's build script.
 
 /// One importer, as a WebAssembly component of the world `satchel:importer/importer`.
 #[derive(Clone, Copy)]
@@ -9,7 +9,7 @@ pub struct BuiltIn {
     pub wasm: &'static [u8],
 }
 
-/// All of them, by name.
+/// All importers, sorted by name.
 pub const BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
 #[cfg(test)]
@@ -19,12 +19,12 @@ mod tests {
     #[test]
     fn every_importer_is_a_component() {
         assert_eq!(
-            BUILT_IN.iter().map(|one| one.name).collect::<Vec<_>>(),
+            BUILT_IN.iter().map(|importer| importer.name).collect::<Vec<_>>(),
             ["chatgpt", "claude", "copilot", "deepseek", "gemini", "grok", "memu", "mistral", "perplexity"]
         );
-        for one in BUILT_IN {
+        for importer in BUILT_IN {
             // Magic, version 13, layer 1: a component, not a core module.
-            assert_eq!(one.wasm.get(..8), Some(b"\0asm\x0d\0\x01\0".as_slice()), "{}", one.name);
+            assert_eq!(importer.wasm.get(..8), Some(b"\0asm\x0d\0\x01\0".as_slice()), "{}", importer.name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Runs cargo for the guests, in a target folder of its own.
+//! Runs cargo for the guests in a separate target folder.
 
 use std::{
     env,
@@ -7,18 +7,21 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{BuildError, TARGET, Toolchain};
+use crate::{
+    BuildError,
+    toolchain::{TARGET, Toolchain},
+};
 
-/// The profile in the workspace's `Cargo.toml` that guests are built with.
+/// The guests' profile in the workspace's `Cargo.toml`.
 const PROFILE: &str = "guest";
 
-/// What separates flags in `CARGO_ENCODED_RUSTFLAGS`, so that paths may hold spaces.
+/// The separator of flags in `CARGO_ENCODED_RUSTFLAGS`, which allows spaces in paths.
 const FLAG_SEPARATOR: &str = "\u{1f}";
 
-/// What of cargo's own variables a child cargo may see: where it finds crates, how many jobs run, and which build it is
-/// part of (`--target-dir` overrides that folder). All else speaks of the crate that is being built, or would change the
-/// guests' bytes.
-const KEPT: [&str; 7] = [
+/// Prefixes of cargo's variables that a child cargo inherits: where crates are, the number of jobs, and the build that it is
+/// part of (`--target-dir` overrides that folder). The others describe the crate being built, or would change the guests'
+/// bytes.
+const INHERITED: [&str; 7] = [
     "CARGO_HOME",
     "CARGO_HTTP_",
     "CARGO_MAKEFLAGS",
@@ -37,17 +40,15 @@ pub struct Guests<'a> {
 }
 
 impl Guests<'_> {
-    /// Builds the packages and gives the core module of each, in order.
+    /// Builds the packages and returns the core module of each, in order.
     ///
-    /// It uses `target/plugins` below the workspace, whichever target folder the calling build has: the flags differ, so
-    /// a shared folder would be rebuilt again and again, and the calling cargo holds the lock of its own.
+    /// The target folder is always `target/plugins` of the workspace: other flags would make cargo rebuild a shared folder
+    /// each time, and the calling cargo locks its own.
     pub fn build(&self) -> Result<Vec<Vec<u8>>, BuildError> {
         let toolchain = Toolchain::find()?;
         let folder = self.workspace.join("target/plugins");
-        let status = self.command(&toolchain, &folder).status();
-        let status =
-            status.map_err(|source| BuildError::Start { program: toolchain.cargo.clone(), source })?;
-        if !status.success() {
+        let start_error = |source| BuildError::Start { program: toolchain.cargo.clone(), source };
+        if !self.command(&toolchain, &folder).status().map_err(start_error)?.success() {
             return Err(BuildError::Cargo { packages: self.packages.join(", ") });
         }
         let output = folder.join(TARGET).join(PROFILE);
@@ -60,20 +61,11 @@ impl Guests<'_> {
 
     fn command(&self, toolchain: &Toolchain, folder: &Path) -> Command {
         let mut cargo = Command::new(&toolchain.cargo);
-        cargo.current_dir(self.workspace).args([
-            "build",
-            "--locked",
-            "--lib",
-            "--target",
-            TARGET,
-            "--profile",
-            PROFILE,
-        ]);
+        cargo.current_dir(self.workspace);
+        cargo.args(["build", "--locked", "--lib", "--target", TARGET, "--profile", PROFILE]);
         cargo.arg("--target-dir").arg(folder);
-        self.packages.iter().for_each(|package| {
-            cargo.args(["--package", package]);
-        });
-        clean(&mut cargo, toolchain.foreign);
+        cargo.args(self.packages.iter().flat_map(|package| ["--package", package]));
+        clean_environment(&mut cargo, toolchain.foreign);
         cargo.env("RUSTC", &toolchain.rustc).env("CARGO_ENCODED_RUSTFLAGS", self.flags(toolchain));
         if let Some(linker) = toolchain.linker {
             cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
@@ -82,12 +74,12 @@ impl Guests<'_> {
             // A stable compiler builds its own library only under this name.
             cargo.env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=std,panic_abort");
         }
-        // A build script's standard output speaks to cargo.
+        // Cargo reads a build script's standard output as instructions.
         cargo.stdin(Stdio::null()).stdout(Stdio::null());
         cargo
     }
 
-    /// SIMD more than doubles the speed of an import; without the remaps the bytes depend on where the folders lie.
+    /// SIMD more than doubles the speed of an import; the remaps make the bytes independent of the folders' paths.
     fn flags(&self, toolchain: &Toolchain) -> OsString {
         let mut flags = OsString::from("-Ctarget-feature=+simd128");
         let registry = cargo_home().join("registry/src");
@@ -103,11 +95,11 @@ impl Guests<'_> {
     }
 }
 
-/// Takes away what the calling cargo, clippy or rustup set for the calling build.
-fn clean(command: &mut Command, foreign: bool) {
+/// Removes the variables that cargo, clippy or rustup set for the calling build.
+fn clean_environment(command: &mut Command, foreign: bool) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
-        let cargo = text.starts_with("CARGO") && !KEPT.iter().any(|kept| text.starts_with(kept));
+        let cargo = text.starts_with("CARGO") && !INHERITED.iter().any(|prefix| text.starts_with(prefix));
         let rust = text.starts_with("RUSTC") || text.starts_with("RUSTDOC") || text == "RUSTFLAGS";
         if cargo || rust || (foreign && text.starts_with("RUSTUP_")) {
             command.env_remove(&name);

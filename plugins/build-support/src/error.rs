@@ -1,8 +1,8 @@
-//! What can go wrong when guests are built.
+//! Errors of the build.
 
 use std::{io, path::PathBuf};
 
-/// Why there is no component.
+/// An error of the build.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -12,7 +12,7 @@ pub enum BuildError {
          target add wasm32-unknown-unknown`, or on Debian `apt-get install rustc-web cargo-web rust-web-src lld`"
     )]
     NoToolchain,
-    /// A program does not start.
+    /// A program cannot be started.
     #[error("cannot run {program:?}")]
     Start {
         /// The program.
@@ -20,7 +20,7 @@ pub enum BuildError {
         /// Why.
         source: io::Error,
     },
-    /// cargo said why on standard error.
+    /// Cargo failed; its standard error has the reason.
     #[error("cargo cannot build {packages} for wasm32-unknown-unknown; its own words stand above")]
     Cargo {
         /// Package names.
@@ -34,12 +34,12 @@ pub enum BuildError {
         /// Why.
         source: io::Error,
     },
-    /// The module is no component, or the component does not fit the world.
+    /// The module cannot become a component, or the component does not fit the world.
     #[error("{what}: {problem}")]
     Component {
-        /// Which step.
+        /// The step that failed.
         what: &'static str,
-        /// What wit-component says.
+        /// The error of wit-component.
         problem: String,
     },
 }

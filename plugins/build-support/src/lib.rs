@@ -1,4 +1,4 @@
-//! Builds importer crates into WebAssembly components, for build scripts: no tool but cargo and a wasm target.
+//! Builds importer crates into WebAssembly components, for build scripts. It needs only cargo and a wasm target.
 
 mod cargo;
 mod component;
@@ -8,4 +8,3 @@ mod toolchain;
 pub use cargo::Guests;
 pub use component::{check, componentize, uses_simd};
 pub use error::BuildError;
-pub use toolchain::{TARGET, Toolchain};

@@ -1,43 +1,32 @@
-//! Codex tasks: a request, and what the agent did in a repository. Each is read as a conversation of its own.
+//! Codex tasks: a request, and what the agent did in a repository. Each becomes a conversation.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Citation, Content, Conversation, Element, ImportError, JsonError, Leftover, Message, Parser, Part,
-    PartKind,
+    Arena, Citation, Element, ImportError, JsonError, Leftover, Message, Parser, Part, PartKind,
     address::unsigned_json,
     json::{Object, Value, items},
     natural_key,
-    order::{SORTED, sort_by_time},
 };
 
-use crate::map::{self, Context, Records};
+use crate::{
+    map::{self, Context, Records},
+    raw,
+    turn_list::TurnList,
+};
 
 /// PAM tag of these conversations.
 const TAG: &str = "codex-task";
 /// Keys of the lists in a turn.
 const LISTS: [&str; 2] = ["input_items", "output_items"];
 /// Fields of an item that are read.
-const ITEM: [&str; 7] = ["type", "content", "text", "pr_title", "pr_message", "output_diff", "diff"];
-
-/// One task.
-#[derive(Debug, Default)]
-struct Task<'a> {
-    id: Option<&'a str>,
-    title: Option<&'a str>,
-    created: Option<i64>,
-    updated: Option<i64>,
-    turns: Vec<Turn<'a>>,
-    /// Items of `turns` that are no objects: their numbers.
-    odd: Vec<usize>,
-    rest: Leftover<'a>,
-}
+const ITEM_FIELDS: [&str; 7] = ["type", "content", "text", "pr_title", "pr_message", "output_diff", "diff"];
 
 /// One turn.
 #[derive(Debug, Default)]
 struct Turn<'a> {
-    /// Its place in the list, counting those that are no objects.
-    at: usize,
+    /// Its index in the list of the file.
+    index: usize,
     id: Option<&'a str>,
     role: Option<&'a str>,
     created: Option<i64>,
@@ -49,106 +38,71 @@ struct Turn<'a> {
 /// Reads one task.
 pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<Records<'a>, ImportError> {
     let mut task =
-        Task::read(&mut element.parser())?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
+        read_task(&mut element.parser())?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
     if task.turns.is_empty() {
         return Err(ImportError::malformed("it holds no turn"));
     }
-    let arena = element.arena();
     let locator = element.locator();
-    let sorted = sort_by_time(&mut task.turns, |turn| (map::role(turn.role), turn.created));
-    let mut warnings: Vec<_> = sorted.then(|| (locator.clone(), SORTED)).into_iter().collect();
-    let id = task.key();
-    let skipped = task.odd.iter().map(|at| (format!("{locator}.turns[{at}]"), "it is not an object"));
-    let skipped = skipped.collect();
-    let mut messages: Vec<Message<'a>> = Vec::with_capacity(task.turns.len());
+    let mut records = task.sort(&locator, "turns", |turn| (turn.role, turn.created));
+    let id = task_id(&task);
     let mut ids = BTreeSet::new();
-    for (number, turn) in task.turns.into_iter().enumerate() {
-        if !map::is_role(turn.role) {
-            warnings.push((format!("{locator}.turns[{}]", turn.at), map::SPEAKERLESS));
+    for (number, turn) in std::mem::take(&mut task.turns).into_iter().enumerate() {
+        if map::known_role(turn.role).is_none() {
+            records.warnings.push((format!("{locator}.turns[{}]", turn.index), map::UNKNOWN_ROLE));
         }
-        let parent = messages.last().map(|before| before.id.clone());
-        let mut message = turn.message(number, parent, arena);
-        // Only a broken export has two turns of one id, or one of none.
+        let parent = records.messages.last().map(|before| before.id.clone());
+        let mut message = turn.map(number, parent, element.arena());
+        // Only a broken export has an empty id or the same id twice.
         while message.id.is_empty() || !ids.insert(message.id.clone()) {
             message.id = format!("{}#{number}", message.id).into();
         }
-        messages.push(message);
+        records.messages.push(message);
     }
-    let mut rest = task.rest;
-    let conversation = Conversation {
-        id,
-        provider_conversation_id: task.id.map(Cow::Borrowed),
-        account: context.account.map(Cow::Borrowed),
-        export_format_version: Some(Cow::Borrowed(context.version)),
-        title: task.title.map(Cow::Borrowed),
-        created_at: task.created,
-        updated_at: task.updated,
-        tags: vec![TAG.into()],
-        current: messages.last().map(|last| last.id.clone()),
-        raw_metadata: rest.take_json(arena).map(unsigned_json),
-        locator: Cow::Owned(locator),
-        ..Conversation::default()
-    };
-    Ok(Records { conversation, messages, skipped, warnings, ..Records::default() })
+    records.conversation = task.conversation(id, TAG, &records.messages, element, context);
+    Ok(records)
 }
 
-impl<'a> Task<'a> {
-    fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
-        if !json.enter_object()? {
-            return Ok(None);
-        }
-        let mut it = Self::default();
-        while let Some(key) = json.key()? {
-            let rest = &mut it.rest;
-            match key {
-                "id" => it.id = rest.words(key, json)?,
-                "title" => it.title = rest.words(key, json)?,
-                "created_at" | "create_time" => it.created = rest.time(key, json)?,
-                "updated_at" | "update_time" => it.updated = rest.time(key, json)?,
-                "turns" => {
-                    if rest.array(key, json)? {
-                        it.read_turns(json)?;
-                    }
+fn read_task<'a>(json: &mut Parser<'a>) -> Result<Option<TurnList<'a, Turn<'a>>>, JsonError> {
+    if !json.enter_object()? {
+        return Ok(None);
+    }
+    let mut task = TurnList::default();
+    while let Some(key) = json.key()? {
+        let rest = &mut task.rest;
+        match key {
+            "id" => task.id = rest.nonempty_text(key, json)?,
+            "title" => task.title = rest.nonempty_text(key, json)?,
+            "created_at" | "create_time" => task.created = rest.time(key, json)?,
+            "updated_at" | "update_time" => task.updated = rest.time(key, json)?,
+            "turns" => {
+                if rest.array(key, json)? {
+                    task.read_turns(json, Turn::read)?;
                 }
-                _ => rest.keep(key, json)?,
             }
+            _ => rest.keep(key, json)?,
         }
-        json.end()?;
-        Ok(Some(it))
     }
+    json.end()?;
+    Ok(Some(task))
+}
 
-    fn read_turns(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        (self.turns, self.odd) = (Vec::new(), Vec::new());
-        let mut number = 0;
-        while json.item()? {
-            match Turn::read(json)? {
-                Some(turn) => self.turns.push(Turn { at: number, ..turn }),
-                None => self.odd.push(number),
-            }
-            number += 1;
-        }
-        Ok(())
+fn task_id<'a>(task: &TurnList<'a, Turn<'a>>) -> Cow<'a, str> {
+    if let Some(id) = task.id {
+        return format!("codex:{id}").into();
     }
-
-    fn key(&self) -> Cow<'a, str> {
-        if let Some(id) = self.id {
-            return format!("codex:{id}").into();
-        }
-        let first = self.turns.first();
-        let said = first.and_then(|turn| turn.id.or(turn.parts.first()?.text.as_deref()));
-        natural_key(&[Some("codex"), self.title, said]).into()
-    }
+    let first = task.turns.first().and_then(|turn| turn.id.or(turn.parts.first()?.text.as_deref()));
+    natural_key(&[Some("codex"), task.title, first]).into()
 }
 
 impl<'a> Turn<'a> {
-    fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+    fn read(json: &mut Parser<'a>, index: usize) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
             return Ok(None);
         }
-        let mut it = Self::default();
+        let mut it = Self { index, ..Self::default() };
         while let Some(key) = json.key()? {
             match key {
-                "id" => it.id = it.rest.words(key, json)?,
+                "id" => it.id = it.rest.nonempty_text(key, json)?,
                 "role" => it.role = it.rest.text(key, json)?,
                 "created_at" | "create_time" => it.created = it.rest.time(key, json)?,
                 _ if LISTS.contains(&key) => {
@@ -163,14 +117,14 @@ impl<'a> Turn<'a> {
         Ok(Some(it))
     }
 
-    /// The words of one item; all of it is kept beside them.
+    /// Adds the texts of one item, which is kept as a whole too.
     fn add_item(&mut self, item: Value<'a>, arena: &'a Arena) {
         let Value::Raw(raw) = item else {
-            return self.add(PartKind::Text, item.words());
+            return self.add_text(item.nonempty_text());
         };
         let item = Object::parse(raw, arena);
         match item.get("content") {
-            Value::Text(text) => self.add(PartKind::Text, Some(text)),
+            Value::Text(text) => self.add_text(Some(text)),
             Value::Raw(list) => {
                 for entry in items(list, arena) {
                     self.add_content(entry, arena);
@@ -179,11 +133,9 @@ impl<'a> Turn<'a> {
             Value::Null => {}
         }
         item.fields()
-            .filter(|(key, _)| !ITEM.contains(key))
+            .filter(|(key, _)| !ITEM_FIELDS.contains(key))
             .for_each(|(key, value)| self.rest.note_unknown(key, value));
-        self.add(PartKind::Text, item.text("text"));
-        self.add(PartKind::Text, item.text("pr_title"));
-        self.add(PartKind::Text, item.text("pr_message"));
+        ["text", "pr_title", "pr_message"].into_iter().for_each(|key| self.add_text(item.text(key)));
         let diff = item.object("output_diff", arena);
         if let Some(diff) = diff.text("diff").or(item.text("diff")) {
             let text = Some(Cow::Borrowed(diff));
@@ -194,7 +146,7 @@ impl<'a> Turn<'a> {
 
     fn add_content(&mut self, entry: Value<'a>, arena: &'a Arena) {
         let Value::Raw(raw) = entry else {
-            return self.add(PartKind::Text, entry.words());
+            return self.add_text(entry.nonempty_text());
         };
         let entry = Object::parse(raw, arena);
         if let Some(path) = entry.text("path") {
@@ -207,34 +159,22 @@ impl<'a> Turn<'a> {
             let title = Some(Cow::Owned(format!("{path}{lines}")));
             self.citations.push(Citation { title, ..Citation::default() });
         }
-        self.add(PartKind::Text, entry.text("text"));
+        self.add_text(entry.text("text"));
     }
 
-    fn add(&mut self, kind: PartKind, text: Option<&'a str>) {
-        let Some(text) = text else { return };
-        self.parts.push(Part { kind, text: Some(Cow::Borrowed(text)), ..Part::default() });
+    fn add_text(&mut self, text: Option<&'a str>) {
+        let part = |text| Part { text: Some(Cow::Borrowed(text)), ..Part::default() };
+        self.parts.extend(text.map(part));
     }
 
-    fn message(mut self, number: usize, parent: Option<Cow<'a, str>>, arena: &'a Arena) -> Message<'a> {
-        let known = matches!(self.role, None | Some("user" | "assistant" | "system" | "tool"));
-        if let Some(name) = self.role.filter(|_| !known) {
-            self.rest.add_text("role", name);
-        }
+    fn map(mut self, number: usize, parent: Option<Cow<'a, str>>, arena: &'a Arena) -> Message<'a> {
+        raw::keep_role(self.role, &mut self.rest);
         let id = self.id.map_or_else(|| Cow::Owned(format!("turn-{number}")), Cow::Borrowed);
-        let plain = matches!(self.parts.as_slice(), [part] if part.kind == PartKind::Text);
-        let content = match self.parts.pop() {
-            Some(Part { text: Some(text), .. }) if plain => Some(Content::Text(text)),
-            Some(last) => {
-                self.parts.push(last);
-                Some(Content::Multipart(self.parts))
-            }
-            None => None,
-        };
         Message {
             id,
             provider_message_id: self.id.map(Cow::Borrowed),
             role: map::role(self.role),
-            content,
+            content: map::content_of(self.parts, false),
             created_at: self.created,
             parent,
             citations: self.citations,

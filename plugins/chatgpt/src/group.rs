@@ -1,40 +1,28 @@
-//! Group chats: several people and ChatGPT in one thread, a list instead of a tree.
+//! Group chats: several people and ChatGPT in one conversation.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Content, Conversation, Element, ImportError, JsonError, Leftover, Message, Parser, Participant,
-    Role,
+    Arena, Content, Element, ImportError, JsonError, Leftover, Message, Parser, Participant, Role,
     address::unsigned_json,
-    json::{Kind, Object},
+    json::{Kind, Object, objects},
     natural_key,
-    order::{SORTED, sort_by_time},
 };
 
-use crate::map::{self, Context, Records};
+use crate::{
+    map::{self, Context, Records},
+    raw,
+    turn_list::TurnList,
+};
 
 /// PAM tag of these conversations.
 const TAG: &str = "group-chat";
 
-/// One item of `chats`.
-#[derive(Debug, Default)]
-struct Chat<'a> {
-    id: Option<&'a str>,
-    name: Option<&'a str>,
-    created: Option<i64>,
-    updated: Option<i64>,
-    members: Vec<Object<'a>>,
-    messages: Vec<Said<'a>>,
-    /// Items of `messages` that are no objects: their numbers.
-    odd: Vec<usize>,
-    rest: Leftover<'a>,
-}
-
 /// One message.
 #[derive(Debug, Default)]
-struct Said<'a> {
-    /// Its place in the list, counting those that are no objects.
-    at: usize,
+struct GroupMessage<'a> {
+    /// Its index in the list of the file.
+    index: usize,
     id: Option<&'a str>,
     role: Option<&'a str>,
     text: Option<&'a str>,
@@ -46,48 +34,58 @@ struct Said<'a> {
 /// Reads one group chat.
 pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<Records<'a>, ImportError> {
     let mut chat =
-        Chat::read(&mut element.parser())?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
-    if chat.messages.is_empty() {
+        read_chat(&mut element.parser())?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
+    if chat.turns.is_empty() {
         return Err(ImportError::malformed("it holds no message"));
     }
-    let arena = element.arena();
     let locator = element.locator();
-    let sorted = sort_by_time(&mut chat.messages, |said| (map::role(said.role), said.created));
-    let mut warnings: Vec<_> = sorted.then(|| (locator.clone(), SORTED)).into_iter().collect();
-    let id = chat.key();
-    let place = |at: usize| format!("{locator}.messages[{at}]");
-    let mut skipped: Vec<_> = chat.odd.iter().map(|at| (place(*at), "it is not an object")).collect();
-    let mut messages: Vec<Message<'a>> = Vec::with_capacity(chat.messages.len());
-    let mut known = BTreeSet::new();
-    for (number, said) in chat.messages.into_iter().enumerate() {
-        let (id, at) = (said.key(number), said.at);
-        if !known.insert(id.clone()) {
-            skipped.push((place(at), "another message has the same id"));
+    let mut records = chat.sort(&locator, "messages", |message| (message.role, message.created));
+    let id = chat_id(&chat);
+    let mut ids = BTreeSet::new();
+    for (number, message) in std::mem::take(&mut chat.turns).into_iter().enumerate() {
+        let place = format!("{locator}.messages[{}]", message.index);
+        let id = message.id.map_or_else(|| Cow::Owned(format!("message-{number}")), Cow::Borrowed);
+        if !ids.insert(id.clone()) {
+            records.skipped.push((place, "another message has the same id"));
             continue;
         }
-        if !map::is_role(said.role) {
-            warnings.push((place(at), map::SPEAKERLESS));
+        if map::known_role(message.role).is_none() {
+            records.warnings.push((place, map::UNKNOWN_ROLE));
         }
-        let parent = messages.last().map(|before| before.id.clone());
-        messages.push(said.message(id, parent, context, arena));
+        let parent = records.messages.last().map(|before| before.id.clone());
+        records.messages.push(message.map(id, parent, context, element.arena()));
     }
-    let mut rest = chat.rest;
-    let conversation = Conversation {
-        id,
-        provider_conversation_id: chat.id.map(Cow::Borrowed),
-        account: context.account.map(Cow::Borrowed),
-        export_format_version: Some(Cow::Borrowed(context.version)),
-        title: chat.name.map(Cow::Borrowed),
-        created_at: chat.created,
-        updated_at: chat.updated,
-        participants: chat.members.iter().map(participant).collect(),
-        tags: vec![TAG.into()],
-        current: messages.last().map(|last| last.id.clone()),
-        raw_metadata: rest.take_json(arena).map(unsigned_json),
-        locator: Cow::Owned(locator),
-        ..Conversation::default()
-    };
-    Ok(Records { conversation, messages, skipped, warnings, ..Records::default() })
+    records.conversation = chat.conversation(id, TAG, &records.messages, element, context);
+    Ok(records)
+}
+
+fn read_chat<'a>(json: &mut Parser<'a>) -> Result<Option<TurnList<'a, GroupMessage<'a>>>, JsonError> {
+    if !json.enter_object()? {
+        return Ok(None);
+    }
+    let mut chat = TurnList::default();
+    while let Some(key) = json.key()? {
+        let rest = &mut chat.rest;
+        match key {
+            "id" => chat.id = rest.nonempty_text(key, json)?,
+            "name" | "title" if chat.title.is_none() => chat.title = rest.nonempty_text(key, json)?,
+            "created_at" => chat.created = rest.time(key, json)?,
+            "updated_at" => chat.updated = rest.time(key, json)?,
+            "members" => {
+                let members = rest.keep_and_read(key, json)?.raw();
+                let members = members.map(|raw| objects(raw, json.arena())).unwrap_or_default();
+                chat.participants = members.iter().map(participant).collect();
+            }
+            "messages" => {
+                if rest.array(key, json)? {
+                    chat.read_turns(json, GroupMessage::read)?;
+                }
+            }
+            _ => rest.keep(key, json)?,
+        }
+    }
+    json.end()?;
+    Ok(Some(chat))
 }
 
 fn participant<'a>(member: &Object<'a>) -> Participant<'a> {
@@ -99,72 +97,27 @@ fn participant<'a>(member: &Object<'a>) -> Participant<'a> {
     }
 }
 
-impl<'a> Chat<'a> {
-    fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
-        if !json.enter_object()? {
-            return Ok(None);
-        }
-        let mut it = Self::default();
-        while let Some(key) = json.key()? {
-            let rest = &mut it.rest;
-            match key {
-                "id" => it.id = rest.words(key, json)?,
-                "name" | "title" if it.name.is_none() => it.name = rest.words(key, json)?,
-                "created_at" => it.created = rest.time(key, json)?,
-                "updated_at" => it.updated = rest.time(key, json)?,
-                "members" => {
-                    let members = rest.keep_and_read(key, json)?.raw();
-                    it.members = members
-                        .map(|raw| satchel_importer::json::objects(raw, json.arena()))
-                        .unwrap_or_default();
-                }
-                "messages" => {
-                    if rest.array(key, json)? {
-                        it.read_messages(json)?;
-                    }
-                }
-                _ => rest.keep(key, json)?,
-            }
-        }
-        json.end()?;
-        Ok(Some(it))
+/// The id, with a prefix because a conversation may have the same; if there is none, a hash of values that later exports
+/// have too.
+fn chat_id<'a>(chat: &TurnList<'a, GroupMessage<'a>>) -> Cow<'a, str> {
+    if let Some(id) = chat.id {
+        return format!("group_chat:{id}").into();
     }
-
-    fn read_messages(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        (self.messages, self.odd) = (Vec::new(), Vec::new());
-        let mut number = 0;
-        while json.item()? {
-            match Said::read(json)? {
-                Some(said) => self.messages.push(Said { at: number, ..said }),
-                None => self.odd.push(number),
-            }
-            number += 1;
-        }
-        Ok(())
-    }
-
-    /// Its id, which must not be that of a conversation; else what later exports hold too.
-    fn key(&self) -> Cow<'a, str> {
-        if let Some(id) = self.id {
-            return format!("group_chat:{id}").into();
-        }
-        let created = self.created.map(|time| time.to_string());
-        let first = self.messages.first();
-        let said = first.and_then(|said| said.id.or(said.text));
-        natural_key(&[Some("group_chat"), created.as_deref(), self.name, said]).into()
-    }
+    let created = chat.created.map(|time| time.to_string());
+    let first = chat.turns.first().and_then(|message| message.id.or(message.text));
+    natural_key(&[Some("group_chat"), created.as_deref(), chat.title, first]).into()
 }
 
-impl<'a> Said<'a> {
-    fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+impl<'a> GroupMessage<'a> {
+    fn read(json: &mut Parser<'a>, index: usize) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
             return Ok(None);
         }
-        let mut it = Self::default();
+        let mut it = Self { index, ..Self::default() };
         while let Some(key) = json.key()? {
             let rest = &mut it.rest;
             match key {
-                "id" => it.id = rest.words(key, json)?,
+                "id" => it.id = rest.nonempty_text(key, json)?,
                 "role" => it.role = rest.text(key, json)?,
                 "text" => it.text = rest.text(key, json)?,
                 "created_at" => it.created = rest.time(key, json)?,
@@ -177,32 +130,23 @@ impl<'a> Said<'a> {
         Ok(Some(it))
     }
 
-    fn key(&self, number: usize) -> Cow<'a, str> {
-        self.id.map_or_else(|| Cow::Owned(format!("message-{number}")), Cow::Borrowed)
-    }
-
-    fn message(
+    fn map(
         mut self,
         id: Cow<'a, str>,
         parent: Option<Cow<'a, str>>,
         context: &Context<'a>,
         arena: &'a Arena,
     ) -> Message<'a> {
-        let role = map::role(self.role);
-        if let Some(name) =
-            self.role.filter(|name| !matches!(*name, "user" | "assistant" | "system" | "tool"))
-        {
-            self.rest.add_text("role", name);
-        }
+        raw::keep_role(self.role, &mut self.rest);
         Message {
+            id,
             provider_message_id: self.id.map(Cow::Borrowed),
-            role,
+            role: map::role(self.role),
             content: self.text.map(|text| Content::Text(text.into())),
             created_at: self.created,
             parent,
-            attachments: map::listed_files(self.attachments, context.assets, arena),
+            attachments: map::merge_attachments(Vec::new(), self.attachments, context.assets, arena),
             raw_metadata: self.rest.take_json(arena).map(unsigned_json),
-            id,
             ..Message::default()
         }
     }

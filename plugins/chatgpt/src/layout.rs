@@ -1,4 +1,4 @@
-//! Which files make one export, judged by their names below the export's folder.
+//! What the files of an export are, by their paths below the export's folder.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,14 @@ use satchel_importer::names::{is_json, is_junk, split};
 
 /// What a file of an export is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     /// `conversations.json`, `conversations-017.json`.
     Conversations,
     /// `export_manifest.json`.
     Manifest,
-    /// `user.json`: whose export it is.
+    /// `user.json`, which names the account.
     User,
-    /// `user_settings.json`: names the account too.
+    /// `user_settings.json`, which names the account too.
     Settings,
     /// `conversation_asset_file_names.json`.
     AssetNames,
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     Library,
     /// Bytes of an attachment.
     Asset,
-    /// `chat.html`: the same conversations once more.
+    /// `chat.html`, which repeats the conversations.
     Page,
     /// `message_feedback.json`.
     Feedback,
@@ -35,64 +35,64 @@ pub(crate) enum Kind {
     Codex,
     /// A canvas document: `textdocs/<id>.json`.
     Textdoc,
-    /// `memories.json`, which other providers write too: its structure decides.
+    /// `memories.json`. Other providers write such files too, so detection checks its structure.
     Memories,
-    /// Belongs to the export and is not read.
+    /// A file of the export that is not read.
     NotRead,
-    /// Not known to belong to it.
-    Stranger,
+    /// Any other name.
+    Unknown,
 }
 
 const NOT_READ: [&str; 4] = ["shopping.json", "sora.json", "ads.json", "tool_messages.json"];
 
-/// What the file `below` is, a path inside the export's folder.
-pub(crate) fn kind(below: &str) -> Kind {
-    let (folder, name) = split(below);
-    if is_junk(below) {
-        Kind::Stranger
+/// The kind of the file at `path`, relative to the export's folder.
+pub(crate) fn kind(path: &str) -> FileKind {
+    let (folder, name) = split(path);
+    if is_junk(path) {
+        FileKind::Unknown
     } else if folder.is_empty() {
-        kind_at_top(name)
+        kind_at_root(name)
     } else {
         kind_in_folder(folder, name)
     }
 }
 
-fn kind_at_top(name: &str) -> Kind {
+fn kind_at_root(name: &str) -> FileKind {
     match name {
-        "export_manifest.json" => Kind::Manifest,
-        "chat.html" => Kind::Page,
-        "user.json" => Kind::User,
-        "user_settings.json" => Kind::Settings,
-        "conversation_asset_file_names.json" => Kind::AssetNames,
-        "library_files.json" => Kind::Library,
-        "message_feedback.json" => Kind::Feedback,
-        "model_comparisons.json" => Kind::Comparisons,
-        "shared_conversations.json" => Kind::Shared,
-        "group_chats.json" => Kind::Groups,
-        "codex.json" => Kind::Codex,
-        "memories.json" => Kind::Memories,
-        _ if shard(name).is_some() => Kind::Conversations,
-        _ if NOT_READ.contains(&name) => Kind::NotRead,
-        _ if name.starts_with("file-") || name.starts_with("file_") => Kind::Asset,
-        _ => Kind::Stranger,
+        "export_manifest.json" => FileKind::Manifest,
+        "chat.html" => FileKind::Page,
+        "user.json" => FileKind::User,
+        "user_settings.json" => FileKind::Settings,
+        "conversation_asset_file_names.json" => FileKind::AssetNames,
+        "library_files.json" => FileKind::Library,
+        "message_feedback.json" => FileKind::Feedback,
+        "model_comparisons.json" => FileKind::Comparisons,
+        "shared_conversations.json" => FileKind::Shared,
+        "group_chats.json" => FileKind::Groups,
+        "codex.json" => FileKind::Codex,
+        "memories.json" => FileKind::Memories,
+        _ if shard_number(name).is_some() => FileKind::Conversations,
+        _ if NOT_READ.contains(&name) => FileKind::NotRead,
+        _ if name.starts_with("file-") || name.starts_with("file_") => FileKind::Asset,
+        _ => FileKind::Unknown,
     }
 }
 
-fn kind_in_folder(folder: &str, name: &str) -> Kind {
+fn kind_in_folder(folder: &str, name: &str) -> FileKind {
     let mut folders = folder.trim_end_matches('/').split('/');
     let (first, second) = (folders.next().unwrap_or_default(), folders.next());
     if first == "textdocs" {
-        return if is_json(name) { Kind::Textdoc } else { Kind::Asset };
+        return if is_json(name) { FileKind::Textdoc } else { FileKind::Asset };
     }
     let media = first == "dalle-generations"
         || first == "tts"
         || first.starts_with("user-")
         || second == Some("audio");
-    if media && !is_json(name) { Kind::Asset } else { Kind::Stranger }
+    if media && !is_json(name) { FileKind::Asset } else { FileKind::Unknown }
 }
 
-/// The number of a file of conversations; `conversations.json` comes first.
-pub(crate) fn shard(name: &str) -> Option<u64> {
+/// The order of a file of conversations; 0 for `conversations.json`.
+pub(crate) fn shard_number(name: &str) -> Option<u64> {
     let upper = name.bytes().any(|b| b.is_ascii_uppercase());
     let name: Cow<'_, str> = if upper { name.to_ascii_lowercase().into() } else { name.into() };
     let middle = name.strip_prefix("conversations")?.strip_suffix(".json")?;
@@ -103,7 +103,7 @@ pub(crate) fn shard(name: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    // 1 more, so that `conversations.json` stands before `conversations-000.json`.
+    // Plus 1, so that `conversations.json` comes before `conversations-000.json`.
     digits.parse::<u64>().ok()?.checked_add(1)
 }
 
@@ -119,7 +119,7 @@ mod tests {
             "conversations.json",
             "conversations-000.json",
         ];
-        names.sort_by_key(|name| shard(name));
+        names.sort_by_key(|name| shard_number(name));
         assert_eq!(
             names,
             [
@@ -135,18 +135,18 @@ mod tests {
             "conversations-1a.json",
             "conversations (1).json",
         ] {
-            assert_eq!(shard(name), None, "{name}");
+            assert_eq!(shard_number(name), None, "{name}");
         }
     }
 
     #[test]
-    fn names_say_what_a_file_is() {
-        assert_eq!(kind("file-AbC-notes.pdf"), Kind::Asset);
-        assert_eq!(kind("dalle-generations/file-x.webp"), Kind::Asset);
-        assert_eq!(kind("0a1b/audio/file_x.wav"), Kind::Asset);
-        assert_eq!(kind("holiday/IMG_1.jpg"), Kind::Stranger);
-        assert_eq!(kind("__MACOSX/._conversations.json"), Kind::Stranger);
-        assert_eq!(kind("sora.json"), Kind::NotRead);
-        assert_eq!(kind("textdocs/0a1b.json"), Kind::Textdoc);
+    fn names_determine_the_kind() {
+        assert_eq!(kind("file-AbC-notes.pdf"), FileKind::Asset);
+        assert_eq!(kind("dalle-generations/file-x.webp"), FileKind::Asset);
+        assert_eq!(kind("0a1b/audio/file_x.wav"), FileKind::Asset);
+        assert_eq!(kind("holiday/IMG_1.jpg"), FileKind::Unknown);
+        assert_eq!(kind("__MACOSX/._conversations.json"), FileKind::Unknown);
+        assert_eq!(kind("sora.json"), FileKind::NotRead);
+        assert_eq!(kind("textdocs/0a1b.json"), FileKind::Textdoc);
     }
 }

@@ -1,23 +1,23 @@
-//! Importer for ChatGPT exports: single files and shards, full nodes and slim ones, from 2023 to today's.
+//! Importer for ChatGPT exports since 2023: single files and shards, full nodes and slim ones.
 
-mod alone;
+mod annotations;
 mod assets;
 mod codex;
 mod detect;
 mod group;
-mod known;
 mod layout;
 mod map;
 mod memory;
 mod memory_text;
 mod raw;
-mod remarks;
+mod record_list;
+mod reuse;
 mod run;
+mod saved_memories;
 mod scan;
 mod sidecar;
-mod source;
-mod stored;
 mod textdoc;
+mod turn_list;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 

@@ -1,117 +1,111 @@
-//! From the provider's shapes to records; pure: everything comes in by arguments and goes out as values.
+//! Maps the provider's conversations to records, without input or output of its own.
 
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Attachment, Conversation, Element, Evidence, ImportError, Message, Participant, Role,
-    address::unsigned_json, natural_key,
+    Arena, Conversation, Element, Evidence, ImportError, Message, Participant, Role, address::unsigned_json,
+    natural_key,
 };
 
 use crate::{
+    annotations::{Annotations, SHARED},
     assets::Assets,
-    memory,
+    memory::{self, EvidenceSource},
     raw::{self, Mapping},
-    remarks::Remarks,
 };
 
-mod arguments;
 mod attachments;
 mod blocks;
 mod canvas;
 mod citations;
 mod content;
-mod files;
-mod marks;
+mod markers;
 mod message;
 mod messages;
 mod tools;
 
+pub(crate) use attachments::merge as merge_attachments;
+pub(crate) use canvas::document_content;
 use message::Mapper;
-pub(crate) use message::{SPEAKERLESS, is_role, role};
-pub(crate) use messages::Messages;
+pub(crate) use message::{UNKNOWN_ROLE, content_of, known_role, role};
+use messages::Messages;
 
-/// What holds for every conversation of an export.
+/// The context of all conversations of an export.
 pub(crate) struct Context<'a> {
     pub(crate) account: Option<&'a str>,
     /// The version part of the format that was detected, such as `2026.07`.
     pub(crate) version: &'a str,
     pub(crate) assets: &'a Assets<'a>,
-    pub(crate) remarks: &'a Remarks,
+    pub(crate) annotations: &'a Annotations,
 }
 
-/// All that one element of the export gives.
+/// The records of one element of the export.
 #[derive(Default)]
 pub(crate) struct Records<'a> {
     pub(crate) conversation: Conversation<'a>,
     pub(crate) messages: Vec<Message<'a>>,
     pub(crate) evidence: Vec<Evidence>,
-    /// Nodes that cannot be read: locator and reason.
+    /// Messages that cannot be read: locator and reason.
     pub(crate) skipped: Vec<(String, &'static str)>,
-    /// Locator and what is odd.
+    /// Locator and text.
     pub(crate) warnings: Vec<(String, &'static str)>,
-    /// The ids by which other files may name it.
-    pub(crate) named: [Option<&'a str>; 2],
+    /// The ids by which other files may name the conversation.
+    pub(crate) ids: [Option<&'a str>; 2],
 }
 
-/// The files in a list like that of `metadata.attachments`.
-pub(crate) fn listed_files<'a>(
-    listed: Option<&'a str>,
-    assets: &'a Assets<'a>,
-    arena: &'a Arena,
-) -> Vec<Attachment<'a>> {
-    attachments::attachments(Vec::new(), listed, assets, arena)
-}
-
-/// Maps one conversation. An element that gives none is malformed, with the reason.
-pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<Records<'a>, ImportError> {
-    let mapper = Mapper { assets: context.assets, remarks: context.remarks, arena: element.arena() };
-    let mut read = Messages::with_room(mapper, element.text().len());
-    let Some(raw) = raw::Conversation::read(element, &mut read)? else {
+/// Maps one conversation. If it has no messages, the element is malformed.
+pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<Records<'a>, ImportError> {
+    let Context { account, assets, annotations, .. } = *context;
+    let mapper = Mapper { assets, annotations, arena: element.arena() };
+    let mut messages = Messages::with_room(mapper, element.text().len());
+    let Some(raw) = raw::Conversation::read(element, &mut messages)? else {
         return Err(ImportError::malformed("it is not an object"));
     };
-    check(&raw, &read)?;
+    check(&raw, &messages)?;
     let locator = element.locator();
     let mut warnings = Vec::new();
     if element.repeats_keys() {
-        read.drop_repeated();
+        messages.drop_repeated();
     }
-    let tree = read.link();
-    for key in tree.cut().iter().filter_map(|at| read.key_at(*at)) {
+    let tree = messages.link();
+    for key in tree.cycle_roots().iter().filter_map(|at| messages.key_at(*at)) {
         warnings.push((node_locator(&locator, key), "its parents lead back to it; it is read as a root"));
     }
-    let odd = read.oddities.iter();
-    warnings.extend(odd.map(|(key, oddity)| (node_locator(&locator, key), *oddity)));
-    if read.chained {
+    let others = messages.warnings.iter();
+    warnings.extend(others.map(|(key, warning)| (node_locator(&locator, key), *warning)));
+    if messages.chained {
         warnings.push((locator.clone(), CHAINED));
     }
-    let id = conversation_id(&raw, &read, context);
-    files::join(&mut read, raw.address.or(raw.id).unwrap_or_default(), context.assets, element.arena());
-    let at = memory::Place { conversation: &id, account: context.account, locator: &locator };
-    let evidence = memory::evidence(&raw, &read, &at);
-    let current = raw.current.and_then(|key| tree.kept_at(key)).and_then(|at| read.key_at(at));
-    let skipped = read.odd.iter().map(|odd| (node_locator(&locator, odd.key), odd.problem)).collect();
-    let system = memory::system_instruction(&read);
-    let named = [raw.address, raw.id];
+    let id = conversation_id(&raw, &messages, context);
+    let thread = raw.link_id.or(raw.id).unwrap_or_default();
+    attachments::add_related(&mut messages.all, &messages.linked, thread, assets, element.arena());
+    let source = EvidenceSource { conversation: &id, account, locator: &locator };
+    let evidence = memory::evidence(&raw, messages.memories(), &source);
+    let current = raw.current.and_then(|key| tree.nearest_kept(key)).and_then(|at| messages.key_at(at));
+    let skipped = messages.malformed.iter();
+    let skipped = skipped.map(|node| (node_locator(&locator, node.key), node.problem)).collect();
+    let system = memory::system_instruction(messages.memories().map(|(_, facts)| facts));
+    let ids = [raw.link_id, raw.id];
     let mut conversation = conversation(raw, id, current, system, context, element.arena());
-    if !read.tasks.is_empty() {
+    if !messages.tasks.is_empty() {
         conversation.tags.push(SCHEDULED.into());
-        conversation.participants.extend(read.tasks.iter().filter_map(scheduled_task));
+        conversation.participants.extend(messages.tasks.iter().filter_map(scheduled_task));
     }
-    let conversation = Conversation { locator: Cow::Owned(locator), ..conversation };
-    Ok(Records { conversation, messages: read.all, evidence, skipped, warnings, named })
+    conversation.locator = locator.into();
+    Ok(Records { conversation, messages: messages.all, evidence, skipped, warnings, ids })
 }
 
-/// Said where no node names another.
+/// The warning if no node names another.
 const CHAINED: &str =
     "no message names the one that it answers; each is read as the answer to the one before";
 
-/// Whether there is anything to emit or to report.
-fn check(raw: &raw::Conversation<'_>, read: &Messages<'_>) -> Result<(), ImportError> {
+/// Refuses a conversation without a node to emit or to report.
+fn check(raw: &raw::Conversation<'_>, messages: &Messages<'_>) -> Result<(), ImportError> {
     let problem = match raw.mapping {
         Mapping::Absent => "mapping is absent",
         Mapping::Null => "mapping is null",
-        Mapping::Odd => "mapping is not an object",
-        Mapping::Nodes if read.all.is_empty() && read.odd.is_empty() => "it holds no message",
+        Mapping::NotAnObject => "mapping is not an object",
+        Mapping::Nodes if messages.all.is_empty() && messages.malformed.is_empty() => "it holds no message",
         Mapping::Nodes => return Ok(()),
     };
     Err(ImportError::malformed(problem))
@@ -130,30 +124,27 @@ fn conversation<'a>(
     context: &Context<'a>,
     arena: &'a Arena,
 ) -> Conversation<'a> {
-    if let (Some(address), Some(other)) = (raw.address, raw.id)
-        && address != other
+    if let (Some(link_id), Some(id)) = (raw.link_id, raw.id)
+        && link_id != id
     {
-        raw.rest.add_text("id", other);
+        raw.rest.add_text("id", id);
     }
     if let (Some(dangling), None) = (raw.current, current) {
         raw.rest.add_text("current_node", dangling);
     }
     let mut tags = tags(&raw);
-    for id in [raw.address, raw.id].into_iter().flatten().take(if raw.address == raw.id { 1 } else { 2 }) {
-        if let Some(feedback) = context.remarks.on_conversation(id) {
-            raw.rest.add_json("feedback", &feedback);
-        }
-        if let Some(comparisons) = context.remarks.comparisons(id) {
-            raw.rest.add_json("model_comparisons", &comparisons);
-        }
-        if let Some(shares) = context.remarks.shares(id) {
-            raw.rest.add_json("shared_conversations", &shares);
-            tags.push("shared".into());
+    let other_id = raw.id.filter(|id| raw.link_id != Some(*id));
+    for id in [raw.link_id, other_id].into_iter().flatten() {
+        for (key, rows) in context.annotations.on_conversation(id) {
+            raw.rest.add_json(key, &rows);
+            if key == SHARED {
+                tags.push("shared".into());
+            }
         }
     }
     Conversation {
         id,
-        provider_conversation_id: raw.address.or(raw.id).map(Cow::Borrowed),
+        provider_conversation_id: raw.link_id.or(raw.id).map(Cow::Borrowed),
         account: context.account.map(Cow::Borrowed),
         export_format_version: Some(Cow::Borrowed(context.version)),
         title: raw.title.map(Cow::Borrowed),
@@ -170,12 +161,12 @@ fn conversation<'a>(
     }
 }
 
-/// What `gizmo_id` or `conversation_template_id` names.
+/// The ids of projects and custom GPTs in `gizmo_id` and `conversation_template_id`.
 fn gizmos<'a>(raw: &raw::Conversation<'a>) -> impl Iterator<Item = &'a str> {
     [raw.gizmo, raw.template].into_iter().flatten().filter(|id| id.starts_with("g-"))
 }
 
-/// A project and a custom GPT are told by their tags; the export names neither.
+/// Tags with the ids of the project and the custom GPT; the export has no names of them.
 fn tags<'a>(raw: &raw::Conversation<'a>) -> Vec<Cow<'a, str>> {
     let mut tags: Vec<Cow<'a, str>> = Vec::new();
     for id in gizmos(raw) {
@@ -189,7 +180,7 @@ fn tags<'a>(raw: &raw::Conversation<'a>) -> Vec<Cow<'a, str>> {
     tags
 }
 
-/// Whether PAM takes `text` for a tag.
+/// Whether `text` is a valid PAM tag.
 fn is_tag(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_'))
 }
@@ -200,7 +191,7 @@ fn custom_gpt<'a>(raw: &raw::Conversation<'a>) -> Option<Participant<'a>> {
     Some(Participant { role: Role::Assistant, name: None, provider_id: Some(Cow::Borrowed(id)) })
 }
 
-/// Who wrote some of the person's turns, where the export names the task.
+/// The task that wrote some of the person's messages, if the export names it.
 fn scheduled_task<'a>(&(id, title): &(Option<&'a str>, Option<&'a str>)) -> Option<Participant<'a>> {
     let named = id.or(title).is_some();
     let task =
@@ -208,18 +199,18 @@ fn scheduled_task<'a>(&(id, title): &(Option<&'a str>, Option<&'a str>)) -> Opti
     named.then_some(task)
 }
 
-/// PAM tag of conversations with turns that a scheduled task wrote.
+/// PAM tag of conversations with messages from a scheduled task.
 const SCHEDULED: &str = "scheduled-task";
 
-/// The provider's id; some files give none, then a hash of what does not change from export to export.
+/// The provider's id, or if there is none a hash of values that are the same in every export.
 fn conversation_id<'a>(
     raw: &raw::Conversation<'a>,
-    read: &Messages<'a>,
+    messages: &Messages<'a>,
     context: &Context<'_>,
 ) -> Cow<'a, str> {
-    if let Some(id) = [raw.address, raw.id].into_iter().flatten().find(|id| !id.is_empty()) {
+    if let Some(id) = [raw.link_id, raw.id].into_iter().flatten().find(|id| !id.is_empty()) {
         return Cow::Borrowed(id);
     }
     let created = raw.created.map(|time| time.to_string());
-    natural_key(&[context.account, created.as_deref(), raw.title, read.first_key()]).into()
+    natural_key(&[context.account, created.as_deref(), raw.title, messages.first_key()]).into()
 }

@@ -1,8 +1,8 @@
-//! The wording around custom instructions and saved memories, taken off.
+//! Parses the texts in which ChatGPT wraps custom instructions and saved memories.
 
-/// The two sides of ChatGPT's custom instructions.
+/// The two kinds of custom instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum InstructionKind {
     /// What the model should know about the person.
     AboutUser,
     /// How the model should answer.
@@ -10,61 +10,60 @@ pub(crate) enum Side {
 }
 
 const FENCE: &str = "```";
-/// Words of the sentence that stands before the fenced answer to "how should ChatGPT respond".
+/// Part of the sentence before the fenced instructions about the model.
 const RESPONSE_SENTENCE: &str = "how they would like you to respond";
 
-/// The person's own words inside one `user_profile` or `user_instructions`.
+/// The person's own text in one `user_profile` or `user_instructions`.
 ///
-/// From the first fence to the last, since the words may hold fences of their own; without fences all of it.
-pub(crate) fn unfence(text: &str) -> &str {
-    let words = match (text.find(FENCE), text.rfind(FENCE)) {
+/// It is between the first fence and the last, because it may contain fences itself; without fences it is the whole text.
+pub(crate) fn strip_fences(text: &str) -> &str {
+    let inner = match (text.find(FENCE), text.rfind(FENCE)) {
         (Some(first), Some(last)) if first + FENCE.len() <= last => &text[first + FENCE.len()..last],
         _ => text,
     };
-    words.trim()
+    inner.trim()
 }
 
-/// The sides inside one system message of 2023, which held both sentences with their fences.
-pub(crate) fn split_sides(text: &str) -> Vec<(Side, &str)> {
-    let mut sides = Vec::new();
+/// The instructions in a system message of 2023, which has a sentence and a fenced text for each.
+pub(crate) fn parse_instructions(text: &str) -> Vec<(InstructionKind, &str)> {
+    let mut found = Vec::new();
     let mut rest = text;
     while let Some((sentence, after)) = rest.split_once(FENCE) {
-        let Some((words, next)) = after.split_once(FENCE) else { break };
-        let side = if sentence.contains(RESPONSE_SENTENCE) { Side::AboutModel } else { Side::AboutUser };
-        sides.push((side, words.trim()));
+        let Some((inner, next)) = after.split_once(FENCE) else { break };
+        let about_model = sentence.contains(RESPONSE_SENTENCE);
+        let kind = if about_model { InstructionKind::AboutModel } else { InstructionKind::AboutUser };
+        found.push((kind, inner.trim()));
         rest = next;
     }
-    sides.retain(|(_, words)| !words.is_empty());
-    sides
+    found.retain(|(_, text)| !text.is_empty());
+    found
 }
 
-/// One line of the saved-memory list.
+/// One item of `model_set_context`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Saved {
-    /// `YYYY-MM-DD` as it stood.
+pub(crate) struct SavedMemory {
+    /// `YYYY-MM-DD`
     pub(crate) date: Option<String>,
     pub(crate) text: String,
 }
 
-/// The items of `model_set_context`: `1. [2025-05-02]. text`, further lines belonging to the item before.
-pub(crate) fn saved_items(context: &str) -> Vec<Saved> {
-    let mut items: Vec<Saved> = Vec::new();
+/// The items of `model_set_context`: `1. [2025-05-02]. text` and its continuation lines, or one unnumbered line each.
+pub(crate) fn parse_saved_memories(context: &str) -> Vec<SavedMemory> {
+    let mut items: Vec<SavedMemory> = Vec::new();
     let mut numbered = false;
     for line in context.lines() {
         if let Some((date, text)) = numbered_line(line) {
             numbered = true;
-            items.push(Saved { date: Some(date.to_owned()), text: text.trim().to_owned() });
+            items.push(SavedMemory { date: Some(date.to_owned()), text: text.trim().to_owned() });
         } else if let Some(item) = items.last_mut().filter(|_| numbered) {
             item.text.push('\n');
             item.text.push_str(line.trim_end());
         } else if !line.trim().is_empty() {
-            items.push(Saved { date: None, text: line.trim().to_owned() });
+            items.push(SavedMemory { date: None, text: line.trim().to_owned() });
         }
     }
-    for item in &mut items {
-        item.text.truncate(item.text.trim_end().len());
-    }
-    items.retain(|item| !item.text.trim().is_empty());
+    items.iter_mut().for_each(|item| item.text.truncate(item.text.trim_end().len()));
+    items.retain(|item| !item.text.is_empty());
     items
 }
 
@@ -74,14 +73,14 @@ fn numbered_line(line: &str) -> Option<(&str, &str)> {
     if rest.len() == line.len() {
         return None;
     }
-    let (date, text) =
-        rest.strip_prefix(". [")?.split_once("]. ").or_else(|| rest.strip_prefix(". [")?.split_once("]."))?;
-    let shaped = date.len() == 10
+    let rest = rest.strip_prefix(". [")?;
+    let (date, text) = rest.split_once("]. ").or_else(|| rest.split_once("]."))?;
+    let is_date = date.len() == 10
         && date
             .bytes()
             .enumerate()
             .all(|(at, b)| if matches!(at, 4 | 7) { b == b'-' } else { b.is_ascii_digit() });
-    shaped.then_some((date, text))
+    is_date.then_some((date, text))
 }
 
 #[cfg(test)]
@@ -89,16 +88,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fences_inside_the_words_stay() {
-        assert_eq!(unfence("Sentence.\n```a ```b``` c```"), "a ```b``` c");
-        assert_eq!(unfence(" no fence "), "no fence");
-        assert_eq!(unfence("one ``` only"), "one ``` only");
-        assert_eq!(unfence("``````"), "");
+    fn inner_fences_stay() {
+        assert_eq!(strip_fences("Sentence.\n```a ```b``` c```"), "a ```b``` c");
+        assert_eq!(strip_fences(" no fence "), "no fence");
+        assert_eq!(strip_fences("one ``` only"), "one ``` only");
+        assert_eq!(strip_fences("``````"), "");
     }
 
     #[test]
     fn continuation_lines_belong_to_their_item() {
-        let items = saved_items("1. [2025-05-02]. A\n\n12. [2025-06-10]. B,\nand C\n");
+        let items = parse_saved_memories("1. [2025-05-02]. A\n\n12. [2025-06-10]. B,\nand C\n");
         let dates: Vec<_> = items.iter().filter_map(|item| item.date.as_deref()).collect();
         assert_eq!(dates, ["2025-05-02", "2025-06-10"]);
         assert_eq!(items[0].text, "A");
@@ -107,7 +106,7 @@ mod tests {
 
     #[test]
     fn unnumbered_lines_are_items() {
-        assert_eq!(saved_items("Keeps bees.\n\nHas two hives.").len(), 2);
-        assert!(saved_items(" \n").is_empty());
+        assert_eq!(parse_saved_memories("Keeps bees.\n\nHas two hives.").len(), 2);
+        assert!(parse_saved_memories(" \n").is_empty());
     }
 }

@@ -1,13 +1,13 @@
-//! The provider's shapes, as lenient as exports are: any field may be absent, null or of another type.
+//! Conversations, nodes and messages as the provider writes them; any field may be absent, null or of another type.
 //!
-//! One pass over the element; texts are slices of it or of its arena. What has no field of its own is kept as text in
-//! a [`Leftover`].
+//! They are read in one pass over the element; texts are slices of it or of its arena. Fields without a place in these
+//! types go into a [`Leftover`].
 
-use satchel_importer::{Arena, Element, JsonError, Leftover, Parser, json::Kind};
+use satchel_importer::{Element, JsonError, Leftover, Parser, json::Kind};
 
 mod content;
 
-pub(crate) use content::{Content, Part, Parts};
+pub(crate) use content::{Content, Parts};
 
 use crate::scan;
 
@@ -15,8 +15,8 @@ use crate::scan;
 #[derive(Debug, Default)]
 pub(crate) struct Conversation<'a> {
     pub(crate) id: Option<&'a str>,
-    /// `conversation_id`: the id in addresses; in a few old exports it is not that of `id`.
-    pub(crate) address: Option<&'a str>,
+    /// `conversation_id`, the id in links; in a few old exports it differs from `id`.
+    pub(crate) link_id: Option<&'a str>,
     pub(crate) title: Option<&'a str>,
     pub(crate) created: Option<i64>,
     pub(crate) updated: Option<i64>,
@@ -27,28 +27,27 @@ pub(crate) struct Conversation<'a> {
     pub(crate) gizmo: Option<&'a str>,
     pub(crate) template: Option<&'a str>,
     pub(crate) memory_scope: Option<&'a str>,
-    /// The person asked not to be remembered by it.
+    /// No memories are to be made from it.
     pub(crate) forget: bool,
     pub(crate) mapping: Mapping,
     pub(crate) rest: Leftover<'a>,
 }
 
-/// What stood under `mapping`.
+/// The value of `mapping`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mapping {
     #[default]
     Absent,
     Null,
-    /// Not an object.
-    Odd,
+    NotAnObject,
     Nodes,
 }
 
-/// Takes the nodes of a conversation, in the order of the export.
-pub(crate) trait Nodes<'a> {
-    /// A `mapping` begins; of several the last one counts.
+/// Receives the nodes of a conversation, in the order of the export.
+pub(crate) trait NodeVisitor<'a> {
+    /// A `mapping` begins; it replaces those before.
     fn begin(&mut self);
-    /// One node. `rest` holds what of its message has no field, and is empty again afterwards.
+    /// One node. `rest` has the other fields of its message and is emptied.
     fn node(&mut self, node: Node<'a>, rest: &mut Leftover<'a>);
 }
 
@@ -59,21 +58,21 @@ pub(crate) struct Node<'a> {
     pub(crate) parent: Option<&'a str>,
     /// The list of children as JSON text; slim exports have none.
     pub(crate) children: Option<&'a str>,
-    pub(crate) message: Slot<'a>,
+    pub(crate) message: NodeMessage<'a>,
 }
 
-/// What a node holds.
+/// The value of `message` in a node.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "nearly every node holds a message; a box for each would cost more"
+    reason = "nearly every node has a message; a box for each would cost more"
 )]
-pub(crate) enum Slot<'a> {
-    /// A root or a gap: no message, and nothing is missing.
-    Empty,
+pub(crate) enum NodeMessage<'a> {
+    /// None, as in a root or a gap.
+    Absent,
     Message(Message<'a>),
-    /// Something that is no message; the text says what.
-    Odd(&'static str),
+    /// The problem with a value that is no message.
+    Malformed(&'static str),
 }
 
 /// One message.
@@ -81,7 +80,7 @@ pub(crate) enum Slot<'a> {
 pub(crate) struct Message<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) role: Option<&'a str>,
-    /// The tool's name.
+    /// The name of a tool.
     pub(crate) name: Option<&'a str>,
     pub(crate) time: Option<i64>,
     pub(crate) recipient: Option<&'a str>,
@@ -89,41 +88,36 @@ pub(crate) struct Message<'a> {
     pub(crate) metadata: Metadata<'a>,
 }
 
-/// The fields of a message's `metadata` that are read; all of it is kept too.
+/// The fields of a message's `metadata` that are read; the whole of it is kept too.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata<'a> {
     pub(crate) model: Option<&'a str>,
     pub(crate) hidden: bool,
     pub(crate) user_system: bool,
-    /// The person has still to agree to what a tool is to remember.
+    /// The person has not confirmed a memory yet.
     pub(crate) pending: bool,
-    /// Who wrote it instead of the person: `automation` is a task that the person had scheduled.
+    /// Who wrote it in the person's name: `automation` is a scheduled task.
     pub(crate) real_author: Option<&'a str>,
     pub(crate) real_author_id: Option<&'a str>,
     pub(crate) real_author_title: Option<&'a str>,
-    /// JSON text each.
+    /// This field and the next ones are JSON text.
     pub(crate) attachments: Option<&'a str>,
     pub(crate) citations: Option<&'a str>,
     pub(crate) references: Option<&'a str>,
     pub(crate) searches: Option<&'a str>,
     pub(crate) aggregate: Option<&'a str>,
     pub(crate) user_context: Option<&'a str>,
-    /// What of other conversations and of the saved memories an answer rests on.
+    /// The saved memories and other conversations that an answer used.
     pub(crate) context: Option<&'a str>,
     pub(crate) canvas: Option<&'a str>,
 }
 
-/// Where the bytes of the element are, and where decoded ones go.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    text: &'a str,
-    arena: &'a Arena,
-}
-
 impl<'a> Conversation<'a> {
-    /// Reads one element and gives its nodes to `nodes`; none if it is no object.
-    pub(crate) fn read(element: &Element<'a>, nodes: &mut impl Nodes<'a>) -> Result<Option<Self>, JsonError> {
-        let place = Place { text: element.text(), arena: element.arena() };
+    /// Reads one element and passes its nodes to `visitor`; none if it is no object.
+    pub(crate) fn read(
+        element: &Element<'a>,
+        visitor: &mut impl NodeVisitor<'a>,
+    ) -> Result<Option<Self>, JsonError> {
         let mut json = element.parser();
         if !json.enter_object()? {
             return Ok(None);
@@ -131,7 +125,7 @@ impl<'a> Conversation<'a> {
         let mut it = Self::default();
         while let Some(key) = json.key()? {
             if key == "mapping" {
-                it.read_mapping(&mut json, place, nodes)?;
+                it.read_mapping(&mut json, element.text(), visitor)?;
             } else {
                 it.field(key, &mut json)?;
             }
@@ -144,7 +138,7 @@ impl<'a> Conversation<'a> {
         let rest = &mut self.rest;
         match key {
             "id" => self.id = rest.text(key, json)?,
-            "conversation_id" => self.address = rest.text(key, json)?,
+            "conversation_id" => self.link_id = rest.text(key, json)?,
             "title" => self.title = rest.text(key, json)?,
             "create_time" => self.created = rest.time(key, json)?,
             "update_time" => self.updated = rest.time(key, json)?,
@@ -165,24 +159,24 @@ impl<'a> Conversation<'a> {
     fn read_mapping(
         &mut self,
         json: &mut Parser<'a>,
-        place: Place<'a>,
-        nodes: &mut impl Nodes<'a>,
+        element: &'a str,
+        visitor: &mut impl NodeVisitor<'a>,
     ) -> Result<(), JsonError> {
-        nodes.begin();
+        visitor.begin();
         if json.null()? {
             self.mapping = Mapping::Null;
             return Ok(());
         }
         if !json.enter_object()? {
-            self.mapping = Mapping::Odd;
+            self.mapping = Mapping::NotAnObject;
             return self.rest.keep("mapping", json);
         }
         self.mapping = Mapping::Nodes;
         let mut rest = Leftover::default();
         while let Some(key) = json.key()? {
             rest.clear();
-            let node = Node::read(key, json, place, &mut rest)?;
-            nodes.node(node, &mut rest);
+            let node = Node::read(key, json, element, &mut rest)?;
+            visitor.node(node, &mut rest);
         }
         Ok(())
     }
@@ -192,12 +186,12 @@ impl<'a> Node<'a> {
     fn read(
         key: &'a str,
         json: &mut Parser<'a>,
-        place: Place<'a>,
+        element: &'a str,
         rest: &mut Leftover<'a>,
     ) -> Result<Self, JsonError> {
-        let mut node = Self { key, parent: None, children: None, message: Slot::Empty };
+        let mut node = Self { key, parent: None, children: None, message: NodeMessage::Absent };
         if !json.enter_object()? {
-            node.message = Slot::Odd("the node is not an object");
+            node.message = NodeMessage::Malformed("the node is not an object");
             return Ok(node);
         }
         let mut beside = Leftover::default();
@@ -205,38 +199,38 @@ impl<'a> Node<'a> {
             match key {
                 "parent" => node.parent = text(json)?,
                 "children" if json.kind()? == Kind::Array => node.children = Some(json.raw_value()?),
-                "message" => node.message = Slot::read(json, place, rest)?,
+                "message" => node.message = NodeMessage::read(json, element, rest)?,
                 // The key in the mapping is the id.
                 "id" | "children" => json.skip_value()?,
                 _ => beside.keep(key, json)?,
             }
         }
-        if let Some(beside) = beside.take_json(place.arena) {
+        if let Some(beside) = beside.take_json(json.arena()) {
             rest.add_json("node", &beside);
         }
         Ok(node)
     }
 }
 
-impl<'a> Slot<'a> {
-    fn read(json: &mut Parser<'a>, place: Place<'a>, rest: &mut Leftover<'a>) -> Result<Self, JsonError> {
+impl<'a> NodeMessage<'a> {
+    fn read(json: &mut Parser<'a>, element: &'a str, rest: &mut Leftover<'a>) -> Result<Self, JsonError> {
         rest.clear();
         if json.null()? {
-            return Ok(Self::Empty);
+            return Ok(Self::Absent);
         }
         if !json.enter_object()? {
-            return Ok(Self::Odd("the message is not an object"));
+            return Ok(Self::Malformed("the message is not an object"));
         }
         let mut message = Message::default();
         let mut known = false;
         while let Some(key) = json.key()? {
             known |= matches!(key, "author" | "content");
-            message.field(key, json, place, rest)?;
+            message.field(key, json, element, rest)?;
         }
         Ok(if known {
             Self::Message(message)
         } else {
-            Self::Odd("the message has neither author nor content")
+            Self::Malformed("the message has neither author nor content")
         })
     }
 }
@@ -246,12 +240,12 @@ impl<'a> Message<'a> {
         &mut self,
         key: &'a str,
         json: &mut Parser<'a>,
-        place: Place<'a>,
+        element: &'a str,
         rest: &mut Leftover<'a>,
     ) -> Result<(), JsonError> {
         match key {
             "content" => self.content = Content::read(json)?,
-            "metadata" => self.metadata = Metadata::read(json, place, rest)?,
+            "metadata" => self.metadata = Metadata::read(json, element, rest)?,
             "author" => self.read_author(json, rest)?,
             "create_time" => self.time = rest.time(key, json)?,
             "recipient" => self.recipient = rest.keep_and_read(key, json)?.text(),
@@ -274,11 +268,7 @@ impl<'a> Message<'a> {
                 _ => author.keep(key, json)?,
             }
         }
-        if let Some(role) =
-            self.role.filter(|role| !matches!(*role, "user" | "assistant" | "system" | "tool"))
-        {
-            author.add_text("role", role);
-        }
+        keep_role(self.role, &mut author);
         if let Some(author) = author.take_json(json.arena()) {
             rest.add_json("author", &author);
         }
@@ -287,7 +277,7 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Metadata<'a> {
-    fn read(json: &mut Parser<'a>, place: Place<'a>, rest: &mut Leftover<'a>) -> Result<Self, JsonError> {
+    fn read(json: &mut Parser<'a>, element: &'a str, rest: &mut Leftover<'a>) -> Result<Self, JsonError> {
         let mut it = Self::default();
         json.kind()?;
         let start = json.offset();
@@ -318,17 +308,22 @@ impl<'a> Metadata<'a> {
             }
         }
         if !empty {
-            rest.add_json("metadata", place.verbatim(start, json.offset())?);
+            let raw = element.get(start..json.offset()).unwrap_or_default();
+            // It was walked over leniently, and has to be kept as strict parsers accept it.
+            let lenient = scan::may_be_lenient(raw);
+            rest.add_json(
+                "metadata",
+                if lenient { Parser::new(raw, json.arena()).raw_value()? } else { raw },
+            );
         }
         Ok(it)
     }
 }
 
-impl<'a> Place<'a> {
-    /// The value between two offsets, as strict parsers take it: it was walked over before, leniently.
-    fn verbatim(self, start: usize, end: usize) -> Result<&'a str, JsonError> {
-        let raw = self.text.get(start..end).unwrap_or_default();
-        if scan::may_be_odd(raw) { Parser::new(raw, self.arena).raw_value() } else { Ok(raw) }
+/// Keeps a role that PAM has no name for.
+pub(crate) fn keep_role(role: Option<&str>, rest: &mut Leftover<'_>) {
+    if let Some(role) = role.filter(|role| !matches!(*role, "user" | "assistant" | "system" | "tool")) {
+        rest.add_text("role", role);
     }
 }
 
@@ -340,7 +335,7 @@ fn flag(json: &mut Parser<'_>) -> Result<bool, JsonError> {
     if json.kind()? == Kind::Bool { json.bool() } else { Ok(false) }
 }
 
-/// A list with something in it, as JSON text.
+/// A list that is not empty, as JSON text.
 fn list<'a>(json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
     if json.kind()? != Kind::Array {
         return Ok(None);

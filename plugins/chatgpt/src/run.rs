@@ -1,82 +1,86 @@
-//! Reads one export: its files of conversations in order, each conversation by itself, then what lies beside them.
+//! Runs the import of one export: the files of conversations in order, then the other files.
 
 use satchel_importer::{Bundle, Element, ImportError, Importer as _, RecordKind, Sink, Summary, names};
 
 use crate::{
-    ChatGpt, alone,
+    ChatGpt,
+    annotations::Annotations,
     assets::Assets,
-    codex, detect, group, known,
-    layout::{self, Kind},
+    codex, detect, group,
+    layout::{self, FileKind},
     map::{self, Context, Records},
-    remarks::Remarks,
-    sidecar,
-    source::{self, Source},
-    stored, textdoc,
+    record_list::{self, RecordList},
+    reuse, saved_memories, sidecar, textdoc,
 };
 
-/// Reads all that detection claimed for `format`.
+/// Reads the files that detection assigned to `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     let version = ChatGpt::describe().version_of(format)?;
-    let (folder, sources) = sources(bundle)?;
+    let (folder, conversations) = conversation_files(bundle)?;
     let account = sidecar::account(bundle, &folder);
-    alone::tell_account(bundle, &folder, sink)?;
-    let assets = Assets::read(bundle, &folder, &sources, |path, problem| sink.warn(path, problem))?;
-    let remarks = Remarks::read(bundle, &folder, sink)?;
-    let context = Context { account: account.as_deref(), version, assets: &assets, remarks: &remarks };
-    for path in &sources {
-        let Some(source) = Source::find(bundle, path)? else { continue };
-        source.each(bundle, RecordKind::Conversation, sink, |element, sink| {
+    if let Some(account) = &account {
+        sink.account(account)?;
+    }
+    let assets = Assets::read(bundle, &folder, &conversations, sink)?;
+    let annotations = Annotations::read(bundle, &folder, sink)?;
+    let account = account.as_ref().map(|account| account.id.as_str());
+    let context = Context { account, version, assets: &assets, annotations: &annotations };
+    for path in &conversations {
+        let Some(list) = RecordList::find(bundle, path)? else { continue };
+        list.each(bundle, RecordKind::Conversation, sink, |element, sink| {
             let read = |sink: &mut Sink| {
-                assets.start_asking();
-                let records = map::records(&element, &context)?;
+                assets.clear_lookups();
+                let records = map::read(&element, &context)?;
                 emit(&records, sink)?;
-                Ok(known::note(&records, &context))
+                Ok(reuse::note(&records, &context))
             };
-            element.remembering(sink, |note| known::holds(note, &context), read)
+            element.remembering(sink, |note| reuse::is_current(note, &context), read)
         })?;
     }
-    read_beside(bundle, &folder, &context, sink)?;
+    read_other_files(bundle, &folder, &context, sink)?;
     report_missing(bundle, &folder, sink)?;
-    remarks.report_unused(sink)?;
-    report_unread(bundle, &folder, &sources, &assets, sink);
+    annotations.report_unused(sink)?;
+    report_unread(bundle, &folder, &conversations, &assets, sink);
     Ok(bundle.summary())
 }
 
 /// The folder of the export, and its files of conversations in the order of their numbers.
-fn sources(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
+fn conversation_files(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
     let paths = || bundle.entries().iter().map(|entry| entry.path.as_str());
-    let numbered = |path: &str| layout::shard(names::split(path).1);
-    let manifest = paths().find(|path| layout::kind(names::split(path).1) == Kind::Manifest);
+    let number = |path: &str| layout::shard_number(names::split(path).1);
+    let manifest = paths().find(|path| kind_of(path) == FileKind::Manifest);
     let listed =
         manifest.map(|path| sidecar::manifest_files(bundle, names::split(path).0)).unwrap_or_default();
-    let ours = |path: &&str| numbered(path).is_some() || listed.iter().any(|listed| listed == path);
-    let mut sources: Vec<String> = paths().filter(ours).map(ToOwned::to_owned).collect();
-    if sources.is_empty() {
-        sources.extend(only_source(bundle)?);
+    let wanted = |path: &&str| number(path).is_some() || listed.iter().any(|listed| listed == path);
+    let mut files: Vec<String> = paths().filter(wanted).map(ToOwned::to_owned).collect();
+    if files.is_empty() {
+        files.extend(single_file(bundle)?);
     }
-    sources.sort_by_cached_key(|path| (numbered(path), path.clone()));
-    let alone = || paths().find(|path| detect::stands_alone(bundle, path)).map(ToOwned::to_owned);
-    let Some(folder) = sources.first().cloned().or_else(alone).map(|path| names::split(&path).0.to_owned())
-    else {
+    files.sort_by_cached_key(|path| (number(path), path.clone()));
+    let first = files.first().map(String::as_str);
+    let Some(first) = first.or_else(|| paths().find(|path| sidecar::stands_alone(bundle, path))) else {
         return Err(ImportError::not_this_format("none of the files holds conversations"));
     };
-    Ok((folder, sources))
+    Ok((names::split(first).0.to_owned(), files))
 }
 
-/// A conversation under a name of the person's own choice, else the page.
-fn only_source(bundle: &Bundle) -> Result<Option<String>, ImportError> {
+/// The only file of conversations, under a name of the person's choice, else the page.
+fn single_file(bundle: &Bundle) -> Result<Option<String>, ImportError> {
     let paths = || bundle.entries().iter().map(|entry| entry.path.as_str());
-    let kind = |path: &str| layout::kind(names::split(path).1);
-    let lone = paths().filter(|path| names::is_json(path) && kind(path) == Kind::Stranger);
-    let page = paths().find(|path| kind(path) == Kind::Page);
     let mut first = None;
-    for path in lone {
+    for path in paths().filter(|path| names::is_json(path) && kind_of(path) == FileKind::Unknown) {
         if detect::is_ours(bundle, path)? {
             return Ok(Some(path.to_owned()));
         }
         first = first.or(Some(path));
     }
+    let page = paths().find(|path| kind_of(path) == FileKind::Page);
     Ok(page.or(first).map(ToOwned::to_owned))
+}
+
+/// The kind of a file by its name alone.
+fn kind_of(path: &str) -> FileKind {
+    layout::kind(names::split(path).1)
 }
 
 fn emit(records: &Records<'_>, sink: &mut Sink) -> Result<(), ImportError> {
@@ -93,30 +97,22 @@ fn emit(records: &Records<'_>, sink: &mut Sink) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// Group chats, tasks, memories, and canvas documents that no message named.
-fn read_beside(
+/// Reads group chats, tasks, memories, and canvas documents that no message named.
+fn read_other_files(
     bundle: &Bundle,
     folder: &str,
     context: &Context<'_>,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
-    // Whether conversations lie beside these lists says nothing of them.
-    let listed = &Context { version: ChatGpt::describe().version_of(detect::FORMATS[2])?, ..*context };
+    // The format of these lists does not depend on that of the conversations.
+    let lists = &Context { version: ChatGpt::describe().version_of(detect::FORMATS[2])?, ..*context };
     for entry in bundle.entries() {
-        let Some(below) = entry.path.strip_prefix(folder) else { continue };
-        match layout::kind(below) {
-            Kind::Groups => {
-                let read =
-                    |element: Element<'_>, sink: &mut Sink| emit(&group::read(&element, listed)?, sink);
-                read_list(bundle, &entry.path, "/chats", sink, read)?;
-            }
-            Kind::Codex => {
-                let read =
-                    |element: Element<'_>, sink: &mut Sink| emit(&codex::read(&element, listed)?, sink);
-                read_list(bundle, &entry.path, "/tasks", sink, read)?;
-            }
-            Kind::Memories => {
-                let evidence = stored::read(bundle, &entry.path, context.account, sink)?;
+        let Some(path) = entry.path.strip_prefix(folder) else { continue };
+        match layout::kind(path) {
+            FileKind::Groups => read_list(bundle, &entry.path, "/chats", group::read, lists, sink)?,
+            FileKind::Codex => read_list(bundle, &entry.path, "/tasks", codex::read, lists, sink)?,
+            FileKind::Memories => {
+                let evidence = saved_memories::read(bundle, &entry.path, context.account, sink)?;
                 sink.evidence(evidence.as_slice())?;
             }
             _ => {}
@@ -128,40 +124,45 @@ fn read_beside(
     Ok(())
 }
 
-/// Reads a file of conversations of another shape, below `pointer` or at its root.
+/// Reads the list of conversations at `pointer` or at the root of a file.
 fn read_list(
     bundle: &Bundle,
     path: &str,
     pointer: &'static str,
+    read: for<'e> fn(&Element<'e>, &Context<'e>) -> Result<Records<'e>, ImportError>,
+    context: &Context<'_>,
     sink: &mut Sink,
-    each: impl Fn(Element<'_>, &mut Sink) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
-    if source::holds_nothing(bundle, path) {
+    let each = |element: Element<'_>, sink: &mut Sink| emit(&read(&element, context)?, sink);
+    if record_list::is_empty(bundle, path) {
         return Ok(());
     }
-    Source::below(bundle, path, pointer)?.each(bundle, RecordKind::Conversation, sink, each)
+    RecordList::below(bundle, path, pointer)?.each(bundle, RecordKind::Conversation, sink, each)
 }
 
-/// Files of conversations that the manifest names and that did not come along.
+/// Reports files of conversations that the manifest lists and the export lacks.
 fn report_missing(bundle: &Bundle, folder: &str, sink: &mut Sink) -> Result<(), ImportError> {
+    let reason = "export_manifest.json names it, but the export does not hold it";
     for path in sidecar::manifest_files(bundle, folder) {
         if bundle.entry(&path).is_none() {
-            sink.skip(
-                RecordKind::File,
-                &path,
-                "export_manifest.json names it, but the export does not hold it",
-            )?;
+            sink.skip(RecordKind::File, &path, reason)?;
         }
     }
     Ok(())
 }
 
-/// Says which files were left aside, so that nothing is lost in silence.
-fn report_unread(bundle: &Bundle, folder: &str, sources: &[String], assets: &Assets<'_>, sink: &mut Sink) {
+/// Warns about files that were not read.
+fn report_unread(
+    bundle: &Bundle,
+    folder: &str,
+    conversations: &[String],
+    assets: &Assets<'_>,
+    sink: &mut Sink,
+) {
     for entry in bundle.entries() {
-        let Some(below) = entry.path.strip_prefix(folder) else { continue };
-        let unread = layout::kind(below) == Kind::NotRead && !sources.contains(&entry.path);
-        if unread && !source::holds_nothing(bundle, &entry.path) {
+        let Some(path) = entry.path.strip_prefix(folder) else { continue };
+        let unread = layout::kind(path) == FileKind::NotRead && !conversations.contains(&entry.path);
+        if unread && !record_list::is_empty(bundle, &entry.path) {
             sink.warn(&entry.path, "this file is not read; what it holds is not imported");
         }
     }

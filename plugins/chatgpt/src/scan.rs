@@ -1,11 +1,10 @@
-//! Looking for bytes in texts of all sizes, at the speed of memory.
+//! Byte scans that rule out rare cases fast: whole blocks without an early exit, which the compiler turns into vector code.
 
-/// Whether `text` holds anything that the marks of answers are made of; never wrong when it says no. One pass for all:
-/// nearly every answer holds none.
+/// Whether `text` may contain citation markers, blocks or sandbox links; false is certain.
 ///
-/// U+E000 to U+EFFF begin with the byte EE, the last two bytes of a dagger are `80 A0`; `:::` opens a block, `s{` stands in
+/// U+E000 to U+EFFF begin with the byte EE, the last two bytes of a dagger are `80 A0`; `:::` opens a block, `s{` is in
 /// `products{`, `x:` in `sandbox:`.
-pub(crate) fn may_hold_marks(text: &str) -> bool {
+pub(crate) fn may_contain_markers(text: &str) -> bool {
     let bytes = text.as_bytes();
     let next = bytes.get(1..).unwrap_or_default();
     if bytes.last() == Some(&0xEE) {
@@ -25,17 +24,10 @@ pub(crate) fn may_hold_marks(text: &str) -> bool {
     })
 }
 
-/// Whether a JSON value may hold what only lenient parsers take: escapes, of which some are lone surrogates, and
-/// control characters.
-pub(crate) fn may_be_odd(raw: &str) -> bool {
-    any(raw, |byte| matches!(byte, b'\\' | 0..b' '))
-}
-
-/// Whole blocks without an early exit: the compiler turns them into vector code.
-fn any(text: &str, wanted: impl Fn(u8) -> bool) -> bool {
-    text.as_bytes()
-        .chunks(BLOCK)
-        .any(|block| block.iter().fold(0, |any, byte| any | u8::from(wanted(*byte))) != 0)
+/// Whether a JSON value may contain what only lenient parsers accept: lone surrogate escapes and control characters.
+pub(crate) fn may_be_lenient(raw: &str) -> bool {
+    let rare = |any, byte: &u8| any | u8::from(matches!(byte, b'\\' | 0..b' '));
+    raw.as_bytes().chunks(BLOCK).any(|block| block.iter().fold(0, rare) != 0)
 }
 
 /// Bytes; a few vectors.
@@ -46,12 +38,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_found_wherever_it_stands() {
-        for mark in ["\u{e200}", "\u{2020}", "::", "s{", "x:"] {
+    fn markers_are_found_at_any_offset() {
+        for marker in ["\u{e200}", "\u{2020}", "::", "s{", "x:"] {
             for before in 0..200 {
-                let text = format!("{}{mark}{}", "a".repeat(before), "b".repeat(before % 3));
-                assert!(may_hold_marks(&text), "{mark} behind {before}");
-                assert!(!may_hold_marks(&"a".repeat(before)), "{before}");
+                let text = format!("{}{marker}{}", "a".repeat(before), "b".repeat(before % 3));
+                assert!(may_contain_markers(&text), "{marker} behind {before}");
+                assert!(!may_contain_markers(&"a".repeat(before)), "{before}");
             }
         }
     }

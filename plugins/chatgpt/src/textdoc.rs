@@ -1,25 +1,25 @@
-//! Canvas documents that lie beside the conversations and that no message names: each is a conversation of its own.
+//! Canvas documents in files of their own that no message names: each becomes a conversation.
 
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Bundle, Content, Conversation, ImportError, JsonError, Leftover, Message, Parser, Part, PartKind,
-    RecordKind, Role, Sink, address::unsigned_json,
+    Arena, Bundle, Conversation, ImportError, JsonError, Leftover, Message, Parser, RecordKind, Role, Sink,
+    address::unsigned_json,
 };
 
-use crate::map::Context;
+use crate::map::{Context, document_content};
 
 /// PAM tag of these conversations.
 const TAG: &str = "canvas";
 /// Bytes of one document; those seen are under 1 MB.
-const LIMIT: u64 = 16 * 1024 * 1024;
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// One document.
 #[derive(Debug, Default)]
-struct Doc<'a> {
+struct Textdoc<'a> {
     title: Option<&'a str>,
     text: Option<&'a str>,
-    /// `document`, `code/python`; kept too.
+    /// `document`, `code/python`.
     kind: Option<&'a str>,
     created: Option<i64>,
     updated: Option<i64>,
@@ -34,20 +34,20 @@ pub(crate) fn emit(
     context: &Context<'_>,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
-    let bytes = match bundle.read(path, LIMIT) {
+    let bytes = match bundle.read(path, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(error) => return sink.skip(RecordKind::File, path, &error.message),
     };
     let text = String::from_utf8_lossy(&bytes);
     let arena = Arena::new();
-    match Doc::read(text.trim_start_matches('\u{feff}'), &arena) {
+    match Textdoc::read(text.trim_start_matches('\u{feff}'), &arena) {
         Ok(Some(doc)) if doc.text.is_some() => doc.emit(id, path, context, &arena, sink),
         Ok(_) => sink.skip(RecordKind::File, path, "it holds no text of a document"),
         Err(error) => sink.skip(RecordKind::File, path, &error.to_string()),
     }
 }
 
-impl<'a> Doc<'a> {
+impl<'a> Textdoc<'a> {
     fn read(text: &'a str, arena: &'a Arena) -> Result<Option<Self>, JsonError> {
         let mut json = Parser::new(text, arena);
         if !json.enter_object()? {
@@ -57,9 +57,9 @@ impl<'a> Doc<'a> {
         while let Some(key) = json.key()? {
             let rest = &mut it.rest;
             match key {
-                "title" | "name" if it.title.is_none() => it.title = rest.words(key, &mut json)?,
-                "content" | "text" if it.text.is_none() => it.text = rest.words(key, &mut json)?,
-                "textdoc_type" | "type" => it.kind = rest.keep_and_read(key, &mut json)?.words(),
+                "title" | "name" if it.title.is_none() => it.title = rest.nonempty_text(key, &mut json)?,
+                "content" | "text" if it.text.is_none() => it.text = rest.nonempty_text(key, &mut json)?,
+                "textdoc_type" | "type" => it.kind = rest.keep_and_read(key, &mut json)?.nonempty_text(),
                 "created_at" | "create_time" => it.created = rest.time(key, &mut json)?,
                 "updated_at" | "update_time" => it.updated = rest.time(key, &mut json)?,
                 _ => rest.keep(key, &mut json)?,
@@ -81,7 +81,7 @@ impl<'a> Doc<'a> {
         let message = Message {
             id: "document".into(),
             role: Role::Assistant,
-            content: Some(content(text, self.kind)),
+            content: Some(document_content(text, self.kind)),
             created_at: self.created,
             raw_metadata: self.rest.take_json(arena).map(unsigned_json),
             ..Message::default()
@@ -100,16 +100,4 @@ impl<'a> Doc<'a> {
         };
         sink.conversation(&conversation, &[message])
     }
-}
-
-/// The text of a document of `kind`: prose, or code of a language.
-pub(crate) fn content<'a>(text: Cow<'a, str>, kind: Option<&str>) -> Content<'a> {
-    let Some(language) = kind.and_then(|kind| kind.strip_prefix("code")) else { return Content::Text(text) };
-    let language = language.trim_start_matches('/');
-    Content::Multipart(vec![Part {
-        kind: PartKind::Code,
-        text: Some(text),
-        language: (!language.is_empty()).then(|| Cow::Owned(language.to_owned())),
-        ..Part::default()
-    }])
 }

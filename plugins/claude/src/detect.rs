@@ -1,14 +1,14 @@
-//! Finds Claude exports among files, by what their heads hold.
+//! Finds Claude exports among files, by their heads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Bundle, Detection, Element, ErrorKind, ImportError, JsonArray, JsonError, Parser, json::Kind as Json,
+    Bundle, Detection, Element, ErrorKind, ImportError, JsonArray, JsonError, Parser, json::Kind,
 };
 
-use crate::layout::{self, Place, Promise};
+use crate::layout::{self, PathInfo, PathKind};
 
-/// One file, each conversation a list.
+/// One file; messages are in order.
 pub(crate) const LINEAR: &str = "claude-importer/2024.01";
 /// Messages name their parents.
 pub(crate) const BRANCHING: &str = "claude-importer/2025.06";
@@ -17,16 +17,16 @@ pub(crate) const BATCHED: &str = "claude-importer/2026.08";
 /// The formats, oldest first.
 pub(crate) const FORMATS: [&str; 3] = [LINEAR, BRANCHING, BATCHED];
 
-/// Bytes of a head that are looked at first, and where those do not decide. The host allows 16 MiB.
-const HEADS: [usize; 2] = [256 * 1024, 8 * 1024 * 1024];
-/// Elements after which a head has said what it can.
+/// Bytes of a head that are read first, and if those do not decide. The host allows 16 MiB.
+const HEAD_BYTES: [usize; 2] = [256 * 1024, 8 * 1024 * 1024];
+/// Elements of a head that are looked at.
 const MAX_ELEMENTS: u64 = 32;
-/// Where a wrapper object holds its conversations.
+/// The pointer to the conversations in a wrapper object.
 const WRAPPER: &str = "/conversations";
 
-/// What a file holds.
+/// What a file holds, in the order of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     Manifest,
     Users,
     Conversations,
@@ -35,108 +35,101 @@ pub(crate) enum Kind {
     Memories,
     Artifact,
     Reflection,
-    /// Nothing that its head shows; its name says that it belongs to the export.
-    Silent,
+    /// Its name belongs to an export, but its head does not show what it holds.
+    Unrecognized,
     Private,
-    /// Read with the artifact that it belongs to.
+    /// Read with its artifact.
     ArtifactFile,
 }
 
 /// One file of an export.
 #[derive(Clone, Debug)]
-pub(crate) struct File {
+pub(crate) struct ExportFile {
     pub(crate) path: String,
-    pub(crate) kind: Kind,
-    /// Where in the file the list is.
+    pub(crate) kind: FileKind,
+    /// The pointer to its list.
     pub(crate) pointer: &'static str,
     /// Its messages name their parents.
     pub(crate) branching: bool,
-    /// Not only its name tells that it is of an export.
-    certain: bool,
+    account: Option<String>,
+    /// Its content shows that it is of Claude, not only its name.
+    confirmed: bool,
 }
 
 /// The files of one export.
 #[derive(Debug, Default)]
 pub(crate) struct Export {
-    pub(crate) files: Vec<File>,
-    branching: bool,
+    pub(crate) files: Vec<ExportFile>,
     batched: bool,
-    account: Option<(Kind, String)>,
 }
 
 /// Every export among the files, for the host.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
-    let exports = survey(bundle)?;
-    Ok(exports.into_iter().map(Export::into_detection).collect())
+    Ok(find_exports(bundle)?.into_iter().map(Export::into_detection).collect())
 }
 
 /// Every export among the files, ordered by folder.
-pub(crate) fn survey(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
+pub(crate) fn find_exports(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
     let mut exports: BTreeMap<&str, Export> = BTreeMap::new();
     for entry in bundle.entries() {
-        let Some(place) = layout::place(&entry.path) else { continue };
-        let Some((file, head)) = look_at(bundle, &entry.path, place)? else { continue };
-        exports.entry(place.root).or_default().add(file, head, place.batched);
+        let Some(info) = layout::classify(&entry.path) else { continue };
+        let Some(file) = inspect(bundle, &entry.path, info)? else { continue };
+        let export = exports.entry(info.root).or_default();
+        export.batched |= info.batched || file.kind == FileKind::Manifest;
+        export.files.push(file);
     }
-    Ok(exports.into_values().filter(Export::certain).collect())
+    Ok(exports.into_values().filter(Export::confirmed).collect())
 }
 
 impl Export {
-    fn add(&mut self, file: File, head: Head, batched: bool) {
-        self.branching |= head.branching;
-        self.batched |= batched || file.kind == Kind::Manifest;
-        if let Some(account) = head.account
-            && self.account.as_ref().is_none_or(|(kind, _)| file.kind < *kind)
-        {
-            self.account = Some((file.kind, account));
-        }
-        self.files.push(file);
-    }
-
-    /// Whether some file shows whose export it is; names alone say nothing.
-    fn certain(&self) -> bool {
-        self.files.iter().any(|file| file.certain)
+    /// Whether the content of a file confirms the provider; names are not enough.
+    fn confirmed(&self) -> bool {
+        self.files.iter().any(|file| file.confirmed)
     }
 
     fn into_detection(self) -> Detection {
-        let format = match (self.batched, self.branching) {
+        let branching = self.files.iter().any(|file| file.branching);
+        let format = match (self.batched, branching) {
             (true, _) => BATCHED,
             (false, true) => BRANCHING,
             (false, false) => LINEAR,
         };
-        let telling = |kind| kind < Kind::Reflection && !matches!(kind, Kind::Manifest | Kind::Users);
-        let confidence = if self.files.iter().any(|file| telling(file.kind)) { 95 } else { 60 };
+        let has_records =
+            |kind| kind < FileKind::Reflection && !matches!(kind, FileKind::Manifest | FileKind::Users);
+        let confidence = if self.files.iter().any(|file| has_records(file.kind)) { 95 } else { 60 };
+        let accounts = self.files.iter().filter(|file| file.account.is_some());
         Detection {
             format: format.to_owned(),
             confidence,
+            account: accounts.min_by_key(|file| file.kind).and_then(|file| file.account.clone()),
             files: self.files.into_iter().map(|file| file.path).collect(),
-            account: self.account.map(|(_, account)| account),
         }
     }
 }
 
-/// What the file is; none if it is not ours.
-fn look_at(bundle: &Bundle, path: &str, place: Place<'_>) -> Result<Option<(File, Head)>, ImportError> {
-    let file = |kind, head: Head, certain: bool| {
+/// Classifies a file; none if it is not ours.
+fn inspect(bundle: &Bundle, path: &str, info: PathInfo<'_>) -> Result<Option<ExportFile>, ImportError> {
+    let file = |kind, head: Head, confirmed: bool| {
         let pointer = if head.wrapped { WRAPPER } else { "" };
-        Some((File { path: path.to_owned(), kind, pointer, branching: head.branching, certain }, head))
+        let Head { branching, account, .. } = head;
+        Some(ExportFile { path: path.to_owned(), kind, pointer, branching, account, confirmed })
     };
     let by_name = |kind| Ok(file(kind, Head::default(), false));
-    match place.promise {
-        Promise::Private => return by_name(Kind::Private),
-        Promise::ArtifactFile => return by_name(Kind::ArtifactFile),
-        Promise::Reflection => {
-            let certain = bears_its_name(bundle, path)?;
-            return Ok(file(Kind::Reflection, Head::default(), certain));
+    match info.kind {
+        PathKind::Private => return by_name(FileKind::Private),
+        PathKind::ArtifactFile => return by_name(FileKind::ArtifactFile),
+        PathKind::Reflection => {
+            let confirmed = is_named_by_uuid(bundle, path)?;
+            return Ok(file(FileKind::Reflection, Head::default(), confirmed));
         }
-        Promise::Json | Promise::Artifact => {}
+        PathKind::Json | PathKind::Artifact => {}
     }
-    let head = look(bundle, path)?;
+    let head = read_head(bundle, path)?;
     Ok(match head.kind {
-        // Only its place tells a description of an artifact from other lists of versions.
-        Some(Kind::Artifact) if place.promise != Promise::Artifact => None,
+        // Only its path distinguishes a description of an artifact from other lists of versions.
+        Some(FileKind::Artifact) if info.kind != PathKind::Artifact => None,
         Some(kind) => file(kind, head, true),
-        None if place.known && !head.foreign => file(Kind::Silent, head, false),
+        None if info.known && !head.foreign => file(FileKind::Unrecognized, head, false),
         None => None,
     })
 }
@@ -144,41 +137,40 @@ fn look_at(bundle: &Bundle, path: &str, place: Place<'_>) -> Result<Option<(File
 /// What a file's head shows.
 #[derive(Clone, Debug, Default)]
 struct Head {
-    kind: Option<Kind>,
-    /// Objects that are not ours.
+    kind: Option<FileKind>,
+    /// It holds objects that are not ours.
     foreign: bool,
-    /// The conversations stand below [`WRAPPER`].
+    /// The conversations are below [`WRAPPER`].
     wrapped: bool,
     branching: bool,
     account: Option<String>,
 }
 
-/// Whether the first object of a file bears the uuid by which the file is called.
-fn bears_its_name(bundle: &Bundle, path: &str) -> Result<bool, ImportError> {
+/// Whether the file is named by the uuid of its first object.
+fn is_named_by_uuid(bundle: &Bundle, path: &str) -> Result<bool, ImportError> {
     let mut named = false;
-    let sampled = JsonArray::new(path).sample(bundle, HEADS[0], |element| {
-        let mut seen = Seen::default();
-        let (Ok(()) | Err(_)) = seen.read(&mut element.parser());
-        named = seen.uuid.is_some_and(|uuid| layout::stem(path) == uuid) && seen.kind().is_none();
+    let sampled = JsonArray::new(path).sample(bundle, HEAD_BYTES[0], |element| {
+        let fields = ElementFields::read(&mut element.parser());
+        named = fields.uuid.is_some_and(|uuid| layout::stem(path) == uuid) && fields.kind().is_none();
         false
     });
-    overlook(sampled)?;
+    ignore_malformed(sampled)?;
     Ok(named)
 }
 
-/// A file that cannot be understood holds nothing that we know, whatever it holds.
-fn overlook(sampled: Result<(), ImportError>) -> Result<(), ImportError> {
+/// A malformed file is not ours, so only other errors are returned.
+fn ignore_malformed(sampled: Result<(), ImportError>) -> Result<(), ImportError> {
     match sampled {
         Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
-/// Looks at growing heads of a file until they say something.
-fn look(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
+/// Reads growing heads of a file until one shows what it is.
+fn read_head(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
     let mut head = Head::default();
-    for bytes in HEADS {
+    for bytes in HEAD_BYTES {
         head = Head::default();
         head.sample(bundle, path, "", bytes)?;
         if head.wrapped {
@@ -201,59 +193,64 @@ impl Head {
         bytes: usize,
     ) -> Result<(), ImportError> {
         let sampled = JsonArray::new(path).pointer(pointer).sample(bundle, bytes, |element| {
-            self.see(&element, pointer.is_empty(), layout::is_of_projects(path));
+            self.add(&element, pointer.is_empty(), layout::is_of_projects(path));
             let undecided =
-                self.kind.is_none() || (self.kind == Some(Kind::Conversations) && !self.branching);
+                self.kind.is_none() || (self.kind == Some(FileKind::Conversations) && !self.branching);
             undecided && !self.wrapped && element.index() < MAX_ELEMENTS
         });
-        overlook(sampled)
+        ignore_malformed(sampled)
     }
 
-    /// Looks at one element of a file; `projects`: its name says that it lists projects.
-    fn see(&mut self, element: &Element<'_>, root: bool, projects: bool) {
-        let mut seen = Seen::default();
-        // A sample may break off inside the element; what was seen before counts.
-        let (Ok(()) | Err(_)) = seen.read(&mut element.parser());
-        if root && seen.has("conversations") && seen.kind().is_none() {
+    /// Adds one element of a file; `projects`: its name says that it lists projects.
+    fn add(&mut self, element: &Element<'_>, root: bool, projects: bool) {
+        let fields = ElementFields::read(&mut element.parser());
+        if root && fields.has("conversations") && fields.kind().is_none() {
             self.wrapped = true;
             return;
         }
-        // Of a project without instructions and documents, only the file's name may tell what it is.
-        let project = (projects && seen.has("uuid") && seen.has("name")).then_some(Kind::Projects);
-        match seen.kind().or(project) {
+        // A project without instructions and documents is only recognized by the file's name.
+        let project = (projects && fields.has("uuid") && fields.has("name")).then_some(FileKind::Projects);
+        match fields.kind().or(project) {
             Some(kind) => {
                 let kind = *self.kind.get_or_insert(kind);
                 self.branching |=
-                    kind == Kind::Conversations && element.text().contains("\"parent_message_uuid\"");
+                    kind == FileKind::Conversations && element.text().contains("\"parent_message_uuid\"");
                 if self.account.is_none() {
-                    self.account = seen.account(kind).map(ToOwned::to_owned);
+                    self.account = fields.account(kind).map(ToOwned::to_owned);
                 }
             }
-            None => self.foreign |= !seen.keys.is_empty(),
+            None => self.foreign |= !fields.keys.is_empty(),
         }
     }
 }
 
-/// The keys of one element.
+/// The fields of one element that show its kind.
 #[derive(Default)]
-struct Seen<'a> {
+struct ElementFields<'a> {
     keys: BTreeSet<&'a str>,
     uuid: Option<&'a str>,
     account: Option<&'a str>,
-    /// What the first of its `messages` holds.
+    /// The keys of the first of its `messages`.
     message: BTreeSet<&'a str>,
 }
 
-impl<'a> Seen<'a> {
-    fn read(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+impl<'a> ElementFields<'a> {
+    /// Reads one element. In a sample it may break off; the fields before count.
+    fn read(json: &mut Parser<'a>) -> Self {
+        let mut fields = Self::default();
+        let (Ok(()) | Err(_)) = fields.read_object(json);
+        fields
+    }
+
+    fn read_object(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
         if !json.enter_object()? {
             return Ok(());
         }
         while let Some(key) = json.key()? {
             self.keys.insert(key);
             match key {
-                "uuid" if json.kind()? == Json::String => self.uuid = Some(json.string()?),
-                "account_uuid" | "owner_account" if json.kind()? == Json::String => {
+                "uuid" if json.kind()? == Kind::String => self.uuid = Some(json.string()?),
+                "account_uuid" | "owner_account" if json.kind()? == Kind::String => {
                     self.account = Some(json.string()?);
                 }
                 "account" | "creator" => self.read_account(json)?,
@@ -269,7 +266,7 @@ impl<'a> Seen<'a> {
             return Ok(());
         }
         while let Some(key) = json.key()? {
-            if key == "uuid" && json.kind()? == Json::String {
+            if key == "uuid" && json.kind()? == Kind::String {
                 self.account = Some(json.string()?);
             }
         }
@@ -294,40 +291,41 @@ impl<'a> Seen<'a> {
         self.keys.contains(key)
     }
 
-    /// What an element with these keys is.
-    fn kind(&self) -> Option<Kind> {
+    /// The kind of file that holds such elements.
+    fn kind(&self) -> Option<FileKind> {
         let has = |key| self.has(key);
         if has("mapping") || has("responses") || has("fragments") {
             return None;
         }
         let stub = has("uuid") && has("name") && has("account");
-        // Saved by tools that call the list otherwise; only its messages tell it from lists of other programs.
-        let spoken = ["sender", "role"].iter().any(|key| self.message.contains(key));
+        // Some tools name the list `messages`, as other programs do; only the messages distinguish them.
+        let has_sender = ["sender", "role"].iter().any(|key| self.message.contains(key));
         let named = has("uuid") && has("created_at") && (has("name") || has("title")) && !has("project");
-        if has("chat_messages") || stub || (named && spoken) {
-            return Some(Kind::Conversations);
+        if has("chat_messages") || stub || (named && has_sender) {
+            return Some(FileKind::Conversations);
         }
         if has("conversations_memory") || has("project_memories") || has("memory_files") {
-            return Some(Kind::Memories);
+            return Some(FileKind::Memories);
         }
-        let told = has("description") && (has("is_private") || has("is_starter_project") || has("docs"));
-        if has("uuid") && (has("prompt_template") || (has("docs") && has("creator")) || (has("name") && told))
+        let described = has("description") && (has("is_private") || has("is_starter_project") || has("docs"));
+        if has("uuid")
+            && (has("prompt_template") || (has("docs") && has("creator")) || (has("name") && described))
         {
-            return Some(Kind::Projects);
+            return Some(FileKind::Projects);
         }
         if has("uuid") && has("messages") && has("project") {
-            return Some(Kind::DesignChats);
+            return Some(FileKind::DesignChats);
         }
         if has("uuid") && has("full_name") && has("email_address") {
-            return Some(Kind::Users);
+            return Some(FileKind::Users);
         }
         if has("id") && has("versions") && (has("active_version") || has("owner_account")) {
-            return Some(Kind::Artifact);
+            return Some(FileKind::Artifact);
         }
-        (has("data_files") && has("total_files")).then_some(Kind::Manifest)
+        (has("data_files") && has("total_files")).then_some(FileKind::Manifest)
     }
 
-    fn account(&self, kind: Kind) -> Option<&'a str> {
-        if kind == Kind::Users { self.uuid } else { self.account }
+    fn account(&self, kind: FileKind) -> Option<&'a str> {
+        if kind == FileKind::Users { self.uuid } else { self.account }
     }
 }

@@ -1,19 +1,19 @@
-//! Which files make one export, judged by their names: a hint, which their heads confirm.
+//! Which export a file belongs to and what it may hold, judged by its path. Its content confirms it.
 
 use satchel_importer::names::{is_json, is_junk};
 
-/// What a file's name promises.
+/// What a file may hold, by its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Promise {
-    /// JSON of any kind; its head must tell.
+pub(crate) enum PathKind {
+    /// JSON of any kind.
     Json,
-    /// Belongs to an export of Claude and is private: never opened.
+    /// Private data of an export of Claude: never opened.
     Private,
-    /// Describes an artifact; its head must tell.
+    /// The description of an artifact.
     Artifact,
-    /// Lies beside the description of an artifact.
+    /// A file beside the description of an artifact.
     ArtifactFile,
-    /// What a person said about an answer.
+    /// A person's feedback on an answer.
     Reflection,
 }
 
@@ -27,15 +27,15 @@ pub(crate) fn artifact_folder(path: &str) -> Option<&str> {
     path.get(..end)
 }
 
-/// Where a file stands.
+/// What the path of a file shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place<'p> {
+pub(crate) struct PathInfo<'p> {
     /// The folder of its export, without the final `/`.
     pub(crate) root: &'p str,
-    pub(crate) promise: Promise,
-    /// Whether its name alone is one that exports use; other names need a head that tells.
+    pub(crate) kind: PathKind,
+    /// Exports use this name; a file of another name is only recognized by its content.
     pub(crate) known: bool,
-    /// Whether it stands in a folder or an archive of one category.
+    /// It is in a folder or an archive of one category.
     pub(crate) batched: bool,
 }
 
@@ -45,40 +45,40 @@ const KNOWN_FILES: [&str; 4] = ["conversations.json", "users.json", "projects.js
 const CATEGORIES: [&str; 7] =
     ["conversations", "projects", "memories", "light_metadata", "design_chats", "frames", "feedback"];
 
-/// Where the file `path` stands; none if no export holds such a file.
-pub(crate) fn place(path: &str) -> Option<Place<'_>> {
+/// Classifies a file by its path; none if no export holds such a file.
+pub(crate) fn classify(path: &str) -> Option<PathInfo<'_>> {
     let (folder, name) = split(path);
     if is_junk(path) {
         return None;
     }
     if let Some(artifact) = artifact_folder(path) {
         let (above, _) = split(artifact.trim_end_matches('/'));
-        let described = path.get(artifact.len()..) == Some("artifact.json");
-        let promise = if described { Promise::Artifact } else { Promise::ArtifactFile };
-        return Some(placed(split(above).0, promise, true));
+        let description = path.get(artifact.len()..) == Some("artifact.json");
+        let kind = if description { PathKind::Artifact } else { PathKind::ArtifactFile };
+        return Some(info(split(above).0, kind, true));
     }
     if name == "login_history.json" {
-        return Some(placed(folder, Promise::Private, true));
+        return Some(info(folder, PathKind::Private, true));
     }
     if !is_json(name) {
         return None;
     }
     let (above, last) = split(folder);
     if last == "reflections" {
-        return Some(placed(above, Promise::Reflection, true));
+        return Some(info(above, PathKind::Reflection, true));
     }
     if RECORD_FOLDERS.contains(&last) {
-        return Some(placed(above, Promise::Json, true));
+        return Some(info(above, PathKind::Json, true));
     }
     let known = KNOWN_FILES.contains(&name) || name.starts_with("manifest-");
-    Some(placed(folder, Promise::Json, known))
+    Some(info(folder, PathKind::Json, known))
 }
 
-fn placed(folder: &str, promise: Promise, known: bool) -> Place<'_> {
+fn info(folder: &str, kind: PathKind, known: bool) -> PathInfo<'_> {
     let (above, last) = split(folder);
-    let batched = category(last).is_some();
-    let root = if batched || batch(last) { above } else { folder };
-    Place { root, promise, known, batched }
+    let batched = is_category(last);
+    let root = if batched || is_batch(last) { above } else { folder };
+    PathInfo { root, kind, known, batched }
 }
 
 /// The folder of a path and the name in it.
@@ -86,30 +86,31 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// The name of a file without its folder and its ending.
+/// The name of a file without its folder and its extension.
 pub(crate) fn stem(path: &str) -> &str {
     let (_, name) = split(path);
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// Whether a file is called as those with projects are.
+/// Whether the path is one that files of projects have.
 pub(crate) fn is_of_projects(path: &str) -> bool {
     let (folder, name) = split(path);
     name == "projects.json" || (split(folder).1 == "projects" && is_json(name))
 }
 
-/// The category of `conversations-000`, `conversations-000.zip` or `conversations-000 (1).zip`.
-fn category(part: &str) -> Option<&'static str> {
-    let (name, number) = part.split_once('-')?;
-    let known = CATEGORIES.into_iter().find(|category| *category == name)?;
-    number.starts_with(|first: char| first.is_ascii_digit()).then_some(known)
+/// Whether it is a category such as `conversations-000`, `conversations-000.zip` or `conversations-000 (1).zip`.
+fn is_category(part: &str) -> bool {
+    part.split_once('-').is_some_and(|(name, number)| CATEGORIES.contains(&name) && starts_with_digit(number))
 }
 
-/// One of the archives that a large flat export has: `data-…-batch-0001.zip`.
-fn batch(part: &str) -> bool {
-    let number = part.rsplit_once("-batch-").map(|(_, number)| number);
+/// Whether it is one of the archives of a large flat export: `data-…-batch-0001.zip`.
+fn is_batch(part: &str) -> bool {
     part.starts_with("data-")
-        && number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+        && part.rsplit_once("-batch-").is_some_and(|(_, number)| starts_with_digit(number))
+}
+
+fn starts_with_digit(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     fn root(path: &str) -> Option<(&str, bool)> {
-        place(path).map(|place| (place.root, place.batched))
+        classify(path).map(|info| (info.root, info.batched))
     }
 
     #[test]
@@ -140,18 +141,18 @@ mod tests {
     }
 
     #[test]
-    fn names_promise_what_a_file_is() {
-        let promise = |path| place(path).map(|place| (place.promise, place.known));
-        assert_eq!(promise("My chat.JSON"), Some((Promise::Json, false)));
-        assert_eq!(promise("users.json"), Some((Promise::Json, true)));
-        assert_eq!(promise("light_metadata-000/login_history.json"), Some((Promise::Private, true)));
-        assert_eq!(promise("artifacts/a/artifact.json"), Some((Promise::Artifact, true)));
-        assert_eq!(promise("artifacts/a/versions/1/artifact.json"), Some((Promise::ArtifactFile, true)));
-        assert_eq!(promise("artifacts/a.json"), Some((Promise::Json, false)));
-        assert_eq!(promise("feedback-000/reflections/r.json"), Some((Promise::Reflection, true)));
-        assert_eq!(promise("holiday.jpg"), None);
-        assert_eq!(promise("__MACOSX/conversations.json"), None);
-        assert_eq!(promise("a/._conversations.json"), None);
-        assert_eq!(promise(".json"), None);
+    fn files_are_classified_by_path() {
+        let kind = |path| classify(path).map(|info| (info.kind, info.known));
+        assert_eq!(kind("My chat.JSON"), Some((PathKind::Json, false)));
+        assert_eq!(kind("users.json"), Some((PathKind::Json, true)));
+        assert_eq!(kind("light_metadata-000/login_history.json"), Some((PathKind::Private, true)));
+        assert_eq!(kind("artifacts/a/artifact.json"), Some((PathKind::Artifact, true)));
+        assert_eq!(kind("artifacts/a/versions/1/artifact.json"), Some((PathKind::ArtifactFile, true)));
+        assert_eq!(kind("artifacts/a.json"), Some((PathKind::Json, false)));
+        assert_eq!(kind("feedback-000/reflections/r.json"), Some((PathKind::Reflection, true)));
+        assert_eq!(kind("holiday.jpg"), None);
+        assert_eq!(kind("__MACOSX/conversations.json"), None);
+        assert_eq!(kind("a/._conversations.json"), None);
+        assert_eq!(kind(".json"), None);
     }
 }

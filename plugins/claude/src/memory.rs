@@ -1,4 +1,4 @@
-//! What an export says about memories.
+//! Evidence about memories.
 
 use satchel_importer::{Evidence, Leftover, pam::raw::RawObject};
 
@@ -9,31 +9,30 @@ mod prose;
 pub(crate) mod stored;
 mod wording;
 
-/// Pieces of evidence from one element; what is more cannot be real and would not fit into the sandbox.
+/// Pieces of evidence from one element. More cannot be real and would not fit into the sandbox.
 const MAX_EVIDENCE: usize = 20_000;
 
-/// What holds for all records of an export.
-pub(crate) struct Origin<'o> {
-    /// Whose they are, where they do not say so.
-    pub(crate) owner: Option<&'o str>,
-    /// When what has no time of its own was seen: when the export was made, else its newest time.
+/// Facts for evidence that does not state them itself.
+pub(crate) struct Fallback<'o> {
+    pub(crate) account: Option<&'o str>,
+    /// When the export was made, else the newest time in it.
     pub(crate) observed: Option<i64>,
 }
 
-/// What one element gives.
+/// The result of reading one element.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct MemoryRecords {
     pub(crate) evidence: Vec<Evidence>,
     /// Locator and reason.
     pub(crate) skipped: Vec<(String, String)>,
     /// Locator and message.
     pub(crate) warnings: Vec<(String, String)>,
-    /// Evidence was left out.
+    /// The limit was reached and reported.
     full: bool,
 }
 
-impl Found {
-    /// Takes a piece of evidence, unless there are more than can be real.
+impl MemoryRecords {
+    /// Adds a piece of evidence, up to `MAX_EVIDENCE`.
     fn push(&mut self, evidence: Evidence) {
         if self.evidence.len() < MAX_EVIDENCE {
             self.evidence.push(evidence);
@@ -46,7 +45,7 @@ impl Found {
         }
     }
 
-    /// Notes what cannot be read; a flood of it only as far as `MAX_EVIDENCE`.
+    /// Reports something that cannot be read, up to `MAX_EVIDENCE` times.
     fn skip(&mut self, locator: String, reason: &str) {
         if self.skipped.len() < MAX_EVIDENCE {
             self.skipped.push((locator, reason.to_owned()));
@@ -60,7 +59,14 @@ impl Found {
     }
 }
 
-/// The metadata of an item; none if nothing was kept.
-fn metadata(kept: Leftover<'_>) -> Option<RawObject> {
-    kept.into_json().and_then(|text| RawObject::parse(text.into_owned()).ok())
+/// The metadata of an item; none if `rest` is empty.
+fn metadata(rest: Leftover<'_>) -> Option<RawObject> {
+    rest.into_json().and_then(|text| RawObject::parse(text.into_owned()).ok())
+}
+
+/// The metadata of a section: its heading.
+fn heading_metadata(heading: Option<&str>) -> Option<RawObject> {
+    let mut rest = Leftover::default();
+    rest.add_text("heading", heading?);
+    metadata(rest)
 }

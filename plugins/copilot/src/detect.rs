@@ -1,24 +1,24 @@
-//! Finds the tables among files, by their heads and the rows under them.
+//! Finds Copilot's tables among files, by their headers and first rows.
 
 use std::collections::BTreeMap;
 
-use satchel_importer::{Bundle, Detection, ImportError, names};
+use satchel_importer::{Bundle, Detection, ImportError, Role, names};
 
 use crate::{
     layout::{Columns, DELIMITERS},
-    raw::Record,
+    record::Record,
     rows::{Row, Rows},
 };
 
-/// Rows of the head that are looked at to tell whose table it is.
+/// Rows that are sampled to recognise a table.
 const SAMPLE: usize = 24;
-/// Rows that tell in which direction time runs.
-const LONG_SAMPLE: usize = 4096;
-/// Bytes that are looked at; the host allows 16 MiB of each file.
+/// Rows that are sampled to find the order of a table.
+const ORDER_SAMPLE: usize = 4096;
+/// Bytes that are sampled; the host allows 16 MiB of each file.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
-/// Bytes of one row of the head. A longer one is passed over.
+/// Bytes of one sampled row. A longer one is ignored.
 const MAX_ROW: usize = 1024 * 1024;
-/// Characters of a cell that are looked at: times and names are short.
+/// Characters of a sampled cell: times and names are short.
 const MAX_CELL: usize = 200;
 
 /// A table and how to read it.
@@ -33,7 +33,7 @@ pub(crate) struct Table {
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let mut found: BTreeMap<(&str, &str), Detection> = BTreeMap::new();
     for entry in bundle.entries() {
-        let Some(table) = look(bundle, &entry.path)? else { continue };
+        let Some(table) = find_table(bundle, &entry.path)? else { continue };
         let format = table.columns.layout.format();
         let export = found.entry((names::split(&entry.path).0, format)).or_insert_with(|| Detection {
             format: format.to_owned(),
@@ -46,44 +46,41 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     Ok(found.into_values().collect())
 }
 
-/// What table the file is; none if it is none of Copilot's.
-pub(crate) fn look(bundle: &Bundle, path: &str) -> Result<Option<Table>, ImportError> {
-    let text = ["csv", "tsv", "txt"].iter().any(|ending| names::ends_in(path, ending));
+/// The table of a file; none if it is not one of Copilot's.
+pub(crate) fn find_table(bundle: &Bundle, path: &str) -> Result<Option<Table>, ImportError> {
+    let text = ["csv", "tsv", "txt"].iter().any(|ending| names::has_extension(path, ending));
     if !text || names::is_junk(path) {
         return Ok(None);
     }
     for delimiter in DELIMITERS {
-        let mut sample = Vec::new();
-        read(bundle, path, delimiter, SAMPLE, |row| sample.push(cells(row)))?;
-        if sample.first().is_some_and(|head| head.len() > 2) {
-            let head = sample.remove(0);
-            return Ok(judge(&head, &sample, path).map(|(columns, confidence)| Table {
-                columns,
-                delimiter,
-                confidence,
-            }));
+        let mut rows = Vec::new();
+        sample(bundle, path, delimiter, SAMPLE, |row| rows.push(cells(row)))?;
+        if rows.first().is_some_and(|header| header.len() > 2) {
+            let header = rows.remove(0);
+            let table = |(columns, confidence)| Table { columns, delimiter, confidence };
+            return Ok(recognise(&header, &rows, path).map(table));
         }
     }
     Ok(None)
 }
 
-/// Whose table it is, and how certain that is.
-fn judge(head: &[String], rows: &[Vec<String>], path: &str) -> Option<(Columns, u8)> {
-    match Columns::of_head(head) {
+/// The columns, and the confidence in percent.
+fn recognise(header: &[String], rows: &[Vec<String>], path: &str) -> Option<(Columns, u8)> {
+    match Columns::of_header(header) {
         Some(columns) if rows.is_empty() => Some((columns, 50)),
-        Some(columns) => columns.confirmed_by(rows).then_some((columns, 90)),
-        None => Columns::of_rows(head, rows, path).map(|columns| (columns, 60)),
+        Some(columns) => columns.confirmed_by(rows).then_some((columns, 95)),
+        None => Columns::of_rows(header, rows, path).map(|columns| (columns, 60)),
     }
 }
 
-/// Whether later rows are the older ones, as in what Microsoft writes. The rows of one title tell it by their times;
-/// where those are all the same, by who speaks first: nobody is answered before asking.
+/// Whether the newest rows come first, as Microsoft writes them: by the times of adjacent rows of one title, or if those are
+/// all equal by the roles, as a question comes before its answer.
 pub(crate) fn newest_first(bundle: &Bundle, path: &str, table: &Table) -> Result<bool, ImportError> {
     let (mut times, mut turns) = (0_i64, 0_i64);
     let mut last: Option<Record> = None;
-    let mut head = true;
-    read(bundle, path, table.delimiter, LONG_SAMPLE, |row| {
-        if std::mem::take(&mut head) || row.len() < table.columns.width() {
+    let mut header = true;
+    sample(bundle, path, table.delimiter, ORDER_SAMPLE, |row| {
+        if std::mem::take(&mut header) || row.len() < table.columns.width() {
             return;
         }
         let record = Record::read(row, &table.columns);
@@ -92,7 +89,7 @@ pub(crate) fn newest_first(bundle: &Bundle, path: &str, table: &Table) -> Result
         {
             times += (before.micros - now.micros).signum();
             if before.micros == now.micros && last.role != record.role {
-                turns += if last.role.speaks_first() { -1 } else { 1 };
+                turns += if last.role == Role::Assistant { 1 } else { -1 };
             }
         }
         last = Some(record);
@@ -100,22 +97,22 @@ pub(crate) fn newest_first(bundle: &Bundle, path: &str, table: &Table) -> Result
     Ok(if times == 0 { turns >= 0 } else { times > 0 })
 }
 
-/// Shows the first rows of a table, the head too.
-fn read(
+/// Calls `f` with the first `count` rows of a table, the header included.
+fn sample(
     bundle: &Bundle,
     path: &str,
     delimiter: u8,
     count: usize,
-    mut see: impl FnMut(&Row<'_>),
+    mut f: impl FnMut(&Row<'_>),
 ) -> Result<(), ImportError> {
     let mut rows = Rows::new(bundle.open(path)?, delimiter, MAX_ROW);
     for _ in 0..count {
-        if rows.position() > MAX_BYTES {
+        if rows.offset > MAX_BYTES {
             break;
         }
         let Some(row) = rows.next().map_err(|error| error.at(path))? else { break };
         if !row.too_long && !row.is_blank() {
-            see(&row);
+            f(&row);
         }
     }
     Ok(())

@@ -1,21 +1,21 @@
-//! Which rows make one conversation: the tables name none.
+//! Groups rows into conversations, which the tables do not name.
 
 use satchel_importer::order::contradicts;
 
-use crate::{layout::Layout, raw::Record};
+use crate::{layout::Layout, record::Record};
 
-/// A pause after which a row begins a new conversation, where titles do not tell conversations apart; microseconds.
-/// Rows with a title of their own stay together over days: people come back to a chat by its name.
+/// Microseconds after which a row begins a new conversation if its title is a common one. Rows with a title of their own
+/// stay together over days: people return to a chat by its name.
 const GAP: u64 = 30 * 60 * 1_000_000;
-/// Bytes of one conversation, which is held in the memory of the sandbox; what is longer goes on in another one.
+/// Bytes of one conversation, which must fit into the sandbox's memory; a longer one is split.
 const MAX_BYTES: usize = 24 * 1024 * 1024;
 /// Rows of one conversation.
 const MAX_ROWS: usize = 100_000;
 
-/// Neighbouring rows of one title.
+/// Adjacent rows of one title.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// Each with its place in the table, in the order of the table.
+    /// Each with its index in the table, in the order of the table.
     rows: Vec<(u64, Record)>,
     bytes: usize,
 }
@@ -23,19 +23,15 @@ pub(crate) struct Group {
 /// Whether a row belongs to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// It does.
+    /// It belongs to it.
     Same,
     /// It begins another conversation.
     Another,
-    /// It does, but there is no room for it.
+    /// It belongs to it, but the group is full.
     Full,
 }
 
 impl Group {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     pub(crate) fn fit(&self, record: &Record, layout: Layout) -> Fit {
         let Some((_, last)) = self.rows.last() else { return Fit::Same };
         let paused = match (last.time, record.time) {
@@ -44,21 +40,20 @@ impl Group {
         };
         if last.title != record.title || (paused && !record.titled(layout)) {
             Fit::Another
-        } else if self.bytes + record.weight() > MAX_BYTES || self.rows.len() == MAX_ROWS {
+        } else if self.bytes + record.size() > MAX_BYTES || self.rows.len() == MAX_ROWS {
             Fit::Full
         } else {
             Fit::Same
         }
     }
 
-    pub(crate) fn push(&mut self, place: u64, record: Record) {
-        self.bytes += record.weight();
-        self.rows.push((place, record));
+    pub(crate) fn push(&mut self, index: u64, record: Record) {
+        self.bytes += record.size();
+        self.rows.push((index, record));
     }
 
-    /// Its rows, oldest first, and none left. Times alone cannot order them: an answer has the second of its question,
-    /// so rows of one time keep the order of the table, turned round where that has the newest first. The second part says whether
-    /// the table has them neither oldest first nor newest first.
+    /// Takes its rows, oldest first. An answer can have the time of its question, so rows of one time keep the order of the
+    /// table, reversed if the table is newest first. The second part says whether the rows are in neither order.
     pub(crate) fn take(&mut self, newest_first: bool) -> (Vec<(u64, Record)>, bool) {
         let mut rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
@@ -72,12 +67,12 @@ impl Group {
             rows.reverse();
         }
         let contradicted = contradicts(rows.iter().map(|(_, record)| record.time.map(|time| time.micros)));
-        // A row without a time stays behind the one before it.
+        // A row without a time stays after the one before it.
         let mut before = i64::MIN;
         let mut keyed: Vec<(i64, (u64, Record))> = Vec::with_capacity(rows.len());
-        for (place, record) in rows {
+        for (index, record) in rows {
             before = record.time.map_or(before, |time| time.micros);
-            keyed.push((before, (place, record)));
+            keyed.push((before, (index, record)));
         }
         keyed.sort_by_key(|(time, _)| *time);
         (keyed.into_iter().map(|(_, row)| row).collect(), contradicted)
@@ -86,8 +81,10 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
+    use satchel_importer::Role;
+
     use super::*;
-    use crate::{raw::Role, time::Time};
+    use crate::time::Time;
 
     const SECOND: i64 = 1_000_000;
 
@@ -111,11 +108,11 @@ mod tests {
     }
 
     fn order(mut group: Group, newest_first: bool) -> Vec<u64> {
-        group.take(newest_first).0.into_iter().map(|(place, _)| place).collect()
+        group.take(newest_first).0.into_iter().map(|(index, _)| index).collect()
     }
 
     #[test]
-    fn only_titles_that_tell_chats_apart_hold_over_a_pause() {
+    fn only_rows_with_a_title_of_their_own_stay_together_over_a_pause() {
         let fit = |title: &str, layout, seconds| {
             let mut group = Group::default();
             group.push(0, record(title, Some(0), Role::User));
@@ -132,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_oldest_first_with_ties_turned_round() {
+    fn rows_are_oldest_first_and_ties_are_reversed() {
         let (user, ai) = (Role::User, Role::Assistant);
         let newest = group(&[(Some(9), ai), (Some(9), user), (Some(5), ai), (Some(5), user)]);
         assert_eq!(order(newest, false), [3, 2, 1, 0]);

@@ -1,22 +1,22 @@
-//! The three tables that Microsoft exports, and where in their rows things stand.
+//! The three tables that Microsoft exports, their columns and their authors.
 
-use satchel_importer::names;
+use satchel_importer::{Role, names};
 
-use crate::{raw, time};
+use crate::time;
 
-/// `Conversation,Time,Author,Message`: what was said to Copilot, and its answers.
+/// `Conversation,Time,Author,Message`: prompts and answers of Copilot.
 pub(crate) const HISTORY: &str = "copilot-importer/2026.02-history";
-/// `CreatedAt,MessageContent,Author,ChatName`: the same of chats, and of the Microsoft 365 apps.
+/// `CreatedAt,MessageContent,Author,ChatName`: the same for chats and the Microsoft 365 apps.
 pub(crate) const CHAT: &str = "copilot-importer/2026.02-chat";
-/// `Timestamp,ClientApp,Prompt`: what was asked in Windows apps, without the answers.
+/// `Timestamp,ClientApp,Prompt`: prompts in Windows apps, without the answers.
 pub(crate) const APPS: &str = "copilot-importer/2026.02-apps";
 /// The formats.
 pub(crate) const FORMATS: [&str; 3] = [HISTORY, CHAT, APPS];
 
-/// What separates cells; Microsoft writes commas, spreadsheets write what their language asks for.
+/// Cell separators: Microsoft writes commas, spreadsheets use the one of their locale.
 pub(crate) const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Which table it is.
+/// The layout of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     History,
@@ -44,8 +44,8 @@ impl Layout {
         }
     }
 
-    /// Where its columns stand as Microsoft writes them: title, time, author, text.
-    fn places(self) -> [Option<usize>; 4] {
+    /// The indices of its columns as Microsoft writes them: title, time, author, text.
+    fn indices(self) -> [Option<usize>; 4] {
         match self {
             Self::History => [Some(0), Some(1), Some(2), Some(3)],
             Self::Chat => [Some(3), Some(0), Some(2), Some(1)],
@@ -54,71 +54,83 @@ impl Layout {
     }
 }
 
-/// A table's head, understood.
+/// The columns of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
     pub(crate) layout: Layout,
-    /// The names as they stand in the head.
+    /// The names in the header.
     pub(crate) names: Vec<String>,
     pub(crate) title: usize,
     pub(crate) time: usize,
     pub(crate) author: Option<usize>,
     pub(crate) text: usize,
-    /// The head has the names that Microsoft gives in English.
-    pub(crate) named: bool,
 }
 
 impl Columns {
-    /// Reads a head by its names, in any order and case, with other columns beside.
-    pub(crate) fn of_head(names: &[String]) -> Option<Self> {
-        let place = |wanted: &str| names.iter().position(|name| name.trim().eq_ignore_ascii_case(wanted));
-        let (layout, places) = LAYOUTS.into_iter().find_map(|layout| {
+    /// Finds the columns by their English names, in any order and case; other columns are allowed.
+    pub(crate) fn of_header(names: &[String]) -> Option<Self> {
+        let index = |wanted: &str| names.iter().position(|name| name.trim().eq_ignore_ascii_case(wanted));
+        let (layout, indices) = LAYOUTS.into_iter().find_map(|layout| {
             let wanted = layout.names();
-            let places = wanted.map(|wanted| wanted.and_then(place));
-            let all = wanted.iter().zip(&places).all(|(wanted, place)| wanted.is_some() == place.is_some());
-            all.then_some((layout, places))
+            let indices = wanted.map(|wanted| wanted.and_then(index));
+            let all = wanted.iter().zip(&indices).all(|(wanted, index)| wanted.is_some() == index.is_some());
+            all.then_some((layout, indices))
         })?;
-        Self::new(layout, names.to_vec(), places, true)
+        Self::new(layout, names.to_vec(), indices)
     }
 
-    /// Guesses what a head in another language means by the rows under it; `path` may say that it is Copilot's.
+    /// Guesses the columns of a header in another language from its rows; `path` may name Copilot.
     pub(crate) fn of_rows(names: &[String], rows: &[Vec<String>], path: &str) -> Option<Self> {
-        let told = names::split(path).1.to_ascii_lowercase().contains("copilot");
+        let path_names_copilot = names::split(path).1.to_ascii_lowercase().contains("copilot");
         LAYOUTS.into_iter().find_map(|layout| {
-            let columns = Self::new(layout, names.to_vec(), layout.places(), false)?;
-            let fits = columns.fits(rows) && (told || columns.talks(rows));
+            let columns = Self::new(layout, names.to_vec(), layout.indices())?;
+            let fits = columns.fits(rows) && (path_names_copilot || columns.has_only_known_authors(rows));
             (columns.names.len() == columns.width() && fits).then_some(columns)
         })
     }
 
-    fn new(layout: Layout, names: Vec<String>, places: [Option<usize>; 4], named: bool) -> Option<Self> {
-        let [title, time, author, text] = places;
-        Some(Self { layout, names, title: title?, time: time?, author, text: text?, named })
+    fn new(layout: Layout, names: Vec<String>, indices: [Option<usize>; 4]) -> Option<Self> {
+        let [title, time, author, text] = indices;
+        Some(Self { layout, names, title: title?, time: time?, author, text: text? })
     }
 
-    /// How many cells a row needs.
+    /// The number of cells that a row needs.
     pub(crate) fn width(&self) -> usize {
         [self.title, self.time, self.text, self.author.unwrap_or(0)].into_iter().max().unwrap_or(0) + 1
     }
 
-    /// Whether every row has a time where it belongs.
+    /// Whether every row has the right number of cells and a time.
     fn fits(&self, rows: &[Vec<String>]) -> bool {
-        let timed = |row: &Vec<String>| row.get(self.time).is_some_and(|text| time::parse(text).is_some());
-        !rows.is_empty() && rows.iter().all(|row| row.len() == self.width() && timed(row))
+        !rows.is_empty() && rows.iter().all(|row| row.len() == self.width() && self.has_time(row))
     }
 
-    /// Whether the rows are words of people and of an AI, and of nobody else.
-    fn talks(&self, rows: &[Vec<String>]) -> bool {
-        let author = |row: &Vec<String>| self.author.and_then(|at| row.get(at)).cloned().unwrap_or_default();
-        self.layout == Layout::History && rows.iter().all(|row| raw::known_role(&author(row)).is_some())
+    /// Whether it is a history whose authors are all known.
+    fn has_only_known_authors(&self, rows: &[Vec<String>]) -> bool {
+        self.layout == Layout::History && rows.iter().all(|row| self.has_known_author(row))
     }
 
-    /// Whether rows under a head with the right names are Copilot's: some row has a time, and where the names are
-    /// common words, some row is by one of the two who talk.
+    /// Whether rows below a header with the right names are Copilot's: some row has a time, and also a known author if the
+    /// column names are common words.
     pub(crate) fn confirmed_by(&self, rows: &[Vec<String>]) -> bool {
-        let timed = |row: &Vec<String>| row.get(self.time).is_some_and(|text| time::parse(text).is_some());
-        let author = |row: &Vec<String>| self.author.and_then(|at| row.get(at)).cloned().unwrap_or_default();
-        let common = self.layout == Layout::History;
-        rows.iter().any(|row| timed(row) && (!common || raw::known_role(&author(row)).is_some()))
+        let common_names = self.layout == Layout::History;
+        rows.iter().any(|row| self.has_time(row) && (!common_names || self.has_known_author(row)))
+    }
+
+    fn has_time(&self, row: &[String]) -> bool {
+        row.get(self.time).is_some_and(|text| time::parse(text).is_some())
+    }
+
+    fn has_known_author(&self, row: &[String]) -> bool {
+        self.author.and_then(|at| row.get(at)).is_some_and(|author| known_role(author).is_some())
+    }
+}
+
+/// The role of an author that the tables use for everyone; any other name is that of an assistant.
+pub(crate) fn known_role(author: &str) -> Option<Role> {
+    match author.trim().to_ascii_lowercase().as_str() {
+        "human" | "user" => Some(Role::User),
+        "ai" | "assistant" | "copilot" | "bot" => Some(Role::Assistant),
+        "system" => Some(Role::System),
+        _ => None,
     }
 }

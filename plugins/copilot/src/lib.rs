@@ -4,14 +4,14 @@ mod detect;
 mod group;
 mod layout;
 mod map;
-mod raw;
+mod record;
 mod rows;
 mod run;
 mod time;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 
-/// Reads what Microsoft's privacy dashboard exports of Copilot.
+/// Reads the Copilot tables that Microsoft's privacy dashboard exports.
 #[derive(Clone, Copy, Debug)]
 pub struct Copilot;
 

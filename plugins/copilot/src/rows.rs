@@ -1,4 +1,4 @@
-//! The rows of a table (RFC 4180), one in memory at a time, each with where it stands and whether it is whole.
+//! The rows of a table (RFC 4180), one in memory at a time, each with its offset and its end.
 
 use std::{borrow::Cow, io::BufRead};
 
@@ -6,70 +6,65 @@ use satchel_importer::ImportError;
 
 mod plain;
 
-/// The longest row that is read, in bytes. Answers of a few hundred KiB are long; a quotation mark that nobody closes
-/// makes the rest of a file one row.
+/// The longest row that is read, in bytes. Real answers have a few hundred KiB at most, but an unclosed quotation mark makes
+/// the rest of a file one row.
 pub(crate) const MAX_ROW: usize = 16 * 1024 * 1024;
-/// Cells of one row: the tables have four.
+/// Cells of one row; the tables have four.
 const MAX_CELLS: usize = 1024;
-/// Room for a usual row.
-const FIRST_ROOM: usize = 16 * 1024;
+/// Initial bytes of the buffer, enough for a usual row.
+const INITIAL_CAPACITY: usize = 16 * 1024;
 
-/// The rows of one table, its head too.
+/// The rows of one table, the header included.
 pub(crate) struct Rows<R> {
     reader: R,
     parser: csv_core::Reader,
     delimiter: u8,
-    /// Nothing was read yet: a byte order mark may come.
-    fresh: bool,
+    /// Nothing was read yet: a byte order mark may follow.
+    at_start: bool,
     limit: usize,
     text: Vec<u8>,
     ends: Vec<usize>,
     /// Bytes of the file that were read.
-    offset: u64,
+    pub(crate) offset: u64,
 }
 
 /// One row, valid up to the next one.
 pub(crate) struct Row<'r> {
     bytes: &'r [u8],
-    /// The same, if it is UTF-8 as a whole: one look is cheaper than one for each cell.
+    /// The same if all of it is UTF-8; one check is cheaper than one for each cell.
     text: Option<&'r str>,
     ends: &'r [usize],
     /// Bytes from the start of the file.
     pub(crate) offset: u64,
-    /// It is longer than the limit, and nothing of it is here.
+    /// It is longer than the limit, and its cells are not here.
     pub(crate) too_long: bool,
-    /// What ended it.
+    /// How it ended.
     pub(crate) end: End,
 }
 
-/// What stands behind a row.
+/// The end of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The end of its line.
     Line,
     /// The end of the file.
     File,
-    /// The end of the file, inside a cell in quotation marks.
+    /// The end of the file, inside a quoted cell.
     OpenCell,
 }
 
 impl<R: BufRead> Rows<R> {
     pub(crate) fn new(reader: R, delimiter: u8, limit: usize) -> Self {
         let parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
-        let (text, ends) = (vec![0; FIRST_ROOM], vec![0; MAX_CELLS]);
-        Self { reader, parser, delimiter, fresh: true, limit, text, ends, offset: 0 }
-    }
-
-    /// Bytes of the file that were read.
-    pub(crate) fn position(&self) -> u64 {
-        self.offset
+        let (text, ends) = (vec![0; INITIAL_CAPACITY], vec![0; MAX_CELLS]);
+        Self { reader, parser, delimiter, at_start: true, limit, text, ends, offset: 0 }
     }
 
     /// The next row that is not empty; none at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>, ImportError> {
-        self.pass_line_ends()?;
+        self.skip_line_ends()?;
         let start = self.offset;
-        if !std::mem::take(&mut self.fresh)
+        if !std::mem::take(&mut self.at_start)
             && let Some((length, cells)) = self.next_plain()?
         {
             let (bytes, ends) = (&self.text[..length], &self.ends[..cells]);
@@ -114,7 +109,7 @@ impl<R: BufRead> Rows<R> {
         }
     }
 
-    /// The next row, if it is plain and was read whole: the bytes of its text, and its cells.
+    /// The next row, if the fast path can read it: the bytes of its text and the number of its cells.
     fn next_plain(&mut self) -> Result<Option<(usize, usize)>, ImportError> {
         let input = self.reader.fill_buf()?;
         let Some((read, length, cells)) = plain::read(input, self.delimiter, &mut self.text, &mut self.ends)
@@ -126,15 +121,15 @@ impl<R: BufRead> Rows<R> {
         Ok(Some((length, cells)))
     }
 
-    /// Empty lines, and the second half of a line end, belong to no row.
-    fn pass_line_ends(&mut self) -> Result<(), ImportError> {
+    /// Skips empty lines and the second half of a line end.
+    fn skip_line_ends(&mut self) -> Result<(), ImportError> {
         loop {
             let input = self.reader.fill_buf()?;
-            let passed = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-            let all = passed == input.len();
-            self.reader.consume(passed);
-            self.offset += passed as u64;
-            if !all || passed == 0 {
+            let skipped = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            let all = skipped == input.len();
+            self.reader.consume(skipped);
+            self.offset += skipped as u64;
+            if !all || skipped == 0 {
                 return Ok(());
             }
         }
@@ -146,16 +141,16 @@ impl<'r> Row<'r> {
         Self { bytes, text: simdutf8::basic::from_utf8(bytes).ok(), ends, offset, too_long: false, end }
     }
 
-    /// How many cells it has.
+    /// The number of its cells.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The text of a cell, empty if it has none there; what is no UTF-8 is U+FFFD.
+    /// The text of a cell, empty if there is none; invalid UTF-8 is replaced by U+FFFD.
     pub(crate) fn cell(&self, at: usize) -> Cow<'_, str> {
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(at).copied().unwrap_or(start);
-        // Two cells that are none may make UTF-8 together; then they part inside a character.
+        // Two invalid cells can be valid UTF-8 together; then the boundary is inside a character.
         match self.text.and_then(|text| text.get(start..end)) {
             Some(text) => Cow::Borrowed(text),
             None => String::from_utf8_lossy(self.bytes.get(start..end).unwrap_or_default()),
@@ -167,7 +162,7 @@ impl<'r> Row<'r> {
         (0..self.len()).all(|at| matches!(self.cell(at), Cow::Borrowed(_)))
     }
 
-    /// Whether no cell holds anything.
+    /// Whether all cells are empty.
     pub(crate) fn is_blank(&self) -> bool {
         self.bytes.iter().all(u8::is_ascii_whitespace)
     }
@@ -198,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_may_hold_lines_and_quotation_marks() {
+    fn cells_can_contain_lines_and_quotation_marks() {
         let text = "a,b\r\n\"x\n\r\n \"\"y\"\"\",z\r\n\r\nq,\"\"\r\n".as_bytes();
         let expected = vec![
             row(&["a", "b"], 0, End::Line),
@@ -211,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_cell() {
+    fn a_byte_order_mark_is_not_part_of_the_first_cell() {
         assert_eq!(read("\u{feff}a,b\n".as_bytes(), 64, MAX_ROW), [row(&["a", "b"], 0, End::Line)]);
     }
 
     #[test]
-    fn the_end_of_the_file_is_told_from_that_of_a_line() {
+    fn the_end_of_the_file_differs_from_that_of_a_line() {
         assert_eq!(read(b"a,b", 64, MAX_ROW), [row(&["a", "b"], 0, End::File)]);
         assert_eq!(read(b"a,\"b\"\"", 64, MAX_ROW), [row(&["a", "b\""], 0, End::OpenCell)]);
         assert_eq!(read(b"a,\"b\"", 64, MAX_ROW), [row(&["a", "b"], 0, End::File)]);
@@ -224,9 +219,9 @@ mod tests {
     }
 
     #[test]
-    fn a_row_beyond_the_limit_is_passed_over() {
-        let text = format!("a,b\n{},c\nd,e\n", "x".repeat(5 * FIRST_ROOM));
-        let mut rows = Rows::new(text.as_bytes(), b',', 2 * FIRST_ROOM);
+    fn a_row_beyond_the_limit_is_skipped() {
+        let text = format!("a,b\n{},c\nd,e\n", "x".repeat(5 * INITIAL_CAPACITY));
+        let mut rows = Rows::new(text.as_bytes(), b',', 2 * INITIAL_CAPACITY);
         let mut seen = Vec::new();
         while let Some(row) = rows.next().expect("memory can be read") {
             seen.push((row.too_long, row.len()));
@@ -238,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn two_cells_that_are_no_text_do_not_become_one() {
+    fn two_invalid_cells_are_replaced_each() {
         let mut rows = Rows::new(&b"a,b\n\xc3,\xa9\n"[..], b',', MAX_ROW);
         rows.next().expect("memory can be read");
         let row = rows.next().expect("memory can be read").expect("it has a second row");
@@ -253,9 +248,9 @@ mod tests {
         fn plain_rows_are_read_as_the_parser_reads_them(pieces in prop::collection::vec(prop::sample::select(vec![
             ",", "\n", "\r\n", "\r", "\"", "\"\"", "\",\"", "\",", ",\"", "\"\n", "\n\"", "a", "two words", ";", " ", "é", "\u{feff}", "0123456789",
         ]), 0..24)) {
-            // Only behind the head: rows with a byte order mark are never plain.
+            // After a header: the first row never takes the fast path.
             let table = format!("x\n{}", pieces.concat());
-            // No row stands whole in one byte, so none of them is plain.
+            // No row fits into one byte, so none takes the fast path.
             prop_assert_eq!(read(table.as_bytes(), 4096, 20), read(table.as_bytes(), 1, 20), "{:?}", table);
         }
     }

@@ -1,4 +1,4 @@
-//! Reads one export: each table from its first row to its last, a conversation in memory at a time.
+//! Reads one export table by table, with one conversation in memory at a time.
 
 use satchel_importer::{
     Bundle, ImportError, Importer as _, Reader, RecordKind, Sink, Summary, order::SORTED,
@@ -9,14 +9,14 @@ use crate::{
     detect::{self, Table},
     group::{Fit, Group},
     map,
-    raw::Record,
+    record::Record,
     rows::{End, MAX_ROW, Row, Rows},
 };
 
-/// Progress is reported each time so many bytes were read.
+/// Bytes between two progress reports.
 const PROGRESS_STEP: u64 = 1024 * 1024;
 const NO_LINE_END: &str = "the file ends without the end of a line; its last row may be cut";
-const ENDS_INSIDE: &str = "the file ends inside this row";
+const CUT_ROW: &str = "the file ends inside this row";
 
 /// Reads all that detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
@@ -24,9 +24,10 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     let mut read = false;
     for entry in bundle.entries() {
         let path = entry.path.as_str();
-        if let Some(table) = detect::look(bundle, path)? {
+        if let Some(table) = detect::find_table(bundle, path)? {
             let newest_first = detect::newest_first(bundle, path, &table)?;
-            Run { path, table, newest_first, version, group: Group::default() }.read(bundle, sink)?;
+            let group = Group::default();
+            TableReader { path, table, newest_first, version, group }.read(bundle, sink)?;
             read = true;
         } else {
             sink.skip(RecordKind::File, path, "it is no table of Copilot's activity")?;
@@ -39,8 +40,8 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     }
 }
 
-/// The reading of one table.
-struct Run<'r> {
+/// Reads one table.
+struct TableReader<'r> {
     path: &'r str,
     table: Table,
     newest_first: bool,
@@ -48,36 +49,36 @@ struct Run<'r> {
     group: Group,
 }
 
-impl Run<'_> {
+impl TableReader<'_> {
     fn read(mut self, bundle: &Bundle, sink: &mut Sink) -> Result<(), ImportError> {
         let path = self.path;
         let reader = bundle.open(path)?;
         let total = reader.size();
         let mut rows: Rows<Reader> = Rows::new(reader, self.table.delimiter, MAX_ROW);
-        // The head.
+        // The header.
         rows.next().map_err(|error| error.at(path))?;
-        let (mut place, mut reported) = (0, 0);
+        let (mut index, mut reported) = (0, 0);
         while let Some(row) = rows.next().map_err(|error| error.at(path))? {
-            self.take(place, &row, sink)?;
-            place += 1;
-            if rows.position() >= reported + PROGRESS_STEP {
-                reported = rows.position();
+            self.add(index, &row, sink)?;
+            index += 1;
+            if rows.offset >= reported + PROGRESS_STEP {
+                reported = rows.offset;
                 sink.progress(reported, Some(total))?;
             }
         }
-        if place == 0 {
+        if index == 0 {
             sink.warn(path, "the table has no rows");
         }
         self.emit(sink)?;
         sink.progress(total, Some(total))
     }
 
-    fn take(&mut self, place: u64, row: &Row<'_>, sink: &mut Sink) -> Result<(), ImportError> {
-        let locator = || format!("{}[{place}]", self.path);
+    fn add(&mut self, index: u64, row: &Row<'_>, sink: &mut Sink) -> Result<(), ImportError> {
+        let locator = || format!("{}[{index}]", self.path);
         let columns = &self.table.columns;
         let short = row.len() < columns.width();
         if row.end == End::OpenCell || (row.end == End::File && short) {
-            return sink.skip(RecordKind::Message, &format!("{}@{}", self.path, row.offset), ENDS_INSIDE);
+            return sink.skip(RecordKind::Message, &format!("{}@{}", self.path, row.offset), CUT_ROW);
         }
         if row.too_long {
             let reason = format!("it is longer than {MAX_ROW} bytes");
@@ -108,18 +109,15 @@ impl Run<'_> {
                 self.emit(sink)?;
             }
         }
-        self.group.push(place, record);
+        self.group.push(index, record);
         Ok(())
     }
 
-    /// Hands over the conversation that was gathered, if there is one.
+    /// Emits the conversation of the current group, if there is one.
     fn emit(&mut self, sink: &mut Sink) -> Result<(), ImportError> {
-        if self.group.is_empty() {
-            return Ok(());
-        }
         let (rows, sorted) = self.group.take(self.newest_first);
-        let layout = self.table.columns.layout;
-        let titled = rows.first().is_some_and(|(_, record)| record.titled(layout));
+        let Some((_, first)) = rows.first() else { return Ok(()) };
+        let titled = first.titled(self.table.columns.layout);
         let grouped_by = if titled { "title" } else { "time" };
         let (conversation, messages) = map::conversation(rows, grouped_by, self.version, self.path);
         if sorted {

@@ -1,4 +1,4 @@
-//! Times as the tables write them.
+//! Times in the tables.
 
 use satchel_importer::{json::time_of_text, pam::time::TimeNote};
 
@@ -7,12 +7,12 @@ use satchel_importer::{json::time_of_text, pam::time::TimeNote};
 pub(crate) struct Time {
     /// Microseconds since the Unix epoch, UTC.
     pub(crate) micros: i64,
-    /// The text has no offset; it is taken for UTC.
+    /// The text has no offset and is read as UTC.
     pub(crate) naive: bool,
 }
 
-/// Reads `2026-02-17T14:36:11`, with or without an offset, or `2/17/2026 2:36:11 PM +00:00`, month first, with or
-/// without a half of the day and an offset. A bare number is none: it could count anything.
+/// Reads `2026-02-17T14:36:11` or, month first, `2/17/2026 2:36:11 PM`, each with or without an offset; `AM` and `PM` are
+/// optional. A bare number is not a time: its unit is unknown.
 pub(crate) fn parse(text: &str) -> Option<Time> {
     let text = text.trim();
     if text.contains('/') {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_times() {
+    fn other_texts_are_not_times() {
         for text in [
             "",
             "soon",

@@ -1,8 +1,8 @@
-//! Finds DeepSeek exports among files, by what their heads hold.
+//! Finds DeepSeek exports among files, by their heads.
 
 use satchel_importer::{
-    Bundle, Detection, Element, ErrorKind, ImportError, JsonArray, JsonError, Parser, RecordKind,
-    json::{Kind as Json, Object},
+    Bundle, Detection, ErrorKind, ImportError, JsonArray, JsonError, Parser, RecordKind,
+    json::{Kind, Object},
     names::{is_json, is_junk, split},
 };
 
@@ -13,28 +13,28 @@ pub(crate) const FRAGMENTS: &str = "deepseek-importer/2026.01";
 /// The formats, oldest first.
 pub(crate) const FORMATS: [&str; 2] = [PLAIN, FRAGMENTS];
 
-/// Where a wrapper object holds its conversations.
+/// The conversations in a wrapper object.
 const WRAPPER: &str = "/conversations";
-/// The file beside the conversations that says whose they are.
+/// The file with the user's account, in the folder of the conversations.
 const USER: &str = "user.json";
-/// Bytes of a head that are looked at first, and where those do not decide. The host allows 16 MiB.
-const HEADS: [usize; 2] = [256 * 1024, 8 * 1024 * 1024];
-/// Elements after which a head has said what it can.
-const MAX_ELEMENTS: u64 = 32;
-/// Nodes of one conversation that are looked at.
-const MAX_NODES: usize = 64;
-/// Its fields.
+/// The fields of that file, sorted.
 const USER_FIELDS: [&str; 3] = ["email", "mobile", "user_id"];
-/// A file of such fields may be another program's.
-const CONFIDENCE_ALONE: u8 = 60;
-/// Bytes of the file of the user, of which three fields are known.
+/// The longest such file, in bytes.
 const USER_LIMIT: usize = 1024 * 1024;
+/// The confidence in such a file alone: another program could write the same fields.
+const CONFIDENCE_ALONE: u8 = 60;
+/// Bytes of a head that are sampled: first, and if those do not decide. The host allows 16 MiB.
+const SAMPLE_SIZES: [usize; 2] = [256 * 1024, 8 * 1024 * 1024];
+/// Elements of one head that are sampled.
+const MAX_ELEMENTS: u64 = 32;
+/// Nodes of one conversation that are sampled.
+const MAX_NODES: usize = 64;
 
-/// One file of conversations, and whose they are.
+/// One file of conversations and its account.
 #[derive(Debug)]
 pub(crate) struct Export {
     pub(crate) path: String,
-    /// Where in the file the list is.
+    /// An RFC 6901 pointer to the list.
     pub(crate) pointer: &'static str,
     /// The file that names the account.
     pub(crate) user: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
         files.extend(export.user);
         Detection { format: format.to_owned(), confidence, files, account: export.account }
     };
-    let exports = survey(bundle)?;
+    let exports = find_exports(bundle)?;
     let taken: Vec<String> = exports.iter().filter_map(|export| export.user.clone()).collect();
     let mut found: Vec<Detection> = exports.into_iter().map(detection).collect();
     for (path, account) in lone_users(bundle)?.into_iter().filter(|(path, _)| !taken.contains(path)) {
@@ -62,7 +62,7 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     Ok(found)
 }
 
-/// Files of the user whose fields are just those that DeepSeek writes, each with the account in it.
+/// User files that have exactly DeepSeek's fields, each with its account.
 pub(crate) fn lone_users(bundle: &Bundle) -> Result<Vec<(String, String)>, ImportError> {
     let mut found = Vec::new();
     for entry in bundle.entries() {
@@ -78,21 +78,21 @@ pub(crate) fn lone_users(bundle: &Bundle) -> Result<Vec<(String, String)>, Impor
 }
 
 /// Every export among the files, ordered by path.
-pub(crate) fn survey(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
+pub(crate) fn find_exports(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
     let mut exports: Vec<Export> = Vec::new();
     for entry in bundle.entries() {
         let (folder, name) = split(&entry.path);
         if is_junk(&entry.path) || !is_json(name) || name == USER {
             continue;
         }
-        let head = look(bundle, &entry.path)?;
-        if !head.ours() {
+        let head = sample_head(bundle, &entry.path)?;
+        if !head.is_export() {
             continue;
         }
         let user = format!("{folder}{USER}");
-        // Of several files in one folder the first has the user's file: nothing says whose the others are.
+        // In a folder with several files only the first gets the account: those of the others are unknown.
         let taken = exports.iter().any(|export| export.user.as_deref() == Some(&user));
-        let account = if taken { None } else { user_of(bundle, &user)? };
+        let account = if taken { None } else { read_user(bundle, &user)?.account };
         exports.push(Export {
             path: entry.path.clone(),
             pointer: if head.wrapped { WRAPPER } else { "" },
@@ -104,16 +104,12 @@ pub(crate) fn survey(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
     Ok(exports)
 }
 
-/// The `user_id` of the file of the user; its mail address and telephone number are not looked at.
-fn user_of(bundle: &Bundle, path: &str) -> Result<Option<String>, ImportError> {
-    read_user(bundle, path).map(|user| user.account)
-}
-
-/// What is read of a file of the user.
+/// A user file; its mail address and telephone number are not read.
 #[derive(Default)]
 struct User {
+    /// `user_id`.
     account: Option<String>,
-    /// How its fields are called, in the order of their names.
+    /// The names of its fields, sorted.
     fields: Vec<String>,
 }
 
@@ -122,20 +118,20 @@ fn read_user(bundle: &Bundle, path: &str) -> Result<User, ImportError> {
     if bundle.entry(path).is_none_or(|entry| entry.size > USER_LIMIT as u64) {
         return Ok(user);
     }
-    let walked = JsonArray::new(path).kind(RecordKind::File).sample(bundle, USER_LIMIT, |element| {
+    let sampled = JsonArray::new(path).kind(RecordKind::File).sample(bundle, USER_LIMIT, |element| {
         let fields = Object::parse(element.text(), element.arena());
         user.account = fields.text("user_id").filter(|id| !id.is_empty()).map(ToOwned::to_owned);
         user.fields = fields.fields().map(|(key, _)| key.to_owned()).collect();
         user.fields.sort();
         false
     });
-    match walked {
+    match sampled {
         Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
         Ok(()) | Err(_) => Ok(user),
     }
 }
 
-/// What a file's head shows.
+/// The contents of the head of a file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
     /// Messages made of fragments.
@@ -144,21 +140,21 @@ struct Head {
     plain: u32,
     /// Messages and conversations of other providers.
     foreign: u32,
-    /// The conversations stand below [`WRAPPER`].
+    /// The conversations are below [`WRAPPER`].
     wrapped: bool,
 }
 
-/// Looks at growing heads of a file until they say something.
-fn look(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
+/// Samples growing heads of a file until one decides.
+fn sample_head(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
     let mut head = Head::default();
-    for bytes in HEADS {
+    for bytes in SAMPLE_SIZES {
         head = Head::default();
         head.sample(bundle, path, "", bytes)?;
         if head.wrapped {
             head.sample(bundle, path, WRAPPER, bytes)?;
         }
-        if head.decided() || size <= bytes as u64 {
+        if head.fragments + head.plain + head.foreign > 0 || size <= bytes as u64 {
             break;
         }
     }
@@ -166,12 +162,8 @@ fn look(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
 }
 
 impl Head {
-    fn ours(self) -> bool {
+    fn is_export(self) -> bool {
         self.fragments > 0 || (self.plain > 0 && self.foreign == 0)
-    }
-
-    fn decided(self) -> bool {
-        self.fragments + self.plain + self.foreign > 0
     }
 
     fn sample(
@@ -182,20 +174,15 @@ impl Head {
         bytes: usize,
     ) -> Result<(), ImportError> {
         let sampled = JsonArray::new(path).pointer(pointer).sample(bundle, bytes, |element| {
-            self.see(&element, pointer.is_empty());
-            !self.wrapped && element.index() < MAX_ELEMENTS
-                || !pointer.is_empty() && element.index() < MAX_ELEMENTS
+            // A sample may end inside the element; what was read before counts.
+            let (Ok(()) | Err(_)) = self.read_element(&mut element.parser(), pointer.is_empty());
+            element.index() < MAX_ELEMENTS && !(self.wrapped && pointer.is_empty())
         });
         match sampled {
-            // Whatever it holds, it is nothing that we know.
+            // Other errors only say that the file is not of this format.
             Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
-    }
-
-    fn see(&mut self, element: &Element<'_>, root: bool) {
-        // A sample may break off inside the element; what was seen before counts.
-        let (Ok(()) | Err(_)) = self.read_element(&mut element.parser(), root);
     }
 
     fn read_element(&mut self, json: &mut Parser<'_>, root: bool) -> Result<(), JsonError> {
@@ -206,7 +193,7 @@ impl Head {
             match key {
                 "mapping" => self.read_mapping(json)?,
                 "conversations" if root => {
-                    self.wrapped = json.kind()? == Json::Array;
+                    self.wrapped = json.kind()? == Kind::Array;
                     return Ok(());
                 }
                 "chat_messages" | "responses" | "chunkedPrompt" | "conversation_turns" => self.foreign += 1,
@@ -241,10 +228,10 @@ impl Head {
         let (mut role, mut content, mut dated) = (false, false, false);
         while let Some(key) = json.key()? {
             match key {
-                "fragments" if json.kind()? == Json::Array => self.fragments += 1,
+                "fragments" if json.kind()? == Kind::Array => self.fragments += 1,
                 "author" => self.foreign += 1,
-                "role" => role = json.kind()? == Json::String,
-                "content" => content = json.kind()? == Json::String,
+                "role" => role = json.kind()? == Kind::String,
+                "content" => content = json.kind()? == Kind::String,
                 "inserted_at" => dated = true,
                 _ => {}
             }

@@ -1,10 +1,12 @@
-//! The provider's shapes, as lenient as exports are: any field may be absent, null or of another type.
+//! The export's own structures. Any field may be absent, null or of another type.
 
-use satchel_importer::{JsonError, Leftover, Parser, json::Kind, tree::named};
+use std::collections::BTreeMap;
+
+use satchel_importer::{JsonError, Leftover, Parser, json::Kind, tree::node_id};
 
 mod message;
 
-pub(crate) use message::{Fragment, Message, written};
+pub(crate) use message::{Fragment, Message};
 
 /// Nodes of one conversation. Real ones have hundreds; the largest conversation must fit into the memory of the sandbox
 /// several times.
@@ -20,18 +22,18 @@ pub(crate) struct Conversation<'a> {
     pub(crate) created: Option<i64>,
     pub(crate) updated: Option<i64>,
     pub(crate) mapping: Mapping,
-    /// In the order of the export; of a key that stands twice the last node.
+    /// In the order of the export; of a repeated key the last node.
     pub(crate) nodes: Vec<Node<'a>>,
     pub(crate) rest: Leftover<'a>,
 }
 
-/// What stood under `mapping`.
+/// The value of `mapping`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mapping {
     #[default]
     Absent,
     /// Not an object.
-    Odd,
+    Invalid,
     Nodes,
 }
 
@@ -42,14 +44,14 @@ pub(crate) struct Node<'a> {
     pub(crate) parent: Option<&'a str>,
     pub(crate) children: Vec<&'a str>,
     pub(crate) message: Option<Message<'a>>,
-    /// Why it holds no message, if it should.
-    pub(crate) odd: Option<&'static str>,
-    /// What of the node has no field.
+    /// Why its message cannot be read.
+    pub(crate) problem: Option<&'static str>,
+    /// The fields of the node that have no place above.
     pub(crate) rest: Leftover<'a>,
 }
 
 impl<'a> Conversation<'a> {
-    /// Reads one element; none if it is no object.
+    /// Reads one element; none if it is not an object.
     pub(crate) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
             return Ok(None);
@@ -59,7 +61,7 @@ impl<'a> Conversation<'a> {
             let rest = &mut it.rest;
             match key {
                 "mapping" => it.read_mapping(key, json)?,
-                "id" => it.id = rest.words(key, json)?,
+                "id" => it.id = rest.nonempty_text(key, json)?,
                 "title" => it.title = rest.text(key, json)?,
                 "inserted_at" => it.created = rest.time(key, json)?,
                 "updated_at" => it.updated = rest.time(key, json)?,
@@ -75,7 +77,7 @@ impl<'a> Conversation<'a> {
         self.mapping = match json.kind()? {
             Kind::Null => Mapping::Absent,
             Kind::Object => Mapping::Nodes,
-            Kind::Bool | Kind::Number | Kind::String | Kind::Array => Mapping::Odd,
+            Kind::Bool | Kind::Number | Kind::String | Kind::Array => Mapping::Invalid,
         };
         if !self.rest.object(key, json)? {
             return Ok(());
@@ -95,32 +97,25 @@ impl<'a> Conversation<'a> {
     }
 
     fn drop_repeated(&mut self) {
-        let mut last = std::collections::BTreeMap::new();
-        for (at, node) in self.nodes.iter().enumerate() {
-            last.insert(node.key, at);
-        }
-        if last.len() < self.nodes.len() {
-            let mut at = 0;
-            self.nodes.retain(|node| {
-                at += 1;
-                last.get(node.key) == Some(&(at - 1))
-            });
-        }
+        let last: BTreeMap<&str, usize> =
+            self.nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
+        let mut indices = 0..;
+        self.nodes.retain(|node| last.get(node.key).copied() == indices.next());
     }
 }
 
 impl<'a> Node<'a> {
     fn read(key: &'a str, json: &mut Parser<'a>) -> Result<Self, JsonError> {
-        let mut node = Self { key: named(key), ..Self::default() };
+        let mut node = Self { key: node_id(key), ..Self::default() };
         if !json.enter_object()? {
-            node.odd = Some("the node is not an object");
+            node.problem = Some("the node is not an object");
             json.skip_value()?;
             return Ok(node);
         }
         while let Some(key) = json.key()? {
             match key {
                 "id" => node.read_id(key, json)?,
-                "parent" => node.parent = node.rest.words(key, json)?.map(named),
+                "parent" => node.parent = node.rest.nonempty_text(key, json)?.map(node_id),
                 "children" => node.read_children(key, json)?,
                 "message" => node.read_message(json)?,
                 _ => node.rest.keep(key, json)?,
@@ -129,7 +124,7 @@ impl<'a> Node<'a> {
         Ok(node)
     }
 
-    /// The key in the mapping is the id; one that differs is kept.
+    /// The key in the mapping is the id; a different `id` is kept.
     fn read_id(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         if let Some(id) = self.rest.text(key, json)?
             && id != self.key
@@ -152,13 +147,13 @@ impl<'a> Node<'a> {
     }
 
     fn read_message(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        (self.message, self.odd) = (None, None);
+        (self.message, self.problem) = (None, None);
         if json.null()? {
             return Ok(());
         }
         self.message = Message::read(json)?;
         if self.message.is_none() {
-            self.odd = Some("the message is not an object");
+            self.problem = Some("the message is not an object");
             json.skip_value()?;
         }
         Ok(())

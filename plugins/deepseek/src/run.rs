@@ -14,7 +14,7 @@ use crate::{
 /// Reads all that detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     let version = DeepSeek::describe().version_of(format)?;
-    let exports = detect::survey(bundle)?;
+    let exports = detect::find_exports(bundle)?;
     let mut users: Vec<(String, String)> =
         exports.iter().filter_map(|export| Some((export.user.clone()?, export.account.clone()?))).collect();
     if exports.is_empty() {
@@ -28,7 +28,7 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     }
     for export in &exports {
         let context = Context { version, account: export.account.as_deref() };
-        // All that a conversation depends on beside its own text.
+        // A cached conversation is valid only for the same account.
         let note = natural_key(&[context.account]).into_bytes();
         JsonArray::new(&export.path).pointer(export.pointer).each(bundle, sink, |element, sink| {
             element.remembering(

@@ -1,8 +1,9 @@
-//! Activity of Takeout: rows of a list or cards of a page, each a prompt with its answer, in no order that matters.
+//! Activity of Takeout: rows of a list or cards of a page, each a prompt with its answer, in any order.
 //!
-//! Files are walked over once to learn of each row when it was, to which conversations it belongs and where it stands;
-//! then conversation by conversation is read and emitted.
+//! The first pass over the files indexes each row: its time, its conversations and its position. The second pass reads
+//! the rows conversation by conversation and emits them.
 
+mod block_cache;
 pub(crate) mod cards;
 mod emit;
 mod group;
@@ -11,14 +12,13 @@ mod key;
 mod messages;
 mod page;
 pub(crate) mod row;
-mod shelf;
 mod verb;
 
 pub(crate) use emit::emit;
-pub(crate) use index::{Index, Shape};
+pub(crate) use index::{ActivityFormat, Index};
 
 /// Whether a card of a page is one of Gemini's.
-pub(crate) fn is_our_card(html: &str) -> bool {
-    let row = page::read(html, row::Depth::Noted).row;
-    !row.labels.is_empty() && row.is_ours()
+pub(crate) fn is_gemini_card(html: &str) -> bool {
+    let row = page::read(html, row::ReadMode::Summary).row;
+    !row.labels.is_empty() && row.is_gemini()
 }

@@ -1,4 +1,4 @@
-//! Files beside a record: attachments by their names.
+//! Finds the files that a record names, in the export.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,17 @@ use satchel_importer::{
 
 use crate::layout;
 
-/// The folders in which files of the record in `path` may stand: its own, and the same folder in other parts of a
-/// Takeout. Each with its final `/`.
+/// The folders, each with its final `/`, that may hold the files of a record in `path`: its own folder, and the same
+/// folder in other parts of the Takeout.
 pub(crate) fn folders(bundle: &Bundle, path: &str) -> Vec<String> {
     let (own, _) = names::split(path);
     let mut folders = vec![own.to_owned()];
     if let Some((_, inside)) = own.split_once("Takeout/") {
-        let root = layout::root(path);
-        let others = bundle.entries().iter().map(|entry| names::split(&entry.path).0);
-        for other in
-            others.filter(|other| other.split_once("Takeout/").is_some_and(|(_, folder)| folder == inside))
-        {
-            if folders.last().is_none_or(|last| last != other) && other != own && layout::root(other) == root
-            {
+        let root = layout::export_root(path);
+        for other in bundle.entries().iter().map(|entry| names::split(&entry.path).0) {
+            let same_inside = other.split_once("Takeout/").is_some_and(|(_, folder)| folder == inside);
+            let added = other == own || folders.last().is_some_and(|last| last == other);
+            if same_inside && !added && layout::export_root(other) == root {
                 folders.push(other.to_owned());
             }
         }
@@ -30,7 +28,7 @@ pub(crate) fn folders(bundle: &Bundle, path: &str) -> Vec<String> {
     folders
 }
 
-/// The attachment named `file`, with its bytes if the export holds them in one of `folders`.
+/// The attachment named `file`. Its source is an address, or the file of that name in one of `folders`.
 pub(crate) fn attachment<'a>(
     bundle: &Bundle,
     folders: &[String],
@@ -38,8 +36,8 @@ pub(crate) fn attachment<'a>(
     name: Option<Cow<'a, str>>,
     kind: Option<AttachmentKind>,
 ) -> Attachment<'a> {
-    let shown = names::split(&file).1.to_owned();
-    let kind = kind.unwrap_or_else(|| AttachmentKind::of(None, Some(&shown)));
+    let file_name = names::split(&file).1.to_owned();
+    let kind = kind.unwrap_or_else(|| AttachmentKind::of(None, Some(&file_name)));
     let mut attachment = Attachment { kind, ..Attachment::default() };
     if is_uri(&file) && file.contains("//") {
         attachment.name = name;
@@ -48,7 +46,7 @@ pub(crate) fn attachment<'a>(
         attachment.source = Some(Source::Uri(Cow::Owned(address)));
         return attachment;
     }
-    attachment.name = Some(name.unwrap_or(Cow::Owned(shown)));
+    attachment.name = Some(name.unwrap_or(Cow::Owned(file_name)));
     match folders.iter().find_map(|folder| find(bundle, folder, &file)) {
         Some(path) => attachment.source = Some(Source::Path(Cow::Owned(path))),
         None => attachment.reference = Some(file),
@@ -56,32 +54,31 @@ pub(crate) fn attachment<'a>(
     attachment
 }
 
-/// The path of `file` in the export. Names may be percent-encoded, and JPEG images may end otherwise than they say.
+/// The path of `file` in the export. Names may be percent-encoded, and `.jpg` and `.jpeg` may be exchanged.
 fn find(bundle: &Bundle, folder: &str, file: &str) -> Option<String> {
     let decoded = percent_decoded(file);
-    let plain = [file, decoded.as_ref()];
-    let ways = plain.into_iter().flat_map(|name| [Some(name.to_owned()), renamed(name)]).flatten();
-    ways.map(|name| format!("{folder}{}", name.trim_start_matches("./")))
+    let variants = [file, decoded.as_ref()].into_iter();
+    let variants =
+        variants.flat_map(|name| [Some(name.to_owned()), with_other_jpeg_extension(name)]).flatten();
+    variants
+        .map(|name| format!("{folder}{}", name.trim_start_matches("./")))
         .find(|path| bundle.entry(path).is_some())
 }
 
-/// The file of the export whose name without its ending is `stem`.
+/// The file of the export whose name without its extension is `stem`.
 pub(crate) fn find_stem(bundle: &Bundle, folder: &str, stem: &str) -> Option<String> {
     let start = format!("{folder}{stem}");
     let entries = bundle.entries();
     let from = entries.partition_point(|entry| entry.path < start);
-    let same =
-        entries.get(from..).unwrap_or_default().iter().take_while(|entry| entry.path.starts_with(&start));
-    let ends = |path: &str| {
-        let rest = path.get(start.len()..).unwrap_or_default();
-        rest.is_empty() || (rest.starts_with('.') && !rest.contains('/'))
-    };
-    same.map(|entry| &entry.path).find(|path| ends(path)).cloned()
+    let mut candidates = entries.iter().skip(from).map_while(|entry| entry.path.strip_prefix(&start));
+    candidates
+        .find(|rest| rest.is_empty() || (rest.starts_with('.') && !rest.contains('/')))
+        .map(|rest| start.clone() + rest)
 }
 
-fn renamed(name: &str) -> Option<String> {
-    let (stem, ending) = name.rsplit_once('.')?;
-    match ending {
+fn with_other_jpeg_extension(name: &str) -> Option<String> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    match extension {
         "jpeg" => Some(format!("{stem}.jpg")),
         "jpg" => Some(format!("{stem}.jpeg")),
         _ => None,
@@ -108,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_to_files_of_the_export() {
+    fn files_are_found_by_their_names() {
         let bundle = Bundle::from_files([
             ("g/my note.txt", "x"),
             ("g/a.jpg", "x"),

@@ -1,9 +1,9 @@
-//! Gems and other settings of Takeout's product "Gemini": labels in bold, each with what it stands for.
+//! Reads Gems and other settings of Takeout's product "Gemini": labels in bold, each followed by its value.
 
 use satchel_importer::{
-    Bundle, Evidence, ImportError, Item, Leftover, Sink,
+    Bundle, Evidence, ImportError, Item, Leftover, RecordKind, Sink,
     address::unsigned,
-    json::quote,
+    json::Value,
     pam::{
         memory::{ExtractionMethod, MemoryType},
         raw::RawObject,
@@ -13,41 +13,37 @@ use satchel_importer::{
 
 use crate::html::{Event, is_block, walk};
 
-/// Larger files of settings cannot be real.
-const LIMIT: u64 = 16 * 1024 * 1024;
-/// Records of one file that are taken.
+/// The largest file that is read, in bytes.
+const MAX_FILE: u64 = 16 * 1024 * 1024;
+/// The most records of one file that are imported.
 const MAX_RECORDS: usize = 20_000;
 
-/// What a file of settings holds.
+/// What the records of a file of settings are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setting {
-    /// Name, instructions, files.
+pub(crate) enum SettingsKind {
     Gems,
-    /// Standing requests.
-    Actions,
+    ScheduledActions,
 }
 
-/// One record: its labels with their lines.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Record {
-    fields: Vec<Field>,
-}
+/// One record, as its fields.
+type Fields = Vec<Field>;
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Field {
     label: String,
     text: String,
+    /// Texts and addresses.
     links: Vec<(String, String)>,
 }
 
-/// Reads one file of settings and emits what it says.
+/// Reads one file of settings and emits a memory for each record.
 pub(crate) fn read(
     path: &str,
-    setting: Setting,
+    kind: SettingsKind,
     bundle: &Bundle,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
-    let bytes = bundle.read(path, LIMIT)?;
+    let bytes = bundle.read(path, MAX_FILE)?;
     let mut records = records(&String::from_utf8_lossy(&bytes));
     if records.len() > MAX_RECORDS {
         sink.warn(path, &format!("there are more than {MAX_RECORDS} records; the rest is left out"));
@@ -57,134 +53,116 @@ pub(crate) fn read(
     let mut found = Vec::new();
     for (index, record) in records.into_iter().enumerate() {
         let locator = format!("{path}[{index}]");
-        let Some(said) = record.said() else {
-            sink.skip(satchel_importer::RecordKind::Memory, &locator, "it holds no instructions")?;
+        let mut fields = record.into_iter();
+        // Labels are in the account's language, so the order tells name and instructions.
+        let (name, text) = (fields.next().map(|field| field.text), fields.next().map(|field| field.text));
+        let Some((name, text)) = name.zip(text.filter(|text| !text.is_empty())) else {
+            sink.skip(RecordKind::Memory, &locator, "it holds no instructions")?;
             continue;
         };
-        // Records of one name are told apart by their order.
-        let repeats = names.iter().filter(|name| **name == said.name).count();
-        names.push(said.name.clone());
-        found.push(evidence(said, setting, repeats, locator));
+        let metadata = metadata(&name, &fields.collect::<Fields>());
+        // Records of the same name are numbered in their order.
+        let repeats = names.iter().filter(|known| **known == name).count();
+        let key = if repeats == 0 { name.clone() } else { format!("{name}#{}", repeats + 1) };
+        names.push(name);
+        found.push(evidence(text, kind, &key, metadata, locator));
     }
     if found.is_empty() { Ok(()) } else { sink.evidence(&found) }
 }
 
-/// Whether the page is one of Gems: known by its labels, whatever its name is.
-pub(crate) fn are_gems(html: &str) -> bool {
+/// Whether the labels of the page are those of Gems, whatever the name of the file.
+pub(crate) fn is_gems_page(html: &str) -> bool {
     let records = records(html);
-    let labels = |record: &Record| {
-        let labels: Vec<&str> = record.fields.iter().map(|field| field.label.as_str()).collect();
-        labels.starts_with(&["Name", "Instructions"])
+    let labels = |record: &Fields| {
+        record.iter().map(|field| field.label.as_str()).take(2).eq(["Name", "Instructions"])
     };
     !records.is_empty() && records.iter().all(labels)
 }
 
-/// A record by what it says.
-struct Said {
-    name: String,
+fn evidence(
     text: String,
-    rest: Vec<Field>,
-}
-
-impl Record {
-    /// The first field is the name, the second what is asked; labels are in the account's language.
-    fn said(self) -> Option<Said> {
-        let mut fields = self.fields.into_iter();
-        let name = fields.next()?.text;
-        let text = fields.next().map(|field| field.text).filter(|text| !text.is_empty())?;
-        Some(Said {
-            name,
-            text,
-            rest: fields.filter(|field| !field.text.is_empty() || !field.links.is_empty()).collect(),
-        })
-    }
-}
-
-fn evidence(said: Said, setting: Setting, repeats: usize, locator: String) -> Evidence {
-    let kind = match setting {
-        Setting::Gems => "gem",
-        Setting::Actions => "scheduled_action",
-    };
-    let key = if repeats == 0 { said.name.clone() } else { format!("{}#{}", said.name, repeats + 1) };
-    let mut item = match setting {
-        Setting::Gems => Item::new(said.text, MemoryType::Instruction),
-        Setting::Actions => {
-            let mut item = Item::new(said.text, MemoryType::Custom);
-            item.custom_type = Some("scheduled_action".to_owned());
-            item
+    kind: SettingsKind,
+    key: &str,
+    metadata: Option<RawObject>,
+    locator: String,
+) -> Evidence {
+    let (kind, memory_type, custom_type) = match kind {
+        SettingsKind::Gems => ("gem", MemoryType::Instruction, None),
+        SettingsKind::ScheduledActions => {
+            ("scheduled_action", MemoryType::Custom, Some("scheduled_action".to_owned()))
         }
     };
+    let mut item = Item::new(text, memory_type);
+    item.custom_type = custom_type;
     item.scope = Some(format!("{kind}:{key}"));
-    item.metadata = metadata(&said.name, &said.rest);
-    // Nothing in the file says when it was so; the host takes the newest time of the export.
+    item.metadata = metadata;
+    // The file holds no time, so the host uses the newest time of the export.
     let mut evidence = snapshot(format!("{kind}/{key}"), vec![item], None, locator);
     evidence.extraction_method = ExtractionMethod::ExplicitUserInput;
     evidence
 }
 
-fn metadata(name: &str, rest: &[Field]) -> Option<RawObject> {
-    let mut kept = Leftover::default();
+/// The name and the fields behind the instructions.
+fn metadata(name: &str, fields: &[Field]) -> Option<RawObject> {
+    let mut metadata = Leftover::default();
     if !name.is_empty() {
-        kept.add_text("name", name);
+        metadata.add_text("name", name);
     }
-    let mut lists: Vec<(&str, String)> = Vec::new();
-    for Field { label, text, links } in rest {
+    let fields = fields.iter().filter(|field| !field.text.is_empty() || !field.links.is_empty());
+    for Field { label, text, links } in fields {
         let mut items: Vec<String> = links.iter().map(|(name, address)| link(name, address)).collect();
         let linked: Vec<&str> = links.iter().map(|(name, _)| name.as_str()).collect();
         items.extend(
             text.lines().map(str::trim).filter(|line| !line.is_empty() && !linked.contains(line)).map(quoted),
         );
-        lists.push((label, format!("[{}]", items.join(","))));
+        metadata.add_json(label, &format!("[{}]", items.join(",")));
     }
-    for (label, list) in &lists {
-        kept.add_json(label, list);
-    }
-    kept.into_json().and_then(|text| RawObject::parse(text.into_owned()).ok())
+    metadata.into_json().and_then(|text| RawObject::parse(text.into_owned()).ok())
 }
 
-/// A link without what would let others fetch the file.
+/// A link as JSON, without the parameters that let anybody fetch the file.
 fn link(name: &str, address: &str) -> String {
     let address = unsigned(address);
     let host = address.split("//").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    let open = host.ends_with("usercontent.google.com") || host.ends_with("googleusercontent.com");
-    let address = if open { address.split('?').next().unwrap_or_default() } else { &address };
+    let open_access = host.ends_with("usercontent.google.com") || host.ends_with("googleusercontent.com");
+    let address = if open_access { address.split('?').next().unwrap_or_default() } else { &address };
     format!("{{\"name\":{},\"url\":{}}}", quoted(name), quoted(address))
 }
 
 fn quoted(text: &str) -> String {
-    let mut quoted = String::new();
-    quote(text, &mut quoted);
-    quoted
+    Value::Text(text).json().into_owned()
 }
 
-/// The records of a page: each begins with the label with which the first begins.
-fn records(html: &str) -> Vec<Record> {
-    let mut reader = Reader::default();
+/// The records of a page. Each begins with the label of the first field.
+fn records(html: &str) -> Vec<Fields> {
+    let mut reader = FieldReader::default();
     walk(html, |event| reader.take(event));
     reader.end_field();
-    let mut records: Vec<Record> = Vec::new();
     let first = reader.fields.first().map(|field| field.label.clone());
+    let mut records: Vec<Fields> = Vec::new();
     for field in reader.fields {
         if Some(&field.label) == first.as_ref() {
-            records.push(Record::default());
+            records.push(Fields::new());
         }
         if let Some(record) = records.last_mut() {
-            record.fields.push(field);
+            record.push(field);
         }
     }
     records
 }
 
+/// Reads the fields of a page event by event.
 #[derive(Default)]
-struct Reader {
+struct FieldReader {
     fields: Vec<Field>,
     open: Option<Field>,
+    /// The text of an open bold element.
     bold: Option<String>,
-    /// The address of the link that is open, and where its text begins.
+    /// The address of an open link, and the offset of its text in the open field.
     link: Option<(String, usize)>,
 }
 
-impl Reader {
+impl FieldReader {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Open("b" | "strong", _) => self.bold = Some(String::new()),
@@ -197,8 +175,8 @@ impl Reader {
             Event::Close("a") => self.end_link(),
             Event::Open(name, _) | Event::Close(name) if is_block(name) => self.push("\n"),
             Event::Text(text) => {
-                let open = self.open.as_mut().map(|field| &mut field.text);
-                if let Some(out) = self.bold.as_mut().or(open) {
+                let field = self.open.as_mut().map(|field| &mut field.text);
+                if let Some(out) = self.bold.as_mut().or(field) {
                     text.push_to(out);
                 }
             }
@@ -206,7 +184,7 @@ impl Reader {
         }
     }
 
-    /// A label ends in a colon; other words in bold are words.
+    /// Begins a field if the bold text ends in a colon. Other bold text is part of the open field.
     fn end_bold(&mut self) {
         let Some(bold) = self.bold.take() else { return };
         let trimmed = bold.trim();
@@ -243,16 +221,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_make_records_in_any_language() {
+    fn records_are_read_in_any_language() {
         let html = "<div><b>Name:</b>Tea<br><b>Instructions:</b>Be <b>bold</b>.<br>And short.<br><b>Files:</b><br>\
             <a href=\"https://drive.google.com/open?id=1\">a.md</a><br>b.md<br><br><br><b>Name:</b>Rye<br><b>Instructions:</b>x<br></div>";
         let found = records(html);
         assert_eq!(found.len(), 2);
-        let fields: Vec<(&str, &str)> = found
-            .iter()
-            .flat_map(|record| &record.fields)
-            .map(|field| (field.label.as_str(), field.text.as_str()))
-            .collect();
+        let fields: Vec<(&str, &str)> =
+            found.iter().flatten().map(|field| (field.label.as_str(), field.text.as_str())).collect();
         assert_eq!(
             fields,
             [
@@ -263,17 +238,21 @@ mod tests {
                 ("Instructions", "x")
             ]
         );
-        assert!(are_gems(html));
-        assert!(!are_gems("<div></div>"));
-        assert!(!are_gems("<b>Products:</b> Search"));
+        assert!(is_gems_page(html));
+        assert!(!is_gems_page("<div></div>"));
+        assert!(!is_gems_page("<b>Products:</b> Search"));
         let german = records("<b>Name:</b>A<br><b>Anleitung:</b>B<br><b>Name:</b>C<br><b>Anleitung:</b>D");
         assert_eq!(german.len(), 2);
     }
 
     #[test]
-    fn keys_to_files_are_cut_off() {
-        let opened = link("a", "https://contribution.usercontent.google.com/download?c=SECRET&filename=a");
-        assert_eq!(opened, r#"{"name":"a","url":"https://contribution.usercontent.google.com/download"}"#);
+    fn parameters_that_give_access_are_removed() {
+        let link_without_access =
+            link("a", "https://contribution.usercontent.google.com/download?c=SECRET&filename=a");
+        assert_eq!(
+            link_without_access,
+            r#"{"name":"a","url":"https://contribution.usercontent.google.com/download"}"#
+        );
         assert!(link("a", "https://drive.google.com/open?id=1").contains("id=1"));
     }
 }

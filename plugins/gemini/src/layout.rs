@@ -1,56 +1,55 @@
-//! Which files make one export, judged by their names: a hint, which their heads confirm.
+//! What the path of a file says about its content and its export.
 
 use satchel_importer::{
     AttachmentKind,
-    names::{ends_in, is_junk, split},
+    names::{has_extension, is_junk, split},
 };
 
-/// What a file's name lets hope for.
+/// The format that a file may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Promise {
-    /// A page.
+pub(crate) enum FileType {
     Html,
-    /// JSON; Google's files of it may end in anything or nothing.
+    /// Google's JSON files may have any extension or none.
     Json,
     /// Pictures, sound, archives: at most an attachment.
     Other,
 }
 
-/// Endings of files that hold neither pages nor JSON, beyond those that attachments are known by.
+/// Extensions of files that are neither HTML nor JSON. [`AttachmentKind`] knows those of media.
 const OTHER: [&str; 30] = [
     "zip", "gz", "tgz", "tar", "7z", "rar", "exe", "dmg", "iso", "bin", "dat", "db", "sqlite", "wasm", "py",
     "rs", "js", "ts", "tsx", "css", "c", "h", "go", "java", "xml", "yaml", "yml", "toml", "log", "vcf",
 ];
-/// Endings of documents that hold neither.
+/// Extensions of documents that are neither HTML nor JSON.
 const DOCUMENTS: [&str; 13] =
     ["pdf", "md", "csv", "doc", "docx", "odt", "rtf", "xls", "xlsx", "ppt", "pptx", "epub", "jsonl"];
 
-/// What the file `path` may hold; none for what operating systems leave behind.
-pub(crate) fn promise(path: &str) -> Option<Promise> {
+/// Guesses the format of the file `path` from its name. Returns `None` for files that operating systems create.
+pub(crate) fn guess_type(path: &str) -> Option<FileType> {
     if is_junk(path) {
         return None;
     }
-    let ends = |endings: &[&str]| endings.iter().any(|ending| ends_in(path, ending));
-    if ends(&["html", "htm"]) {
-        return Some(Promise::Html);
+    let has_one_of = |extensions: &[&str]| extensions.iter().any(|extension| has_extension(path, extension));
+    if has_one_of(&["html", "htm"]) {
+        return Some(FileType::Html);
     }
     let media = matches!(
         AttachmentKind::of(None, Some(split(path).1)),
         AttachmentKind::Image | AttachmentKind::Audio | AttachmentKind::Video
     );
-    Some(if media || ends(&OTHER) || ends(&DOCUMENTS) { Promise::Other } else { Promise::Json })
+    Some(if media || has_one_of(&OTHER) || has_one_of(&DOCUMENTS) { FileType::Other } else { FileType::Json })
 }
 
-/// The export to which a file belongs: what stands before the folder `Takeout`, so that the parts of one Takeout are
-/// one; else the file's folder.
-pub(crate) fn root(path: &str) -> String {
+/// The root of the export to which a file belongs. All parts of one Takeout have the same root; outside a folder
+/// `Takeout`, the root is the file's folder.
+pub(crate) fn export_root(path: &str) -> String {
     let (folder, _) = split(path);
     let parts: Vec<&str> = folder.trim_end_matches('/').split('/').collect();
     match parts.iter().position(|part| *part == "Takeout") {
         Some(at) => {
             let mut parts = parts.get(..at).unwrap_or_default().to_vec();
             if let Some(last) = parts.last_mut() {
-                *last = without_number(last);
+                *last = without_part_number(last);
             }
             format!("{}/Takeout", parts.join("/"))
         }
@@ -59,7 +58,7 @@ pub(crate) fn root(path: &str) -> String {
 }
 
 /// `takeout-20260102T030405Z-1-002.zip` without the number of the part.
-fn without_number(name: &str) -> &str {
+fn without_part_number(name: &str) -> &str {
     let stem = name.strip_suffix(".zip").unwrap_or(name);
     match stem.rsplit_once('-') {
         Some((before, number))
@@ -73,23 +72,22 @@ fn without_number(name: &str) -> &str {
     }
 }
 
-/// Whether the folder (with its final `/`) is the one in which Takeout puts the files of Gemini's activity.
-pub(crate) fn is_own_folder(folder: &str) -> bool {
-    let (_, name) = split(folder.trim_end_matches('/'));
-    is_ours(name)
+/// Whether Takeout puts Gemini's activity into the folder (with its final `/`).
+pub(crate) fn is_activity_folder(folder: &str) -> bool {
+    is_gemini(split(folder.trim_end_matches('/')).1)
 }
 
-/// Whether a product's name is ours, in whatever language: `Gemini Apps`, `Gemini-appar`, `Gemini 앱`, `Bard`.
-pub(crate) fn is_ours(label: &str) -> bool {
-    if label == "Gemini Apps" {
+/// Whether a product is Gemini, in any language: `Gemini Apps`, `Gemini-appar`, `Gemini 앱`, `Bard`.
+pub(crate) fn is_gemini(product: &str) -> bool {
+    if product == "Gemini Apps" {
         return true;
     }
-    let label = label.to_lowercase();
-    label.contains("gemini") || label.split(|c: char| !c.is_alphanumeric()).any(|word| word == "bard")
+    let product = product.to_lowercase();
+    product.contains("gemini") || product.split(|c: char| !c.is_alphanumeric()).any(|word| word == "bard")
 }
 
-/// Whether the file is one of those in which Takeout puts settings of Gemini: Gems, scheduled actions.
-pub(crate) fn is_settings(path: &str) -> bool {
+/// Whether the file is a page of Gemini's settings: Gems, scheduled actions.
+pub(crate) fn is_settings_page(path: &str) -> bool {
     let (_, name) = split(path);
     name.starts_with("gemini_") && name.ends_with("_data.html")
 }
@@ -104,37 +102,37 @@ mod tests {
             "t/takeout-20260102T030405Z-1-001.zip/Takeout/Meine Aktivitäten/Gemini-Apps/MeineAktivitäten.html",
             "t/takeout-20260102T030405Z-1-002.zip/Takeout/Gemini/gemini_gems_data.html",
         ] {
-            assert_eq!(root(path), "t/takeout-20260102T030405Z-1/Takeout", "{path}");
+            assert_eq!(export_root(path), "t/takeout-20260102T030405Z-1/Takeout", "{path}");
         }
-        assert_eq!(root("Takeout/My Activity/Gemini Apps/MyActivity.json"), "/Takeout");
-        assert_eq!(root("Downloads/chat"), "Downloads");
-        assert_eq!(root("chat"), "");
+        assert_eq!(export_root("Takeout/My Activity/Gemini Apps/MyActivity.json"), "/Takeout");
+        assert_eq!(export_root("Downloads/chat"), "Downloads");
+        assert_eq!(export_root("chat"), "");
     }
 
     #[test]
-    fn names_promise_what_a_file_is() {
-        assert_eq!(promise("a/MyActivity.html"), Some(Promise::Html));
+    fn types_are_guessed_from_names() {
+        assert_eq!(guess_type("a/MyActivity.html"), Some(FileType::Html));
         for json in [
             "a/MyActivity.json",
             "a/conversation_1.txt",
             "Google AI Studio/Plan for v1.2",
             "Google AI Studio/Tea",
         ] {
-            assert_eq!(promise(json), Some(Promise::Json), "{json}");
+            assert_eq!(guess_type(json), Some(FileType::Json), "{json}");
         }
-        assert_eq!(promise("a/cat.png"), Some(Promise::Other));
-        assert_eq!(promise("a/.DS_Store"), None);
+        assert_eq!(guess_type("a/cat.png"), Some(FileType::Other));
+        assert_eq!(guess_type("a/.DS_Store"), None);
     }
 
     #[test]
-    fn products_are_ours_in_every_language() {
-        for label in ["Gemini Apps", "Gemini-Apps", "Gemini 앱", "Aplicaciones de Gemini", "Bard"] {
-            assert!(is_ours(label), "{label}");
+    fn products_are_known_in_every_language() {
+        for product in ["Gemini Apps", "Gemini-Apps", "Gemini 앱", "Aplicaciones de Gemini", "Bard"] {
+            assert!(is_gemini(product), "{product}");
         }
-        for label in ["Search", "Lombardia", "YouTube"] {
-            assert!(!is_ours(label), "{label}");
+        for product in ["Search", "Lombardia", "YouTube"] {
+            assert!(!is_gemini(product), "{product}");
         }
-        assert!(is_own_folder("Takeout/My Activity/Gemini Apps/"));
-        assert!(!is_own_folder("Takeout/My Activity/Search/"));
+        assert!(is_activity_folder("Takeout/My Activity/Gemini Apps/"));
+        assert!(!is_activity_folder("Takeout/My Activity/Search/"));
     }
 }

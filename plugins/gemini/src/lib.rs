@@ -2,17 +2,18 @@
 //! Workspace, prompts of AI Studio, and Gems.
 
 mod activity;
+mod conversation_file;
 mod detect;
 mod files;
 mod gems;
 mod html;
 mod layout;
 mod markdown;
-mod private;
+mod page_time;
+mod redact;
 mod run;
 mod studio;
-mod when;
-mod words;
+mod whitespace;
 mod workspace;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};

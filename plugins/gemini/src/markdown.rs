@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::html::{Attributes, Event, Piece, is_block, walk};
+use crate::html::{Attributes, Event, TextPart, is_block, walk};
 
 mod writer;
 
@@ -15,26 +15,26 @@ pub(crate) struct Markdown {
     pub(crate) images: Vec<Image>,
 }
 
-/// An image that an answer shows.
+/// An image in an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
     pub(crate) file: String,
     pub(crate) name: Option<String>,
 }
 
-/// Reads `html`.
-pub(crate) fn read(html: &str) -> Markdown {
-    let mut reader = Reader::of(html.len());
-    walk(html, |event| reader.take(event));
-    reader.finish()
+/// Converts `html` to Markdown.
+pub(crate) fn convert(html: &str) -> Markdown {
+    let mut converter = Converter::with_capacity(html.len());
+    walk(html, |event| converter.take(event));
+    converter.finish()
 }
 
-/// Reads HTML event by event.
+/// Converts HTML event by event.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct Converter {
     out: Writer,
     images: Vec<Image>,
-    /// Where the texts of open links begin, and where they lead.
+    /// For each open link, the offset of its text in `out`, and its address.
     links: Vec<(usize, String)>,
     lists: Vec<List>,
     /// The text of an open code block, and its language.
@@ -42,38 +42,39 @@ pub(crate) struct Reader {
     table: Option<Table>,
 }
 
-/// The number of the next item, if the list has numbers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct List {
+    /// The number of the next item of an ordered list.
     next: Option<u64>,
+    /// Columns by which the open item is indented.
     indent: usize,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     rows: Vec<Vec<String>>,
-    /// What was written around the cell that is open.
+    /// The text around the table, while a cell is open.
     outside: Option<Writer>,
-    /// Tables inside a cell.
+    /// Open tables inside a cell.
     nested: usize,
 }
 
-impl Reader {
-    /// A reader of about `length` bytes of HTML.
-    pub(crate) fn of(length: usize) -> Self {
-        Self { out: Writer::of(length), ..Self::default() }
+impl Converter {
+    /// A converter with room for `capacity` bytes of Markdown.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self { out: Writer::with_capacity(capacity), ..Self::default() }
     }
 
     pub(crate) fn take(&mut self, event: Event<'_>) {
         match (event, &mut self.code) {
             (Event::Text(text), Some((code, _))) => text.push_to(code),
             (Event::Open("br", _), Some((code, _))) => code.push('\n'),
-            (Event::Open("code", attributes), Some((_, language))) => *language = language_of(attributes),
+            (Event::Open("code", attributes), Some((_, language))) => *language = code_language(attributes),
             (Event::Close("pre"), Some(_)) => self.end_code(),
             (Event::Open(..) | Event::Close(_), Some(_)) => {}
-            (Event::Text(text), None) => text.pieces(|piece| match piece {
-                Piece::Plain(text) => self.out.words(text),
-                Piece::Character(character) => self.out.character(character),
+            (Event::Text(text), None) => text.parts(|part| match part {
+                TextPart::Plain(text) => self.out.text(text),
+                TextPart::Character(character) => self.out.character(character),
             }),
             (Event::Open(name, attributes), None) => self.open(name, attributes),
             (Event::Close(name), None) => self.close(name),
@@ -82,12 +83,12 @@ impl Reader {
 
     fn open(&mut self, name: &str, attributes: &Attributes<'_>) {
         match name {
-            "br" => self.out.line(),
-            "b" | "strong" => self.out.mark("**"),
-            "i" | "em" => self.out.mark("*"),
-            "s" | "del" | "strike" => self.out.mark("~~"),
-            "code" => self.out.mark("`"),
-            "pre" => self.code = Some((String::new(), language_of(attributes))),
+            "br" => self.out.line_break(),
+            "b" | "strong" => self.out.markup("**"),
+            "i" | "em" => self.out.markup("*"),
+            "s" | "del" | "strike" => self.out.markup("~~"),
+            "code" => self.out.markup("`"),
+            "pre" => self.code = Some((String::new(), code_language(attributes))),
             "a" => {
                 // Links do not nest.
                 self.links.clear();
@@ -95,23 +96,23 @@ impl Reader {
             }
             "img" => self.image(attributes),
             "hr" => {
-                self.out.paragraph();
-                self.out.mark("---");
-                self.out.paragraph();
+                self.out.end_paragraph();
+                self.out.markup("---");
+                self.out.end_paragraph();
             }
             "ul" | "ol" => self.open_list(name == "ol", attributes),
             "li" => self.open_item(),
-            "blockquote" => self.out.quote(true),
+            "blockquote" => self.out.begin_quote(),
             "table" => self.open_table(),
             "tr" => self.open_row(),
             "td" | "th" => self.open_cell(),
-            _ => match heading(name) {
+            _ => match heading_level(name) {
                 Some(level) => {
-                    self.out.paragraph();
-                    self.out.mark(&format!("{} ", "#".repeat(level)));
+                    self.out.end_paragraph();
+                    self.out.markup(&format!("{} ", "#".repeat(level)));
                 }
-                None if name == "p" => self.out.paragraph(),
-                None if is_block(name) => self.out.line_start(),
+                None if name == "p" => self.out.end_paragraph(),
+                None if is_block(name) => self.out.end_line(),
                 None => {}
             },
         }
@@ -119,18 +120,18 @@ impl Reader {
 
     fn close(&mut self, name: &str) {
         match name {
-            "b" | "strong" => self.out.end_mark("**"),
-            "i" | "em" => self.out.end_mark("*"),
-            "s" | "del" | "strike" => self.out.end_mark("~~"),
-            "code" => self.out.end_mark("`"),
+            "b" | "strong" => self.out.closing_markup("**"),
+            "i" | "em" => self.out.closing_markup("*"),
+            "s" | "del" | "strike" => self.out.closing_markup("~~"),
+            "code" => self.out.closing_markup("`"),
             "a" => self.end_link(),
             "ul" | "ol" => self.end_list(),
-            "blockquote" => self.out.quote(false),
+            "blockquote" => self.out.end_quote(),
             "table" => self.end_table(),
             "td" | "th" => self.end_cell(),
-            "p" => self.out.paragraph(),
-            _ if heading(name).is_some() => self.out.paragraph(),
-            _ if is_block(name) => self.out.line_start(),
+            "p" => self.out.end_paragraph(),
+            _ if heading_level(name).is_some() => self.out.end_paragraph(),
+            _ if is_block(name) => self.out.end_line(),
             _ => {}
         }
     }
@@ -138,9 +139,9 @@ impl Reader {
     fn image(&mut self, attributes: &Attributes<'_>) {
         let source = attributes.get("src").unwrap_or_default().trim();
         let name = attributes.get("alt").map(str::trim).filter(|name| !name.is_empty());
-        // Bytes inside the page would fill the text.
+        // An image inside the page is left out: its bytes would fill the text.
         let source = if source.starts_with("data:") { "" } else { source };
-        self.out.mark(&format!("![{}]({source})", name.unwrap_or_default()));
+        self.out.markup(&format!("![{}]({source})", name.unwrap_or_default()));
         if !source.is_empty() {
             self.images.push(Image { file: source.to_owned(), name: name.map(ToOwned::to_owned) });
         }
@@ -155,16 +156,16 @@ impl Reader {
 
     fn end_code(&mut self) {
         let Some((code, language)) = self.code.take() else { return };
-        self.out.paragraph();
+        self.out.end_paragraph();
         self.out.code(&code, &language);
-        self.out.paragraph();
+        self.out.end_paragraph();
     }
 
     fn open_list(&mut self, numbered: bool, attributes: &Attributes<'_>) {
         if self.lists.is_empty() {
-            self.out.paragraph();
+            self.out.end_paragraph();
         } else {
-            self.out.line_start();
+            self.out.end_line();
         }
         let first = attributes.get("start").and_then(|start| start.parse().ok()).unwrap_or(1);
         self.lists.push(List { next: numbered.then_some(first), indent: 0 });
@@ -172,17 +173,17 @@ impl Reader {
 
     fn open_item(&mut self) {
         self.end_item();
-        self.out.line_start();
-        let Some(list) = self.lists.last_mut() else { return self.out.mark("- ") };
-        let mark = match &mut list.next {
+        self.out.end_line();
+        let Some(list) = self.lists.last_mut() else { return self.out.markup("- ") };
+        let marker = match &mut list.next {
             Some(number) => {
-                let mark = format!("{number}. ");
+                let marker = format!("{number}. ");
                 *number = number.saturating_add(1);
-                Cow::Owned(mark)
+                Cow::Owned(marker)
             }
             None => Cow::Borrowed("- "),
         };
-        list.indent = self.out.item(&mark);
+        list.indent = self.out.begin_item(&marker);
     }
 
     fn end_item(&mut self) {
@@ -194,7 +195,7 @@ impl Reader {
     fn end_list(&mut self) {
         self.end_item();
         if self.lists.pop().is_some() {
-            if self.lists.is_empty() { self.out.paragraph() } else { self.out.line_start() }
+            if self.lists.is_empty() { self.out.end_paragraph() } else { self.out.end_line() }
         }
     }
 
@@ -209,7 +210,7 @@ impl Reader {
         self.end_cell();
         match &mut self.table {
             Some(table) if table.nested == 0 => table.rows.push(Vec::new()),
-            _ => self.out.line_start(),
+            _ => self.out.end_line(),
         }
     }
 
@@ -220,7 +221,7 @@ impl Reader {
                 self.links.clear();
                 table.outside = Some(std::mem::take(&mut self.out));
             }
-            _ => self.out.words(" "),
+            _ => self.out.text(" "),
         }
     }
 
@@ -250,16 +251,16 @@ impl Reader {
         if columns == 0 {
             return;
         }
-        self.out.paragraph();
+        self.out.end_paragraph();
         for (index, row) in table.rows.iter().filter(|row| !row.is_empty()).enumerate() {
-            self.out.mark(&row_text(row, columns.min(row.len() + MISSING_CELLS)));
-            self.out.line_start();
+            self.out.markup(&row_to_markdown(row, columns.min(row.len() + MISSING_CELLS)));
+            self.out.end_line();
             if index == 0 {
-                self.out.mark(&format!("|{}", " --- |".repeat(columns)));
-                self.out.line_start();
+                self.out.markup(&format!("|{}", " --- |".repeat(columns)));
+                self.out.end_line();
             }
         }
-        self.out.paragraph();
+        self.out.end_paragraph();
     }
 
     pub(crate) fn finish(mut self) -> Markdown {
@@ -274,22 +275,23 @@ impl Reader {
     }
 }
 
-/// Cells that are added to a short row; a table that is long once and wide once must not multiply.
+/// The most empty cells that are added to a short row. Without it, a table with one wide row and many short ones would
+/// grow to the product of both.
 const MISSING_CELLS: usize = 64;
 
-fn row_text(row: &[String], columns: usize) -> String {
+fn row_to_markdown(row: &[String], columns: usize) -> String {
     let cells = row.iter().map(String::as_str).chain(std::iter::repeat("")).take(columns);
     cells.fold(String::from("|"), |text, cell| text + " " + cell + " |")
 }
 
-fn heading(name: &str) -> Option<usize> {
+fn heading_level(name: &str) -> Option<usize> {
     match name.as_bytes() {
         [b'h', level @ b'1'..=b'6'] => Some(usize::from(level - b'0')),
         _ => None,
     }
 }
 
-fn language_of(attributes: &Attributes<'_>) -> String {
+fn code_language(attributes: &Attributes<'_>) -> String {
     let mut classes = attributes.get("class").unwrap_or_default().split_ascii_whitespace();
     let language = classes.find_map(|class| class.strip_prefix("language-"));
     language.or_else(|| attributes.get("data-language")).unwrap_or_default().to_owned()

@@ -1,36 +1,32 @@
-//! Reads one export: its activity, then files of one conversation each, then what it says about memories.
+//! Reads one export: its activity, then the other files in order.
 
 use satchel_importer::{Bundle, Element, ImportError, Importer as _, JsonArray, Sink, Summary};
 
 use crate::{
     Gemini,
-    activity::{self, Index, Shape},
-    detect::{self, File, Kind},
+    activity::{self, ActivityFormat, Index},
+    conversation_file::ConversationFile,
+    detect::{self, File, FileKind},
     gems, studio, workspace,
 };
 
 const UNREAD: &str = "settings of this kind are not read; they are not imported";
 
-/// Reads all that detection claimed for `format`.
+/// Imports every file that detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
-    let info = Gemini::describe();
-    info.version_of(format)?;
-    let files: Vec<File> = detect::survey(bundle)?.into_values().flatten().collect();
-    if !files.iter().any(|file| file.kind != Kind::Attachment) {
+    Gemini::describe().version_of(format)?;
+    let files: Vec<File> = detect::find_exports(bundle)?.into_values().flatten().collect();
+    if !files.iter().any(|file| file.kind != FileKind::Attachment) {
         return Err(ImportError::not_this_format("none of the files is of a Gemini export"));
     }
     read_activity(&files, bundle, sink)?;
     for File { path, kind } in &files {
         match kind {
-            Kind::Workspace => each(path, bundle, sink, |element, sink| {
-                workspace::read(element, info.version_of(detect::WORKSPACE)?, path, bundle, sink)
-            })?,
-            Kind::Studio => each(path, bundle, sink, |element, sink| {
-                studio::read(element, info.version_of(detect::STUDIO)?, path, bundle, sink)
-            })?,
-            Kind::Settings(setting) => gems::read(path, *setting, bundle, sink)?,
-            Kind::Unknown => sink.warn(path, UNREAD),
-            Kind::Activity(_) | Kind::Attachment => {}
+            FileKind::Workspace => read_file(path, detect::WORKSPACE, workspace::read, bundle, sink)?,
+            FileKind::Studio => read_file(path, detect::STUDIO, studio::read, bundle, sink)?,
+            FileKind::Settings(setting) => gems::read(path, *setting, bundle, sink)?,
+            FileKind::UnknownSettings => sink.warn(path, UNREAD),
+            FileKind::Activity(_) | FileKind::Attachment => {}
         }
     }
     Ok(bundle.summary())
@@ -39,21 +35,27 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
 fn read_activity(files: &[File], bundle: &Bundle, sink: &mut Sink) -> Result<(), ImportError> {
     let info = Gemini::describe();
     let mut index = Index::default();
-    for shape in [Shape::List, Shape::Page] {
-        for file in files.iter().filter(|file| file.kind == Kind::Activity(shape)) {
-            index.add(&file.path, shape, bundle, sink)?;
+    // Lists come first: pages hold less.
+    for format in [ActivityFormat::List, ActivityFormat::Page] {
+        for file in files.iter().filter(|file| file.kind == FileKind::Activity(format)) {
+            index.add(&file.path, format, bundle, sink)?;
         }
     }
     let versions = (info.version_of(detect::LIST)?, info.version_of(detect::PAGE)?);
     activity::emit(&index, versions, bundle, sink)
 }
 
-fn each(
+fn read_file(
     path: &str,
+    format: &str,
+    read: impl for<'a> Fn(&Element<'a>, &ConversationFile<'_, 'a>, &mut Sink) -> Result<(), ImportError>,
     bundle: &Bundle,
     sink: &mut Sink,
-    mut read: impl FnMut(&Element<'_>, &mut Sink) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
-    JsonArray::new(path).each(bundle, sink, |element, sink| read(&element, sink))?;
+    let version = Gemini::describe().version_of(format)?;
+    JsonArray::new(path).each(bundle, sink, |element, sink| {
+        let (locator, arena) = (&element.locator(), element.arena());
+        read(&element, &ConversationFile { version, path, bundle, locator, arena }, sink)
+    })?;
     Ok(())
 }

@@ -1,30 +1,31 @@
-//! Prompts of AI Studio: a file each, with its chunks in order.
+//! Reads prompts of AI Studio, with their chunks in order.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Arena, Bundle, Conversation, Element, ImportError, Leftover, Message, RecordKind, Sink,
+    Arena, Conversation, Element, ImportError, Leftover, Message, Parser, RecordKind, Sink,
     address::unsigned_json,
     json::{Object, Value},
     names, natural_key, order,
     tree::{Link, Parent, Tree},
 };
 
-use crate::{private, workspace::put};
+use crate::{
+    conversation_file::ConversationFile,
+    redact::{self, keep_value},
+};
 
 mod chunk;
 
 use chunk::Chunk;
 
-/// More chunks in one prompt cannot be real.
+/// The most chunks of one prompt that are read.
 const MAX_CHUNKS: usize = 200_000;
 
 /// Reads and emits one prompt.
-pub(crate) fn read(
-    element: &Element<'_>,
-    version: &'static str,
-    path: &str,
-    bundle: &Bundle,
+pub(crate) fn read<'a>(
+    element: &Element<'a>,
+    file: &ConversationFile<'_, 'a>,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
     let mut json = element.parser();
@@ -35,9 +36,9 @@ pub(crate) fn read(
     }
     while let Some(key) = json.key()? {
         match key {
-            "id" => prompt.id = prompt.rest.words(key, &mut json)?,
-            "displayName" => prompt.title = prompt.rest.words(key, &mut json)?,
-            "title" if prompt.title.is_none() => prompt.title = prompt.rest.words(key, &mut json)?,
+            "id" => prompt.id = prompt.rest.nonempty_text(key, &mut json)?,
+            "displayName" => prompt.title = prompt.rest.nonempty_text(key, &mut json)?,
+            "title" if prompt.title.is_none() => prompt.title = prompt.rest.nonempty_text(key, &mut json)?,
             "createTime" => prompt.created = prompt.rest.time(key, &mut json)?,
             "updateTime" => prompt.updated = prompt.rest.time(key, &mut json)?,
             "systemInstruction" => {
@@ -48,48 +49,18 @@ pub(crate) fn read(
                 let value = Value::read(&mut json)?;
                 let settings = value.raw().map(|raw| Object::parse(raw, arena)).unwrap_or_default();
                 prompt.model = settings.text("model");
-                put(&mut prompt.rest, key, value, arena);
+                keep_value(&mut prompt.rest, key, value, arena);
             }
-            "chunkedPrompt" if prompt.rest.object(key, &mut json)? => {
-                let mut beside = Leftover::default();
-                while let Some(key) = json.key()? {
-                    match key {
-                        "chunks" if beside.array(key, &mut json)? => {
-                            while json.item()? {
-                                prompt.chunks.push(Value::read(&mut json)?);
-                                if prompt.chunks.len() > MAX_CHUNKS {
-                                    return Err(ImportError::malformed(format!(
-                                        "it has more than {MAX_CHUNKS} chunks"
-                                    )));
-                                }
-                            }
-                        }
-                        _ if json.pending() => private::keep(&mut beside, key, &mut json)?,
-                        _ => {}
-                    }
-                }
-                if let Some(beside) = beside.into_json() {
-                    prompt.rest.add_json(key, &beside);
-                }
-                prompt.listed = true;
-            }
-            _ if json.pending() => private::keep(&mut prompt.rest, key, &mut json)?,
+            "chunkedPrompt" if prompt.rest.object(key, &mut json)? => prompt.take_chunks(key, &mut json)?,
+            _ if json.pending() => redact::keep(&mut prompt.rest, key, &mut json)?,
             _ => {}
         }
     }
     json.end()?;
-    if !prompt.listed {
+    if !prompt.has_chunks {
         return Err(ImportError::malformed("it has no chunks"));
     }
-    prompt.emit(&Scene { version, path, bundle, locator: &element.locator(), arena }, sink)
-}
-
-struct Scene<'s, 'a> {
-    version: &'static str,
-    path: &'s str,
-    bundle: &'s Bundle,
-    locator: &'s str,
-    arena: &'a Arena,
+    prompt.emit(file, sink)
 }
 
 #[derive(Default)]
@@ -101,124 +72,148 @@ struct Prompt<'a> {
     model: Option<&'a str>,
     instruction: Option<String>,
     chunks: Vec<Value<'a>>,
-    listed: bool,
+    has_chunks: bool,
     rest: Leftover<'a>,
 }
 
 impl<'a> Prompt<'a> {
-    /// A text, `{text}`, or `{parts: [{text}]}`; what else it holds is kept.
+    fn take_chunks(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), ImportError> {
+        let mut rest = Leftover::default();
+        while let Some(key) = json.key()? {
+            match key {
+                "chunks" if rest.array(key, json)? => {
+                    while json.item()? {
+                        self.chunks.push(Value::read(json)?);
+                        if self.chunks.len() > MAX_CHUNKS {
+                            let reason = format!("it has more than {MAX_CHUNKS} chunks");
+                            return Err(ImportError::malformed(reason));
+                        }
+                    }
+                }
+                _ if json.pending() => redact::keep(&mut rest, key, json)?,
+                _ => {}
+            }
+        }
+        if let Some(rest) = rest.into_json() {
+            self.rest.add_json(key, &rest);
+        }
+        self.has_chunks = true;
+        Ok(())
+    }
+
+    /// Takes a text, `{text}`, or `{parts: [{text}]}`. Keeps the value if it holds more.
     fn take_instruction(&mut self, key: &'a str, value: Value<'a>, arena: &'a Arena) {
         let object = value.raw().map(|raw| Object::parse(raw, arena)).unwrap_or_default();
         let parts = object.objects("parts", arena);
-        let mut texts: Vec<&str> = value.words().or_else(|| object.text("text")).into_iter().collect();
+        let mut texts: Vec<&str> =
+            value.nonempty_text().or_else(|| object.text("text")).into_iter().collect();
         if texts.is_empty() {
             texts.extend(parts.iter().filter_map(|part| part.text("text")));
         }
-        let plain = object.fields().all(|(key, value)| match key {
+        let text_only = object.fields().all(|(key, value)| match key {
             "text" => value.text().is_some(),
             "parts" => parts.iter().all(|part| part.fields().all(|(key, _)| key == "text")),
             _ => false,
         });
-        if !plain || (texts.is_empty() && value.text().is_none()) {
-            put(&mut self.rest, key, value, arena);
+        if !text_only || (texts.is_empty() && value.text().is_none()) {
+            keep_value(&mut self.rest, key, value, arena);
         }
         self.instruction = Some(texts.join("\n\n")).filter(|text| !text.trim().is_empty());
     }
 
-    fn emit(mut self, scene: &Scene<'_, 'a>, sink: &mut Sink) -> Result<(), ImportError> {
+    fn emit(mut self, file: &ConversationFile<'_, 'a>, sink: &mut Sink) -> Result<(), ImportError> {
         let (mut chunks, mut skipped) = (Vec::new(), Vec::new());
         for (index, value) in std::mem::take(&mut self.chunks).into_iter().enumerate() {
-            match Chunk::read(value, scene.arena) {
+            match Chunk::read(value, file.arena) {
                 Ok(chunk) => chunks.push((index, chunk)),
                 Err(reason) => skipped.push((index, reason)),
             }
         }
         let model = self.model.map(|model| model.strip_prefix("models/").unwrap_or(model));
-        let first = chunks.iter().find_map(|(_, chunk)| chunk.first_words());
-        let conversation = self.conversation(first, model, scene);
-        let place = |index: usize| format!("{}.chunkedPrompt.chunks[{index}]", scene.locator);
-        let in_a_line = chunks.iter().all(|(_, chunk)| chunk.branch_parent.is_none());
-        if in_a_line && order::contradicts(chunks.iter().map(|(_, chunk)| chunk.time())) {
-            sink.warn(scene.locator, order::KEPT);
+        let first_prompt = chunks.iter().find_map(|(_, chunk)| chunk.user_text());
+        let conversation = self.conversation(first_prompt, model, file);
+        let locator = |index: usize| format!("{}.chunkedPrompt.chunks[{index}]", file.locator);
+        let linear = chunks.iter().all(|(_, chunk)| chunk.branch_parent.is_none());
+        if linear && order::contradicts(chunks.iter().map(|(_, chunk)| chunk.time())) {
+            sink.warn(file.locator, order::KEPT);
         }
-        let messages = messages(chunks, model, scene, |index, warning| sink.warn(&place(index), warning));
+        let messages = messages(chunks, model, file, |index, warning| sink.warn(&locator(index), warning));
         sink.conversation(&conversation, &messages)?;
         for (index, reason) in skipped {
-            sink.skip(RecordKind::Message, &place(index), reason)?;
+            sink.skip(RecordKind::Message, &locator(index), reason)?;
         }
         Ok(())
     }
 
     fn conversation(
         self,
-        first: Option<&'a str>,
+        first_prompt: Option<&'a str>,
         model: Option<&'a str>,
-        scene: &Scene<'_, 'a>,
+        file: &ConversationFile<'_, 'a>,
     ) -> Conversation<'a> {
-        let name = names::split(scene.path).1;
-        let stem = ["json", "txt"].iter().find(|ending| names::ends_in(name, ending));
-        let stem = stem.map_or(name, |ending| name.get(..name.len() - ending.len() - 1).unwrap_or(name));
-        // Files of Drive hold neither id nor title: their name is the title.
-        let natural = || natural_key(&[Some("aistudio"), Some(stem), first]);
-        let titled = self.title.filter(|title| !title.trim().is_empty());
+        let name = names::split(file.path).1;
+        let extension = ["json", "txt"].iter().find(|extension| names::has_extension(name, extension));
+        let stem =
+            extension.and_then(|extension| name.get(..name.len() - extension.len() - 1)).unwrap_or(name);
+        // Files of Drive have neither id nor title, so the file's name is the title.
+        let natural = || natural_key(&[Some("aistudio"), Some(stem), first_prompt]);
+        let title = self.title.filter(|title| !title.trim().is_empty());
         Conversation {
             id: self.id.map_or_else(|| Cow::Owned(natural()), Cow::Borrowed),
             provider_conversation_id: self.id.map(Cow::Borrowed),
-            export_format_version: Some(Cow::Borrowed(scene.version)),
-            title: titled
-                .map_or_else(|| Some(Cow::Owned(stem.to_owned())), |title| Some(Cow::Borrowed(title))),
+            export_format_version: Some(Cow::Borrowed(file.version)),
+            title: Some(title.map_or_else(|| Cow::Owned(stem.to_owned()), Cow::Borrowed)),
             created_at: self.created,
             updated_at: self.updated,
             model: model.map(Cow::Borrowed),
             system_instruction: self.instruction.map(Cow::Owned),
             raw_metadata: self.rest.into_json().map(unsigned_json),
-            locator: Cow::Owned(scene.locator.to_owned()),
+            locator: Cow::Owned(file.locator.to_owned()),
             ..Conversation::default()
         }
     }
 }
 
-/// The chunks as messages: each answers the one before, or the one that it names.
+/// The chunks as messages. The parent of each is the chunk that it names, else the chunk before.
 fn messages<'a>(
     chunks: Vec<(usize, Chunk<'a>)>,
     model: Option<&'a str>,
-    scene: &Scene<'_, 'a>,
+    file: &ConversationFile<'_, 'a>,
     mut warn: impl FnMut(usize, &str),
 ) -> Vec<Message<'a>> {
-    for (index, _) in chunks.iter().filter(|(_, chunk)| !chunk.speaks) {
+    for (index, _) in chunks.iter().filter(|(_, chunk)| !chunk.role_known) {
         warn(*index, "it does not say who speaks; it is read as the model's");
     }
-    let folders = [names::split(scene.path).0.to_owned()];
+    let folders = [names::split(file.path).0.to_owned()];
     let ids = chunk::ids(chunks.iter().map(|(_, chunk)| chunk));
-    let known: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
+    let known_ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     let parents: Vec<Option<&str>> = chunks
         .iter()
         .enumerate()
         .map(|(at, (_, chunk))| {
-            let named = chunk.branch_parent.filter(|parent| known.contains(parent));
+            let named = chunk.branch_parent.filter(|parent| known_ids.contains(parent));
             named.or_else(|| at.checked_sub(1).and_then(|before| ids.get(before)).map(String::as_str))
         })
         .collect();
     let links = ids.iter().zip(&parents).map(|(id, parent)| Link { key: id, parent: *parent, kept: true });
     let tree = Tree::link(links, |_| []);
-    for at in tree.cut() {
+    for at in tree.cycle_roots() {
         if let Some((index, _)) = chunks.get(*at) {
             warn(*index, "its parents lead back to itself; it is read as a root");
         }
     }
-    let parent_of = |at: usize| match tree.parent(at) {
-        Parent::Node(above) => ids.get(above).cloned(),
-        Parent::Root | Parent::Absent(_) => None,
-    };
-    let parents: Vec<Option<String>> = (0..chunks.len()).map(parent_of).collect();
     let numbers = tree.sibling_numbers(|at| chunks.get(at)?.1.time(), Some);
-    let nodes = chunks.into_iter().zip(ids.iter().cloned().zip(parents)).enumerate();
+    let nodes = chunks.into_iter().zip(&ids).enumerate();
     nodes
-        .map(|(at, ((_, mut chunk), (id, parent)))| {
+        .map(|(at, ((_, mut chunk), id))| {
             if let Some(number) = numbers.get(&at) {
-                chunk.number(*number);
+                chunk.set_sibling_number(*number);
             }
-            chunk.into_message(id, parent, model, &folders, scene.bundle)
+            let parent = match tree.parent(at) {
+                Parent::Node(above) => ids.get(above).cloned(),
+                Parent::Root | Parent::Absent(_) => None,
+            };
+            chunk.into_message(id.clone(), parent, model, &folders, file.bundle)
         })
         .collect()
 }

@@ -1,58 +1,51 @@
-//! The uploaded and generated files of the export: where their bytes are, and what they are.
+//! The uploaded and generated files of the export: their paths, types and sizes.
 
 use std::{
     cell::{Cell, OnceCell},
     collections::BTreeMap,
 };
 
-use satchel_importer::{AttachmentKind, Bundle, sniff};
+use satchel_importer::{Bundle, sniff};
 
-use crate::layout::{Kind, asset_id};
+use crate::layout::{FileKind, asset_id};
 
-/// The files that attachments may point at, by id.
+/// The files that attachments may refer to, by id.
 pub(crate) struct Assets<'b> {
     bundle: &'b Bundle,
-    files: BTreeMap<&'b str, File<'b>>,
+    files: BTreeMap<&'b str, AssetFile<'b>>,
 }
 
-struct File<'b> {
+struct AssetFile<'b> {
     path: &'b str,
     used: Cell<bool>,
     mime: OnceCell<Option<&'static str>>,
 }
 
-/// What is known about one file.
+/// One file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found<'b> {
+pub(crate) struct Asset<'b> {
     pub(crate) id: &'b str,
     pub(crate) path: &'b str,
-    /// By its first bytes: the export gives neither name nor type.
+    /// Detected from its first bytes: the export gives neither name nor type.
     pub(crate) mime: Option<&'static str>,
     pub(crate) size: Option<u64>,
 }
 
-impl Found<'_> {
-    /// What it is, by its type.
-    pub(crate) fn kind(&self) -> AttachmentKind {
-        AttachmentKind::of(self.mime, None)
-    }
-}
-
 impl<'b> Assets<'b> {
     /// The assets among `files`.
-    pub(crate) fn new(bundle: &'b Bundle, files: &'b [(Kind, String)]) -> Self {
-        let named = files.iter().filter(|(kind, _)| *kind == Kind::Asset);
-        let file = |path: &'b String| File { path, used: Cell::new(false), mime: OnceCell::new() };
-        let files = named.filter_map(|(_, path)| Some((asset_id(path)?, file(path)))).collect();
+    pub(crate) fn new(bundle: &'b Bundle, files: &'b [(FileKind, String)]) -> Self {
+        let assets = files.iter().filter(|(kind, _)| *kind == FileKind::Asset);
+        let file = |path: &'b String| AssetFile { path, used: Cell::new(false), mime: OnceCell::new() };
+        let files = assets.filter_map(|(_, path)| Some((asset_id(path)?, file(path)))).collect();
         Self { bundle, files }
     }
 
-    /// The file that `address` names: an id, or a path with one among its segments. It counts as used.
-    pub(crate) fn find(&self, address: &str) -> Option<Found<'b>> {
-        let (before, _) = address.split_once(['?', '#']).unwrap_or((address, ""));
-        let (id, file) = before.rsplit('/').find_map(|part| self.files.get_key_value(part))?;
+    /// Finds the file of `address`, an id or a path with an id among its segments, and marks it as used.
+    pub(crate) fn find(&self, address: &str) -> Option<Asset<'b>> {
+        let (path, _) = address.split_once(['?', '#']).unwrap_or((address, ""));
+        let (id, file) = path.rsplit('/').find_map(|part| self.files.get_key_value(part))?;
         file.used.set(true);
-        Some(Found {
+        Some(Asset {
             id,
             path: file.path,
             mime: *file.mime.get_or_init(|| sniff::mime(self.bundle, file.path)),
@@ -60,7 +53,7 @@ impl<'b> Assets<'b> {
         })
     }
 
-    /// Files that nothing pointed at: how many, and the first.
+    /// The number of files that no message refers to, and the path of the first.
     pub(crate) fn unused(&self) -> Option<(usize, &'b str)> {
         let mut unused = self.files.values().filter(|file| !file.used.get());
         let first = unused.next()?;
@@ -70,6 +63,8 @@ impl<'b> Assets<'b> {
 
 #[cfg(test)]
 mod tests {
+    use satchel_importer::AttachmentKind;
+
     use super::*;
 
     #[test]
@@ -79,19 +74,21 @@ mod tests {
             ("prod-mc-asset-server/b-2/content", "plain, é".as_bytes().to_vec()),
             ("prod-mc-asset-server/c-3/content", vec![0, 1, 2]),
         ]);
-        let files: Vec<_> = bundle.entries().iter().map(|entry| (Kind::Asset, entry.path.clone())).collect();
+        let files: Vec<_> =
+            bundle.entries().iter().map(|entry| (FileKind::Asset, entry.path.clone())).collect();
         let assets = Assets::new(&bundle, &files);
         let image = assets.find("a-1").expect("the file is there");
         assert_eq!(
-            (image.mime, image.size, image.kind()),
+            (image.mime, image.size, AttachmentKind::of(image.mime, None)),
             (Some("image/png"), Some(12), AttachmentKind::Image)
         );
         assert_eq!(
-            assets.find("users/u/b-2/content?x=/c-3").map(|found| found.mime),
+            assets.find("users/u/b-2/content?x=/c-3").map(|asset| asset.mime),
             Some(Some("text/plain"))
         );
         assert_eq!(assets.find("users/u/generated/d-4/image.jpg"), None);
         assert_eq!(assets.unused(), Some((1, "prod-mc-asset-server/c-3/content")));
-        assert_eq!(assets.find("c-3").map(|found| found.kind()), Some(AttachmentKind::File));
+        let other = assets.find("c-3").map(|asset| AttachmentKind::of(asset.mime, None));
+        assert_eq!(other, Some(AttachmentKind::File));
     }
 }

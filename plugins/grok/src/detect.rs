@@ -1,12 +1,10 @@
-//! Finds Grok exports among files, by what their heads hold.
+//! Finds Grok exports among files, by their heads.
 
 use std::collections::BTreeMap;
 
-use satchel_importer::{
-    Bundle, Detection, Element, ErrorKind, ImportError, JsonArray, JsonError, Parser, json::Kind as Json,
-};
+use satchel_importer::{Bundle, Detection, ErrorKind, ImportError, JsonArray, JsonError, Parser, json::Kind};
 
-use crate::layout::{self, Kind, MAIN};
+use crate::layout::{self, FileKind, MAIN};
 
 /// Responses directly in their list, without ids.
 pub(crate) const FLAT: &str = "grok-importer/flat";
@@ -17,59 +15,59 @@ pub(crate) const MODERN: &str = "grok-importer/2026.02";
 /// The formats, oldest first.
 pub(crate) const FORMATS: [&str; 3] = [FLAT, LEGACY, MODERN];
 
-/// What the keys of responses and conversations show; the newest one counts.
+/// The schema that the keys of responses and conversations show; the newest one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Layout {
+enum Schema {
     Flat,
     Legacy,
     Modern,
 }
 
-/// Bytes of a head that are looked at first, and where those do not decide. The host allows 16 MiB.
-const HEADS: [usize; 2] = [256 * 1024, 8 * 1024 * 1024];
-/// Elements, and items of the list of conversations, after which a head has said what it can.
+/// Bytes of a head that are sampled: first, and if those do not decide. The host allows 16 MiB.
+const SAMPLE_SIZES: [usize; 2] = [256 * 1024, 8 * 1024 * 1024];
+/// Elements, and items of the list of conversations, of one head that are sampled.
 const MAX_ELEMENTS: u64 = 32;
-/// Responses of one conversation that are looked at.
+/// Responses of one conversation that are sampled.
 const MAX_RESPONSES: usize = 8;
 
-/// One export: the file with its conversations, and those beside it.
+/// One export: the file with its conversations, and the other files.
 #[derive(Debug)]
 pub(crate) struct Export {
     pub(crate) main: String,
-    /// The conversations are in a list of the root object.
+    /// The conversations are a list in the root object.
     pub(crate) wrapped: bool,
-    pub(crate) beside: Vec<(Kind, String)>,
+    pub(crate) others: Vec<(FileKind, String)>,
     head: Head,
 }
 
 /// Every export among the files, for the host.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
-    Ok(survey(bundle)?.into_iter().map(Export::into_detection).collect())
+    Ok(find_exports(bundle)?.into_iter().map(Export::into_detection).collect())
 }
 
 /// Every export among the files, ordered by the path of its main file.
-pub(crate) fn survey(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
+pub(crate) fn find_exports(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
     let mut exports: Vec<Export> = Vec::new();
-    let mut beside: BTreeMap<&str, Vec<(Kind, String)>> = BTreeMap::new();
+    let mut others: BTreeMap<&str, Vec<(FileKind, String)>> = BTreeMap::new();
     for entry in bundle.entries() {
-        match layout::place(&entry.path) {
-            Some((_, Kind::Json)) => {
-                let head = look(bundle, &entry.path)?;
-                if head.ours() {
+        match layout::classify(&entry.path) {
+            Some((_, FileKind::Json)) => {
+                let head = sample_head(bundle, &entry.path)?;
+                if head.is_export() {
                     let wrapped = head.list.is_some();
-                    exports.push(Export { main: entry.path.clone(), wrapped, beside: Vec::new(), head });
+                    exports.push(Export { main: entry.path.clone(), wrapped, others: Vec::new(), head });
                 }
             }
-            Some((folder, kind)) => beside.entry(folder).or_default().push((kind, entry.path.clone())),
+            Some((folder, kind)) => others.entry(folder).or_default().push((kind, entry.path.clone())),
             None => {}
         }
     }
-    for (folder, files) in beside {
+    for (folder, files) in others {
         let named = |export: &Export| export.main == format!("{folder}{MAIN}");
-        let near = |export: &Export| satchel_importer::names::split(&export.main).0 == folder;
-        let at = exports.iter().position(named).or_else(|| exports.iter().position(near));
+        let same_folder = |export: &Export| satchel_importer::names::split(&export.main).0 == folder;
+        let at = exports.iter().position(named).or_else(|| exports.iter().position(same_folder));
         if let Some(export) = at.and_then(|at| exports.get_mut(at)) {
-            export.beside = files;
+            export.others = files;
         }
     }
     Ok(exports)
@@ -77,7 +75,7 @@ pub(crate) fn survey(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
 
 impl Export {
     fn into_detection(self) -> Detection {
-        let mut files: Vec<String> = self.beside.into_iter().map(|(_, path)| path).collect();
+        let mut files: Vec<String> = self.others.into_iter().map(|(_, path)| path).collect();
         files.push(self.main);
         files.sort();
         Detection {
@@ -89,32 +87,33 @@ impl Export {
     }
 }
 
-/// What a file's head shows.
+/// The contents of the head of a file.
 #[derive(Clone, Debug, Default)]
 struct Head {
     conversations: u32,
-    /// Items of the list that are something else.
+    /// Items with keys of another provider.
     foreign: u32,
-    /// Items of the list in the root object, if there is one.
+    /// The number of items of the list in the root object, if there is one.
     list: Option<u64>,
-    /// The other lists that a backend file has.
-    lists: u32,
-    layout: Option<Layout>,
+    /// Other lists of a backend file.
+    other_lists: u32,
+    schema: Option<Schema>,
     account: Option<String>,
 }
 
-/// Looks at growing heads of a file until they say something.
-fn look(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
+/// Samples growing heads of a file until one decides.
+fn sample_head(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
     let mut head = Head::default();
-    for bytes in HEADS {
+    for bytes in SAMPLE_SIZES {
         head = Head::default();
         let sampled = JsonArray::new(path).sample(bundle, bytes, |element| {
-            head.see(&element);
+            // A sample may end inside the element; what was read before counts.
+            let (Ok(()) | Err(_)) = head.read_root(&mut element.parser());
             head.list.is_none() && head.conversations == 0 && element.index() < MAX_ELEMENTS
         });
         match sampled {
-            // Whatever it holds, it is nothing that we know.
+            // Other errors only say that the file is not of this format.
             Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => return Err(error),
             Ok(()) | Err(_) => {}
         }
@@ -126,39 +125,34 @@ fn look(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
 }
 
 impl Head {
-    fn ours(&self) -> bool {
-        self.conversations > 0 || (self.list == Some(0) && self.foreign == 0 && self.lists > 0)
+    fn is_export(&self) -> bool {
+        self.conversations > 0 || (self.list == Some(0) && self.foreign == 0 && self.other_lists > 0)
     }
 
     fn format(&self) -> &'static str {
-        match self.layout {
-            Some(Layout::Flat) => FLAT,
-            Some(Layout::Legacy) => LEGACY,
-            Some(Layout::Modern) | None => MODERN,
+        match self.schema {
+            Some(Schema::Flat) => FLAT,
+            Some(Schema::Legacy) => LEGACY,
+            Some(Schema::Modern) | None => MODERN,
         }
     }
 
-    fn show(&mut self, layout: Layout) {
-        self.layout = self.layout.max(Some(layout));
-    }
-
-    fn see(&mut self, element: &Element<'_>) {
-        // A sample may break off inside the element; what was seen before counts.
-        let (Ok(()) | Err(_)) = self.read_root(&mut element.parser());
+    fn add_schema(&mut self, schema: Schema) {
+        self.schema = self.schema.max(Some(schema));
     }
 
     fn read_root(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
         if !json.enter_object()? {
             return Ok(());
         }
-        let mut item = Item::default();
+        let mut item = ItemKeys::default();
         while let Some(key) = json.key()? {
             match key {
                 "conversations" if json.enter_array()? => {
                     self.list = Some(0);
                     self.read_list(json)?;
                 }
-                "projects" | "tasks" | "media_posts" if self.list.is_some() => self.lists += 1,
+                "projects" | "tasks" | "media_posts" if self.list.is_some() => self.other_lists += 1,
                 _ => self.read_member(key, &mut item, json)?,
             }
         }
@@ -171,7 +165,7 @@ impl Head {
             seen += 1;
             self.list = Some(seen);
             if seen <= MAX_ELEMENTS && json.enter_object()? {
-                let mut item = Item::default();
+                let mut item = ItemKeys::default();
                 while let Some(key) = json.key()? {
                     self.read_member(key, &mut item, json)?;
                 }
@@ -180,16 +174,21 @@ impl Head {
         Ok(())
     }
 
-    /// One member of what may be a conversation with its responses.
-    fn read_member(&mut self, key: &str, item: &mut Item, json: &mut Parser<'_>) -> Result<(), JsonError> {
+    /// Reads a member of what may be a conversation with its responses.
+    fn read_member(
+        &mut self,
+        key: &str,
+        item: &mut ItemKeys,
+        json: &mut Parser<'_>,
+    ) -> Result<(), JsonError> {
         match key {
-            "conversation" if json.kind()? == Json::Object => {
-                // Counted at once: the rest may break off.
-                self.note(item, |item| item.conversation = true);
+            "conversation" if json.kind()? == Kind::Object => {
+                // Counted at once: the sample may end in the rest.
+                self.update(item, |item| item.conversation = true);
                 self.read_conversation(json)
             }
-            "responses" if json.kind()? == Json::Array => {
-                self.note(item, |item| item.responses = true);
+            "responses" if json.kind()? == Kind::Array => {
+                self.update(item, |item| item.responses = true);
                 self.read_responses(item, json)
             }
             "mapping" | "chat_messages" | "fragments" | "chunkedPrompt" | "conversation_turns" => {
@@ -200,10 +199,10 @@ impl Head {
         }
     }
 
-    /// Counts an item once enough of it was seen.
-    fn note(&mut self, item: &mut Item, seen: impl FnOnce(&mut Item)) {
+    /// Applies `change` to `item`, and counts the item if that completes it.
+    fn update(&mut self, item: &mut ItemKeys, change: impl FnOnce(&mut ItemKeys)) {
         let before = item.complete();
-        seen(item);
+        change(item);
         self.conversations += u32::from(item.complete() && !before);
     }
 
@@ -213,9 +212,9 @@ impl Head {
         }
         while let Some(key) = json.key()? {
             match key {
-                "id" if json.kind()? == Json::String => self.show(Layout::Modern),
-                "conversation_id" if json.kind()? == Json::String => self.show(Layout::Legacy),
-                "user_id" if self.account.is_none() && json.kind()? == Json::String => {
+                "id" if json.kind()? == Kind::String => self.add_schema(Schema::Modern),
+                "conversation_id" if json.kind()? == Kind::String => self.add_schema(Schema::Legacy),
+                "user_id" if self.account.is_none() && json.kind()? == Kind::String => {
                     self.account = Some(json.string()?.to_owned()).filter(|account| !account.is_empty());
                 }
                 _ => {}
@@ -224,7 +223,7 @@ impl Head {
         Ok(())
     }
 
-    fn read_responses(&mut self, item: &mut Item, json: &mut Parser<'_>) -> Result<(), JsonError> {
+    fn read_responses(&mut self, item: &mut ItemKeys, json: &mut Parser<'_>) -> Result<(), JsonError> {
         if !json.enter_array()? {
             return Ok(());
         }
@@ -234,24 +233,24 @@ impl Head {
             if seen > MAX_RESPONSES || !json.enter_object()? {
                 continue;
             }
-            let mut said = 0;
+            let mut flat_keys = 0;
             while let Some(key) = json.key()? {
                 match key {
                     "response" if json.enter_object()? => {
                         while let Some(key) = json.key()? {
                             match key {
-                                "_id" => self.show(Layout::Modern),
-                                "response_id" => self.show(Layout::Legacy),
+                                "_id" => self.add_schema(Schema::Modern),
+                                "response_id" => self.add_schema(Schema::Legacy),
                                 _ => {}
                             }
                         }
                     }
-                    "sender" | "message" => said += 1,
+                    "sender" | "message" => flat_keys += 1,
                     _ => {}
                 }
-                if said == 2 {
-                    self.show(Layout::Flat);
-                    self.note(item, |item| item.spoken = true);
+                if flat_keys == 2 {
+                    self.add_schema(Schema::Flat);
+                    self.update(item, |item| item.flat = true);
                 }
             }
         }
@@ -259,17 +258,17 @@ impl Head {
     }
 }
 
-/// What was seen of one item.
+/// The keys that were read of one item.
 #[derive(Default)]
-struct Item {
+struct ItemKeys {
     conversation: bool,
     responses: bool,
-    /// A response says who speaks and what, without a wrapper.
-    spoken: bool,
+    /// A response has `sender` and `message` without a wrapper.
+    flat: bool,
 }
 
-impl Item {
+impl ItemKeys {
     fn complete(&self) -> bool {
-        self.responses && (self.conversation || self.spoken)
+        self.responses && (self.conversation || self.flat)
     }
 }

@@ -1,12 +1,12 @@
 //! Importer for Grok exports: conversations with their branches, sources and files, generated media, projects, tasks.
 
+mod account;
 mod assets;
 mod detect;
 mod layout;
 mod map;
 mod media;
 mod memory;
-mod owner;
 mod raw;
 mod run;
 

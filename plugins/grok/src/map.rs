@@ -1,5 +1,4 @@
-//! From one conversation of the provider to the records that are emitted; nothing is read or written here but the heads
-//! of files that messages point at.
+//! Maps one conversation of the export to records. It reads nothing but the heads of files that messages refer to.
 
 use std::borrow::Cow;
 
@@ -14,54 +13,54 @@ mod calls;
 mod cards;
 mod citations;
 pub(crate) mod files;
-mod marks;
+mod markup;
 mod message;
 mod order;
 mod thoughts;
 
 use order::Node;
 
-/// What holds for all conversations of an export.
+/// What all conversations of an export share.
 pub(crate) struct Context<'c> {
     /// The format's version.
     pub(crate) version: &'static str,
     pub(crate) assets: &'c Assets<'c>,
 }
 
-/// What one conversation gives.
+/// The records of one conversation.
 pub(crate) struct Records<'a> {
     pub(crate) conversation: Conversation<'a>,
     pub(crate) messages: Vec<Message<'a>>,
-    /// Responses that are left out: locator and reason.
+    /// Skipped responses: locator and reason.
     pub(crate) skipped: Vec<(String, &'static str)>,
     /// Locator and message.
     pub(crate) warnings: Vec<(String, &'static str)>,
 }
 
-/// Maps one conversation; a text if it is none.
+/// Maps one conversation; the error is the reason why it is none.
 pub(crate) fn records<'a>(
     mut raw: raw::Conversation<'a>,
     context: &Context<'a>,
     locator: &str,
     arena: &'a Arena,
 ) -> Result<Records<'a>, &'static str> {
-    if !raw.known || (raw.key().is_none() && raw.responses.is_empty()) {
+    if !raw.recognised || (raw.key().is_none() && raw.responses.is_empty()) {
         return Err("it is no conversation: it has neither an id nor responses");
     }
-    let sorted = order::put_in_order(&mut raw.responses);
-    let key = raw.key().map_or_else(|| Cow::Owned(natural(&raw)), Cow::Borrowed);
-    let place = |index: usize| format!("{locator}.responses[{index}]");
-    let (responses, gaps) = (std::mem::take(&mut raw.responses), std::mem::take(&mut raw.gaps));
-    let mut skipped: Vec<_> = gaps.into_iter().map(|(index, reason)| (place(index), reason)).collect();
-    let (nodes, repeated) = order::name(responses);
-    skipped.extend(repeated.into_iter().map(|index| (place(index), "another response has the same id")));
-    let order::Links { parents, cut, numbers } = order::links(&nodes);
+    let sorted = order::sort(&mut raw.responses);
+    let key = raw.key().map_or_else(|| Cow::Owned(natural_id(&raw)), Cow::Borrowed);
+    let locate = |index: usize| format!("{locator}.responses[{index}]");
+    let (responses, invalid) = (std::mem::take(&mut raw.responses), std::mem::take(&mut raw.invalid));
+    let mut skipped: Vec<_> = invalid.into_iter().map(|(index, reason)| (locate(index), reason)).collect();
+    let (nodes, repeated) = order::assign_ids(responses);
+    skipped.extend(repeated.into_iter().map(|index| (locate(index), "another response has the same id")));
+    let order::Links { parents, cut, numbers } = order::link(&nodes);
     let mut warnings = Vec::new();
     if sorted {
         warnings.push((locator.to_owned(), SORTED));
     }
     for node in cut.iter().filter_map(|at| nodes.get(*at)) {
-        warnings.push((place(node.raw.index), "its parents lead back to it; it is read as a root"));
+        warnings.push((locate(node.raw.index), "its parents lead back to it; it is read as a root"));
     }
     let current = raw.leaf.filter(|leaf| nodes.iter().any(|node| node.id == *leaf));
     let own_key = raw.key();
@@ -69,7 +68,7 @@ pub(crate) fn records<'a>(
     let mut messages = Vec::with_capacity(nodes.len());
     for (at, (Node { id, mut raw }, parent)) in nodes.into_iter().zip(parents).enumerate() {
         if message::role(raw.sender).is_none() {
-            warnings.push((place(raw.index), "it does not say who speaks; it is read as the assistant's"));
+            warnings.push((locate(raw.index), "it does not say who speaks; it is read as the assistant's"));
         }
         if let Some(other) = raw.conversation.filter(|other| Some(*other) != own_key) {
             raw.rest.add_text("conversation_id", other);
@@ -114,15 +113,15 @@ fn conversation<'a>(
     }
 }
 
-/// The person of an account. The name stands in another file, which may not have come.
+/// The person of an account. The name is in another file, which may be missing.
 pub(crate) fn person(account: Cow<'_, str>) -> Participant<'_> {
     Participant { role: Role::User, name: None, provider_id: Some(account) }
 }
 
-/// A key made of what later exports of the same conversation hold too; a title can be changed, so it counts only where
-/// there is no time.
-fn natural(raw: &raw::Conversation<'_>) -> String {
+/// An id derived from what later exports of the conversation have too. The title can change, so it is used only if there is
+/// no time.
+fn natural_id(raw: &raw::Conversation<'_>) -> String {
     let created = raw.created.map(|time| time.to_string());
-    let named = created.as_deref().or(raw.title);
-    natural_key(&[raw.account, named, raw.responses.first().map(order::natural).as_deref()])
+    let discriminator = created.as_deref().or(raw.title);
+    natural_key(&[raw.account, discriminator, raw.responses.first().map(order::natural_id).as_deref()])
 }

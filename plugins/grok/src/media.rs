@@ -1,4 +1,4 @@
-//! Images and films that the person had made outside of conversations; each is read as a conversation of its own.
+//! Images and videos that the person generated outside of conversations; each becomes a conversation.
 
 use std::borrow::Cow;
 
@@ -20,41 +20,34 @@ struct Post<'a> {
     created: Option<i64>,
     prompt: Option<&'a str>,
     model: Option<&'a str>,
-    /// `image` or `video`; kept too.
+    /// `image` or `video`; also kept in `rest`.
     kind: Option<&'a str>,
     link: Value<'a>,
     rest: Leftover<'a>,
 }
 
-/// What one item gives.
-pub(crate) struct Records<'a> {
-    pub(crate) conversation: Conversation<'a>,
-    pub(crate) messages: Vec<Message<'a>>,
-}
-
-/// Reads one item; none if it holds neither a prompt nor a file.
+/// Reads one item; none if it has neither a prompt nor a file.
 pub(crate) fn read<'a>(
     json: &mut Parser<'a>,
     context: &Context<'a>,
     locator: &str,
     arena: &'a Arena,
-) -> Result<Option<Records<'a>>, JsonError> {
+) -> Result<Option<(Conversation<'a>, Vec<Message<'a>>)>, JsonError> {
     let Some(mut post) = Post::read(json)? else { return Ok(None) };
     let mut files = Files::new(context.assets, arena);
-    files.add(post.link, post.medium());
+    files.add(post.link, post.media_type());
     if let Some(id) = post.id.filter(|id| context.assets.find(id).is_some()) {
         files.add(Value::Text(id), None);
     }
-    let attachments = files.finish();
-    if post.prompt.is_none() && attachments.is_empty() {
+    if post.prompt.is_none() && files.attachments.is_empty() {
         return Ok(None);
     }
     let id = post.key();
-    let asked: Cow<'a, str> = "prompt".into();
+    let prompt_id: Cow<'a, str> = "prompt".into();
     let mut messages = Vec::new();
     if let Some(prompt) = post.prompt {
         messages.push(Message {
-            id: asked.clone(),
+            id: prompt_id.clone(),
             role: Role::User,
             content: Some(Content::Text(prompt.into())),
             created_at: post.created,
@@ -65,9 +58,9 @@ pub(crate) fn read<'a>(
         id: "media".into(),
         role: Role::Assistant,
         created_at: post.created,
-        parent: post.prompt.map(|_| asked),
+        parent: post.prompt.map(|_| prompt_id),
         model: post.model.map(Cow::Borrowed),
-        attachments,
+        attachments: files.attachments,
         unread: post.rest.unread().map(Cow::Borrowed),
         raw_metadata: post.rest.take_json(arena).map(unsigned_json),
         ..Message::default()
@@ -84,7 +77,7 @@ pub(crate) fn read<'a>(
         locator: Cow::Owned(locator.to_owned()),
         ..Conversation::default()
     };
-    Ok(Some(Records { conversation, messages }))
+    Ok(Some((conversation, messages)))
 }
 
 impl<'a> Post<'a> {
@@ -96,12 +89,12 @@ impl<'a> Post<'a> {
         while let Some(key) = json.key()? {
             let rest = &mut it.rest;
             match key {
-                "id" | "_id" | "post_id" => it.id = rest.words(key, json)?,
-                "user_id" => it.account = rest.words(key, json)?,
+                "id" | "_id" | "post_id" => it.id = rest.nonempty_text(key, json)?,
+                "user_id" => it.account = rest.nonempty_text(key, json)?,
                 "create_time" => it.created = rest.time(key, json)?,
-                "original_prompt" => it.prompt = rest.words(key, json)?,
-                "model" | "model_name" => it.model = rest.words(key, json)?,
-                "media_type" => it.kind = rest.keep_and_read(key, json)?.words(),
+                "original_prompt" => it.prompt = rest.nonempty_text(key, json)?,
+                "model" | "model_name" => it.model = rest.nonempty_text(key, json)?,
+                "media_type" => it.kind = rest.keep_and_read(key, json)?.nonempty_text(),
                 "link" => it.link = rest.keep_and_read(key, json)?,
                 _ => rest.keep_unknown(key, json)?,
             }
@@ -110,13 +103,13 @@ impl<'a> Post<'a> {
         Ok(Some(it))
     }
 
-    /// The first half of the MIME type of what was made.
-    fn medium(&self) -> Option<&'static str> {
+    /// The first half of the MIME type.
+    fn media_type(&self) -> Option<&'static str> {
         let kind = self.kind?.to_ascii_lowercase();
-        ["image", "video", "audio"].into_iter().find(|medium| kind.contains(medium))
+        ["image", "video", "audio"].into_iter().find(|media| kind.contains(media))
     }
 
-    /// Its id, which must not be that of a conversation; else what later exports hold too.
+    /// Its id, with a prefix that no conversation has; else a key of what later exports have too.
     fn key(&self) -> Cow<'a, str> {
         if let Some(id) = self.id {
             return format!("media_post:{id}").into();

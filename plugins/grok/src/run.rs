@@ -1,23 +1,21 @@
-//! Reads one export: whose it is, then its conversations, media, projects and tasks in the order of the file.
+//! Reads one export: the account, then conversations, media posts, projects and tasks in the order of the file.
 
 use satchel_importer::{
-    AccountRecord, Bundle, Element, ImportError, Importer as _, JsonArray, JsonLists, RecordKind, Sink,
-    Summary,
+    Bundle, Element, ImportError, Importer as _, JsonArray, JsonLists, RecordKind, Sink, Summary,
 };
 
 use crate::{
-    Grok,
+    Grok, account,
     assets::Assets,
     detect::{self, Export},
-    layout::Kind,
+    layout::FileKind,
     map::{self, Context},
     media,
-    memory::{Found, Outcome},
-    owner::Owner,
+    memory::Memories,
     raw,
 };
 
-/// The lists of the main file, in the order of [`Reading::element`].
+/// The lists of the main file, in the order of [`ExportReader::element`].
 const LISTS: [(&str, RecordKind); 4] = [
     ("conversations", RecordKind::Conversation),
     ("media_posts", RecordKind::Conversation),
@@ -32,7 +30,7 @@ const UNKNOWN: &str = "files of this kind are not known; it is not imported";
 /// Reads all that detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     let version = Grok::describe().version_of(format)?;
-    let exports = detect::survey(bundle)?;
+    let exports = detect::find_exports(bundle)?;
     if exports.is_empty() {
         return Err(ImportError::not_this_format("none of the files is of a Grok export"));
     }
@@ -43,13 +41,14 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
 }
 
 fn read(export: &Export, version: &'static str, bundle: &Bundle, sink: &mut Sink) -> Result<(), ImportError> {
-    read_beside(export, bundle, sink)?;
-    let assets = Assets::new(bundle, &export.beside);
+    read_others(export, bundle, sink)?;
+    let assets = Assets::new(bundle, &export.others);
     let context = Context { version, assets: &assets };
-    let mut reading = Reading { context: &context, found: Found::default(), newest: None, account: None };
+    let memories = Memories::default();
+    let mut reader = ExportReader { context: &context, memories, newest: None, account: None };
     if export.wrapped {
         let lists = JsonLists::new(&export.main, &LISTS);
-        let walked = lists.each(bundle, sink, |list, element, sink| reading.element(list, &element, sink))?;
+        let walked = lists.each(bundle, sink, |list, element, sink| reader.element(list, &element, sink))?;
         for name in &walked.others {
             sink.warn(
                 &format!("{}.{name}", export.main),
@@ -58,9 +57,9 @@ fn read(export: &Export, version: &'static str, bundle: &Bundle, sink: &mut Sink
         }
     } else {
         JsonArray::new(&export.main)
-            .each(bundle, sink, |element, sink| reading.conversation(&element, sink))?;
+            .each(bundle, sink, |element, sink| reader.conversation(&element, sink))?;
     }
-    let evidence = reading.found.evidence(reading.newest, reading.account.as_deref());
+    let evidence = reader.memories.evidence(reader.newest, reader.account.as_deref());
     if !evidence.is_empty() {
         sink.evidence(&evidence)?;
     }
@@ -68,20 +67,17 @@ fn read(export: &Export, version: &'static str, bundle: &Bundle, sink: &mut Sink
     Ok(())
 }
 
-/// Reads whose export it is, and says which files are left aside. No record depends on them: they may be missing.
-fn read_beside(export: &Export, bundle: &Bundle, sink: &mut Sink) -> Result<(), ImportError> {
-    for (kind, path) in &export.beside {
+/// Reads the account and reports the files that are not imported. Any of them may be missing: no record depends on them.
+fn read_others(export: &Export, bundle: &Bundle, sink: &mut Sink) -> Result<(), ImportError> {
+    for (kind, path) in &export.others {
         match kind {
-            Kind::Account => {
-                let owner = Owner::read(bundle, path, sink)?;
-                if let Some(id) = owner.id {
-                    sink.account(&AccountRecord { id, name: owner.name, locator: path.clone() })?;
-                }
+            FileKind::Account => {
+                account::read(bundle, path, sink)?;
                 sink.warn(path, ACCOUNT);
             }
-            Kind::Billing => sink.warn(path, PRIVATE),
-            Kind::NotRead => sink.warn(path, UNKNOWN),
-            Kind::Json | Kind::Asset => {}
+            FileKind::Billing => sink.warn(path, PRIVATE),
+            FileKind::Unknown => sink.warn(path, UNKNOWN),
+            FileKind::Json | FileKind::Asset => {}
         }
     }
     Ok(())
@@ -96,22 +92,22 @@ fn report_unused(assets: &Assets<'_>, sink: &mut Sink) {
     sink.warn(first, &message);
 }
 
-struct Reading<'r> {
+struct ExportReader<'r> {
     context: &'r Context<'r>,
-    found: Found,
+    memories: Memories,
     /// The newest time of all that was read.
     newest: Option<i64>,
-    /// Whose conversations they are, by the first that says so.
+    /// The account of the first conversation that names one.
     account: Option<String>,
 }
 
-impl Reading<'_> {
+impl ExportReader<'_> {
     fn element(&mut self, list: usize, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
         match list {
             0 => self.conversation(element, sink),
-            1 => self.media(element, sink),
-            2 => settle(self.found.project(&mut element.parser(), &element.locator())?),
-            _ => settle(self.found.task(&mut element.parser(), &element.locator())?),
+            1 => self.media_post(element, sink),
+            2 => self.memories.add_project(&mut element.parser(), &element.locator()),
+            _ => self.memories.add_task(&mut element.parser(), &element.locator()),
         }
     }
 
@@ -119,7 +115,6 @@ impl Reading<'_> {
         let raw = raw::Conversation::read(&mut element.parser())?
             .ok_or_else(|| ImportError::malformed("it is not an object"))?;
         let (newest, account) = (raw.newest(), raw.account);
-        // What is emitted borrows from the assets too, so it lives as long as they do at most.
         let records = map::records(raw, self.context, &element.locator(), element.arena())
             .map_err(ImportError::malformed)?;
         self.newest = self.newest.max(newest);
@@ -136,17 +131,11 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn media(&mut self, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
-        let records = media::read(&mut element.parser(), self.context, &element.locator(), element.arena())?
-            .ok_or_else(|| ImportError::malformed("it holds neither a prompt nor a file"))?;
-        self.newest = self.newest.max(records.conversation.created_at);
-        sink.conversation(&records.conversation, &records.messages)
-    }
-}
-
-fn settle(outcome: Outcome) -> Result<(), ImportError> {
-    match outcome {
-        Outcome::Taken => Ok(()),
-        Outcome::Skipped(reason) => Err(ImportError::malformed(reason)),
+    fn media_post(&mut self, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
+        let (conversation, messages) =
+            media::read(&mut element.parser(), self.context, &element.locator(), element.arena())?
+                .ok_or_else(|| ImportError::malformed("it holds neither a prompt nor a file"))?;
+        self.newest = self.newest.max(conversation.created_at);
+        sink.conversation(&conversation, &messages)
     }
 }

@@ -1,6 +1,4 @@
-//! The generations of MemU: the one that is read, and those that are told apart and refused.
-
-use satchel_importer::{ErrorKind, ImportError};
+//! The generations of MemU: the one that is read, and those that are recognized and refused.
 
 /// Lists `profile`, `event` and `mind`: the generation that is read.
 pub(crate) const LISTS: &str = "memu-importer/2025.07";
@@ -14,7 +12,7 @@ pub(crate) const FORMATS: [&str; 5] = [
     "memu-importer/2026.07",
 ];
 
-/// A generation with other shapes.
+/// A generation that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Generation {
     /// `profile_memory` and `event_memory`, before the lists.
@@ -30,7 +28,7 @@ pub(crate) enum Generation {
 impl Generation {
     const ALL: [Self; 4] = [Self::Paragraphs, Self::Categories, Self::Items, Self::RecallFiles];
 
-    /// The id under which `detect` names it.
+    /// Its format id.
     pub(crate) fn format(self) -> &'static str {
         let [paragraphs, _, categories, items, recall_files] = FORMATS;
         match self {
@@ -48,21 +46,16 @@ impl Generation {
 
     /// Why its files are not read.
     pub(crate) fn refusal(self) -> String {
-        let shapes = match self {
+        let data = match self {
             Self::Paragraphs => "paragraphs of a memory from before July 2025",
             Self::Categories => "memories by category of version 0.2",
             Self::Items => "items and categories of version 1",
             Self::RecallFiles => "recall files of version 2",
         };
         format!(
-            "this is data of another MemU, {shapes}; what is read is that of July 2025, with the lists profile, event and \
+            "this is data of another MemU, {data}; what is read is that of July 2025, with the lists profile, event and \
              mind, and its conversations"
         )
-    }
-
-    /// The refusal as an error.
-    pub(crate) fn error(self) -> ImportError {
-        ImportError::new(ErrorKind::UnsupportedVersion, self.refusal())
     }
 }
 

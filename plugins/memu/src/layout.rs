@@ -1,28 +1,36 @@
-//! Where the files of one export stand, and which lists one file may hold.
+//! Where an export holds records: its folders, and the members of root objects.
 
-use satchel_importer::names;
+use std::io::BufRead;
 
-use crate::shape::Shape;
+use satchel_importer::{Arena, Bundle, ImportError, Parser, names};
 
-/// Folders whose files are records of one kind, one level below the export's own folder.
+use crate::record_type::RecordType;
+
+/// Subfolders of an export for records of one type.
 const RECORD_FOLDERS: [&str; 4] = ["memories", "memory_contents", "conversations", "sessions"];
 
-/// Members of a root object that hold records, and what those are unless they show something else.
-const TABLES: [(&str, Shape); 6] = [
-    ("memories", Shape::Memory),
-    ("memory", Shape::Memory),
-    ("data", Shape::Memory),
-    ("memory_contents", Shape::Contents),
-    ("conversations", Shape::Conversation),
-    ("conversation", Shape::Conversation),
+/// Members of a root object that hold records, and the type of those without a type of their own.
+const TABLES: [(&str, RecordType); 6] = [
+    ("memories", RecordType::Memory),
+    ("memory", RecordType::Memory),
+    ("data", RecordType::Memory),
+    ("memory_contents", RecordType::Contents),
+    ("conversations", RecordType::Conversation),
+    ("conversation", RecordType::Conversation),
 ];
 
-/// Members of a root object in which another generation shows itself.
+/// Members of a root object that hold records of another generation.
 const OTHER_TABLES: [&str; 3] = ["categories", "memory_items", "related_memories"];
 
+/// Further names are ignored; a dump has three.
+const MAX_NAMES: usize = 64;
+/// Bytes of a name; none of ours is longer.
+const MAX_NAME_BYTES: usize = 256;
+
 /// Whether a file of this name may hold records.
-pub(crate) fn readable(path: &str) -> bool {
-    let json = names::is_json(path) || names::ends_in(path, "jsonl") || names::ends_in(path, "ndjson");
+pub(crate) fn may_hold_records(path: &str) -> bool {
+    let json =
+        names::is_json(path) || names::has_extension(path, "jsonl") || names::has_extension(path, "ndjson");
     json && !names::is_junk(path)
 }
 
@@ -34,14 +42,119 @@ pub(crate) fn root(path: &str) -> &str {
     if RECORD_FOLDERS.contains(&last) { above } else { folder }
 }
 
-/// What the records below the member `key` of a root object are; none if it holds none.
-pub(crate) fn table(key: &str) -> Option<Shape> {
-    TABLES.iter().find(|(name, _)| *name == key).map(|(_, shape)| *shape)
+/// The type of the records in the member `key` of a root object; none if it holds none.
+pub(crate) fn table(key: &str) -> Option<RecordType> {
+    TABLES.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
 }
 
-/// The members of a root object below which to look.
-pub(crate) fn telling() -> impl Iterator<Item = &'static str> {
+/// All members of a root object that may hold records.
+pub(crate) fn record_members() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(name, _)| *name).chain(OTHER_TABLES)
+}
+
+/// The members of a root object.
+pub(crate) struct RootMembers {
+    /// In the order of the file.
+    pub(crate) names: Vec<String>,
+    /// The object does not break off.
+    pub(crate) whole: bool,
+}
+
+/// Scans the member names of the object that is the root of the file, without reading the values.
+pub(crate) fn root_members(bundle: &Bundle, path: &str) -> Result<RootMembers, ImportError> {
+    let mut reader = bundle.open(path)?;
+    let mut scan = Scan::default();
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(RootMembers { names: scan.names, whole: scan.whole });
+        }
+        for byte in bytes {
+            scan.add(*byte);
+        }
+        let length = bytes.len();
+        reader.consume(length);
+    }
+}
+
+/// Tracks strings and braces to find the names at depth 1.
+#[derive(Default)]
+struct Scan {
+    depth: usize,
+    string: StringState,
+    /// The next string at depth 1 is a name.
+    expecting: bool,
+    /// The string that may be a name, without its first quote.
+    text: Vec<u8>,
+    names: Vec<String>,
+    /// The root has ended.
+    whole: bool,
+}
+
+/// Where the next byte is.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum StringState {
+    #[default]
+    Outside,
+    /// In a string.
+    Inside,
+    /// In a string, behind a backslash.
+    Escaped,
+}
+
+impl Scan {
+    fn add(&mut self, byte: u8) {
+        if self.string != StringState::Outside {
+            self.add_to_string(byte);
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.string = StringState::Inside;
+                self.text.clear();
+            }
+            b'{' | b'[' => {
+                self.depth += 1;
+                self.expecting = self.depth == 1 && byte == b'{';
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.whole |= self.depth == 0;
+            }
+            b',' if self.depth == 1 => self.expecting = true,
+            b':' if self.depth == 1 => self.expecting = false,
+            _ => {}
+        }
+    }
+
+    fn add_to_string(&mut self, byte: u8) {
+        let ends = byte == b'"' && self.string == StringState::Inside;
+        self.string = match (self.string, byte) {
+            (StringState::Inside, b'\\') => StringState::Escaped,
+            (StringState::Inside, b'"') => StringState::Outside,
+            _ => StringState::Inside,
+        };
+        if self.expecting && self.depth == 1 && self.text.len() <= MAX_NAME_BYTES {
+            self.text.push(byte);
+        }
+        if ends {
+            self.end_string();
+        }
+    }
+
+    fn end_string(&mut self) {
+        if !self.expecting || self.depth != 1 || self.names.len() >= MAX_NAMES {
+            return;
+        }
+        let quoted = format!("\"{}", String::from_utf8_lossy(&self.text));
+        let arena = Arena::new();
+        if let Ok(name) = Parser::new(&quoted, &arena).string()
+            && !self.names.iter().any(|known| known == name)
+        {
+            self.names.push(name.to_owned());
+        }
+        self.expecting = false;
+    }
 }
 
 #[cfg(test)]
@@ -65,12 +178,37 @@ mod tests {
     }
 
     #[test]
-    fn names_are_hints_only() {
+    fn only_json_files_may_hold_records() {
         for path in ["a.json", "b/C.JSON", "rows.jsonl", "rows.ndjson"] {
-            assert!(readable(path), "{path}");
+            assert!(may_hold_records(path), "{path}");
         }
         for path in ["a.md", "photo.png", "__MACOSX/a.json", "a/._b.json", ".DS_Store"] {
-            assert!(!readable(path), "{path}");
+            assert!(!may_hold_records(path), "{path}");
         }
+    }
+
+    fn names(text: &str) -> Vec<String> {
+        members(text).names
+    }
+
+    fn members(text: &str) -> RootMembers {
+        let bundle = Bundle::from_files([("a.json", text.as_bytes().to_vec())]);
+        root_members(&bundle, "a.json").expect("the file can be read")
+    }
+
+    #[test]
+    fn names_are_in_the_order_of_the_file() {
+        let text = r#"{"b\u0061":[{"x":"y, \"z\": {"}],"c":"d","e" : {"f":[1,2]},"ba":null}"#;
+        assert_eq!(names(text), ["ba", "c", "e"]);
+        assert!(members(text).whole);
+    }
+
+    #[test]
+    fn a_truncated_file_gives_the_names_before_the_cut() {
+        assert_eq!(names(r#"{"memories":[{"a":1},{"b"#), ["memories"]);
+        assert_eq!(names(r#"{"memories":[],"conv"#), ["memories"]);
+        assert!(!members(r#"{"memories":[],"conv"#).whole);
+        assert!(names("").is_empty());
+        assert!(names("[[\"a\"]]").is_empty());
     }
 }

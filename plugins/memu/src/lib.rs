@@ -1,4 +1,4 @@
-//! Importer for MemU: memory objects, conversations, the API's answers as files, and rows of its database as JSON.
+//! Importer for MemU: memory objects, conversations, saved API responses, and rows of its database as JSON.
 
 mod detect;
 mod generation;
@@ -6,13 +6,12 @@ mod layout;
 mod map;
 mod memory;
 mod raw;
+mod record_type;
 mod run;
-mod shape;
-mod tables;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 
-/// Reads what MemU of July 2025 holds.
+/// Reads data of MemU of July 2025.
 #[derive(Clone, Copy, Debug)]
 pub struct MemU;
 

@@ -1,4 +1,4 @@
-//! From one conversation of MemU to the records that are emitted; nothing is read or written here.
+//! Maps one conversation of MemU to the records that are emitted.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -6,31 +6,31 @@ use satchel_importer::{Content, Conversation, Leftover, Message, Participant, Ro
 
 use crate::raw;
 
-/// The warning where messages have numbers that contradict their times.
+/// The warning if the numbers of messages contradict their times.
 const NUMBERED: &str = "the numbers of its messages contradict their times; they are read by number";
 
-/// The key of a conversation: its id, else what later exports of it hold too.
+/// The key of a conversation: its id, else a key made of fields that later exports hold too.
 pub(crate) fn key<'a>(raw: &raw::Conversation<'a>) -> Cow<'a, str> {
     if let Some(id) = raw.id {
         return Cow::Borrowed(id);
     }
     let created = raw.created.map(|time| time.to_string());
     let first = raw.messages.first();
-    let said = first.map(|message| natural_key(&[message.id, message.role, message.content]));
-    natural_key(&[raw.user, raw.agent, raw.session, created.as_deref(), said.as_deref()]).into()
+    let first = first.map(|message| natural_key(&[message.id, message.role, message.content]));
+    natural_key(&[raw.user, raw.agent, raw.session, created.as_deref(), first.as_deref()]).into()
 }
 
-/// The conversation without its messages; takes what it needs out of `raw`.
+/// Maps the conversation without its messages; takes `rest` out of `raw`.
 pub(crate) fn conversation<'a>(
     raw: &mut raw::Conversation<'a>,
     key: &Cow<'a, str>,
     version: &'static str,
     locator: &str,
 ) -> Conversation<'a> {
-    let someone = |role, id: Option<&'a str>| {
+    let participant = |role, id: Option<&'a str>| {
         id.map(|id| Participant { role, name: None, provider_id: Some(Cow::Borrowed(id)) })
     };
-    let participants = [someone(Role::User, raw.user), someone(Role::Assistant, raw.agent)];
+    let participants = [participant(Role::User, raw.user), participant(Role::Assistant, raw.agent)];
     Conversation {
         id: key.clone(),
         provider_conversation_id: raw.id.map(Cow::Borrowed),
@@ -44,7 +44,7 @@ pub(crate) fn conversation<'a>(
     }
 }
 
-/// Puts messages into the order of their numbers, else of their times; the warning where they disagree.
+/// Sorts messages by number, else by time; returns the warning if both disagree.
 pub(crate) fn sort(messages: &mut Vec<raw::Message<'_>>) -> Option<&'static str> {
     let numbers: BTreeSet<u64> = messages.iter().filter_map(|message| message.index).collect();
     if numbers.len() == messages.len() {
@@ -52,8 +52,8 @@ pub(crate) fn sort(messages: &mut Vec<raw::Message<'_>>) -> Option<&'static str>
         let contradicted = order::contradicts(messages.iter().map(|message| message.created));
         return contradicted.then_some(NUMBERED);
     }
-    let said = |message: &raw::Message<'_>| (role(message.role, &mut Leftover::default()).0, message.created);
-    order::sort_by_time(messages, said).then_some(order::SORTED)
+    let key = |message: &raw::Message<'_>| (role(message.role, &mut Leftover::default()).0, message.created);
+    order::sort_by_time(messages, key).then_some(order::SORTED)
 }
 
 /// Maps messages one after the other; each answers the one before.
@@ -63,15 +63,12 @@ pub(crate) struct Chain<'a> {
     last: Option<Cow<'a, str>>,
 }
 
-/// A message that is emitted, and what is odd about it.
-pub(crate) struct Mapped<'a> {
-    pub(crate) message: Message<'a>,
-    pub(crate) warning: Option<&'static str>,
-}
-
 impl<'a> Chain<'a> {
-    /// Maps the next message; a text if it is none.
-    pub(crate) fn next(&mut self, raw: raw::Message<'a>) -> Result<Mapped<'a>, &'static str> {
+    /// Maps the next message, with a warning about it; the error says why it is none.
+    pub(crate) fn next(
+        &mut self,
+        raw: raw::Message<'a>,
+    ) -> Result<(Message<'a>, Option<&'static str>), &'static str> {
         let raw::Message { place, id, role, content, index, created, mut rest } = raw;
         if role.is_none() && content.is_none() {
             return Err("it has neither a role nor a content");
@@ -96,16 +93,16 @@ impl<'a> Chain<'a> {
             raw_metadata: rest.into_json(),
             ..Message::default()
         };
-        Ok(Mapped { message, warning })
+        Ok((message, warning))
     }
 }
 
-/// The key of a message without an id: its number, which stays the same when the conversation grows.
+/// The key of a message without an id: its number, which stays the same as the conversation grows.
 fn numbered<'a>(index: Option<u64>, place: usize) -> Cow<'a, str> {
     Cow::Owned(index.map_or_else(|| format!("#{place}"), |index| format!("#{index}")))
 }
 
-/// Who speaks, and what is odd about it. A name that is not MemU's own is kept.
+/// The role, and the warning about it. A name that is not MemU's own is kept.
 fn role<'a>(name: Option<&'a str>, rest: &mut Leftover<'a>) -> (Role, Option<&'static str>) {
     let Some(name) = name else { return (Role::System, Some("it has no role; it is read as the system's")) };
     match name {

@@ -1,20 +1,18 @@
-//! MemU's shapes, as lenient as files are: any field may be absent, null or of another type.
+//! MemU's records. Any field may be absent, null or of another type.
 //!
-//! One pass over the element; texts are slices of it or of its arena. What has no field here is kept in a [`Leftover`].
+//! Reading is one pass over the element; texts are slices of it or of its arena. Unknown fields go to a [`Leftover`].
 
 use satchel_importer::{JsonError, Leftover, Parser};
 
-mod answer;
 mod conversation;
 mod list;
 mod memory;
 
-pub(crate) use answer::Answer;
-pub(crate) use conversation::{Conversation, Insight, Listing, Message};
+pub(crate) use conversation::{Conversation, Insight, Listing, Message, SaveResponse};
 pub(crate) use list::{Entry, Form, List};
 pub(crate) use memory::{Contents, Memory, Vector};
 
-/// Takes a time and keeps it as it stands too: what is written back should be what was read.
+/// Reads a time and keeps its text too, so that it can be written back unchanged.
 fn time_and_text<'a>(
     key: &'a str,
     json: &mut Parser<'a>,
@@ -25,11 +23,11 @@ fn time_and_text<'a>(
     Leftover::default().time(key, &mut Parser::new(raw, json.arena()))
 }
 
-/// Takes an id and keeps it too.
+/// Reads an id and keeps it too.
 fn id_and_text<'a>(
     key: &'a str,
     json: &mut Parser<'a>,
     rest: &mut Leftover<'a>,
 ) -> Result<Option<&'a str>, JsonError> {
-    Ok(rest.keep_and_read(key, json)?.words())
+    Ok(rest.keep_and_read(key, json)?.nonempty_text())
 }

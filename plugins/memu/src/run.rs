@@ -1,34 +1,32 @@
-//! Reads one export: first what other records refer to, then memories, then conversations.
+//! Reads one export: first records that others refer to, then memories, then conversations.
 
 use std::collections::BTreeMap;
 
 use satchel_importer::{
-    Arena, Bundle, Element, EmbeddingRecord, Evidence, ImportError, Importer as _, JsonArray, Parser,
-    RecordKind, Sink, Summary,
+    Arena, Bundle, Element, ErrorKind, ImportError, Importer as _, JsonArray, Parser, RecordKind, Sink,
+    Summary,
 };
 
 use crate::{
     MemU,
-    detect::{self, File},
+    detect::{self, ExportFile},
     generation::Generation,
     layout, map,
-    memory::{self, Emit, Kind, Owner, Place},
+    memory::{ContentType, ListContext, MemoryHeader},
     raw,
-    shape::{LISTS, Seen, Shape, Sight},
-    tables,
+    record_type::{Classification, LISTS, RecordKeys, RecordType},
 };
 
-mod answers;
 mod headers;
+mod responses;
 
-use answers::{Answers, Match};
 use headers::Headers;
+use responses::Responses;
 
-/// Messages that are mapped and handed over at once.
+/// Messages that are mapped and emitted at once.
 const CHUNK: usize = 2_000;
 
 const NO_RECORD: &str = "no record of this shape is known";
-const NO_OBJECT: &str = "it is not an object";
 const NO_MESSAGES: &str = "the conversation is only named here; its messages are not in the export";
 const PIPELINE: &str = "a result of the pipeline that does not say of which conversation";
 const OPERATION: &str = "a line of the list of operations; the memories themselves tell more";
@@ -37,90 +35,85 @@ const OPERATION: &str = "a line of the list of operations; the memories themselv
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     let version = MemU::describe().version_of(format)?;
     if let Some(generation) = Generation::of(format) {
-        let first = bundle.entries().first().map(|entry| entry.path.clone());
-        let error = generation.error();
-        return Err(first.map_or_else(|| error.clone(), |path| error.clone().at(path)));
+        let error = ImportError::new(ErrorKind::UnsupportedVersion, generation.refusal());
+        return Err(match bundle.entries().first() {
+            Some(entry) => error.at(entry.path.clone()),
+            None => error,
+        });
     }
     let survey = detect::survey(bundle)?;
     if survey.exports.is_empty() {
         return Err(ImportError::not_this_format("none of the files is of MemU"));
     }
     for export in survey.exports {
-        Run::new(bundle, version).export(&export.files, sink)?;
+        let (responses, headers) = (Responses::default(), Headers::default());
+        let mut run = Run { bundle, version, responses, headers, broken: BTreeMap::new() };
+        run.read_export(&export.files, sink)?;
     }
     Ok(bundle.summary())
 }
 
-/// Records of one file, below one of its members or at its root.
-struct Part<'f> {
+/// A list of records: in one member of a file, or at its root.
+struct RecordList<'f> {
     path: &'f str,
     pointer: String,
-    shape: Shape,
+    kind: RecordType,
 }
 
 struct Run<'r> {
     bundle: &'r Bundle,
     version: &'static str,
-    answers: Answers,
+    responses: Responses,
     headers: Headers,
-    /// Files whose root object breaks off, and whether that was told.
+    /// Files whose root object breaks off, and whether that was reported.
     broken: BTreeMap<String, bool>,
 }
 
-impl<'r> Run<'r> {
-    fn new(bundle: &'r Bundle, version: &'static str) -> Self {
-        Self {
-            bundle,
-            version,
-            answers: Answers::default(),
-            headers: Headers::default(),
-            broken: BTreeMap::new(),
-        }
-    }
-
-    fn export(&mut self, files: &[File], sink: &mut Sink) -> Result<(), ImportError> {
-        self.headers.wanted = files.iter().any(|file| file.wrapped || file.shapes.contains(&Shape::Contents));
-        let mut parts = Vec::new();
+impl Run<'_> {
+    fn read_export(&mut self, files: &[ExportFile], sink: &mut Sink) -> Result<(), ImportError> {
+        self.headers.wanted =
+            files.iter().any(|file| file.wrapped || file.types.contains(&RecordType::Contents));
+        let mut lists = Vec::new();
         for file in files {
-            self.parts(file, &mut parts, sink)?;
+            self.add_lists(file, &mut lists, sink)?;
         }
-        parts.sort_by(|a, b| (a.shape, a.path, &a.pointer).cmp(&(b.shape, b.path, &b.pointer)));
-        for part in &parts {
-            self.read(part, sink)?;
+        lists.sort_by(|a, b| (a.kind, a.path, &a.pointer).cmp(&(b.kind, b.path, &b.pointer)));
+        for list in &lists {
+            self.read_list(list, sink)?;
         }
-        for path in self.broken.iter().filter(|(_, told)| !**told).map(|(path, _)| path) {
+        for path in self.broken.iter().filter(|(_, reported)| !**reported).map(|(path, _)| path) {
             let size = self.bundle.entry(path).map_or(0, |entry| entry.size);
             sink.skip(RecordKind::File, &format!("{path}@{size}"), "the file ends before its list does")?;
         }
-        for answer in self.answers.unmatched() {
-            answer.emit(self.version, sink)?;
+        for response in self.responses.unmatched() {
+            response.emit(self.version, sink)?;
         }
-        for locator in self.headers.unused() {
+        for locator in self.headers.take_empty() {
             sink.skip(RecordKind::Memory, &locator, headers::EMPTY)?;
         }
         Ok(())
     }
 
-    fn parts<'f>(
+    fn add_lists<'f>(
         &mut self,
-        file: &'f File,
-        parts: &mut Vec<Part<'f>>,
+        file: &'f ExportFile,
+        lists: &mut Vec<RecordList<'f>>,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
         let path = file.path.as_str();
         if !file.wrapped {
-            let shape = file.shapes.first().copied().unwrap_or(Shape::Memory);
-            parts.push(Part { path, pointer: String::new(), shape });
+            let kind = file.types.first().copied().unwrap_or(RecordType::Memory);
+            lists.push(RecordList { path, pointer: String::new(), kind });
             return Ok(());
         }
         let mut others = Vec::new();
-        let tables = tables::of(self.bundle, path)?;
-        if !tables.whole {
+        let members = layout::root_members(self.bundle, path)?;
+        if !members.whole {
             self.broken.insert(path.to_owned(), false);
         }
-        for name in tables.names {
+        for name in members.names {
             match layout::table(&name) {
-                Some(shape) => parts.push(Part { path, pointer: format!("/{name}"), shape }),
+                Some(kind) => lists.push(RecordList { path, pointer: format!("/{name}"), kind }),
                 None => others.push(name),
             }
         }
@@ -131,74 +124,87 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    fn read(&mut self, part: &Part<'_>, sink: &mut Sink) -> Result<(), ImportError> {
-        let kind = match part.shape {
-            Shape::Memory | Shape::Contents | Shape::Operation => RecordKind::Memory,
-            Shape::Answer | Shape::Conversation | Shape::Request | Shape::Pipeline => {
-                RecordKind::Conversation
-            }
+    fn read_list(&mut self, list: &RecordList<'_>, sink: &mut Sink) -> Result<(), ImportError> {
+        let record_kind = match list.kind {
+            RecordType::Memory | RecordType::Contents | RecordType::Operation => RecordKind::Memory,
+            RecordType::SaveResponse
+            | RecordType::Conversation
+            | RecordType::Request
+            | RecordType::Pipeline => RecordKind::Conversation,
         };
-        let list = JsonArray::new(part.path).pointer(&part.pointer).kind(kind);
-        let dots = part.pointer.replace('/', ".");
-        let outcome = list.each(self.bundle, sink, |element, sink| {
-            let locator = format!("{}{dots}[{}]", part.path, element.index());
-            self.record(&element, &locator, sink).map_err(|error| error.at(&locator))
+        let dots = list.pointer.replace('/', ".");
+        let array = JsonArray::new(list.path).pointer(&list.pointer).kind(record_kind);
+        let outcome = array.each(self.bundle, sink, |element, sink| {
+            let locator = format!("{}{dots}[{}]", list.path, element.index());
+            self.read_record(&element, &locator, sink).map_err(|error| error.at(&locator))
         })?;
-        if let (Some(_), Some(told)) = (outcome.cut, self.broken.get_mut(part.path)) {
-            *told = true;
+        if let (Some(_), Some(reported)) = (outcome.cut, self.broken.get_mut(list.path)) {
+            *reported = true;
         }
         Ok(())
     }
 
-    fn record(&mut self, element: &Element<'_>, locator: &str, sink: &mut Sink) -> Result<(), ImportError> {
-        let shape = match Seen::read(&mut Parser::new(element.text(), element.arena())).sight() {
-            Sight::Record { shape, .. } => shape,
-            Sight::Other(generation) => return Err(ImportError::malformed(generation.refusal())),
-            Sight::Nothing => return Err(ImportError::malformed(NO_RECORD)),
+    fn read_record(
+        &mut self,
+        element: &Element<'_>,
+        locator: &str,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
+        let kind = match RecordKeys::read(&mut Parser::new(element.text(), element.arena())).classify() {
+            Classification::Record { kind, .. } => kind,
+            Classification::Other(generation) => return Err(ImportError::malformed(generation.refusal())),
+            Classification::Unknown => return Err(ImportError::malformed(NO_RECORD)),
         };
         let json = &mut element.parser();
-        let no_object = || ImportError::malformed(NO_OBJECT);
-        match shape {
-            Shape::Answer => {
-                let answer = raw::Answer::read(json)?.ok_or_else(no_object)?;
-                match self.answers.add(answer, locator)? {
-                    Some(beyond) => beyond.emit(self.version, sink),
+        let no_object = || ImportError::malformed("it is not an object");
+        match kind {
+            RecordType::SaveResponse => {
+                let response = raw::SaveResponse::read(json)?.ok_or_else(no_object)?;
+                match self.responses.add(response, locator)? {
+                    Some(response) => response.emit(self.version, sink),
                     None => Ok(()),
                 }
             }
-            Shape::Memory => self.memory(raw::Memory::read(json)?.ok_or_else(no_object)?, locator, sink),
-            Shape::Contents => {
+            RecordType::Memory => {
+                self.read_memory(raw::Memory::read(json)?.ok_or_else(no_object)?, locator, sink)
+            }
+            RecordType::Contents => {
                 let raw = raw::Contents::read(json)?.ok_or_else(no_object)?;
-                self.contents(raw, element.arena(), locator, sink)
+                self.read_contents(raw, element.arena(), locator, sink)
             }
-            Shape::Conversation | Shape::Request => {
-                self.conversation(raw::Conversation::read(json)?.ok_or_else(no_object)?, locator, sink)
+            RecordType::Conversation | RecordType::Request => {
+                self.read_conversation(raw::Conversation::read(json)?.ok_or_else(no_object)?, locator, sink)
             }
-            Shape::Pipeline => sink.skip(RecordKind::Conversation, locator, PIPELINE),
-            Shape::Operation => sink.skip(RecordKind::Memory, locator, OPERATION),
+            RecordType::Pipeline => sink.skip(RecordKind::Conversation, locator, PIPELINE),
+            RecordType::Operation => sink.skip(RecordKind::Memory, locator, OPERATION),
         }
     }
 
-    fn memory(&mut self, raw: raw::Memory<'_>, locator: &str, sink: &mut Sink) -> Result<(), ImportError> {
+    fn read_memory(
+        &mut self,
+        raw: raw::Memory<'_>,
+        locator: &str,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
         let raw::Memory { id, agent, user, created, updated, lists, places, rest } = raw;
         let record = rest.into_json();
         let at = updated.or(created);
-        let owner = Owner { memory: id, agent, user, at, record: record.as_deref() };
+        let header = MemoryHeader { memory: id, agent, user, at, record: record.as_deref() };
         let mut entries = 0;
         for ((list, name), place) in lists.iter().zip(LISTS).zip(places) {
             let place = format!("{locator}.{place}");
-            tell_gaps(list, &place, sink)?;
+            report_gaps(list, &place, sink)?;
             entries += list.entries.len() + list.gaps.len();
-            let place = Place { owner, kind: Kind(name), row: None, locator: &place };
-            memory::entries(list, &place, &mut Outlet(sink))?;
+            let context = ListContext { header, content_type: ContentType(name), row: None, locator: &place };
+            context.emit_entries(list, sink)?;
         }
-        if !self.headers.add(&owner, locator, entries > 0) && entries == 0 {
+        if !self.headers.add(&header, locator, entries > 0) && entries == 0 {
             return sink.skip(RecordKind::Memory, locator, headers::EMPTY);
         }
         Ok(())
     }
 
-    fn contents<'a>(
+    fn read_contents<'a>(
         &mut self,
         raw: raw::Contents<'a>,
         arena: &'a Arena,
@@ -215,18 +221,17 @@ impl<'r> Run<'r> {
                 rest.add_text("content_text", text);
             }
         }
-        tell_gaps(&list, locator, sink)?;
+        report_gaps(&list, locator, sink)?;
         if list.entries.is_empty() {
             return Err(ImportError::malformed("it holds no text"));
         }
         let row = rest.into_json();
-        let header = memory.and_then(|memory| self.headers.take(memory));
-        let owner = header.as_ref().map_or(Owner { memory, ..Owner::default() }, headers::Header::owner);
-        let place = Place { owner, kind: Kind(kind), row: row.as_deref(), locator };
-        memory::row(&list, text, vector, &place, &mut Outlet(sink))
+        let header = memory.map(|memory| self.headers.of_contents(memory)).unwrap_or_default();
+        let context = ListContext { header, content_type: ContentType(kind), row: row.as_deref(), locator };
+        context.emit_row(&list, text, vector, sink)
     }
 
-    fn conversation(
+    fn read_conversation(
         &mut self,
         raw: raw::Conversation<'_>,
         locator: &str,
@@ -236,41 +241,36 @@ impl<'r> Run<'r> {
             return Err(ImportError::malformed("it has neither a conversation_id nor messages"));
         }
         let found = match raw.id {
-            Some(id) => self.answers.of_conversation(id),
-            None => self.answers.of_request(raw.session, raw.messages.len()),
-        };
-        let (answer, full) = match found {
-            Match::None => (None, false),
-            Match::Answer(answer) => (Some(answer), false),
-            Match::InFull(answer) => (Some(answer), true),
+            Some(id) => self.responses.of_conversation(id),
+            None => self.responses.of_request(raw.session, raw.messages.len()),
         };
         let mut raw = raw;
-        if let Some(answer) = &answer {
-            raw.id = raw.id.or(Some(&answer.conversation));
-            raw.created = raw.created.or(answer.created);
-            if let Some(rest) = &answer.rest {
+        if let Some(response) = &found {
+            if raw.id.is_none() && response.conversation_found() {
+                // The conversation holds the messages with their ids; only the other fields are added to it.
+                raw.messages.clear();
+            }
+            raw.id = raw.id.or(Some(&response.conversation));
+            raw.created = raw.created.or(response.created);
+            if let Some(rest) = &response.rest {
                 raw.rest.add_json("save_answer", rest);
             }
         }
-        if full {
-            // The messages are those of the conversation, which has their ids; the other fields join it.
-            raw.messages.clear();
-        }
-        emit(raw, self.version, locator, sink)
+        emit_conversation(raw, self.version, locator, sink)
     }
 }
 
-fn tell_gaps(list: &raw::List<'_>, place: &str, sink: &mut Sink) -> Result<(), ImportError> {
+fn report_gaps(list: &raw::List<'_>, place: &str, sink: &mut Sink) -> Result<(), ImportError> {
     for (index, reason) in &list.gaps {
         sink.skip(RecordKind::Memory, &format!("{place}[{index}]"), reason)?;
     }
-    if list.form == raw::Form::Odd {
+    if list.form == raw::Form::Invalid {
         sink.warn(place, "it holds no list of texts; it is kept as it stands");
     }
     Ok(())
 }
 
-fn emit(
+fn emit_conversation(
     mut raw: raw::Conversation<'_>,
     version: &'static str,
     locator: &str,
@@ -283,7 +283,7 @@ fn emit(
     let mut messages = std::mem::take(&mut raw.messages);
     match raw.listing {
         raw::Listing::Absent => sink.warn(locator, NO_MESSAGES),
-        raw::Listing::Odd => sink.warn(locator, "its messages are no list; they are kept as they stand"),
+        raw::Listing::Invalid => sink.warn(locator, "its messages are no list; they are kept as they stand"),
         raw::Listing::List => {}
     }
     let place = |at: usize| format!("{locator}.messages[{at}]");
@@ -299,7 +299,7 @@ fn emit(
         for message in chunk.iter_mut().map(std::mem::take) {
             let at = message.place;
             match chain.next(message) {
-                Ok(map::Mapped { message, warning }) => {
+                Ok((message, warning)) => {
                     if let Some(warning) = warning {
                         sink.warn(&place(at), warning);
                     }
@@ -311,25 +311,8 @@ fn emit(
         sink.more_messages(&mapped)?;
     }
     let Some(insight) = insight else { return Ok(()) };
-    let owner = Owner { agent, user, at: insight.at.or(created), ..Owner::default() };
+    let header = MemoryHeader { agent, user, at: insight.at.or(created), ..MemoryHeader::default() };
     let locator = format!("{locator}.pipeline_result.mind_result.insights");
-    let place = Place { owner, kind: Kind("mind"), row: None, locator: &locator };
-    memory::insight(&insight, &key, &place, &mut Outlet(sink))
-}
-
-/// Hands memories over.
-struct Outlet<'s>(&'s mut Sink);
-
-impl Emit for Outlet<'_> {
-    fn evidence(&mut self, evidence: Evidence) -> Result<(), ImportError> {
-        self.0.evidence(&[evidence])
-    }
-
-    fn embedding(&mut self, embedding: EmbeddingRecord) -> Result<(), ImportError> {
-        self.0.embeddings(&[embedding])
-    }
-
-    fn warn(&mut self, locator: &str, message: &str) {
-        self.0.warn(locator, message);
-    }
+    let context = ListContext { header, content_type: ContentType("mind"), row: None, locator: &locator };
+    context.emit_insight(&insight, &key, sink)
 }

@@ -1,9 +1,9 @@
-//! Importer for chats of Mistral's Le Chat: one file for each chat, its files in a folder beside it.
+//! Importer for chats of Mistral's Le Chat: one file for each chat, its files in a folder next to it.
 
 mod detect;
 mod layout;
 mod map;
-mod plan;
+mod order;
 mod raw;
 mod run;
 

@@ -1,9 +1,9 @@
-//! From one message of the provider to one of ours. Pure: raw → PAM.
+//! Maps one message of the export to a record.
 
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Content, Message, Role,
+    Arena, Content, Leftover, Message, Role,
     address::unsigned_json,
     json::{Object, Value},
 };
@@ -14,15 +14,15 @@ mod chunks;
 mod files;
 mod sources;
 
-/// A message, and what was odd about it.
+/// A message, its files and a warning about it.
 pub(crate) struct Mapped<'a> {
     pub(crate) message: Message<'a>,
-    /// Paths of the files that it has.
-    pub(crate) used: Vec<&'a str>,
+    /// Paths of its files in the export.
+    pub(crate) files: Vec<&'a str>,
     pub(crate) warning: Option<&'static str>,
 }
 
-/// Maps one message, whose id and parent are known from the order of the chat.
+/// Maps one message; its id and parent come from the order of the chat.
 pub(crate) fn message<'a>(
     mut raw: raw::Message<'a>,
     id: &'a str,
@@ -35,22 +35,21 @@ pub(crate) fn message<'a>(
     if let (Some(name), None) = (raw.role, role) {
         raw.rest.add_text("role", name);
     }
-    let mut speech = chunks::Speech::default();
+    let mut parts = chunks::Parts::default();
     for chunk in std::mem::take(&mut raw.chunks) {
-        speech.add(chunk, folders, arena);
+        parts.add(chunk, folders, arena);
     }
-    let mut attachments = std::mem::take(&mut speech.attachments);
+    let mut attachments = std::mem::take(&mut parts.attachments);
     for (key, list) in [
         ("canvas", files::canvases(&raw.canvas, &mut attachments, arena)),
         ("files", files::files(&raw.files, &mut attachments, folders, arena)),
-        ("contentChunks", speech.kept()),
+        ("contentChunks", parts.remaining_json()),
     ] {
         if let Some(list) = list {
             raw.rest.add_json(key, &list);
         }
     }
-    let text = text(&speech, raw.content, &mut raw.rest);
-    let citations = speech.citations();
+    let text = text(&parts, raw.content, &mut raw.rest);
     let message = Message {
         id: id.into(),
         provider_message_id: raw.id.map(Cow::Borrowed),
@@ -59,29 +58,29 @@ pub(crate) fn message<'a>(
         created_at: raw.created,
         parent: parent.map(Cow::Borrowed),
         model: raw.model.map(Cow::Borrowed),
-        citations,
-        tool_calls: speech.calls,
+        citations: parts.sources.cited(&parts.cited),
+        tool_calls: parts.calls,
         raw_metadata: raw.rest.into_json().map(unsigned_json),
         attachments: attachments.iter().map(|(attachment, _)| attachment.clone()).collect(),
         ..Message::default()
     };
-    Mapped { message, used: attachments.into_iter().filter_map(|(_, path)| path).collect(), warning }
+    Mapped { message, files: attachments.into_iter().filter_map(|(_, path)| path).collect(), warning }
 }
 
-/// The chunks speak; the flat copy does where they say nothing, and is kept where it says something else.
+/// The text of the chunks, else the flat copy, which is kept if it differs.
 fn text<'a>(
-    speech: &chunks::Speech<'a>,
+    parts: &chunks::Parts<'a>,
     content: Option<&'a str>,
-    rest: &mut satchel_importer::Leftover<'a>,
+    rest: &mut Leftover<'a>,
 ) -> Option<Cow<'a, str>> {
     let content = content.filter(|text| !text.is_empty());
-    let spoken = speech.text();
-    if let (Some(spoken), Some(content)) = (&spoken, content)
-        && spoken != content
+    let of_chunks = parts.text();
+    if let (Some(of_chunks), Some(content)) = (&of_chunks, content)
+        && of_chunks != content
     {
         rest.add_text("content", content);
     }
-    spoken.or(content.map(Cow::Borrowed))
+    of_chunks.or(content.map(Cow::Borrowed))
 }
 
 fn role(name: &str) -> Option<Role> {
@@ -94,12 +93,7 @@ fn role(name: &str) -> Option<Role> {
     }
 }
 
-/// The object that a value is; one without fields if it is none.
+/// The object of a value; one without fields if it is none.
 fn object<'a>(value: Value<'a>, arena: &'a Arena) -> Object<'a> {
     value.raw().map(|raw| Object::parse(raw, arena)).unwrap_or_default()
-}
-
-/// The JSON text of a list; none if it is empty.
-fn list(items: &[Cow<'_, str>]) -> Option<String> {
-    (!items.is_empty()).then(|| format!("[{}]", items.join(",")))
 }

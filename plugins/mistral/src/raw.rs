@@ -1,4 +1,4 @@
-//! The provider's shapes, as lenient as exports are: any field may be absent, null or of another type.
+//! The export's own structures. Any field may be absent, null or of another type.
 
 use satchel_importer::{
     JsonError, Leftover, Parser,
@@ -16,7 +16,7 @@ pub(crate) struct Message<'a> {
     pub(crate) role: Option<&'a str>,
     pub(crate) created: Option<i64>,
     pub(crate) model: Option<&'a str>,
-    /// The flat copy of the text.
+    /// A flat copy of the text.
     pub(crate) content: Option<&'a str>,
     pub(crate) chunks: Vec<Value<'a>>,
     pub(crate) canvas: Vec<Value<'a>>,
@@ -25,7 +25,7 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads one element; none if it is no object.
+    /// Reads one element; none if it is not an object.
     pub(crate) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
             return Ok(None);
@@ -34,11 +34,11 @@ impl<'a> Message<'a> {
         while let Some(key) = json.key()? {
             let rest = &mut it.rest;
             match key {
-                "id" => it.id = rest.words(key, json)?,
-                "chatId" => it.chat = rest.words(key, json)?,
+                "id" => it.id = rest.nonempty_text(key, json)?,
+                "chatId" => it.chat = rest.nonempty_text(key, json)?,
                 "role" => it.role = rest.text(key, json)?,
                 "createdAt" => it.created = rest.time(key, json)?,
-                "model" => it.model = rest.words(key, json)?,
+                "model" => it.model = rest.nonempty_text(key, json)?,
                 "content" => it.content = rest.text(key, json)?,
                 "contentChunks" => it.chunks = list(key, json, rest)?,
                 "canvas" => it.canvas = list(key, json, rest)?,
@@ -68,7 +68,7 @@ fn list<'a>(
     Ok(items)
 }
 
-/// The JSON text of an object without the fields named, and without those that are null.
+/// The fields of an object except those of `taken` and those that are null.
 pub(crate) fn without<'a>(object: &Object<'a>, taken: &[&str]) -> Leftover<'a> {
     let mut rest = Leftover::default();
     for (key, value) in object.fields().filter(|(key, _)| !taken.contains(key)) {

@@ -1,4 +1,4 @@
-//! Reads one export: each chat in two passes, the first for its order, the second for its messages.
+//! Reads one export: each chat in two passes, first its order, then its messages.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
     Mistral, detect,
     layout::{self, Folders},
     map,
-    plan::{Chat, MAX_CHATS, Place, Plan},
+    order::{Chat, FileOrder, MAX_CHATS, Position},
     raw,
 };
 
@@ -24,8 +24,8 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     }
     let mut used = BTreeSet::new();
     for path in chats {
-        let plan = Plan::read(bundle, path)?;
-        File { bundle, path, version, plan: &plan }.read(&mut used, sink)?;
+        let order = FileOrder::read(bundle, path)?;
+        ChatFile { bundle, path, version, order: &order }.read(&mut used, sink)?;
     }
     for entry in bundle.entries() {
         if layout::is_attached(&entry.path) && !used.contains(&entry.path) {
@@ -35,38 +35,38 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     Ok(bundle.summary())
 }
 
-/// The file of a chat.
-struct File<'r> {
+/// Reads the file of a chat.
+struct ChatFile<'r> {
     bundle: &'r Bundle,
     path: &'r str,
     version: &'static str,
-    plan: &'r Plan,
+    order: &'r FileOrder,
 }
 
-impl File<'_> {
+impl ChatFile<'_> {
     fn read(&self, used: &mut BTreeSet<String>, sink: &mut Sink) -> Result<(), ImportError> {
-        if let Some(first) = self.plan.chats.first() {
+        if let Some(first) = self.order.chats.first() {
             self.begin(first, sink)?;
         }
         JsonArray::new(self.path).kind(RecordKind::Message).each(self.bundle, sink, |element, sink| {
-            match self.plan.place(element.index()) {
-                Some(Place::At { chat: 0, at }) => self.message(&element, 0, at, used, sink),
-                // It is read in a pass of its chat's own.
-                Some(Place::At { .. }) => Ok(()),
-                Some(Place::Repeated) => {
+            match self.order.position(element.index()) {
+                Some(Position::At { chat: 0, at }) => self.message(&element, 0, at, used, sink),
+                // The pass of its chat reads it.
+                Some(Position::At { .. }) => Ok(()),
+                Some(Position::Repeated) => {
                     Err(ImportError::malformed("another message of the chat has the same id"))
                 }
-                Some(Place::Beyond) => Err(ImportError::malformed(format!(
+                Some(Position::BeyondLimit) => Err(ImportError::malformed(format!(
                     "the file holds more messages than fit, or more than {MAX_CHATS} chats"
                 ))),
-                None => Err(broken(&element)),
+                None => Err(not_a_message(&element)),
             }
         })?;
-        for (number, chat) in self.plan.chats.iter().enumerate().skip(1) {
+        for (number, chat) in self.order.chats.iter().enumerate().skip(1) {
             self.begin(chat, sink)?;
             JsonArray::new(self.path).survey(self.bundle, |element| {
-                match self.plan.place(element.index()) {
-                    Some(Place::At { chat, at }) if chat == number => {
+                match self.order.position(element.index()) {
+                    Some(Position::At { chat, at }) if chat == number => {
                         self.message(&element, chat, at, used, sink)?;
                     }
                     _ => {}
@@ -74,13 +74,13 @@ impl File<'_> {
                 Ok(true)
             })?;
         }
-        if self.plan.chats.is_empty() {
+        if self.order.chats.is_empty() {
             sink.skip(RecordKind::Conversation, self.path, "the chat holds no messages")?;
         }
         Ok(())
     }
 
-    /// Emits a chat; its messages follow one by one, each naming its parent, in the order of the file.
+    /// Emits a chat; its messages follow one by one, each with its parent, in the order of the file.
     fn begin(&self, chat: &Chat, sink: &mut Sink) -> Result<(), ImportError> {
         let fallback = || natural_key(&[Some(layout::stem(self.path))]);
         sink.conversation(
@@ -108,7 +108,7 @@ impl File<'_> {
         used: &mut BTreeSet<String>,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        let Some(chat) = self.plan.chats.get(chat) else { return Ok(()) };
+        let Some(chat) = self.order.chats.get(chat) else { return Ok(()) };
         let Some(entry) = chat.messages.get(at) else { return Ok(()) };
         let raw = raw::Message::read(&mut element.parser())?
             .ok_or_else(|| ImportError::malformed("it is not an object"))?;
@@ -119,13 +119,13 @@ impl File<'_> {
         if let Some(warning) = mapped.warning {
             sink.warn(&element.locator(), warning);
         }
-        used.extend(mapped.used.iter().map(ToString::to_string));
+        used.extend(mapped.files.iter().map(ToString::to_string));
         sink.more_messages(&[mapped.message])
     }
 }
 
-/// Why an element is no message.
-fn broken(element: &Element<'_>) -> ImportError {
+/// Why an element is not a message.
+fn not_a_message(element: &Element<'_>) -> ImportError {
     match raw::Message::read(&mut element.parser()) {
         Err(error) => error.into(),
         Ok(_) if element.text().trim() == "null" => ImportError::malformed("it is null"),

@@ -1,4 +1,4 @@
-//! Finds threads among files, by what their turns hold.
+//! Finds threads among files, by the keys of their turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ pub(crate) const ENTRIES: &str = "perplexity-importer/2026.02";
 /// The formats, oldest first.
 pub(crate) const FORMATS: [&str; 2] = [TURNS, ENTRIES];
 
-/// Bytes of a head that are looked at first, for each layout.
+/// Bytes of a head that are sampled first, for each layout.
 const HEAD: usize = 64 * 1024;
-/// Bytes that are looked at where those do not decide: for the usual layout, and for each other. With what is read ahead they are less
-/// than the 16 MiB of a file that the host allows.
+/// Bytes that are sampled if those do not decide: for the usual layout, and for each other one. With read-ahead they stay
+/// below the 16 MiB of a file that the host allows.
 const LONG_HEADS: [usize; 2] = [8 * 1024 * 1024, 512 * 1024];
-/// Threads of one file after which its head has said what it can.
+/// Threads of one head that are sampled.
 const MAX_ELEMENTS: u64 = 8;
-/// Turns of one thread that are looked at.
+/// Turns of one thread that are sampled.
 const MAX_TURNS: usize = 16;
 
-/// Every export among the files: the threads of one folder in one shape.
+/// Every export among the files: the threads of one folder in one format.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let mut found: BTreeMap<(&str, &str), Detection> = BTreeMap::new();
     for entry in bundle.entries() {
@@ -31,10 +31,10 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
         if !names::is_json(path) || names::is_junk(path) {
             continue;
         }
-        let Some(Found { format, layout: _ }) = look(bundle, path)? else { continue };
+        let Some(Threads { format, layout: _ }) = find_threads(bundle, path)? else { continue };
         let export = found.entry((names::split(path).0, format)).or_insert_with(|| Detection {
             format: format.to_owned(),
-            confidence: 85,
+            confidence: 95,
             ..Detection::default()
         });
         export.files.push(path.to_owned());
@@ -42,24 +42,24 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     Ok(found.into_values().collect())
 }
 
-/// What a file is.
+/// The threads of a file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Threads {
     pub(crate) format: &'static str,
     pub(crate) layout: Layout,
 }
 
-/// Where the threads of a file stand.
+/// Where a file has its threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// An RFC 6901 pointer to what holds them.
+    /// An RFC 6901 pointer to the list or object of threads.
     pointer: &'static str,
-    /// They are members of an object, each under its name.
+    /// They are members of an object, each with its name as the key.
     keyed: bool,
 }
 
 impl Layout {
-    /// In the order in which they are tried: a file that is a thread holds no others.
+    /// In the order in which they are tried: a file that is a thread has no others.
     const ALL: [Self; 6] = [
         Self { pointer: "", keyed: false },
         Self { pointer: "/threads", keyed: false },
@@ -76,8 +76,8 @@ impl Layout {
     }
 }
 
-/// What a file is; none if it holds no threads.
-pub(crate) fn look(bundle: &Bundle, path: &str) -> Result<Option<Found>, ImportError> {
+/// Finds the threads of a file; none if it has none.
+pub(crate) fn find_threads(bundle: &Bundle, path: &str) -> Result<Option<Threads>, ImportError> {
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
     for layout in Layout::ALL {
         if let Some(found) = sample(bundle, path, layout, HEAD)? {
@@ -87,9 +87,9 @@ pub(crate) fn look(bundle: &Bundle, path: &str) -> Result<Option<Found>, ImportE
     if size <= HEAD as u64 {
         return Ok(None);
     }
-    let [first, others] = LONG_HEADS;
+    let [usual, other] = LONG_HEADS;
     for (at, layout) in Layout::ALL.into_iter().enumerate() {
-        let bytes = if at == 0 { first } else { others };
+        let bytes = if at == 0 { usual } else { other };
         if let Some(found) = sample(bundle, path, layout, bytes)? {
             return Ok(Some(found));
         }
@@ -97,36 +97,36 @@ pub(crate) fn look(bundle: &Bundle, path: &str) -> Result<Option<Found>, ImportE
     Ok(None)
 }
 
-/// What the first `bytes` show if the threads stand so.
-fn sample(bundle: &Bundle, path: &str, layout: Layout, bytes: usize) -> Result<Option<Found>, ImportError> {
+/// Samples the first `bytes` for threads in `layout`.
+fn sample(bundle: &Bundle, path: &str, layout: Layout, bytes: usize) -> Result<Option<Threads>, ImportError> {
     let mut format = None;
     let sampled = layout.threads(path).sample(bundle, bytes, |element| {
-        format = judge(&element, layout);
+        format = format_of(&element, layout);
         format.is_none() && element.index() + 1 < MAX_ELEMENTS
     });
     match sampled {
-        // There is nothing of that name.
+        // The pointer leads to nothing.
         Err(error) if error.kind == ErrorKind::NotThisFormat => {}
         sampled => sampled?,
     }
-    Ok(format.map(|format| Found { format, layout }))
+    Ok(format.map(|format| Threads { format, layout }))
 }
 
-/// What one element shows.
+/// The keys of one element.
 #[derive(Default)]
-struct Seen<'a> {
+struct Keys<'a> {
     metadata: BTreeSet<&'a str>,
     /// The keys of each of the first turns.
     turns: Vec<BTreeSet<&'a str>>,
     entries: Vec<BTreeSet<&'a str>>,
-    /// A list of turns is there, perhaps an empty one.
-    listed: bool,
+    /// It has a list of turns, perhaps an empty one.
+    has_turns: bool,
 }
 
-fn judge(element: &Element<'_>, layout: Layout) -> Option<&'static str> {
-    let mut seen = Seen::default();
-    // A sample may break off inside the element; what was seen before counts.
-    let (Ok(()) | Err(_)) = seen.read(&mut element.parser(), layout);
+fn format_of(element: &Element<'_>, layout: Layout) -> Option<&'static str> {
+    let mut keys = Keys::default();
+    // A sample may end inside the element; what was read before counts.
+    let (Ok(()) | Err(_)) = keys.read(&mut element.parser(), layout);
     let turn = |keys: &BTreeSet<&str>| {
         keys.contains("query") && (keys.contains("answer") || keys.contains("sources"))
     };
@@ -135,33 +135,33 @@ fn judge(element: &Element<'_>, layout: Layout) -> Option<&'static str> {
             || (keys.contains("backend_uuid") && (keys.contains("blocks") || keys.contains("text")))
             || (keys.contains("query_status") && turn(keys))
     };
-    let threaded = ["thread_id", "thread_title", "thread_url"].iter().any(|key| seen.metadata.contains(key));
-    if seen.entries.iter().any(entry) {
+    let is_thread = ["thread_id", "thread_title", "thread_url"].iter().any(|key| keys.metadata.contains(key));
+    if keys.entries.iter().any(entry) {
         Some(ENTRIES)
-    } else if seen.turns.iter().any(turn) || (threaded && seen.listed) {
+    } else if keys.turns.iter().any(turn) || (is_thread && keys.has_turns) {
         Some(TURNS)
     } else {
         None
     }
 }
 
-impl<'a> Seen<'a> {
+impl<'a> Keys<'a> {
     fn read(&mut self, json: &mut Parser<'a>, layout: Layout) -> Result<(), JsonError> {
-        // A thread that is nothing but its entries has a name, or there would be no telling it from a list of something else.
+        // A thread can be a bare list of entries only if it has a name: any other list could be anything.
         if layout.keyed && json.kind()? == Kind::Array {
-            return lists(json, &mut self.entries);
+            return read_items(json, &mut self.entries);
         }
         if !json.enter_object()? {
             return Ok(());
         }
         while let Some(key) = json.key()? {
             match key {
-                "metadata" => keys(json, &mut self.metadata)?,
+                "metadata" => read_keys(json, &mut self.metadata)?,
                 "conversations" if json.kind()? == Kind::Array => {
-                    self.listed = true;
-                    lists(json, &mut self.turns)?;
+                    self.has_turns = true;
+                    read_items(json, &mut self.turns)?;
                 }
-                "entries" if json.kind()? == Kind::Array => lists(json, &mut self.entries)?,
+                "entries" if json.kind()? == Kind::Array => read_items(json, &mut self.entries)?,
                 _ => {}
             }
         }
@@ -169,14 +169,14 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The keys of the first items of a list, as far as it goes.
-fn lists<'a>(json: &mut Parser<'a>, found: &mut Vec<BTreeSet<&'a str>>) -> Result<(), JsonError> {
+/// Reads the keys of the first items of a list.
+fn read_items<'a>(json: &mut Parser<'a>, found: &mut Vec<BTreeSet<&'a str>>) -> Result<(), JsonError> {
     if json.enter_array()? {
         while json.item()? {
             if found.len() < MAX_TURNS {
                 found.push(BTreeSet::new());
                 if let Some(last) = found.last_mut() {
-                    keys(json, last)?;
+                    read_keys(json, last)?;
                 }
             }
         }
@@ -184,7 +184,7 @@ fn lists<'a>(json: &mut Parser<'a>, found: &mut Vec<BTreeSet<&'a str>>) -> Resul
     Ok(())
 }
 
-fn keys<'a>(json: &mut Parser<'a>, found: &mut BTreeSet<&'a str>) -> Result<(), JsonError> {
+fn read_keys<'a>(json: &mut Parser<'a>, found: &mut BTreeSet<&'a str>) -> Result<(), JsonError> {
     if json.enter_object()? {
         while let Some(key) = json.key()? {
             found.insert(key);

@@ -1,4 +1,4 @@
-//! Importer for Perplexity threads as browser tools save them: by turns, and as the site's own interface answers.
+//! Importer for Perplexity threads that browser tools save: as turns, or as responses of the website's interface.
 
 mod detect;
 mod map;

@@ -1,9 +1,9 @@
-//! From a thread to a conversation: each turn gives a question and an answer, one behind the other.
+//! Maps a thread to a conversation: each turn becomes a question and an answer.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
-    Attachment, AttachmentKind, Content, Conversation, Message, RecordKind, Role, Source,
+    Attachment, AttachmentKind, Content, Conversation, Message, Role, Source,
     address::{unsigned, unsigned_json},
     natural_key,
     order::{SORTED, sort_by_time},
@@ -11,36 +11,32 @@ use satchel_importer::{
 
 use crate::raw::{Thread, Turn};
 
-/// What one thread gives.
+/// The records of one thread.
+#[derive(Default)]
 pub(crate) struct Records<'a> {
     pub(crate) conversation: Conversation<'a>,
     pub(crate) messages: Vec<Message<'a>>,
-    /// What was left out: kind, place, reason.
-    pub(crate) skipped: Vec<(RecordKind, String, &'static str)>,
-    /// What was read otherwise than it stood: place, message.
+    /// Skipped turns: locator and reason.
+    pub(crate) skipped: Vec<(String, &'static str)>,
+    /// Locator and message.
     pub(crate) warnings: Vec<(String, String)>,
 }
 
-/// Maps one thread that stands at `locator`.
+/// Maps the thread at `locator`.
 pub(crate) fn thread<'a>(mut thread: Thread<'a>, version: &'static str, locator: &str) -> Records<'a> {
     let mut turns = std::mem::take(&mut thread.turns);
-    // A turn is a question with its answer, so those of one time keep the order of the file.
+    // A turn is a question with its answer, so turns of one time keep the order of the file.
     let sorted = sort_by_time(&mut turns, |turn| (Role::User, turn.created));
 
     let dot = if thread.list.is_empty() { "" } else { "." };
-    let place = |at: usize| format!("{locator}{dot}{}[{at}]", thread.list);
-    let mut records = Records {
-        conversation: Conversation::default(),
-        messages: Vec::new(),
-        skipped: Vec::new(),
-        warnings: Vec::new(),
-    };
-    records.skipped.extend(thread.gaps.iter().map(|(at, reason)| (RecordKind::Message, place(*at), *reason)));
+    let locate = |at: usize| format!("{locator}{dot}{}[{at}]", thread.list);
+    let mut records = Records::default();
+    records.skipped.extend(thread.invalid.iter().map(|(at, reason)| (locate(*at), *reason)));
     if sorted {
         records.warnings.push((locator.to_owned(), SORTED.to_owned()));
     }
-    let moments = || turns.iter().flat_map(|turn| [turn.created, turn.updated]).flatten();
-    let (created, updated) = (thread.created.or(moments().min()), thread.updated.or(moments().max()));
+    let times = || turns.iter().flat_map(|turn| [turn.created, turn.updated]).flatten();
+    let (created, updated) = (thread.created.or(times().min()), thread.updated.or(times().max()));
     let first = turns.first().and_then(|turn| turn.query);
     let id = thread.id.map_or_else(
         || natural_key(&[thread.title, created.map(|time| time.to_string()).as_deref(), first]).into(),
@@ -48,14 +44,14 @@ pub(crate) fn thread<'a>(mut thread: Thread<'a>, version: &'static str, locator:
     );
     let mut seen = BTreeSet::new();
     for turn in turns {
-        let (at, id) = (turn.place, key(&turn));
+        let (at, id) = (turn.index, natural_id(&turn));
         if turn.query.is_none_or(str::is_empty) && turn.answer.as_deref().is_none_or(str::is_empty) {
-            records.skipped.push((RecordKind::Message, place(at), "it has neither a question nor an answer"));
+            records.skipped.push((locate(at), "it has neither a question nor an answer"));
         } else if !seen.insert(id.clone()) {
-            records.skipped.push((RecordKind::Message, place(at), "another turn has the same id"));
+            records.skipped.push((locate(at), "another turn has the same id"));
         } else {
-            records.warnings.extend(half(&turn).map(|message| (place(at), message)));
-            add(turn, &id, &mut records.messages);
+            records.warnings.extend(missing_half(&turn).map(|message| (locate(at), message)));
+            push_messages(turn, &id, &mut records.messages);
         }
     }
     records.conversation = Conversation {
@@ -73,17 +69,17 @@ pub(crate) fn thread<'a>(mut thread: Thread<'a>, version: &'static str, locator:
     records
 }
 
-/// What is told of a turn in which no question, or no answer, was found, unless it says itself that there is no answer.
-fn half(turn: &Turn<'_>) -> Option<String> {
+/// The warning about a turn without a question or without an answer, unless its state says that it has no answer.
+fn missing_half(turn: &Turn<'_>) -> Option<String> {
     let (has, lacks) = match (blank(turn.query), blank(turn.answer.as_deref())) {
         (false, true) if !turn.unanswered => ("question", "answer"),
         (true, false) => ("answer", "question"),
         _ => return None,
     };
-    Some(if turn.hints.is_empty() {
+    Some(if turn.candidates.is_empty() {
         format!("its {has} has no {lacks}")
     } else {
-        let names: Vec<String> = turn.hints.iter().map(|name| format!("{name:?}")).collect();
+        let names: Vec<String> = turn.candidates.iter().map(|name| format!("{name:?}")).collect();
         format!(
             "no {lacks} to its {has} was found; {} may hold it and stays in the metadata",
             names.join(", ")
@@ -95,11 +91,12 @@ fn blank(text: Option<&str>) -> bool {
     text.is_none_or(|text| text.trim().is_empty())
 }
 
-/// Adds the question and the answer of a turn; what is left of it stays with the answer.
-fn add<'a>(mut turn: Turn<'a>, key: &str, messages: &mut Vec<Message<'a>>) {
+/// Appends the question and the answer of a turn; the answer gets the remaining fields.
+fn push_messages<'a>(mut turn: Turn<'a>, key: &str, messages: &mut Vec<Message<'a>>) {
     let query = turn.query.filter(|text| !text.is_empty());
     let answer = turn.answer.take().filter(|text| !text.is_empty());
     let mut rest = turn.rest.into_json().map(unsigned_json);
+    let mut attachments: Vec<_> = turn.attachments.iter().copied().map(attachment).collect();
     let base = |part: &str, role, content, parent| Message {
         id: format!("{key}:{part}").into(),
         provider_message_id: turn.uuid.map(Cow::Borrowed),
@@ -112,7 +109,7 @@ fn add<'a>(mut turn: Turn<'a>, key: &str, messages: &mut Vec<Message<'a>>) {
     let last = |messages: &[Message<'a>]| messages.last().map(|last| last.id.clone());
     if let Some(query) = query {
         let mut message = base("query", Role::User, Cow::Borrowed(query), last(messages));
-        message.attachments = turn.attachments.iter().copied().map(attachment).collect();
+        message.attachments = std::mem::take(&mut attachments);
         if answer.is_none() {
             message.model = turn.model.map(Cow::Borrowed);
             message.citations = std::mem::take(&mut turn.citations);
@@ -126,9 +123,8 @@ fn add<'a>(mut turn: Turn<'a>, key: &str, messages: &mut Vec<Message<'a>>) {
         message.citations = turn.citations;
         message.unread = turn.unread.map(Cow::Borrowed);
         message.raw_metadata = rest;
-        if query.is_none() {
-            message.attachments = turn.attachments.iter().copied().map(attachment).collect();
-        }
+        // Empty if the question has them.
+        message.attachments = attachments;
         messages.push(message);
     }
 }
@@ -144,8 +140,8 @@ fn attachment(url: &str) -> Attachment<'_> {
     }
 }
 
-/// A key of a turn: its uuid, or what another copy of the thread holds too.
-fn key(turn: &Turn<'_>) -> String {
+/// The uuid of a turn, else an id derived from what other copies of the thread have too.
+fn natural_id(turn: &Turn<'_>) -> String {
     let created = turn.created.map(|time| time.to_string());
     turn.uuid.map_or_else(
         || natural_key(&[created.as_deref(), turn.query, turn.answer.as_deref()]),

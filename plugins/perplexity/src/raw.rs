@@ -1,4 +1,4 @@
-//! The saved shapes, as lenient as they are: any field may be absent, null or of another type.
+//! The structures of saved threads. Any field may be absent, null or of another type.
 
 use satchel_importer::{
     Arena, Citation, JsonError, Leftover, Parser,
@@ -14,40 +14,37 @@ mod turn;
 /// Turns of one thread; real ones have tens.
 const MAX_TURNS: usize = 20_000;
 
-/// Words of a text that may be an answer.
-const WORDS_OF_A_SENTENCE: usize = 3;
+/// Words of a text that could be a question or an answer.
+const SENTENCE_WORDS: usize = 3;
 /// Names of fields in one warning.
-const MAX_HINTS: usize = 8;
-
-/// Reads a turn at its place.
-type Read<'a> = fn(usize, &Object<'a>, &'a Arena) -> Turn<'a>;
+const MAX_CANDIDATES: usize = 8;
 
 /// One thread.
 #[derive(Debug, Default)]
 pub(crate) struct Thread<'a> {
-    /// The provider's id of it, the best one that is there.
+    /// The best of the provider's ids.
     pub(crate) id: Option<&'a str>,
     pub(crate) title: Option<&'a str>,
     pub(crate) created: Option<i64>,
     pub(crate) updated: Option<i64>,
     pub(crate) turns: Vec<Turn<'a>>,
-    /// Places in the list that hold no turn, and what they hold.
-    pub(crate) gaps: Vec<(usize, &'static str)>,
-    /// The key of the list; empty: the thread is nothing but a list.
+    /// Indices of items that are not turns, with the reasons.
+    pub(crate) invalid: Vec<(usize, &'static str)>,
+    /// The key of the list; empty if the thread is a bare list.
     pub(crate) list: &'static str,
     pub(crate) rest: Leftover<'a>,
-    /// Its name in addresses, as it stands beside its turns.
+    /// Its name in addresses, in a field next to its turns.
     slug: Option<&'a str>,
-    /// The key under which it stands among other threads.
+    /// Its key among other threads.
     name: Option<&'a str>,
-    listed: bool,
+    has_turns: bool,
 }
 
 /// A question and its answer.
 #[derive(Debug, Default)]
 pub(crate) struct Turn<'a> {
-    /// Its place in the list.
-    pub(crate) place: usize,
+    /// Its index in the list.
+    pub(crate) index: usize,
     pub(crate) uuid: Option<&'a str>,
     pub(crate) query: Option<&'a str>,
     pub(crate) answer: Option<std::borrow::Cow<'a, str>>,
@@ -55,13 +52,13 @@ pub(crate) struct Turn<'a> {
     pub(crate) created: Option<i64>,
     pub(crate) updated: Option<i64>,
     pub(crate) citations: Vec<Citation<'a>>,
-    /// Addresses of files that the person gave.
+    /// Addresses of uploaded files.
     pub(crate) attachments: Vec<&'a str>,
-    /// Its state says that there is no answer, or none yet.
+    /// Its state says that it has no answer, or none yet.
     pub(crate) unanswered: bool,
-    /// Fields that hold sentences, if no question or no answer was found.
-    pub(crate) hints: Vec<&'a str>,
-    /// A field whose words were not found where they are expected.
+    /// Fields with sentences, if no question or no answer was found.
+    pub(crate) candidates: Vec<&'a str>,
+    /// A field with text that was not read.
     pub(crate) unread: Option<&'static str>,
     pub(crate) rest: Leftover<'a>,
     thread: Option<&'a str>,
@@ -70,9 +67,9 @@ pub(crate) struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Notes which fields hold sentences, if question or answer was not found; what comes with the question is left aside.
-    fn set_hints(&mut self, fields: &Object<'a>) {
-        const ASIDE: [&str; 6] = [
+    /// Finds the fields with sentences, if the question or the answer is missing.
+    fn set_candidates(&mut self, fields: &Object<'a>) {
+        const EXCLUDED: [&str; 6] = [
             "thread_title",
             "context_title",
             "related_queries",
@@ -80,42 +77,42 @@ impl<'a> Turn<'a> {
             "sources",
             "attachments",
         ];
-        let said = [("query", self.query), ("query_str", self.query), ("answer", self.answer.as_deref())];
+        let taken = [("query", self.query), ("query_str", self.query), ("answer", self.answer.as_deref())];
         let blank = |text: Option<&str>| text.is_none_or(|text| text.trim().is_empty());
         if !blank(self.query) && !blank(self.answer.as_deref()) {
             return;
         }
-        let open = |key: &str| {
-            !ASIDE.contains(&key) && !said.iter().any(|(name, text)| *name == key && !blank(*text))
+        let eligible = |key: &str| {
+            !EXCLUDED.contains(&key) && !taken.iter().any(|(name, text)| *name == key && !blank(*text))
         };
         let sentence = |value: Value<'_>| {
             let text = value.text().or(value.raw()).unwrap_or_default();
-            text.split('"').any(|part| part.split_whitespace().count() >= WORDS_OF_A_SENTENCE)
+            text.split('"').any(|part| part.split_whitespace().count() >= SENTENCE_WORDS)
         };
-        let told = fields.fields().filter(|(key, value)| open(key) && sentence(*value));
-        self.hints = told.map(|(key, _)| key).take(MAX_HINTS).collect();
+        let found = fields.fields().filter(|(key, value)| eligible(key) && sentence(*value));
+        self.candidates = found.map(|(key, _)| key).take(MAX_CANDIDATES).collect();
     }
 }
 
 impl<'a> Thread<'a> {
-    /// Reads one element; none if it is no object with turns, nor a list of them. `name` is that under which it stands.
+    /// Reads one element, an object with turns or a list of them; none if it is neither. `name` is its key among others.
     pub(crate) fn read(json: &mut Parser<'a>, name: Option<&'a str>) -> Result<Option<Self>, JsonError> {
         let mut it = Self { name, ..Self::default() };
-        it.fill(json)?;
+        it.read_fields(json)?;
         json.end()?;
-        Ok(it.settled())
+        Ok(it.finish())
     }
 
-    /// Reads what stands whole in an element that breaks off; none if that is no turn.
-    pub(crate) fn read_head(json: &mut Parser<'a>, name: Option<&'a str>) -> Option<Self> {
+    /// Reads the complete turns of an element in which the file ends; none if there is none.
+    pub(crate) fn read_cut(json: &mut Parser<'a>, name: Option<&'a str>) -> Option<Self> {
         let mut it = Self { name, ..Self::default() };
-        let (Ok(()) | Err(_)) = it.fill(json);
-        it.settled().filter(|thread| !thread.turns.is_empty())
+        let (Ok(()) | Err(_)) = it.read_fields(json);
+        it.finish().filter(|thread| !thread.turns.is_empty())
     }
 
-    fn fill(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+    fn read_fields(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
         if self.name.is_some() && json.kind()? == Kind::Array && json.enter_array()? {
-            return self.turns("", json, entry::read);
+            return self.read_turns("", json);
         }
         if !json.enter_object()? {
             return Ok(());
@@ -123,19 +120,17 @@ impl<'a> Thread<'a> {
         let arena = json.arena();
         while let Some(key) = json.key()? {
             match key {
-                "conversations" if self.rest.array(key, json)? => {
-                    self.turns("conversations", json, turn::read)?;
-                }
-                "entries" if self.rest.array(key, json)? => self.turns("entries", json, entry::read)?,
-                // What is no list was kept.
+                "conversations" if self.rest.array(key, json)? => self.read_turns("conversations", json)?,
+                "entries" if self.rest.array(key, json)? => self.read_turns("entries", json)?,
+                // `array` kept a value that is not a list.
                 "conversations" | "entries" => {}
-                "slug" => self.slug = self.rest.words(key, json)?.or(self.slug),
-                "context_title" => self.title = self.rest.words(key, json)?.or(self.title),
-                "context_uuid" => self.id = self.rest.words(key, json)?.or(self.id),
+                "slug" => self.slug = self.rest.nonempty_text(key, json)?.or(self.slug),
+                "context_title" => self.title = self.rest.nonempty_text(key, json)?.or(self.title),
+                "context_uuid" => self.id = self.rest.nonempty_text(key, json)?.or(self.id),
                 "created_at" | "created_us" => self.created = self.rest.time(key, json)?.or(self.created),
                 "updated_at" | "updated_us" => self.updated = self.rest.time(key, json)?.or(self.updated),
                 "metadata" | "thread_metadata" => match Value::read(json)? {
-                    Value::Raw(raw) if raw.starts_with('{') => self.metadata(key, &Object::parse(raw, arena)),
+                    Value::Raw(raw) if raw.starts_with('{') => self.read_metadata(key, raw, arena),
                     value => keep(&mut self.rest, key, value),
                 },
                 _ => self.rest.keep(key, json)?,
@@ -144,7 +139,8 @@ impl<'a> Thread<'a> {
         Ok(())
     }
 
-    fn metadata(&mut self, key: &'a str, fields: &Object<'a>) {
+    fn read_metadata(&mut self, key: &'a str, raw: &'a str, arena: &'a Arena) {
+        let fields = Object::parse(raw, arena);
         let mut rest = Leftover::default();
         for (key, value) in fields.fields() {
             match (key, value) {
@@ -167,37 +163,33 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Reads the items of a list that was entered.
-    fn turns(&mut self, list: &'static str, json: &mut Parser<'a>, read: Read<'a>) -> Result<(), JsonError> {
-        (self.list, self.turns, self.gaps, self.listed) = (list, Vec::new(), Vec::new(), true);
+    /// Reads the items of the list with the key `list`, which was entered.
+    fn read_turns(&mut self, list: &'static str, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        (self.list, self.turns, self.invalid, self.has_turns) = (list, Vec::new(), Vec::new(), true);
         let arena = json.arena();
-        for place in 0.. {
+        for index in 0.. {
             if !json.item()? {
                 break;
             }
-            if place == MAX_TURNS {
+            if index == MAX_TURNS {
                 let problem = "the list of turns is longer than the limit";
                 return Err(JsonError { offset: json.offset(), problem });
             }
             match Value::read(json)? {
-                Value::Null => self.gaps.push((place, "it is null")),
+                Value::Null => self.invalid.push((index, "it is null")),
                 Value::Raw(raw) if raw.starts_with('{') => {
-                    self.turns.push(read(place, &Object::parse(raw, arena), arena));
+                    let read = if list == "conversations" { turn::read } else { entry::read };
+                    self.turns.push(read(index, &Object::parse(raw, arena), arena));
                 }
-                _ => self.gaps.push((place, "it is not an object")),
+                _ => self.invalid.push((index, "it is not an object")),
             }
         }
         Ok(())
     }
 
-    /// Itself, if it is a thread.
-    fn settled(mut self) -> Option<Self> {
-        self.settle();
-        self.listed.then_some(self)
-    }
-
-    /// What entries say of their thread is the thread's; where one says something else, it keeps it.
-    fn settle(&mut self) {
+    /// Takes the id, slug and title of the thread from its entries, which keep only values that differ; none if it is not a
+    /// thread.
+    fn finish(mut self) -> Option<Self> {
         let first = |of: fn(&Turn<'a>) -> Option<&'a str>| self.turns.iter().find_map(of);
         let (thread, slug) = (first(|turn| turn.thread), first(|turn| turn.slug));
         let slug = self.slug.or(slug).or(self.name.filter(|name| !name.is_empty()));
@@ -219,16 +211,17 @@ impl<'a> Thread<'a> {
                 }
             }
         }
+        self.has_turns.then_some(self)
     }
 }
 
-/// The last part of a thread's address, which names it.
+/// The last segment of a thread's address, which is its name.
 fn slug(url: &str) -> &str {
     let path = url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// Keeps a value that has no place, unless it is null.
+/// Keeps a value unless it is null.
 fn keep<'a>(rest: &mut Leftover<'a>, key: &'a str, value: Value<'a>) {
     match value {
         Value::Null => {}
@@ -237,7 +230,7 @@ fn keep<'a>(rest: &mut Leftover<'a>, key: &'a str, value: Value<'a>) {
     }
 }
 
-/// Reads a time; one that is not understood in full is kept.
+/// Reads a time; one that is invalid or has no offset is also kept.
 fn time<'a>(rest: &mut Leftover<'a>, key: &'a str, value: Value<'a>) -> Option<i64> {
     let found = value.text().or(value.raw()).and_then(time_of_text);
     if found.is_none_or(|(_, note)| note == Some(TimeNote::Naive)) {
@@ -251,7 +244,7 @@ mod tests {
     use super::slug;
 
     #[test]
-    fn addresses_end_in_the_name_of_the_thread() {
+    fn the_last_segment_of_an_address_is_the_slug() {
         for url in ["tea-abc", "/search/tea-abc/", "https://example.com/search/tea-abc?q=1#a/b"] {
             assert_eq!(slug(url), "tea-abc", "{url}");
         }

@@ -1,16 +1,16 @@
-//! Reads one export: each thread whole, one in memory at a time.
+//! Reads one export, with one thread in memory at a time.
 
-use satchel_importer::{Bundle, Element, ImportError, Importer as _, JsonArray, Sink, Summary};
+use satchel_importer::{Bundle, Element, ImportError, Importer as _, JsonArray, RecordKind, Sink, Summary};
 
 use crate::{
     Perplexity,
-    detect::{self, Found},
+    detect::{self, Threads},
     map,
     raw::Thread,
 };
 
-/// The longest thread that is read, in bytes. It and what is made of it, up to seven times as much where answers are JSON in
-/// strings, must fit into the sandbox's memory; saved threads have a few MiB.
+/// The longest thread that is read, in bytes; real ones have a few MiB. The thread and its records, up to seven times as much
+/// if answers are JSON in strings, must fit into the sandbox's memory.
 const MAX_THREAD: usize = 16 * 1024 * 1024;
 
 /// Reads all that detection claimed for `format`.
@@ -18,11 +18,11 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     let version = Perplexity::describe().version_of(format)?;
     let mut read = false;
     for entry in bundle.entries() {
-        if let Some(Found { format: _, layout }) = detect::look(bundle, &entry.path)? {
+        if let Some(Threads { format: _, layout }) = detect::find_threads(bundle, &entry.path)? {
             let file = layout.threads(&entry.path).limit(MAX_THREAD);
-            let outcome = file.each(bundle, sink, |element, sink| emit(&element, version, sink))?;
+            let outcome = file.each(bundle, sink, |element, sink| read_thread(&element, version, sink))?;
             if outcome.cut.is_some() {
-                salvage(&file, bundle, version, sink)?;
+                read_cut_thread(&file, bundle, version, sink)?;
             }
             read = true;
         }
@@ -30,14 +30,14 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     if read { Ok(bundle.summary()) } else { Err(ImportError::not_this_format("no file holds a thread")) }
 }
 
-fn emit(element: &Element<'_>, version: &'static str, sink: &mut Sink) -> Result<(), ImportError> {
+fn read_thread(element: &Element<'_>, version: &'static str, sink: &mut Sink) -> Result<(), ImportError> {
     let thread = Thread::read(&mut element.parser(), element.key())?;
     let thread = thread.ok_or_else(|| ImportError::malformed("it holds no list of turns"))?;
-    hand_over(thread, version, &element.locator(), sink)
+    emit(thread, version, &element.locator(), sink)
 }
 
-/// Reads the whole turns of a thread inside which the file ends; that it does was told as a skip.
-fn salvage(
+/// Reads the complete turns of a thread in which the file ends; a skip has reported the cut.
+fn read_cut_thread(
     file: &JsonArray<'_>,
     bundle: &Bundle,
     version: &'static str,
@@ -46,16 +46,16 @@ fn salvage(
     let mut result = Ok(());
     file.sample(bundle, MAX_THREAD, |element| {
         if !element.whole()
-            && let Some(thread) = Thread::read_head(&mut element.parser(), element.key())
+            && let Some(thread) = Thread::read_cut(&mut element.parser(), element.key())
         {
-            result = hand_over(thread, version, &element.locator(), sink);
+            result = emit(thread, version, &element.locator(), sink);
         }
         true
     })?;
     result
 }
 
-fn hand_over(
+fn emit(
     thread: Thread<'_>,
     version: &'static str,
     locator: &str,
@@ -63,8 +63,8 @@ fn hand_over(
 ) -> Result<(), ImportError> {
     let records = map::thread(thread, version, locator);
     sink.conversation(&records.conversation, &records.messages)?;
-    for (kind, locator, reason) in &records.skipped {
-        sink.skip(*kind, locator, reason)?;
+    for (locator, reason) in &records.skipped {
+        sink.skip(RecordKind::Message, locator, reason)?;
     }
     for (locator, message) in &records.warnings {
         sink.warn(locator, message);

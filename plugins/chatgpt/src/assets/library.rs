@@ -1,19 +1,19 @@
-//! `library_files.json` by where its files came from: the message, the conversation, or the name alone.
+//! `library_files.json`, indexed by message, conversation and file name.
 
 use std::{cell::OnceCell, collections::BTreeMap};
 
 use satchel_importer::{Arena, json::Object, natural_key};
 
-/// The rows that name a file.
+/// The rows with an id.
 #[derive(Debug, Default)]
 pub(crate) struct Library {
     rows: Vec<Row>,
     by_message: BTreeMap<String, Vec<usize>>,
     by_name: BTreeMap<String, Vec<usize>>,
     by_thread: BTreeMap<String, Vec<usize>>,
-    /// Rows of files that a message brought, of no known conversation.
-    loose: String,
-    loose_key: OnceCell<String>,
+    /// Rows that name a message but no conversation.
+    unassigned: String,
+    unassigned_key: OnceCell<String>,
 }
 
 #[derive(Debug)]
@@ -37,44 +37,44 @@ impl Library {
         self.by_name.entry(name.clone()).or_default().push(at);
         match (&thread, &message) {
             (Some(thread), _) => self.by_thread.entry(thread.clone()).or_default().push(at),
-            (None, Some(message)) => self.loose.push_str(&format!("{message} {id}\n")),
+            (None, Some(message)) => self.unassigned.push_str(&format!("{message} {id}\n")),
             (None, None) => {}
         }
         self.rows.push(Row { id: id.to_owned(), name, message, thread });
     }
 
-    /// All that it says of files that messages of the conversation with these ids brought, or may have brought.
-    pub(crate) fn about(&self, ids: &[&str]) -> String {
+    /// The rows that may belong to the conversation with these ids, as text.
+    pub(crate) fn text_of(&self, ids: &[&str]) -> String {
         let rows = ids.iter().filter_map(|id| self.by_thread.get(*id)).flatten();
-        // They are the same for every conversation, and there may be many.
-        let mut about = self.loose_key.get_or_init(|| natural_key(&[Some(&self.loose)])).clone();
+        // The unassigned rows are the same for every conversation, and there may be many.
+        let mut text = self.unassigned_key.get_or_init(|| natural_key(&[Some(&self.unassigned)])).clone();
         for row in rows.filter_map(|at| self.rows.get(*at)) {
-            about.push_str(&format!("{:?} {:?} {}\n", row.message, row.id, row.name));
+            text.push_str(&format!("{:?} {:?} {}\n", row.message, row.id, row.name));
         }
-        about
+        text
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Ids of the files that a message brought along or made.
+    /// Ids of the files that a message added or created.
     pub(crate) fn of_message(&self, message: &str) -> impl Iterator<Item = &str> {
         let rows = self.by_message.get(message).into_iter().flatten();
         rows.filter_map(|at| self.rows.get(*at)).map(|row| row.id.as_str())
     }
 
-    /// The file called `name` that a message shows: one that it made, else one of its conversation, else the only one of
-    /// that name. Several are none.
+    /// The file `name` that a message shows: its own, else that of its conversation, else the only one of that name. None if
+    /// there are several.
     pub(crate) fn named(&self, name: &str, message: &str, thread: &str) -> Option<&str> {
         let rows: Vec<&Row> = self.by_name.get(name)?.iter().filter_map(|at| self.rows.get(*at)).collect();
-        let of_message = |row: &Row| row.message.as_deref() == Some(message) && row.name == name;
+        let of_message = |row: &Row| row.message.as_deref() == Some(message);
         let of_thread = |row: &Row| row.thread.as_deref() == Some(thread);
         let tests: [&dyn Fn(&Row) -> bool; 3] = [&of_message, &of_thread, &|_| true];
         for test in tests {
-            let mut fitting = rows.iter().filter(|row| test(row));
-            if let Some(row) = fitting.next() {
-                return fitting.next().is_none().then_some(row.id.as_str());
+            let mut matching = rows.iter().filter(|row| test(row));
+            if let Some(row) = matching.next() {
+                return matching.next().is_none().then_some(row.id.as_str());
             }
         }
         None

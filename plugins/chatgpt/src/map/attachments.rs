@@ -1,35 +1,40 @@
-//! The files of a message: those its text points at and those listed beside it, each once.
+//! The files of a message, each once: asset pointers in its content, the list beside it, the library, and links into the sandbox.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, Source,
+    Arena, Attachment, AttachmentKind, Content, Message, Role, Source,
     address::unsigned,
     json::{Object, objects},
 };
 
-use super::content::Pointer;
+use super::content::AssetPointer;
 use crate::assets::{self, Assets};
 
-/// Joins `pointers` with the list in `metadata.attachments`; where both name a file, the list knows more.
-pub(crate) fn attachments<'a>(
-    pointers: Vec<Pointer<'a>>,
+/// Prefix of links into the sandbox.
+const SANDBOX: &str = "sandbox:/";
+/// Links of one message that are followed.
+const MAX_LINKS: usize = 200;
+
+/// Merges `pointers` with a list like `metadata.attachments`, whose entries say more about the same files.
+pub(crate) fn merge<'a>(
+    pointers: Vec<AssetPointer<'a>>,
     listed: Option<&'a str>,
     assets: &'a Assets<'a>,
     arena: &'a Arena,
 ) -> Vec<Attachment<'a>> {
     let mut files = Files { assets, found: Vec::new(), by_id: BTreeMap::new() };
     for pointer in pointers {
-        files.point(pointer);
+        files.add_pointer(pointer);
     }
     for entry in listed.map(|raw| objects(raw, arena)).unwrap_or_default() {
-        files.list(&entry);
+        files.add_entry(&entry);
     }
     files.finish()
 }
 
-/// The canvas document that `canvas` names, if its file lies in the export.
-pub(crate) fn document<'a>(
+/// The canvas document that `canvas` names, if the export has its file.
+pub(crate) fn canvas_document<'a>(
     canvas: &'a str,
     assets: &'a Assets<'a>,
     arena: &'a Arena,
@@ -48,22 +53,94 @@ pub(crate) fn document<'a>(
     })
 }
 
-/// Adds to `files` those of `ids`, each once.
-pub(crate) fn add_known<'a>(
+/// Adds the files that the library assigns to `messages`, and those that the messages at `linked` link to. All belong to the
+/// conversation `thread`.
+pub(crate) fn add_related<'a>(
+    messages: &mut [Message<'a>],
+    linked: &[usize],
+    thread: &str,
+    assets: &'a Assets<'a>,
+    arena: &'a Arena,
+) {
+    if !assets.library.is_empty() {
+        for message in &mut *messages {
+            let id = message.provider_message_id.as_deref().unwrap_or(&message.id);
+            add_files(&mut message.attachments, assets.library.of_message(id), assets);
+        }
+    }
+    for at in linked {
+        if let Some(message) = messages.get_mut(*at) {
+            add_links(message, thread, assets, arena);
+        }
+    }
+}
+
+/// Whether an answer links to files of the sandbox.
+pub(crate) fn has_links(message: &Message<'_>) -> bool {
+    message.role == Role::Assistant
+        && message.content.as_ref().and_then(Content::text).is_some_and(|text| text.contains(SANDBOX))
+}
+
+fn add_links<'a>(message: &mut Message<'a>, thread: &str, assets: &'a Assets<'a>, arena: &'a Arena) {
+    let Some(text) = message.content.as_ref().and_then(Content::text) else { return };
+    let mut links: Vec<&str> = Vec::new();
+    for (at, _) in text.match_indices(SANDBOX) {
+        let link = link_at(text.get(at..).unwrap_or_default());
+        if !links.contains(&link) && links.len() < MAX_LINKS {
+            links.push(link);
+        }
+    }
+    let id = message.provider_message_id.as_deref().unwrap_or(&message.id).to_owned();
+    for link in links {
+        let name = percent_decode(link.rsplit('/').next().unwrap_or_default());
+        if name.is_empty() {
+            continue;
+        }
+        if let Some(file) = assets.named(&name, &id, thread) {
+            add_files(&mut message.attachments, [file], assets);
+        } else if !message.attachments.iter().any(|file| file.name.as_deref() == Some(&name)) {
+            message.attachments.push(Attachment {
+                source: Some(Source::Uri(Cow::Borrowed(arena.alloc_str(link)))),
+                ..attachment(Some(arena.alloc_str(&name)), None, None)
+            });
+        }
+    }
+}
+
+/// The link at the start of `text`, up to the end of the word or of the Markdown link.
+fn link_at(text: &str) -> &str {
+    let end = text.find(|c: char| c.is_whitespace() || matches!(c, ')' | ']' | '"' | '<' | '>' | '`'));
+    text.get(..end.unwrap_or(text.len())).unwrap_or_default().trim_end_matches(['.', ',', ';'])
+}
+
+/// `my%20file.csv` as `my file.csv`.
+fn percent_decode(name: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::with_capacity(name.len()), name.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.filter(|_| *first == b'%').and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Adds the files with these `ids` that `files` lacks.
+fn add_files<'a>(
     files: &mut Vec<Attachment<'a>>,
     ids: impl IntoIterator<Item = &'a str>,
     assets: &'a Assets<'a>,
 ) {
+    let mut all = Files { assets, found: std::mem::take(files), by_id: BTreeMap::new() };
     for id in ids {
-        if files.iter().any(|file| file.provider_id.as_deref() == Some(id)) {
-            continue;
+        if !all.found.iter().any(|file| file.provider_id.as_deref() == Some(id)) {
+            all.add(id);
         }
-        let mut all = Files { assets, found: std::mem::take(files), by_id: BTreeMap::new() };
-        all.add(id);
-        *files = all.finish();
     }
+    *files = all.finish();
 }
 
+/// The files of one message.
 struct Files<'a> {
     assets: &'a Assets<'a>,
     found: Vec<Attachment<'a>>,
@@ -71,7 +148,7 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    fn point(&mut self, pointer: Pointer<'a>) {
+    fn add_pointer(&mut self, pointer: AssetPointer<'a>) {
         let id = assets::id_of(pointer.address);
         let file = self.add(id);
         file.kind = pointer.kind;
@@ -82,12 +159,12 @@ impl<'a> Files<'a> {
         }
     }
 
-    fn list(&mut self, entry: &Object<'a>) {
-        let text = |key| entry.get(key).words();
+    fn add_entry(&mut self, entry: &Object<'a>) {
+        let text = |key| entry.get(key).nonempty_text();
         let (name, mime) = (text("name"), text("mime_type"));
         let Some(id) = text("id") else {
             if name.is_some() {
-                self.found.push(Attachment { name: name.map(Cow::Borrowed), ..described(name, mime, None) });
+                self.found.push(attachment(name, mime, None));
             }
             return;
         };
@@ -101,7 +178,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The files, those without a type by their first bytes.
+    /// Detects missing types from the first bytes of the files.
     fn finish(mut self) -> Vec<Attachment<'a>> {
         for file in &mut self.found {
             let Some(Source::Path(path)) = &file.source else { continue };
@@ -117,11 +194,11 @@ impl<'a> Files<'a> {
         self.found
     }
 
-    /// The attachment of `id`, new or as it stands.
+    /// The attachment of `id`, which is added if it is new.
     fn add(&mut self, id: &'a str) -> &mut Attachment<'a> {
         let at = *self.by_id.entry(id).or_insert_with(|| {
             let known = self.assets.find(id);
-            let mut file = described(known.name, known.mime, known.size);
+            let mut file = attachment(known.name, known.mime, known.size);
             file.provider_id = Some(Cow::Borrowed(id));
             file.source = known.path.map(|path| Source::Path(Cow::Borrowed(path)));
             self.found.push(file);
@@ -131,7 +208,7 @@ impl<'a> Files<'a> {
     }
 }
 
-fn described<'a>(name: Option<&'a str>, mime: Option<&'a str>, size: Option<u64>) -> Attachment<'a> {
+fn attachment<'a>(name: Option<&'a str>, mime: Option<&'a str>, size: Option<u64>) -> Attachment<'a> {
     Attachment {
         kind: AttachmentKind::of(mime, name),
         name: name.map(Cow::Borrowed),
@@ -146,17 +223,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_pointed_at_and_listed_is_one() {
+    fn a_pointer_and_a_list_entry_of_one_file_are_merged() {
         let (assets, arena) = (Assets::default(), Arena::new());
-        let pointer =
-            Pointer { address: "sediment://file_1", kind: AttachmentKind::Image, mime: None, size: Some(3) };
+        let pointer = AssetPointer {
+            address: "sediment://file_1",
+            kind: AttachmentKind::Image,
+            mime: None,
+            size: Some(3),
+        };
         let listed =
             r#"[{"id":"file_1","name":"a.bin","mime_type":"image/png","size":4},{"name":"b.txt"},7]"#;
-        let found = attachments(vec![pointer], Some(listed), &assets, &arena);
+        let found = merge(vec![pointer], Some(listed), &assets, &arena);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].name.as_deref(), Some("a.bin"));
         assert_eq!(found[0].size_bytes, Some(4));
         assert_eq!(found[0].source, Some(Source::Uri("sediment://file_1".into())));
         assert_eq!(found[1].kind, AttachmentKind::Document);
+    }
+    #[test]
+    fn links_end_before_punctuation() {
+        assert_eq!(link_at("sandbox:/mnt/data/a.csv) and"), "sandbox:/mnt/data/a.csv");
+        assert_eq!(link_at("sandbox:/mnt/data/a.csv. Then"), "sandbox:/mnt/data/a.csv");
+        assert_eq!(percent_decode("my%20file%.csv"), "my file%.csv");
+        assert_eq!(percent_decode("%C3%A9"), "\u{e9}");
     }
 }

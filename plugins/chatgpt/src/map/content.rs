@@ -1,4 +1,4 @@
-//! What a message says: its `content` of every type as text, code, references and sources.
+//! Maps the `content` of a message to text, code, references and sources.
 
 use std::borrow::Cow;
 
@@ -8,32 +8,32 @@ use satchel_importer::{
     json::{Object, Value, items},
 };
 
-use super::citations;
-use crate::raw::{self, Content, Metadata};
+use super::citations::citation;
+use crate::raw::{Content, Metadata};
 
-/// What was read from one `content`.
+/// The parts of one `content`.
 #[derive(Debug, Default)]
-pub(crate) struct Said<'a> {
+pub(crate) struct MappedContent<'a> {
     pub(crate) parts: Vec<Part<'a>>,
-    /// Parts stay apart even if there is one only.
+    /// A single part stays a part.
     pub(crate) multipart: bool,
     pub(crate) thought: bool,
-    pub(crate) pointers: Vec<Pointer<'a>>,
+    pub(crate) pointers: Vec<AssetPointer<'a>>,
     pub(crate) citations: Vec<Citation<'a>>,
-    /// What of `content` has no place above.
+    /// The fields of `content` without a place above.
     pub(crate) rest: Leftover<'a>,
 }
 
-/// A file that the content points at.
+/// A file that the content refers to.
 #[derive(Clone, Debug)]
-pub(crate) struct Pointer<'a> {
+pub(crate) struct AssetPointer<'a> {
     pub(crate) address: &'a str,
     pub(crate) kind: AttachmentKind,
     pub(crate) mime: Option<String>,
     pub(crate) size: Option<u64>,
 }
 
-/// Types that hold no words of the conversation; all of their content is kept beside it.
+/// Types without text of the conversation.
 const SILENT: [&str; 5] = [
     "reasoning_recap",
     "computer_output",
@@ -42,7 +42,7 @@ const SILENT: [&str; 5] = [
     "app_pairing_content",
 ];
 
-/// Types of which it is known what their fields are.
+/// Types whose fields are known.
 const KNOWN: [&str; 10] = [
     "text",
     "multimodal_text",
@@ -56,51 +56,64 @@ const KNOWN: [&str; 10] = [
     "citable_code_output",
 ];
 
-/// Reads `content` by its type; types not seen yet, and shapes not seen yet of the others, by the general rule.
-pub(crate) fn said<'a>(content: &Content<'a>, metadata: &Metadata<'a>, arena: &'a Arena) -> Said<'a> {
-    let mut said = Said::default();
+/// Fields that may contain the text of an unknown type; the first one counts.
+const TEXT_FIELDS: &[&str] = &["text", "result", "output_str", "content", "summary"];
+
+/// Keys of fields whose whole value was taken.
+type Taken = &'static [&'static str];
+
+/// Maps `content` by its type. Unknown types, and known ones without the expected fields, are mapped by
+/// [`MappedContent::add_fallback`].
+pub(crate) fn map<'a>(content: &Content<'a>, metadata: &Metadata<'a>, arena: &'a Arena) -> MappedContent<'a> {
+    let mut mapped = MappedContent::default();
     let fields = &content.fields;
     let kind = content.kind.unwrap_or("text");
-    let taken: &[&str] = match kind {
+    let taken: Taken = match kind {
         "text" | "multimodal_text" => {
-            said.multipart = kind == "multimodal_text";
-            said.read_parts(content, arena)
+            mapped.multipart = kind == "multimodal_text";
+            mapped.add_parts(content, arena);
+            &[]
         }
-        "code" => said.code(fields),
-        "execution_output" => said.output(fields, metadata, arena),
-        "tether_browsing_display" => said.first_of(fields, &["result", "summary"]),
-        "tether_quote" | "sonic_webpage" => said.page(fields),
-        "system_error" => said.first_of(fields, &["text", "name"]),
-        "thoughts" => said.thoughts(content, arena),
-        "citable_code_output" => said.connector(fields, arena),
-        "computer_output" => said.screenshot(fields, arena),
+        "code" => mapped.add_code(fields),
+        "execution_output" => mapped.add_output(fields, metadata, arena),
+        "tether_browsing_display" => mapped.add_first(fields, &["result", "summary"]),
+        "tether_quote" | "sonic_webpage" => mapped.add_page(fields),
+        "system_error" => mapped.add_first(fields, &["text", "name"]),
+        "thoughts" => mapped.add_thoughts(fields, arena),
+        "citable_code_output" => mapped.add_connector_output(fields, arena),
+        "computer_output" => {
+            let screenshot = fields.object("screenshot", arena);
+            mapped.pointers.extend(asset_pointer(&screenshot, AttachmentKind::Image));
+            &[]
+        }
         _ => &[],
     };
-    said.thought |= kind == "reasoning_recap";
-    if said.parts.is_empty() && !SILENT.contains(&kind) {
-        let read = said.general(content);
-        said.note_others(content, read);
+    mapped.thought |= kind == "reasoning_recap";
+    if mapped.parts.is_empty() && !SILENT.contains(&kind) {
+        mapped.add_fallback(content);
     }
-    said.keep_rest(content, taken);
-    said
+    mapped.keep_rest(content, taken);
+    mapped
 }
 
-impl<'a> Said<'a> {
-    fn add_text(&mut self, text: &'a str) {
-        self.parts.push(Part { text: Some(Cow::Borrowed(text)), ..Part::default() });
+impl<'a> MappedContent<'a> {
+    fn add_texts(&mut self, texts: impl IntoIterator<Item = &'a str>) {
+        let part = |text| Part { text: Some(Cow::Borrowed(text)), ..Part::default() };
+        self.parts.extend(texts.into_iter().map(part));
     }
 
-    fn first_of(&mut self, fields: &Object<'a>, keys: &'static [&'static str]) -> &'static [&'static str] {
+    /// Adds the first of these fields that is a text.
+    fn add_first(&mut self, fields: &Object<'a>, keys: Taken) -> Taken {
         for (at, key) in keys.iter().enumerate() {
             if let Some(text) = fields.text(key) {
-                self.add_text(text);
+                self.add_texts([text]);
                 return keys.get(at..=at).unwrap_or_default();
             }
         }
         &[]
     }
 
-    fn code(&mut self, fields: &Object<'a>) -> &'static [&'static str] {
+    fn add_code(&mut self, fields: &Object<'a>) -> Taken {
         let Some(text) = fields.text("text") else { return &[] };
         let language = fields.text("language").filter(|language| *language != "unknown");
         self.parts.push(Part {
@@ -112,39 +125,26 @@ impl<'a> Said<'a> {
         if language.is_some() { &["text", "language"] } else { &["text"] }
     }
 
-    /// Some exports blank `text` and leave the same output in `aggregate_result`.
-    fn output(
-        &mut self,
-        fields: &Object<'a>,
-        metadata: &Metadata<'a>,
-        arena: &'a Arena,
-    ) -> &'static [&'static str] {
-        let taken = self.first_of(fields, &["text"]);
+    /// Some exports leave `text` empty and have the same output in `aggregate_result`.
+    fn add_output(&mut self, fields: &Object<'a>, metadata: &Metadata<'a>, arena: &'a Arena) -> Taken {
+        let taken = self.add_first(fields, &["text"]);
         let Some(aggregate) = metadata.aggregate.map(|raw| Object::parse(raw, arena)) else { return taken };
         for message in aggregate.objects("messages", arena) {
-            if let Some(address) = message.text("image_url") {
-                self.pointers.push(Pointer { address, kind: AttachmentKind::Image, mime: None, size: None });
-            }
-            if let Some(text) = message.text("text").filter(|_| taken.is_empty()) {
-                self.add_text(text);
-            }
+            self.pointers.extend(message.text("image_url").map(image));
+            self.add_texts(message.text("text").filter(|_| taken.is_empty()));
         }
-        if self.parts.is_empty()
-            && let Some(text) = aggregate.text("final_expression_output")
-        {
-            self.add_text(text);
+        if self.parts.is_empty() {
+            self.add_texts(aggregate.text("final_expression_output"));
         }
         taken
     }
 
-    fn page(&mut self, fields: &Object<'a>) -> &'static [&'static str] {
+    fn add_page(&mut self, fields: &Object<'a>) -> Taken {
         let text = fields.text("text");
-        if let Some(text) = text {
-            self.add_text(text);
-        }
+        self.add_texts(text);
         let snippet = fields.text("snippet").or(text.filter(|text| text.len() <= LONGEST_SNIPPET));
-        self.citations.extend(citations::citation(fields.text("title"), fields.text("url"), snippet));
-        // An address that is a file's id is no URL: it stays where it was.
+        self.citations.extend(citation(fields.text("title"), fields.text("url"), snippet));
+        // The id of a file is no URL and stays in the metadata.
         if fields.text("url").is_some_and(is_uri) {
             &["text", "title", "url", "snippet"]
         } else {
@@ -152,157 +152,109 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn connector(&mut self, fields: &Object<'a>, arena: &'a Arena) -> &'static [&'static str] {
+    fn add_connector_output(&mut self, fields: &Object<'a>, arena: &'a Arena) -> Taken {
         let about = fields.object("metadata", arena);
-        self.citations.extend(citations::citation(
-            about.text("display_title"),
-            about.text("display_url"),
-            None,
-        ));
-        self.first_of(fields, &["output_str"])
+        self.citations.extend(citation(about.text("display_title"), about.text("display_url"), None));
+        self.add_first(fields, &["output_str"])
     }
 
-    fn screenshot(&mut self, fields: &Object<'a>, arena: &'a Arena) -> &'static [&'static str] {
-        let shot = fields.object("screenshot", arena);
-        self.pointers.extend(pointer(&shot, AttachmentKind::Image));
-        &[]
-    }
-
-    fn thoughts(&mut self, content: &Content<'a>, arena: &'a Arena) -> &'static [&'static str] {
+    fn add_thoughts(&mut self, fields: &Object<'a>, arena: &'a Arena) -> Taken {
         self.thought = true;
-        let list = match content.fields.get("thoughts") {
+        let list = match fields.get("thoughts") {
             Value::Text(text) => {
-                self.add_text(text);
+                self.add_texts([text]);
                 return &["thoughts"];
             }
             Value::Raw(raw) => raw,
             Value::Null => return &[],
         };
-        let mut left = String::new();
-        for item in items(list, arena) {
-            left.push(if left.is_empty() { '[' } else { ',' });
-            left.push_str(&self.thought_item(item, arena));
-        }
+        let left: Vec<_> = items(list, arena).into_iter().map(|item| self.add_thought(item, arena)).collect();
         if left.is_empty() {
             return &[];
         }
-        left.push(']');
-        self.rest.add_json("thoughts", &left);
+        self.keep_list("thoughts", &left);
         &["thoughts"]
     }
 
-    /// Takes the words of one thought and returns what else it holds.
-    fn thought_item(&mut self, item: Value<'a>, arena: &'a Arena) -> Cow<'a, str> {
+    /// Adds the text of one thought and returns its other fields as JSON text.
+    fn add_thought(&mut self, item: Value<'a>, arena: &'a Arena) -> Cow<'a, str> {
         let raw = match item {
             Value::Raw(raw) => raw,
             Value::Text(text) => {
-                self.add_text(text);
+                self.add_texts([text]);
                 return Cow::Borrowed("null");
             }
             Value::Null => return Cow::Borrowed("null"),
         };
         let item = Object::parse(raw, arena);
-        let taken = self.first_of(&item, &["content", "summary"]);
-        let known = |key: &str| matches!(key, "content" | "summary" | "chunks");
-        item.fields()
-            .filter(|(key, _)| !known(key))
-            .for_each(|(key, value)| self.rest.note_unknown(key, value));
+        let taken = self.add_first(&item, &["content", "summary"]);
+        self.note_fields(&item, |key| !matches!(key, "content" | "summary" | "chunks"));
         let mut left = Leftover::default();
         keep_fields(&item, taken, &mut left);
         left.into_json().unwrap_or(if raw.starts_with('{') { "{}".into() } else { raw.into() })
     }
 
-    /// For types not seen yet: the texts of the parts, else the first text where texts are found in the others; tells where that was.
-    fn general(&mut self, content: &Content<'a>) -> Option<&'static str> {
+    /// Adds the texts of the parts, or else the first of [`TEXT_FIELDS`]. Of an unknown type, notes the other fields.
+    fn add_fallback(&mut self, content: &Content<'a>) {
+        self.add_texts(content.parts.iter().filter_map(Value::text));
+        let taken = if self.parts.is_empty() { self.add_first(&content.fields, TEXT_FIELDS) } else { &[] };
+        if content.kind.is_some_and(|kind| !KNOWN.contains(&kind)) {
+            self.note_fields(&content.fields, |key| !taken.contains(&key));
+        }
+    }
+
+    fn add_parts(&mut self, content: &Content<'a>, arena: &'a Arena) {
+        if content.parts.iter().all(|part| part.raw().is_none()) {
+            return self.add_texts(content.parts.iter().filter_map(Value::text));
+        }
+        // The list with each text replaced by the number of its PAM part.
+        let mut layout: Vec<Cow<'_, str>> = Vec::new();
         for part in content.parts.iter() {
-            if let raw::Part::Text(text) = part {
-                self.add_text(text);
+            layout.push(match part {
+                Value::Null => "null".into(),
+                Value::Text(_) => self.parts.len().to_string().into(),
+                Value::Raw(raw) => raw.into(),
+            });
+            self.add_texts(part.text());
+            if let Value::Raw(raw) = part {
+                self.add_object(raw, arena);
             }
         }
-        if !self.parts.is_empty() {
-            return None;
-        }
-        self.first_of(&content.fields, &["text", "result", "output_str", "content", "summary"])
-            .first()
-            .copied()
+        self.keep_list("parts", &layout);
     }
 
-    /// Notes what else may be words in content of a type not seen yet, of which only `read` was read.
-    fn note_others(&mut self, content: &Content<'a>, read: Option<&str>) {
-        if content.kind.is_none_or(|kind| KNOWN.contains(&kind)) {
-            return;
-        }
-        let others = content.fields.fields().filter(|(key, _)| Some(*key) != read);
-        others.for_each(|(key, value)| self.rest.note_unknown(key, value));
-    }
-
-    fn read_parts(&mut self, content: &Content<'a>, arena: &'a Arena) -> &'static [&'static str] {
-        let plain = |part: raw::Part<'_>| !matches!(part, raw::Part::Raw(_));
-        if content.parts.iter().all(plain) {
-            for part in content.parts.iter() {
-                if let raw::Part::Text(text) = part {
-                    self.add_text(text);
-                }
-            }
-            return &[];
-        }
-        // Which text stood where among the objects: its number in PAM's parts.
-        let mut layout = String::new();
-        for part in content.parts.iter() {
-            layout.push(if layout.is_empty() { '[' } else { ',' });
-            match part {
-                raw::Part::Nothing => layout.push_str("null"),
-                raw::Part::Text(text) => {
-                    layout.push_str(&self.parts.len().to_string());
-                    self.add_text(text);
-                }
-                raw::Part::Raw(raw) => {
-                    layout.push_str(raw);
-                    self.object_part(raw, arena);
-                }
-            }
-        }
-        layout.push(']');
-        self.rest.add_json("parts", &layout);
-        &[]
-    }
-
-    fn object_part(&mut self, raw: &'a str, arena: &'a Arena) {
+    fn add_object(&mut self, raw: &'a str, arena: &'a Arena) {
         let part = Object::parse(raw, arena);
-        match part.text("content_type").unwrap_or_default() {
-            "image_asset_pointer" => self.add_pointer(pointer(&part, AttachmentKind::Image)),
-            "audio_asset_pointer" => self.add_pointer(pointer(&part, AttachmentKind::Audio)),
-            "video_container_asset_pointer" => self.add_pointer(pointer(&part, AttachmentKind::Video)),
-            "real_time_user_audio_video_asset_pointer" => self.real_time_part(&part, arena),
-            _ if part.text("asset_pointer").is_some() => {
-                self.add_pointer(pointer(&part, AttachmentKind::File));
-            }
+        let kind = match part.text("content_type").unwrap_or_default() {
+            "image_asset_pointer" => AttachmentKind::Image,
+            "audio_asset_pointer" => AttachmentKind::Audio,
+            "video_container_asset_pointer" => AttachmentKind::Video,
+            "real_time_user_audio_video_asset_pointer" => return self.add_real_time(&part, arena),
+            _ if part.text("asset_pointer").is_some() => AttachmentKind::File,
             _ => {
-                if self.first_of(&part, &["text", "result", "output_str", "content", "summary"]).is_empty() {
-                    part.fields().for_each(|(key, value)| self.rest.note_unknown(key, value));
+                if self.add_first(&part, TEXT_FIELDS).is_empty() {
+                    self.note_fields(&part, |_| true);
                 }
+                return;
             }
-        }
+        };
+        self.add_pointer(asset_pointer(&part, kind));
     }
 
-    fn real_time_part(&mut self, part: &Object<'a>, arena: &'a Arena) {
-        self.add_pointer(pointer(&part.object("audio_asset_pointer", arena), AttachmentKind::Audio));
-        self.add_pointer(pointer(
-            &part.object("video_container_asset_pointer", arena),
-            AttachmentKind::Video,
-        ));
+    fn add_real_time(&mut self, part: &Object<'a>, arena: &'a Arena) {
+        let pointer = |key, kind| asset_pointer(&part.object(key, arena), kind);
+        self.add_pointer(pointer("audio_asset_pointer", AttachmentKind::Audio));
+        self.add_pointer(pointer("video_container_asset_pointer", AttachmentKind::Video));
         for frame in part.items("frames_asset_pointers", arena) {
             self.add_pointer(match frame {
-                Value::Text(address) => {
-                    Some(Pointer { address, kind: AttachmentKind::Image, mime: None, size: None })
-                }
-                Value::Raw(raw) => pointer(&Object::parse(raw, arena), AttachmentKind::Image),
+                Value::Text(address) => Some(image(address)),
+                Value::Raw(raw) => asset_pointer(&Object::parse(raw, arena), AttachmentKind::Image),
                 Value::Null => None,
             });
         }
     }
 
-    fn add_pointer(&mut self, pointer: Option<Pointer<'a>>) {
+    fn add_pointer(&mut self, pointer: Option<AssetPointer<'a>>) {
         let Some(pointer) = pointer else { return };
         let kind = match pointer.kind {
             AttachmentKind::Image => PartKind::Image,
@@ -319,7 +271,7 @@ impl<'a> Said<'a> {
         self.pointers.push(pointer);
     }
 
-    /// Keeps what was not taken, with the type in front unless all of it is plain text.
+    /// Keeps the fields that were not taken, with the type in front unless it is plain text.
     fn keep_rest(&mut self, content: &Content<'a>, taken: &[&str]) {
         let plain = content.kind.is_none_or(|kind| kind == "text");
         if let Some(kind) = content.kind.filter(|_| !plain) {
@@ -327,26 +279,39 @@ impl<'a> Said<'a> {
         }
         keep_fields(&content.fields, taken, &mut self.rest);
         if plain || matches!(content.kind, Some("multimodal_text" | "code" | "thoughts")) {
-            let known =
-                |key: &str| taken.contains(&key) || matches!(key, "language" | "response_format_name");
-            let unknown = content.fields.fields().filter(|(key, _)| !known(key));
-            unknown.for_each(|(key, value)| self.rest.note_unknown(key, value));
+            self.note_fields(&content.fields, |key| {
+                !taken.contains(&key) && !matches!(key, "language" | "response_format_name")
+            });
         }
         let read = plain || content.kind == Some("multimodal_text");
         if !read && !content.parts.is_empty() {
-            self.rest.add_json("parts", &verbatim(&content.parts.iter().collect::<Vec<_>>()));
+            self.keep_list("parts", &content.parts.iter().map(Value::json).collect::<Vec<_>>());
         }
+    }
+
+    fn keep_list(&mut self, key: &'a str, items: &[Cow<'_, str>]) {
+        self.rest.add_json(key, &format!("[{}]", items.join(",")));
+    }
+
+    /// Notes the first of the `unknown` fields with natural language.
+    fn note_fields(&mut self, fields: &Object<'a>, unknown: impl Fn(&str) -> bool) {
+        let unknown = fields.fields().filter(|(key, _)| unknown(key));
+        unknown.for_each(|(key, value)| self.rest.note_unknown(key, value));
     }
 }
 
-/// Bytes of a page's text that are repeated as the citation's snippet; longer texts are whole pages.
+/// Bytes of the longest text that is also the snippet of its citation; longer ones are whole pages.
 const LONGEST_SNIPPET: usize = 1000;
 
-fn pointer<'a>(part: &Object<'a>, kind: AttachmentKind) -> Option<Pointer<'a>> {
+fn image(address: &str) -> AssetPointer<'_> {
+    AssetPointer { address, kind: AttachmentKind::Image, mime: None, size: None }
+}
+
+fn asset_pointer<'a>(part: &Object<'a>, kind: AttachmentKind) -> Option<AssetPointer<'a>> {
     let address = part.text("asset_pointer")?;
     let simple = |format: &&str| format.len() <= 8 && format.bytes().all(|b| b.is_ascii_alphanumeric());
     let format = part.text("format").filter(simple).filter(|_| kind == AttachmentKind::Audio);
-    Some(Pointer {
+    Some(AssetPointer {
         address,
         kind,
         mime: format.map(|format| format!("audio/{format}")),
@@ -355,21 +320,6 @@ fn pointer<'a>(part: &Object<'a>, kind: AttachmentKind) -> Option<Pointer<'a>> {
 }
 
 fn keep_fields<'a>(fields: &Object<'a>, taken: &[&str], rest: &mut Leftover<'a>) {
-    for (key, value) in fields.fields().filter(|(key, _)| !taken.contains(key)) {
-        match value {
-            Value::Null => {}
-            Value::Text(text) => rest.add_text(key, text),
-            Value::Raw(raw) => rest.add_json(key, raw),
-        }
-    }
-}
-
-/// The parts as JSON text again.
-fn verbatim(parts: &[raw::Part<'_>]) -> String {
-    let values = parts.iter().map(|part| match part {
-        raw::Part::Nothing => Value::Null.json(),
-        raw::Part::Text(text) => Value::Text(text).json(),
-        raw::Part::Raw(raw) => Value::Raw(raw).json(),
-    });
-    format!("[{}]", values.collect::<Vec<_>>().join(","))
+    let left = fields.fields().filter(|(key, value)| !taken.contains(key) && *value != Value::Null);
+    left.for_each(|(key, value)| rest.add_json(key, &value.json()));
 }

@@ -1,113 +1,82 @@
-//! The messages of one conversation while they are read, and what binds them together.
+//! Collects the messages of one conversation, and links them to their parents, tool outputs and canvas documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Arena, Leftover, Message, Role,
-    json::texts,
-    tree::{Link, Parent, Tree, chain, named},
+    Leftover, Message, Role,
+    tree::{Parent, Tree, chain, node_id},
 };
 
 use super::{
-    canvas, files,
-    message::{Mapped, Mapper},
+    attachments, canvas,
+    message::{MappedMessage, Mapper},
     tools,
 };
 use crate::{
-    memory::Note,
-    raw::{Node, Nodes, Slot},
+    memory::{MemoryContext, MemoryFacts},
+    raw::{Node, NodeMessage, NodeVisitor},
 };
+use links::NodeLinks;
 
-mod places;
+mod links;
 
-/// The messages of one conversation, with what was read beside them.
+/// The messages of one conversation, and facts about them.
 pub(crate) struct Messages<'a> {
     mapper: Mapper<'a>,
-    nodes: Vec<Place<'a>>,
+    nodes: Vec<NodeLinks<'a>>,
     pub(crate) all: Vec<Message<'a>>,
     /// One for each message.
-    pub(crate) facts: Vec<Facts<'a>>,
-    /// Nodes that hold something else than a message.
-    pub(crate) odd: Vec<Odd<'a>>,
-    /// What is odd about messages, by the key of their node.
-    pub(crate) oddities: Vec<(&'a str, &'static str)>,
-    /// Messages that link to files of the sandbox, by their place.
+    facts: Vec<Facts<'a>>,
+    pub(crate) malformed: Vec<MalformedNode<'a>>,
+    /// Warnings about messages, by the key of their node.
+    pub(crate) warnings: Vec<(&'a str, &'static str)>,
+    /// Indices of messages that link to files of the sandbox.
     pub(crate) linked: Vec<usize>,
-    /// Tasks that wrote in the person's place, each once: id and title.
+    /// Scheduled tasks that wrote in the person's name, each once: id and title.
     pub(crate) tasks: BTreeSet<(Option<&'a str>, Option<&'a str>)>,
-    /// Whether any message calls the canvas.
+    /// Some message calls the canvas.
     canvas: bool,
-    /// No node named another: each message answers the one before.
+    /// No node names another: each message answers the one before.
     pub(crate) chained: bool,
 }
 
-/// A node that holds something else than a message.
-pub(crate) struct Odd<'a> {
-    /// Its place among all nodes.
+/// A node with a value that is no message.
+pub(crate) struct MalformedNode<'a> {
+    /// Its index among all nodes.
     node: usize,
     pub(crate) key: &'a str,
     pub(crate) problem: &'static str,
 }
 
-/// A node by its links.
-#[derive(Clone, Copy, Debug)]
-struct Place<'a> {
-    key: &'a str,
-    parent: Option<&'a str>,
-    /// The list of children as JSON text; slim exports have none.
-    children: Option<&'a str>,
-    /// Index of its message; none if it has none and is dropped.
-    message: Option<usize>,
-}
-
-impl<'a> Place<'a> {
-    fn link(&self) -> Link<'a> {
-        Link { key: self.key, parent: self.parent, kept: self.message.is_some() }
-    }
-
-    fn children(&self, arena: &'a Arena) -> Vec<&'a str> {
-        self.children.map(|raw| texts(raw, arena)).unwrap_or_default()
-    }
-}
-
-/// What memories and tool calls need of a message.
+/// Facts about one message that its record lacks.
 #[derive(Debug, Default)]
-pub(crate) struct Facts<'a> {
-    /// The tool that speaks.
+struct Facts<'a> {
+    /// The tool that wrote it.
     tool: Option<&'a str>,
     /// The person typed it.
     typed: bool,
-    /// What it tells of waits for the person's consent.
+    /// The person has not confirmed the memory that it reports.
     pending: bool,
-    /// Instructions or saved memories that the model was shown.
-    pub(crate) note: Option<Box<Note<'a>>>,
-    /// A tool confirmed what this call wrote to the saved memories.
-    pub(crate) remembered: bool,
+    memory: MemoryFacts<'a>,
 }
 
-impl<'a> Nodes<'a> for Messages<'a> {
+impl<'a> NodeVisitor<'a> for Messages<'a> {
     fn begin(&mut self) {
-        self.nodes.clear();
-        self.all.clear();
-        self.facts.clear();
-        self.odd.clear();
-        self.oddities.clear();
-        self.linked.clear();
-        self.tasks.clear();
-        self.canvas = false;
-        self.chained = false;
+        if !self.nodes.is_empty() {
+            *self = Self::with_room(self.mapper, 0);
+        }
     }
 
     fn node(&mut self, node: Node<'a>, rest: &mut Leftover<'a>) {
         let Node { key, parent, children, message } = node;
-        let (key, parent) = (named(key), parent.map(named));
-        let mut place = Place { key, parent, children, message: None };
+        let (key, parent) = (node_id(key), parent.map(node_id));
+        let mut links = NodeLinks { key, parent, children, message: None };
         match message {
-            Slot::Message(raw) => {
-                place.message = Some(self.all.len());
-                let Mapped { message, plain, oddities } = self.mapper.message(key, &raw, rest);
-                self.oddities.extend(oddities.into_iter().map(|oddity| (key, oddity)));
-                if !plain && files::links(&message) {
+            NodeMessage::Message(raw) => {
+                links.message = Some(self.all.len());
+                let MappedMessage { message, plain, warnings } = self.mapper.message(key, &raw, rest);
+                self.warnings.extend(warnings.into_iter().map(|warning| (key, warning)));
+                if !plain && attachments::has_links(&message) {
                     self.linked.push(self.all.len());
                 }
                 self.canvas |=
@@ -120,30 +89,33 @@ impl<'a> Nodes<'a> for Messages<'a> {
                     tool: raw.name.filter(|_| message.role == Role::Tool),
                     typed: raw.role == Some("user") && raw.content.kind == Some("text") && !scheduled,
                     pending: raw.metadata.pending,
-                    note: Note::read(&raw, self.mapper.arena),
-                    remembered: false,
+                    memory: MemoryFacts {
+                        context: MemoryContext::read(&raw, self.mapper.arena),
+                        confirmed: false,
+                    },
                 });
                 self.all.push(message);
             }
-            Slot::Odd(problem) => self.odd.push(Odd { node: self.nodes.len(), key, problem }),
-            Slot::Empty => {}
+            NodeMessage::Malformed(problem) => {
+                self.malformed.push(MalformedNode { node: self.nodes.len(), key, problem });
+            }
+            NodeMessage::Absent => {}
         }
-        self.nodes.push(place);
+        self.nodes.push(links);
     }
 }
 
 impl<'a> Messages<'a> {
-    /// Room for the messages of an element of so many `bytes`.
+    /// Reserves room for the messages of an element with so many `bytes`.
     pub(crate) fn with_room(mapper: Mapper<'a>, bytes: usize) -> Self {
         let nodes = bytes / BYTES_PER_NODE + 4;
-        let (all, facts) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
         Self {
             mapper,
             nodes: Vec::with_capacity(nodes),
-            all,
-            facts,
-            odd: Vec::new(),
-            oddities: Vec::new(),
+            all: Vec::with_capacity(nodes),
+            facts: Vec::with_capacity(nodes),
+            malformed: Vec::new(),
+            warnings: Vec::new(),
             linked: Vec::new(),
             tasks: BTreeSet::new(),
             canvas: false,
@@ -151,14 +123,14 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// Of nodes with the same key the last one stays.
+    /// Keeps only the last node of each key.
     pub(crate) fn drop_repeated(&mut self) {
         let last: BTreeMap<&str, usize> =
             self.nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
         if last.len() == self.nodes.len() {
             return;
         }
-        self.odd.retain(|odd| last.get(odd.key) == Some(&odd.node));
+        self.malformed.retain(|malformed| last.get(malformed.key) == Some(&malformed.node));
         let (mut messages, mut facts) = (Vec::new(), Vec::new());
         let mut old = self.all.drain(..).zip(self.facts.drain(..));
         let mut at = 0;
@@ -174,15 +146,16 @@ impl<'a> Messages<'a> {
             stays
         });
         drop(old);
-        self.linked = (0..messages.len()).filter(|at| messages.get(*at).is_some_and(files::links)).collect();
+        let linked = |at: &usize| messages.get(*at).is_some_and(attachments::has_links);
+        self.linked = (0..messages.len()).filter(linked).collect();
         (self.all, self.facts) = (messages, facts);
     }
 
-    /// Hangs every message under its nearest ancestor with a message, and tools' answers on the calls they answer.
+    /// Sets the parent of each message to its nearest ancestor with a message, and adds tools' answers to their calls.
     pub(crate) fn link(&mut self) -> Tree<'a> {
         self.chain();
         let children = |at: usize| self.nodes.get(at).map(|node| node.children(self.mapper.arena));
-        let links = self.nodes.iter().map(Place::link);
+        let links = self.nodes.iter().map(NodeLinks::link);
         let tree = Tree::link(links, |at| children(at).unwrap_or_default());
         for (at, node) in self.nodes.iter().enumerate() {
             let parent = match tree.parent(at) {
@@ -194,7 +167,7 @@ impl<'a> Messages<'a> {
                 message.parent = parent.map(Into::into);
             }
         }
-        places::keep(&self.nodes, &mut self.all, &tree, self.mapper.arena);
+        links::keep(&self.nodes, &mut self.all, &tree, self.mapper.arena);
         self.join_outputs(&tree);
         if self.canvas {
             self.replay_canvas(&tree);
@@ -202,43 +175,33 @@ impl<'a> Messages<'a> {
         tree
     }
 
-    /// Hangs each message on the one before where no node names another.
+    /// If no node names another, makes each message the answer to the one before.
     fn chain(&mut self) {
         let names =
             |at: usize| self.nodes.get(at).is_some_and(|node| !node.children(self.mapper.arena).is_empty());
-        let said = |at: usize| {
-            let message = self.at(at).and_then(|at| self.all.get(at));
-            message.map_or((Role::Assistant, None), |message| (message.role, message.created_at))
+        let role_and_time = |at: usize| {
+            self.message_of(at).map_or((Role::Assistant, None), |message| (message.role, message.created_at))
         };
-        if let Some(parents) = chain(self.nodes.iter().map(Place::link), names, said) {
+        if let Some(parents) = chain(self.nodes.iter().map(NodeLinks::link), names, role_and_time) {
             self.chained = true;
             self.nodes.iter_mut().zip(parents).for_each(|(node, parent)| node.parent = parent);
         }
     }
 
-    /// Shows what stood on the canvas after each call that changed it.
+    /// Adds the document on the canvas to each call that changed it.
     fn replay_canvas(&mut self, tree: &Tree<'a>) {
         let call = |node: &usize| {
-            let message = self.at(*node).and_then(|at| self.all.get(at));
-            message
-                .and_then(|message| message.tool_calls.first())
-                .is_some_and(|call| canvas::writes(&call.name))
+            let call = self.message_of(*node).and_then(|message| message.tool_calls.first());
+            call.is_some_and(|call| canvas::is_edit(&call.name))
         };
         let nodes: Vec<usize> = (0..self.nodes.len()).filter(call).collect();
         let numbers: BTreeMap<usize, usize> =
             nodes.iter().enumerate().map(|(number, node)| (*node, number)).collect();
         let above = |number: usize| {
-            let mut at = *nodes.get(number)?;
-            for _ in 0..MAX_STEPS_TO_CANVAS {
-                let Parent::Node(next) = tree.parent(at) else { return None };
-                if let Some(found) = numbers.get(&next) {
-                    return Some(*found);
-                }
-                at = next;
-            }
-            None
+            let mut path = tools::ancestors(*nodes.get(number)?, tree).take(MAX_STEPS_TO_CANVAS);
+            path.find_map(|node| numbers.get(&node).copied())
         };
-        let calls: Vec<usize> = nodes.iter().filter_map(|node| self.at(*node)).collect();
+        let calls: Vec<usize> = nodes.iter().filter_map(|node| self.index_of(*node)).collect();
         canvas::replay(&mut self.all, &calls, above);
     }
 
@@ -246,13 +209,18 @@ impl<'a> Messages<'a> {
         self.nodes.get(node).map(|node| node.key)
     }
 
-    /// What names the conversation best where it has no id: the first thing that the person typed. Slim exports leave
-    /// out the hidden nodes at the top, so the first node is not the same in both.
+    /// The key that identifies a conversation without an id: that of the first message that the person typed. The first
+    /// node would not do, because slim exports leave out the hidden nodes at the top.
     pub(crate) fn first_key(&self) -> Option<&'a str> {
-        let typed = |node: &&Place<'a>| {
+        let typed = |node: &&NodeLinks<'a>| {
             node.message.and_then(|at| self.facts.get(at)).is_some_and(|facts| facts.typed)
         };
         self.nodes.iter().find(typed).or(self.nodes.first()).map(|node| node.key)
+    }
+
+    /// The messages with what they say about memories.
+    pub(crate) fn memories(&self) -> impl Iterator<Item = (&Message<'a>, &MemoryFacts<'a>)> {
+        self.all.iter().zip(self.facts.iter().map(|facts| &facts.memory))
     }
 
     fn join_outputs(&mut self, tree: &Tree<'a>) {
@@ -260,15 +228,16 @@ impl<'a> Messages<'a> {
             return;
         }
         for node in 0..self.nodes.len() {
-            let Some(answer) = self.at(node).filter(|at| self.is_tool(*at)) else { continue };
+            let is_tool = |at: &usize| self.all.get(*at).is_some_and(|message| message.role == Role::Tool);
+            let Some(answer) = self.index_of(node).filter(is_tool) else { continue };
             let name = self.facts.get(answer).and_then(|facts| facts.tool);
             let step = |node| self.step_at(node);
             let call = match tree.parent(node) {
-                Parent::Node(_) => tools::call_on_the_way(tools::above(node, tree), step, name),
-                // Exports that thin out their nodes lose links too; the order stays.
+                Parent::Node(_) => tools::find_call(tools::ancestors(node, tree), step, name),
+                // Exports that leave out nodes lose links too, but keep the order.
                 Parent::Root | Parent::Absent(_) => {
-                    let before = (0..node).rev().filter(|at| self.at(*at).is_some());
-                    tools::call_on_the_way(before, step, name)
+                    let before = (0..node).rev().filter(|at| self.index_of(*at).is_some());
+                    tools::find_call(before, step, name)
                 }
             };
             if let Some(call) = call {
@@ -280,44 +249,37 @@ impl<'a> Messages<'a> {
     fn join(&mut self, call: usize, answer: usize) {
         let text = self.all.get(answer).and_then(|message| message.content.as_ref()?.text());
         let Some(text) = text else { return };
-        let said = self.facts.get(answer).filter(|facts| !facts.pending);
-        let confirmed = tools::confirms_memory(said.and_then(|facts| facts.tool), &text);
+        let answered = self.facts.get(answer).filter(|facts| !facts.pending);
+        let confirmed = tools::confirms_memory(answered.and_then(|facts| facts.tool), &text);
         let target = self.all.get_mut(call).and_then(|message| message.tool_calls.first_mut());
         let (Some(target), Some(facts)) = (target, self.facts.get_mut(call)) else { return };
-        facts.remembered |= confirmed && target.name == tools::MEMORY;
-        match &mut target.output {
-            Some(output) => {
-                let output = output.to_mut();
-                output.push('\n');
-                output.push_str(&text);
-            }
-            None => target.output = Some(text),
-        }
+        facts.memory.confirmed |= confirmed && target.name == tools::MEMORY;
+        tools::append_line(&mut target.output, text);
     }
 
-    fn at(&self, node: usize) -> Option<usize> {
+    /// The index of a node's message.
+    fn index_of(&self, node: usize) -> Option<usize> {
         self.nodes.get(node).and_then(|node| node.message)
     }
 
-    fn is_tool(&self, message: usize) -> bool {
-        self.all.get(message).is_some_and(|message| message.role == Role::Tool)
+    fn message_of(&self, node: usize) -> Option<&Message<'a>> {
+        self.index_of(node).and_then(|at| self.all.get(at))
     }
 
     fn step_at(&self, node: usize) -> tools::Step<'_> {
-        let Some(at) = self.at(node) else { return tools::Step::Stop };
-        match self.all.get(at) {
-            Some(message) if message.role == Role::Tool => tools::Step::Tool,
-            Some(Message { tool_calls, .. }) => {
-                tool_calls.first().map_or(tools::Step::Stop, |call| tools::Step::Call(at, &call.name))
-            }
+        let message = |at| Some((at, self.all.get(at)?));
+        let Some((at, message)) = self.index_of(node).and_then(message) else { return tools::Step::Stop };
+        match message.tool_calls.first() {
+            _ if message.role == Role::Tool => tools::Step::Tool,
+            Some(call) => tools::Step::Call(at, &call.name),
             None => tools::Step::Stop,
         }
     }
 }
 
-/// What `real_author_type` calls a scheduled task.
+/// The `real_author_type` of a scheduled task.
 const AUTOMATION: &str = "automation";
-/// Messages between one call of the canvas and the next.
+/// Nodes between one canvas call and the next.
 const MAX_STEPS_TO_CANVAS: usize = 10_000;
-/// Bytes of the export for each node, about; generous, since growing moves all messages.
+/// Approximate bytes of a node; a low estimate, because growing moves all messages.
 const BYTES_PER_NODE: usize = 1024;

@@ -5,7 +5,7 @@ use satchel_importer::{
     json::{Kind, Object, Value},
 };
 
-/// A message's `content`, of whatever type.
+/// A message's `content` of any type.
 #[derive(Debug, Default)]
 pub(crate) struct Content<'a> {
     pub(crate) kind: Option<&'a str>,
@@ -14,21 +14,11 @@ pub(crate) struct Content<'a> {
     pub(crate) fields: Object<'a>,
 }
 
-/// The list `parts`; nearly always one text, which needs no list.
+/// The list `parts`, in which an empty text counts as null. Nearly always it is one text, which needs no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'a> {
-    first: Option<Part<'a>>,
-    more: Vec<Part<'a>>,
-}
-
-/// One entry of `parts`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part<'a> {
-    /// Null, or a text without words.
-    Nothing,
-    Text(&'a str),
-    /// An object, or something odd, as JSON text.
-    Raw(&'a str),
+    first: Option<Value<'a>>,
+    more: Vec<Value<'a>>,
 }
 
 impl<'a> Content<'a> {
@@ -46,23 +36,27 @@ impl<'a> Content<'a> {
         Ok(it)
     }
 
-    /// The text, if there is nothing else.
+    /// The text, if it is the only part and field.
     pub(crate) fn plain_text(&self) -> Option<&'a str> {
         match self.parts.first {
-            Some(Part::Text(text)) if self.parts.more.is_empty() && self.fields.is_empty() => {
+            Some(Value::Text(text)) if self.parts.more.is_empty() && self.fields.is_empty() => {
                 self.kind.is_none_or(|kind| kind == "text").then_some(text)
             }
             _ => None,
         }
     }
 
-    /// Some exports hold the object as JSON in a string; any other string is the text itself.
+    /// Some exports have the object as JSON in a string; any other string is the text itself.
     fn from_text(text: &'a str, json: &Parser<'a>) -> Self {
         let mut inside = Parser::new(text, json.arena());
         let mut it = Self::default();
         let object =
             inside.kind() == Ok(Kind::Object) && it.read_object(&mut inside).is_ok() && inside.end().is_ok();
-        if object { it } else { Self { parts: Parts::one(Part::text(text)), ..Self::default() } }
+        if !object {
+            it = Self::default();
+            it.parts.push(Value::Text(text));
+        }
+        it
     }
 
     fn read_object(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
@@ -85,39 +79,26 @@ impl<'a> Content<'a> {
     fn read_parts(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
         self.parts = Parts::default();
         while json.item()? {
-            self.parts.push(match Value::read(json)? {
-                Value::Null => Part::Nothing,
-                Value::Text(text) => Part::text(text),
-                Value::Raw(raw) => Part::Raw(raw),
-            });
+            self.parts.push(Value::read(json)?);
         }
         Ok(())
     }
 }
 
 impl<'a> Parts<'a> {
-    fn one(part: Part<'a>) -> Self {
-        Self { first: Some(part), more: Vec::new() }
-    }
-
-    fn push(&mut self, part: Part<'a>) {
+    fn push(&mut self, part: Value<'a>) {
+        let part = if part == Value::Text("") { Value::Null } else { part };
         match self.first {
             None => self.first = Some(part),
             Some(_) => self.more.push(part),
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Part<'a>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Value<'a>> {
         self.first.into_iter().chain(self.more.iter().copied())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
-    }
-}
-
-impl<'a> Part<'a> {
-    fn text(text: &'a str) -> Self {
-        if text.is_empty() { Self::Nothing } else { Self::Text(text) }
     }
 }

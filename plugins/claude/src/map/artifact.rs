@@ -1,4 +1,4 @@
-//! An artifact as a conversation: its versions one after the other, and what people wrote about the one that is shown.
+//! Maps an artifact to a conversation: its versions in order, and the comments below the active one.
 
 use std::{
     borrow::Cow,
@@ -6,56 +6,50 @@ use std::{
 };
 
 use satchel_importer::{
-    Attachment, AttachmentKind, Content, Conversation, Message, Participant, Role, Source,
-    address::unsigned_json, names, natural_key,
+    Attachment, AttachmentKind, Content, Conversation, Message, Role, Source, address::unsigned_json, names,
+    natural_key,
 };
 
+use super::participants;
 use crate::raw::{Artifact, Comment, Thread, Version};
 
 /// The files beside the description of an artifact.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
-    /// Their names in the export.
-    pub(crate) files: Vec<String>,
+pub(crate) struct ArtifactFiles {
+    pub(crate) paths: Vec<String>,
     /// The folder of the artifact, with its final `/`.
     pub(crate) folder: String,
 }
 
-/// Maps an artifact; a text if it is none.
-pub(crate) fn records<'a>(
+/// Maps an artifact; the error says why it is none.
+pub(crate) fn map<'a>(
     mut artifact: Artifact<'a>,
     threads: Vec<Thread<'a>>,
-    beside: &Beside,
+    files: &ArtifactFiles,
     version: &'static str,
     locator: &str,
 ) -> Result<(Conversation<'a>, Vec<Message<'a>>), &'static str> {
     let Some(id) = artifact.id else { return Err("the artifact has no id") };
-    let shown =
+    let active_version =
         artifact.versions.iter().rfind(|version| version.id.is_some() && version.id == artifact.active);
-    let title = shown.or(artifact.versions.last()).and_then(|version| version.title);
+    let title = active_version.or(artifact.versions.last()).and_then(|version| version.title);
     let created = artifact.versions.iter().filter_map(|version| version.created).min();
-    let active = shown.and(artifact.active);
+    let active = active_version.and(artifact.active);
     if let (None, Some(missing)) = (active, artifact.active) {
         artifact.rest.add_text("active_version", missing);
     }
-    let mut messages = versions(artifact.versions, beside);
-    place_others(&mut messages, active, beside);
+    let mut messages = versions(artifact.versions, files);
+    attach_others(&mut messages, active, files);
     let root = messages.iter().rfind(|message| active.is_none_or(|active| message.id == active));
     let root = root.map(|message| message.id.clone());
     let mut keys = BTreeMap::new();
     messages.extend(threads.into_iter().flat_map(|thread| comments(thread, root.as_ref(), &mut keys)));
-    let account = artifact.owner.map(Cow::Borrowed);
-    let participant = |account: &Cow<'a, str>| Participant {
-        role: Role::User,
-        name: None,
-        provider_id: Some(account.clone()),
-    };
     let id: Cow<'a, str> = format!("artifact:{id}").into();
     let conversation = Conversation {
         id: id.clone(),
         provider_conversation_id: Some(id),
-        participants: account.iter().map(participant).collect(),
-        account,
+        participants: participants(artifact.owner, &[]),
+        account: artifact.owner.map(Cow::Borrowed),
         export_format_version: Some(version.into()),
         title: title.map(Cow::Borrowed),
         created_at: created.or(artifact.updated),
@@ -69,7 +63,7 @@ pub(crate) fn records<'a>(
     Ok((conversation, messages))
 }
 
-fn versions<'a>(versions: Vec<Version<'a>>, beside: &Beside) -> Vec<Message<'a>> {
+fn versions<'a>(versions: Vec<Version<'a>>, files: &ArtifactFiles) -> Vec<Message<'a>> {
     let mut messages: Vec<Message<'a>> = Vec::with_capacity(versions.len());
     for mut version in versions {
         let parent = messages.last().map(|message| message.id.clone());
@@ -85,7 +79,7 @@ fn versions<'a>(versions: Vec<Version<'a>>, beside: &Beside) -> Vec<Message<'a>>
             version.rest.add_text("title", title);
         }
         messages.push(Message {
-            attachments: version.id.map(|id| files_of(id, beside)).unwrap_or_default(),
+            attachments: version.id.map(|id| files_of(id, files)).unwrap_or_default(),
             id,
             provider_message_id: version.id.map(Cow::Borrowed),
             role: Role::Assistant,
@@ -101,25 +95,25 @@ fn versions<'a>(versions: Vec<Version<'a>>, beside: &Beside) -> Vec<Message<'a>>
 }
 
 /// The files of one version: `versions/<id>.html`, or all in `versions/<id>/`.
-fn files_of<'a>(version: &str, beside: &Beside) -> Vec<Attachment<'a>> {
-    let start = format!("{}versions/{version}", beside.folder);
+fn files_of<'a>(version: &str, files: &ArtifactFiles) -> Vec<Attachment<'a>> {
+    let start = format!("{}versions/{version}", files.folder);
     let own = |path: &&String| {
-        path.strip_prefix(&start).is_some_and(|rest| rest.starts_with('/') || is_ending(rest))
+        path.strip_prefix(&start).is_some_and(|rest| rest.starts_with('/') || is_extension(rest))
     };
-    beside.files.iter().filter(own).map(|path| attachment(path)).collect()
+    files.paths.iter().filter(own).map(|path| attachment(path)).collect()
 }
 
-fn is_ending(rest: &str) -> bool {
-    rest.strip_prefix('.').is_some_and(|ending| !ending.contains(['.', '/']))
+fn is_extension(rest: &str) -> bool {
+    rest.strip_prefix('.').is_some_and(|extension| !extension.contains(['.', '/']))
 }
 
-/// Files that are of no version belong to what is shown.
-fn place_others<'a>(messages: &mut Vec<Message<'a>>, active: Option<&str>, beside: &Beside) {
+/// Attaches files of no version to the active version.
+fn attach_others<'a>(messages: &mut Vec<Message<'a>>, active: Option<&str>, files: &ArtifactFiles) {
     let attached = messages.iter().flat_map(|message| &message.attachments);
     let placed: BTreeSet<&str> = attached
         .filter_map(|known| if let Some(Source::Path(path)) = &known.source { Some(&**path) } else { None })
         .collect();
-    let others = beside.files.iter().filter(|path| !placed.contains(path.as_str()));
+    let others = files.paths.iter().filter(|path| !placed.contains(path.as_str()));
     let others: Vec<Attachment<'a>> = others.map(|path| attachment(path)).collect();
     if others.is_empty() {
         return;
@@ -141,7 +135,7 @@ fn attachment<'a>(path: &str) -> Attachment<'a> {
     let (_, name) = names::split(path);
     let mime = [("html", "text/html"), ("md", "text/markdown"), ("json", "application/json")]
         .into_iter()
-        .find(|(ending, _)| names::ends_in(name, ending));
+        .find(|(extension, _)| names::has_extension(name, extension));
     Attachment {
         kind: AttachmentKind::of(None, Some(name)),
         name: Some(name.to_owned().into()),
@@ -151,15 +145,13 @@ fn attachment<'a>(path: &str) -> Attachment<'a> {
     }
 }
 
-/// Each comment answers the one before, the first one the version that is shown.
-///
-/// `keys` counts the threads of one key.
+/// Maps a thread: each comment replies to the one before, the first one to `root`. `keys` counts the threads of one key.
 fn comments<'a>(
-    mut thread: Thread<'a>,
+    thread: Thread<'a>,
     root: Option<&Cow<'a, str>>,
     keys: &mut BTreeMap<String, usize>,
 ) -> Vec<Message<'a>> {
-    let about = thread.rest.into_json().map(unsigned_json);
+    let thread_fields = thread.rest.into_json().map(unsigned_json);
     let mut parent = root.cloned();
     let mut messages = Vec::with_capacity(thread.comments.len());
     let first = thread.comments.first().and_then(|comment| comment.text);
@@ -170,11 +162,9 @@ fn comments<'a>(
     if *count > 1 {
         key = format!("{key}:{count}");
     }
-    for (index, Comment { text, created, mut rest }) in
-        std::mem::take(&mut thread.comments).into_iter().enumerate()
-    {
-        if let Some(about) = about.as_deref().filter(|_| index == 0) {
-            rest.add_json("thread", about);
+    for (index, Comment { text, created, mut rest }) in thread.comments.into_iter().enumerate() {
+        if let Some(fields) = thread_fields.as_deref().filter(|_| index == 0) {
+            rest.add_json("thread", fields);
         }
         let id: Cow<'a, str> = format!("{key}:{index}").into();
         messages.push(Message {

@@ -1,4 +1,4 @@
-//! Tool calls, each with what the tool answered.
+//! Tool calls, each with its result.
 
 use std::borrow::Cow;
 
@@ -6,37 +6,42 @@ use satchel_importer::{Arena, JsonError, Leftover, Parser, ToolCall, ToolInput, 
 
 use crate::raw::Block;
 
-/// A tool whose name the export does not give: PAM asks for one.
+/// PAM requires a name, even if the export gives none.
 const NAMELESS: &str = "unknown";
 
 /// The calls of one message, in order.
 #[derive(Default)]
 pub(super) struct Calls<'a> {
     records: Vec<ToolCall<'a>>,
-    traces: Vec<Trace<'a>>,
+    traces: Vec<CallTrace<'a>>,
 }
 
-/// What is known of a call beside its record.
+/// Facts about a call beside its record.
 #[derive(Debug)]
-pub(super) struct Trace<'a> {
-    /// Its place in the content.
+pub(super) struct CallTrace<'a> {
+    /// The index of its block in the content.
     pub(super) block: usize,
     /// JSON text.
     pub(super) input: Option<&'a str>,
-    pub(super) state: State,
+    pub(super) state: CallState,
 }
 
-/// What became of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// No answer was seen yet.
+pub(super) enum CallState {
+    /// No result was found yet.
     Open,
-    Answered,
+    Succeeded,
     Failed,
-    /// An answer of which the call was not seen, and whether it tells of a failure.
-    Stray {
+    /// A result without its call.
+    Orphan {
         failed: bool,
     },
+}
+
+impl CallState {
+    pub(super) fn of_result(failed: bool) -> Self {
+        if failed { Self::Failed } else { Self::Succeeded }
+    }
 }
 
 impl<'a> Calls<'a> {
@@ -44,8 +49,8 @@ impl<'a> Calls<'a> {
         self.records.is_empty()
     }
 
-    /// Takes the `tool_use` at `place` in the content.
-    pub(super) fn ask(&mut self, block: &mut Block<'a>, place: usize, arena: &'a Arena) {
+    /// Adds the `tool_use` at `index` in the content.
+    pub(super) fn add_call(&mut self, block: &mut Block<'a>, index: usize, arena: &'a Arena) {
         let input = block.input.take();
         self.records.push(ToolCall {
             id: block.id.take().map(Cow::Borrowed),
@@ -53,22 +58,22 @@ impl<'a> Calls<'a> {
             input: input.map(|raw| ToolInput::of_json(raw, arena)),
             output: None,
         });
-        self.traces.push(Trace { block: place, input, state: State::Open });
+        self.traces.push(CallTrace { block: index, input, state: CallState::Open });
     }
 
-    /// Joins a `tool_result` to its call; one without a call stands for itself. Gives a list that holds more than texts.
-    pub(super) fn answer(
+    /// Joins a `tool_result` to its call, or adds it as an orphan. Returns its JSON text if it holds more than texts.
+    pub(super) fn add_result(
         &mut self,
         block: &mut Block<'a>,
-        place: usize,
+        index: usize,
         arena: &'a Arena,
     ) -> Option<&'a str> {
         let (output, rich) = match block.content.take() {
             Some(raw) => output(raw, &mut block.rest, arena),
             None => (Cow::Borrowed(""), None),
         };
-        if let Some((record, trace)) = self.asked(block) {
-            trace.state = if block.error { State::Failed } else { State::Answered };
+        if let Some((record, trace)) = self.open_call(block) {
+            trace.state = CallState::of_result(block.error);
             record.output = Some(output);
             return rich;
         }
@@ -78,33 +83,34 @@ impl<'a> Calls<'a> {
             input: None,
             output: Some(output),
         });
-        self.traces.push(Trace { block: place, input: None, state: State::Stray { failed: block.error } });
+        let state = CallState::Orphan { failed: block.error };
+        self.traces.push(CallTrace { block: index, input: None, state });
         rich
     }
 
-    /// The call that a result belongs to: the one with its id, else the last open one of its name.
-    fn asked(&mut self, block: &Block<'a>) -> Option<(&mut ToolCall<'a>, &mut Trace<'a>)> {
+    /// The call of a result: the one with its id, else the last open one of its name.
+    fn open_call(&mut self, result: &Block<'a>) -> Option<(&mut ToolCall<'a>, &mut CallTrace<'a>)> {
         let calls = self.records.iter_mut().zip(&mut self.traces).rev();
-        let mut open = calls.filter(|(_, trace)| trace.state == State::Open);
-        match block.tool_use_id {
+        let mut open = calls.filter(|(_, trace)| trace.state == CallState::Open);
+        match result.tool_use_id {
             Some(id) => open.find(|(record, _)| record.id.as_deref() == Some(id)),
-            None => open.find(|(record, _)| block.name.is_none_or(|name| record.name == name)),
+            None => open.find(|(record, _)| result.name.is_none_or(|name| record.name == name)),
         }
     }
 
-    /// The calls and, at the same places, what is known of them.
-    pub(super) fn finish(self) -> (Vec<ToolCall<'a>>, Vec<Trace<'a>>) {
+    /// The records, and their traces at the same indices.
+    pub(super) fn finish(self) -> (Vec<ToolCall<'a>>, Vec<CallTrace<'a>>) {
         (self.records, self.traces)
     }
 }
 
-/// The text of a result: its texts if it holds nothing else, or its JSON, given once more if it does. What stands beside
-/// the texts goes to `rest`.
+/// The output of a result: its texts if it holds nothing else, otherwise its JSON, which is also the second value. Other
+/// fields of the text items go to `rest`.
 fn output<'a>(raw: &'a str, rest: &mut Leftover<'a>, arena: &'a Arena) -> (Cow<'a, str>, Option<&'a str>) {
     match texts(&mut Parser::new(raw, arena)) {
-        Ok(Some((texts, beside))) => {
-            if beside.iter().any(|item| item != "{}") {
-                rest.add_json("content", &format!("[{}]", beside.join(",")));
+        Ok(Some((texts, fields))) => {
+            if fields.iter().any(|item| item != "{}") {
+                rest.add_json("content", &format!("[{}]", fields.join(",")));
             }
             let text = match texts.as_slice() {
                 [text] => Cow::Borrowed(*text),
@@ -112,12 +118,12 @@ fn output<'a>(raw: &'a str, rest: &mut Leftover<'a>, arena: &'a Arena) -> (Cow<'
             };
             (text, None)
         }
-        // The value was walked when it was taken, so there is no error.
+        // There is no error: the value was checked when it was read.
         Ok(None) | Err(_) => (Cow::Borrowed(raw), Some(raw)),
     }
 }
 
-/// The texts of a string or of a list of text items, and what is left of each item; none if there is more than text.
+/// The texts of a string or of a list of text items, and the other fields of each item; none if there is more than text.
 #[expect(clippy::type_complexity, reason = "two lists of one loop")]
 fn texts<'a>(json: &mut Parser<'a>) -> Result<Option<(Vec<&'a str>, Vec<Cow<'a, str>>)>, JsonError> {
     if json.kind()? == Kind::String {
@@ -126,13 +132,13 @@ fn texts<'a>(json: &mut Parser<'a>) -> Result<Option<(Vec<&'a str>, Vec<Cow<'a, 
     if !json.enter_array()? {
         return Ok(None);
     }
-    let (mut texts, mut beside) = (Vec::new(), Vec::new());
+    let (mut texts, mut fields) = (Vec::new(), Vec::new());
     while json.item()? {
         let Some((text, rest)) = text_item(json)? else { return Ok(None) };
         texts.push(text);
-        beside.push(rest);
+        fields.push(rest);
     }
-    Ok(Some((texts, beside)))
+    Ok(Some((texts, fields)))
 }
 
 fn text_item<'a>(json: &mut Parser<'a>) -> Result<Option<(&'a str, Cow<'a, str>)>, JsonError> {

@@ -1,4 +1,4 @@
-//! Attachments: texts that the provider took out of files, and files of which only the name is in the export.
+//! Attachments: texts that the provider extracted from files, and files of which the export holds only the name.
 
 use std::borrow::Cow;
 
@@ -6,17 +6,17 @@ use satchel_importer::{Attachment, AttachmentKind, Source};
 
 use crate::raw::{Block, File};
 
-/// The host takes 16 MiB of bytes with one attachment; a longer text stays in the metadata.
+/// The host accepts 16 MiB of bytes in one attachment; a longer text stays in the metadata.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// What Claude calls the text of an earlier answer to which a person replies.
+/// Start of the name of an attachment that quotes an earlier answer.
 const QUOTE: &str = "excerpt_from_previous_claude_message";
 
-/// A text as the bytes of an attachment; none if it is empty or too long.
+/// The text as bytes of an attachment; none if it is empty or too long.
 pub(super) fn bytes(text: &str) -> Option<&[u8]> {
     (!text.is_empty() && text.len() <= MAX_BYTES).then_some(text.as_bytes())
 }
 
-/// Bytes that are here.
+/// Bytes that the export holds.
 pub(super) fn source(bytes: &[u8]) -> Source<'_> {
     Source::Bytes(bytes.into())
 }
@@ -24,61 +24,61 @@ pub(super) fn source(bytes: &[u8]) -> Source<'_> {
 /// The files of one message.
 pub(super) struct Files<'a> {
     pub(super) attachments: Vec<Attachment<'a>>,
-    /// What the message quotes.
+    /// Quotes of earlier answers.
     pub(super) quotes: Vec<&'a str>,
-    /// What is left of each item of `attachments`, as JSON text; none if nothing is.
-    pub(super) kept_attached: Option<Cow<'a, str>>,
-    /// The same of `files`.
-    pub(super) kept_named: Option<Cow<'a, str>>,
+    /// JSON text of the remaining fields of each item of `attachments`; none if there are none.
+    pub(super) attachments_rest: Option<Cow<'a, str>>,
+    /// The same for `files`.
+    pub(super) files_rest: Option<Cow<'a, str>>,
 }
 
-/// Joins the two lists of a message and the files that stood in its content, each file once.
-pub(super) fn attachments<'a>(
+/// Joins the `attachments`, the `files` and the files in the content of a message, each file once.
+pub(super) fn join<'a>(
     attached: Vec<File<'a>>,
     named: Vec<File<'a>>,
-    shown: Vec<Attachment<'a>>,
+    in_content: Vec<Attachment<'a>>,
 ) -> Files<'a> {
-    let mut attachments = Vec::with_capacity(attached.len() + named.len() + shown.len());
-    let (mut kept_attached, mut kept_named) = (Vec::new(), Vec::new());
+    let mut attachments = Vec::with_capacity(attached.len() + named.len() + in_content.len());
+    let (mut attachments_rest, mut files_rest) = (Vec::new(), Vec::new());
     let quoted = attached.iter().filter(|file| file.name.is_some_and(|name| name.starts_with(QUOTE)));
     let quotes = quoted.filter_map(|file| file.extracted.filter(|text| !text.is_empty())).collect();
     for file in attached {
         let (attachment, rest) = with_text(file);
         attachments.extend(attachment);
-        kept_attached.push(rest);
+        attachments_rest.push(rest);
     }
     for file in named {
         let (attachment, rest) = by_name(file);
         if let Some(attachment) = attachment {
-            join(&mut attachments, attachment);
+            add(&mut attachments, attachment);
         }
-        kept_named.push(rest);
+        files_rest.push(rest);
     }
-    for attachment in shown {
-        join(&mut attachments, attachment);
+    for attachment in in_content {
+        add(&mut attachments, attachment);
     }
-    Files { attachments, quotes, kept_attached: list(&kept_attached), kept_named: list(&kept_named) }
+    let (attachments_rest, files_rest) = (list(&attachments_rest), list(&files_rest));
+    Files { attachments, quotes, attachments_rest, files_rest }
 }
 
-/// A block that shows a file.
+/// The file of a block of type `image` or `document`.
 pub(super) fn from_block<'a>(block: &mut Block<'a>) -> Attachment<'a> {
-    let name = block.title.take();
     let kind = match block.kind {
         "image" => AttachmentKind::Image,
         _ => AttachmentKind::Document,
     };
     Attachment {
         kind,
-        name: name.map(Cow::Borrowed),
+        name: block.title.take().map(Cow::Borrowed),
         provider_id: block.file_uuid.take().map(Cow::Borrowed),
         ..Attachment::default()
     }
 }
 
-/// An item of `attachments`: its bytes are the text that the provider took out.
+/// An item of `attachments`: its bytes are the text that the provider extracted.
 fn with_text(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
-    if let Some(odd) = file.odd {
-        return (None, odd.into());
+    if let Some(invalid) = file.invalid {
+        return (None, invalid.into());
     }
     let text = file.extracted.filter(|text| !text.is_empty());
     let bytes = text.and_then(bytes);
@@ -94,7 +94,7 @@ fn with_text(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
     };
     let mime = file.kind.filter(|kind| kind.contains('/'));
     if let Some(bytes) = bytes {
-        // Type and size are those of the bytes that are here, not of the file they were taken from.
+        // Type and size are those of the extracted text, not of the original file.
         let length = bytes.len() as u64;
         if let Some(size) = file.size.filter(|size| *size != length) {
             file.rest.add_json("file_size", &size.to_string());
@@ -114,8 +114,8 @@ fn with_text(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
 
 /// An item of `files`: its bytes are not in the export.
 fn by_name(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
-    if let Some(odd) = file.odd {
-        return (None, odd.into());
+    if let Some(invalid) = file.invalid {
+        return (None, invalid.into());
     }
     if let Some(kind) = file.kind {
         file.rest.add_text("file_type", kind);
@@ -134,8 +134,8 @@ fn by_name(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
     (known.then_some(attachment), file.rest.into_json().unwrap_or("{}".into()))
 }
 
-/// Adds `attachment` unless the same file is there; then only what was not known of it.
-fn join<'a>(attachments: &mut Vec<Attachment<'a>>, attachment: Attachment<'a>) {
+/// Adds `attachment`; if the same file is there, adds only its missing fields.
+fn add<'a>(attachments: &mut Vec<Attachment<'a>>, attachment: Attachment<'a>) {
     let same = |known: &&mut Attachment<'a>| match (&known.provider_id, &attachment.provider_id) {
         (Some(known), Some(id)) => known == id,
         _ => known.name.is_some() && known.name == attachment.name,
@@ -150,7 +150,7 @@ fn join<'a>(attachments: &mut Vec<Attachment<'a>>, attachment: Attachment<'a>) {
     }
 }
 
-/// The JSON text of a list; none if nothing is left of any item.
+/// The JSON text of a list; none if every item is empty.
 fn list<'a>(items: &[Cow<'a, str>]) -> Option<Cow<'a, str>> {
     items.iter().any(|item| item != "{}").then(|| format!("[{}]", items.join(",")).into())
 }

@@ -1,4 +1,4 @@
-//! From one message of the provider to one of ours, and to one for each of its thoughts.
+//! Maps one message of the provider to one of ours, and each of its thoughts to another.
 
 use std::{borrow::Cow, fmt::Display};
 
@@ -8,63 +8,43 @@ use satchel_importer::{
 };
 
 use super::{
-    calls::{Calls, Trace},
-    cited::{self, Finds},
+    calls::{CallTrace, Calls},
+    citations::{self, ResultItems},
     files,
-    written::{self, Written},
+    markup::{self, InlineDocument},
 };
-use crate::raw::{self, Block};
+use crate::{
+    memory::injected::InjectedPrompt,
+    raw::{self, Block},
+};
 
-/// What one message gives.
+/// The result of mapping one message.
 pub(super) struct Mapped<'a> {
-    /// Thoughts, and what the person said meanwhile. Each answers the one before; the message answers the last.
+    /// Thoughts and interjections. Each answers the one before; the message answers the last.
     pub(super) before: Vec<Message<'a>>,
     pub(super) message: Message<'a>,
-    /// What is known of each tool call of the message.
-    pub(super) traces: Vec<Trace<'a>>,
-    /// Documents that stand in its text.
-    pub(super) written: Vec<Written<'a>>,
-    pub(super) injected: Vec<Injected<'a>>,
-    /// Its blocks have no words, so the flat text is read.
+    /// One for each tool call of the message.
+    pub(super) traces: Vec<CallTrace<'a>>,
+    /// Documents in its text.
+    pub(super) documents: Vec<InlineDocument<'a>>,
+    pub(super) injected: Vec<InjectedPrompt<'a>>,
+    /// The flat text was read instead of its blocks, which hold no text.
     pub(super) flat: bool,
 }
 
-/// The warning where the flat text speaks for blocks.
+/// The warning if the flat text replaces the blocks.
 pub(super) const FLAT: &str = "its blocks have no words that can be read; its `text` is read instead";
-/// What the flat text holds in the place of a block that its writer did not know.
+/// What the flat text holds in place of a block of an unsupported type.
 const PLACEHOLDER: &str = "This block is not supported on your current device yet.";
-/// The field of a thought that sums up what it does not say.
+/// The type of a thought.
+const THINKING: &str = "thinking";
+/// The field of a thought that holds summaries of its text.
 const SUMMARIES: &str = "summaries";
-/// Types of blocks that hold something else than words.
-const WORDLESS: [&str; 6] =
+/// Types of blocks that hold no text of the message.
+const NON_TEXT: [&str; 6] =
     ["token_budget", "tool_use", "tool_result", "image", "document", "injected_prompt_block"];
 
-/// A prompt that the provider put in.
-pub(crate) struct Injected<'a> {
-    /// Its place in the content.
-    pub(crate) block: usize,
-    pub(crate) prompt: &'a str,
-    pub(crate) source: Option<&'a str>,
-}
-
-/// A call of the memory tool.
-pub(crate) struct MemoryCall<'a> {
-    /// Its place in the content.
-    pub(crate) block: usize,
-    /// JSON text.
-    pub(crate) input: Option<&'a str>,
-    pub(crate) answer: Answer<'a>,
-}
-
-/// What a tool said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer<'a> {
-    None,
-    Error,
-    Good(Cow<'a, str>),
-}
-
-/// Our role of a sender's name.
+/// Our role for a sender.
 pub(super) fn role(sender: &str) -> Option<Role> {
     match sender {
         "human" | "user" => Some(Role::User),
@@ -82,9 +62,9 @@ pub(super) fn map<'a>(
     parent: Option<Cow<'a, str>>,
     arena: &'a Arena,
 ) -> Mapped<'a> {
-    let mut speech =
-        Speech { id: id.clone(), uuid: raw.uuid, created: raw.created, parent, ..Speech::default() };
-    speech.role = raw.speaker().and_then(role).unwrap_or(Role::Assistant);
+    let mut builder =
+        Builder { id: id.clone(), uuid: raw.uuid, created: raw.created, parent, ..Builder::default() };
+    builder.role = raw.speaker().and_then(role).unwrap_or(Role::Assistant);
     for (key, speaker) in [("sender", raw.sender), ("role", raw.role)] {
         if let Some(unknown) = speaker.filter(|speaker| role(speaker).is_none()) {
             raw.rest.add_text(key, unknown);
@@ -92,215 +72,207 @@ pub(super) fn map<'a>(
     }
     let (blank, mut unread) = (raw.blocks.is_empty(), raw.rest.unread());
     for (index, block) in std::mem::take(&mut raw.blocks).into_iter().enumerate() {
-        // Words of a block whose type is not told are nobody's.
+        // A text in a block without a type may be anything.
         let untyped = block.kind.is_empty() && (block.text.is_some() || block.thinking.is_some());
         unread = unread.or(block.rest.unread()).or(untyped.then_some("content"));
-        speech.add(index, block, arena);
+        builder.add_block(index, block, arena);
     }
-    let unread = unread.or(speech.unread);
-    let flat = speech.take_flat_text(blank, &mut raw);
-    speech.attachments.append(&mut speech.finds.images);
-    let files = files::attachments(raw.attachments, raw.files, speech.attachments);
-    for (key, kept) in
-        [("content", list(&speech.kept)), ("attachments", files.kept_attached), ("files", files.kept_named)]
-    {
-        if let Some(kept) = kept {
-            raw.rest.add_json(key, &kept);
+    let unread = unread.or(builder.unread);
+    let flat = builder.add_flat_text(blank, &mut raw);
+    builder.attachments.append(&mut builder.result_items.images);
+    let files = files::join(raw.attachments, raw.files, builder.attachments);
+    for (key, rest) in [
+        ("content", list(&builder.rest)),
+        ("attachments", files.attachments_rest),
+        ("files", files.files_rest),
+    ] {
+        if let Some(rest) = rest {
+            raw.rest.add_json(key, &rest);
         }
     }
-    speech.finds.append(&mut speech.citations);
+    builder.result_items.append_pages(&mut builder.citations);
     let quote = |text: &'a str| Citation { snippet: Some(text.into()), ..Citation::default() };
-    speech.citations.extend(files.quotes.into_iter().map(quote));
-    let content = content(speech.parts);
-    if speech.hidden && content.is_none() && files.attachments.is_empty() && speech.calls.is_empty() {
+    builder.citations.extend(files.quotes.into_iter().map(quote));
+    let content = content(builder.parts);
+    let injected = builder.injected;
+    if builder.prompted && content.is_none() && files.attachments.is_empty() && builder.calls.is_empty() {
         raw.rest.add_bool("hidden", true);
     }
-    let (tool_calls, traces) = speech.calls.finish();
+    let (tool_calls, traces) = builder.calls.finish();
     let message = Message {
         id,
         provider_message_id: raw.uuid.map(Cow::Borrowed),
-        role: speech.role,
+        role: builder.role,
         content,
         created_at: raw.created,
-        parent: speech.parent,
+        parent: builder.parent,
         model: raw.model.filter(|model| !model.is_empty()).map(Cow::Borrowed),
         attachments: files.attachments,
-        citations: speech.citations,
+        citations: builder.citations,
         tool_calls,
         unread: unread.map(Cow::Borrowed),
         raw_metadata: raw.rest.into_json().map(unsigned_json),
         ..Message::default()
     };
-    let (before, written, injected) = (speech.before, speech.written, speech.injected);
-    Mapped { before, message, traces, written, injected, flat }
+    Mapped { before: builder.before, message, traces, documents: builder.documents, injected, flat }
 }
 
-/// What the blocks of a message come to.
+/// Collects what the blocks of a message hold.
 #[derive(Default)]
-struct Speech<'a> {
+struct Builder<'a> {
     id: Cow<'a, str>,
     uuid: Option<&'a str>,
     role: Role,
     created: Option<i64>,
-    /// The message or thought that comes before.
+    /// The preceding message or thought.
     parent: Option<Cow<'a, str>>,
     parts: Vec<Part<'a>>,
-    /// The texts as they stood.
+    /// The texts with their markup.
     texts: Vec<&'a str>,
-    written: Vec<Written<'a>>,
+    documents: Vec<InlineDocument<'a>>,
     before: Vec<Message<'a>>,
     citations: Vec<Citation<'a>>,
-    finds: Finds<'a>,
+    result_items: ResultItems<'a>,
     calls: Calls<'a>,
     attachments: Vec<Attachment<'a>>,
-    /// A block of the provider's own prompt was there.
-    hidden: bool,
-    /// A block that could hold words has none that can be read.
-    silent: bool,
-    /// A field whose words nobody read.
+    /// It holds a prompt that the provider put in.
+    prompted: bool,
+    /// A block that may hold text holds none that can be read.
+    unreadable: bool,
+    /// An unknown field with natural language.
     unread: Option<&'static str>,
-    injected: Vec<Injected<'a>>,
-    /// What is left of each block, in order, as JSON text.
-    kept: Vec<Cow<'a, str>>,
+    injected: Vec<InjectedPrompt<'a>>,
+    /// JSON text of the remaining fields of each block, in order.
+    rest: Vec<Cow<'a, str>>,
 }
 
-impl<'a> Speech<'a> {
-    fn add(&mut self, index: usize, mut block: Block<'a>, arena: &'a Arena) {
-        if let Some(odd) = block.odd {
-            self.silent = true;
-            self.kept.push(odd.into());
+impl<'a> Builder<'a> {
+    fn add_block(&mut self, index: usize, mut block: Block<'a>, arena: &'a Arena) {
+        if let Some(invalid) = block.invalid {
+            self.unreadable = true;
+            self.rest.push(invalid.into());
             return;
         }
         match block.kind {
             "token_budget" => return,
-            "thinking" => return self.think(index, block, arena),
-            "user_interjection" if block.text.is_some() => return self.interject(index, block),
-            "text" => self.cite(block.citations, arena),
-            "tool_use" => self.calls.ask(&mut block, index, arena),
+            THINKING => return self.add_thought(index, block, arena),
+            "user_interjection" if block.text.is_some() => return self.add_interjection(index, block),
+            "text" => {
+                if let Some(raw) = block.citations {
+                    citations::read(raw, &mut self.citations, arena);
+                }
+            }
+            "tool_use" => self.calls.add_call(&mut block, index, arena),
             "tool_result" => {
-                if let Some(rich) = self.calls.answer(&mut block, index, arena) {
-                    self.finds.read(rich, arena);
+                if let Some(rich) = self.calls.add_result(&mut block, index, arena) {
+                    self.result_items.read(rich, arena);
                 }
             }
             "image" | "document" => self.attachments.push(files::from_block(&mut block)),
             "injected_prompt_block" => {
-                self.hidden = true;
+                self.prompted = true;
                 let source = block.injection_source;
-                self.injected.extend(block.prompt.map(|prompt| Injected { block: index, prompt, source }));
+                let prompt = block.prompt.map(|prompt| InjectedPrompt { block: index, prompt, source });
+                self.injected.extend(prompt);
             }
             _ => {}
         }
-        // A voice note, and whatever else holds words.
-        if !WORDLESS.contains(&block.kind) {
-            self.silent |= block.text.is_none_or(|text| text.trim().is_empty());
-            self.say(index, &mut block);
+        // Voice notes and unknown types may hold text, too.
+        if !NON_TEXT.contains(&block.kind) {
+            self.unreadable |= block.text.is_none_or(|text| text.trim().is_empty());
+            self.add_text(index, &mut block);
         }
-        self.kept.push(block.put_back());
+        self.rest.push(block.into_json());
     }
 
-    /// Takes the words of a block. Where there is markup in them, the block keeps them too.
-    fn say(&mut self, index: usize, block: &mut Block<'a>) {
-        let Some(text) = block.text.take_if(|text| !text.is_empty() && !self.take_apart(index, text)) else {
+    /// Takes the text of a block. A text with markup stays in the block, too.
+    fn add_text(&mut self, index: usize, block: &mut Block<'a>) {
+        let Some(text) = block.text.take_if(|text| !text.is_empty() && !self.split_markup(index, text))
+        else {
             return;
         };
         if block.kind != "text" {
-            // Other blocks may hold words or none, so theirs are named by the number of their part.
+            // Such a block may hold no text, so the number of its part is stored.
             block.rest.add_json("text", &self.parts.len().to_string());
         }
         self.texts.push(text);
         self.parts.push(Part { text: Some(text.into()), ..Part::default() });
     }
 
-    /// Takes documents and thoughts out of an answer's text; false if there are none.
-    fn take_apart(&mut self, index: usize, text: &'a str) -> bool {
+    /// Splits documents and thoughts from an answer's text; false if there are none.
+    fn split_markup(&mut self, index: usize, text: &'a str) -> bool {
         let answer = self.role == Role::Assistant;
-        let Some(marked) = answer.then(|| written::split(text, index)).flatten() else { return false };
+        let Some(split) = answer.then(|| markup::split(text, index)).flatten() else { return false };
         self.texts.push(text);
-        self.parts.extend(marked.parts);
-        self.written.extend(marked.documents);
-        for (number, thought) in marked.thoughts.into_iter().enumerate() {
-            self.precede("thinking", format!("{index}.{number}"), thought.into(), Block::default());
-            self.think_last();
+        self.parts.extend(split.parts);
+        self.documents.extend(split.documents);
+        for (number, thought) in split.thoughts.into_iter().enumerate() {
+            self.add_before(THINKING, format!("{index}.{number}"), thought.into(), Block::default());
         }
         true
     }
 
-    /// Makes a message of its own from a thought, so that nobody takes it for the answer.
-    fn think(&mut self, index: usize, mut block: Block<'a>, arena: &'a Arena) {
-        self.kept.push(Cow::Borrowed(r#"{"type":"thinking"}"#));
-        let words = block.thinking.take().or_else(|| block.text.take()).filter(|text| !text.is_empty());
-        let words =
-            words.map(Cow::Borrowed).or_else(|| block.summaries.and_then(|raw| cited::summaries(raw, arena)));
-        let Some(words) = words else {
-            self.silent = true;
+    /// Turns a thought into a separate message, so that it is not read as the answer.
+    fn add_thought(&mut self, index: usize, mut block: Block<'a>, arena: &'a Arena) {
+        let text = block.thinking.take().or_else(|| block.text.take()).filter(|text| !text.is_empty());
+        let summaries = || citations::summaries(block.summaries?, arena);
+        let Some(text) = text.map(Cow::Borrowed).or_else(summaries) else {
+            self.unreadable = true;
             if let Some(raw) = block.summaries {
                 block.rest.note_unknown(SUMMARIES, Value::Raw(raw));
                 self.unread = self.unread.or(block.rest.unread().and(Some(SUMMARIES)));
             }
-            // Nothing was thought aloud; what is known of it stays where the block stood.
-            self.kept.pop();
-            self.kept.push(block.put_back());
+            self.rest.push(block.into_json());
             return;
         };
+        self.rest.push(Cow::Borrowed(r#"{"type":"thinking"}"#));
         if block.hidden {
             block.rest.add_bool("hidden", true);
         }
-        self.precede("thinking", index, words, block);
-        self.think_last();
+        self.add_before(THINKING, index, text, block);
     }
 
-    fn think_last(&mut self) {
-        if let Some(thought) = self.before.last_mut() {
-            thought.role = self.role;
-            thought.is_thought = true;
-        }
+    /// Turns a text that the person sent while the model was working into a separate message.
+    fn add_interjection(&mut self, index: usize, mut block: Block<'a>) {
+        self.rest.push(Cow::Borrowed(r#"{"type":"user_interjection"}"#));
+        let text = block.text.take().unwrap_or_default();
+        self.add_before("interjection", index, text.into(), block);
     }
 
-    /// Makes a message of its own from what the person said while the model was at work.
-    fn interject(&mut self, index: usize, mut block: Block<'a>) {
-        self.kept.push(Cow::Borrowed(r#"{"type":"user_interjection"}"#));
-        let words = block.text.take().unwrap_or_default();
-        self.precede("interjection", index, words.into(), block);
-    }
-
-    /// Puts a message of the person in front of this one.
-    fn precede(&mut self, what: &str, index: impl Display, words: Cow<'a, str>, mut block: Block<'a>) {
+    /// Puts a message in front of this one.
+    fn add_before(&mut self, kind: &str, index: impl Display, text: Cow<'a, str>, mut block: Block<'a>) {
         if let Some(uuid) = self.uuid {
             block.rest.add_text("message_uuid", uuid);
         }
-        let id: Cow<'a, str> = format!("{}:{what}:{index}", self.id).into();
+        let id: Cow<'a, str> = format!("{}:{kind}:{index}", self.id).into();
         let parent = self.parent.replace(id.clone());
+        let is_thought = kind == THINKING;
         self.before.push(Message {
             id,
-            role: Role::User,
-            content: Some(Content::Text(words)),
+            role: if is_thought { self.role } else { Role::User },
+            content: Some(Content::Text(text)),
             created_at: self.created,
             parent,
-            raw_metadata: Some(unsigned_json(block.put_back())),
+            is_thought,
+            raw_metadata: Some(unsigned_json(block.into_json())),
             ..Message::default()
         });
     }
 
-    fn cite(&mut self, citations: Option<&'a str>, arena: &'a Arena) {
-        if let Some(raw) = citations {
-            cited::read(raw, &mut self.citations, arena);
-        }
-    }
-
-    /// The flat copy is cut and full of placeholders: it speaks only where there are no blocks, or none with words; true for those.
-    /// It is kept where it says something else.
-    fn take_flat_text(&mut self, blank: bool, raw: &mut raw::Message<'a>) -> bool {
+    /// Reads the flat text if there are no blocks, or none with text; true in the second case. The flat text is cut and full
+    /// of placeholders, so the blocks count first. It is kept if it differs from them.
+    fn add_flat_text(&mut self, blank: bool, raw: &mut raw::Message<'a>) -> bool {
         let Some(text) = raw.text.filter(|text| !text.is_empty()) else { return false };
         if blank {
-            self.say_flat(text, raw);
+            self.use_flat_text(text, raw);
             return false;
         }
-        let words = if self.silent && self.parts.is_empty() { self.missing_words(text) } else { None };
-        if let Some(words) = words {
-            if words != text {
+        let missing = if self.unreadable && self.parts.is_empty() { self.missing_text(text) } else { None };
+        if let Some(missing) = missing {
+            if missing != text {
                 raw.rest.add_text("text", text);
             }
-            self.say_flat(words, raw);
+            self.use_flat_text(missing, raw);
             return true;
         }
         if !matches!(self.texts[..], [part] if same_text(part, text)) {
@@ -309,39 +281,39 @@ impl<'a> Speech<'a> {
         false
     }
 
-    fn say_flat(&mut self, text: &'a str, raw: &mut raw::Message<'a>) {
-        if self.take_apart(0, text) {
+    fn use_flat_text(&mut self, text: &'a str, raw: &mut raw::Message<'a>) {
+        if self.split_markup(0, text) {
             raw.rest.add_text("text", text);
         } else {
             self.parts.push(Part { text: Some(text.into()), ..Part::default() });
         }
     }
 
-    /// What the flat text says that no block does.
-    fn missing_words(&self, text: &'a str) -> Option<&'a str> {
-        let words = without_placeholders(text);
-        let thought = |before: &Message<'_>| match &before.content {
-            Some(Content::Text(thought)) => same_text(thought, words),
+    /// The part of the flat text that no block holds.
+    fn missing_text(&self, text: &'a str) -> Option<&'a str> {
+        let text = trim_placeholders(text);
+        let same = |before: &Message<'_>| match &before.content {
+            Some(Content::Text(other)) => same_text(other, text),
             _ => false,
         };
-        (!words.is_empty() && !self.before.iter().any(thought)).then_some(words)
+        (!text.is_empty() && !self.before.iter().any(same)).then_some(text)
     }
 }
 
-/// A flat text without the placeholders before and behind its words; those between them stay where they stood.
-fn without_placeholders(text: &str) -> &str {
+/// Removes the placeholders at the start and the end of a flat text; those inside stay.
+fn trim_placeholders(text: &str) -> &str {
     const FENCE: &str = "```";
-    let mut words = text.trim();
+    let mut text = text.trim();
     loop {
-        let front = words.strip_prefix(FENCE).map_or(words, str::trim_start);
+        let front = text.strip_prefix(FENCE).map_or(text, str::trim_start);
         let front = front.strip_prefix(PLACEHOLDER).map(str::trim_start);
         let front = front.map(|rest| rest.strip_prefix(FENCE).unwrap_or(rest).trim_start());
-        let back = words.strip_suffix(FENCE).map_or(words, str::trim_end);
+        let back = text.strip_suffix(FENCE).map_or(text, str::trim_end);
         let back = back.strip_suffix(PLACEHOLDER).map(str::trim_end);
         let back = back.map(|rest| rest.strip_suffix(FENCE).unwrap_or(rest).trim_end());
         match front.or(back) {
-            Some(shorter) => words = shorter,
-            None => return words,
+            Some(shorter) => text = shorter,
+            None => return text,
         }
     }
 }
@@ -357,6 +329,6 @@ fn content(mut parts: Vec<Part<'_>>) -> Option<Content<'_>> {
 
 /// The JSON text of a list; none if every item is plain text, whose order the content shows.
 fn list<'a>(items: &[Cow<'a, str>]) -> Option<Cow<'a, str>> {
-    let told = items.iter().any(|item| item != raw::PLAIN_TEXT && item != raw::NO_TEXT);
-    told.then(|| format!("[{}]", items.join(",")).into())
+    let has_fields = items.iter().any(|item| item != raw::PLAIN_TEXT && item != raw::EMPTY_TEXT);
+    has_fields.then(|| format!("[{}]", items.join(",")).into())
 }

@@ -1,4 +1,4 @@
-//! Who answers whom: parents by uuid, by order where no message names one, without circles.
+//! Ids and parents of messages: parents by uuid, or by order if no message names one, without cycles.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -11,34 +11,34 @@ use satchel_importer::{
 use super::message::role;
 use crate::raw::Message;
 
-/// What the first message of a conversation names as its parent.
+/// The parent that the first message of a conversation names.
 const ROOT: &str = "00000000-0000-4000-8000-000000000000";
 
-/// A message and what it is called.
+/// A message and its id.
 pub(super) struct Node<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) raw: Message<'a>,
 }
 
-/// Whether no message names another as its parent: then each answers the one before.
-fn in_a_line<'m>(messages: impl IntoIterator<Item = &'m Message<'m>>) -> bool {
+/// Whether no message names its parent, so that each answers the one before.
+fn is_linear<'m>(messages: impl IntoIterator<Item = &'m Message<'m>>) -> bool {
     messages.into_iter().all(|message| message.parent.is_none_or(str::is_empty))
 }
 
-/// Puts messages that name no parents into the order of their times; true if the file has another.
+/// Sorts messages without parents by time; true if that changed their order.
 ///
-/// Exports of 2024 list them in no order at all.
-pub(super) fn put_in_order(messages: &mut Vec<Message<'_>>) -> bool {
+/// Exports of 2024 list them in no order.
+pub(super) fn sort_linear(messages: &mut Vec<Message<'_>>) -> bool {
     let speaker = |message: &Message<'_>| message.speaker().and_then(role).unwrap_or(Role::Assistant);
-    in_a_line(messages.iter()) && sort_by_time(messages, |message| (speaker(message), message.created))
+    is_linear(messages.iter()) && sort_by_time(messages, |message| (speaker(message), message.created))
 }
 
-/// Names every message; the second list holds the places in the export's list of those whose uuid an earlier one has.
-pub(super) fn name(messages: Vec<Message<'_>>) -> (Vec<Node<'_>>, Vec<usize>) {
+/// Gives every message an id; the second list holds the indices of those whose uuid an earlier one has.
+pub(super) fn assign_ids(messages: Vec<Message<'_>>) -> (Vec<Node<'_>>, Vec<usize>) {
     let mut seen: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     let (mut nodes, mut repeated) = (Vec::with_capacity(messages.len()), Vec::new());
     for raw in messages {
-        let id = raw.uuid.map_or_else(|| Cow::Owned(natural(&raw)), Cow::Borrowed);
+        let id = raw.uuid.map_or_else(|| Cow::Owned(key(&raw)), Cow::Borrowed);
         let count = seen.entry(id.clone()).or_default();
         *count += 1;
         match (*count, raw.uuid) {
@@ -50,33 +50,33 @@ pub(super) fn name(messages: Vec<Message<'_>>) -> (Vec<Node<'_>>, Vec<usize>) {
     (nodes, repeated)
 }
 
-/// A key of a message: its uuid, or what later exports hold too.
-pub(super) fn natural(message: &Message<'_>) -> String {
+/// The key of a message: its uuid, or a key made of fields that later exports hold too.
+pub(super) fn key(message: &Message<'_>) -> String {
     if let Some(uuid) = message.uuid {
         return uuid.to_owned();
     }
-    let said = message.text.or_else(|| message.blocks.iter().find_map(|block| block.text.or(block.thinking)));
-    natural_key(&[message.speaker(), message.created.map(|time| time.to_string()).as_deref(), said])
+    let text = message.text.or_else(|| message.blocks.iter().find_map(|block| block.text.or(block.thinking)));
+    natural_key(&[message.speaker(), message.created.map(|time| time.to_string()).as_deref(), text])
 }
 
-/// How nodes hang together.
+/// The links between nodes.
 pub(super) struct Links<'a> {
-    /// The parent of each.
+    /// The parent of each node.
     pub(super) parents: Vec<Option<Cow<'a, str>>>,
-    /// Those that were made roots because their parents led back to them.
+    /// Nodes that became roots because their parents form a cycle.
     pub(super) cut: Vec<usize>,
-    /// What nodes name as their parent without answering it: the export lacks it, or it was cut off.
-    pub(super) lost: BTreeMap<usize, &'a str>,
-    /// Numbers among siblings that do not stand by time.
+    /// Named parents that are absent from the export, or were cut off.
+    pub(super) unlinked: BTreeMap<usize, &'a str>,
+    /// Positions of siblings whose order is not that of their times.
     pub(super) numbers: BTreeMap<usize, usize>,
 }
 
-/// Parents by uuid, or each node the one before where none names a parent.
+/// Links nodes by uuid, or each to the one before if none names a parent.
 pub(super) fn links<'a>(nodes: &[Node<'a>]) -> Links<'a> {
-    if in_a_line(nodes.iter().map(|node| &node.raw)) {
+    if is_linear(nodes.iter().map(|node| &node.raw)) {
         let before = nodes.iter().map(|node| Some(node.id.clone()));
         let parents = std::iter::once(None).chain(before).take(nodes.len()).collect();
-        return Links { parents, cut: Vec::new(), lost: BTreeMap::new(), numbers: BTreeMap::new() };
+        return Links { parents, cut: Vec::new(), unlinked: BTreeMap::new(), numbers: BTreeMap::new() };
     }
     let named = |node: &Node<'a>| node.raw.parent.filter(|parent| !parent.is_empty() && *parent != ROOT);
     let links = nodes.iter().map(|node| Link { key: &node.id, parent: named(node), kept: true });
@@ -84,14 +84,19 @@ pub(super) fn links<'a>(nodes: &[Node<'a>]) -> Links<'a> {
     let parent = |(at, node): (usize, &Node<'a>)| match tree.parent(at) {
         Parent::Root => None,
         Parent::Node(above) => nodes.get(above).map(|node| node.id.clone()),
-        // Another export may bring it.
+        // Another export may hold it.
         Parent::Absent(_) => node.raw.parent.map(Cow::Borrowed),
     };
     let absent = |at: &usize| matches!(tree.parent(*at), Parent::Absent(_));
-    let lost = (0..nodes.len()).filter(absent).chain(tree.cut().iter().copied());
-    let lost = lost.filter_map(|at| Some((at, named(nodes.get(at)?)?))).collect();
+    let unlinked = (0..nodes.len()).filter(absent).chain(tree.cycle_roots().iter().copied());
+    let unlinked = unlinked.filter_map(|at| Some((at, named(nodes.get(at)?)?))).collect();
     let numbers = tree.sibling_numbers(|at| nodes.get(at)?.raw.created, Some);
-    Links { parents: nodes.iter().enumerate().map(parent).collect(), cut: tree.cut().to_vec(), lost, numbers }
+    Links {
+        parents: nodes.iter().enumerate().map(parent).collect(),
+        cut: tree.cycle_roots().to_vec(),
+        unlinked,
+        numbers,
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +108,7 @@ mod tests {
     }
 
     fn check(messages: Vec<Message<'static>>, expected: &[Option<&str>]) -> Vec<usize> {
-        let (nodes, repeated) = name(messages);
+        let (nodes, repeated) = assign_ids(messages);
         let Links { parents, cut, .. } = links(&nodes);
         let parents: Vec<_> = parents.iter().map(Option::as_deref).collect();
         assert_eq!((parents.as_slice(), cut), (expected, Vec::new()));
@@ -119,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nil_like_uuid_is_the_root() {
+    fn a_message_that_names_the_placeholder_parent_is_a_root() {
         let messages =
             vec![message(0, "a", Some(ROOT)), message(1, "b", Some("a")), message(2, "c", Some("gone"))];
         check(messages, &[None, Some("a"), Some("gone")]);

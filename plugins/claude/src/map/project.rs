@@ -1,4 +1,4 @@
-//! A project as a conversation: PAM has no other place for files that belong to no message.
+//! Maps a project to a conversation: PAM has no other place for files that belong to no message.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -10,7 +10,7 @@ use satchel_importer::{
 use super::files;
 use crate::raw::{Document, Project};
 
-/// What a project's conversation is called.
+/// The id of a project's conversation.
 pub(crate) fn key(project: &Project<'_>) -> String {
     let created = project.created.map(|time| time.to_string());
     match project.uuid {
@@ -21,11 +21,11 @@ pub(crate) fn key(project: &Project<'_>) -> String {
 
 /// Maps a project: its description and then its documents, oldest first, each a message of the person.
 ///
-/// `kept` is what is left of the project as JSON text. The last list holds the places of documents whose id another has.
-pub(crate) fn records<'a>(
+/// `rest` is the project's unread fields as JSON text. The last list holds the indices of documents with a repeated id.
+pub(crate) fn map<'a>(
     project: Project<'a>,
     version: &'static str,
-    kept: Option<&str>,
+    rest: Option<&str>,
     locator: &str,
 ) -> (Conversation<'a>, Vec<Message<'a>>, Vec<usize>) {
     let id = key(&project);
@@ -47,7 +47,7 @@ pub(crate) fn records<'a>(
         participants: if known { vec![participant] } else { Vec::new() },
         system_instruction: project.prompt.filter(|text| !text.trim().is_empty()).map(Cow::Borrowed),
         tags: vec!["project".into()],
-        raw_metadata: kept.map(|kept| unsigned_json(kept.to_owned().into())),
+        raw_metadata: rest.map(|rest| unsigned_json(rest.to_owned().into())),
         locator: Cow::Owned(locator.to_owned()),
         ..Conversation::default()
     };
@@ -60,13 +60,13 @@ pub(crate) fn records<'a>(
         created_at: project.created,
         ..Message::default()
     }));
-    // Later exports add documents behind the older ones, so that what was linked before stays so.
+    // Sorted by time, a newer export only appends documents, so the links between the older ones stay.
     let mut documents = project.documents;
     documents.sort_by_key(|document| (document.created, document.index));
     let mut known: BTreeSet<_> = messages.iter().map(|message| message.id.clone()).collect();
     let mut repeated = Vec::new();
     for document in documents {
-        let id = key_of(&document);
+        let id = document_key(&document);
         if !known.insert(id.clone()) {
             repeated.push(document.index);
             continue;
@@ -77,7 +77,7 @@ pub(crate) fn records<'a>(
     (conversation, messages, repeated)
 }
 
-fn key_of<'a>(document: &Document<'a>) -> Cow<'a, str> {
+fn document_key<'a>(document: &Document<'a>) -> Cow<'a, str> {
     let created = document.created.map(|time| time.to_string());
     let natural = || natural_key(&[document.name, created.as_deref(), document.content]);
     document.uuid.map_or_else(|| natural().into(), Cow::Borrowed)

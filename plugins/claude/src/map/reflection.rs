@@ -1,4 +1,4 @@
-//! What a person wrote to the provider about its answers.
+//! Maps a reflection, a person's feedback on an answer, to a conversation.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use satchel_importer::{
     Content, Conversation, JsonError, Leftover, Message, Parser, Role, address::unsigned_json,
 };
 
-/// Reads and maps one; none if it is no object. Its file is called `name`, by its uuid.
+/// Reads and maps one; none if it is no object. `name` is the file's name, which is its uuid.
 ///
-/// Nothing is known of its fields for sure, so all of them are kept; a text is also the message.
+/// Its fields are not known for sure, so all of them are kept; `text` is also the message.
 pub(crate) fn read<'a>(
     json: &mut Parser<'a>,
     name: &str,
@@ -22,8 +22,8 @@ pub(crate) fn read<'a>(
     }
     while let Some(key) = json.key()? {
         match key {
-            "uuid" => uuid = rest.words(key, json)?,
-            "text" => text = rest.words(key, json)?,
+            "uuid" => uuid = rest.nonempty_text(key, json)?,
+            "text" => text = rest.nonempty_text(key, json)?,
             "created_at" => created = rest.time(key, json)?,
             "updated_at" => updated = rest.time(key, json)?,
             _ => rest.keep(key, json)?,

@@ -1,26 +1,26 @@
-//! Documents that the model wrote by tool calls or into its text, rebuilt: each version as a file of the message that made it.
+//! Rebuilds documents that the model wrote by tool calls or in its text. Each version becomes a file of its message.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{Arena, Attachment, AttachmentKind, Message, json::Object};
 
-use super::{calls::State, files, later::Traced, written::Written};
+use super::{calls::CallState, files, late_results::TracedMessage, markup::InlineDocument};
 
-/// Bytes of changed texts of one conversation; each change makes a whole text anew.
+/// Bytes of changed texts of one conversation; each change copies the whole text.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes of changed texts that are handed over for each byte of the conversation: the host bounds what an export gives. Where
-/// there are more, only the last version on each path is a file.
+/// Bytes of changed texts that are attached for each byte of the conversation, because the host limits the output. If there
+/// are more, only the last version on each path becomes a file.
 const MAX_RATIO: usize = 8;
-/// Messages walked over in search of what a change is based on, in one conversation.
+/// Messages of one conversation that are visited in search of base versions.
 const MAX_STEPS: usize = 1_000_000;
-/// Where the model puts the files that it hands over; others are its own.
+/// The folder for files that the person gets; others are the model's own.
 const OUTPUTS: &str = "/mnt/user-data/outputs/";
 
 const NO_BASE: &str = "a change of an artifact does not fit what came before; that version is not rebuilt";
 const TOO_LARGE: &str =
     "the versions of the artifacts are too large to be rebuilt; they stand in their calls";
 
-/// One call that writes a document.
+/// One change of a document.
 struct Change<'a> {
     document: &'a str,
     title: Option<&'a str>,
@@ -39,18 +39,18 @@ struct Version<'a> {
     text: &'a str,
     title: Option<&'a str>,
     mime: Option<&'a str>,
-    /// A change made it, so that its text stands in no call.
+    /// It was rebuilt from a change, so no call holds its text.
     changed: bool,
     /// A later message changed it.
     superseded: bool,
 }
 
-/// Attaches every version that the calls make; gives the places in the export's list of messages where that failed.
+/// Attaches every version; returns the indices in the export's list of messages of changes that failed, and why.
 ///
-/// `size` is that of the conversation in the export, in bytes.
+/// `size` is the conversation's size in the export, in bytes.
 pub(super) fn attach<'a>(
     messages: &mut [Message<'a>],
-    traced: &[Traced<'a>],
+    traced: &[TracedMessage<'a>],
     size: usize,
     arena: &'a Arena,
 ) -> Vec<(usize, &'static str)> {
@@ -59,39 +59,40 @@ pub(super) fn attach<'a>(
     for one in traced {
         let Some(message) = messages.get(one.message) else { continue };
         for change in changes(message, one, arena) {
-            let replay = replay.get_or_insert_with(|| Replay::of(messages));
+            let replay = replay.get_or_insert_with(|| Replay::new(messages));
             if let Err(reason) = replay.apply(one.message, &change, arena) {
                 failures.push((one.index, reason));
             }
         }
     }
     if let Some(replay) = replay {
-        replay.hand_over(messages, size.saturating_mul(MAX_RATIO));
+        replay.attach(messages, size.saturating_mul(MAX_RATIO));
     }
     failures
 }
 
-/// What one message changes, in the order of its blocks.
-fn changes<'a>(message: &Message<'a>, traced: &Traced<'a>, arena: &'a Arena) -> Vec<Change<'a>> {
+/// The changes of one message, in the order of its blocks.
+fn changes<'a>(message: &Message<'a>, traced: &TracedMessage<'a>, arena: &'a Arena) -> Vec<Change<'a>> {
     let calls = message.tool_calls.iter().zip(&traced.calls);
-    let done = calls.filter(|(_, trace)| !matches!(trace.state, State::Failed | State::Stray { .. }));
-    let called =
-        done.filter_map(|(call, trace)| Some((trace.block, Change::of(&call.name, trace.input?, arena)?)));
-    let written = traced.written.iter().filter_map(|one| Some((one.block, Change::written(one)?)));
-    let mut all: Vec<(usize, Change<'a>)> = called.chain(written).collect();
+    let done =
+        calls.filter(|(_, trace)| !matches!(trace.state, CallState::Failed | CallState::Orphan { .. }));
+    let called = done
+        .filter_map(|(call, trace)| Some((trace.block, Change::of_call(&call.name, trace.input?, arena)?)));
+    let inline = traced.documents.iter().filter_map(|one| Some((one.block, Change::of_document(one)?)));
+    let mut all: Vec<(usize, Change<'a>)> = called.chain(inline).collect();
     all.sort_by_key(|(block, _)| *block);
     all.into_iter().map(|(_, change)| change).collect()
 }
 
 impl<'a> Change<'a> {
-    /// What a document in a text changes; none if it cannot be told from others.
-    fn written(written: &Written<'a>) -> Option<Self> {
-        let Written { id, title, kind, text, .. } = *written;
+    /// The change by a document in a text; none if it has no id.
+    fn of_document(document: &InlineDocument<'a>) -> Option<Self> {
+        let InlineDocument { id, title, kind, text, .. } = *document;
         Some(Self { document: id?, title, mime: kind, edit: Edit::Whole(text) })
     }
 
-    /// What a call changes; none if it writes no document.
-    fn of(tool: &str, input: &'a str, arena: &'a Arena) -> Option<Self> {
+    /// The change by a call; none if it writes no document.
+    fn of_call(tool: &str, input: &'a str, arena: &'a Arena) -> Option<Self> {
         if !matches!(tool, "artifacts" | "create_file" | "str_replace") {
             return None;
         }
@@ -123,7 +124,7 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn of(messages: &[Message<'_>]) -> Self {
+    fn new(messages: &[Message<'_>]) -> Self {
         let places: BTreeMap<&str, usize> =
             messages.iter().enumerate().map(|(at, message)| (&*message.id, at)).collect();
         let parent = |message: &Message<'_>| places.get(message.parent.as_deref()?).copied();
@@ -155,7 +156,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// The message whose version a message builds on: itself, else the nearest above it.
+    /// The message whose version a change is based on: the message itself, else its nearest ancestor with one.
     fn base(&mut self, message: usize, document: &'a str) -> Option<usize> {
         let mut at = message;
         while !self.versions.contains_key(&(document, at)) {
@@ -168,8 +169,8 @@ impl<'a> Replay<'a> {
         Some(at)
     }
 
-    /// Makes files of the versions, as far as changed ones do not take more than `limit` bytes.
-    fn hand_over(self, messages: &mut [Message<'a>], limit: usize) {
+    /// Attaches the versions; changed ones take `limit` bytes at most.
+    fn attach(self, messages: &mut [Message<'a>], limit: usize) {
         let changed = |version: &&Version<'_>| version.changed;
         let all: usize = self.versions.values().filter(changed).map(|version| version.text.len()).sum();
         let mut left = limit;

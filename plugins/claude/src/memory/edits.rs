@@ -1,23 +1,29 @@
-//! Calls of the tool by which the model edits what it remembers (`memory_user_edits`).
+//! Calls of `memory_user_edits`, the tool by which the model edits its memory.
 
 use satchel_importer::{
-    Arena, Claim, Conversation, Edit, Evidence, Item, JsonError, Leftover, Message, Parser, json::Kind,
+    Arena, Claim, Conversation, Edit, Evidence, Item, Message,
+    json::{Object, Value},
     pam::memory::ExtractionMethod,
 };
 
 use super::wording;
-use crate::map::{Answer, MemoryCall};
 
-/// The log that all edits of an account belong to.
-const LOG: &str = "memory_user_edits";
+/// The name of the tool, and of the log that all edits of an account belong to.
+pub(crate) const TOOL: &str = "memory_user_edits";
 
-/// Where a call stands.
-pub(crate) struct Scene<'s> {
+/// A call of the tool.
+pub(crate) struct EditCall<'s> {
     pub(crate) conversation: &'s Conversation<'s>,
     pub(crate) message: &'s Message<'s>,
-    /// The place of the message in its conversation.
+    /// The index of the message in the export's list.
     pub(crate) index: usize,
+    /// The index of the block in the message's content.
+    pub(crate) block: usize,
     pub(crate) locator: &'s str,
+    /// JSON text.
+    pub(crate) input: Option<&'s str>,
+    pub(crate) output: Option<&'s str>,
+    pub(crate) failed: bool,
 }
 
 /// The fields of a call's input.
@@ -29,65 +35,57 @@ struct Input<'a> {
     line: Option<u32>,
 }
 
-/// The edit that a call made; none if it only looked, a reason if it made none that can be understood.
-pub(crate) fn evidence(
-    call: &MemoryCall<'_>,
-    scene: &Scene<'_>,
-    arena: &Arena,
-) -> Result<Option<Evidence>, &'static str> {
-    let input = call.input.map(|raw| Input::read(&mut Parser::new(raw, arena)));
-    let input = input.and_then(Result::ok).unwrap_or_default();
+/// The edit that a call made; none if it only viewed the memory. An error says why the call counts as no edit.
+pub(crate) fn evidence(call: &EditCall<'_>, arena: &Arena) -> Result<Option<Evidence>, &'static str> {
+    let input = call.input.map(|raw| Input::of(&Object::parse(raw, arena))).unwrap_or_default();
     if input.command == Some("view") {
         return Ok(None);
     }
-    match &call.answer {
-        Answer::None => return Err("the export does not say whether this edit of a memory was made"),
-        Answer::Error => return Err("this edit of a memory failed"),
-        Answer::Good(text) if failed(text) => return Err("this edit of a memory failed"),
-        Answer::Good(_) => {}
+    match call.output {
+        None => return Err("the export does not say whether this edit of a memory was made"),
+        Some(output) if call.failed || reports_error(output) => return Err("this edit of a memory failed"),
+        Some(_) => {}
     }
     let edit = input.edit()?;
-    let (message, conversation) = (scene.message, scene.conversation);
+    let (message, conversation) = (call.message, call.conversation);
     Ok(Some(Evidence {
-        id: format!("{LOG}/{}/{}", message.id, call.block),
-        claim: Claim::Edit { log: LOG.to_owned(), sequence: sequence(scene.index, call.block), edit },
+        id: format!("{TOOL}/{}/{}", message.id, call.block),
+        claim: Claim::Edit { log: TOOL.to_owned(), sequence: sequence(call.index, call.block), edit },
         at: message.created_at.or(conversation.created_at),
         account: conversation.account.as_deref().map(ToOwned::to_owned),
         conversation: Some(conversation.id.as_ref().to_owned()),
         message: Some(message.id.as_ref().to_owned()),
         extraction_method: ExtractionMethod::ApiExport,
-        locator: scene.locator.to_owned(),
+        locator: call.locator.to_owned(),
     }))
 }
 
-/// Order among edits of the same time: by message, then by block.
+/// Orders edits of the same time by message, then by block.
 fn sequence(message: usize, block: usize) -> u64 {
     const BLOCKS: u64 = 1 << 20;
     (message as u64).saturating_mul(BLOCKS).saturating_add((block as u64).min(BLOCKS - 1))
 }
 
-/// Some failures come without the flag that says so.
-fn failed(answer: &str) -> bool {
-    let start = answer.trim_start().get(..5).unwrap_or_default();
+/// Some failures come without `is_error`.
+fn reports_error(output: &str) -> bool {
+    let start = output.trim_start().get(..5).unwrap_or_default();
     start.eq_ignore_ascii_case("error")
 }
 
 impl<'a> Input<'a> {
-    fn read(json: &mut Parser<'a>) -> Result<Self, JsonError> {
-        let (mut it, mut rest) = (Self::default(), Leftover::default());
-        if !json.enter_object()? {
-            return Ok(it);
+    fn of(input: &Object<'a>) -> Self {
+        let trimmed = |key| input.get(key).text().map(str::trim).filter(|text| !text.is_empty());
+        // A line's number from 1, as a number or in quotes.
+        let line = match input.get("line_number") {
+            Value::Text(text) => text.trim().parse().ok(),
+            value => value.as_u64(),
+        };
+        Self {
+            command: input.get("command").text(),
+            control: trimmed("control"),
+            replacement: trimmed("replacement"),
+            line: line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0),
         }
-        while let Some(key) = json.key()? {
-            match key {
-                "command" => it.command = rest.text(key, json)?,
-                "control" => it.control = words(json)?,
-                "replacement" => it.replacement = words(json)?,
-                "line_number" => it.line = line(json)?,
-                _ => {}
-            }
-        }
-        Ok(it)
     }
 
     fn edit(&self) -> Result<Edit, &'static str> {
@@ -115,21 +113,4 @@ impl<'a> Input<'a> {
             _ => Err("this edit of a memory is of no known kind"),
         }
     }
-}
-
-fn words<'a>(json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
-    if json.kind()? != Kind::String {
-        return Ok(None);
-    }
-    json.string().map(|text| Some(text.trim()).filter(|text| !text.is_empty()))
-}
-
-/// A line's number from 1, as a number or in quotes.
-fn line(json: &mut Parser<'_>) -> Result<Option<u32>, JsonError> {
-    let line = match json.kind()? {
-        Kind::Number => json.number()?.as_u64(),
-        Kind::String => json.string()?.trim().parse().ok(),
-        Kind::Null | Kind::Bool | Kind::Array | Kind::Object => None,
-    };
-    Ok(line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0))
 }

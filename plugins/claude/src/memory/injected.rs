@@ -1,20 +1,27 @@
 //! Memories that the provider put into a conversation for the model to read (`injected_prompt_block`).
 
 use satchel_importer::{
-    Claim, Conversation, Evidence, Item, Leftover, Message,
+    Claim, Conversation, Evidence, Item, Message,
     pam::memory::{ExtractionMethod, MemoryType, Status},
 };
 
-use super::{metadata, prose};
-use crate::map::Injected;
+use super::{heading_metadata, prose};
 
 const START: &str = "<userMemories>";
 const END: &str = "</userMemories>";
 
-/// A statement for each section. What the memories file says is newer, so that these are archived; where it says the same,
-/// the memory stands.
+/// A prompt that the provider put into a message.
+pub(crate) struct InjectedPrompt<'a> {
+    /// The index of its block in the content.
+    pub(crate) block: usize,
+    pub(crate) prompt: &'a str,
+    pub(crate) source: Option<&'a str>,
+}
+
+/// A statement for each section. The memories file is newer than a prompt, so these are archived; a memory that the
+/// file holds too stays active.
 pub(crate) fn evidence(
-    injected: &Injected<'_>,
+    injected: &InjectedPrompt<'_>,
     conversation: &Conversation<'_>,
     message: &Message<'_>,
     locator: &str,
@@ -23,11 +30,7 @@ pub(crate) fn evidence(
     let statement = |section: prose::Section<'_>| {
         let mut item = Item::new(section.text, MemoryType::Context);
         item.status = Some(Status::Archived);
-        let mut kept = Leftover::default();
-        if let Some(heading) = section.heading {
-            kept.add_text("heading", heading);
-        }
-        item.metadata = metadata(kept);
+        item.metadata = heading_metadata(section.heading);
         let heading = section.heading.unwrap_or_default();
         Evidence {
             id: format!("injected_memory/{}/{}/{heading}", message.id, injected.block),
@@ -40,15 +43,15 @@ pub(crate) fn evidence(
             locator: locator.to_owned(),
         }
     };
-    let sections = prose::sections(text).into_iter();
+    let sections = prose::split_sections(text).into_iter();
     sections.filter(|section| section.text.contains(char::is_alphanumeric)).map(statement).collect()
 }
 
-/// The memories in a prompt; none if it holds other things.
-fn memories<'a>(injected: &Injected<'a>) -> Option<&'a str> {
+/// The memories in a prompt; none if it holds something else.
+fn memories<'a>(injected: &InjectedPrompt<'a>) -> Option<&'a str> {
     if let Some((_, rest)) = injected.prompt.split_once(START) {
         return Some(rest.split_once(END).map_or(rest, |(inside, _)| inside));
     }
-    let told = injected.source.is_some_and(|source| source.to_ascii_lowercase().contains("memor"));
-    told.then_some(injected.prompt)
+    let from_memory = injected.source.is_some_and(|source| source.to_ascii_lowercase().contains("memor"));
+    from_memory.then_some(injected.prompt)
 }

@@ -1,18 +1,20 @@
-//! The texts in which Claude writes memories down: sections under bold headings, and lists with a mark on each line.
+//! The texts in which Claude stores memories: sections under bold headings, and lists with a mark on each line.
 
 use std::collections::BTreeMap;
+
+use satchel_importer::pam::memory::ExtractionMethod;
 
 /// A section of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section<'t> {
-    /// None: what stands before the first heading.
+    /// None before the first heading.
     pub(super) heading: Option<&'t str>,
     pub(super) text: String,
 }
 
-/// Splits at lines that are a heading in double asterisks and nothing else. Sections of one heading are joined, and
-/// empty ones left out.
-pub(super) fn sections(text: &str) -> Vec<Section<'_>> {
+/// Splits at lines that hold nothing but a heading in double asterisks. Joins sections of the same heading and drops
+/// empty ones.
+pub(super) fn split_sections(text: &str) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     let mut places: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     let mut current: Option<&str> = None;
@@ -43,56 +45,49 @@ fn heading(line: &str) -> Option<&str> {
     (!inner.is_empty() && !inner.contains('*')).then_some(inner)
 }
 
-/// Who a line of a memory file comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Voice {
-    /// `[stated]`: the person said it.
-    Stated,
-    /// `[inferred]`: the model concluded it.
-    Inferred,
-}
-
-/// A memory file, taken apart.
+/// The lines of a memory file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Bullets {
-    pub(super) marked: Vec<(Voice, String)>,
+pub(super) struct Lines {
+    /// Lines marked `[stated]` or `[inferred]`: by the person, or concluded by the model.
+    pub(super) marked: Vec<(ExtractionMethod, String)>,
     /// The other lines, without blank ones and headings.
     pub(super) others: Vec<String>,
 }
 
 /// Reads lines such as `- [stated] Prefers tea`; indented lines belong to the one above.
-pub(super) fn bullets(text: &str) -> Bullets {
-    let mut found = Bullets::default();
+pub(super) fn split_lines(text: &str) -> Lines {
+    let mut lines = Lines::default();
     let mut inside = false;
     for line in text.lines() {
-        if let Some((voice, words)) = marked(line) {
-            found.marked.push((voice, words.to_owned()));
+        if let Some((method, text)) = marked(line) {
+            lines.marked.push((method, text.to_owned()));
             inside = true;
         } else if line.trim().is_empty() {
             inside = false;
-        } else if let (true, true, Some((_, words))) =
-            (inside, line.starts_with([' ', '\t']), found.marked.last_mut())
+        } else if inside
+            && line.starts_with([' ', '\t'])
+            && let Some((_, text)) = lines.marked.last_mut()
         {
-            words.push('\n');
-            words.push_str(line.trim());
+            text.push('\n');
+            text.push_str(line.trim());
         } else if !line.starts_with('#') {
             inside = false;
-            found.others.push(line.trim().to_owned());
+            lines.others.push(line.trim().to_owned());
         }
     }
-    found.marked.retain(|(_, words)| !words.is_empty());
-    found
+    lines.marked.retain(|(_, text)| !text.is_empty());
+    lines
 }
 
-fn marked(line: &str) -> Option<(Voice, &str)> {
+fn marked(line: &str) -> Option<(ExtractionMethod, &str)> {
     let item = line.trim_start().strip_prefix(['-', '*'])?.trim_start();
-    let (mark, words) = item.strip_prefix('[')?.split_once(']')?;
-    let voice = match mark.trim().to_ascii_lowercase().as_str() {
-        "stated" => Voice::Stated,
-        "inferred" => Voice::Inferred,
+    let (mark, text) = item.strip_prefix('[')?.split_once(']')?;
+    let method = match mark.trim().to_ascii_lowercase().as_str() {
+        "stated" => ExtractionMethod::ExplicitUserInput,
+        "inferred" => ExtractionMethod::LlmInference,
         _ => return None,
     };
-    Some((voice, words.trim()))
+    Some((method, text.trim()))
 }
 
 #[cfg(test)]
@@ -102,7 +97,7 @@ mod tests {
     #[test]
     fn a_text_is_split_at_its_headings() {
         let text = "Before.\n**Work context**\n\nBakes bread.\n\n**Empty**\n\n**Brief history**\n*Recent months*\nBold **word** here.\n**Work context:**\nSells it.";
-        let found = sections(text);
+        let found = split_sections(text);
         let pairs: Vec<_> = found.iter().map(|section| (section.heading, section.text.as_str())).collect();
         assert_eq!(
             pairs,
@@ -115,14 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn marked_lines_are_told_from_others() {
-        let found = bullets(
+    fn marked_lines_are_separated_from_others() {
+        let lines = split_lines(
             "# Head\n- [stated] Tea\n  green only\n* [Inferred]Wakes early\n- plain\n\n  apart\n- [stated] ",
         );
         assert_eq!(
-            found.marked,
-            [(Voice::Stated, "Tea\ngreen only".to_owned()), (Voice::Inferred, "Wakes early".to_owned())]
+            lines.marked,
+            [
+                (ExtractionMethod::ExplicitUserInput, "Tea\ngreen only".to_owned()),
+                (ExtractionMethod::LlmInference, "Wakes early".to_owned())
+            ]
         );
-        assert_eq!(found.others, ["- plain", "apart"]);
+        assert_eq!(lines.others, ["- plain", "apart"]);
     }
 }

@@ -2,22 +2,19 @@
 
 use satchel_importer::{
     Item, JsonError, Leftover, Parser,
-    json::Kind,
+    json::{Kind, Object},
     pam::memory::{ExtractionMethod, MemoryType},
     snapshot,
 };
 
-use super::{
-    Found, Origin, metadata,
-    prose::{self, Voice},
-};
+use super::{Fallback, MemoryRecords, heading_metadata, metadata, prose};
 
-/// Series of the snapshots.
+/// Series of the snapshots, and the fields that they come from.
 const CONVERSATIONS: &str = "conversations_memory";
 const PROJECTS: &str = "project_memories";
 const FILES: &str = "memory_files";
 
-/// Whose memories a file holds, by its name `memories/<account>.json`.
+/// The account whose memories a file holds, from its name `memories/<account>.json`.
 pub(crate) fn account_of(path: &str) -> Option<&str> {
     let (folder, name) = path.rsplit_once('/')?;
     let account = name.strip_suffix(".json")?;
@@ -50,104 +47,113 @@ pub(crate) fn newest(json: &mut Parser<'_>) -> Result<Option<i64>, JsonError> {
 }
 
 /// Reads one element of a memories file.
-pub(crate) fn read(json: &mut Parser<'_>, origin: &Origin<'_>, locator: &str) -> Result<Found, JsonError> {
-    let mut reader = Reader { origin, locator, found: Found::default() };
+pub(crate) fn read(
+    json: &mut Parser<'_>,
+    fallback: &Fallback<'_>,
+    locator: &str,
+) -> Result<MemoryRecords, JsonError> {
+    let mut reader = Reader { observed: fallback.observed, locator, records: MemoryRecords::default() };
     let mut account = None;
     let mut rest = Leftover::default();
     if !json.enter_object()? {
         reader.skip("", "it is not an object");
-        return Ok(reader.found);
+        return Ok(reader.records);
     }
     while let Some(key) = json.key()? {
         match key {
             "account_uuid" => account = rest.text(key, json)?,
-            CONVERSATIONS => reader.conversations(json)?,
-            PROJECTS => reader.projects(json)?,
-            FILES => reader.files(json)?,
+            CONVERSATIONS => reader.read_conversations(json)?,
+            PROJECTS => reader.read_projects(json)?,
+            FILES => reader.read_files(json)?,
             _ => rest.keep(key, json)?,
         }
     }
     json.end()?;
+    let mut records = reader.records;
     if let Some(rest) = rest.into_json() {
-        let keys = keys(&mut Parser::new(&rest, json.arena()));
-        reader.warn("", format!("these fields are not known and are not imported: {}", keys.join(", ")));
+        let keys: Vec<&str> = Object::parse(&rest, json.arena()).fields().map(|(key, _)| key).collect();
+        let message = format!("these fields are not known and are not imported: {}", keys.join(", "));
+        records.warnings.push((locator.to_owned(), message));
     }
-    let account = account.or(origin.owner);
-    for evidence in &mut reader.found.evidence {
+    let account = account.or(fallback.account);
+    for evidence in &mut records.evidence {
         evidence.account = account.map(ToOwned::to_owned);
     }
-    Ok(reader.found)
+    Ok(records)
 }
 
 struct Reader<'r> {
-    origin: &'r Origin<'r>,
+    observed: Option<i64>,
     locator: &'r str,
-    found: Found,
+    records: MemoryRecords,
 }
 
 impl Reader<'_> {
-    /// A text, or texts in a list or in an object by heading.
-    fn conversations(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+    /// Reads a text, a list of texts, or an object of texts by heading.
+    fn read_conversations(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
         match json.kind()? {
             Kind::Null => {}
-            Kind::String => self.sections(json.string()?),
+            Kind::String => self.add_sections(json.string()?),
             Kind::Array => {
                 json.enter_array()?;
-                let mut all = Vec::new();
+                let mut texts = Vec::new();
                 while json.item()? {
                     match json.kind()? {
-                        Kind::String => all.push(json.string()?),
-                        Kind::Object => self.headings(json)?,
+                        Kind::String => texts.push(json.string()?),
+                        Kind::Object => self.read_headings(json)?,
                         _ => self.skip(".conversations_memory", "it holds something that is no text"),
                     }
                 }
-                self.sections(&all.join("\n"));
+                self.add_sections(&texts.join("\n"));
             }
-            Kind::Object => self.headings(json)?,
+            Kind::Object => self.read_headings(json)?,
             Kind::Bool | Kind::Number => self.skip(".conversations_memory", "it is not a text"),
         }
         Ok(())
     }
 
-    fn headings(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+    fn read_headings(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
         json.enter_object()?;
-        while let Some(heading) = json.key()? {
+        self.read_texts(CONVERSATIONS, json, |reader, heading, text| reader.add_section(Some(heading), text))
+    }
+
+    /// Reads the texts of an object that was entered; `add` gets each key with its text.
+    fn read_texts(
+        &mut self,
+        field: &str,
+        json: &mut Parser<'_>,
+        add: fn(&mut Self, &str, &str),
+    ) -> Result<(), JsonError> {
+        while let Some(key) = json.key()? {
             match json.kind()? {
                 Kind::Null => {}
-                Kind::String => {
-                    let text = json.string()?;
-                    self.section(Some(heading), text.trim());
-                }
-                _ => self.skip(&format!(".conversations_memory.{heading}"), "it is not a text"),
+                Kind::String => match json.string()?.trim() {
+                    "" => {}
+                    text => add(self, key, text),
+                },
+                _ => self.skip(&format!(".{field}.{key}"), "it is not a text"),
             }
         }
         Ok(())
     }
 
-    fn sections(&mut self, text: &str) {
-        for section in prose::sections(text) {
-            self.section(section.heading, &section.text);
+    fn add_sections(&mut self, text: &str) {
+        for section in prose::split_sections(text) {
+            self.add_section(section.heading, &section.text);
         }
     }
 
-    fn section(&mut self, heading: Option<&str>, text: &str) {
-        if text.is_empty() {
-            return;
-        }
+    fn add_section(&mut self, heading: Option<&str>, text: &str) {
         let mut item = Item::new(text, MemoryType::Context);
-        let mut kept = Leftover::default();
-        if let Some(heading) = heading {
-            kept.add_text("heading", heading);
-        }
-        item.metadata = metadata(kept);
+        item.metadata = heading_metadata(heading);
         let series =
             heading.map_or_else(|| CONVERSATIONS.to_owned(), |heading| format!("{CONVERSATIONS}/{heading}"));
         let locator = format!("{}.conversations_memory", self.locator);
-        self.found.push(snapshot(series, vec![item], self.origin.observed, locator));
+        self.records.push(snapshot(series, vec![item], self.observed, locator));
     }
 
-    /// One memory for each project: headings differ from project to project.
-    fn projects(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+    /// Reads one memory for each project. It is not split: headings differ from project to project.
+    fn read_projects(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
         if json.null()? {
             return Ok(());
         }
@@ -155,27 +161,16 @@ impl Reader<'_> {
             self.skip(".project_memories", "it is not an object");
             return Ok(());
         }
-        while let Some(project) = json.key()? {
-            let place = format!(".project_memories.{project}");
-            match json.kind()? {
-                Kind::Null => {}
-                Kind::String => {
-                    let text = json.string()?.trim();
-                    if !text.is_empty() {
-                        let mut item = Item::new(text, MemoryType::Project);
-                        item.scope = Some(format!("project:{project}"));
-                        let locator = format!("{}{place}", self.locator);
-                        let series = format!("{PROJECTS}/{project}");
-                        self.found.push(snapshot(series, vec![item], self.origin.observed, locator));
-                    }
-                }
-                _ => self.skip(&place, "it is not a text"),
-            }
-        }
-        Ok(())
+        self.read_texts(PROJECTS, json, |reader, project, text| {
+            let mut item = Item::new(text, MemoryType::Project);
+            item.scope = Some(format!("project:{project}"));
+            let locator = format!("{}.{PROJECTS}.{project}", reader.locator);
+            let series = format!("{PROJECTS}/{project}");
+            reader.records.push(snapshot(series, vec![item], reader.observed, locator));
+        })
     }
 
-    fn files(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+    fn read_files(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
         if json.null()? {
             return Ok(());
         }
@@ -185,13 +180,13 @@ impl Reader<'_> {
         }
         let mut index = 0;
         while json.item()? {
-            self.file(&format!(".memory_files[{index}]"), json)?;
+            self.read_file(&format!(".memory_files[{index}]"), json)?;
             index += 1;
         }
         Ok(())
     }
 
-    fn file(&mut self, place: &str, json: &mut Parser<'_>) -> Result<(), JsonError> {
+    fn read_file(&mut self, place: &str, json: &mut Parser<'_>) -> Result<(), JsonError> {
         let (mut path, mut content, mut updated) = (None, None, None);
         let mut rest = Leftover::default();
         if !json.enter_object()? {
@@ -200,24 +195,24 @@ impl Reader<'_> {
         }
         while let Some(key) = json.key()? {
             match key {
-                "path" => path = rest.text(key, json)?,
+                "path" => path = rest.nonempty_text(key, json)?,
                 "content" => content = rest.text(key, json)?,
                 "updated_at" => updated = rest.time(key, json)?,
                 _ => rest.keep(key, json)?,
             }
         }
-        match (path.filter(|path| !path.is_empty()), content) {
+        match (path, content) {
             (Some(_), Some(content)) if content.trim().is_empty() => {
                 self.skip(place, "the memory file is empty");
             }
-            (Some(path), Some(content)) => self.note_file(path, content, updated, rest, place),
+            (Some(path), Some(content)) => self.add_file(path, content, updated, rest, place),
             (None, _) => self.skip(place, "the memory file has no path"),
             (Some(_), None) => self.skip(place, "the memory file has no text"),
         }
         Ok(())
     }
 
-    fn note_file(
+    fn add_file(
         &mut self,
         path: &str,
         content: &str,
@@ -227,65 +222,53 @@ impl Reader<'_> {
     ) {
         rest.add_text("path", path);
         let metadata = metadata(rest);
-        let bullets = prose::bullets(content);
-        let whole = bullets.marked.is_empty();
-        let make = |text: &str| {
+        let lines = prose::split_lines(content);
+        let whole = lines.marked.is_empty();
+        let item = |text: &str| {
             let mut item = Item::new(text, memory_type(path, whole));
             item.updated_at = updated;
             item.metadata.clone_from(&metadata);
             item
         };
-        let spoken = |voice| {
-            bullets.marked.iter().filter(move |(other, _)| *other == voice).map(|(_, text)| make(text))
+        let marked = |method| {
+            lines.marked.iter().filter(move |(other, _)| *other == method).map(|(_, text)| item(text))
         };
-        let rest = if whole { content.trim().to_owned() } else { bullets.others.join("\n") };
+        let others = if whole { content.trim().to_owned() } else { lines.others.join("\n") };
+        let others = Some(others).filter(|others| !others.is_empty());
+        let (stated, inferred) = (ExtractionMethod::ExplicitUserInput, ExtractionMethod::LlmInference);
         let lists: [(&str, ExtractionMethod, Vec<Item>); 3] = [
-            ("", ExtractionMethod::ApiExport, if rest.is_empty() { Vec::new() } else { vec![make(&rest)] }),
-            ("#stated", ExtractionMethod::ExplicitUserInput, spoken(Voice::Stated).collect()),
-            ("#inferred", ExtractionMethod::LlmInference, spoken(Voice::Inferred).collect()),
+            ("", ExtractionMethod::ApiExport, others.iter().map(|others| item(others)).collect()),
+            ("#stated", stated, marked(stated).collect()),
+            ("#inferred", inferred, marked(inferred).collect()),
         ];
         for (list, method, items) in lists {
             if items.is_empty() {
                 continue;
             }
             let series = format!("{FILES}{path}{list}");
-            let at = updated.or(self.origin.observed);
+            let at = updated.or(self.observed);
             let mut evidence = snapshot(series, items, at, format!("{}{place}", self.locator));
             evidence.extraction_method = method;
-            self.found.push(evidence);
+            self.records.push(evidence);
         }
     }
 
     fn skip(&mut self, place: &str, reason: &str) {
-        self.found.skip(format!("{}{place}", self.locator), reason);
-    }
-
-    fn warn(&mut self, place: &str, message: String) {
-        self.found.warnings.push((format!("{}{place}", self.locator), message));
+        self.records.skip(format!("{}{place}", self.locator), reason);
     }
 }
 
-/// What a memory file is about, by its path.
+/// The type of a memory file, by its path.
 fn memory_type(path: &str, whole: bool) -> MemoryType {
     let path = path.trim_start_matches('/');
     let (first, _) = path.split_once('/').unwrap_or((path, ""));
     match first.strip_suffix(".md").unwrap_or(first) {
         "people" => MemoryType::Relationship,
-        // The whole profile says who the person is, one line of it a fact.
+        // The whole profile identifies the person; one line of it is a fact.
         "profile" if whole => MemoryType::Identity,
         "profile" => MemoryType::Fact,
         "preferences" => MemoryType::Preference,
         "projects" => MemoryType::Project,
         _ => MemoryType::Context,
     }
-}
-
-fn keys<'a>(json: &mut Parser<'a>) -> Vec<&'a str> {
-    let mut keys = Vec::new();
-    if let Ok(true) = json.enter_object() {
-        while let Ok(Some(key)) = json.key() {
-            keys.push(key);
-        }
-    }
-    keys
 }

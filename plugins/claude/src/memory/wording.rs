@@ -1,16 +1,16 @@
-//! Whether a sentence that Claude was told to remember says how to answer, or what is so.
+//! Classifies a sentence that Claude was told to remember: an instruction or a fact.
 
 use satchel_importer::pam::memory::MemoryType;
 
-/// Words that a demand begins with, in lower case.
-const DEMANDS: [&str; 42] = [
+/// First words of an instruction, in lower case.
+const IMPERATIVES: [&str; 42] = [
     "address", "always", "answer", "ask", "avoid", "be", "call", "check", "cite", "consider", "default",
     "do", "don't", "exclude", "explain", "focus", "follow", "forget", "format", "give", "ignore", "include",
     "keep", "let", "limit", "make", "mention", "never", "offer", "omit", "only", "please", "provide",
     "refer", "remember", "reply", "respond", "skip", "speak", "stop", "use", "write",
 ];
-/// What the sentence may say before: who wants it, or when it holds.
-const WISHES: [&str; 8] = [
+/// Starts of an instruction that say whose wish it is.
+const REQUESTS: [&str; 8] = [
     "claude should ",
     "claude must ",
     "you should ",
@@ -20,36 +20,34 @@ const WISHES: [&str; 8] = [
     "the user wants you to ",
     "user wants you to ",
 ];
+/// Starts of a condition; the instruction follows the first comma.
 const CONDITIONS: [&str; 5] = ["when ", "whenever ", "if ", "in every ", "for every "];
-/// What follows a condition is looked for behind the first comma.
-const COMMA: char = ',';
+/// Characters of a text that are looked at; Claude's own limit is 500.
+const MAX_CHARS: usize = 500;
 
-/// `instruction` for a demand, else `fact`. English only: other languages give facts, which is what most of these lines are.
+/// `instruction` or `fact`. Only English is recognized; other languages give `fact`, which most of these lines are.
 pub(super) fn memory_type(text: &str) -> MemoryType {
     let start: String =
-        text.chars().take(MOST).collect::<String>().trim_start().to_lowercase().replace('’', "'");
-    let demand = WISHES.iter().any(|wish| start.starts_with(wish))
-        || begins_with_demand(&start)
+        text.chars().take(MAX_CHARS).collect::<String>().trim_start().to_lowercase().replace('’', "'");
+    let instruction = REQUESTS.iter().any(|request| start.starts_with(request))
+        || starts_with_imperative(&start)
         || (CONDITIONS.iter().any(|word| start.starts_with(word))
-            && start.split_once(COMMA).is_some_and(|(_, rest)| begins_with_demand(rest.trim_start())));
-    if demand { MemoryType::Instruction } else { MemoryType::Fact }
+            && start.split_once(',').is_some_and(|(_, rest)| starts_with_imperative(rest.trim_start())));
+    if instruction { MemoryType::Instruction } else { MemoryType::Fact }
 }
 
-fn begins_with_demand(text: &str) -> bool {
+fn starts_with_imperative(text: &str) -> bool {
     let word: &str =
         text.split(|next: char| !next.is_alphanumeric() && next != '\'').next().unwrap_or_default();
-    DEMANDS.contains(&word)
+    IMPERATIVES.contains(&word)
 }
-
-/// Characters of a text that decide; Claude's own limit is 500.
-const MOST: usize = 500;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn demands_are_told_from_what_is_so() {
+    fn instructions_are_distinguished_from_facts() {
         for text in [
             "Always answer in grams",
             "Don’t mention Rex",
@@ -74,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_looked_up_whole_and_in_lower_case() {
-        assert!(DEMANDS.iter().all(|word| *word == word.to_lowercase() && !word.contains(' ')));
+    fn imperatives_are_single_words_in_lower_case() {
+        assert!(IMPERATIVES.iter().all(|word| *word == word.to_lowercase() && !word.contains(' ')));
     }
 }

@@ -1,8 +1,8 @@
-//! Artifacts that have a folder of their own: versions, and what people wrote about them.
+//! Artifacts with a folder of their own: versions and comments.
 
 use satchel_importer::{JsonError, Leftover, Parser};
 
-use super::check_length;
+use super::read_items;
 
 /// An `artifact.json`.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct Artifact<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) owner: Option<&'a str>,
     pub(crate) updated: Option<i64>,
-    /// The id of the version that is shown.
+    /// The id of the version that the provider shows.
     pub(crate) active: Option<&'a str>,
     pub(crate) versions: Vec<Version<'a>>,
     pub(crate) rest: Leftover<'a>,
@@ -26,7 +26,7 @@ pub(crate) struct Version<'a> {
     pub(crate) rest: Leftover<'a>,
 }
 
-/// Comments that answer each other.
+/// Comments that reply to each other.
 #[derive(Debug, Default)]
 pub(crate) struct Thread<'a> {
     pub(crate) created: Option<i64>,
@@ -34,7 +34,7 @@ pub(crate) struct Thread<'a> {
     pub(crate) rest: Leftover<'a>,
 }
 
-/// What a person wrote about an artifact.
+/// A person's comment on an artifact.
 #[derive(Debug, Default)]
 pub(crate) struct Comment<'a> {
     pub(crate) text: Option<&'a str>,
@@ -52,16 +52,11 @@ impl<'a> Artifact<'a> {
         while let Some(key) = json.key()? {
             let rest = &mut it.rest;
             match key {
-                "id" => it.id = rest.words(key, json)?,
-                "owner_account" => it.owner = rest.words(key, json)?,
+                "id" => it.id = rest.nonempty_text(key, json)?,
+                "owner_account" => it.owner = rest.nonempty_text(key, json)?,
                 "updated_at" => it.updated = rest.time(key, json)?,
-                "active_version" => it.active = rest.words(key, json)?,
-                "versions" if rest.array(key, json)? => {
-                    while json.item()? {
-                        it.versions.push(Version::read(json)?);
-                        check_length(it.versions.len(), json)?;
-                    }
-                }
+                "active_version" => it.active = rest.nonempty_text(key, json)?,
+                "versions" if rest.array(key, json)? => it.versions.extend(read_items(json, Version::read)?),
                 _ if json.pending() => rest.keep(key, json)?,
                 _ => {}
             }
@@ -85,9 +80,9 @@ impl<'a> Version<'a> {
         }
         while let Some(key) = json.key()? {
             match key {
-                "id" => it.id = it.rest.words(key, json)?,
-                "title" => it.title = it.rest.words(key, json)?,
-                "description" => it.description = it.rest.words(key, json)?,
+                "id" => it.id = it.rest.nonempty_text(key, json)?,
+                "title" => it.title = it.rest.nonempty_text(key, json)?,
+                "description" => it.description = it.rest.nonempty_text(key, json)?,
                 "created_at" => it.created = it.rest.time(key, json)?,
                 _ => it.rest.keep_unknown(key, json)?,
             }
@@ -107,13 +102,10 @@ impl<'a> Thread<'a> {
             match key {
                 "created_at" => it.created = it.rest.time(key, json)?,
                 "comments" if it.rest.array(key, json)? => {
-                    while json.item()? {
-                        it.comments.push(Comment::read(json)?);
-                        check_length(it.comments.len(), json)?;
-                    }
+                    it.comments.extend(read_items(json, Comment::read)?);
                 }
                 "comments" if !json.pending() => {}
-                // What it is about: words of the page.
+                // The part of the page that it is about.
                 "quoted_text" | "anchor" | "tab" => it.rest.keep(key, json)?,
                 _ => it.rest.keep_unknown(key, json)?,
             }
@@ -131,7 +123,7 @@ impl<'a> Comment<'a> {
         }
         while let Some(key) = json.key()? {
             match key {
-                "body" | "text" => it.text = it.rest.words(key, json)?.or(it.text),
+                "body" | "text" => it.text = it.rest.nonempty_text(key, json)?.or(it.text),
                 "created_at" => it.created = it.rest.time(key, json)?,
                 _ => it.rest.keep_unknown(key, json)?,
             }

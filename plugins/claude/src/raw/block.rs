@@ -2,9 +2,9 @@
 
 use satchel_importer::{Arena, JsonError, Leftover, Parser, json::Kind};
 
-use super::{check_length, json_text};
+use super::{json_text, read_items};
 
-/// One block. Which fields count depends on its type; [`Block::put_back`] keeps those that do not.
+/// One block. Its type decides which fields are used; [`Block::into_json`] keeps the others.
 #[derive(Debug, Default)]
 pub(crate) struct Block<'a> {
     /// Its `type`.
@@ -16,36 +16,29 @@ pub(crate) struct Block<'a> {
     pub(crate) tool_use_id: Option<&'a str>,
     pub(crate) title: Option<&'a str>,
     pub(crate) file_uuid: Option<&'a str>,
-    /// JSON text, as the next three.
+    /// JSON text, like the next three.
     pub(crate) input: Option<&'a str>,
     pub(crate) content: Option<&'a str>,
     pub(crate) citations: Option<&'a str>,
     pub(crate) summaries: Option<&'a str>,
     pub(crate) error: bool,
-    /// Not to be shown, though the block is kept.
+    /// The provider does not show it.
     pub(crate) hidden: bool,
-    /// The words of a prompt that the provider put in, and where they come from; both are kept too.
+    /// A prompt that the provider put in, and its source; both are kept too.
     pub(crate) prompt: Option<&'a str>,
     pub(crate) injection_source: Option<&'a str>,
-    /// The whole of an item that is neither object nor string, as JSON text.
-    pub(crate) odd: Option<&'a str>,
+    /// JSON text of an item that is neither an object nor a string.
+    pub(crate) invalid: Option<&'a str>,
     pub(crate) rest: Leftover<'a>,
 }
 
 impl<'a> Block<'a> {
     /// Reads the array that is next.
     pub(super) fn read_list(json: &mut Parser<'a>) -> Result<Vec<Self>, JsonError> {
-        let mut blocks = Vec::new();
-        if json.enter_array()? {
-            while json.item()? {
-                blocks.push(Self::read(json)?);
-                check_length(blocks.len(), json)?;
-            }
-        }
-        Ok(blocks)
+        if json.enter_array()? { read_items(json, Self::read) } else { Ok(Vec::new()) }
     }
 
-    /// The blocks that `text` holds as JSON, else the text itself as one block.
+    /// The blocks that `text` holds as JSON, else one block of `text` itself.
     pub(super) fn from_text(text: &'a str, arena: &'a Arena) -> Vec<Self> {
         let mut json = Parser::new(text, arena);
         if text.trim_start().starts_with('[')
@@ -57,7 +50,7 @@ impl<'a> Block<'a> {
         if text.is_empty() { Vec::new() } else { vec![Self::plain(text)] }
     }
 
-    /// A block of text alone.
+    /// A block of type `text`.
     pub(super) fn plain(text: &'a str) -> Self {
         Self { kind: "text", text: Some(text), ..Self::default() }
     }
@@ -73,7 +66,7 @@ impl<'a> Block<'a> {
                 it.field(key, json)?;
             }
         } else {
-            it.odd = Some(json.raw_value()?);
+            it.invalid = Some(json.raw_value()?);
         }
         Ok(it)
     }
@@ -84,11 +77,11 @@ impl<'a> Block<'a> {
             "type" => self.kind = rest.text(key, json)?.unwrap_or_default(),
             "text" => self.text = rest.text(key, json)?,
             "thinking" => self.thinking = rest.text(key, json)?,
-            "id" => self.id = rest.words(key, json)?,
-            "name" => self.name = rest.words(key, json)?,
-            "tool_use_id" => self.tool_use_id = rest.words(key, json)?,
+            "id" => self.id = rest.nonempty_text(key, json)?,
+            "name" => self.name = rest.nonempty_text(key, json)?,
+            "tool_use_id" => self.tool_use_id = rest.nonempty_text(key, json)?,
             "title" => self.title = rest.text(key, json)?,
-            "file_uuid" => self.file_uuid = rest.words(key, json)?,
+            "file_uuid" => self.file_uuid = rest.nonempty_text(key, json)?,
             "input" => self.input = json_text(json)?,
             "content" => self.content = json_text(json)?,
             "citations" => self.citations = json_text(json)?.filter(|raw| *raw != "[]"),
@@ -106,8 +99,8 @@ impl<'a> Block<'a> {
         Ok(())
     }
 
-    /// Keeps what was read and not taken since, and gives all that is kept as JSON text with the type in it.
-    pub(crate) fn put_back(mut self) -> std::borrow::Cow<'a, str> {
+    /// The fields that were not taken since, and the type, as JSON text.
+    pub(crate) fn into_json(mut self) -> std::borrow::Cow<'a, str> {
         let rest = &mut self.rest;
         let texts = [
             ("text", self.text),
@@ -146,7 +139,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// What is kept of a block of which nothing but the text is known.
+/// What [`Block::into_json`] gives for a block of type `text` without other fields.
 pub(crate) const PLAIN_TEXT: &str = r#"{"type":"text"}"#;
-/// A block that says nothing; where the list of blocks is kept, it stands apart from those whose text went to the content.
-pub(crate) const NO_TEXT: &str = r#"{"text":"","type":"text"}"#;
+/// The same for a block whose text is empty, and so is no part of the content.
+pub(crate) const EMPTY_TEXT: &str = r#"{"text":"","type":"text"}"#;

@@ -1,4 +1,4 @@
-//! Chats of Claude's design tool, read into the shapes of ordinary conversations.
+//! Chats of Claude's design tool, read into the types of ordinary conversations.
 
 use std::collections::BTreeSet;
 
@@ -7,54 +7,25 @@ use satchel_importer::{
     json::{Kind, Value},
 };
 
-use super::{Author, Block, Conversation, File, Message, check_length, json_text};
+use super::{Author, Block, Conversation, File, Message, add_object, check_length, json_text};
 
-/// People of one chat; what is more cannot be real.
+/// Authors of one chat; more cannot be real.
 const MAX_AUTHORS: usize = 100;
 
 impl<'a> Conversation<'a> {
-    /// Reads one design chat; none if it is no object.
-    pub(crate) fn read_design(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
-        if !json.enter_object()? {
-            return Ok(None);
-        }
-        let mut it = Self { list: "messages", ..Self::default() };
-        while let Some(key) = json.key()? {
-            match key {
-                "messages" => it.read_messages(key, json, Message::read_design)?,
-                _ => it.field(key, json)?,
-            }
-        }
-        json.end()?;
-        let authors = it.messages.iter().map(|message| message.author);
+    /// Takes the authors from the messages. If there is one, the chat is theirs: it names no account itself.
+    pub(super) fn add_authors(&mut self) {
+        let authors = self.messages.iter().map(|message| message.author);
         let authors: BTreeSet<Author<'a>> = authors.filter(|author| *author != Author::default()).collect();
-        it.authors = authors.into_iter().take(MAX_AUTHORS).collect();
-        // A chat says only who wrote in it; where that was one person, it is that person's.
-        if let ([only], None) = (it.authors.as_slice(), it.account) {
-            it.account = only.uuid;
+        self.authors = authors.into_iter().take(MAX_AUTHORS).collect();
+        if let ([only], None) = (self.authors.as_slice(), self.account) {
+            self.account = only.uuid;
         }
-        Ok(Some(it))
     }
 }
 
 impl<'a> Message<'a> {
-    /// Reads one item of a design chat's `messages`; none if it is no object.
-    fn read_design(index: usize, json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
-        if !json.enter_object()? {
-            return Ok(None);
-        }
-        let mut it = Self { index, ..Self::default() };
-        while let Some(key) = json.key()? {
-            match key {
-                "role" => it.sender = it.rest.text(key, json)?,
-                "content" if json.kind()? == Kind::Object => it.read_design_content(json)?,
-                _ => it.field(key, json)?,
-            }
-        }
-        Ok(Some(it))
-    }
-
-    fn read_design_content(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+    pub(super) fn read_design_content(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let mut rest = Leftover::default();
         json.enter_object()?;
         while let Some(key) = json.key()? {
@@ -69,18 +40,15 @@ impl<'a> Message<'a> {
                     let time = rest.time(key, json)?;
                     self.created = self.created.or(time);
                 }
-                "authorAccountUuid" => self.author.uuid = rest.keep_and_read(key, json)?.words(),
-                "authorName" => self.author.name = rest.keep_and_read(key, json)?.words(),
-                // Said by the message already.
+                "authorAccountUuid" => self.author.uuid = rest.keep_and_read(key, json)?.nonempty_text(),
+                "authorName" => self.author.name = rest.keep_and_read(key, json)?.nonempty_text(),
+                // The message has it already.
                 "role" if self.sender.is_some() => json.skip_value()?,
                 _ if json.pending() => rest.keep_unknown(key, json)?,
                 _ => {}
             }
         }
-        rest.unread().into_iter().for_each(|field| self.rest.mark_unread(field));
-        if let Some(rest) = rest.into_json() {
-            self.rest.add_json("content", &rest);
-        }
+        add_object(&mut self.rest, "content", rest);
         Ok(())
     }
 
@@ -93,34 +61,36 @@ impl<'a> Message<'a> {
             }
             let raw = json.raw_value()?;
             let json = Parser::new(raw, json.arena());
-            self.blocks.extend(design_blocks(json)?);
+            self.blocks.extend(read_block(json)?);
         }
         Ok(())
     }
 }
 
-/// One block as it is; a call with its output becomes a call and a result.
-fn design_blocks(mut json: Parser<'_>) -> Result<Vec<Block<'_>>, JsonError> {
+/// Reads one block; a call with its output becomes a call and a result.
+fn read_block(mut json: Parser<'_>) -> Result<Vec<Block<'_>>, JsonError> {
     let mut block = Block::default();
-    let (mut output, mut said) = (None, None);
+    let (mut output, mut message) = (None, None);
     json.enter_object()?;
     while let Some(key) = json.key()? {
         match key {
             "type" => block.kind = block.rest.text(key, &mut json)?.unwrap_or_default(),
             "text" => block.text = block.rest.text(key, &mut json)?,
-            "message" => said = read_words(&mut block, &mut json)?,
-            "toolCall" if block.rest.object(key, &mut json)? => output = read_call(&mut block, &mut json)?,
+            "message" => message = read_message(&mut block, &mut json)?,
+            "toolCall" if block.rest.object(key, &mut json)? => {
+                output = read_tool_call(&mut block, &mut json)?;
+            }
             _ if json.pending() => block.rest.keep_unknown(key, &mut json)?,
             _ => {}
         }
     }
-    if let Some(said) = said {
+    if let Some(text) = message {
         match block.kind {
-            // What the person said while the model was at work, and what the person was told of a failure.
-            "user_interjection" | "error" => block.text = block.text.or(Some(said)),
+            // A message of the person while the model was working, or an error shown to the person.
+            "user_interjection" | "error" => block.text = block.text.or(Some(text)),
             _ => {
-                block.rest.note_unknown("message", Value::Text(said));
-                block.rest.add_text("message", said);
+                block.rest.note_unknown("message", Value::Text(text));
+                block.rest.add_text("message", text);
             }
         }
     }
@@ -142,33 +112,30 @@ fn design_blocks(mut json: Parser<'_>) -> Result<Vec<Block<'_>>, JsonError> {
     Ok([Some(block), result].into_iter().flatten().collect())
 }
 
-/// Reads a `message`, a text or an object with one; what else it holds stays with the block.
-fn read_words<'a>(block: &mut Block<'a>, json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
+/// Reads a `message`: a text, or an object with one, whose other fields stay with the block.
+fn read_message<'a>(block: &mut Block<'a>, json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
     if json.kind()? != Kind::Object {
         return block.rest.text("message", json);
     }
-    let (mut rest, mut said) = (Leftover::default(), None);
+    let (mut rest, mut text) = (Leftover::default(), None);
     json.enter_object()?;
     while let Some(key) = json.key()? {
         match key {
-            "content" => said = rest.text(key, json)?,
+            "content" => text = rest.text(key, json)?,
             _ => rest.keep_unknown(key, json)?,
         }
     }
-    rest.unread().into_iter().for_each(|field| block.rest.mark_unread(field));
-    if let Some(rest) = rest.into_json() {
-        block.rest.add_json("message", &rest);
-    }
-    Ok(said)
+    add_object(&mut block.rest, "message", rest);
+    Ok(text)
 }
 
-/// Reads a `toolCall` that was entered; gives its output.
-fn read_call<'a>(block: &mut Block<'a>, json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
+/// Reads the fields of a `toolCall`; returns its output.
+fn read_tool_call<'a>(block: &mut Block<'a>, json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
     let mut output = None;
     while let Some(key) = json.key()? {
         match key {
-            "id" => block.id = block.rest.words(key, json)?,
-            "name" => block.name = block.rest.words(key, json)?,
+            "id" => block.id = block.rest.nonempty_text(key, json)?,
+            "name" => block.name = block.rest.nonempty_text(key, json)?,
             "input" => block.input = json_text(json)?,
             "output" => output = json_text(json)?,
             _ => block.rest.keep(key, json)?,

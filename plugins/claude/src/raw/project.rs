@@ -13,13 +13,13 @@ pub(crate) struct Project<'a> {
     pub(crate) uuid: Option<&'a str>,
     pub(crate) name: Option<&'a str>,
     pub(crate) description: Option<&'a str>,
-    /// What the person wrote for Claude to follow.
+    /// The instructions for Claude.
     pub(crate) prompt: Option<&'a str>,
     pub(crate) created: Option<i64>,
     pub(crate) updated: Option<i64>,
     pub(crate) creator: Option<&'a str>,
     pub(crate) creator_name: Option<&'a str>,
-    /// Made by the provider, to show what projects are.
+    /// A sample that the provider made.
     pub(crate) starter: bool,
     pub(crate) documents: Vec<Document<'a>>,
     pub(crate) rest: Leftover<'a>,
@@ -28,7 +28,7 @@ pub(crate) struct Project<'a> {
 /// A text that belongs to a project.
 #[derive(Debug, Default)]
 pub(crate) struct Document<'a> {
-    /// Its place in the list.
+    /// Its index in the list.
     pub(crate) index: usize,
     pub(crate) uuid: Option<&'a str>,
     pub(crate) name: Option<&'a str>,
@@ -57,7 +57,7 @@ impl<'a> Project<'a> {
         documents.chain([self.created, self.updated]).flatten().max()
     }
 
-    /// A field that is not known and holds words.
+    /// The first unknown field that holds natural language.
     pub(crate) fn unread(&self) -> Option<&'a str> {
         self.rest.unread().or_else(|| self.documents.iter().find_map(|document| document.rest.unread()))
     }
@@ -65,11 +65,11 @@ impl<'a> Project<'a> {
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let rest = &mut self.rest;
         match key {
-            "uuid" => self.uuid = rest.words(key, json)?,
+            "uuid" => self.uuid = rest.nonempty_text(key, json)?,
             "name" => self.name = rest.text(key, json)?,
             "description" => self.description = rest.text(key, json)?,
             "prompt_template" => self.prompt = rest.text(key, json)?,
-            // A project that becomes a memory only has no other place for this and for who made it.
+            // A project that only becomes a memory has no other place for this and for its creator.
             "created_at" => {
                 let (raw, arena) = (json.raw_value()?, json.arena());
                 self.created = Leftover::default().time(key, &mut Parser::new(raw, arena))?;
@@ -88,7 +88,7 @@ impl<'a> Project<'a> {
             "docs" if !json.pending() => {}
             _ => {
                 let raw = json.raw_value()?;
-                // A list of records may be that of the documents by another name, whatever stands in them.
+                // A list of records may be that of the documents under a new name.
                 if !objects(raw, json.arena()).is_empty() {
                     rest.mark_unread(key);
                 }
@@ -117,8 +117,8 @@ impl<'a> Document<'a> {
         }
         while let Some(key) = json.key()? {
             match key {
-                "uuid" => it.uuid = it.rest.words(key, json)?,
-                "filename" | "file_name" => it.name = it.rest.words(key, json)?,
+                "uuid" => it.uuid = it.rest.nonempty_text(key, json)?,
+                "filename" | "file_name" => it.name = it.rest.nonempty_text(key, json)?,
                 "content" => it.content = it.rest.text(key, json)?,
                 "created_at" => it.created = it.rest.time(key, json)?,
                 _ => it.rest.keep_unknown(key, json)?,

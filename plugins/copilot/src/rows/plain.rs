@@ -1,20 +1,20 @@
-//! Reads rows in the form in which nearly all are written, many bytes at a time.
+//! The fast path for rows as nearly all programs write them.
 
 use memchr::memchr;
 
 const QUOTE: u8 = b'"';
 
-/// Reads the row at the front of `input` into `text`, its cells one behind the other, and says of how many bytes it is,
-/// those of its text, and how many cells it has. None, and nothing to be read in `text` and `ends`, if it has not all of
-/// its line in `input`, if it does not fit, or if there is a quotation mark where no program writes one.
+/// Reads the row at the start of `input`: its cells into `text`, one after the other, and their ends into `ends`. Returns
+/// the bytes of the row, the bytes of its text and the number of its cells. None, with undefined `text` and `ends`, if the
+/// line is not complete, if the row does not fit, or if a quotation mark is at an unusual place.
 pub(super) fn read(
     input: &[u8],
     delimiter: u8,
     text: &mut [u8],
     ends: &mut [usize],
 ) -> Option<(usize, usize, usize)> {
-    // One that fills them is left to the parser, which takes it for too long.
-    let (room, most) = (text.len(), ends.len());
+    // The parser treats a row that fills the buffers as too long, so it must read such a row.
+    let (capacity, max_cells) = (text.len(), ends.len());
     let (mut at, mut length) = (0, 0);
     for (cell, end) in ends.iter_mut().enumerate() {
         let rest = input.get(at..)?;
@@ -26,7 +26,7 @@ pub(super) fn read(
         *end = length;
         match input.get(at)? {
             b'\r' | b'\n' => {
-                return (length < room && cell + 1 < most).then_some((at + 1, length, cell + 1));
+                return (length < capacity && cell + 1 < max_cells).then_some((at + 1, length, cell + 1));
             }
             byte if *byte == delimiter => at += 1,
             _ => return None,
@@ -35,15 +35,15 @@ pub(super) fn read(
     None
 }
 
-/// The bytes of a cell up to what ends it, and those of its text.
+/// Copies an unquoted cell; returns the bytes read and written.
 fn unquoted(rest: &[u8], delimiter: u8, text: &mut [u8]) -> Option<(usize, usize)> {
-    let over = |byte: &u8| *byte == delimiter || matches!(*byte, QUOTE | b'\r' | b'\n');
-    let length = rest.iter().position(over)?;
+    let ends_cell = |byte: &u8| *byte == delimiter || matches!(*byte, QUOTE | b'\r' | b'\n');
+    let length = rest.iter().position(ends_cell)?;
     text.get_mut(..length)?.copy_from_slice(rest.get(..length)?);
     Some((length, length))
 }
 
-/// The same of a cell in quotation marks; two of them inside are one.
+/// As [`unquoted`], for a quoted cell, in which two quotation marks are one.
 fn quoted(rest: &[u8], text: &mut [u8]) -> Option<(usize, usize)> {
     let (mut at, mut length) = (1, 0);
     loop {

@@ -1,4 +1,4 @@
-//! Sources of an answer: `[citation:3]` in its text is the search result whose `cite_index` is 3.
+//! Sources of an answer: `[citation:3]` in its text refers to the search result whose `cite_index` is 3.
 
 use std::{
     borrow::Cow,
@@ -11,29 +11,29 @@ use satchel_importer::{
     json::{Object, Value},
 };
 
-/// Search results of one message that are looked at; all of them are kept.
+/// Search results of one message that are read; the call keeps all of them.
 const MAX_RESULTS: u64 = 5_000;
-/// The forms of a mark, without the closing bracket.
+/// The two forms of a mark, without the closing bracket.
 const MARKS: [&str; 2] = ["[citation:", "[reference:"];
-/// Bytes of the numbers in one mark; a longer one is text, and its end is not searched for.
+/// Bytes of the numbers in one mark; a longer one is text.
 const MAX_MARK: usize = 128;
 
-/// What searches found, by the number under which a text cites it.
+/// Search results, by the number with which a text cites them.
 #[derive(Default)]
 pub(super) struct Results<'a> {
     by_number: BTreeMap<u64, Citation<'a>>,
-    seen: u64,
+    count: u64,
 }
 
 impl<'a> Results<'a> {
-    /// Notes the results of one search. Where no result has a number, their places count.
-    pub(super) fn note(&mut self, list: Value<'a>, arena: &'a Arena) {
+    /// Adds the results of one search. If none has a number, they are numbered from 1.
+    pub(super) fn add(&mut self, list: Value<'a>, arena: &'a Arena) {
         let Some(raw) = list.raw() else { return };
         let (mut json, mut unnumbered, mut numbered) = (Parser::new(raw, arena), Vec::new(), false);
         let mut read = || -> Result<(), JsonError> {
             if json.enter_array()? {
-                while self.seen < MAX_RESULTS && json.item()? {
-                    self.seen += 1;
+                while self.count < MAX_RESULTS && json.item()? {
+                    self.count += 1;
                     let page = Object::parse(json.raw_value()?, arena);
                     match (page.get("cite_index").as_u64(), citation(&page)) {
                         (Some(number), Some(citation)) => {
@@ -47,15 +47,15 @@ impl<'a> Results<'a> {
             }
             Ok(())
         };
-        // The value was walked when it was taken, so there is no error.
+        // The value was checked when it was read.
         read().unwrap_or_default();
         if !numbered {
-            let places = (1..).zip(unnumbered);
-            self.by_number.extend(places.filter_map(|(number, citation)| Some((number, citation?))));
+            let results = (1..).zip(unnumbered);
+            self.by_number.extend(results.filter_map(|(number, citation)| Some((number, citation?))));
         }
     }
 
-    /// What `texts` cite, in their order, each page once.
+    /// The results that `texts` cite, in their order, each page once.
     pub(super) fn cited(&self, texts: &[&str]) -> Vec<Citation<'a>> {
         let (mut seen, mut pages, mut cited) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         for number in texts.iter().flat_map(|text| numbers(text)) {
@@ -72,7 +72,7 @@ impl<'a> Results<'a> {
 
 fn citation<'a>(page: &Object<'a>) -> Option<Citation<'a>> {
     let title = page.text("title");
-    // PAM takes nothing but a URI; other texts stay in the call.
+    // PAM requires a URI; other texts stay in the call.
     let url = page.text("url").filter(|url| is_uri(url));
     (title.is_some() || url.is_some()).then(|| Citation {
         title: title.map(Cow::Borrowed),
@@ -107,12 +107,12 @@ mod tests {
     fn cited(list: &str, text: &str) -> Vec<String> {
         let arena = Arena::new();
         let mut results = Results::default();
-        results.note(Value::Raw(arena.alloc_str(list)), &arena);
+        results.add(Value::Raw(arena.alloc_str(list)), &arena);
         results.cited(&[text]).into_iter().filter_map(|citation| Some(citation.title?.into_owned())).collect()
     }
 
     #[test]
-    fn a_mark_names_a_result_by_its_number() {
+    fn a_mark_cites_a_result_by_its_number() {
         let list = r#"[{"title":"A","cite_index":2},{"title":"B","cite_index":1},{"title":"C","cite_index":null},{"cite_index":4}]"#;
         assert_eq!(
             cited(list, "x[citation:2] y[citation:1,2] z[citation:9] [citation:4] [citation:x]"),

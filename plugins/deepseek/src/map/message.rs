@@ -1,4 +1,4 @@
-//! From one node of the provider to a message of ours, and to one for each of its thoughts.
+//! Maps one node to a message, and each of its thoughts to another.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use satchel_importer::{
 use super::{citations::Results, files};
 use crate::raw::{self, Fragment, Node};
 
-/// A fragment of which nothing but the text is known.
-const SAID: [&str; 2] = [r#"{"type":"REQUEST"}"#, r#"{"type":"RESPONSE"}"#];
+/// What remains of a fragment with nothing but a text.
+const TEXT_ONLY: [&str; 2] = [r#"{"type":"REQUEST"}"#, r#"{"type":"RESPONSE"}"#];
 
-/// Appends what a node says: its question, its thoughts, its answer, each under the one before. Gives the node's key if
-/// it does not say who speaks.
+/// Appends the messages of a node: question, thoughts, answer, each the parent of the next. Returns the node's key if its
+/// role is not known.
 pub(super) fn map<'a>(
     mut node: Node<'a>,
     parent: Option<&'a str>,
@@ -21,18 +21,17 @@ pub(super) fn map<'a>(
     messages: &mut Vec<Message<'a>>,
 ) -> Option<&'a str> {
     let mut raw = node.message.take()?;
-    let mut spoken = Spoken::default();
+    let mut parts = Parts::default();
     for (index, fragment) in std::mem::take(&mut raw.fragments).into_iter().enumerate() {
-        spoken.take(index, fragment, arena);
+        parts.add(index, fragment, arena);
     }
-    let (role, known) = role(&spoken, &raw);
-    let blank = spoken.blank();
-    spoken.take_plain(blank, role, &mut raw);
-    let (mut attachments, kept_files) = files::read(raw.files, arena);
-    std::mem::take(&mut spoken.files).into_iter().for_each(|file| unite(&mut attachments, file));
-    for (key, kept) in [("fragments", spoken.kept()), ("files", kept_files)] {
-        if let Some(kept) = kept {
-            raw.rest.add_json(key, &kept);
+    let (role, known) = role(&parts, &raw);
+    parts.add_plain(role, &mut raw);
+    let (mut attachments, remaining_files) = files::read(raw.files, arena);
+    std::mem::take(&mut parts.files).into_iter().for_each(|file| add_file(&mut attachments, file));
+    for (key, json) in [("fragments", parts.remaining_json()), ("files", remaining_files)] {
+        if let Some(json) = json {
+            raw.rest.add_json(key, &json);
         }
     }
     if let Some(rest) = node.rest.into_json() {
@@ -43,25 +42,25 @@ pub(super) fn map<'a>(
     }
     let mut chain =
         Chain { key: node.key, created: raw.created, parent: parent.map(Cow::Borrowed), messages };
-    // What the person asked and sent in the node of the answer is a message of its own.
-    if role == Role::Assistant && (!spoken.asked.is_empty() || spoken.sent) {
-        chain.ask(content(&spoken.asked), std::mem::take(&mut attachments));
+    // A question or file in the node of an answer becomes a message of its own.
+    if role == Role::Assistant && (!parts.questions.is_empty() || parts.has_sent_files) {
+        chain.push_question(content(&parts.questions), std::mem::take(&mut attachments));
     }
-    for (name, words, rest) in std::mem::take(&mut spoken.thoughts) {
-        chain.think(&name, words, rest);
+    for (name, text, rest) in std::mem::take(&mut parts.thoughts) {
+        chain.push_thought(&name, text, rest);
     }
-    let said = if role == Role::User { &spoken.asked } else { &spoken.said };
+    let texts = if role == Role::User { &parts.questions } else { &parts.answers };
     let message = Message {
         id: node.key.into(),
         provider_message_id: Some(node.key.into()),
         role,
-        content: content(said),
+        content: content(texts),
         created_at: raw.created,
         parent: chain.parent,
         model: raw.model.map(Cow::Borrowed),
         attachments,
-        citations: spoken.results.cited(&spoken.said),
-        tool_calls: spoken.calls,
+        citations: parts.results.cited(&parts.answers),
+        tool_calls: parts.calls,
         unread: raw.rest.unread().map(Cow::Borrowed),
         raw_metadata: raw.rest.into_json().map(unsigned_json),
         ..Message::default()
@@ -70,13 +69,13 @@ pub(super) fn map<'a>(
     (!known).then_some(node.key)
 }
 
-/// The first words of a message, for a key.
-pub(super) fn first_words<'a>(message: &raw::Message<'a>) -> Option<&'a str> {
+/// The first text of a message, for an id.
+pub(super) fn first_text<'a>(message: &raw::Message<'a>) -> Option<&'a str> {
     message.content.or_else(|| message.fragments.iter().find_map(|fragment| fragment.content.text()))
 }
 
-/// Adds a file that may be listed already.
-fn unite<'a>(attachments: &mut Vec<Attachment<'a>>, file: Attachment<'a>) {
+/// Adds a file, or merges it with the same one.
+fn add_file<'a>(attachments: &mut Vec<Attachment<'a>>, file: Attachment<'a>) {
     let same = |known: &&mut Attachment<'a>| {
         let named = known.name.is_none() || file.name.is_none() || known.name == file.name;
         named && file.provider_id.is_some() && known.provider_id == file.provider_id
@@ -90,19 +89,19 @@ fn unite<'a>(attachments: &mut Vec<Attachment<'a>>, file: Attachment<'a>) {
     }
 }
 
-/// Whether the person says or sends something in it.
-pub(super) fn asks(message: &raw::Message<'_>) -> bool {
+/// Whether it has a text or file of the person.
+pub(super) fn is_question(message: &raw::Message<'_>) -> bool {
     let is_user = |role: &str| role.eq_ignore_ascii_case("user") || role.eq_ignore_ascii_case("human");
     message.fragments.iter().any(|fragment| matches!(fragment.kind, "REQUEST" | "FILE"))
         || message.role.is_some_and(is_user)
 }
 
-/// Who speaks, by the kinds of fragments or by the role that older exports name; and whether that is known.
-fn role(spoken: &Spoken<'_>, raw: &raw::Message<'_>) -> (Role, bool) {
-    if spoken.any {
-        let answered = !(spoken.said.is_empty() && spoken.thoughts.is_empty() && spoken.calls.is_empty());
-        let asked = !spoken.asked.is_empty() || spoken.requested;
-        return (if asked && !answered { Role::User } else { Role::Assistant }, spoken.untyped == 0);
+/// The role, by the types of fragments or by `role` of older exports, and whether it is known.
+fn role(parts: &Parts<'_>, raw: &raw::Message<'_>) -> (Role, bool) {
+    if parts.any {
+        let answered = !(parts.answers.is_empty() && parts.thoughts.is_empty() && parts.calls.is_empty());
+        let role = if parts.requested && !answered { Role::User } else { Role::Assistant };
+        return (role, parts.untyped == 0);
     }
     match raw.role.map(str::to_ascii_lowercase).as_deref() {
         Some("user" | "human") => (Role::User, true),
@@ -113,68 +112,68 @@ fn role(spoken: &Spoken<'_>, raw: &raw::Message<'_>) -> (Role, bool) {
     }
 }
 
-/// What the fragments of a message come to.
+/// The contents of the fragments of a message.
 #[derive(Default)]
-struct Spoken<'a> {
-    asked: Vec<&'a str>,
-    said: Vec<&'a str>,
-    /// Name, words, and what is left of each thought as JSON text.
+struct Parts<'a> {
+    questions: Vec<&'a str>,
+    answers: Vec<&'a str>,
+    /// Name, text and remaining fields, as JSON text, of each thought.
     thoughts: Vec<(String, &'a str, Option<Cow<'a, str>>)>,
     calls: Vec<ToolCall<'a>>,
     results: Results<'a>,
     /// There was a fragment.
     any: bool,
-    /// How many fragments have words of which no type says whose they are.
+    /// The number of fragments with a text and no type.
     untyped: usize,
-    /// There was a request, even one without words.
+    /// There was a request, even one without text.
     requested: bool,
-    /// Files that the person sent.
     files: Vec<Attachment<'a>>,
-    sent: bool,
-    /// What is left of each fragment, in order, as JSON text.
-    left: Vec<Cow<'a, str>>,
+    /// The person sent files.
+    has_sent_files: bool,
+    /// What remains of each fragment, in order, as JSON text.
+    remaining: Vec<Cow<'a, str>>,
 }
 
-impl<'a> Spoken<'a> {
-    fn take(&mut self, index: usize, mut fragment: Fragment<'a>, arena: &'a Arena) {
-        self.any |= fragment.odd.is_none();
-        self.take_files(&mut fragment, arena);
+impl<'a> Parts<'a> {
+    fn add(&mut self, index: usize, mut fragment: Fragment<'a>, arena: &'a Arena) {
+        self.any |= fragment.invalid.is_none();
+        self.add_files(&mut fragment, arena);
         match fragment.kind {
             "REQUEST" | "FILE" => {
                 self.requested = true;
-                self.asked.extend(words(&mut fragment));
+                self.questions.extend(take_text(&mut fragment));
             }
             "THINK" => {
-                if let Some(words) = words(&mut fragment) {
+                if let Some(text) = take_text(&mut fragment) {
                     let rest = std::mem::take(&mut fragment.rest).into_json();
-                    self.thoughts.push((format!("think:{index}"), words, rest));
+                    self.thoughts.push((format!("think:{index}"), text, rest));
                 }
             }
             kind if kind == "SEARCH" || kind.starts_with("TOOL") || kind.starts_with("READ") => {
-                self.call(&mut fragment, arena);
+                self.add_call(&mut fragment, arena);
             }
-            // The answer, and whatever else holds words.
+            // The answer, and any other fragment with a text.
             kind => {
-                let words = words(&mut fragment);
-                self.untyped += usize::from(kind.is_empty() && words.is_some());
-                self.said.extend(words);
+                let text = take_text(&mut fragment);
+                self.untyped += usize::from(kind.is_empty() && text.is_some());
+                self.answers.extend(text);
             }
         }
-        self.left.push(fragment.put_back());
+        self.remaining.push(fragment.remaining_json());
     }
 
-    /// Files of a fragment; only what has no place in an attachment stays with it.
-    fn take_files(&mut self, fragment: &mut Fragment<'a>, arena: &'a Arena) {
-        let (files, left) = files::read(std::mem::take(&mut fragment.files), arena);
-        self.sent |= !files.is_empty() && matches!(fragment.kind, "REQUEST" | "FILE");
+    /// Takes the files of a fragment; fields that an attachment does not have stay with it.
+    fn add_files(&mut self, fragment: &mut Fragment<'a>, arena: &'a Arena) {
+        let (files, remaining) = files::read(std::mem::take(&mut fragment.files), arena);
+        self.has_sent_files |= !files.is_empty() && matches!(fragment.kind, "REQUEST" | "FILE");
         self.files.extend(files);
-        if let Some(left) = left {
-            fragment.rest.add_json("files", &left);
+        if let Some(remaining) = remaining {
+            fragment.rest.add_json("files", &remaining);
         }
     }
 
-    fn call(&mut self, fragment: &mut Fragment<'a>, arena: &'a Arena) {
-        self.results.note(fragment.results, arena);
+    fn add_call(&mut self, fragment: &mut Fragment<'a>, arena: &'a Arena) {
+        self.results.add(fragment.results, arena);
         let input = match std::mem::take(&mut fragment.content) {
             Value::Null => None,
             Value::Text(text) => Some(ToolInput::Text(text.into())),
@@ -182,55 +181,54 @@ impl<'a> Spoken<'a> {
         };
         let output = match std::mem::take(&mut fragment.results) {
             Value::Null => None,
-            Value::Text(said) | Value::Raw(said) => Some(unsigned_json(said.into())),
+            Value::Text(output) | Value::Raw(output) => Some(unsigned_json(output.into())),
         };
         self.calls.push(ToolCall { id: None, name: fragment.kind.into(), input, output });
     }
 
     fn blank(&self) -> bool {
-        self.asked.is_empty() && self.said.is_empty()
+        self.questions.is_empty() && self.answers.is_empty()
     }
 
-    /// The text and the reasoning of older exports; beside fragments they are copies, kept where they say something else.
-    fn take_plain(&mut self, blank: bool, role: Role, raw: &mut raw::Message<'a>) {
-        if let Some(words) = raw.reasoning {
-            let known = self.thoughts.iter().any(|(_, thought, _)| *thought == words);
-            if words.trim().is_empty() || self.any {
-                if !known {
-                    raw.rest.add_text("reasoning_content", words);
-                }
-            } else {
-                self.thoughts.push(("think".to_owned(), words, None));
+    /// Adds the text and the reasoning of older exports. Next to fragments they are copies, which are kept only if they
+    /// differ.
+    fn add_plain(&mut self, role: Role, raw: &mut raw::Message<'a>) {
+        let blank = self.blank();
+        if let Some(text) = raw.reasoning {
+            if !text.trim().is_empty() && !self.any {
+                self.thoughts.push(("think".to_owned(), text, None));
+            } else if self.thoughts.iter().all(|(_, thought, _)| *thought != text) {
+                raw.rest.add_text("reasoning_content", text);
             }
         }
-        let Some(words) = raw.content.filter(|words| !words.is_empty()) else { return };
-        let texts = if role == Role::User { &mut self.asked } else { &mut self.said };
+        let Some(text) = raw.content.filter(|text| !text.is_empty()) else { return };
+        let texts = if role == Role::User { &mut self.questions } else { &mut self.answers };
         if blank {
-            texts.push(words);
-        } else if *texts != [words] {
-            raw.rest.add_text("content", words);
+            texts.push(text);
+        } else if *texts != [text] {
+            raw.rest.add_text("content", text);
         }
     }
 
-    /// The list of fragments without what was taken; none if it was one text.
-    fn kept(&self) -> Option<Cow<'a, str>> {
-        let plain = match self.left.as_slice() {
+    /// What remains of the fragments as JSON text; none if there was only one, with nothing but a text.
+    fn remaining_json(&self) -> Option<Cow<'a, str>> {
+        let plain = match self.remaining.as_slice() {
             [] => true,
-            [one] => SAID.contains(&one.as_ref()) && !self.blank(),
+            [one] => TEXT_ONLY.contains(&one.as_ref()) && !self.blank(),
             _ => false,
         };
-        (!plain).then(|| format!("[{}]", self.left.join(",")).into())
+        (!plain).then(|| format!("[{}]", self.remaining.join(",")).into())
     }
 }
 
-/// Takes the text of a fragment, if it says something.
-fn words<'a>(fragment: &mut Fragment<'a>) -> Option<&'a str> {
-    let words = fragment.content.words()?;
+/// Takes the text of a fragment, if it is not empty.
+fn take_text<'a>(fragment: &mut Fragment<'a>) -> Option<&'a str> {
+    let text = fragment.content.nonempty_text()?;
     fragment.content = Value::Null;
-    Some(words)
+    Some(text)
 }
 
-/// The messages of one node, each under the one before.
+/// The messages of one node, each the parent of the next.
 struct Chain<'a, 'm> {
     key: &'a str,
     created: Option<i64>,
@@ -239,15 +237,15 @@ struct Chain<'a, 'm> {
 }
 
 impl<'a> Chain<'a, '_> {
-    fn ask(&mut self, content: Option<Content<'a>>, attachments: Vec<Attachment<'a>>) {
+    fn push_question(&mut self, content: Option<Content<'a>>, attachments: Vec<Attachment<'a>>) {
         let message = Message { role: Role::User, content, attachments, ..Message::default() };
         self.push("request", message);
     }
 
-    fn think(&mut self, name: &str, words: &'a str, rest: Option<Cow<'a, str>>) {
+    fn push_thought(&mut self, name: &str, text: &'a str, rest: Option<Cow<'a, str>>) {
         let message = Message {
             role: Role::Assistant,
-            content: Some(Content::Text(words.into())),
+            content: Some(Content::Text(text.into())),
             is_thought: true,
             raw_metadata: rest.map(unsigned_json),
             ..Message::default()

@@ -1,11 +1,8 @@
-//! Messages and the fragments that they are made of.
+//! Messages and their fragments.
 
 use std::borrow::Cow;
 
-use satchel_importer::{
-    JsonError, Leftover, Parser,
-    json::{Kind, Value},
-};
+use satchel_importer::{JsonError, Leftover, Parser, json::Value};
 
 /// One message.
 #[derive(Debug, Default)]
@@ -15,7 +12,7 @@ pub(crate) struct Message<'a> {
     pub(crate) fragments: Vec<Fragment<'a>>,
     /// The list of files.
     pub(crate) files: Value<'a>,
-    /// The next three are of older exports.
+    /// Older exports have the next three.
     pub(crate) role: Option<&'a str>,
     pub(crate) content: Option<&'a str>,
     pub(crate) reasoning: Option<&'a str>,
@@ -31,13 +28,13 @@ pub(crate) struct Fragment<'a> {
     pub(crate) results: Value<'a>,
     /// A list of files.
     pub(crate) files: Value<'a>,
-    /// The whole of an item that is no object.
-    pub(crate) odd: Option<Value<'a>>,
+    /// The item, if it is not an object.
+    pub(crate) invalid: Option<Value<'a>>,
     pub(crate) rest: Leftover<'a>,
 }
 
 impl<'a> Message<'a> {
-    /// Reads the value that is next; none if it is no object.
+    /// Reads the next value; none if it is not an object.
     pub(super) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
             return Ok(None);
@@ -48,9 +45,9 @@ impl<'a> Message<'a> {
             match key {
                 "fragments" => it.read_fragments(key, json)?,
                 "inserted_at" => it.created = rest.time(key, json)?,
-                "model" => it.model = rest.words(key, json)?,
+                "model" => it.model = rest.nonempty_text(key, json)?,
                 "files" => it.files = Value::read(json)?,
-                "role" => it.role = rest.words(key, json)?,
+                "role" => it.role = rest.nonempty_text(key, json)?,
                 "content" => it.content = rest.text(key, json)?,
                 "reasoning_content" => it.reasoning = rest.text(key, json)?,
                 _ => rest.keep_unknown(key, json)?,
@@ -73,52 +70,35 @@ impl<'a> Message<'a> {
 impl<'a> Fragment<'a> {
     fn read(json: &mut Parser<'a>) -> Result<Self, JsonError> {
         let mut it = Self::default();
-        if json.kind()? != Kind::Object {
-            it.odd = Some(Value::read(json)?);
+        if !json.enter_object()? {
+            it.invalid = Some(Value::read(json)?);
             return Ok(it);
         }
-        if json.enter_object()? {
-            while let Some(key) = json.key()? {
-                match key {
-                    "type" => it.kind = it.rest.text(key, json)?.unwrap_or_default(),
-                    "content" => it.content = Value::read(json)?,
-                    "results" => it.results = Value::read(json)?,
-                    "files" => it.files = Value::read(json)?,
-                    _ => it.rest.keep(key, json)?,
-                }
+        while let Some(key) = json.key()? {
+            match key {
+                "type" => it.kind = it.rest.text(key, json)?.unwrap_or_default(),
+                "content" => it.content = Value::read(json)?,
+                "results" => it.results = Value::read(json)?,
+                "files" => it.files = Value::read(json)?,
+                _ => it.rest.keep(key, json)?,
             }
         }
         Ok(it)
     }
 
-    /// What is left of it as JSON text, with its type; what was taken is `Null` by now.
-    pub(crate) fn put_back(mut self) -> Cow<'a, str> {
-        if let Some(odd) = self.odd {
-            return written(odd);
+    /// Its type and the values that were not taken, as JSON text; a taken value is `Null` by now.
+    pub(crate) fn remaining_json(mut self) -> Cow<'a, str> {
+        if let Some(invalid) = self.invalid {
+            return invalid.json();
         }
         if !self.kind.is_empty() {
             self.rest.add_text("type", self.kind);
         }
         for (key, value) in [("content", self.content), ("results", self.results), ("files", self.files)] {
             if value != Value::Null {
-                self.rest.add_json(key, &written(value));
+                self.rest.add_json(key, &value.json());
             }
         }
         self.rest.into_json().unwrap_or("{}".into())
-    }
-}
-
-/// A value as JSON text.
-pub(crate) fn written(value: Value<'_>) -> Cow<'_, str> {
-    match value {
-        Value::Null => "null".into(),
-        Value::Raw(raw) => raw.into(),
-        Value::Text(text) => {
-            let mut object = Leftover::default();
-            object.add_text("", text);
-            let object = object.into_json().unwrap_or_default();
-            let text = object.strip_prefix("{\"\":").and_then(|text| text.strip_suffix('}'));
-            text.unwrap_or("null").to_owned().into()
-        }
     }
 }

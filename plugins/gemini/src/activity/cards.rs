@@ -1,45 +1,45 @@
-//! Cuts an activity page into its cards, with one card in memory at a time.
+//! Splits an activity page into its cards, with one card in memory at a time.
 
 use std::{borrow::Cow, io::BufRead};
 
-use memchr::memmem;
-use satchel_importer::{Bundle, ImportError, RecordKind, Sink};
+use memchr::memmem::{self, Finder};
+use satchel_importer::{Bundle, ImportError, Reader, RecordKind, Sink};
 
-use crate::html::text;
+use crate::html::utf8_lossy;
 
 /// The class of the element around a card.
-const MARK: &[u8] = b"outer-cell";
-/// The longest card that is read, in bytes; a longer one is reported as a skip.
-const LONGEST: usize = 16 * 1024 * 1024;
-/// Progress is reported each time so many bytes were read.
+const CARD_CLASS: &[u8] = b"outer-cell";
+/// The longest card that is read, in bytes. Longer cards are skipped.
+const MAX_CARD: usize = 16 * 1024 * 1024;
+/// Bytes between two reports of progress.
 const PROGRESS_STEP: u64 = 1024 * 1024;
-/// A start tag is not longer than this, in bytes.
-const LONGEST_TAG: usize = 1024;
+/// The longest start tag of a card, in bytes.
+const MAX_TAG: usize = 1024;
 
-/// One card.
+/// The HTML of one card.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece<'p> {
+pub(crate) struct RawCard<'p> {
     pub(crate) html: &'p str,
     /// Bytes from the start of the file, and its length there.
     pub(crate) offset: u64,
     pub(crate) length: usize,
     /// Its number in the file, from 0.
     pub(crate) number: u32,
-    /// Nothing follows in the file.
+    /// It extends to the end of the file.
     pub(crate) last: bool,
 }
 
-/// Calls `each` with the cards of the page `path` among its first `budget` bytes, until it answers false.
+/// Calls `each` with the cards in the first `budget` bytes of the page `path`, until it returns false.
 pub(crate) fn sample(
     bundle: &Bundle,
     path: &str,
     budget: u64,
-    mut each: impl FnMut(Piece<'_>) -> bool,
+    mut each: impl FnMut(RawCard<'_>) -> bool,
 ) -> Result<(), ImportError> {
     let mut window = Window::open(bundle, path, budget)?;
     while let Some(span) = window.next()? {
         if let Span::Card { offset, bytes, number, last } = span
-            && !each(Piece { html: &text(bytes), offset, length: bytes.len(), number, last })
+            && !each(RawCard { html: &utf8_lossy(bytes), offset, length: bytes.len(), number, last })
         {
             break;
         }
@@ -52,33 +52,33 @@ pub(crate) fn each(
     bundle: &Bundle,
     path: &str,
     sink: &mut Sink,
-    mut each: impl FnMut(Piece<'_>, &mut Sink) -> Result<(), ImportError>,
+    mut each: impl FnMut(RawCard<'_>, &mut Sink) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
     let mut window = Window::open(bundle, path, u64::MAX)?;
     let mut reported = 0;
     while let Some(span) = window.next()? {
         match span {
             Span::Card { offset, bytes, number, last } => {
-                let html = text(bytes);
+                let html = utf8_lossy(bytes);
                 if let Cow::Owned(_) = html {
                     sink.warn(&locator(path, number), "invalid UTF-8 was replaced by U+FFFD");
                 }
-                each(Piece { html: &html, offset, length: bytes.len(), number, last }, sink)?;
+                each(RawCard { html: &html, offset, length: bytes.len(), number, last }, sink)?;
             }
             Span::TooLong { number } => {
-                let reason = format!("it is longer than {LONGEST} bytes");
+                let reason = format!("it is longer than {MAX_CARD} bytes");
                 sink.skip(RecordKind::Message, &locator(path, number), &reason)?;
             }
         }
-        if window.base >= reported + PROGRESS_STEP {
-            reported = window.base;
+        if window.offset >= reported + PROGRESS_STEP {
+            reported = window.offset;
             sink.progress(reported, Some(window.size))?;
         }
     }
     sink.progress(window.size, Some(window.size))
 }
 
-/// Where a card stands, for receipts.
+/// The position of a card, for receipts.
 pub(crate) fn locator(path: &str, number: u32) -> String {
     format!("{path}[{number}]")
 }
@@ -88,62 +88,63 @@ enum Span<'w> {
     TooLong { number: u32 },
 }
 
-/// A window over the page: from the start of a card to as far as was read.
+/// A window over the page, from the start of a card to the last byte that was read.
 struct Window {
-    reader: satchel_importer::Reader,
-    mark: memmem::Finder<'static>,
+    reader: Reader,
+    class: Finder<'static>,
     size: u64,
     buffer: Vec<u8>,
-    /// Bytes at the front of `buffer` that are done with; they go when more is read.
-    done: usize,
+    /// Bytes at the front of `buffer` that are no longer needed. The next read removes them.
+    consumed: usize,
     /// Offset in the file of the first byte behind those.
-    base: u64,
+    offset: u64,
+    /// Bytes that may still be read.
     budget: u64,
     ended: bool,
-    /// Bytes of `buffer` that were given last.
-    given: usize,
-    /// The buffer begins with a card.
-    inside: bool,
+    /// The length of the card that was returned last.
+    returned: usize,
+    /// The window begins with a card.
+    at_card: bool,
+    /// The number of the next card.
     number: u32,
 }
 
 impl Window {
     fn open(bundle: &Bundle, path: &str, budget: u64) -> Result<Self, ImportError> {
         let reader = bundle.open(path)?;
-        let size = reader.size();
         Ok(Self {
+            size: reader.size(),
             reader,
-            mark: memmem::Finder::new(MARK),
-            size,
+            class: Finder::new(CARD_CLASS),
             buffer: Vec::new(),
-            done: 0,
-            base: 0,
+            consumed: 0,
+            offset: 0,
             budget,
             ended: false,
-            given: 0,
-            inside: false,
+            returned: 0,
+            at_card: false,
             number: 0,
         })
     }
 
     fn next(&mut self) -> Result<Option<Span<'_>>, ImportError> {
-        let given = std::mem::take(&mut self.given);
-        self.drop_front(given);
-        if !self.inside {
-            match self.find(0)? {
-                Some(start) => self.drop_front(start),
+        let returned = std::mem::take(&mut self.returned);
+        self.consume(returned);
+        if !self.at_card {
+            match self.find_card(0)? {
+                Some(start) => self.consume(start),
                 None => return Ok(None),
             }
-            self.inside = true;
+            self.at_card = true;
         }
-        // Behind the card's own tag.
-        let end = self.find(LONGEST_TAG.min(MARK.len() + 1))?;
+        // The search begins behind the card's own tag.
+        let end = self.find_card(CARD_CLASS.len() + 1)?;
         let number = self.number;
         self.number = self.number.saturating_add(1);
         let (length, last) = match end {
             Some(end) => (end, false),
-            None if self.rest().len() >= LONGEST && !self.ended => {
-                self.pass_over()?;
+            None if self.rest().len() >= MAX_CARD && !self.ended => {
+                self.skip_card()?;
                 return Ok(Some(Span::TooLong { number }));
             }
             None => (self.rest().len(), true),
@@ -151,60 +152,69 @@ impl Window {
         if length == 0 {
             return Ok(None);
         }
-        self.given = length;
-        self.inside = !last;
+        self.returned = length;
+        self.at_card = !last;
         let bytes = self.rest().get(..length).unwrap_or_default();
-        Ok(Some(Span::Card { offset: self.base, bytes, number, last }))
+        Ok(Some(Span::Card { offset: self.offset, bytes, number, last }))
     }
 
-    /// Goes on to the next card, keeping little of what is between.
-    fn pass_over(&mut self) -> Result<(), ImportError> {
-        self.drop_front(1);
+    /// Moves to the next card without buffering the current one.
+    fn skip_card(&mut self) -> Result<(), ImportError> {
+        self.consume(1);
         loop {
-            if let Some(start) = mark(&self.mark, self.rest(), 0) {
-                self.drop_front(start);
+            if let Some(start) = self.find_buffered_card(0) {
+                self.consume(start);
                 return Ok(());
             }
-            let done = self.rest().len().saturating_sub(LONGEST_TAG);
-            self.drop_front(done);
-            if !self.more()? {
-                self.drop_front(usize::MAX);
-                self.inside = false;
+            self.consume_all_but_a_tag();
+            if !self.read_more()? {
+                self.consume(usize::MAX);
+                self.at_card = false;
                 return Ok(());
             }
         }
     }
 
-    /// Where the next card begins, not before `from`; reads as far as it must.
-    fn find(&mut self, from: usize) -> Result<Option<usize>, ImportError> {
-        let mut from = from;
+    /// Finds the start of the next card at or behind `from`. Reads on until there is one.
+    fn find_card(&mut self, mut from: usize) -> Result<Option<usize>, ImportError> {
         loop {
-            if let Some(found) = mark(&self.mark, self.rest(), from) {
+            if let Some(found) = self.find_buffered_card(from) {
                 return Ok(Some(found));
             }
-            // What was searched is not searched again, but for a tag that may go on.
-            from = from.max(self.rest().len().saturating_sub(LONGEST_TAG));
-            if !self.inside {
-                let done = self.rest().len().saturating_sub(LONGEST_TAG);
-                self.drop_front(done);
-                from -= done.min(from);
+            // Only the end is searched again: it may hold the beginning of a tag.
+            from = from.max(self.rest().len().saturating_sub(MAX_TAG));
+            if !self.at_card {
+                from -= self.consume_all_but_a_tag().min(from);
             }
-            if self.rest().len() >= LONGEST || !self.more()? {
+            if self.rest().len() >= MAX_CARD || !self.read_more()? {
                 return Ok(None);
             }
         }
     }
 
-    /// What was read and is not done with.
-    fn rest(&self) -> &[u8] {
-        self.buffer.get(self.done..).unwrap_or_default()
+    /// Finds the start tag of the next card in the buffer, at or behind `from`. The class may also occur in a text.
+    fn find_buffered_card(&self, from: usize) -> Option<usize> {
+        let rest = self.rest().get(from..)?;
+        self.class.find_iter(rest).find_map(|at| {
+            let before = rest.get(at.saturating_sub(MAX_TAG)..at)?;
+            let open = memchr::memrchr(b'<', before)?;
+            let tag = before.get(open..)?;
+            let is_div = tag.get(1..4).is_some_and(|name| name.eq_ignore_ascii_case(b"div"));
+            let is_card = is_div && memmem::find(tag, b"class").is_some() && !tag.contains(&b'>');
+            is_card.then_some(from + at - before.len() + open)
+        })
     }
 
-    fn more(&mut self) -> Result<bool, ImportError> {
+    /// The buffered bytes that are not consumed.
+    fn rest(&self) -> &[u8] {
+        self.buffer.get(self.consumed..).unwrap_or_default()
+    }
+
+    fn read_more(&mut self) -> Result<bool, ImportError> {
         if self.ended {
             return Ok(false);
         }
-        self.buffer.drain(..std::mem::take(&mut self.done));
+        self.buffer.drain(..std::mem::take(&mut self.consumed));
         let chunk = self.reader.fill_buf()?;
         let count = chunk.len().min(usize::try_from(self.budget).unwrap_or(usize::MAX));
         self.buffer.extend_from_slice(chunk.get(..count).unwrap_or_default());
@@ -214,35 +224,28 @@ impl Window {
         Ok(!self.ended)
     }
 
-    fn drop_front(&mut self, count: usize) {
-        let count = count.min(self.rest().len());
-        self.done += count;
-        self.base += count as u64;
+    fn consume_all_but_a_tag(&mut self) -> usize {
+        let count = self.rest().len().saturating_sub(MAX_TAG);
+        self.consume(count);
+        count
     }
-}
 
-/// Where the tag begins that carries the next mark, not before `from`: text that speaks of it has no bracket.
-fn mark(mark: &memmem::Finder<'_>, bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    mark.find_iter(rest).find_map(|at| {
-        let before = rest.get(at.saturating_sub(LONGEST_TAG)..at)?;
-        let open = memchr::memrchr(b'<', before)?;
-        let tag = before.get(open..)?;
-        let is_div = tag.get(1..4).is_some_and(|name| name.eq_ignore_ascii_case(b"div"));
-        let whole = is_div && memmem::find(tag, b"class").is_some() && !tag.contains(&b'>');
-        whole.then_some(from + at - before.len() + open)
-    })
+    fn consume(&mut self, count: usize) {
+        let count = count.min(self.rest().len());
+        self.consumed += count;
+        self.offset += count as u64;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn cut(page: &str) -> Vec<(u64, String, bool)> {
+    fn split(page: &str) -> Vec<(u64, String, bool)> {
         let bundle = Bundle::from_files([("p.html", page.as_bytes().to_vec())]);
         let mut found = Vec::new();
-        sample(&bundle, "p.html", u64::MAX, |piece| {
-            found.push((piece.offset, piece.html.to_owned(), piece.last));
+        sample(&bundle, "p.html", u64::MAX, |card| {
+            found.push((card.offset, card.html.to_owned(), card.last));
             true
         })
         .expect("the page is read");
@@ -250,22 +253,22 @@ mod tests {
     }
 
     #[test]
-    fn a_page_falls_into_cards() {
+    fn a_page_is_split_into_cards() {
         let one = "<div class=\"outer-cell mdl-cell\">a &lt;div class=\"outer-cell\"&gt; outer-cell</div>\n";
         let two = "<DIV id=x class='mdl outer-cell'>b</div></div></body></html>";
         let head = "<html><style>.outer-cell{}</style><body>";
-        let found = cut(&format!("{head}{one}{two}"));
+        let found = split(&format!("{head}{one}{two}"));
         let start = head.len() as u64;
         assert_eq!(found, [(start, one.to_owned(), false), (start + one.len() as u64, two.to_owned(), true)]);
-        assert!(cut("<html><body>no card</body></html>").is_empty());
-        assert!(cut("").is_empty());
+        assert!(split("<html><body>no card</body></html>").is_empty());
+        assert!(split("").is_empty());
     }
 
     #[test]
-    fn cards_of_any_size_keep_their_places() {
+    fn cards_of_any_size_have_their_offsets() {
         let card = |size: usize| format!("<div class=\"outer-cell\">{}</div>", "x".repeat(size));
         let cards = [card(300_000), card(5), card(262_100), card(1_000_000), card(0)];
-        let found = cut(&format!("<body>{}", cards.concat()));
+        let found = split(&format!("<body>{}", cards.concat()));
         assert_eq!(found.iter().map(|(_, html, _)| html.clone()).collect::<Vec<_>>(), cards);
         let mut at = 6;
         for (offset, html, _) in &found {
@@ -275,16 +278,16 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_is_too_long_is_passed_over() {
+    fn a_card_that_is_too_long_is_skipped() {
         let page = format!(
             "<div class=\"outer-cell\">{}</div><div class=\"outer-cell\">b</div>",
-            "x".repeat(LONGEST)
+            "x".repeat(MAX_CARD)
         );
         let bundle = Bundle::from_files([("p.html", page.into_bytes())]);
         let mut sink = Sink::collecting();
         let mut found = Vec::new();
-        each(&bundle, "p.html", &mut sink, |piece, _| {
-            found.push((piece.number, piece.html.to_owned()));
+        each(&bundle, "p.html", &mut sink, |card, _| {
+            found.push((card.number, card.html.to_owned()));
             Ok(())
         })
         .expect("the page is read");

@@ -1,4 +1,4 @@
-//! The first walk over the files: which rows there are, when they were, and where they belong.
+//! The first pass over the files: the time, the conversations and the position of each row.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use satchel_importer::{Bundle, ErrorKind, ImportError, JsonArray, RecordKind, Si
 
 use super::{
     cards, key, page,
-    row::{Depth, Row},
-    verb::{self, Act},
+    row::{ReadMode, Row},
+    verb::{self, Action},
 };
 
 const CUT: &str = "the file ends inside this record";
@@ -15,9 +15,9 @@ const CUT_BETWEEN: &str = "the file ends before its page does";
 const NO_TIME: &str = "no time that is understood stands in this row; it is imported without one";
 const REPEATED: &str = "the same row stands in another file of this export";
 
-/// How a file holds its rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shape {
+/// The format of an activity file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ActivityFormat {
     /// A JSON list.
     List,
     /// An HTML page.
@@ -28,66 +28,70 @@ pub(crate) enum Shape {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(super) paths: Vec<String>,
-    pub(super) shapes: Vec<Shape>,
-    pub(super) rows: Vec<Entry>,
-    /// Ids of conversations; rows name them by their place here.
+    pub(super) formats: Vec<ActivityFormat>,
+    pub(super) rows: Vec<RowEntry>,
+    /// The ids of all conversations. Rows refer to them by index.
     pub(super) conversations: Vec<String>,
-    numbers: BTreeMap<String, u32>,
-    /// How many rows of the files before had a key.
-    seen: BTreeMap<u64, u32>,
-    /// How rows of unknown languages begin: the number of each beginning, and how many of those rows have an answer.
-    beginnings: BTreeMap<String, (u32, u32)>,
-    unknown: u32,
-    pub(super) spoken: bool,
+    /// The index of each id in `conversations`.
+    conversation_numbers: BTreeMap<String, u32>,
+    /// For each key, the number of its rows in the earlier file that has most of them.
+    earlier_counts: BTreeMap<u64, u32>,
+    /// For each possible verb of an unknown language, its number and its count of answered rows.
+    possible_verbs: BTreeMap<String, (u32, u32)>,
+    /// Answered rows with an unknown verb.
+    unknown_answered: u32,
+    /// A row has a known verb of prompts.
+    pub(super) has_known_prompts: bool,
 }
 
-/// One row, by what it takes to put it into its place.
+/// The position of one row, and the facts by which it is grouped.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct RowEntry {
+    /// Index of the file.
     pub(super) file: u32,
     pub(super) number: u32,
     pub(super) offset: u64,
     pub(super) length: u32,
     /// Microseconds.
     pub(super) time: Option<i64>,
-    pub(super) kind: Kind,
-    /// The number of its beginning, if its language is not known.
-    pub(super) beginning: Option<u32>,
+    pub(super) kind: RowKind,
+    /// The number of its possible verb, if its language is unknown.
+    pub(super) possible_verb: Option<u32>,
     pub(super) answered: bool,
-    /// Rows of the same key before this one in its file.
+    /// The number of rows with the same key before this one in its file.
     pub(super) repeat: u32,
     pub(super) conversations: Box<[u32]>,
 }
 
-/// What a row is, as far as its title tells.
+/// The kind of a row, by its title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RowKind {
     Prompt,
-    /// What Gemini made, with the work itself.
+    /// Something that Gemini created, with its content.
     Creation,
-    /// Something else, or a mere remark that Gemini made something.
+    /// Any other event, or a creation without its content.
     Event,
     Unknown,
 }
 
 impl Index {
-    /// Walks over one more file. Lists come before pages, which say less.
+    /// Adds the rows of a file. Rows of earlier files are skipped, so lists must be added before pages, which hold less.
     pub(crate) fn add(
         &mut self,
         path: &str,
-        shape: Shape,
+        format: ActivityFormat,
         bundle: &Bundle,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
         self.paths.push(path.to_owned());
-        self.shapes.push(shape);
-        let mut here = BTreeMap::new();
-        let others = match shape {
-            Shape::List => self.add_list(path, &mut here, bundle, sink)?,
-            Shape::Page => self.add_page(path, &mut here, bundle, sink)?,
+        self.formats.push(format);
+        let mut counts = BTreeMap::new();
+        let others = match format {
+            ActivityFormat::List => self.add_list(path, &mut counts, bundle, sink)?,
+            ActivityFormat::Page => self.add_page(path, &mut counts, bundle, sink)?,
         };
-        for (key, count) in here {
-            let most = self.seen.entry(key).or_default();
+        for (key, count) in counts {
+            let most = self.earlier_counts.entry(key).or_default();
             *most = count.max(*most);
         }
         if others > 0 {
@@ -97,23 +101,24 @@ impl Index {
         Ok(())
     }
 
+    /// Returns the number of rows of other products. `counts` is the number of rows in this file by key.
     fn add_list(
         &mut self,
         path: &str,
-        here: &mut BTreeMap<u64, u32>,
+        counts: &mut BTreeMap<u64, u32>,
         bundle: &Bundle,
         sink: &mut Sink,
     ) -> Result<u64, ImportError> {
         let mut others = 0;
         JsonArray::new(path).kind(RecordKind::Message).each(bundle, sink, |element, sink| {
             let mut json = element.parser();
-            let row = Row::read(&mut json, Depth::Noted)?
+            let row = Row::read(&mut json, ReadMode::Summary)?
                 .ok_or_else(|| ImportError::malformed("it is not an object"))?;
-            if !row.is_ours() {
+            if !row.is_gemini() {
                 others += 1;
                 return Ok(());
             }
-            let place = Place {
+            let position = RowPosition {
                 number: u32::try_from(element.index()).unwrap_or(u32::MAX),
                 offset: element.offset(),
                 length: element.text().len(),
@@ -121,7 +126,7 @@ impl Index {
             if row.time.is_none() {
                 sink.warn(&element.locator(), NO_TIME);
             }
-            self.note(&row, place, here, || element.locator(), sink)
+            self.add_row(&row, position, counts, || element.locator(), sink)
         })?;
         Ok(others)
     }
@@ -129,147 +134,153 @@ impl Index {
     fn add_page(
         &mut self,
         path: &str,
-        here: &mut BTreeMap<u64, u32>,
+        counts: &mut BTreeMap<u64, u32>,
         bundle: &Bundle,
         sink: &mut Sink,
     ) -> Result<u64, ImportError> {
-        let (mut others, mut cards) = (0, page::Cards::new(Depth::Noted));
-        cards::each(bundle, path, sink, |piece, sink| {
-            let locator = || cards::locator(path, piece.number);
-            let card = cards.read(piece.html);
-            if piece.last && !card.whole {
-                return sink.skip(RecordKind::Message, &format!("{path}@{}", piece.offset), CUT);
+        let (mut others, mut reader) = (0, page::CardReader::new(ReadMode::Summary));
+        cards::each(bundle, path, sink, |raw, sink| {
+            let locator = || cards::locator(path, raw.number);
+            let card = reader.read(raw.html);
+            if raw.last && !card.complete {
+                return sink.skip(RecordKind::Message, &format!("{path}@{}", raw.offset), CUT);
             }
-            if piece.last && !ends_whole(piece.html) {
-                let end = piece.offset + piece.length as u64;
+            if raw.last && !has_end_tag(raw.html) {
+                let end = raw.offset + raw.length as u64;
                 sink.skip(RecordKind::Message, &format!("{path}@{end}"), CUT_BETWEEN)?;
             }
-            if !card.row.is_ours() {
+            if !card.row.is_gemini() {
                 others += 1;
                 return Ok(());
             }
             if card.row.title.is_empty() && card.row.answers.is_empty() {
                 return sink.skip(RecordKind::Message, &locator(), "the card holds no text");
             }
-            if !card.dated {
+            if !card.has_time {
                 sink.warn(&locator(), "no time that is understood stands in the card");
             }
-            let place = Place { number: piece.number, offset: piece.offset, length: piece.length };
-            self.note(&card.row, place, here, locator, sink)
+            let position = RowPosition { number: raw.number, offset: raw.offset, length: raw.length };
+            self.add_row(&card.row, position, counts, locator, sink)
         })?;
         Ok(others)
     }
 
-    fn note(
+    fn add_row(
         &mut self,
         row: &Row<'_>,
-        place: Place,
-        here: &mut BTreeMap<u64, u32>,
+        position: RowPosition,
+        counts: &mut BTreeMap<u64, u32>,
         locator: impl FnOnce() -> String,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
-        let hash = key::hash(&row.title, row.time);
-        let repeat = here.entry(hash).or_default();
-        let before = *repeat;
-        *repeat += 1;
-        if self.seen.get(&hash).is_some_and(|count| before < *count) {
+        let hash = key::row_hash(&row.title, row.time);
+        let count = counts.entry(hash).or_default();
+        let repeat = *count;
+        *count += 1;
+        if self.earlier_counts.get(&hash).is_some_and(|earlier| repeat < *earlier) {
             return sink.skip(RecordKind::Message, &locator(), REPEATED);
         }
-        let Ok(length) = u32::try_from(place.length) else {
+        let Ok(length) = u32::try_from(position.length) else {
             return sink.skip(RecordKind::Message, &locator(), "it is longer than 4 GiB");
         };
         let answered = !row.answers.is_empty();
         let kind = self.kind(row);
-        let beginning = if kind == Kind::Unknown { self.note_beginning(&row.title, answered) } else { None };
+        let unknown = kind == RowKind::Unknown;
+        let possible_verb = if unknown { self.count_possible_verb(&row.title, answered) } else { None };
         let file = u32::try_from(self.paths.len().saturating_sub(1))
             .map_err(|_| ImportError::new(ErrorKind::Limit, "there are too many files"))?;
-        let conversations = row.conversations.iter().map(|id| self.conversation(id)).collect();
-        let Place { number, offset, .. } = place;
-        let (time, repeat) = (row.time, before);
-        let entry =
-            Entry { file, number, offset, length, time, kind, beginning, answered, repeat, conversations };
-        self.rows.push(entry);
+        let conversations = row.conversations.iter().map(|id| self.conversation_number(id)).collect();
+        self.rows.push(RowEntry {
+            file,
+            number: position.number,
+            offset: position.offset,
+            length,
+            time: row.time,
+            kind,
+            possible_verb,
+            answered,
+            repeat,
+            conversations,
+        });
         Ok(())
     }
 
-    fn kind(&mut self, row: &Row<'_>) -> Kind {
+    fn kind(&mut self, row: &Row<'_>) -> RowKind {
         if row.prompt.is_some() {
-            return Kind::Prompt;
+            return RowKind::Prompt;
         }
-        match verb::read(&row.title, row.in_english(), None) {
-            Act::Prompt { .. } => {
-                self.spoken = true;
-                Kind::Prompt
+        match verb::parse(&row.title, row.is_english(), None) {
+            Action::Prompt { .. } => {
+                self.has_known_prompts = true;
+                RowKind::Prompt
             }
-            Act::Creation if !row.answers.is_empty() || !row.remarks.is_empty() => Kind::Creation,
-            Act::Creation | Act::Event => Kind::Event,
-            Act::Unknown => Kind::Unknown,
+            Action::Creation if !row.answers.is_empty() || !row.remarks.is_empty() => RowKind::Creation,
+            Action::Creation | Action::Event => RowKind::Event,
+            Action::Unknown => RowKind::Unknown,
         }
     }
 
-    fn note_beginning(&mut self, title: &str, answered: bool) -> Option<u32> {
-        /// A verb shows itself early; more beginnings are words of people.
-        const MOST: usize = 1000;
+    /// Counts the possible verb of a row in an unknown language. Returns the number of the verb.
+    fn count_possible_verb(&mut self, title: &str, answered: bool) -> Option<u32> {
+        /// The most verbs that are counted. A real verb is among the first; the others are beginnings of prompts.
+        const MAX_VERBS: usize = 1000;
         let answered = u32::from(answered);
-        self.unknown += answered;
-        let verb = verb::candidate(title)?;
-        let count = self.beginnings.len();
-        if !self.beginnings.contains_key(verb) && count < MOST {
-            self.beginnings.insert(verb.to_owned(), (u32::try_from(count).ok()?, 0));
+        self.unknown_answered += answered;
+        let verb = verb::possible_verb(title)?;
+        let verbs = self.possible_verbs.len();
+        if !self.possible_verbs.contains_key(verb) && verbs < MAX_VERBS {
+            self.possible_verbs.insert(verb.to_owned(), (u32::try_from(verbs).ok()?, 0));
         }
-        let (number, known) = self.beginnings.get_mut(verb)?;
-        *known += answered;
+        let (number, count) = self.possible_verbs.get_mut(verb)?;
+        *count += answered;
         Some(*number)
     }
 
-    fn conversation(&mut self, id: &str) -> u32 {
-        if let Some(number) = self.numbers.get(id) {
+    fn conversation_number(&mut self, id: &str) -> u32 {
+        if let Some(number) = self.conversation_numbers.get(id) {
             return *number;
         }
         let number = u32::try_from(self.conversations.len()).unwrap_or(u32::MAX);
-        self.numbers.insert(id.to_owned(), number);
+        self.conversation_numbers.insert(id.to_owned(), number);
         self.conversations.push(id.to_owned());
         number
     }
 
-    /// How prompts begin in the language of this export, if it is not known and nearly all answered rows begin so.
-    pub(super) fn learned(&self) -> Option<&str> {
-        self.most_common().map(|(verb, _)| verb)
-    }
-
-    fn most_common(&self) -> Option<(&str, u32)> {
-        /// Fewer rows prove nothing.
-        const LEAST: u32 = 3;
-        let (verb, (number, count)) = self.beginnings.iter().max_by_key(|(_, (_, count))| *count)?;
-        let proven = *count >= LEAST && u64::from(*count) * 10 >= u64::from(self.unknown) * 9;
+    /// The verb of prompts in the unknown language of this export, with its number: nearly all answered rows begin with
+    /// it.
+    pub(super) fn learned_verb(&self) -> Option<(&str, u32)> {
+        /// The number of rows that proves a verb.
+        const MIN_ROWS: u32 = 3;
+        let (verb, (number, count)) = self.possible_verbs.iter().max_by_key(|(_, (_, count))| *count)?;
+        let proven = *count >= MIN_ROWS && u64::from(*count) * 10 >= u64::from(self.unknown_answered) * 9;
         proven.then_some((verb.as_str(), *number))
     }
 
-    /// Whether rows of an unknown language and without an answer are prompts: nothing tells prompts from events.
-    pub(super) fn guesses(&self) -> bool {
-        !self.spoken && self.learned().is_none()
+    /// Whether unanswered rows with an unknown verb are taken for prompts, because no verb of prompts is known.
+    pub(super) fn assumes_prompts(&self) -> bool {
+        !self.has_known_prompts && self.learned_verb().is_none()
     }
 
-    /// Says of each row whether somebody speaks in it.
-    pub(super) fn speakers(&self) -> impl Fn(&Entry) -> bool + use<> {
-        let (guess, learned) = (self.guesses(), self.most_common().map(|(_, number)| number));
+    /// Returns a function that says whether a row is a prompt or has an answer.
+    pub(super) fn dialogue_filter(&self) -> impl Fn(&RowEntry) -> bool + use<> {
+        let (assume, learned) = (self.assumes_prompts(), self.learned_verb().map(|(_, number)| number));
         move |row| {
-            let known = row.answered || matches!(row.kind, Kind::Prompt | Kind::Creation);
-            let begins = row.beginning.is_some() && row.beginning == learned;
-            known || begins || (guess && row.kind == Kind::Unknown)
+            let known = row.answered || row.kind == RowKind::Prompt;
+            let has_learned_verb = row.possible_verb.is_some() && row.possible_verb == learned;
+            known || has_learned_verb || (assume && row.kind == RowKind::Unknown)
         }
     }
 }
 
-/// Whether a page ends as pages end.
-fn ends_whole(html: &str) -> bool {
+/// Whether the page ends with the end tag of the document.
+fn has_end_tag(html: &str) -> bool {
     const END: &[u8] = b"</html>";
     let html = html.trim_end().as_bytes();
     html.len().checked_sub(END.len()).is_some_and(|at| html[at..].eq_ignore_ascii_case(END))
 }
 
-/// Where a row stands.
-struct Place {
+/// The position of a row in its file.
+struct RowPosition {
     number: u32,
     offset: u64,
     length: usize,

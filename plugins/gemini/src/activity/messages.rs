@@ -1,73 +1,76 @@
-//! One row as messages: what the person said, and what was answered.
+//! Converts one row to messages: the prompt and its answer, or an event.
 
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Attachment, Bundle, Content, Message, Part, Role, address::is_uri, address::unsigned_json,
+    Attachment, AttachmentKind, Bundle, Content, Message, Part, Role,
+    address::{is_uri, unsigned_json},
 };
 
 use super::{
     row::{Answer, Row},
-    verb::{self, Act},
+    verb::{self, Action},
 };
 use crate::{
     files,
     markdown::{self, Image},
 };
 
-/// What the row is read with.
-pub(super) struct Setting<'s> {
-    pub(super) bundle: &'s Bundle,
-    /// Where files of the row may stand.
-    pub(super) folders: &'s [String],
-    /// How prompts begin in the language of the export, if it had to be learned.
-    pub(super) learned: Option<&'s str>,
-    /// Rows of a language that is not known, and without an answer, are prompts.
-    pub(super) guess: bool,
+/// The export of a row.
+pub(super) struct RowContext<'c> {
+    pub(super) bundle: &'c Bundle,
+    /// The folders that may hold files of the row.
+    pub(super) folders: &'c [String],
+    /// The verb of prompts in the language of the export, if it is not a known one.
+    pub(super) learned_verb: Option<&'c str>,
+    /// Unanswered rows with an unknown verb are prompts.
+    pub(super) assume_prompts: bool,
 }
 
-/// The messages of a row; each answers the one before, the first answers `parent`.
+/// The messages of a row. The parent of the first is `parent`, that of each other is the message before.
 pub(super) fn messages<'a>(
     mut row: Row<'a>,
     key: &str,
     parent: Option<String>,
-    setting: &Setting<'_>,
+    context: &RowContext<'_>,
 ) -> Vec<Message<'a>> {
-    let (title, remark) = split_title(std::mem::take(&mut row.title));
-    if let Some(remark) = remark {
-        row.rest.add_text("attached", &remark);
+    let title = std::mem::take(&mut row.title);
+    let (title, note) = verb::split_attachment_note(&title);
+    if let Some(note) = note {
+        row.rest.add_text("attached", note);
     }
-    let act = verb::read(&title, row.in_english(), setting.learned);
-    let own = row.prompt.take();
-    let answer = answer(std::mem::take(&mut row.answers), setting);
-    let said = match (own, act) {
+    let action = verb::parse(title, row.is_english(), context.learned_verb);
+    let answer = answer(std::mem::take(&mut row.answers), context);
+    let prompt = match (row.prompt.take(), action) {
         (Some(prompt), _) => {
             if !title.is_empty() {
-                row.rest.add_text("title", &title);
+                row.rest.add_text("title", title);
             }
             Some(prompt)
         }
-        (None, Act::Prompt { verb, text }) => {
+        (None, Action::Prompt { verb, text }) => {
             row.rest.add_text("verb", verb);
             Some(Cow::Owned(text.to_owned()))
         }
-        (None, Act::Unknown) if answer.is_some() || setting.guess => Some(title.clone()),
-        (None, Act::Unknown | Act::Creation | Act::Event) => None,
+        (None, Action::Unknown) if answer.is_some() || context.assume_prompts => {
+            Some(Cow::Owned(title.to_owned()))
+        }
+        (None, Action::Unknown | Action::Creation | Action::Event) => None,
     };
-    match said {
-        Some(text) => conversation(row, key, parent, text, answer, setting),
-        None => vec![event(row, key, parent, &title, act == Act::Creation, answer, setting)],
+    match prompt {
+        Some(text) => exchange(row, key, parent, text, answer, context),
+        None => vec![event(row, key, parent, title, action == Action::Creation, answer, context)],
     }
 }
 
 /// A prompt and its answer.
-fn conversation<'a>(
+fn exchange<'a>(
     mut row: Row<'a>,
     key: &str,
     parent: Option<String>,
     text: Cow<'a, str>,
-    answer: Option<Said<'a>>,
-    setting: &Setting<'_>,
+    answer: Option<AnswerContent<'a>>,
+    context: &RowContext<'_>,
 ) -> Vec<Message<'a>> {
     let prompt = Message {
         id: Cow::Owned(key.to_owned()),
@@ -75,53 +78,53 @@ fn conversation<'a>(
         content: Some(text).filter(|text| !text.trim().is_empty()).map(Content::Text),
         created_at: row.time,
         parent: parent.map(Cow::Owned),
-        attachments: uploads(&mut row, setting),
+        attachments: uploads(&mut row, context),
         unread: row.rest.unread().map(Cow::Borrowed),
         raw_metadata: row.rest.into_json().map(unsigned_json),
         ..Message::default()
     };
-    let answer = answer.map(|said| Message {
+    let answer = answer.map(|answer| Message {
         id: Cow::Owned([key, ":answer"].concat()),
         role: Role::Assistant,
-        content: said.content,
+        content: answer.content,
         created_at: row.time,
         parent: Some(Cow::Owned(key.to_owned())),
-        attachments: said.images,
+        attachments: answer.images,
         ..Message::default()
     });
     std::iter::once(prompt).chain(answer).collect()
 }
 
-/// Something that happened: what Gemini made is its message, the rest is hidden.
+/// A row that is no prompt. Something that Gemini created is a message of the assistant, any other event is hidden.
 fn event<'a>(
     mut row: Row<'a>,
     key: &str,
     parent: Option<String>,
     title: &str,
     creation: bool,
-    answer: Option<Said<'a>>,
-    setting: &Setting<'_>,
+    answer: Option<AnswerContent<'a>>,
+    context: &RowContext<'_>,
 ) -> Message<'a> {
-    // Where there is no answer, a canvas has its text among the remarks.
+    // A canvas without an answer has its text in the remarks.
     let remarks = row.remarks.join("\n");
-    let made = (creation && !remarks.is_empty()).then_some(Content::Text(Cow::Owned(remarks)));
-    let mut attachments = uploads(&mut row, setting);
+    let created = (creation && !remarks.is_empty()).then_some(Content::Text(Cow::Owned(remarks)));
+    let mut attachments = uploads(&mut row, context);
     let content = match answer {
-        Some(said) => {
-            attachments.extend(said.images);
-            said.content
+        Some(answer) => {
+            attachments.extend(answer.images);
+            answer.content
         }
-        None => made,
+        None => created,
     };
-    let speaks = content.is_some();
-    if speaks {
+    let role = if content.is_some() { Role::Assistant } else { Role::System };
+    if content.is_some() {
         row.rest.add_text("title", title);
     } else {
         row.rest.add_bool("hidden", true);
     }
     Message {
         id: Cow::Owned(key.to_owned()),
-        role: if speaks { Role::Assistant } else { Role::System },
+        role,
         content: content.or_else(|| (!title.is_empty()).then(|| Content::Text(Cow::Owned(title.to_owned())))),
         created_at: row.time,
         parent: parent.map(Cow::Owned),
@@ -132,34 +135,26 @@ fn event<'a>(
     }
 }
 
-fn split_title(title: Cow<'_, str>) -> (Cow<'_, str>, Option<String>) {
-    let (plain, remark) = verb::without_attached(&title);
-    match remark {
-        Some(remark) => (Cow::Owned(plain.to_owned()), Some(remark.to_owned())),
-        None => (title, None),
-    }
-}
-
-/// What the answers of a row come to.
-struct Said<'a> {
+/// The answers of a row as one message.
+struct AnswerContent<'a> {
     content: Option<Content<'a>>,
     images: Vec<Attachment<'a>>,
 }
 
-/// All answers as one message; where there are several, each is a part.
-fn answer<'a>(answers: Vec<Answer<'a>>, setting: &Setting<'_>) -> Option<Said<'a>> {
+/// Combines the answers of a row. If there are several, each is a part.
+fn answer<'a>(answers: Vec<Answer<'a>>, context: &RowContext<'_>) -> Option<AnswerContent<'a>> {
     let (mut texts, mut images): (Vec<Cow<'a, str>>, Vec<Image>) = (Vec::new(), Vec::new());
     for answer in answers {
-        let read = match answer {
+        let markdown = match answer {
             Answer::Text(text) => {
                 texts.push(text);
                 continue;
             }
-            Answer::Html(html) => markdown::read(html),
-            Answer::Markdown(read) => read,
+            Answer::Html(html) => markdown::convert(html),
+            Answer::Markdown(markdown) => markdown,
         };
-        texts.push(Cow::Owned(read.text));
-        images.extend(read.images);
+        texts.push(Cow::Owned(markdown.text));
+        images.extend(markdown.images);
     }
     texts.retain(|text| !text.trim().is_empty());
     images.dedup();
@@ -171,26 +166,18 @@ fn answer<'a>(answers: Vec<Answer<'a>>, setting: &Setting<'_>) -> Option<Said<'a
             Some(Content::Multipart(texts.into_iter().map(part).collect()))
         }
     };
-    let images: Vec<_> = images.into_iter().map(|image| shown(image, setting)).collect();
-    (content.is_some() || !images.is_empty()).then_some(Said { content, images })
+    let attachment = |Image { file, name }| {
+        let (name, kind) = (name.map(Cow::Owned), Some(AttachmentKind::Image));
+        files::attachment(context.bundle, context.folders, Cow::Owned(file), name, kind)
+    };
+    let images: Vec<_> = images.into_iter().map(attachment).collect();
+    (content.is_some() || !images.is_empty()).then_some(AnswerContent { content, images })
 }
 
-fn shown<'a>(image: Image, setting: &Setting<'_>) -> Attachment<'a> {
-    let kind = Some(satchel_importer::AttachmentKind::Image);
-    files::attachment(
-        setting.bundle,
-        setting.folders,
-        Cow::Owned(image.file),
-        image.name.map(Cow::Owned),
-        kind,
-    )
-}
-
-fn uploads<'a>(row: &mut Row<'a>, setting: &Setting<'_>) -> Vec<Attachment<'a>> {
-    let given = std::mem::take(&mut row.uploads).into_iter();
-    let given = given
-        .filter(|upload| !upload.file.is_empty() && (!is_uri(&upload.file) || upload.file.contains("//")));
-    given
-        .map(|upload| files::attachment(setting.bundle, setting.folders, upload.file, upload.name, None))
+fn uploads<'a>(row: &mut Row<'a>, context: &RowContext<'_>) -> Vec<Attachment<'a>> {
+    let uploads = std::mem::take(&mut row.uploads).into_iter();
+    uploads
+        .filter(|upload| !upload.file.is_empty() && (!is_uri(&upload.file) || upload.file.contains("//")))
+        .map(|upload| files::attachment(context.bundle, context.folders, upload.file, upload.name, None))
         .collect()
 }

@@ -1,148 +1,131 @@
-//! One card of an activity page as a row.
+//! Reads one card of an activity page as a row.
 //!
-//! A card has a header cell (the product), a body cell (what was done, files, the time, then the answer), a cell at the
-//! right (pictures) and a caption cell (product, conversations, why it is there). In the body lines are parted by `<br>`,
-//! or they are a heading and paragraphs; whichever, the first line that is a time parts the prompt from the answer.
+//! A card has a header cell (the product), a body cell (title, files, time, then the answer), a cell at the right
+//! (pictures) and a caption cell (product, conversations, why the card exists). The lines of the body are separated by
+//! `<br>`, or are a heading and paragraphs. In both forms, the first line that is a time separates prompt and answer.
 
 use std::rc::Rc;
 
 use satchel_importer::same_text;
 
-use super::row::{Depth, Row};
-use crate::html::{Next, walk_on};
+use super::row::ReadMode;
+use crate::html::{EventFilter, walk_filtered};
 
+mod builder;
 mod caption;
 mod line;
-mod reader;
 
+use builder::{Card, CardBuilder, Cell, Step};
 use caption::Caption;
-use reader::{Cell, Reader, Step};
 
-/// The longest beginning or end of a card that is remembered, in bytes. Usual ones have some hundred.
-const LONGEST_REPEATED: usize = 8 * 1024;
-
-/// What a card comes to.
-#[derive(Debug)]
-pub(crate) struct Card<'a> {
-    pub(crate) row: Row<'a>,
-    /// All that was opened was closed.
-    pub(crate) whole: bool,
-    /// It has a line that is a time, in a form that is understood.
-    pub(crate) dated: bool,
-}
+/// The longest prefix or suffix of a card that is cached, in bytes. Usual ones have some hundred.
+const MAX_CACHED: usize = 8 * 1024;
 
 /// Reads the HTML of one card.
-pub(crate) fn read(html: &str, depth: Depth) -> Card<'static> {
-    Cards::new(depth).read(html)
+pub(crate) fn read(html: &str, mode: ReadMode) -> Card {
+    CardReader::new(mode).read(html)
 }
 
-/// Reads cards one after the other. What is around their bodies is mostly the same in all of them, to the byte; it is
-/// not read again where it is that of the card before.
-pub(crate) struct Cards {
-    depth: Depth,
-    head: Option<Head>,
-    tail: Option<Tail>,
+/// Reads one card after another. The HTML around the body is mostly identical in all cards, so the result of the card
+/// before is cached.
+pub(crate) struct CardReader {
+    mode: ReadMode,
+    prefix: Option<Prefix>,
+    suffix: Option<Suffix>,
 }
 
-/// What a card begins with, up to its body, and what that comes to.
-struct Head {
+/// The HTML before the body of a card, and its content.
+struct Prefix {
     html: String,
     cells: Vec<Cell>,
     header: String,
 }
 
-/// What stands behind a body to the end of the card, inside of which cells it begins and ends, and what it comes to.
-struct Tail {
+/// The HTML behind the body of a card, and its content.
+struct Suffix {
     html: String,
-    outside: Vec<Cell>,
-    left: Vec<Cell>,
+    /// The cells that are open where it begins and where it ends.
+    cells_before: Vec<Cell>,
+    cells_after: Vec<Cell>,
     caption: Rc<Caption>,
 }
 
-impl Cards {
-    pub(crate) fn new(depth: Depth) -> Self {
-        Self { depth, head: None, tail: None }
+impl CardReader {
+    pub(crate) fn new(mode: ReadMode) -> Self {
+        Self { mode, prefix: None, suffix: None }
     }
 
     /// Reads the HTML of one card.
-    pub(crate) fn read(&mut self, html: &str) -> Card<'static> {
-        let (mut reader, start) = self.begin(html);
-        let Self { head, tail, .. } = self;
-        let (mut open_end, mut known) = (None, None);
-        walk_on(html.get(start..).unwrap_or_default(), |event, behind| {
-            let step = reader.take(event);
+    pub(crate) fn read(&mut self, html: &str) -> Card {
+        let (mut builder, start) = self.begin(html);
+        let Self { prefix, suffix, .. } = self;
+        let (mut new_suffix, mut cached) = (None, None);
+        walk_filtered(html.get(start..).unwrap_or_default(), |event, behind| {
+            let step = builder.take(event);
             let Some((before, after)) = behind.and_then(|at| html.split_at_checked(start + at)) else {
-                return reader.next();
+                return builder.filter();
             };
             match step {
-                Step::BodyBegins if reader.is_fresh() && before.len() <= LONGEST_REPEATED => {
-                    *head = Some(Head::of(before, &reader));
+                Step::BodyBegins if builder.has_header_only() && before.len() <= MAX_CACHED => {
+                    let (cells, header) = (builder.cells.clone(), builder.header.clone());
+                    *prefix = Some(Prefix { html: before.to_owned(), cells, header });
                 }
-                Step::BodyEnds if reader.has_no_caption() => match tail {
-                    Some(tail) if tail.is(after, &reader) => {
-                        known = Some(Rc::clone(&tail.caption));
-                        reader.cells.clone_from(&tail.left);
-                        return Next::Nothing;
+                Step::BodyEnds if builder.has_no_caption() => match suffix {
+                    Some(suffix)
+                        if suffix.cells_before == builder.cells && same_text(after, &suffix.html) =>
+                    {
+                        cached = Some(Rc::clone(&suffix.caption));
+                        builder.cells.clone_from(&suffix.cells_after);
+                        return EventFilter::Stop;
                     }
-                    _ => open_end = Some(End::of(after, &reader)),
+                    _ => new_suffix = Some(NewSuffix::new(after, &builder)),
                 },
                 Step::BodyBegins | Step::BodyEnds | Step::Inside => {}
             }
-            reader.next()
+            builder.filter()
         });
-        let caption = known.unwrap_or_else(|| Rc::new(reader.caption()));
-        if let Some(end) = open_end.filter(|end| end.says_nothing_else(&reader)) {
-            self.tail = Some(end.remember(&reader, &caption));
+        let caption = cached.unwrap_or_else(|| Rc::new(builder.finish_caption()));
+        if let Some(new) = new_suffix.filter(|new| new.holds_caption_only(&builder)) {
+            self.suffix = Some(Suffix {
+                html: new.html.to_owned(),
+                cells_before: new.cells_before,
+                cells_after: builder.cells.clone(),
+                caption: Rc::clone(&caption),
+            });
         }
-        reader.finish(&caption)
+        builder.finish(&caption)
     }
 
-    /// A reader, and from where on it is to read.
-    fn begin(&self, html: &str) -> (Reader, usize) {
-        let mut reader = Reader::new(self.depth, html.len());
-        let same = |head: &&Head| html.get(..head.html.len()).is_some_and(|own| same_text(own, &head.html));
-        let Some(head) = self.head.as_ref().filter(same) else { return (reader, 0) };
-        reader.resume(&head.cells, &head.header);
-        (reader, head.html.len())
-    }
-}
-
-impl Head {
-    fn of(html: &str, reader: &Reader) -> Self {
-        Self { html: html.to_owned(), cells: reader.cells.clone(), header: reader.header.clone() }
+    /// A builder, and the offset from which on it needs the HTML.
+    fn begin(&self, html: &str) -> (CardBuilder, usize) {
+        let mut builder = CardBuilder::new(self.mode, html.len());
+        let same =
+            |prefix: &&Prefix| html.get(..prefix.html.len()).is_some_and(|own| same_text(own, &prefix.html));
+        let Some(prefix) = self.prefix.as_ref().filter(same) else { return (builder, 0) };
+        builder.resume(&prefix.cells, &prefix.header);
+        (builder, prefix.html.len())
     }
 }
 
-impl Tail {
-    fn is(&self, html: &str, reader: &Reader) -> bool {
-        same_text(html, &self.html) && self.outside == reader.cells
-    }
-}
-
-/// The end of a card that is not known yet: what is behind the body, and what had been read before.
-struct End<'h> {
+/// The HTML behind a body that is not cached, and the builder's state before it.
+struct NewSuffix<'h> {
     html: &'h str,
-    outside: Vec<Cell>,
-    header: usize,
+    cells_before: Vec<Cell>,
+    header_length: usize,
     pictures: usize,
 }
 
-impl<'h> End<'h> {
-    fn of(html: &'h str, reader: &Reader) -> Self {
-        let (header, pictures) = (reader.header.len(), reader.pictures.len());
-        Self { html, outside: reader.cells.clone(), header, pictures }
+impl<'h> NewSuffix<'h> {
+    fn new(html: &'h str, builder: &CardBuilder) -> Self {
+        let (header_length, pictures) = (builder.header.len(), builder.pictures.len());
+        Self { html, cells_before: builder.cells.clone(), header_length, pictures }
     }
 
-    /// Whether it holds a caption at most, and no picture and no further header.
-    fn says_nothing_else(&self, reader: &Reader) -> bool {
-        self.html.len() <= LONGEST_REPEATED
-            && self.header == reader.header.len()
-            && self.pictures == reader.pictures.len()
-    }
-
-    fn remember(self, reader: &Reader, caption: &Rc<Caption>) -> Tail {
-        let Self { html, outside, .. } = self;
-        Tail { html: html.to_owned(), outside, left: reader.cells.clone(), caption: Rc::clone(caption) }
+    /// Whether it is short enough to be cached and holds neither pictures nor another header.
+    fn holds_caption_only(&self, builder: &CardBuilder) -> bool {
+        self.html.len() <= MAX_CACHED
+            && self.header_length == builder.header.len()
+            && self.pictures == builder.pictures.len()
     }
 }
 

@@ -4,67 +4,73 @@ use std::borrow::Cow;
 
 use satchel_importer::{
     Arena, JsonError, Leftover, Parser,
-    json::{Kind, Object, Value, items, quote},
+    json::{Kind, Object, Value, items},
 };
 
-use crate::{layout::is_ours, markdown::Markdown, private};
+use crate::{
+    layout::is_gemini,
+    markdown::Markdown,
+    redact::{self, is_secret, without_secrets},
+};
 
 mod prompt;
 
 /// One row.
 #[derive(Debug, Default)]
 pub(crate) struct Row<'a> {
-    /// What was done, in the account's language: a verb and the prompt.
+    /// A verb and the prompt, in the account's language.
     pub(crate) title: Cow<'a, str>,
     /// Microseconds.
     pub(crate) time: Option<i64>,
     /// The names of the product.
     pub(crate) labels: Vec<Cow<'a, str>>,
-    /// The conversations to which it belongs: several, where one was branched off later.
+    /// The ids of its conversations. There are several if a conversation was branched later.
     pub(crate) conversations: Vec<Cow<'a, str>>,
     pub(crate) answers: Vec<Answer<'a>>,
-    /// The prompt, where it does not stand in the title, or not all of it.
+    /// The prompt, if it is not in the title, or not all of it.
     pub(crate) prompt: Option<Cow<'a, str>>,
-    /// What stands beside the title and may be the prompt.
-    beside: prompt::Beside<'a>,
+    /// The field `text`, which may be the prompt.
+    text: Option<&'a str>,
+    /// The first `value` of `subtitles`, which may be the prompt.
+    subtitle_value: Option<&'a str>,
     pub(crate) uploads: Vec<Upload<'a>>,
-    /// Remarks without an address; a canvas has its text there.
+    /// Names of subtitles without an address. They hold the text of a canvas.
     pub(crate) remarks: Vec<&'a str>,
-    /// What has no place above.
+    /// All other fields.
     pub(crate) rest: Leftover<'a>,
 }
 
-/// What becomes of answers, and of what has no place.
+/// How much of a row is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Depth {
-    /// That there is an answer, nothing else: enough for the first walk, and far cheaper.
+pub(crate) enum ReadMode {
+    /// Only whether there is an answer, and no other fields: enough for the index, and much faster.
     #[default]
-    Noted,
-    Read,
+    Summary,
+    Full,
 }
 
-/// An answer as it stands in the source.
+/// An answer in the format of the source.
 #[derive(Debug)]
 pub(crate) enum Answer<'a> {
     Html(&'a str),
-    /// Already read; empty where it is only noted.
+    /// Already converted. Empty in a summary.
     Markdown(Markdown),
     Text(Cow<'a, str>),
 }
 
-/// A file that the person gave.
+/// A file that the person uploaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Upload<'a> {
     /// Its name in the export.
     pub(crate) file: Cow<'a, str>,
-    /// Its name when it was given.
+    /// Its original name.
     pub(crate) name: Option<Cow<'a, str>>,
 }
 
 impl<'a> Row<'a> {
-    /// Reads an element of a list; none if it is no object. What follows the element is not looked at: where bytes are
-    /// no UTF-8, its end is not known to the byte.
-    pub(crate) fn read(json: &mut Parser<'a>, depth: Depth) -> Result<Option<Self>, JsonError> {
+    /// Reads an element of a list. Returns `None` if it is no object. Text behind the element is ignored, because the
+    /// end of the element is not exact if the file is not valid UTF-8.
+    pub(crate) fn read(json: &mut Parser<'a>, mode: ReadMode) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
             return Ok(None);
         }
@@ -73,109 +79,114 @@ impl<'a> Row<'a> {
         while let Some(key) = json.key()? {
             match key {
                 "title" => row.title = Cow::Borrowed(row.rest.text(key, json)?.unwrap_or_default()),
-                "text" => row.beside.text = row.rest.text(key, json)?,
+                "text" => row.text = row.rest.text(key, json)?,
                 "time" => row.time = row.rest.time(key, json)?,
                 "header" => {
-                    let header = row.kept(key, json, depth)?;
-                    row.labels.extend(header.words().map(Cow::Borrowed));
+                    let header = row.read_and_keep(key, json, mode)?;
+                    row.labels.extend(header.nonempty_text().map(Cow::Borrowed));
                 }
                 "products" => {
-                    let list = row.kept(key, json, depth)?;
-                    row.labels.extend(list.words().map(Cow::Borrowed));
-                    row.labels.extend(words(list.raw().unwrap_or_default(), arena).map(Cow::Borrowed));
+                    let list = row.read_and_keep(key, json, mode)?;
+                    row.labels.extend(list.nonempty_text().map(Cow::Borrowed));
+                    let names = items(list.raw().unwrap_or_default(), arena).into_iter();
+                    row.labels.extend(names.filter_map(Value::nonempty_text).map(Cow::Borrowed));
                 }
                 "titleUrl" => {
-                    let address = row.kept(key, json, depth)?.words();
-                    row.belongs_to(address.and_then(conversation_of).map(Cow::Borrowed));
+                    let address = row.read_and_keep(key, json, mode)?.nonempty_text();
+                    row.add_conversation(address.and_then(conversation_id).map(Cow::Borrowed));
                 }
                 "details" => row.take_details(key, json)?,
                 "subtitles" => row.take_subtitles(key, json)?,
-                "safeHtmlItem" => row.take_answers(key, json, depth)?,
+                "safeHtmlItem" => row.take_answers(key, json, mode)?,
                 "userInteractions" => row.take_interactions(key, json)?,
                 "attachedFiles" | "audioFiles" | "imageFile" => row.take_files(key, json)?,
-                _ if depth == Depth::Noted => json.skip_value()?,
+                _ if mode == ReadMode::Summary => json.skip_value()?,
                 "activityControls" | "locationInfos" | "description" => {
-                    private::keep(&mut row.rest, key, json)?;
+                    redact::keep(&mut row.rest, key, json)?;
                 }
-                _ => private::keep_unknown(&mut row.rest, key, json)?,
+                _ => redact::keep_unknown(&mut row.rest, key, json)?,
             }
         }
-        row.take_prompt_beside();
+        row.find_prompt();
         Ok(Some(row))
     }
 
-    /// The next value, which is kept too; of a row that is only noted, nothing is.
-    fn kept(&mut self, key: &'a str, json: &mut Parser<'a>, depth: Depth) -> Result<Value<'a>, JsonError> {
-        match depth {
-            Depth::Noted => Value::read(json),
-            Depth::Read => self.rest.keep_and_read(key, json),
+    /// Reads the next value, and keeps it unless the row is a summary.
+    fn read_and_keep(
+        &mut self,
+        key: &'a str,
+        json: &mut Parser<'a>,
+        mode: ReadMode,
+    ) -> Result<Value<'a>, JsonError> {
+        match mode {
+            ReadMode::Summary => Value::read(json),
+            ReadMode::Full => self.rest.keep_and_read(key, json),
         }
     }
 
-    /// Whether it is one of Gemini's. Rows without any product are, if they say something that only those say.
-    pub(crate) fn is_ours(&self) -> bool {
+    /// Whether the row is one of Gemini's. A row without a product is, if it has a field that only those have.
+    pub(crate) fn is_gemini(&self) -> bool {
         if self.labels.is_empty() {
             return !self.answers.is_empty() || self.prompt.is_some() || !self.conversations.is_empty();
         }
-        self.labels.iter().any(|label| is_ours(label))
+        self.labels.iter().any(|label| is_gemini(label))
     }
 
-    /// Whether it is written in English, as far as its product's name tells.
-    pub(crate) fn in_english(&self) -> bool {
+    /// Whether the product has its English name, or none.
+    pub(crate) fn is_english(&self) -> bool {
         let english = |label: &str| matches!(label, "Gemini Apps" | "Gemini" | "Bard");
         self.labels.is_empty() || self.labels.iter().any(|label| english(label))
     }
 
-    pub(crate) fn belongs_to(&mut self, conversation: Option<Cow<'a, str>>) {
-        if let Some(id) = conversation.filter(|id| !self.conversations.contains(id)) {
+    pub(crate) fn add_conversation(&mut self, id: Option<Cow<'a, str>>) {
+        if let Some(id) = id.filter(|id| !self.conversations.contains(id)) {
             self.conversations.push(id);
         }
     }
 
-    /// Adds an uploaded file, unless it is known; a name of its own is taken over.
-    pub(crate) fn uploads(&mut self, upload: Upload<'a>) {
+    /// Adds an uploaded file, or only its original name if the file is known.
+    pub(crate) fn add_upload(&mut self, upload: Upload<'a>) {
         match self.uploads.iter_mut().find(|known| known.file == upload.file) {
             Some(known) => known.name = known.name.take().or(upload.name),
             None => self.uploads.push(upload),
         }
     }
 
-    /// Addresses of conversations; in an older form, the prompt and the answer.
+    /// Addresses of conversations; in an older format, prompt and answer.
     fn take_details(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let arena = json.arena();
-        let Some(raw) = list_or_kept(&mut self.rest, key, json)? else { return Ok(()) };
-        let mut kept = Vec::new();
+        let Some(raw) = raw_list(&mut self.rest, key, json)? else { return Ok(()) };
+        let mut leftover = Vec::new();
         for item in items(raw, arena) {
             let Some(object) = item.raw().filter(|raw| raw.starts_with('{')) else {
-                kept.extend(json_text(item));
+                leftover.extend(json_unless_null(item));
                 continue;
             };
             let detail = Object::parse(object, arena);
-            self.belongs_to(detail.text("url").and_then(conversation_of).map(Cow::Borrowed));
+            self.add_conversation(detail.text("url").and_then(conversation_id).map(Cow::Borrowed));
             match (detail.text("name"), detail.text("value")) {
                 (Some("Request"), Some(request)) if self.prompt.is_none() => {
                     self.prompt = Some(Cow::Borrowed(request));
                 }
                 (Some(_), Some(response)) => self.answers.push(Answer::Text(Cow::Borrowed(response))),
                 _ => {
-                    kept.push(private::clean(object, arena));
+                    leftover.push(without_secrets(object, arena));
                     continue;
                 }
             }
-            let beside = detail.fields().any(|(key, _)| !matches!(key, "name" | "value"));
-            if beside {
-                kept.push(without(&detail, &["value"], arena));
+            if detail.fields().any(|(key, _)| !matches!(key, "name" | "value")) {
+                leftover.push(without_fields(&detail, &["value"], arena));
             }
         }
-        keep_list(&mut self.rest, key, &kept);
+        keep_items(&mut self.rest, key, &leftover);
         Ok(())
     }
 
-    /// Remarks below the title: how many files were given and which, the Gem that was used.
+    /// Remarks below the title: the uploaded files and their number, the Gem that was used.
     fn take_subtitles(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let arena = json.arena();
-        let Some(raw) = list_or_kept(&mut self.rest, key, json)? else { return Ok(()) };
-        self.rest.add_json(key, &private::clean(raw, arena));
+        let Some(raw) = raw_list(&mut self.rest, key, json)? else { return Ok(()) };
+        self.rest.add_json(key, &without_secrets(raw, arena));
         for item in items(raw, arena).into_iter().filter_map(Value::raw) {
             let subtitle = Object::parse(item, arena);
             let known = |key: &str| matches!(key, "name" | "value" | "url");
@@ -184,66 +195,66 @@ impl<'a> Row<'a> {
             let name = subtitle.text("name");
             match subtitle.text("url") {
                 None => {
-                    self.beside.value = self.beside.value.or(subtitle.text("value"));
+                    self.subtitle_value = self.subtitle_value.or(subtitle.text("value"));
                     self.remarks.extend(name);
                 }
                 Some(address) if address.contains("://") => {
-                    self.belongs_to(conversation_of(address).map(Cow::Borrowed));
+                    self.add_conversation(conversation_id(address).map(Cow::Borrowed));
                 }
                 Some(file) => {
                     let name = name.map(|name| name.trim_start_matches(['-', '\u{2013}', ' ', '\u{a0}']));
                     let name = name.filter(|name| !name.is_empty()).map(Cow::Borrowed);
-                    self.uploads(Upload { file: Cow::Borrowed(file), name });
+                    self.add_upload(Upload { file: Cow::Borrowed(file), name });
                 }
             }
         }
         Ok(())
     }
 
-    /// `[{html}]`, or in an older form `{htmlValue}`.
-    fn take_answers(&mut self, key: &'a str, json: &mut Parser<'a>, depth: Depth) -> Result<(), JsonError> {
+    /// `[{html}]`, or in an older format `{htmlValue}`.
+    fn take_answers(&mut self, key: &'a str, json: &mut Parser<'a>, mode: ReadMode) -> Result<(), JsonError> {
         let arena = json.arena();
-        if depth == Depth::Read
-            && let Some(html) = json.attempt(only_html)
+        if mode == ReadMode::Full
+            && let Some(html) = json.attempt(single_html)
         {
             self.push_answer(html);
             return Ok(());
         }
         let value = Value::read(json)?;
         let list = match value {
-            Value::Raw(raw) if depth == Depth::Noted && says_something(raw) => {
+            Value::Raw(raw) if mode == ReadMode::Summary && starts_with_text(raw) => {
                 self.answers.push(Answer::Markdown(Markdown::default()));
                 return Ok(());
             }
             Value::Raw(raw) if raw.starts_with('[') => items(raw, arena),
             _ => vec![value],
         };
-        let mut kept = Vec::new();
+        let mut leftover = Vec::new();
         for item in list {
             match item {
                 Value::Text(html) => self.push_answer(html),
-                Value::Raw(raw) if raw.starts_with('{') => kept.extend(self.take_answer(raw, arena)),
-                Value::Raw(_) => kept.extend(json_text(item)),
+                Value::Raw(raw) if raw.starts_with('{') => leftover.extend(self.take_answer(raw, arena)),
+                Value::Raw(_) => leftover.extend(json_unless_null(item)),
                 Value::Null => {}
             }
         }
-        keep_list(&mut self.rest, key, &kept);
+        keep_items(&mut self.rest, key, &leftover);
         Ok(())
     }
 
-    /// Gives what stands beside the HTML.
+    /// Takes one answer. Returns its other fields as JSON, if it has any.
     fn take_answer(&mut self, raw: &'a str, arena: &'a Arena) -> Option<Cow<'a, str>> {
         let object = Object::parse(raw, arena);
         let html = object.text("html").or_else(|| object.text("htmlValue"));
         if let Some(html) = html {
             self.push_answer(html);
         }
-        let mut beside = false;
+        let mut has_more = false;
         for (key, value) in object.fields().filter(|(key, _)| !matches!(*key, "html" | "htmlValue")) {
-            beside = true;
+            has_more = true;
             self.rest.note_unknown(key, value);
         }
-        beside.then(|| without(&object, &["html", "htmlValue"], arena))
+        has_more.then(|| without_fields(&object, &["html", "htmlValue"], arena))
     }
 
     fn push_answer(&mut self, html: &'a str) {
@@ -252,18 +263,18 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// An older form: `[{userInteraction: {request, response}}]`, each a text or JSON in a text.
+    /// An older format: `[{userInteraction: {request, response}}]`, each a text or JSON in a text.
     fn take_interactions(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let arena = json.arena();
-        let Some(raw) = list_or_kept(&mut self.rest, key, json)? else { return Ok(()) };
-        let mut kept = Vec::new();
+        let Some(raw) = raw_list(&mut self.rest, key, json)? else { return Ok(()) };
+        let mut leftover = Vec::new();
         for item in items(raw, arena) {
             let object = item.raw().map(|raw| Object::parse(raw, arena)).unwrap_or_default();
             let inner = object.object("userInteraction", arena);
             let inner = if inner.is_empty() { object } else { inner };
             let (request, response) = (inner.text("request"), inner.text("response"));
             if request.is_none() && response.is_none() {
-                kept.extend(json_text(item));
+                leftover.extend(json_unless_null(item));
                 continue;
             }
             let answer = response.map(|text| Answer::Text(inner_text(text, arena)));
@@ -274,12 +285,11 @@ impl<'a> Row<'a> {
                 (None, _) => {}
             }
             self.answers.extend(answer);
-            let beside = inner.fields().any(|(key, _)| !matches!(key, "request" | "response"));
-            if beside {
-                kept.push(without(&inner, &["request", "response"], arena));
+            if inner.fields().any(|(key, _)| !matches!(key, "request" | "response")) {
+                leftover.push(without_fields(&inner, &["request", "response"], arena));
             }
         }
-        keep_list(&mut self.rest, key, &kept);
+        keep_items(&mut self.rest, key, &leftover);
         Ok(())
     }
 
@@ -290,22 +300,22 @@ impl<'a> Row<'a> {
             Value::Raw(raw) if raw.starts_with('[') => items(raw, arena),
             _ => vec![value],
         };
-        let mut kept = Vec::new();
+        let mut leftover = Vec::new();
         for item in list {
             match item {
                 Value::Text(file) if !file.is_empty() => {
-                    self.uploads(Upload { file: Cow::Borrowed(file), name: None });
+                    self.add_upload(Upload { file: Cow::Borrowed(file), name: None });
                 }
-                _ => kept.extend(json_text(item)),
+                _ => leftover.extend(json_unless_null(item)),
             }
         }
-        keep_list(&mut self.rest, key, &kept);
+        keep_items(&mut self.rest, key, &leftover);
         Ok(())
     }
 }
 
-/// Whether a list begins with an answer, as far as its first bytes tell without being decoded.
-fn says_something(raw: &str) -> bool {
+/// Whether a list begins with an answer that is not empty, as far as its first bytes show.
+fn starts_with_text(raw: &str) -> bool {
     const BRACKET: &str = "\\u003c";
     let html = raw.strip_prefix("[{\"html\":\"").unwrap_or_default();
     // Google escapes brackets.
@@ -313,8 +323,8 @@ fn says_something(raw: &str) -> bool {
     tag || html.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '"' | '\\'))
 }
 
-/// The HTML of `[{"html":"…"}]`, if that is all: nearly always it is, and then one look decodes it.
-fn only_html<'a>(json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
+/// The HTML of `[{"html":"…"}]`, which nearly all answers are, decoded at once.
+fn single_html<'a>(json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
     let entered = json.enter_array()? && json.item()? && json.enter_object()?;
     if !entered || json.key()? != Some("html") || json.kind()? != Kind::String {
         return Ok(None);
@@ -324,25 +334,23 @@ fn only_html<'a>(json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
 }
 
 /// The id in an address of a conversation: `https://gemini.google.com/app/0123456789abcdef`.
-pub(crate) fn conversation_of(address: &str) -> Option<&str> {
+pub(crate) fn conversation_id(address: &str) -> Option<&str> {
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
     let path = rest.strip_prefix("gemini.google.com/").or_else(|| rest.strip_prefix("bard.google.com/"))?;
     let path = path.split(['?', '#']).next().unwrap_or_default();
     // `u/1/app/…` where the person has several accounts.
     let path = path.strip_prefix("u/").and_then(|rest| rest.split_once('/')).map_or(path, |(_, path)| path);
     let mut parts = path.split('/').filter(|part| !part.is_empty());
-    let (kind, rest) = (parts.next()?, parts.collect::<Vec<_>>());
-    let id = match (kind, rest.as_slice()) {
+    let id = match (parts.next()?, parts.collect::<Vec<_>>().as_slice()) {
         ("app" | "chat", [.., id]) | ("gem", [_, .., id]) => *id,
         _ => return None,
     };
-    let fits =
-        id.len() >= 6 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    fits.then_some(id)
+    let is_id_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (id.len() >= 6 && id.bytes().all(is_id_byte)).then_some(id)
 }
 
-/// The raw list that is next; anything else is kept.
-fn list_or_kept<'a>(
+/// Reads a list that is not empty, as JSON text. Keeps any other value.
+fn raw_list<'a>(
     rest: &mut Leftover<'a>,
     key: &'a str,
     json: &mut Parser<'a>,
@@ -352,44 +360,35 @@ fn list_or_kept<'a>(
         return Ok((raw != "[]").then_some(raw));
     }
     if !matches!(raw, "null" | "{}") {
-        rest.add_json(key, &private::clean(raw, json.arena()));
+        rest.add_json(key, &without_secrets(raw, json.arena()));
     }
     Ok(None)
 }
 
-fn keep_list<'a>(rest: &mut Leftover<'a>, key: &'a str, kept: &[Cow<'_, str>]) {
-    if !kept.is_empty() {
-        rest.add_json(key, &format!("[{}]", kept.join(",")));
+fn keep_items<'a>(rest: &mut Leftover<'a>, key: &'a str, leftover: &[Cow<'_, str>]) {
+    if !leftover.is_empty() {
+        rest.add_json(key, &format!("[{}]", leftover.join(",")));
     }
 }
 
-/// The value as JSON text; none if it is null.
-fn json_text(value: Value<'_>) -> Option<Cow<'_, str>> {
-    match value {
-        Value::Null => None,
-        Value::Raw(raw) => Some(Cow::Borrowed(raw)),
-        Value::Text(text) => {
-            let mut quoted = String::new();
-            quote(text, &mut quoted);
-            Some(Cow::Owned(quoted))
-        }
-    }
+fn json_unless_null(value: Value<'_>) -> Option<Cow<'_, str>> {
+    (value != Value::Null).then(|| value.json())
 }
 
-/// The object without some fields and without secrets, as JSON text.
-fn without<'a>(object: &Object<'a>, taken: &[&str], arena: &'a Arena) -> Cow<'a, str> {
+/// The object as JSON text, without the fields `taken` and without secrets.
+fn without_fields<'a>(object: &Object<'a>, taken: &[&str], arena: &'a Arena) -> Cow<'a, str> {
     let mut rest = Leftover::default();
-    for (key, value) in object.fields().filter(|(key, _)| !taken.contains(key) && !private::is_secret(key)) {
+    for (key, value) in object.fields().filter(|(key, _)| !taken.contains(key) && !is_secret(key)) {
         match value {
             Value::Null => {}
             Value::Text(text) => rest.add_text(key, text),
-            Value::Raw(raw) => rest.add_json(key, &private::clean(raw, arena)),
+            Value::Raw(raw) => rest.add_json(key, &without_secrets(raw, arena)),
         }
     }
     rest.into_json().unwrap_or(Cow::Borrowed("{}"))
 }
 
-/// The first text inside JSON that stands in a text; the text itself if it is no JSON.
+/// The prompt or answer inside a text that is JSON, else the text itself.
 fn inner_text<'a>(text: &'a str, arena: &'a Arena) -> Cow<'a, str> {
     let trimmed = text.trim();
     if !trimmed.starts_with(['{', '[']) {
@@ -402,8 +401,8 @@ fn inner_text<'a>(text: &'a str, arena: &'a Arena) -> Cow<'a, str> {
 }
 
 fn first_text<'a>(raw: &'a str, arena: &'a Arena, depth: usize) -> Option<&'a str> {
-    /// Deeper there is no prompt.
-    const DEEPEST: usize = 8;
+    /// The deepest nesting that is searched.
+    const MAX_DEPTH: usize = 8;
     let values = if raw.starts_with('[') {
         items(raw, arena)
     } else {
@@ -412,15 +411,11 @@ fn first_text<'a>(raw: &'a str, arena: &'a Arena, depth: usize) -> Option<&'a st
             ["prompt", "text", "query", "content", "response", "message", "parts"].map(|key| object.get(key));
         named.into_iter().chain(object.fields().map(|(_, value)| value)).collect()
     };
-    values.into_iter().filter(|_| depth < DEEPEST).find_map(|value| match value {
+    values.into_iter().filter(|_| depth < MAX_DEPTH).find_map(|value| match value {
         Value::Text(text) => Some(text).filter(|text| !text.is_empty()),
         Value::Raw(raw) if raw.starts_with(['{', '[']) => first_text(raw, arena, depth + 1),
         Value::Raw(_) | Value::Null => None,
     })
-}
-
-fn words<'a>(raw: &'a str, arena: &'a Arena) -> impl Iterator<Item = &'a str> {
-    items(raw, arena).into_iter().filter_map(Value::words)
 }
 
 #[cfg(test)]

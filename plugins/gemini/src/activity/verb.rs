@@ -1,6 +1,6 @@
-//! What a title says was done, in the languages that are known: asked something, or something else.
+//! Parses titles: a verb, in one of the known languages, and the prompt.
 
-/// Titles of prompts begin so. Their rest is the prompt, whatever it begins with: one verb is taken off, never two.
+/// The verbs of prompts. Only one is removed: the prompt behind it may begin with a verb as well.
 const PROMPTS: [&str; 22] = [
     "Prompted with:",
     "Prompted",
@@ -26,7 +26,7 @@ const PROMPTS: [&str; 22] = [
     "Preguntado:",
 ];
 
-/// English titles of rows that are no prompts begin so.
+/// The verbs of English titles that are not prompts.
 const EVENTS: [&str; 19] = [
     "Answered survey question",
     "Created",
@@ -49,55 +49,54 @@ const EVENTS: [&str; 19] = [
     "Searched",
 ];
 
-/// What a title says.
+/// The action that a title describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act<'t> {
-    /// Something was asked.
+pub(crate) enum Action<'t> {
     Prompt {
-        /// The words before it, with what parts them from it.
+        /// The verb with the separator behind it.
         verb: &'t str,
         text: &'t str,
     },
-    /// Gemini made something.
+    /// Gemini created something, such as a canvas.
     Creation,
-    /// Something else happened.
     Event,
-    /// A language that is not known.
+    /// The verb is not known.
     Unknown,
 }
 
-/// Reads a title; `english` says whether the row is written in English, `learned` how prompts begin in this export.
-pub(crate) fn read<'t>(title: &'t str, english: bool, learned: Option<&str>) -> Act<'t> {
+/// Parses a title. `english` says whether the row is in English; `learned` is the verb of prompts in an unknown
+/// language.
+pub(crate) fn parse<'t>(title: &'t str, english: bool, learned: Option<&str>) -> Action<'t> {
     if title.ends_with("Gemini Canvas を作成しました") || title.starts_with("Δημιουργήθηκε Gemini Canvas")
     {
-        return Act::Creation;
+        return Action::Creation;
     }
-    if english && let Some((verb, _)) = EVENTS.iter().find_map(|verb| after(title, verb)) {
-        return if verb.starts_with("Created") { Act::Creation } else { Act::Event };
+    if english && let Some((verb, _)) = EVENTS.iter().find_map(|verb| strip_verb(title, verb)) {
+        return if verb.starts_with("Created") { Action::Creation } else { Action::Event };
     }
-    if after(title, "使用:").is_some() {
-        return Act::Event;
+    if strip_verb(title, "使用:").is_some() {
+        return Action::Event;
     }
-    let prompts = PROMPTS.iter().copied().chain(learned);
+    let mut prompts = PROMPTS.iter().copied().chain(learned);
     prompts
-        .into_iter()
-        .find_map(|verb| after(title, verb))
-        .map_or(Act::Unknown, |(verb, text)| Act::Prompt { verb, text })
+        .find_map(|verb| strip_verb(title, verb))
+        .map_or(Action::Unknown, |(verb, text)| Action::Prompt { verb, text })
 }
 
-/// How the prompts of a language that is not known may begin: all up to the first colon.
-pub(crate) fn candidate(title: &str) -> Option<&str> {
-    /// Longer beginnings are not a verb, in bytes.
-    const LONGEST: usize = 60;
+/// The possible verb of a title in an unknown language: everything up to the first colon.
+pub(crate) fn possible_verb(title: &str) -> Option<&str> {
+    /// The longest verb, in bytes.
+    const MAX_VERB: usize = 60;
     let at = title.find([':', '：'])?;
     let colon = title.get(at..)?.chars().next()?.len_utf8();
     let verb = title.get(..at + colon)?;
-    (at > 0 && at <= LONGEST && !verb.contains('\n') && !verb.contains("http")).then_some(verb)
+    (at > 0 && at <= MAX_VERB && !verb.contains('\n') && !verb.contains("http")).then_some(verb)
 }
 
-/// The title behind `verb` and a colon right behind that, if it begins so; white space of any kind is a space.
-fn after<'t>(title: &'t str, verb: &str) -> Option<(&'t str, &'t str)> {
-    // Nearly all titles begin otherwise.
+/// Splits the title behind `verb`, a colon and white space, if it begins with the verb. A space in the verb matches any
+/// white space.
+fn strip_verb<'t>(title: &'t str, verb: &str) -> Option<(&'t str, &'t str)> {
+    // Fast path: most titles have another first letter.
     if title.as_bytes().first() != verb.as_bytes().first() && !verb.starts_with(' ') {
         return None;
     }
@@ -112,26 +111,26 @@ fn after<'t>(title: &'t str, verb: &str) -> Option<(&'t str, &'t str)> {
         }
     }
     let rest = rest.as_str();
-    // A verb is a word: `Saidie` is none.
-    let parted = verb.ends_with([':', '：']) || !rest.starts_with(char::is_alphanumeric);
-    // A colon with a space before it is the person's: `Prompted :)`.
+    // The verb is a whole word: `Saidie` does not begin with `Said`.
+    let whole_word = verb.ends_with([':', '：']) || !rest.starts_with(char::is_alphanumeric);
+    // A colon behind a space belongs to the prompt: `Prompted :)`.
     let colon = if verb.ends_with(':') { None } else { rest.strip_prefix([':', '：']) };
     let text = colon.unwrap_or(rest).trim_start();
     let start = title.len() - text.len();
-    parted.then(|| (title.get(..start).unwrap_or_default(), text.trim_end()))
+    whole_word.then(|| (title.get(..start).unwrap_or_default(), text.trim_end()))
 }
 
-/// A title without the English remark about attached files, and that remark.
-pub(crate) fn without_attached(title: &str) -> (&str, Option<&str>) {
+/// Splits the English note about attached files off the title.
+pub(crate) fn split_attachment_note(title: &str) -> (&str, Option<&str>) {
     let trimmed = title.trim_end();
-    // Nearly all titles end otherwise, and are long.
+    // Fast path: most titles have no note, and may be long.
     let last = trimmed.trim_end_matches('.');
     if !last.ends_with("file") && !last.ends_with("files") {
         return (title, None);
     }
     let found = trimmed.rfind("Attached ").filter(|at| {
-        let remark = trimmed.get(*at..).unwrap_or_default();
-        let mut words = remark.split_whitespace().skip(1);
+        let note = trimmed.get(*at..).unwrap_or_default();
+        let mut words = note.split_whitespace().skip(1);
         let counted = words.next().is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
         let files = words.next().is_some_and(|word| matches!(word.trim_end_matches('.'), "file" | "files"));
         counted && files && words.next().is_none()
@@ -147,10 +146,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_lose_their_verb() {
-        let prompt = |title| match read(title, true, Some("Requête :")) {
-            Act::Prompt { verb, text } => Some((verb, text)),
-            Act::Creation | Act::Event | Act::Unknown => None,
+    fn the_verb_is_split_off_a_prompt() {
+        let prompt = |title| match parse(title, true, Some("Requête :")) {
+            Action::Prompt { verb, text } => Some((verb, text)),
+            Action::Creation | Action::Event | Action::Unknown => None,
         };
         assert_eq!(prompt("Prompted What is tea?"), Some(("Prompted ", "What is tea?")));
         assert_eq!(prompt("Prompted\u{a0}What\nis tea?"), Some(("Prompted\u{a0}", "What\nis tea?")));
@@ -174,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_begins_like_a_verb_keeps_its_words() {
-        let text = |title| match read(title, true, None) {
-            Act::Prompt { text, .. } => Some(text),
-            Act::Creation | Act::Event | Act::Unknown => None,
+    fn a_prompt_that_begins_with_a_verb_keeps_it() {
+        let text = |title| match parse(title, true, None) {
+            Action::Prompt { text, .. } => Some(text),
+            Action::Creation | Action::Event | Action::Unknown => None,
         };
         assert_eq!(
             text("Prompted Asked my boss for a rise, now what?"),
@@ -194,40 +193,40 @@ mod tests {
     }
 
     #[test]
-    fn what_else_was_done_is_told_apart() {
-        for (title, act) in [
-            ("Created Gemini Canvas titled Plan", Act::Creation),
-            ("「表」というタイトルの Gemini Canvas を作成しました", Act::Creation),
-            ("Δημιουργήθηκε Gemini Canvas με τίτλο Σχέδιο", Act::Creation),
-            ("Gave feedback: Good response", Act::Event),
-            ("Answered survey question", Act::Event),
-            ("Used Gemini Apps", Act::Event),
-            ("使用: Gemini アプリ", Act::Event),
-            ("Gebraucht", Act::Unknown),
+    fn events_and_creations_are_recognised() {
+        for (title, action) in [
+            ("Created Gemini Canvas titled Plan", Action::Creation),
+            ("「表」というタイトルの Gemini Canvas を作成しました", Action::Creation),
+            ("Δημιουργήθηκε Gemini Canvas με τίτλο Σχέδιο", Action::Creation),
+            ("Gave feedback: Good response", Action::Event),
+            ("Answered survey question", Action::Event),
+            ("Used Gemini Apps", Action::Event),
+            ("使用: Gemini アプリ", Action::Event),
+            ("Gebraucht", Action::Unknown),
         ] {
-            assert_eq!(read(title, true, None), act, "{title}");
+            assert_eq!(parse(title, true, None), action, "{title}");
         }
-        assert_eq!(read("Used cars in Seoul?", false, None), Act::Unknown);
+        assert_eq!(parse("Used cars in Seoul?", false, None), Action::Unknown);
     }
 
     #[test]
-    fn remarks_about_files_are_no_words_of_the_person() {
+    fn notes_about_attached_files_are_split_off() {
         assert_eq!(
-            without_attached("Prompted And now? Attached 1 file."),
+            split_attachment_note("Prompted And now? Attached 1 file."),
             ("Prompted And now?", Some("Attached 1 file."))
         );
-        assert_eq!(without_attached("Attached 12 files"), ("", Some("Attached 12 files")));
+        assert_eq!(split_attachment_note("Attached 12 files"), ("", Some("Attached 12 files")));
         for plain in ["Attached are files", "Prompted Attached 1 file to what?"] {
-            assert_eq!(without_attached(plain), (plain, None));
+            assert_eq!(split_attachment_note(plain), (plain, None));
         }
     }
 
     #[test]
-    fn beginnings_up_to_a_colon_may_be_a_verb() {
-        assert_eq!(candidate("Requête : du thé: noir"), Some("Requête :"));
-        assert_eq!(candidate("提示：茶"), Some("提示："));
+    fn text_up_to_a_colon_may_be_a_verb() {
+        assert_eq!(possible_verb("Requête : du thé: noir"), Some("Requête :"));
+        assert_eq!(possible_verb("提示：茶"), Some("提示："));
         for none in ["no colon", ": x", "see https://a"] {
-            assert_eq!(candidate(none), None, "{none}");
+            assert_eq!(possible_verb(none), None, "{none}");
         }
     }
 }

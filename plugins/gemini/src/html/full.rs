@@ -2,61 +2,52 @@
 
 use std::borrow::Cow;
 
-use html5gum::{
-    Span, Tokenizer,
-    emitters::callback::{CallbackEmitter, CallbackEvent},
+use html5gum::emitters::callback::CallbackEvent;
+
+use super::{
+    tag::{Attributes, Event},
+    text::{Text, tokenize, utf8_lossy},
 };
 
-use super::{Attributes, Event, Text, text};
-
-/// Hands every tag and text of `html` to `each`, in order.
-pub(super) fn walk(html: &str, each: &mut impl FnMut(Event<'_>)) {
-    let mut tag = Tag::default();
-    let take = |event: CallbackEvent<'_>, _: Span<()>| -> Option<()> {
-        tag.take(&event, each);
-        None
-    };
-    let mut emitter = CallbackEmitter::new(take);
-    emitter.naively_switch_states(true);
-    for step in Tokenizer::new_with_emitter(html, emitter) {
-        match step {
-            Ok(()) => {}
-            Err(never) => match never {},
-        }
-    }
+/// Calls `each` with every tag and text of `html`, in order.
+pub(super) fn walk(html: &str, mut each: impl FnMut(Event<'_>)) {
+    let mut tag = StartTag::default();
+    tokenize(html, |event| tag.take(event, &mut each));
 }
 
 /// The start tag that is being read.
 #[derive(Default)]
-struct Tag {
+struct StartTag {
     name: String,
     attributes: Attributes<'static>,
-    /// Inside a script or a style sheet.
-    silent: bool,
+    /// The text that follows is a script or a style sheet.
+    raw_text: bool,
 }
 
-impl Tag {
+impl StartTag {
     fn take(&mut self, event: &CallbackEvent<'_>, each: &mut impl FnMut(Event<'_>)) {
         match event {
             CallbackEvent::OpenStartTag { name } => {
-                text(name).as_ref().clone_into(&mut self.name);
+                utf8_lossy(name).as_ref().clone_into(&mut self.name);
                 self.attributes.clear();
             }
             CallbackEvent::AttributeName { name } => {
-                self.attributes.push(Cow::Owned(text(name).into_owned()), Cow::Borrowed(""));
+                self.attributes.push(Cow::Owned(utf8_lossy(name).into_owned()), Cow::Borrowed(""));
             }
             CallbackEvent::AttributeValue { value } => {
-                self.attributes.set_last(Cow::Owned(text(value).into_owned()));
+                self.attributes.set_last(Cow::Owned(utf8_lossy(value).into_owned()));
             }
             CallbackEvent::CloseStartTag { .. } => {
-                self.silent = matches!(self.name.as_str(), "script" | "style");
+                self.raw_text = matches!(self.name.as_str(), "script" | "style");
                 each(Event::Open(&self.name, &self.attributes));
             }
             CallbackEvent::EndTag { name } => {
-                self.silent = false;
-                each(Event::Close(&text(name)));
+                self.raw_text = false;
+                each(Event::Close(&utf8_lossy(name)));
             }
-            CallbackEvent::String { value } if !self.silent => each(Event::Text(Text::plain(&text(value)))),
+            CallbackEvent::String { value } if !self.raw_text => {
+                each(Event::Text(Text::decoded(&utf8_lossy(value))));
+            }
             CallbackEvent::String { .. }
             | CallbackEvent::Comment { .. }
             | CallbackEvent::Doctype { .. }

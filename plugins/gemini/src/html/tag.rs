@@ -1,10 +1,21 @@
-//! Tags in the form in which nearly all of them are written.
+//! Tags in the syntax that nearly all pages use.
 
 use std::borrow::Cow;
 
-use super::text;
+use super::text::{Text, decode};
 
-/// A tag by its name.
+/// One step of a walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event<'e> {
+    /// A start tag; its name is in lower case.
+    Open(&'e str, &'e Attributes<'e>),
+    /// An end tag.
+    Close(&'e str),
+    /// Text outside scripts and styles. The text between two tags may come in several parts.
+    Text(Text<'e>),
+}
+
+/// The name of a tag.
 pub(super) enum Tag<'h> {
     Open(&'h str),
     Close(&'h str),
@@ -35,21 +46,21 @@ impl<'h> Attributes<'h> {
     }
 }
 
-/// Reads the tag with which `html` begins, its attributes into `attributes`, and gives what is behind it; none if that
-/// takes more than this reader knows.
+/// Reads the tag at the start of `html` and its attributes. Returns the tag and the HTML behind it, or `None` if only the
+/// tokenizer can read the tag.
 pub(super) fn read<'h>(html: &'h str, attributes: &mut Attributes<'h>) -> Option<(Tag<'h>, &'h str)> {
     let inside = html.strip_prefix('<')?;
     if let Some(inside) = inside.strip_prefix('/') {
         let (name, rest) = name(inside)?;
-        return Some((Tag::Close(name), behind_space(rest).strip_prefix('>')?));
+        return Some((Tag::Close(name), trim_space(rest).strip_prefix('>')?));
     }
     let (tag, mut rest) = name(inside)?;
-    if changes_reading(tag) {
+    if switches_tokenizer(tag) {
         return None;
     }
     attributes.clear();
     loop {
-        let next = behind_space(rest);
+        let next = trim_space(rest);
         if let Some(behind) = next.strip_prefix('>').or_else(|| next.strip_prefix("/>")) {
             return Some((Tag::Open(tag), behind));
         }
@@ -66,8 +77,8 @@ pub(super) fn read<'h>(html: &'h str, attributes: &mut Attributes<'h>) -> Option
     }
 }
 
-/// Tags behind which text is no HTML.
-fn changes_reading(tag: &str) -> bool {
+/// Whether the text behind the tag is not plain HTML.
+fn switches_tokenizer(tag: &str) -> bool {
     matches!(
         tag,
         "script"
@@ -83,7 +94,7 @@ fn changes_reading(tag: &str) -> bool {
     )
 }
 
-/// A name in lower case.
+/// Splits off a name in lower case.
 fn name(text: &str) -> Option<(&str, &str)> {
     let bytes = text.as_bytes();
     let end = bytes.iter().position(|byte| !matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))?;
@@ -91,14 +102,14 @@ fn name(text: &str) -> Option<(&str, &str)> {
     text.split_at_checked(end)
 }
 
-/// A value in quotes.
+/// Splits off a value in quotes.
 fn value(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let quote = *text.as_bytes().first().filter(|byte| matches!(byte, b'"' | b'\''))?;
     let inside = text.get(1..)?;
     let end = memchr::memchr(quote, inside.as_bytes())?;
-    Some((text::decoded(inside.get(..end)?)?, inside.get(end + 1..)?))
+    Some((decode(inside.get(..end)?)?, inside.get(end + 1..)?))
 }
 
-fn behind_space(text: &str) -> &str {
+fn trim_space(text: &str) -> &str {
     text.trim_start_matches([' ', '\n', '\t', '\u{c}'])
 }

@@ -1,11 +1,11 @@
 use super::*;
 
 fn markdown(html: &str) -> String {
-    read(html).text
+    convert(html).text
 }
 
 #[test]
-fn paragraphs_headings_and_emphasis() {
+fn paragraphs_headings_and_emphasis_are_converted() {
     assert_eq!(
         markdown(
             "<h2>Tea</h2><p>One <strong>two</strong>, <em>three</em> &amp; <code>a &lt; b</code>.</p>\n<p>Four<br>five</p><hr>six"
@@ -19,7 +19,7 @@ fn paragraphs_headings_and_emphasis() {
 }
 
 #[test]
-fn lists_nest_and_count() {
+fn nested_and_numbered_lists_are_converted() {
     assert_eq!(
         markdown(
             "<p>x</p><ul><li>one</li><li><p>two</p><ol start=\"3\"><li>a</li><li>b</li></ol></li></ul><p>y</p>"
@@ -40,7 +40,7 @@ fn code_keeps_its_lines() {
 }
 
 #[test]
-fn tables_have_rows() {
+fn tables_are_converted() {
     assert_eq!(
         markdown(
             "<table><thead><tr><th>A</th><th>B|C</th></tr></thead><tbody><tr><td><b>1</b></td><td>2<br>3</td></tr><tr><td>4</td></tr></tbody></table>"
@@ -50,14 +50,14 @@ fn tables_have_rows() {
 }
 
 #[test]
-fn links_images_and_quotes() {
+fn links_images_and_quotes_are_converted() {
     assert_eq!(
         markdown("See <a href=\"https://a/b\">this</a> and <a href=\"https://c\">https://c</a>."),
         "See [this](https://a/b) and https://c."
     );
-    let read = read("<p>A <img src=\"x.png\" alt=\"cat\"></p><img src=\"data:image/png;base64,AA\">");
-    assert_eq!(read.text, "A ![cat](x.png)\n\n![]()");
-    assert_eq!(read.images, [Image { file: "x.png".into(), name: Some("cat".into()) }]);
+    let converted = convert("<p>A <img src=\"x.png\" alt=\"cat\"></p><img src=\"data:image/png;base64,AA\">");
+    assert_eq!(converted.text, "A ![cat](x.png)\n\n![]()");
+    assert_eq!(converted.images, [Image { file: "x.png".into(), name: Some("cat".into()) }]);
     assert_eq!(
         markdown("<p>a</p><blockquote><p>b</p><p>c</p></blockquote><p>d</p>"),
         "a\n\n> b\n>\n> c\n\nd"
@@ -65,7 +65,7 @@ fn links_images_and_quotes() {
 }
 
 #[test]
-fn nothing_is_too_deep_or_too_broken() {
+fn deep_nesting_and_broken_html_are_converted() {
     let deep =
         format!("{}x{}", "<ul><li><blockquote>".repeat(20_000), "</blockquote></li></ul>".repeat(20_000));
     assert!(markdown(&deep).contains('x'));

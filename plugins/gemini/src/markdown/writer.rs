@@ -1,57 +1,55 @@
-//! Writes Markdown line by line: breaks, indentation and quotes are put before the words that need them.
+//! Writes Markdown. Line breaks, indentation and quote markers are written only before the next text.
 
-use crate::words::evenly_spaced;
+use crate::whitespace::collapsed_prefix;
 
-/// Columns of indentation and levels of quotes that are written; what is nested more deeply stands there too.
-const DEEPEST: usize = 32;
+/// The most columns of indentation, levels of quotes and backticks of a fence that are written.
+const MAX_NESTING: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     text: String,
-    /// Line breaks that come before the next words.
+    /// Line breaks before the next text.
     breaks: usize,
     indent: usize,
     quotes: usize,
-    /// Nothing was written behind the mark of a list item.
-    fresh: bool,
-    /// A space stands between the last word and the next.
+    /// Nothing was written since the marker of a list item or quote.
+    after_marker: bool,
+    /// A space comes before the next text.
     space: bool,
 }
 
 impl Writer {
-    /// A writer with room for `length` bytes.
-    pub(super) fn of(length: usize) -> Self {
-        Self { text: String::with_capacity(length), ..Self::default() }
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        Self { text: String::with_capacity(capacity), ..Self::default() }
     }
 
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Ends the line, if something stands on it.
-    pub(super) fn line_start(&mut self) {
+    /// Ends the line, unless it is empty.
+    pub(super) fn end_line(&mut self) {
         self.break_lines(1);
     }
 
-    /// One more line break, at most an empty line.
-    pub(super) fn line(&mut self) {
+    /// Adds a line break, up to one empty line.
+    pub(super) fn line_break(&mut self) {
         self.break_lines((self.breaks + 1).min(2));
     }
 
-    /// Ends the paragraph.
-    pub(super) fn paragraph(&mut self) {
+    pub(super) fn end_paragraph(&mut self) {
         self.break_lines(2);
     }
 
     fn break_lines(&mut self, count: usize) {
-        if !self.fresh {
+        if !self.after_marker {
             self.breaks = self.breaks.max(count);
         }
         self.space = false;
     }
 
-    /// Text between tags: white space is one space.
-    pub(super) fn words(&mut self, text: &str) {
+    /// Writes text between tags, with white space collapsed.
+    pub(super) fn text(&mut self, text: &str) {
         let mut rest = text;
         loop {
             let spaces = rest.bytes().position(|byte| !is_space(byte)).unwrap_or(rest.len());
@@ -60,14 +58,14 @@ impl Writer {
             if words.is_empty() {
                 return;
             }
-            let (run, behind) = words.split_at(evenly_spaced(words.as_bytes(), is_other_space));
+            let (collapsed, behind) = words.split_at(collapsed_prefix(words.as_bytes(), is_other_space));
             self.flush();
-            self.text.push_str(run);
+            self.text.push_str(collapsed);
             rest = behind;
         }
     }
 
-    /// A character between words.
+    /// Writes a character that was a reference.
     pub(super) fn character(&mut self, character: char) {
         if u8::try_from(character).is_ok_and(is_space) {
             self.space = true;
@@ -77,85 +75,86 @@ impl Writer {
         }
     }
 
-    /// What opens an emphasis, or stands for itself.
-    pub(super) fn mark(&mut self, mark: &str) {
+    /// Writes Markdown as it is, behind pending spaces and breaks.
+    pub(super) fn markup(&mut self, markup: &str) {
         self.flush();
-        self.text.push_str(mark);
+        self.text.push_str(markup);
     }
 
-    /// What closes an emphasis: it touches the word before.
-    pub(super) fn end_mark(&mut self, mark: &str) {
+    /// Writes the end of an emphasis, before pending spaces and breaks.
+    pub(super) fn closing_markup(&mut self, markup: &str) {
         if self.breaks > 0 {
-            // The emphasis began before the break; it ends there too.
-            self.text.push_str(mark);
+            self.text.push_str(markup);
             return;
         }
         let space = std::mem::take(&mut self.space);
-        self.flush();
-        self.text.push_str(mark);
+        self.markup(markup);
         self.space = space;
     }
 
-    /// Makes a link of all that was written behind `start`.
+    /// Turns the text from offset `start` on into a link.
     pub(super) fn link(&mut self, start: usize, address: &str) {
         let (space, breaks) = (std::mem::take(&mut self.space), std::mem::take(&mut self.breaks));
         let shown = self.text.get(start..).unwrap_or_default();
         let lead = shown.len() - shown.trim_start_matches(|c: char| c.is_whitespace() || c == '>').len();
         let shown = shown.get(lead..).unwrap_or_default().to_owned();
+        self.text.truncate(start + lead);
         if shown.is_empty() || shown == address {
-            self.text.truncate(start + lead);
             if shown.is_empty() {
                 self.flush();
             }
             self.text.push_str(address);
         } else {
-            self.text.truncate(start + lead);
             self.text.push_str(&format!("[{shown}]({address})"));
         }
         (self.space, self.breaks) = (space, breaks);
     }
 
-    /// Begins a list item and says by how much its lines are indented.
-    pub(super) fn item(&mut self, mark: &str) -> usize {
-        self.mark(mark);
-        self.fresh = true;
-        self.indent += mark.len();
-        mark.len()
+    /// Begins a list item. Returns the number of columns by which its lines are indented.
+    pub(super) fn begin_item(&mut self, marker: &str) -> usize {
+        self.markup(marker);
+        self.after_marker = true;
+        self.indent += marker.len();
+        marker.len()
     }
 
     pub(super) fn dedent(&mut self, columns: usize) {
-        self.fresh = false;
+        self.after_marker = false;
         self.indent = self.indent.saturating_sub(columns);
     }
 
-    /// Begins or ends a quotation.
-    pub(super) fn quote(&mut self, begins: bool) {
-        self.fresh = false;
-        self.paragraph();
-        if begins {
-            // The empty line before belongs to what is around.
-            self.flush_breaks();
-            self.quotes += 1;
-            self.write_prefix_of_quote();
-        } else {
-            self.quotes = self.quotes.saturating_sub(1);
+    pub(super) fn begin_quote(&mut self) {
+        self.after_marker = false;
+        self.end_paragraph();
+        // The empty line before the quote does not belong to it.
+        self.flush_breaks();
+        self.quotes += 1;
+        if self.quotes <= MAX_NESTING {
+            self.text.push_str("> ");
         }
+        self.after_marker = true;
     }
 
-    /// A fenced block of code.
+    pub(super) fn end_quote(&mut self) {
+        self.after_marker = false;
+        self.end_paragraph();
+        self.quotes = self.quotes.saturating_sub(1);
+    }
+
+    /// Writes a fenced code block.
     pub(super) fn code(&mut self, code: &str, language: &str) {
         let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-        let fence = "`".repeat((longest + 1).clamp(3, DEEPEST));
-        self.mark(&format!("{fence}{language}"));
+        let fence = "`".repeat((longest + 1).clamp(3, MAX_NESTING));
+        self.markup(&format!("{fence}{language}"));
         let code = code.strip_prefix('\n').unwrap_or(code);
         for line in code.strip_suffix('\n').unwrap_or(code).split('\n') {
             self.breaks = 1;
-            self.fresh = false;
+            self.after_marker = false;
             self.flush();
             self.text.push_str(line);
         }
         self.breaks = 1;
-        self.mark(&fence);
+        self.markup(&fence);
     }
 
     pub(super) fn finish(self) -> String {
@@ -175,7 +174,7 @@ impl Writer {
             self.text.push(' ');
         }
         self.space = false;
-        self.fresh = false;
+        self.after_marker = false;
     }
 
     fn flush_breaks(&mut self) {
@@ -187,25 +186,18 @@ impl Writer {
             let end = self.text.trim_end_matches(' ').len();
             self.text.truncate(end);
             self.text.push('\n');
-            self.text.extend(std::iter::repeat_n("> ", self.quotes.min(DEEPEST)));
+            self.text.extend(std::iter::repeat_n("> ", self.quotes.min(MAX_NESTING)));
         }
-        self.text.extend(std::iter::repeat_n(' ', self.indent.min(DEEPEST)));
-    }
-
-    fn write_prefix_of_quote(&mut self) {
-        if self.quotes <= DEEPEST {
-            self.text.push_str("> ");
-        }
-        self.fresh = true;
+        self.text.extend(std::iter::repeat_n(' ', self.indent.min(MAX_NESTING)));
     }
 }
 
-/// The white space that HTML folds; a no-break space is none of it.
+/// Whether HTML collapses the byte. A no-break space is not collapsed.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | b'\x0c')
 }
 
-/// The same of all but the space.
+/// Like [`is_space`] without the space itself, as 1 or 0.
 fn is_other_space(byte: u8) -> u8 {
     let is = |other: u8| u8::from(byte == other);
     is(b'\n') | is(b'\t') | is(b'\r') | is(b'\x0c')

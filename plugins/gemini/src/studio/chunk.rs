@@ -1,4 +1,4 @@
-//! One chunk of a prompt as a message.
+//! Reads one chunk of a prompt as a message.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -7,31 +7,32 @@ use satchel_importer::{
     Arena, Attachment, AttachmentKind, Bundle, Citation, Content, Leftover, Message, Role, Source, ToolCall,
     ToolInput,
     address::unsigned_json,
-    json::{Object, Value, time_of_text},
+    json::{Object, Value, objects, time_of_text},
     natural_key,
     tree::SIBLING_NUMBER,
 };
 
 use crate::{
-    files, private,
-    workspace::{citation, put},
+    conversation_file::{citation, unique_id},
+    files,
+    redact::{keep_value, without_secrets},
 };
 
-/// Bytes inside a chunk beyond this are left where they stand: the host takes no more.
-const LARGEST_FILE: usize = 16 * 1024 * 1024;
+/// The largest file that is taken out of a chunk, in bytes. The host accepts no more.
+const MAX_FILE: usize = 16 * 1024 * 1024;
 
-/// One chunk, its fields taken apart.
+/// One chunk.
 #[derive(Default)]
 pub(super) struct Chunk<'a> {
     id: Option<&'a str>,
     role: Role,
-    /// It says who speaks.
-    pub(super) speaks: bool,
+    /// The role is in the file. Otherwise the assistant is assumed.
+    pub(super) role_known: bool,
     text: Cow<'a, str>,
     time: Option<i64>,
     thought: bool,
     tokens: Option<u64>,
-    /// The id of the chunk from which this one branches off.
+    /// The id of the chunk from which this one branches.
     pub(super) branch_parent: Option<&'a str>,
     files: Vec<File<'a>>,
     citations: Vec<Citation<'a>>,
@@ -39,7 +40,7 @@ pub(super) struct Chunk<'a> {
     rest: Leftover<'a>,
 }
 
-/// A file that a chunk names or holds.
+/// A file that a chunk names or contains.
 struct File<'a> {
     kind: Option<AttachmentKind>,
     name: Option<&'a str>,
@@ -51,7 +52,7 @@ struct File<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Reads one chunk; why not, if it is none.
+    /// Reads one chunk. Returns the reason if it is none.
     pub(super) fn read(value: Value<'a>, arena: &'a Arena) -> Result<Self, &'static str> {
         let raw = value.raw().filter(|raw| raw.starts_with('{')).ok_or("it is not an object")?;
         let mut chunk = Self { role: Role::Assistant, ..Self::default() };
@@ -64,8 +65,8 @@ impl<'a> Chunk<'a> {
         Ok(chunk)
     }
 
-    /// The words by which the conversation is known again.
-    pub(super) fn first_words(&self) -> Option<&'a str> {
+    /// The text of the field `text` of a user's chunk.
+    pub(super) fn user_text(&self) -> Option<&'a str> {
         match &self.text {
             Cow::Borrowed(text) if self.role == Role::User && !text.is_empty() => Some(text),
             _ => None,
@@ -76,8 +77,7 @@ impl<'a> Chunk<'a> {
         self.time
     }
 
-    /// Keeps its number among the chunks that answer the same one, or none.
-    pub(super) fn number(&mut self, number: usize) {
+    pub(super) fn set_sibling_number(&mut self, number: usize) {
         self.rest.add_json(SIBLING_NUMBER, &number.to_string());
     }
 
@@ -93,15 +93,15 @@ impl<'a> Chunk<'a> {
                     _ => None,
                 };
                 match known {
-                    Some(known) => (self.role, self.speaks) = (known, true),
-                    None => put(&mut self.rest, key, value, arena),
+                    Some(known) => (self.role, self.role_known) = (known, true),
+                    None => keep_value(&mut self.rest, key, value, arena),
                 }
             }
             ("text", Value::Text(text)) => self.text = Cow::Borrowed(text),
             ("createTime", Value::Text(text)) => {
                 self.time = time_of_text(text).map(|(micros, _)| micros);
                 if self.time.is_none() {
-                    put(&mut self.rest, key, value, arena);
+                    keep_value(&mut self.rest, key, value, arena);
                 }
             }
             ("isThought", Value::Raw("true")) => self.thought = true,
@@ -109,46 +109,46 @@ impl<'a> Chunk<'a> {
             ("tokenCount", value) if value.as_u64().is_some() => self.tokens = value.as_u64(),
             ("branchParent", Value::Raw(raw)) if raw.starts_with('{') => {
                 self.branch_parent = Object::parse(raw, arena).text("id");
-                put(&mut self.rest, key, value, arena);
+                keep_value(&mut self.rest, key, value, arena);
             }
             ("executableCode" | "codeExecutionResult", Value::Raw(raw)) if raw.starts_with('{') => {
                 self.take_code(key, raw, arena);
             }
             ("grounding" | "groundingMetadata", Value::Raw(raw)) => {
                 self.take_grounding(&Object::parse(raw, arena), arena);
-                put(&mut self.rest, key, value, arena);
+                keep_value(&mut self.rest, key, value, arena);
             }
             ("citations", Value::Raw(raw)) => {
-                let sources = satchel_importer::json::objects(raw, arena);
+                let sources = objects(raw, arena);
                 self.citations.extend(sources.iter().filter_map(citation));
-                put(&mut self.rest, key, value, arena);
+                keep_value(&mut self.rest, key, value, arena);
             }
             (_, Value::Raw(raw)) if raw.starts_with('{') && is_file(key) => {
                 self.take_file(key, value, raw, arena);
             }
-            _ => put(&mut self.rest, key, value, arena),
+            _ => keep_value(&mut self.rest, key, value, arena),
         }
     }
 
-    /// Parts hold what the chunk holds, in pieces; they are kept where they say more than it.
+    /// Takes the parts of the chunk. Keeps them if they hold more than the chunk.
     fn take_parts(&mut self, raw: Option<&'a str>, arena: &'a Arena) {
         let Some(raw) = raw else { return };
-        let parts = satchel_importer::json::objects(raw, arena);
-        let (mut texts, mut plain) = (Vec::new(), raw.starts_with('['));
+        let parts = objects(raw, arena);
+        let (mut texts, mut redundant) = (Vec::new(), raw.starts_with('['));
         for part in &parts {
             for (key, value) in part.fields() {
                 match (key, value) {
                     ("text", Value::Text(text)) => texts.push(text),
                     ("thought", Value::Raw("true" | "false")) => {}
                     ("executableCode" | "codeExecutionResult", Value::Raw(code))
-                        if self.calls.is_empty() || plain =>
+                        if self.calls.is_empty() || redundant =>
                     {
                         self.take_code(key, code, arena);
                     }
                     (_, Value::Raw(file)) if file.starts_with('{') && is_file(key) => {
                         self.take_file(key, value, file, arena);
                     }
-                    _ => plain = false,
+                    _ => redundant = false,
                 }
             }
         }
@@ -159,33 +159,25 @@ impl<'a> Chunk<'a> {
                 _ => Cow::Owned(joined),
             };
         } else if self.text != joined && !joined.is_empty() {
-            plain = false;
+            redundant = false;
         }
-        if !plain && raw != "[]" {
-            self.rest.add_json("parts", &private::clean(raw, arena));
+        if !redundant && raw != "[]" {
+            self.rest.add_json("parts", &without_secrets(raw, arena));
         }
     }
 
-    /// Code that the model ran: what it was is the call's input, what came out its output.
+    /// Takes code that the model ran, or its result, as a tool call.
     fn take_code(&mut self, key: &'a str, raw: &'a str, arena: &'a Arena) {
+        let mut call = ToolCall { name: Cow::Borrowed("code_execution"), ..ToolCall::default() };
         if key == "executableCode" {
-            let call = ToolCall {
-                name: Cow::Borrowed("code_execution"),
-                input: Some(ToolInput::of_json(raw, arena)),
-                ..ToolCall::default()
-            };
+            call.input = Some(ToolInput::of_json(raw, arena));
             return self.calls.push(call);
         }
-        let result = Object::parse(raw, arena);
-        let output = result.text("output").unwrap_or_default();
         self.rest.add_json(key, raw);
+        call.output = Some(Cow::Borrowed(Object::parse(raw, arena).text("output").unwrap_or_default()));
         match self.calls.last_mut().filter(|call| call.output.is_none()) {
-            Some(call) => call.output = Some(Cow::Borrowed(output)),
-            None => self.calls.push(ToolCall {
-                name: Cow::Borrowed("code_execution"),
-                output: Some(Cow::Borrowed(output)),
-                ..ToolCall::default()
-            }),
+            Some(open) => open.output = call.output,
+            None => self.calls.push(call),
         }
     }
 
@@ -195,15 +187,15 @@ impl<'a> Chunk<'a> {
                 .iter()
                 .map(|key| chunk.object(key, arena))
                 .find(|source| !source.is_empty());
-            self.cite(&source.unwrap_or(chunk));
+            self.add_citation(&source.unwrap_or(chunk));
         }
         for key in ["groundingSources", "corroborationSegments"] {
-            grounding.objects(key, arena).iter().for_each(|source| self.cite(source));
+            grounding.objects(key, arena).iter().for_each(|source| self.add_citation(source));
         }
     }
 
-    /// Adds a source, each address once.
-    fn cite(&mut self, source: &Object<'a>) {
+    /// Adds a citation unless its address is known.
+    fn add_citation(&mut self, source: &Object<'a>) {
         let Some(citation) = citation(source) else { return };
         let known = self.citations.iter().any(|known| known.url.is_some() && known.url == citation.url);
         if !known {
@@ -215,42 +207,41 @@ impl<'a> Chunk<'a> {
     fn take_file(&mut self, key: &'a str, value: Value<'a>, raw: &'a str, arena: &'a Arena) {
         let object = Object::parse(raw, arena);
         let data = object.text("data");
-        let bytes = data
-            .filter(|data| data.len() / 4 * 3 <= LARGEST_FILE)
-            .and_then(|data| STANDARD.decode(data).ok());
+        let bytes =
+            data.filter(|data| data.len() / 4 * 3 <= MAX_FILE).and_then(|data| STANDARD.decode(data).ok());
         let mime = object.text("mimeType");
         let id = object.text("id").or_else(|| object.text("fileId"));
         let youtube = key == "youtubeVideo";
         let address = id.filter(|_| youtube).map(|id| format!("https://www.youtube.com/watch?v={id}"));
-        let given = ["fileUri", "uri", "url"].iter().find_map(|key| object.text(key)).map(ToOwned::to_owned);
+        let uri = ["fileUri", "uri", "url"].iter().find_map(|key| object.text(key)).map(ToOwned::to_owned);
         let taken = |key: &str| match key {
             "id" | "mimeType" | "name" | "sizeBytes" => true,
             "data" => bytes.is_some(),
             _ => false,
         };
-        let beside = object.fields().any(|(key, _)| !taken(key));
-        if beside && data.is_none() {
-            put(&mut self.rest, key, value, arena);
-        } else if beside {
-            // Bytes that are not base64, or too many, stay; those that were taken do not stand twice.
+        let has_more = object.fields().any(|(key, _)| !taken(key));
+        if has_more && data.is_none() {
+            keep_value(&mut self.rest, key, value, arena);
+        } else if has_more {
+            // The data is kept only if it was not taken.
             let mut rest = Leftover::default();
             object
                 .fields()
                 .filter(|(key, _)| !taken(key))
-                .for_each(|(key, value)| put(&mut rest, key, value, arena));
+                .for_each(|(key, value)| keep_value(&mut rest, key, value, arena));
             if let Some(rest) = rest.into_json() {
                 self.rest.add_json(key, &rest);
             }
         }
         let size = object.get("sizeBytes");
         self.files.push(File {
-            kind: kind(key),
+            kind: attachment_kind(key),
             name: object.text("name"),
             id,
             mime,
             size: size.as_u64().or_else(|| size.text().and_then(|text| text.parse().ok())),
             bytes,
-            address: address.or(given),
+            address: address.or(uri),
         });
     }
 
@@ -281,8 +272,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// What it says and when, for chunks without an id.
-    fn natural(&self) -> String {
+    /// A key for chunks without an id: a hash of role, time and content.
+    fn content_key(&self) -> String {
         let role = format!("{:?}", self.role);
         let time = self.time.map(|time| time.to_string());
         let file = self.files.first().and_then(|file| file.id);
@@ -301,7 +292,7 @@ impl<'a> File<'a> {
         let mut attachment = match (self.name, self.bytes.is_some()) {
             (Some(name), false) => {
                 let mut found = files::attachment(bundle, folders, Cow::Borrowed(name), None, None);
-                // Its name leads nowhere unless the file lies beside.
+                // The name is no reference unless the export holds the file.
                 found.reference = None;
                 found
             }
@@ -320,15 +311,11 @@ impl<'a> File<'a> {
     }
 }
 
-/// An id for each chunk: its own, or one made of what it says; of equal ones the later have a number.
+/// An id for each chunk: its own, or a hash of its content. Repeated ids are numbered.
 pub(super) fn ids<'c, 'a: 'c>(chunks: impl Iterator<Item = &'c Chunk<'a>>) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let mut number = |id: String| {
-        let count = counts.entry(id.clone()).or_default();
-        *count += 1;
-        if *count == 1 { id } else { format!("{id}#{count}") }
-    };
-    chunks.map(|chunk| number(chunk.id.map_or_else(|| chunk.natural(), ToOwned::to_owned))).collect()
+    let id = |chunk: &Chunk<'a>| chunk.id.map_or_else(|| chunk.content_key(), ToOwned::to_owned);
+    chunks.map(|chunk| unique_id(id(chunk), &mut counts)).collect()
 }
 
 fn is_file(key: &str) -> bool {
@@ -336,16 +323,12 @@ fn is_file(key: &str) -> bool {
         || matches!(key, "youtubeVideo" | "fileData")
 }
 
-fn kind(key: &str) -> Option<AttachmentKind> {
-    if key.ends_with("Image") {
-        Some(AttachmentKind::Image)
-    } else if key.ends_with("Audio") {
-        Some(AttachmentKind::Audio)
-    } else if key.ends_with("Video") {
-        Some(AttachmentKind::Video)
-    } else if key.ends_with("Document") {
-        Some(AttachmentKind::Document)
-    } else {
-        None
-    }
+fn attachment_kind(key: &str) -> Option<AttachmentKind> {
+    let kinds = [
+        ("Image", AttachmentKind::Image),
+        ("Audio", AttachmentKind::Audio),
+        ("Video", AttachmentKind::Video),
+        ("Document", AttachmentKind::Document),
+    ];
+    kinds.into_iter().find(|(end, _)| key.ends_with(end)).map(|(_, kind)| kind)
 }

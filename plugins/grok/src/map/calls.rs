@@ -1,4 +1,4 @@
-//! Tool calls: what the steps of an answer say that was asked, each with what came back.
+//! Tool calls in the steps of an answer, each with its result.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -9,10 +9,10 @@ use satchel_importer::{
 
 use crate::raw::visit_objects;
 
-/// A tool whose name the export does not give: PAM asks for one.
-const NAMELESS: &str = "unknown";
+/// The name of a tool that has none; PAM requires one.
+const UNKNOWN_TOOL: &str = "unknown";
 
-/// The calls of all steps, in order; a card that later steps repeat is one call.
+/// Reads the calls of all steps, in order; a card that later steps repeat is one call.
 pub(super) fn read<'a>(steps: Value<'a>, arena: &'a Arena) -> Vec<ToolCall<'a>> {
     let mut calls: Vec<ToolCall<'a>> = Vec::new();
     let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
@@ -27,14 +27,14 @@ pub(super) fn read<'a>(steps: Value<'a>, arena: &'a Arena) -> Vec<ToolCall<'a>> 
             }
             calls.push(call(id, &card.object("tool", arena), arena));
         });
-        visit_objects(step.get("tool_usage_results"), arena, |answer| {
-            let at = answer.text("tool_usage_card_id").and_then(|id| by_id.get(id).copied());
+        visit_objects(step.get("tool_usage_results"), arena, |result| {
+            let at = result.text("tool_usage_card_id").and_then(|id| by_id.get(id).copied());
             if let Some(call) = at.and_then(|at| calls.get_mut(at)) {
-                let said = match answer.get("result") {
-                    Value::Text(said) | Value::Raw(said) => Some(said),
+                let output = match result.get("result") {
+                    Value::Text(output) | Value::Raw(output) => Some(output),
                     Value::Null => None,
                 };
-                call.output = said.map(Cow::Borrowed).or(call.output.take());
+                call.output = output.map(Cow::Borrowed).or(call.output.take());
             }
         });
     });
@@ -43,11 +43,11 @@ pub(super) fn read<'a>(steps: Value<'a>, arena: &'a Arena) -> Vec<ToolCall<'a>> 
 
 /// The tool is `{"WebSearch": {"args": {…}}}` or `{"WebSearch": {…}}`.
 fn call<'a>(id: Option<&'a str>, tool: &Object<'a>, arena: &'a Arena) -> ToolCall<'a> {
-    let (name, asked) = tool.fields().next().unwrap_or((NAMELESS, Value::Null));
-    let arguments = asked.raw().map(|raw| Object::parse(raw, arena));
-    let only = arguments.filter(|object| object.fields().count() == 1).map(|object| object.get("args"));
-    let input = match only.unwrap_or_default() {
-        Value::Null => asked,
+    let (name, arguments) = tool.fields().next().unwrap_or((UNKNOWN_TOOL, Value::Null));
+    let object = arguments.raw().map(|raw| Object::parse(raw, arena));
+    let args = object.filter(|object| object.fields().count() == 1).map(|object| object.get("args"));
+    let input = match args.unwrap_or_default() {
+        Value::Null => arguments,
         inner @ (Value::Text(_) | Value::Raw(_)) => inner,
     };
     ToolCall {

@@ -1,4 +1,4 @@
-//! Files of a message: uploads by id, images by address, each once, with their bytes where the export has them.
+//! Files of a message: uploads by id and images by address, each once, with their bytes if the export has them.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -8,46 +8,48 @@ use satchel_importer::{
     json::{Object, Value},
 };
 
-use super::marks::Artifact;
+use super::markup::Artifact;
 use crate::{assets::Assets, raw::visit};
 
-/// Where paths of files lead; a person has to be logged in there.
+/// The server of relative paths; it requires a login.
 const ASSET_SERVER: &str = "https://assets.grok.com/";
 
 /// Collects the files of one message.
 pub(crate) struct Files<'a> {
     assets: &'a Assets<'a>,
     arena: &'a Arena,
-    found: Vec<Attachment<'a>>,
-    /// Ids and addresses that were seen.
+    pub(crate) attachments: Vec<Attachment<'a>>,
+    /// Indices by id and by address.
     by_key: BTreeMap<Cow<'a, str>, usize>,
 }
 
 impl<'a> Files<'a> {
     pub(crate) fn new(assets: &'a Assets<'a>, arena: &'a Arena) -> Self {
-        Self { assets, arena, found: Vec::new(), by_key: BTreeMap::new() }
+        Self { assets, arena, attachments: Vec::new(), by_key: BTreeMap::new() }
     }
 
-    /// The items of a list: ids, addresses, or objects that hold one of them. `what` is the first half of the MIME type
-    /// of files of which nothing else is known.
-    pub(crate) fn add(&mut self, list: Value<'a>, what: Option<&str>) {
+    /// Adds the items of a list: ids, addresses, or objects with one of them. `media` is the first half of the MIME type of
+    /// files whose type is not known otherwise.
+    pub(crate) fn add(&mut self, list: Value<'a>, media: Option<&str>) {
         visit(list, self.arena, |item| match item {
             Value::Text(text) if !text.trim().is_empty() => {
-                self.refer(text, what);
+                self.entry(text, media);
             }
-            Value::Raw(raw) if raw.starts_with('{') => self.describe(&Object::parse(raw, self.arena), what),
+            Value::Raw(raw) if raw.starts_with('{') => {
+                self.add_object(&Object::parse(raw, self.arena), media);
+            }
             Value::Text(_) | Value::Raw(_) | Value::Null => {}
         });
     }
 
-    /// An image by its address, and by its id if that is known.
-    pub(crate) fn image(&mut self, address: &'a str, id: Option<&'a str>, title: Option<&'a str>) {
-        let Some(file) = self.refer(address, Some("image")) else { return };
+    /// Adds an image by its address, and by its id if that is known.
+    pub(crate) fn add_image(&mut self, address: &'a str, id: Option<&'a str>, title: Option<&'a str>) {
+        let Some(file) = self.entry(address, Some("image")) else { return };
         file.name = file.name.take().or(title.map(Cow::Borrowed));
         file.provider_id = file.provider_id.take().or(id.map(Cow::Borrowed));
         if let (Some(id), Some(Source::Uri(_))) = (id, &file.source)
             && let Some(asset) = self.assets.find(id)
-            && let Some(file) = self.by_key.get(address).and_then(|at| self.found.get_mut(*at))
+            && let Some(file) = self.by_key.get(address).and_then(|at| self.attachments.get_mut(*at))
         {
             file.source = Some(Source::Path(asset.path.into()));
             file.mime_type = asset.mime.map(Cow::Borrowed);
@@ -55,28 +57,24 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// A document that the model wrote into its text, if the export has it as a file too.
-    pub(super) fn artifact(&mut self, artifact: &Artifact<'a>) {
+    /// Adds a document that the model wrote into its text, if the export has it as a file too.
+    pub(super) fn add_artifact(&mut self, artifact: &Artifact<'a>) {
         let Some(version) = artifact.version.filter(|version| self.assets.find(version).is_some()) else {
             return;
         };
-        if let Some(file) = self.refer(version, None) {
+        if let Some(file) = self.entry(version, None) {
             file.name = artifact.title.map(Cow::Borrowed);
             file.mime_type = artifact.mime.map(Cow::Borrowed).or(file.mime_type.take());
             file.kind = AttachmentKind::Document;
         }
     }
 
-    pub(crate) fn finish(self) -> Vec<Attachment<'a>> {
-        self.found
-    }
-
-    fn describe(&mut self, object: &Object<'a>, what: Option<&str>) {
+    fn add_object(&mut self, object: &Object<'a>, media: Option<&str>) {
         let first = |keys: &[&str]| keys.iter().find_map(|key| object.text(key));
         let id = first(&["file_id", "asset_id", "fileMetadataId", "file_metadata_id", "id", "_id"]);
         let address = first(&["file_uri", "fileUri", "url", "uri", "link", "key"]);
         let Some(key) = id.filter(|id| self.assets.find(id).is_some()).or(address).or(id) else { return };
-        let Some(file) = self.refer(key, what) else { return };
+        let Some(file) = self.entry(key, media) else { return };
         let name = first(&["file_name", "fileName", "name", "title"]);
         let mime = first(&["mime_type", "fileMimeType", "file_mime_type", "content_type"]);
         file.provider_id = id.map(Cow::Borrowed).or(file.provider_id.take());
@@ -88,38 +86,43 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The attachment of an id or an address, new or as it stands; none for what is neither.
-    fn refer(&mut self, key: &'a str, what: Option<&str>) -> Option<&mut Attachment<'a>> {
+    /// The attachment of an id or an address; it is added if it is new.
+    fn entry(&mut self, key: &'a str, media: Option<&str>) -> Option<&mut Attachment<'a>> {
         let asset = self.assets.find(key);
-        // One file under two addresses, or under its id and its address.
-        let same: Cow<'a, str> = asset.map_or(Cow::Borrowed(key), |asset| Cow::Borrowed(asset.id));
-        let at = self.by_key.get(&same).or_else(|| self.by_key.get(key)).copied().unwrap_or(self.found.len());
-        self.by_key.insert(same, at);
+        // A file can have two addresses, or an id and an address.
+        let canonical: Cow<'a, str> = asset.map_or(Cow::Borrowed(key), |asset| Cow::Borrowed(asset.id));
+        let at = self
+            .by_key
+            .get(&canonical)
+            .or_else(|| self.by_key.get(key))
+            .copied()
+            .unwrap_or(self.attachments.len());
+        self.by_key.insert(canonical, at);
         self.by_key.insert(Cow::Borrowed(key), at);
-        if at == self.found.len() {
-            let path = key.contains('/');
+        if at == self.attachments.len() {
+            let is_path = key.contains('/');
             let name = key.split_once(['?', '#']).map_or(key, |(name, _)| name);
             let mut file = Attachment {
-                kind: AttachmentKind::of(what, Some(name)),
-                provider_id: (!path).then_some(Cow::Borrowed(key)),
-                source: path.then(|| Source::Uri(address(key))),
+                kind: AttachmentKind::of(media, Some(name)),
+                provider_id: (!is_path).then_some(Cow::Borrowed(key)),
+                source: is_path.then(|| Source::Uri(full_url(key))),
                 ..Attachment::default()
             };
             if let Some(asset) = asset {
-                file.kind = if asset.mime.is_some() { asset.kind() } else { file.kind };
+                file.kind = asset.mime.map_or(file.kind, |mime| AttachmentKind::of(Some(mime), None));
                 file.provider_id = Some(Cow::Borrowed(asset.id));
                 file.mime_type = asset.mime.map(Cow::Borrowed);
                 file.size_bytes = asset.size;
                 file.source = Some(Source::Path(asset.path.into()));
             }
-            self.found.push(file);
+            self.attachments.push(file);
         }
-        self.found.get_mut(at)
+        self.attachments.get_mut(at)
     }
 }
 
-/// The address that a path of the provider leads to; a whole address is itself, without its signature.
-fn address(text: &str) -> Cow<'_, str> {
+/// The URL of a path on the server, or of a URL, without its signature.
+fn full_url(text: &str) -> Cow<'_, str> {
     if is_uri(text) {
         return unsigned(text);
     }
@@ -134,20 +137,22 @@ mod tests {
 
     fn check(list: &str, expected: &[(AttachmentKind, Option<&str>, Option<&str>)]) {
         let bundle = Bundle::from_files([("prod-mc-asset-server/a-1/content", b"%PDF-1.7".to_vec())]);
-        let files: Vec<_> =
-            bundle.entries().iter().map(|entry| (crate::layout::Kind::Asset, entry.path.clone())).collect();
+        let files: Vec<_> = bundle
+            .entries()
+            .iter()
+            .map(|entry| (crate::layout::FileKind::Asset, entry.path.clone()))
+            .collect();
         let (assets, arena) = (Assets::new(&bundle, &files), Arena::new());
         let mut files = Files::new(&assets, &arena);
         files.add(Value::Raw(list), None);
-        let found = files.finish();
-        let told = found.iter().map(|file| {
+        let actual = files.attachments.iter().map(|file| {
             let place = match &file.source {
                 Some(Source::Path(place) | Source::Uri(place)) => Some(place.as_ref()),
                 _ => None,
             };
             (file.kind, file.provider_id.as_deref(), place)
         });
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(actual.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -168,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_read_by_what_they_hold() {
+    fn objects_are_read_by_their_keys() {
         check(
             r#"[{"fileMetadataId":"x-1","fileName":"a.csv","fileMimeType":"text/csv","fileUri":"users/u/x-1/content"},{"odd":1},{"id":"a-1"}]"#,
             &[

@@ -1,13 +1,13 @@
-//! From one response of the provider to a message of ours, and to one for each of its thoughts.
+//! Maps one response to a message, and each of its thoughts to another.
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, Content, Message, Role, address::unsigned_json};
+use satchel_importer::{Arena, Message, Role, address::unsigned_json};
 
-use super::{calls, cards::Cards, citations, files::Files, marks, thoughts};
+use super::{calls, cards::Cards, citations, files::Files, markup, thoughts};
 use crate::{assets::Assets, raw::Response};
 
-/// Our role of a sender's name; none if it names nobody known.
+/// The role of a sender; none if it is not known.
 pub(super) fn role(sender: Option<&str>) -> Option<Role> {
     let sender = sender?.trim().to_ascii_lowercase();
     match sender.as_str() {
@@ -20,7 +20,7 @@ pub(super) fn role(sender: Option<&str>) -> Option<Role> {
     }
 }
 
-/// Maps one response; its thoughts come first, each answering the one before.
+/// Maps one response; its thoughts come first, each the parent of the next.
 pub(super) fn map<'a>(
     mut raw: Response<'a>,
     id: Cow<'a, str>,
@@ -31,30 +31,30 @@ pub(super) fn map<'a>(
 ) {
     let role = role(raw.sender).unwrap_or(Role::Assistant);
     let cards = Cards::read(raw.cards, arena);
-    let asked = raw.query.words().filter(|_| role == Role::User);
-    let said = raw.message.filter(|message| !message.is_empty()).or(asked);
-    let marked = marks::resolve(said.unwrap_or_default(), raw.thinking);
+    let query = raw.query.nonempty_text().filter(|_| role == Role::User);
+    let text = raw.message.filter(|message| !message.is_empty()).or(query);
+    let parsed = markup::parse(text.unwrap_or_default(), raw.thinking);
     let mut files = Files::new(assets, arena);
     files.add(raw.files, None);
     files.add(raw.images, Some("image"));
     files.add(raw.edited, Some("image"));
     files.add(raw.generated, Some("image"));
-    cards.show(&mut files);
-    marked.artifacts.iter().for_each(|artifact| files.artifact(artifact));
-    let citations = citations::read(&raw, &cards, &marked.cards, arena);
+    cards.attach_images(&mut files);
+    parsed.artifacts.iter().for_each(|artifact| files.add_artifact(artifact));
+    let citations = citations::read(&raw, &cards, &parsed.cards, arena);
     let tool_calls = calls::read(raw.steps, arena);
-    let parent_named = raw.parent.filter(|named| parent.as_deref() != Some(*named));
+    let lost_parent = raw.parent.filter(|key| parent.as_deref() != Some(*key));
     let parent = thoughts::add(&mut raw, &id, role, parent, arena, messages);
-    keep(&mut raw, marked.changed.then_some(said).flatten(), parent_named, &cards);
+    keep_rest(&mut raw, parsed.changed.then_some(text).flatten(), lost_parent, &cards);
     messages.push(Message {
         id,
         provider_message_id: raw.id.map(Cow::Borrowed),
         role,
-        content: marked.content(),
+        content: parsed.content(),
         created_at: raw.created,
         parent,
         model: model(&raw).map(Cow::Borrowed),
-        attachments: files.finish(),
+        attachments: files.attachments,
         citations,
         tool_calls,
         unread: raw.rest.unread().map(Cow::Borrowed),
@@ -63,42 +63,27 @@ pub(super) fn map<'a>(
     });
 }
 
-/// The real model, where the export tells more than what was picked.
+/// The model that answered, else the one that the person picked.
 fn model<'a>(raw: &Response<'a>) -> Option<&'a str> {
     let sender = raw.sender.filter(|sender| sender.starts_with("grok-"));
     raw.resolved.or(raw.model).or(sender)
 }
 
-/// Keeps what was taken and is not told by the message's own fields.
-fn keep<'a>(
+/// Keeps the values that the fields of the message do not have.
+fn keep_rest<'a>(
     raw: &mut Response<'a>,
     original: Option<&'a str>,
-    parent_named: Option<&'a str>,
+    lost_parent: Option<&'a str>,
     cards: &Cards<'a>,
 ) {
-    if let Some(sender) = raw.sender.filter(|sender| !matches!(*sender, "human" | "assistant")) {
-        raw.rest.add_text("sender", sender);
+    let sender = raw.sender.filter(|sender| !matches!(*sender, "human" | "assistant"));
+    let picked = raw.model.filter(|picked| model(raw) != Some(*picked));
+    let texts =
+        [("sender", sender), ("model", picked), ("message", original), ("parent_response_id", lost_parent)];
+    for (key, text) in texts.into_iter().filter_map(|(key, text)| Some((key, text?))) {
+        raw.rest.add_text(key, text);
     }
-    if let Some(picked) = raw.model.filter(|picked| model(raw) != Some(*picked)) {
-        raw.rest.add_text("model", picked);
-    }
-    if let Some(original) = original {
-        raw.rest.add_text("message", original);
-    }
-    if let Some(parent) = parent_named {
-        raw.rest.add_text("parent_response_id", parent);
-    }
-    if let Some(cards) = cards.kept() {
+    if let Some(cards) = cards.to_json() {
         raw.rest.add_json("card_attachments_json", &cards);
-    }
-}
-
-/// The content of a list of pieces.
-pub(super) fn content(mut parts: Vec<satchel_importer::Part<'_>>) -> Option<Content<'_>> {
-    use satchel_importer::PartKind;
-    match parts.as_mut_slice() {
-        [] => None,
-        [part] if part.kind == PartKind::Text => part.text.take().map(Content::Text),
-        _ => Some(Content::Multipart(parts)),
     }
 }

@@ -1,4 +1,4 @@
-//! Who answers whom: parents by id, by order where no response names one, without circles.
+//! Ids and parents of responses: by id, or by order if no response names a parent; without cycles.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -11,24 +11,25 @@ use satchel_importer::{
 use super::message::role;
 use crate::raw::Response;
 
-/// A response and what it is called.
+/// A response and its id.
 pub(super) struct Node<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) raw: Response<'a>,
 }
 
-/// Puts responses that name no parents into the order of their times; true if the list has another.
-pub(super) fn put_in_order(responses: &mut Vec<Response<'_>>) -> bool {
-    let said = |response: &Response<'_>| (role(response.sender).unwrap_or(Role::Assistant), response.created);
-    responses.iter().all(|response| response.parent.is_none()) && sort_by_time(responses, said)
+/// Sorts responses that name no parents by time; true if the list has another order.
+pub(super) fn sort(responses: &mut Vec<Response<'_>>) -> bool {
+    let role_and_time =
+        |response: &Response<'_>| (role(response.sender).unwrap_or(Role::Assistant), response.created);
+    responses.iter().all(|response| response.parent.is_none()) && sort_by_time(responses, role_and_time)
 }
 
-/// Names every response; the second list holds the places in the export's list of those whose id an earlier one has.
-pub(super) fn name(responses: Vec<Response<'_>>) -> (Vec<Node<'_>>, Vec<usize>) {
+/// Gives every response an id; the second list has the indices of those whose id an earlier one has.
+pub(super) fn assign_ids(responses: Vec<Response<'_>>) -> (Vec<Node<'_>>, Vec<usize>) {
     let mut seen: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     let (mut nodes, mut repeated) = (Vec::with_capacity(responses.len()), Vec::new());
     for raw in responses {
-        let id = raw.id.map_or_else(|| Cow::Owned(natural(&raw)), Cow::Borrowed);
+        let id = natural_id(&raw);
         let count = seen.entry(id.clone()).or_default();
         *count += 1;
         match (*count, raw.id) {
@@ -40,28 +41,27 @@ pub(super) fn name(responses: Vec<Response<'_>>) -> (Vec<Node<'_>>, Vec<usize>) 
     (nodes, repeated)
 }
 
-/// A key of a response: its id, or what later exports hold too.
-pub(super) fn natural(response: &Response<'_>) -> String {
+/// The id of a response, else one derived from what later exports have too.
+pub(super) fn natural_id<'a>(response: &Response<'a>) -> Cow<'a, str> {
     if let Some(id) = response.id {
-        return id.to_owned();
+        return Cow::Borrowed(id);
     }
     let created = response.created.map(|time| time.to_string());
-    natural_key(&[response.sender, created.as_deref(), response.message])
+    natural_key(&[response.sender, created.as_deref(), response.message]).into()
 }
 
-/// How nodes hang together.
+/// The links between nodes.
 pub(super) struct Links<'a> {
     /// The parent of each.
     pub(super) parents: Vec<Option<Cow<'a, str>>>,
-    /// Those that were made roots because their parents led back to them.
+    /// Nodes of cycles that became roots.
     pub(super) cut: Vec<usize>,
-    /// Numbers among siblings that do not stand by time.
+    /// Numbers among siblings whose order is not that of their times.
     pub(super) numbers: BTreeMap<usize, usize>,
 }
 
-/// What names a
-/// response that is not there, as the first of each conversation does, is a root and keeps the name.
-pub(super) fn links<'a>(nodes: &[Node<'a>]) -> Links<'a> {
+/// Links nodes to their parents. A node whose parent is not in the export, such as the first of each conversation, is a root.
+pub(super) fn link<'a>(nodes: &[Node<'a>]) -> Links<'a> {
     if nodes.iter().all(|node| node.raw.parent.is_none()) {
         let before = nodes.iter().map(|node| Some(node.id.clone()));
         let parents = std::iter::once(None).chain(before).take(nodes.len()).collect();
@@ -74,7 +74,7 @@ pub(super) fn links<'a>(nodes: &[Node<'a>]) -> Links<'a> {
         Parent::Node(above) => nodes.get(above).map(|node| node.id.clone()),
     };
     let numbers = tree.sibling_numbers(|at| nodes.get(at)?.raw.created, Some);
-    Links { parents: (0..nodes.len()).map(parent).collect(), cut: tree.cut().to_vec(), numbers }
+    Links { parents: (0..nodes.len()).map(parent).collect(), cut: tree.cycle_roots().to_vec(), numbers }
 }
 
 #[cfg(test)]
@@ -91,8 +91,8 @@ mod tests {
             parent: *parent,
             ..Response::default()
         });
-        let (nodes, repeated) = name(responses.collect());
-        let parents = links(&nodes).parents;
+        let (nodes, repeated) = assign_ids(responses.collect());
+        let parents = link(&nodes).parents;
         assert_eq!(parents.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
         repeated
     }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_is_not_there_makes_a_root() {
+    fn a_node_without_its_parent_is_a_root() {
         let given = [(Some("a"), Some("gone")), (Some("c"), Some("b")), (Some("b"), Some("a")), (None, None)];
         check(&given, &[None, Some("b"), Some("a"), None]);
     }

@@ -1,4 +1,4 @@
-//! Reasoning that comes with an answer, as messages of its own between question and answer.
+//! Reasoning of an answer, as messages between the question and the answer.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use satchel_importer::{
 
 use crate::raw::{Response, visit};
 
-/// Where an agent's words are.
-const WORDS: &str = "thinking_trace";
+/// The key of an agent's text.
+const TRACE: &str = "thinking_trace";
 
-/// Appends a message for each thought of `raw`, the first answering `parent`; gives what the answer itself answers.
+/// Appends a message for each thought of `raw`, the first below `parent`; returns the parent of the answer.
 pub(super) fn add<'a>(
     raw: &mut Response<'a>,
     id: &str,
@@ -21,30 +21,28 @@ pub(super) fn add<'a>(
     messages: &mut Vec<Message<'a>>,
 ) -> Option<Cow<'a, str>> {
     let mut chain =
-        Chain { id, role, of: raw.id, time: raw.thinking_started.or(raw.created), parent, messages };
-    let main = raw.thinking.filter(|words| !words.trim().is_empty());
-    match main {
-        Some(words) => chain.think("thinking", words, Leftover::default()),
-        None => raw.thinking.into_iter().for_each(|blank| raw.rest.add_text(WORDS, blank)),
+        Chain { id, role, response_id: raw.id, time: raw.thinking_started.or(raw.created), parent, messages };
+    let own = raw.thinking.filter(|text| !text.trim().is_empty());
+    match own {
+        Some(text) => chain.push("thinking", text, Leftover::default()),
+        None => raw.thinking.into_iter().for_each(|blank| raw.rest.add_text(TRACE, blank)),
     }
-    let (mut index, mut kept) = (0, Vec::new());
+    let (mut index, mut unread) = (0, Vec::new());
     visit(raw.agents, arena, |agent| {
-        match Agent::read(agent, arena) {
-            // A team of one repeats the thinking of the answer.
-            Some(agent) if Some(agent.words) != main => {
-                chain.think(&format!("agent:{index}"), agent.words, agent.rest);
-            }
-            Some(_) => kept.push(agent),
+        match read_agent(agent, arena) {
+            // A single agent repeats the thinking of the answer.
+            Some((text, rest)) if Some(text) != own => chain.push(&format!("agent:{index}"), text, rest),
+            Some(_) => unread.push(agent.json()),
             None => {
                 raw.rest.note_unknown("agent_thinking_traces", agent);
-                kept.push(agent);
+                unread.push(agent.json());
             }
         }
         index += 1;
     });
     let parent = chain.parent;
-    if let Some(list) = written(&kept) {
-        raw.rest.add_json("agent_thinking_traces", &list);
+    if !unread.is_empty() {
+        raw.rest.add_json("agent_thinking_traces", &format!("[{}]", unread.join(",")));
     }
     parent
 }
@@ -53,23 +51,23 @@ struct Chain<'a, 'm> {
     id: &'m str,
     role: Role,
     /// The provider's id of the answer.
-    of: Option<&'a str>,
+    response_id: Option<&'a str>,
     time: Option<i64>,
     parent: Option<Cow<'a, str>>,
     messages: &'m mut Vec<Message<'a>>,
 }
 
 impl<'a> Chain<'a, '_> {
-    fn think(&mut self, name: &str, words: &'a str, mut rest: Leftover<'a>) {
-        if let Some(of) = self.of {
-            rest.add_text("response_id", of);
+    fn push(&mut self, name: &str, text: &'a str, mut rest: Leftover<'a>) {
+        if let Some(id) = self.response_id {
+            rest.add_text("response_id", id);
         }
         let id: Cow<'a, str> = format!("{}:{name}", self.id).into();
         let parent = self.parent.replace(id.clone());
         self.messages.push(Message {
             id,
             role: self.role,
-            content: Some(Content::Text(words.into())),
+            content: Some(Content::Text(text.into())),
             created_at: self.time,
             parent,
             is_thought: true,
@@ -79,39 +77,24 @@ impl<'a> Chain<'a, '_> {
     }
 }
 
-/// What one of several agents thought.
-struct Agent<'a> {
-    words: &'a str,
-    rest: Leftover<'a>,
-}
-
-impl<'a> Agent<'a> {
-    /// Reads an item; none if no words are found in it.
-    fn read(item: Value<'a>, arena: &'a Arena) -> Option<Self> {
-        let (mut words, mut rest) = (item.text(), Leftover::default());
-        if let Some(raw) = item.raw() {
-            let mut json = Parser::new(raw, arena);
-            let mut read = || -> Result<(), JsonError> {
-                if json.enter_object()? {
-                    while let Some(key) = json.key()? {
-                        match key {
-                            WORDS => words = rest.text(key, &mut json)?,
-                            _ => rest.keep(key, &mut json)?,
-                        }
+/// Reads the thought of one of several agents; none if it has no text.
+fn read_agent<'a>(item: Value<'a>, arena: &'a Arena) -> Option<(&'a str, Leftover<'a>)> {
+    let (mut text, mut rest) = (item.text(), Leftover::default());
+    if let Some(raw) = item.raw() {
+        let mut json = Parser::new(raw, arena);
+        let mut read = || -> Result<(), JsonError> {
+            if json.enter_object()? {
+                while let Some(key) = json.key()? {
+                    match key {
+                        TRACE => text = rest.text(key, &mut json)?,
+                        _ => rest.keep(key, &mut json)?,
                     }
                 }
-                Ok(())
-            };
-            // The value was walked when it was taken, so there is no error.
-            read().unwrap_or_default();
-        }
-        let words = words.filter(|words| !words.trim().is_empty())?;
-        Some(Self { words, rest })
+            }
+            Ok(())
+        };
+        // The value was checked when it was read.
+        read().unwrap_or_default();
     }
-}
-
-/// A list as JSON text; none if nothing is in it.
-fn written(items: &[Value<'_>]) -> Option<String> {
-    let written: Vec<Cow<'_, str>> = items.iter().map(|item| super::cards::written(*item)).collect();
-    (!written.is_empty()).then(|| format!("[{}]", written.join(",")))
+    Some((text.filter(|text| !text.trim().is_empty())?, rest))
 }

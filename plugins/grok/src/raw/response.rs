@@ -5,10 +5,10 @@ use satchel_importer::{
     json::{Object, Value, time_of_text},
 };
 
-/// One turn of a person or of the model.
+/// One message of the person or of the model.
 #[derive(Debug, Default)]
 pub(crate) struct Response<'a> {
-    /// Its place in the list.
+    /// Its index in the list.
     pub(crate) index: usize,
     pub(crate) id: Option<&'a str>,
     pub(crate) conversation: Option<&'a str>,
@@ -24,7 +24,7 @@ pub(crate) struct Response<'a> {
     pub(crate) thinking_started: Option<i64>,
     pub(crate) agents: Value<'a>,
     pub(crate) cards: Value<'a>,
-    /// What follows is kept in `rest` too.
+    /// The values from here on are also kept in `rest`.
     pub(crate) steps: Value<'a>,
     pub(crate) found: Value<'a>,
     pub(crate) cited: Value<'a>,
@@ -32,13 +32,13 @@ pub(crate) struct Response<'a> {
     pub(crate) images: Value<'a>,
     pub(crate) generated: Value<'a>,
     pub(crate) edited: Value<'a>,
-    /// The prompt of a picture, where nothing else was said.
+    /// The prompt of an image, where the message has no text.
     pub(crate) query: Value<'a>,
     pub(crate) rest: Leftover<'a>,
 }
 
 impl<'a> Response<'a> {
-    /// Reads one item, in a wrapper or without; none if it is no object.
+    /// Reads one item, with or without its wrapper; none if it is not an object.
     pub(super) fn read(index: usize, json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
             return Ok(None);
@@ -56,7 +56,7 @@ impl<'a> Response<'a> {
         Ok(Some(it))
     }
 
-    /// Whether nothing is known of it by which it could be told from others.
+    /// Whether it has neither an id nor a sender nor a text.
     pub(super) fn blank(&self) -> bool {
         self.id.is_none() && self.sender.is_none() && self.message.is_none()
     }
@@ -64,15 +64,15 @@ impl<'a> Response<'a> {
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let rest = &mut self.rest;
         match key {
-            "_id" | "response_id" => self.id = rest.words(key, json)?,
-            "conversation_id" => self.conversation = rest.words(key, json)?,
+            "_id" | "response_id" => self.id = rest.nonempty_text(key, json)?,
+            "conversation_id" => self.conversation = rest.nonempty_text(key, json)?,
             "message" => self.message = rest.text(key, json)?,
-            "sender" => self.sender = rest.words(key, json)?,
+            "sender" => self.sender = rest.nonempty_text(key, json)?,
             "create_time" => self.created = rest.time(key, json)?,
-            "parent_response_id" => self.parent = rest.words(key, json)?,
-            "model" => self.model = rest.words(key, json)?,
+            "parent_response_id" => self.parent = rest.nonempty_text(key, json)?,
+            "model" => self.model = rest.nonempty_text(key, json)?,
             "metadata" => self.read_metadata(key, json)?,
-            "thinking_trace" => self.thinking = rest.words(key, json)?,
+            "thinking_trace" => self.thinking = rest.nonempty_text(key, json)?,
             "thinking_start_time" => self.read_start(key, json)?,
             "agent_thinking_traces" => self.agents = Value::read(json)?,
             "card_attachments_json" => self.cards = Value::read(json)?,
@@ -89,7 +89,7 @@ impl<'a> Response<'a> {
         Ok(())
     }
 
-    /// Reads which model it was: `request_metadata.resolved_model`, else `requestModelDetails.modelId`.
+    /// Reads the model: `request_metadata.resolved_model`, else `requestModelDetails.modelId`.
     fn read_metadata(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let arena = json.arena();
         if let Some(raw) = self.rest.keep_and_read(key, json)?.raw() {
@@ -100,7 +100,7 @@ impl<'a> Response<'a> {
         Ok(())
     }
 
-    /// Reads when thinking began; it is kept in its own form, as its end is.
+    /// Reads when thinking began; `rest` keeps it as it stands, as it does the end.
     fn read_start(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let arena = json.arena();
         self.thinking_started = match self.rest.keep_and_read(key, json)? {

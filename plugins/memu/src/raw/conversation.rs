@@ -1,12 +1,12 @@
-//! Conversations: as the API answers them, as rows of the database, and as a client sends them.
+//! Conversations: API responses, rows of the database, and requests of a client.
 
 use satchel_importer::{
     Arena, JsonError, Leftover, Parser,
     json::{Kind, Object, time_of_text},
 };
 
-/// Messages of one conversation. Real ones have thousands at most; the largest conversation must fit into the memory of
-/// the sandbox several times.
+/// Messages of one conversation. Real ones have thousands at most; the sandbox's memory must hold the largest
+/// conversation several times.
 const MAX_MESSAGES: usize = 100_000;
 
 /// One conversation.
@@ -20,28 +20,28 @@ pub(crate) struct Conversation<'a> {
     pub(crate) created: Option<i64>,
     pub(crate) listing: Listing,
     pub(crate) messages: Vec<Message<'a>>,
-    /// Places in the list that hold no message, and what they hold.
+    /// Indices in the list that hold no message, and why not.
     pub(crate) gaps: Vec<(usize, &'static str)>,
-    /// What the pipeline concluded about the person.
+    /// The pipeline's conclusion about the person.
     pub(crate) insight: Option<Insight<'a>>,
     pub(crate) rest: Leftover<'a>,
 }
 
-/// What stood where the list of messages should be.
+/// Whether a conversation has a list of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Listing {
-    /// Nothing; so it is in lists of conversations.
+    /// No, as in a list of conversations.
     #[default]
     Absent,
-    /// Something else than a list.
-    Odd,
+    /// Something else is in its place.
+    Invalid,
     List,
 }
 
 /// One message.
 #[derive(Debug, Default)]
 pub(crate) struct Message<'a> {
-    /// Its place in the list.
+    /// Its index in the list.
     pub(crate) place: usize,
     pub(crate) id: Option<&'a str>,
     pub(crate) role: Option<&'a str>,
@@ -52,11 +52,11 @@ pub(crate) struct Message<'a> {
     pub(crate) rest: Leftover<'a>,
 }
 
-/// The third stage of the pipeline.
+/// The result of the third stage of the pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Insight<'a> {
     pub(crate) text: &'a str,
-    /// 0 to 1, if it says.
+    /// 0 to 1.
     pub(crate) confidence: Option<f64>,
     pub(crate) at: Option<i64>,
 }
@@ -87,9 +87,9 @@ impl<'a> Conversation<'a> {
         let rest = &mut self.rest;
         match key {
             "messages" => self.read_messages(key, json)?,
-            "conversation_id" => self.id = rest.words(key, json)?,
-            "agent_id" => self.agent = rest.words(key, json)?,
-            "user_id" => self.user = rest.words(key, json)?,
+            "conversation_id" => self.id = rest.nonempty_text(key, json)?,
+            "agent_id" => self.agent = rest.nonempty_text(key, json)?,
+            "user_id" => self.user = rest.nonempty_text(key, json)?,
             "session_id" => self.session = super::id_and_text(key, json, rest)?,
             "created_at" => self.created = rest.time(key, json)?,
             "pipeline_result" => {
@@ -103,8 +103,8 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// The column `conversation_data`: an object with the messages, the messages alone, or either of them as JSON in a
-    /// string. Where the conversation has messages beside it, it is kept as it stands.
+    /// Reads the column `conversation_data`: an object with the messages, the messages alone, or either of them as JSON in a
+    /// string. If the conversation has other messages, the column is kept unchanged.
     fn read_data(&mut self, raw: &'a str, arena: &'a Arena) -> Result<(), JsonError> {
         let key = "conversation_data";
         if !self.messages.is_empty() {
@@ -118,7 +118,7 @@ impl<'a> Conversation<'a> {
             Ok(Kind::Object) => self.read_data_object(key, json),
             _ => {
                 self.rest.add_json(key, raw);
-                self.listing = Listing::Odd;
+                self.listing = Listing::Invalid;
                 Ok(())
             }
         }
@@ -145,7 +145,7 @@ impl<'a> Conversation<'a> {
         self.messages.clear();
         self.gaps.clear();
         let list = matches!(json.kind()?, Kind::Array | Kind::Null);
-        self.listing = if list { Listing::List } else { Listing::Odd };
+        self.listing = if list { Listing::List } else { Listing::Invalid };
         if !self.rest.array(key, json)? {
             return Ok(());
         }
@@ -178,7 +178,7 @@ impl<'a> Message<'a> {
         while let Some(key) = json.key()? {
             let rest = &mut it.rest;
             match key {
-                "message_id" => it.id = rest.words(key, json)?,
+                "message_id" => it.id = rest.nonempty_text(key, json)?,
                 "role" => it.role = rest.text(key, json)?,
                 "content" => it.content = rest.text(key, json)?,
                 "message_index" => it.index = rest.keep_and_read(key, json)?.as_u64(),
@@ -191,7 +191,7 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Insight<'a> {
-    /// What stands in the text of a pipeline's result.
+    /// Reads the JSON text of a pipeline's result.
     fn read(raw: &'a str, arena: &'a Arena) -> Option<Self> {
         let result = Object::parse(raw, arena).object("mind_result", arena);
         let confidence = result.get("confidence_score").raw().and_then(|raw| raw.parse().ok());
@@ -199,5 +199,38 @@ impl<'a> Insight<'a> {
             result.object("metadata", arena).text("analyzed_at").and_then(time_of_text).map(|(at, _)| at);
         let text = result.text("insights").filter(|text| !text.trim().is_empty())?;
         Some(Self { text, confidence: confidence.filter(|score| (0.0..=1.0).contains(score)), at })
+    }
+}
+
+/// The API's response to saving a conversation.
+#[derive(Debug, Default)]
+pub(crate) struct SaveResponse<'a> {
+    pub(crate) conversation: Option<&'a str>,
+    pub(crate) session: Option<&'a str>,
+    pub(crate) created: Option<i64>,
+    /// How many messages were saved.
+    pub(crate) count: Option<u64>,
+    pub(crate) rest: Leftover<'a>,
+}
+
+impl<'a> SaveResponse<'a> {
+    /// Reads one element; none if it is no object.
+    pub(crate) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+        if !json.enter_object()? {
+            return Ok(None);
+        }
+        let mut it = Self::default();
+        while let Some(key) = json.key()? {
+            let rest = &mut it.rest;
+            match key {
+                "conversation_id" => it.conversation = rest.nonempty_text(key, json)?,
+                "session_id" => it.session = rest.nonempty_text(key, json)?,
+                "created_at" => it.created = rest.time(key, json)?,
+                "message_count" => it.count = rest.keep_and_read(key, json)?.as_u64(),
+                _ => rest.keep(key, json)?,
+            }
+        }
+        json.end()?;
+        Ok(Some(it))
     }
 }

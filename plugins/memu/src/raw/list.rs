@@ -1,4 +1,4 @@
-//! The entries of `profile`, `event` or `mind`: a list, its lines in one text, or either of them inside something else.
+//! The entries of `profile`, `event` or `mind`: a list, lines of a text, or either of them in an object.
 
 use std::borrow::Cow;
 
@@ -7,38 +7,39 @@ use satchel_importer::{
     json::{Kind, Object},
 };
 
-use crate::shape::{COLUMNS, LISTS};
+use crate::record_type::{COLUMNS, LISTS};
 
-/// Entries of one list. Real ones have hundreds; the rest would not fit into the memory of the sandbox.
+/// Entries of one list. Real ones have hundreds; more would not fit into the sandbox's memory.
 const MAX_ENTRIES: usize = 100_000;
+const TOO_MANY: &str = "the list is longer than the limit of 100000 entries; the rest is left out";
 
 /// One list.
 #[derive(Debug, Default)]
 pub(crate) struct List<'a> {
     pub(crate) form: Form,
     pub(crate) entries: Vec<Entry<'a>>,
-    /// Places that hold no entry, and what they hold.
+    /// Indices that hold no entry, and why not.
     pub(crate) gaps: Vec<(usize, &'static str)>,
 }
 
-/// How a list stood there.
+/// How the entries were given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Not at all, or as null.
+    /// Not at all, or null.
     #[default]
     Absent,
     /// As a list.
     Array,
     /// As one text, an entry on each line.
     Joined,
-    /// As something that holds no entries.
-    Odd,
+    /// As a value that holds no entries.
+    Invalid,
 }
 
 /// One entry.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
-    /// Its place in the list, or its line.
+    /// Its index in the list, or its line.
     pub(crate) index: usize,
     pub(crate) text: &'a str,
     /// The other fields of an entry that is an object.
@@ -46,7 +47,7 @@ pub(crate) struct Entry<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Reads the list that is next under `key`. What is no list is kept in `rest`.
+    /// Reads the value of `key`. A value that is no list is kept in `rest`.
     pub(crate) fn read(
         key: &'a str,
         json: &mut Parser<'a>,
@@ -57,7 +58,7 @@ impl<'a> List<'a> {
             Kind::String => {
                 let text = json.string()?;
                 let list = Self::of_text(text, json.arena());
-                // Blank lines and carriage returns are no part of an entry.
+                // The entries lack blank lines and carriage returns.
                 if list.form == Form::Joined && text != list.joined() {
                     rest.add_text(key, text);
                 }
@@ -66,19 +67,19 @@ impl<'a> List<'a> {
             Kind::Object => {
                 let raw = json.raw_value()?;
                 let list = Self::of_object(raw, json.arena())?;
-                // What stands beside the list is kept with it.
+                // The object may hold more than the list.
                 rest.keep(key, &mut Parser::new(raw, json.arena()))?;
                 Ok(list)
             }
             Kind::Null => json.skip_value().map(|()| Self::default()),
             Kind::Bool | Kind::Number => {
                 rest.keep(key, json)?;
-                Ok(Self { form: Form::Odd, ..Self::default() })
+                Ok(Self { form: Form::Invalid, ..Self::default() })
             }
         }
     }
 
-    /// The lines of a text, or the list that a text is the JSON of, as dumps of JSON columns have it.
+    /// The list that a text holds as JSON, as in dumps of JSON columns; else its lines.
     fn of_text(text: &'a str, arena: &'a Arena) -> Self {
         if text.trim_start().starts_with('[') {
             let mut json = Parser::new(text, arena);
@@ -87,7 +88,7 @@ impl<'a> List<'a> {
             }
         }
         let mut list = Self { form: Form::Joined, ..Self::default() };
-        // A blank line parts paragraphs; it is no entry that got lost.
+        // A blank line separates paragraphs; it is not reported as a missing entry.
         for (index, line) in text.split('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let text = line.strip_suffix('\r').unwrap_or(line);
             if list.full() {
@@ -99,7 +100,7 @@ impl<'a> List<'a> {
         list
     }
 
-    /// Reads the lines of a text where there was no list.
+    /// Reads the entries from a text if there was no list.
     pub(crate) fn take_lines(&mut self, text: &'a str, arena: &'a Arena) {
         let lines = Self::of_text(text, arena);
         self.entries = lines.entries;
@@ -118,13 +119,13 @@ impl<'a> List<'a> {
                 while json.item()? {}
                 break;
             }
-            list.take(index, json)?;
+            list.read_entry(index, json)?;
             index += 1;
         }
         Ok(list)
     }
 
-    /// The list inside an object, by the names that it has elsewhere.
+    /// The list in an object, under one of its usual names.
     fn of_object(raw: &'a str, arena: &'a Arena) -> Result<Self, JsonError> {
         let object = Object::parse(raw, arena);
         let names = LISTS.into_iter().chain(COLUMNS).chain(["items", "content", "entries"]);
@@ -133,14 +134,14 @@ impl<'a> List<'a> {
             if let Some(inner) = value.raw().filter(|inner| inner.starts_with('[')) {
                 return Self::of_array(&mut Parser::new(inner, arena));
             }
-            if let Some(text) = value.words() {
+            if let Some(text) = value.nonempty_text() {
                 return Ok(Self::of_text(text, arena));
             }
         }
-        Ok(Self { form: Form::Odd, ..Self::default() })
+        Ok(Self { form: Form::Invalid, ..Self::default() })
     }
 
-    fn take(&mut self, index: usize, json: &mut Parser<'a>) -> Result<(), JsonError> {
+    fn read_entry(&mut self, index: usize, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let entry = match json.kind()? {
             Kind::String => Some(Entry { index, text: json.string()?, rest: None }),
             Kind::Object => Entry::of_object(index, json)?,
@@ -191,8 +192,6 @@ impl<'a> Entry<'a> {
     }
 }
 
-const TOO_MANY: &str = "the list is longer than the limit of 100000 entries; the rest is left out";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,18 +227,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_a_gap() {
+    fn a_value_that_is_no_entry_is_a_gap() {
         assert_eq!(
             read(r#"[null,"a",7,"  ",{"x":1},{"text":"b","x":1}]"#),
             (Form::Array, texts(&["a", "b"]), vec![0, 2, 3, 4])
         );
         assert_eq!(read("null"), (Form::Absent, vec![], vec![]));
-        assert_eq!(read("7"), (Form::Odd, vec![], vec![]));
-        assert_eq!(read(r#"{"x":1}"#), (Form::Odd, vec![], vec![]));
+        assert_eq!(read("7"), (Form::Invalid, vec![], vec![]));
+        assert_eq!(read(r#"{"x":1}"#), (Form::Invalid, vec![], vec![]));
     }
 
     #[test]
-    fn a_flood_of_entries_is_cut_with_a_word() {
+    fn entries_over_the_limit_are_a_gap() {
         let list = format!("[{}]", vec!["\"a\""; MAX_ENTRIES + 5].join(","));
         let (_, entries, gaps) = read(&list);
         assert_eq!((entries.len(), gaps), (MAX_ENTRIES, vec![MAX_ENTRIES]));

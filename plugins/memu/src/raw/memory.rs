@@ -6,12 +6,12 @@ use satchel_importer::{
 };
 
 use super::{List, time_and_text};
-use crate::shape::{COLUMNS, LISTS};
+use crate::record_type::{COLUMNS, LISTS};
 
 /// Numbers of one vector; real ones have 1536.
 const MAX_DIMENSIONS: usize = 65_536;
 
-/// A memory object: all that MemU remembers for one agent of one user.
+/// A memory object: all memories for one agent of one user.
 #[derive(Debug, Default)]
 pub(crate) struct Memory<'a> {
     pub(crate) id: Option<&'a str>,
@@ -21,9 +21,9 @@ pub(crate) struct Memory<'a> {
     pub(crate) updated: Option<i64>,
     /// In the order of [`LISTS`].
     pub(crate) lists: [List<'a>; 3],
-    /// Where in the object each of them stands, as `data.profile_content`.
+    /// The path of each list in the object, such as `data.profile_content`.
     pub(crate) places: [String; 3],
-    /// The times stand here too, as they were written.
+    /// With the texts of the times.
     pub(crate) rest: Leftover<'a>,
 }
 
@@ -44,13 +44,13 @@ impl<'a> Memory<'a> {
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let rest = &mut self.rest;
         match key {
-            "memory_id" => self.id = rest.words(key, json)?,
-            "agent_id" => self.agent = rest.words(key, json)?,
-            "user_id" => self.user = rest.words(key, json)?,
+            "memory_id" => self.id = rest.nonempty_text(key, json)?,
+            "agent_id" => self.agent = rest.nonempty_text(key, json)?,
+            "user_id" => self.user = rest.nonempty_text(key, json)?,
             "created_at" => self.created = time_and_text(key, json, rest)?,
             "updated_at" => self.updated = time_and_text(key, json, rest)?,
             "data" => self.read_data(key, json)?,
-            _ => match list_of(key) {
+            _ => match list_index(key) {
                 Some(at) => self.read_list(at, key, key.to_owned(), json)?,
                 None => rest.keep(key, json)?,
             },
@@ -58,14 +58,14 @@ impl<'a> Memory<'a> {
         Ok(())
     }
 
-    /// The lists inside `data`, as the constructor of the Python object takes them.
+    /// Reads the lists in `data`, the argument of the constructor of the Python object.
     fn read_data(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         if !self.rest.object(key, json)? {
             return Ok(());
         }
         let outer = std::mem::take(&mut self.rest);
         while let Some(inner) = json.key()? {
-            match list_of(inner) {
+            match list_index(inner) {
                 Some(at) => self.read_list(at, inner, format!("{key}.{inner}"), json)?,
                 None => self.rest.keep(inner, json)?,
             }
@@ -92,8 +92,8 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// Which list the name means: 0 `profile`, 1 `event`, 2 `mind`.
-fn list_of(key: &str) -> Option<usize> {
+/// The index in [`LISTS`] of a list or a column.
+fn list_index(key: &str) -> Option<usize> {
     LISTS.iter().position(|name| *name == key).or_else(|| COLUMNS.iter().position(|name| *name == key))
 }
 
@@ -123,8 +123,8 @@ impl<'a> Contents<'a> {
         while let Some(key) = json.key()? {
             let rest = &mut it.rest;
             match key {
-                "memory_id" => it.memory = rest.words(key, json)?,
-                "content_type" => it.kind = rest.words(key, json)?,
+                "memory_id" => it.memory = rest.nonempty_text(key, json)?,
+                "content_type" => it.kind = rest.nonempty_text(key, json)?,
                 "content_data" => it.list = List::read(key, json, rest)?,
                 "content_text" => it.text = rest.text(key, json)?,
                 "content_vector" => it.vector = Vector::read(key, json, rest)?,
@@ -137,7 +137,7 @@ impl<'a> Contents<'a> {
 }
 
 impl Vector {
-    /// Takes a list of numbers, or its text as the database writes it; anything else is kept.
+    /// Reads a list of numbers, or its text as the database writes it; anything else is kept.
     fn read<'a>(
         key: &'a str,
         json: &mut Parser<'a>,
@@ -173,8 +173,8 @@ impl Vector {
             }
         }
         json.end().ok()?;
-        let sound = !numbers.is_empty() && numbers.iter().all(|number| number.is_finite());
-        sound.then_some(Self(numbers))
+        let valid = !numbers.is_empty() && numbers.iter().all(|number| number.is_finite());
+        valid.then_some(Self(numbers))
     }
 }
 

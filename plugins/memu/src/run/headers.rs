@@ -1,19 +1,19 @@
-//! Rows of `memories` whose lists may stand in rows of `memory_contents`.
+//! Rows of `memories`, to which rows of `memory_contents` refer.
 
 use std::collections::BTreeMap;
 
-use crate::memory::Owner;
+use crate::memory::MemoryHeader;
 
-/// Rows that are remembered; one for each agent of each user.
+/// Rows that are stored; there is one for each agent of each user.
 const MAX_HEADERS: usize = 50_000;
-/// Bytes of the other fields of all rows that are handed on to the rows of contents.
+/// Bytes of the other fields of all rows that are stored.
 const MAX_RECORD_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) const EMPTY: &str = "the memory holds neither a profile nor events nor a mind";
 
-/// What rows of contents need of their memory.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Header {
+/// An owned [`MemoryHeader`].
+#[derive(Debug)]
+struct Header {
     memory: String,
     agent: Option<String>,
     user: Option<String>,
@@ -22,9 +22,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The same, borrowed.
-    pub(super) fn owner(&self) -> Owner<'_> {
-        Owner {
+    fn borrow(&self) -> MemoryHeader<'_> {
+        MemoryHeader {
             memory: Some(&self.memory),
             agent: self.agent.as_deref(),
             user: self.user.as_deref(),
@@ -37,46 +36,47 @@ impl Header {
 /// The rows by `memory_id`.
 #[derive(Debug, Default)]
 pub(super) struct Headers {
-    /// The export may hold rows of contents.
+    /// The export may hold rows of contents, so other fields are stored.
     pub(super) wanted: bool,
     rows: BTreeMap<String, Header>,
-    /// Where those stood of which no entry was read yet.
-    silent: BTreeMap<String, String>,
+    /// Locators of the rows for which no entry was read yet.
+    empty: BTreeMap<String, String>,
     /// Bytes of all records.
     bytes: usize,
 }
 
 impl Headers {
-    /// Remembers a row; `spoke` if it held lists itself. False if it is not remembered.
-    pub(super) fn add(&mut self, owner: &Owner<'_>, locator: &str, spoke: bool) -> bool {
-        let Some(memory) = owner.memory.filter(|_| self.rows.len() < MAX_HEADERS) else { return false };
-        if spoke {
-            self.silent.remove(memory);
+    /// Stores a row; `has_entries` if it holds lists itself. False if it is not stored.
+    pub(super) fn add(&mut self, header: &MemoryHeader<'_>, locator: &str, has_entries: bool) -> bool {
+        let Some(memory) = header.memory.filter(|_| self.rows.len() < MAX_HEADERS) else { return false };
+        if has_entries {
+            self.empty.remove(memory);
         } else if !self.rows.contains_key(memory) {
-            self.silent.insert(memory.to_owned(), locator.to_owned());
+            self.empty.insert(memory.to_owned(), locator.to_owned());
         }
         let room = MAX_RECORD_BYTES.saturating_sub(self.bytes);
-        let record = owner.record.filter(|record| self.wanted && record.len() <= room);
+        let record = header.record.filter(|record| self.wanted && record.len() <= room);
         self.bytes += record.map_or(0, str::len);
         let header = Header {
             memory: memory.to_owned(),
-            agent: owner.agent.map(ToOwned::to_owned),
-            user: owner.user.map(ToOwned::to_owned),
-            at: owner.at,
+            agent: header.agent.map(ToOwned::to_owned),
+            user: header.user.map(ToOwned::to_owned),
+            at: header.at,
             record: record.map(ToOwned::to_owned),
         };
         self.rows.insert(memory.to_owned(), header);
         true
     }
 
-    /// The row that a row of contents belongs to.
-    pub(super) fn take(&mut self, memory: &str) -> Option<Header> {
-        self.silent.remove(memory);
-        self.rows.get(memory).cloned()
+    /// The header for a row of contents of this memory.
+    pub(super) fn of_contents<'h>(&'h mut self, memory: &'h str) -> MemoryHeader<'h> {
+        self.empty.remove(memory);
+        let unknown = MemoryHeader { memory: Some(memory), ..MemoryHeader::default() };
+        self.rows.get(memory).map_or(unknown, Header::borrow)
     }
 
-    /// Where the rows stood of which the export holds no entry.
-    pub(super) fn unused(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.silent).into_values().collect()
+    /// Locators of the rows for which the export holds no entry.
+    pub(super) fn take_empty(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.empty).into_values().collect()
     }
 }

@@ -1,33 +1,33 @@
-//! What the chunks of a message come to: its text, calls, sources and files.
+//! The chunks of a message: text, calls, sources and files.
 
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Attachment, AttachmentKind, Citation, Leftover, Source, ToolCall, ToolInput, address,
+    Arena, Attachment, AttachmentKind, Leftover, Source, ToolCall, ToolInput, address,
     json::{Object, Value},
 };
 
-use super::{files, list, object, sources::Sources};
+use super::{files, object, sources::Sources};
 use crate::{layout::Folders, raw::without};
 
-/// Bytes of an address. What is longer holds the file itself, and stays where it stood.
+/// Bytes of an address. A longer one contains the file itself and stays in the metadata.
 const MAX_ADDRESS: usize = 4096;
 
-/// The chunks of one message.
+/// The contents of the chunks of one message.
 #[derive(Default)]
-pub(super) struct Speech<'a> {
+pub(super) struct Parts<'a> {
     texts: Vec<&'a str>,
     pub(super) calls: Vec<ToolCall<'a>>,
     pub(super) attachments: Vec<(Attachment<'a>, Option<&'a str>)>,
-    sources: Sources<'a>,
-    cited: Vec<Value<'a>>,
-    /// What is left of each chunk, in order, as JSON text.
-    kept: Vec<Cow<'a, str>>,
-    /// Something is left that the text does not show.
-    telling: bool,
+    pub(super) sources: Sources<'a>,
+    pub(super) cited: Vec<Value<'a>>,
+    /// What remains of each chunk, in order, as JSON text.
+    remaining: Vec<Cow<'a, str>>,
+    /// Something remains that the text does not have.
+    informative: bool,
 }
 
-impl<'a> Speech<'a> {
+impl<'a> Parts<'a> {
     pub(super) fn add(&mut self, chunk: Value<'a>, folders: &Folders<'a>, arena: &'a Arena) {
         let fields = object(chunk, arena);
         let Some(kind) = fields.get("type").text() else {
@@ -35,15 +35,15 @@ impl<'a> Speech<'a> {
             return;
         };
         match (kind, fields.get("text").text()) {
-            ("text", Some(text)) => self.say(text, &fields),
-            ("tool_call", _) => self.call(&fields, arena),
+            ("text", Some(text)) => self.add_text(text, &fields),
+            ("tool_call", _) => self.add_call(&fields, arena),
             ("reference", _) => {
                 self.cited.extend(fields.items("referenceIds", arena));
                 self.keep(chunk.json(), true);
             }
-            ("image_url", _) => self.show(&fields, arena),
+            ("image_url", _) => self.add_image(&fields, arena),
             ("file_reference", _) => {
-                let (file, rest) = files::referenced(&fields, folders);
+                let (file, rest) = files::reference(&fields, folders);
                 self.attachments.extend(file);
                 self.keep_rest(rest);
             }
@@ -51,7 +51,7 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// The texts, put together as they were before the provider took them apart.
+    /// The texts of all chunks, joined.
     pub(super) fn text(&self) -> Option<Cow<'a, str>> {
         match self.texts.as_slice() {
             [] => None,
@@ -60,42 +60,34 @@ impl<'a> Speech<'a> {
         }
     }
 
-    pub(super) fn citations(&self) -> Vec<Citation<'a>> {
-        self.sources.cited(&self.cited)
+    /// What remains of the chunks as JSON text; none if nothing does or if the only chunk was a plain text.
+    pub(super) fn remaining_json(&self) -> Option<String> {
+        (self.informative || self.remaining.len() > 1).then(|| format!("[{}]", self.remaining.join(",")))
     }
 
-    /// The list of what is left; none if every chunk was plain text in one piece.
-    pub(super) fn kept(&self) -> Option<String> {
-        if self.telling || self.kept.len() > 1 { list(&self.kept) } else { None }
-    }
-
-    /// A piece of the text; its length in bytes (UTF-8) tells where in the whole it stands.
-    fn say(&mut self, text: &'a str, fields: &Object<'a>) {
+    /// Adds a part of the text. Its length in bytes (UTF-8) is kept, so that its place in the whole text is known.
+    fn add_text(&mut self, text: &'a str, fields: &Object<'a>) {
         self.texts.push(text);
-        let rest = without(fields, &["text"]);
-        self.telling |= fields.fields().count() > 2;
-        let mut rest = rest;
+        let mut rest = without(fields, &["text"]);
+        self.informative |= fields.fields().count() > 2;
         rest.add_json("length", &text.len().to_string());
         self.keep(rest.into_json().unwrap_or_default(), false);
     }
 
-    fn call(&mut self, fields: &Object<'a>, arena: &'a Arena) {
+    fn add_call(&mut self, fields: &Object<'a>, arena: &'a Arena) {
         let input = match fields.get("publicArguments") {
             Value::Null => None,
             Value::Text(text) => Some(ToolInput::of_text(text, arena)),
             Value::Raw(raw) => Some(ToolInput::of_json(raw, arena)),
         };
-        let output = match fields.get("publicResult") {
-            Value::Null => None,
-            Value::Text(text) => Some(text),
-            Value::Raw(raw) => Some(raw),
-        };
+        let result = fields.get("publicResult");
+        let output = result.text().or(result.raw());
         if let Some(output) = output {
             self.sources.collect(output, arena);
         }
-        let name = fields.get("name").words();
+        let name = fields.get("name").nonempty_text();
         self.calls.push(ToolCall {
-            id: fields.get("id").words().map(Cow::Borrowed),
+            id: fields.get("id").nonempty_text().map(Cow::Borrowed),
             name: name.unwrap_or("tool").into(),
             input,
             output: output.map(Cow::Borrowed).map(address::unsigned_json),
@@ -105,8 +97,8 @@ impl<'a> Speech<'a> {
         self.keep_rest(without(fields, &taken));
     }
 
-    /// An image that the provider made; only its address is in the export.
-    fn show(&mut self, fields: &Object<'a>, arena: &'a Arena) {
+    /// Adds a generated image; the export has only its address.
+    fn add_image(&mut self, fields: &Object<'a>, arena: &'a Arena) {
         let key = if fields.get("imageUrl") == Value::Null { "image_url" } else { "imageUrl" };
         let nested = fields.object(key, arena);
         let url = fields.text(key).or_else(|| nested.text("url"));
@@ -129,8 +121,8 @@ impl<'a> Speech<'a> {
         self.keep(rest.into_json().unwrap_or("{}".into()), true);
     }
 
-    fn keep(&mut self, json: Cow<'a, str>, telling: bool) {
-        self.kept.push(json);
-        self.telling |= telling;
+    fn keep(&mut self, json: Cow<'a, str>, informative: bool) {
+        self.remaining.push(json);
+        self.informative |= informative;
     }
 }

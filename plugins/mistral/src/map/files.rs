@@ -1,4 +1,4 @@
-//! Files of a message: those that the person gave, those that the assistant made, and documents written together.
+//! Files of a message: uploads, generated files, and documents of the canvas.
 
 use std::borrow::Cow;
 
@@ -7,38 +7,38 @@ use satchel_importer::{
     json::{Object, Value},
 };
 
-use super::{list, object};
+use super::object;
 use crate::{layout::Folders, raw::without};
 
-/// The host takes 16 MiB of bytes with one attachment; a longer text stays in the metadata.
+/// The host accepts 16 MiB of bytes in one attachment; a longer text stays in the metadata.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// An attachment, and the path of its file if the export has it.
 type Attached<'a> = (Attachment<'a>, Option<&'a str>);
 
-/// Adds the items of `files`; gives what is left of them as JSON text.
+/// Adds the items of `files`; returns what remains of them as JSON text.
 pub(super) fn files<'a>(
     items: &[Value<'a>],
     attachments: &mut Vec<Attached<'a>>,
     folders: &Folders<'a>,
     arena: &'a Arena,
 ) -> Option<String> {
-    let mut kept = Vec::with_capacity(items.len());
+    let mut remaining = Vec::with_capacity(items.len());
     for item in items {
         let fields = object(*item, arena);
         let Some(name) = fields.text("name") else {
-            kept.push(item.json());
+            remaining.push(item.json());
             continue;
         };
-        let word = fields.get("type").text();
-        attachments.push(named(name, kind(word, name), None, folders));
-        kept.push(without(&fields, &["name"]).into_json().unwrap_or("{}".into()));
+        let kind = kind(fields.get("type").text(), name);
+        attachments.push(attachment(name, kind, None, folders));
+        remaining.push(without(&fields, &["name"]).into_json().unwrap_or("{}".into()));
     }
-    telling(&kept)
+    remaining_json(&remaining)
 }
 
-/// A chunk that names a file which the assistant made.
-pub(super) fn referenced<'a>(
+/// Reads a chunk that refers to a generated file.
+pub(super) fn reference<'a>(
     fields: &Object<'a>,
     folders: &Folders<'a>,
 ) -> (Option<Attached<'a>>, Leftover<'a>) {
@@ -46,25 +46,25 @@ pub(super) fn referenced<'a>(
     let url = fields.text("fileUrl").filter(|url| address::is_uri(url));
     let mut taken = vec!["fileReference"];
     taken.extend(url.is_some().then_some("fileUrl"));
-    let attached = named(name, AttachmentKind::of(None, Some(name)), url, folders);
+    let attached = attachment(name, AttachmentKind::of(None, Some(name)), url, folders);
     if attached.1.is_some() {
-        // The bytes are here; where else they were is told beside.
+        // The bytes are in the export, so the address stays in the metadata.
         taken.retain(|key| *key != "fileUrl");
     }
     (Some(attached), without(fields, &taken))
 }
 
-/// Adds the items of `canvas`, whose text is the document; gives what is left of them as JSON text.
+/// Adds the items of `canvas`, whose text is the document; returns what remains of them as JSON text.
 pub(super) fn canvases<'a>(
     items: &[Value<'a>],
     attachments: &mut Vec<Attached<'a>>,
     arena: &'a Arena,
 ) -> Option<String> {
-    let mut kept = Vec::with_capacity(items.len());
+    let mut remaining = Vec::with_capacity(items.len());
     for item in items {
         let fields = object(*item, arena);
         let Some(text) = fields.text("content").filter(|text| text.len() <= MAX_BYTES) else {
-            kept.push(item.json());
+            remaining.push(item.json());
             continue;
         };
         let (title, kind) = (fields.text("title"), fields.text("type"));
@@ -81,14 +81,15 @@ pub(super) fn canvases<'a>(
         attachments.push((attachment, None));
         let mut taken = vec!["content", "title", "id"];
         taken.extend(mime.is_some().then_some("type"));
-        // Fields that are no texts were not taken above.
+        // Only texts were taken above.
         taken.retain(|key| fields.get(key).text().is_some());
-        kept.push(without(&fields, &taken).into_json().unwrap_or("{}".into()));
+        remaining.push(without(&fields, &taken).into_json().unwrap_or("{}".into()));
     }
-    telling(&kept)
+    remaining_json(&remaining)
 }
 
-fn named<'a>(
+/// The attachment of a file by its name.
+fn attachment<'a>(
     name: &'a str,
     kind: AttachmentKind,
     url: Option<&'a str>,
@@ -108,8 +109,8 @@ fn named<'a>(
     (attachment, path)
 }
 
-fn kind(word: Option<&str>, name: &str) -> AttachmentKind {
-    match word {
+fn kind(type_name: Option<&str>, name: &str) -> AttachmentKind {
+    match type_name {
         Some("image") => AttachmentKind::Image,
         Some("audio") => AttachmentKind::Audio,
         Some("video") => AttachmentKind::Video,
@@ -118,7 +119,7 @@ fn kind(word: Option<&str>, name: &str) -> AttachmentKind {
     }
 }
 
-/// The list of what is left; none if nothing is left of any item.
-fn telling(kept: &[Cow<'_, str>]) -> Option<String> {
-    kept.iter().any(|item| item != "{}").then(|| list(kept)).flatten()
+/// The JSON text of a list; none if all items are empty objects.
+fn remaining_json(items: &[Cow<'_, str>]) -> Option<String> {
+    items.iter().any(|item| item != "{}").then(|| format!("[{}]", items.join(",")))
 }

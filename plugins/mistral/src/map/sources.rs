@@ -1,28 +1,28 @@
-//! Sources that tools found, and which of them the text cites.
+//! Sources in the results of tools, and those that the text cites.
 
 use satchel_importer::{
     Arena, Citation, address,
     json::{Object, Value, items},
 };
 
-/// Levels of a tool's answer that are searched.
+/// Levels of a tool's result that are searched.
 const MAX_LEVELS: u32 = 8;
 /// Sources of one message.
 const MAX_SOURCES: usize = 1000;
-/// Where a source says which number the text gives it.
-const NUMBERS: [&str; 4] = ["referenceId", "id", "index", "number"];
+/// The keys of a source's number.
+const NUMBER_KEYS: [&str; 4] = ["referenceId", "id", "index", "number"];
 
 /// The sources of one message, each with its number.
 #[derive(Default)]
 pub(super) struct Sources<'a>(Vec<(&'a str, Citation<'a>)>);
 
 impl<'a> Sources<'a> {
-    /// Takes what a tool answered: JSON of any shape in which objects have an address.
+    /// Adds the objects with a `url` anywhere in the result of a tool.
     pub(super) fn collect(&mut self, json: &'a str, arena: &'a Arena) {
         self.walk("", json, arena, 0);
     }
 
-    /// Those whose numbers are named, in that order, each once.
+    /// The sources of `numbers`, in that order, each once.
     pub(super) fn cited(&self, numbers: &[Value<'_>]) -> Vec<Citation<'a>> {
         let mut cited: Vec<Citation<'a>> = Vec::new();
         for number in numbers {
@@ -60,7 +60,7 @@ impl<'a> Sources<'a> {
 }
 
 fn number<'a>(fields: &Object<'a>) -> Option<&'a str> {
-    NUMBERS.iter().map(|key| fields.get(key)).find_map(|value| value.text().or(value.raw()))
+    NUMBER_KEYS.iter().map(|key| fields.get(key)).find_map(|value| value.text().or(value.raw()))
 }
 
 fn source<'a>(fields: &Object<'a>, url: &'a str) -> Citation<'a> {

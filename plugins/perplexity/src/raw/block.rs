@@ -1,4 +1,4 @@
-//! The blocks of an entry: the answer, whole or in pieces, and the sources that were found for it.
+//! The blocks of an entry: the answer, whole or in parts, and its sources.
 
 use std::borrow::Cow;
 
@@ -10,61 +10,59 @@ use satchel_importer::{
 
 use super::keep;
 
-/// What the blocks of an entry come to.
+/// The contents of the blocks of an entry.
 #[derive(Default)]
 pub(super) struct Blocks<'a> {
     pub(super) answer: Option<Cow<'a, str>>,
     pub(super) citations: Vec<Citation<'a>>,
-    /// The question, as a step of the plan has it.
+    /// The question in a step of the plan.
     pub(super) query: Option<&'a str>,
-    /// The blocks without the words of the answer, as JSON text.
-    pub(super) kept: Option<String>,
-    /// Blocks have words that are neither the answer nor a part of it.
+    /// The blocks without the text of the answer, as JSON text.
+    pub(super) remaining: Option<String>,
+    /// Blocks have texts that are neither the answer nor a part of it.
     pub(super) unread: bool,
 }
 
-/// What the use of the answer begins with.
+/// The prefix of `intended_usage` of the answer.
 const ANSWER: &str = "ask_text";
 
-/// A block by its use and its words.
+/// One block.
 struct Block<'a> {
     fields: Object<'a>,
-    odd: Option<Value<'a>>,
+    /// The item, if it is not an object.
+    invalid: Option<Value<'a>>,
     usage: &'a str,
-    words: Option<Cow<'a, str>>,
+    text: Option<Cow<'a, str>>,
 }
 
 pub(super) fn read<'a>(raw: &'a str, arena: &'a Arena) -> Blocks<'a> {
     let blocks: Vec<Block<'a>> = items(raw, arena).into_iter().map(|item| Block::read(item, arena)).collect();
-    let speaking = speaking(&blocks);
+    let answers = answer_blocks(&blocks);
     let mut citations = Vec::new();
-    let mut kept = Vec::with_capacity(blocks.len());
+    let mut remaining = Vec::with_capacity(blocks.len());
     for (at, block) in blocks.iter().enumerate() {
-        block.cite(&mut citations, arena);
-        kept.push(block.without_words(speaking.contains(&at), arena));
+        block.add_sources(&mut citations, arena);
+        remaining.push(block.remaining_json(answers.contains(&at), arena));
     }
-    let mut words = speaking.iter().filter_map(|at| blocks.get(*at)?.words.clone());
-    let answer = match (words.next(), words.next()) {
-        (first, None) => first,
-        (first, second) => {
-            Some(Cow::Owned(first.into_iter().chain(second).chain(words).collect::<Vec<_>>().concat()))
-        }
+    let parts: Vec<&Cow<'a, str>> = answers.iter().filter_map(|at| blocks.get(*at)?.text.as_ref()).collect();
+    let answer = match parts.as_slice() {
+        [] => workflow_answer(&blocks, arena).map(Cow::Owned),
+        [whole] => Some((*whole).clone()),
+        parts => Some(parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>().concat().into()),
     };
-    let answer = answer.or_else(|| workflow(&blocks, arena).map(Cow::Owned));
     let query = blocks.iter().find_map(|block| block.query(arena));
-    // Pieces of the answer may say the same in other words than all of it.
-    let other =
-        |(at, block): &(usize, &Block<'_>)| !speaking.contains(at) && !block.usage.starts_with(ANSWER);
+    // Partial answers can differ from the whole one.
+    let other = |(at, block): &(usize, &Block<'_>)| !answers.contains(at) && !block.usage.starts_with(ANSWER);
     let others = blocks.iter().enumerate().filter(other);
-    let unread = others.filter_map(|(_, block)| block.words.as_deref()).any(|words| {
-        prose::is_prose(words) && answer.as_deref().is_none_or(|answer| !answer.contains(words.trim()))
+    let unread = others.filter_map(|(_, block)| block.text.as_deref()).any(|text| {
+        prose::is_prose(text) && answer.as_deref().is_none_or(|answer| !answer.contains(text.trim()))
     });
-    let kept = (!kept.is_empty()).then(|| format!("[{}]", kept.join(",")));
-    Blocks { answer, citations, query, kept, unread }
+    let remaining = (!remaining.is_empty()).then(|| format!("[{}]", remaining.join(",")));
+    Blocks { answer, citations, query, remaining, unread }
 }
 
-/// The answer in the steps of a workflow: its items that are marked as such, else all that hold words. It stays in the blocks too.
-fn workflow(blocks: &[Block<'_>], arena: &Arena) -> Option<String> {
+/// The answer in the steps of a workflow: the items marked as such, else all with text. The blocks keep it too.
+fn workflow_answer(blocks: &[Block<'_>], arena: &Arena) -> Option<String> {
     let (mut answers, mut others) = (Vec::new(), Vec::new());
     for block in blocks {
         for step in block.fields.object("workflow_block", arena).objects("steps", arena) {
@@ -80,55 +78,49 @@ fn workflow(blocks: &[Block<'_>], arena: &Arena) -> Option<String> {
             }
         }
     }
-    let said = if answers.is_empty() { others } else { answers };
-    (!said.is_empty()).then(|| said.join("\n\n"))
+    let texts = if answers.is_empty() { others } else { answers };
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// Which blocks are the answer: the one that holds all of it, else those that each hold a piece, else the first with
-/// words.
-fn speaking(blocks: &[Block<'_>]) -> Vec<usize> {
-    let places = |usage: fn(&str) -> bool| {
-        let speaks = move |(at, block): (usize, &Block<'_>)| {
-            (block.words.is_some() && usage(block.usage)).then_some(at)
-        };
-        blocks.iter().enumerate().filter_map(speaks).collect::<Vec<usize>>()
-    };
-    let whole = places(|usage| usage == ANSWER);
-    let pieces = places(|usage| usage.starts_with("ask_text_"));
-    let any = places(|_| true);
-    [whole.into_iter().take(1).collect(), pieces, any.into_iter().take(1).collect()]
-        .into_iter()
-        .find(|found: &Vec<usize>| !found.is_empty())
-        .unwrap_or_default()
+/// The indices of the blocks of the answer: the one with all of it, else those with its parts, else the first with text.
+fn answer_blocks(blocks: &[Block<'_>]) -> Vec<usize> {
+    let with_text = || blocks.iter().enumerate().filter(|(_, block)| block.text.is_some());
+    let index = |(at, _): (usize, &Block<'_>)| at;
+    if let Some((whole, _)) = with_text().find(|(_, block)| block.usage == ANSWER) {
+        return vec![whole];
+    }
+    let parts = with_text().filter(|(_, block)| block.usage.starts_with("ask_text_"));
+    let parts: Vec<usize> = parts.map(index).collect();
+    if parts.is_empty() { with_text().map(index).take(1).collect() } else { parts }
 }
 
 impl<'a> Block<'a> {
     fn read(item: Value<'a>, arena: &'a Arena) -> Self {
         let raw = item.raw().filter(|raw| raw.starts_with('{'));
         let fields = raw.map(|raw| Object::parse(raw, arena)).unwrap_or_default();
-        let words = words(&fields.object("markdown_block", arena), arena);
+        let text = markdown_text(&fields.object("markdown_block", arena), arena);
         let usage = fields.text("intended_usage").unwrap_or_default();
-        Self { fields, odd: raw.is_none().then_some(item), usage, words }
+        Self { fields, invalid: raw.is_none().then_some(item), usage, text }
     }
 
-    /// The question, where the block is the plan that it led to.
+    /// The question, if the block is the plan for it.
     fn query(&self, arena: &'a Arena) -> Option<&'a str> {
         let steps = self.fields.object("plan_block", arena).objects("steps", arena);
         steps.iter().find_map(|step| step.object("initial_query_content", arena).text("query"))
     }
 
-    /// Its JSON text; of the answer's blocks without the words, which the message says.
-    fn without_words(&self, speaks: bool, arena: &'a Arena) -> String {
-        if let Some(odd) = self.odd {
-            return odd.json().into_owned();
+    /// Its JSON text; a block of the answer without the text, which the message has.
+    fn remaining_json(&self, is_answer: bool, arena: &'a Arena) -> String {
+        if let Some(invalid) = self.invalid {
+            return invalid.json().into_owned();
         }
         let mut rest = Leftover::default();
         for (key, value) in self.fields.fields() {
             match value {
-                Value::Raw(raw) if speaks && key == "markdown_block" => {
+                Value::Raw(raw) if is_answer && key == "markdown_block" => {
                     let mut inner = Leftover::default();
                     for (key, value) in Object::parse(raw, arena).fields() {
-                        if !self.said(key, value, arena) {
+                        if !self.is_text(key, value, arena) {
                             keep(&mut inner, key, value);
                         }
                     }
@@ -142,41 +134,40 @@ impl<'a> Block<'a> {
         rest.into_json().unwrap_or("{}".into()).into_owned()
     }
 
-    /// Whether a field of the markdown says what the message says.
-    fn said(&self, key: &str, value: Value<'a>, arena: &'a Arena) -> bool {
+    /// Whether a field of the markdown has only the block's text.
+    fn is_text(&self, key: &str, value: Value<'a>, arena: &'a Arena) -> bool {
         match (key, value) {
-            ("answer", Value::Text(text)) => self.words.as_deref() == Some(text),
+            ("answer", Value::Text(text)) => self.text.as_deref() == Some(text),
             ("chunks", Value::Raw(raw)) => {
                 items(raw, arena).iter().all(|item| item.text().is_some())
-                    && self.words.as_deref() == Some(&texts(raw, arena).concat())
+                    && self.text.as_deref() == Some(&texts(raw, arena).concat())
             }
             _ => false,
         }
     }
 
-    fn cite(&self, citations: &mut Vec<Citation<'a>>, arena: &'a Arena) {
+    fn add_sources(&self, citations: &mut Vec<Citation<'a>>, arena: &'a Arena) {
         for (block, lists) in
             [("web_result_block", &["web_results"][..]), ("sources_mode_block", &["web_results", "rows"])]
         {
             let block = self.fields.object(block, arena);
             for item in lists.iter().flat_map(|list| block.items(list, arena)) {
-                source(item, citations, arena);
+                add_source(item, citations, arena);
             }
         }
     }
 }
 
-fn words<'a>(markdown: &Object<'a>, arena: &'a Arena) -> Option<Cow<'a, str>> {
+fn markdown_text<'a>(markdown: &Object<'a>, arena: &'a Arena) -> Option<Cow<'a, str>> {
     if let Some(answer) = markdown.text("answer") {
         return Some(Cow::Borrowed(answer));
     }
-    let pieces = texts(markdown.get("chunks").raw()?, arena);
-    let text = pieces.concat();
+    let text = texts(markdown.get("chunks").raw()?, arena).concat();
     (!text.is_empty()).then_some(Cow::Owned(text))
 }
 
-/// Adds a source unless one with its address is there; false if the item holds more than a citation has room for.
-pub(super) fn source<'a>(item: Value<'a>, citations: &mut Vec<Citation<'a>>, arena: &'a Arena) -> bool {
+/// Adds a source unless another has its address; false if the citations lack something of the item.
+pub(super) fn add_source<'a>(item: Value<'a>, citations: &mut Vec<Citation<'a>>, arena: &'a Arena) -> bool {
     let Some(raw) = item.raw().filter(|raw| raw.starts_with('{')) else { return false };
     let fields = Object::parse(raw, arena);
     let address = fields.text("url");

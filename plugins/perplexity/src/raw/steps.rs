@@ -1,4 +1,4 @@
-//! The `text` of an entry: a list of steps as JSON in a string, of which the last holds the answer, as JSON in a string.
+//! The `text` of an entry: JSON in a string with a list of steps. The last has the answer, also as JSON in a string.
 
 use std::borrow::Cow;
 
@@ -9,40 +9,40 @@ use satchel_importer::{
 
 use super::{block, keep};
 
-/// How deep answers are looked for in answers.
+/// Levels of answers inside answers that are read.
 const MAX_DEPTH: usize = 3;
-/// Steps of one entry that are looked into; real ones have one or two that hold an answer.
-const MAX_SPOKEN: usize = 32;
+/// Steps with a question or an answer that are read of one entry; real entries have two or three.
+const MAX_STEPS: usize = 32;
 
-/// What a `text` comes to.
+/// The contents of a `text`.
 #[derive(Default)]
 pub(super) struct Steps<'a> {
     pub(super) query: Option<&'a str>,
     pub(super) answer: Option<Cow<'a, str>>,
     pub(super) citations: Vec<Citation<'a>>,
-    /// A step that holds a report, and none was found in it.
-    pub(super) report_lost: bool,
-    shape: Shape<'a>,
+    /// No report was found in a step that should have one.
+    pub(super) report_missing: bool,
+    form: Form<'a>,
 }
 
-/// How the `text` was written.
+/// The form of a `text`.
 #[derive(Default)]
-enum Shape<'a> {
+enum Form<'a> {
     #[default]
-    Nothing,
-    /// Words without any form.
+    Empty,
+    /// A plain text.
     Plain(&'a str),
-    /// The answer's object by itself.
+    /// The object of an answer.
     Answer(Object<'a>),
     List(Vec<Value<'a>>),
-    /// JSON in which no step is known.
+    /// Any other JSON.
     Other(Value<'a>),
 }
 
-/// What the object of an answer says.
+/// The contents of an answer's object.
 #[derive(Default)]
 struct Answer<'a> {
-    words: Option<Cow<'a, str>>,
+    text: Option<Cow<'a, str>>,
     citations: Vec<Citation<'a>>,
 }
 
@@ -51,48 +51,46 @@ impl<'a> Steps<'a> {
         match decoded(value, arena) {
             Value::Null => Self::default(),
             Value::Text(text) => {
-                Self { answer: Some(text.into()), shape: Shape::Plain(text), ..Self::default() }
+                Self { answer: Some(text.into()), form: Form::Plain(text), ..Self::default() }
             }
             Value::Raw(raw) if raw.starts_with('{') => Self::of_answer(raw, arena),
             Value::Raw(raw) if raw.starts_with('[') => Self::of_list(items(raw, arena), arena),
-            value @ Value::Raw(_) => Self { shape: Shape::Other(value), ..Self::default() },
+            value @ Value::Raw(_) => Self { form: Form::Other(value), ..Self::default() },
         }
     }
 
     fn of_answer(raw: &'a str, arena: &'a Arena) -> Self {
         let fields = Object::parse(raw, arena);
-        let Answer { words, citations } = Answer::of_object(&fields, MAX_DEPTH, arena);
-        Self { answer: words, citations, shape: Shape::Answer(fields), ..Self::default() }
+        let Answer { text, citations } = Answer::of_object(&fields, MAX_DEPTH, arena);
+        Self { answer: text, citations, form: Form::Answer(fields), ..Self::default() }
     }
 
     fn of_list(list: Vec<Value<'a>>, arena: &'a Arena) -> Self {
         let (mut it, mut reports) = (Self::default(), Vec::new());
         let steps = list.iter().filter_map(|step| step.raw()).map(|raw| Object::parse(raw, arena));
-        for step in steps.filter(|step| speaks(kind(step))).take(MAX_SPOKEN) {
+        for step in steps.filter(|step| is_message(kind(step))).take(MAX_STEPS) {
             let (_, content) = content(&step, arena);
             match kind(&step) {
                 "INITIAL_QUERY" => it.query = it.query.or(content.text("query")),
                 "FINAL" => {
                     let answer = Answer::of(content.get("answer"), MAX_DEPTH, arena);
-                    if answer.words.is_some() {
-                        it.answer = answer.words;
-                    }
+                    it.answer = answer.text.or(it.answer);
                     it.citations.extend(answer.citations);
                 }
                 "RESEARCH_ANSWER" => {
-                    let found = report(&step, &content, arena);
-                    it.report_lost |= found.is_empty();
+                    let found = read_reports(&step, &content, arena);
+                    it.report_missing |= found.is_empty();
                     reports.extend(found);
                 }
                 _ => {}
             }
         }
         it.add_reports(reports);
-        it.shape = Shape::List(list);
+        it.form = Form::List(list);
         it
     }
 
-    /// What long research found stands in a step of its own, behind the words of the answer.
+    /// Appends the reports of long research, which have steps of their own, to the answer.
     fn add_reports(&mut self, reports: Vec<Cow<'a, str>>) {
         for report in reports {
             self.answer = Some(match self.answer.take() {
@@ -103,17 +101,19 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// What is left when the messages say `query` and `answer`, as JSON text; none if nothing is.
-    pub(super) fn left(&self, query: Option<&str>, answer: Option<&str>, arena: &'a Arena) -> Option<String> {
-        let said = Said { query, answer };
-        match &self.shape {
-            Shape::Nothing => None,
-            Shape::Plain(text) => (!said.answers(text)).then(|| Value::Text(text).json().into_owned()),
-            Shape::Answer(fields) => Some(said.answer(fields, arena)).filter(|left| left != "{}"),
-            Shape::Other(value) => Some(value.json().into_owned()),
-            Shape::List(list) => {
-                let mut looked = 0;
-                let steps = list.iter().map(|step| said.step(*step, &mut looked, arena));
+    /// What remains without `query` and `answer`, which the messages have, as JSON text; none if nothing does.
+    pub(super) fn rest(&self, query: Option<&str>, answer: Option<&str>, arena: &'a Arena) -> Option<String> {
+        let emitted = Emitted { query, answer };
+        match &self.form {
+            Form::Empty => None,
+            Form::Plain(text) => {
+                (!emitted.answer_contains(text)).then(|| Value::Text(text).json().into_owned())
+            }
+            Form::Answer(fields) => Some(emitted.remaining_answer(fields, arena)).filter(|json| json != "{}"),
+            Form::Other(value) => Some(value.json().into_owned()),
+            Form::List(list) => {
+                let mut count = 0;
+                let steps = list.iter().map(|step| emitted.remaining_step(*step, &mut count, arena));
                 let steps: Vec<Cow<'_, str>> = steps.collect();
                 Some(format!("[{}]", steps.join(",")))
             }
@@ -122,10 +122,10 @@ impl<'a> Steps<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The answer is words, an object, or an object as JSON in a string.
+    /// Reads a text, an object, or an object as JSON in a string.
     fn of(value: Value<'a>, depth: usize, arena: &'a Arena) -> Self {
         match decoded(value, arena) {
-            Value::Text(text) => Self { words: Some(text.into()), citations: Vec::new() },
+            Value::Text(text) => Self { text: Some(text.into()), citations: Vec::new() },
             Value::Raw(raw) if depth > 0 && raw.starts_with('{') => {
                 Self::of_object(&Object::parse(raw, arena), depth - 1, arena)
             }
@@ -134,63 +134,61 @@ impl<'a> Answer<'a> {
     }
 
     fn of_object(fields: &Object<'a>, depth: usize, arena: &'a Arena) -> Self {
-        let inner = Self::of(fields.get("answer"), depth, arena);
-        let (mut words, mut citations) = (inner.words, inner.citations);
-        if words.is_none() {
-            words = joined(fields.get("chunks"), arena).map(Cow::Owned);
-        }
-        if words.is_none() {
-            let parts: Vec<&str> =
-                structured(fields, arena).into_iter().filter_map(|(_, text)| text).collect();
-            words = (!parts.is_empty()).then(|| Cow::Owned(parts.join("\n\n")));
-        }
+        let Self { text, mut citations } = Self::of(fields.get("answer"), depth, arena);
+        let chunks = || joined(fields.get("chunks"), arena);
+        let parts = || {
+            let parts = structured(fields, arena).into_iter().filter_map(|(_, text)| text);
+            let parts: Vec<&str> = parts.collect();
+            (!parts.is_empty()).then(|| parts.join("\n\n"))
+        };
+        let text = text.or_else(|| chunks().or_else(parts).map(Cow::Owned));
         for item in fields.items("web_results", arena) {
-            block::source(item, &mut citations, arena);
+            block::add_source(item, &mut citations, arena);
         }
-        Self { words, citations }
+        Self { text, citations }
     }
 }
 
-/// The words that the messages of an entry say.
+/// The texts of the messages of an entry.
 #[derive(Clone, Copy)]
-struct Said<'s> {
+struct Emitted<'s> {
     query: Option<&'s str>,
     answer: Option<&'s str>,
 }
 
-impl Said<'_> {
-    fn answers(self, text: &str) -> bool {
+impl Emitted<'_> {
+    fn answer_contains(self, text: &str) -> bool {
         !text.is_empty() && self.answer.is_some_and(|answer| answer.contains(text))
     }
 
-    /// A step without what is said, as JSON text; `looked` counts those that were looked into.
-    fn step<'a>(self, step: Value<'a>, looked: &mut usize, arena: &'a Arena) -> Cow<'a, str> {
+    /// A step without the emitted texts, as JSON text; `count` is that of the steps with such texts so far.
+    fn remaining_step<'a>(self, step: Value<'a>, count: &mut usize, arena: &'a Arena) -> Cow<'a, str> {
         let Some(raw) = step.raw().filter(|raw| raw.starts_with('{')) else { return step.json() };
         let fields = Object::parse(raw, arena);
-        if !speaks(kind(&fields)) || *looked == MAX_SPOKEN {
+        if !is_message(kind(&fields)) || *count == MAX_STEPS {
             return raw.into();
         }
-        *looked += 1;
+        *count += 1;
         let (name, content) = content(&fields, arena);
         let mut left = Leftover::default();
         for (key, value) in fields.fields() {
             if key != name || value.raw().is_none_or(|raw| !raw.starts_with('{')) {
                 keep(&mut left, key, value);
-            } else if let Some(content) = self.content(&content, arena) {
+            } else if let Some(content) = self.remaining_content(&content, arena) {
                 left.add_json(key, &content);
             }
         }
         left.into_json().unwrap_or("{}".into()).into_owned().into()
     }
 
-    fn content<'a>(self, content: &Object<'a>, arena: &'a Arena) -> Option<String> {
+    fn remaining_content<'a>(self, content: &Object<'a>, arena: &'a Arena) -> Option<String> {
         let mut left = Leftover::default();
         for (key, value) in content.fields() {
             match (key, decoded(value, arena)) {
                 ("query", Value::Text(text)) if self.query == Some(text) => {}
-                ("answer", Value::Text(text)) if self.answers(text) => {}
+                ("answer", Value::Text(text)) if self.answer_contains(text) => {}
                 ("answer", Value::Raw(raw)) if raw.starts_with('{') => {
-                    left.add_json(key, &self.answer(&Object::parse(raw, arena), arena));
+                    left.add_json(key, &self.remaining_answer(&Object::parse(raw, arena), arena));
                 }
                 (key, _) => keep(&mut left, key, value),
             }
@@ -198,24 +196,24 @@ impl Said<'_> {
         left.into_json().map(Cow::into_owned)
     }
 
-    /// The object of an answer without its words.
-    fn answer<'a>(self, fields: &Object<'a>, arena: &'a Arena) -> String {
+    /// The object of an answer without its text.
+    fn remaining_answer<'a>(self, fields: &Object<'a>, arena: &'a Arena) -> String {
         let mut left = Leftover::default();
         for (key, value) in fields.fields() {
             match (key, decoded(value, arena)) {
-                ("answer", Value::Text(text)) if self.answers(text) => {}
+                ("answer", Value::Text(text)) if self.answer_contains(text) => {}
                 ("answer", Value::Raw(raw)) if raw.starts_with('{') => {
-                    left.add_json(key, &self.answer(&Object::parse(raw, arena), arena));
+                    left.add_json(key, &self.remaining_answer(&Object::parse(raw, arena), arena));
                 }
                 ("chunks", Value::Raw(raw))
-                    if joined(value, arena).is_some_and(|text| self.answers(&text)) =>
+                    if joined(value, arena).is_some_and(|text| self.answer_contains(&text)) =>
                 {
                     if items(raw, arena).iter().any(|item| item.text().is_none()) {
                         left.add_json(key, raw);
                     }
                 }
                 ("structured_answer", Value::Raw(raw)) if raw.starts_with('[') => {
-                    left.add_json(key, &self.structured(fields, arena));
+                    left.add_json(key, &self.remaining_parts(fields, arena));
                 }
                 (key, _) => keep(&mut left, key, value),
             }
@@ -223,12 +221,12 @@ impl Said<'_> {
         left.into_json().unwrap_or("{}".into()).into_owned()
     }
 
-    /// The parts of an answer without their words, if those are what the message says.
-    fn structured<'a>(self, fields: &Object<'a>, arena: &'a Arena) -> String {
+    /// The parts of an answer without their texts, if the message has those.
+    fn remaining_parts<'a>(self, fields: &Object<'a>, arena: &'a Arena) -> String {
         let all = structured(fields, arena);
-        let words =
-            |between: &str| all.iter().filter_map(|(_, text)| *text).collect::<Vec<_>>().join(between);
-        let told = self.answers(&words("\n\n")) || self.answers(&words(""));
+        let text =
+            |separator: &str| all.iter().filter_map(|(_, text)| *text).collect::<Vec<_>>().join(separator);
+        let emitted = self.answer_contains(&text("\n\n")) || self.answer_contains(&text(""));
         let part = |(part, text): &(Value<'a>, Option<&'a str>)| {
             let Some(raw) = part.raw().filter(|raw| raw.starts_with('{')) else {
                 return part.json().into_owned();
@@ -240,7 +238,7 @@ impl Said<'_> {
                     "chunks" => joined(value, arena).as_deref() == *text,
                     _ => false,
                 };
-                if !(told && text.is_some() && repeats) {
+                if !(emitted && text.is_some() && repeats) {
                     keep(&mut left, key, value);
                 }
             }
@@ -251,8 +249,8 @@ impl Said<'_> {
     }
 }
 
-/// Whether a step of this kind holds the question or the answer.
-fn speaks(kind: &str) -> bool {
+/// Whether a step of this kind has the question or the answer.
+fn is_message(kind: &str) -> bool {
     matches!(kind, "FINAL" | "INITIAL_QUERY" | "RESEARCH_ANSWER")
 }
 
@@ -261,7 +259,7 @@ fn kind<'a>(step: &Object<'a>) -> &'a str {
     step.text("step_type").unwrap_or_default()
 }
 
-/// What a step holds: `content`, or a field that bears the name of its kind. Its key and its fields.
+/// The key and the fields of a step's content: `content`, or a field named after the kind.
 fn content<'a>(step: &Object<'a>, arena: &'a Arena) -> (&'a str, Object<'a>) {
     let named = format!("{}_content", kind(step).to_ascii_lowercase());
     let is = |key: &str| key == "content" || key == named;
@@ -270,32 +268,32 @@ fn content<'a>(step: &Object<'a>, arena: &'a Arena) -> (&'a str, Object<'a>) {
     (key, step.object(key, arena))
 }
 
-/// The text of a report, in the step's assets or in its content.
-fn report<'a>(step: &Object<'a>, content: &Object<'a>, arena: &'a Arena) -> Vec<Cow<'a, str>> {
+/// The reports of a step, in its assets or in its content.
+fn read_reports<'a>(step: &Object<'a>, content: &Object<'a>, arena: &'a Arena) -> Vec<Cow<'a, str>> {
     let assets = step.objects("assets", arena);
     let bodies =
         assets.iter().filter_map(|asset| asset.object("research_report", arena).text("source_content"));
     let found: Vec<Cow<'a, str>> = bodies.map(Cow::Borrowed).collect();
     if found.is_empty() {
-        Answer::of(content.get("answer"), 1, arena).words.into_iter().collect()
+        Answer::of(content.get("answer"), 1, arena).text.into_iter().collect()
     } else {
         found
     }
 }
 
-/// The parts of `structured_answer`, each with its words.
+/// The parts of `structured_answer`, each with its text.
 fn structured<'a>(fields: &Object<'a>, arena: &'a Arena) -> Vec<(Value<'a>, Option<&'a str>)> {
-    let words = |part: Value<'a>| part.raw().and_then(|raw| Object::parse(raw, arena).text("text"));
-    fields.items("structured_answer", arena).into_iter().map(|part| (part, words(part))).collect()
+    let text = |part: Value<'a>| part.raw().and_then(|raw| Object::parse(raw, arena).text("text"));
+    fields.items("structured_answer", arena).into_iter().map(|part| (part, text(part))).collect()
 }
 
-/// The texts of a list, joined; none if that is no list or says nothing.
+/// The texts of a list, joined; none if it is not a list or has no text.
 fn joined<'a>(list: Value<'a>, arena: &'a Arena) -> Option<String> {
     let text = texts(list.raw().filter(|raw| raw.starts_with('['))?, arena).concat();
     (!text.is_empty()).then_some(text)
 }
 
-/// A value, or what it holds as JSON in a string; an empty text is none.
+/// The value of JSON in a string, else the value itself; a blank text is null.
 fn decoded<'a>(value: Value<'a>, arena: &'a Arena) -> Value<'a> {
     let Value::Text(text) = value else { return value };
     if text.trim().is_empty() {
@@ -327,21 +325,21 @@ mod tests {
 
     #[test]
     fn answers_of_every_form_are_found() {
-        let said = |text: &str| read(text).1;
+        let answer = |text: &str| read(text).1;
         let yes = Some("Yes.".to_owned());
-        assert_eq!(said("Yes."), yes);
-        assert_eq!(said(r#"{"answer":"Yes.","chunks":["No."]}"#), yes);
-        assert_eq!(said(r#"{"answer":"{\"answer\":\"Yes.\"}"}"#), yes);
-        assert_eq!(said(r#"[{"step_type":"FINAL","content":{"answer":"Yes."}}]"#), yes);
-        assert_eq!(said(r#"[{"step_type":"FINAL","content":{"answer":{"answer":"Yes."}}}]"#), yes);
+        assert_eq!(answer("Yes."), yes);
+        assert_eq!(answer(r#"{"answer":"Yes.","chunks":["No."]}"#), yes);
+        assert_eq!(answer(r#"{"answer":"{\"answer\":\"Yes.\"}"}"#), yes);
+        assert_eq!(answer(r#"[{"step_type":"FINAL","content":{"answer":"Yes."}}]"#), yes);
+        assert_eq!(answer(r#"[{"step_type":"FINAL","content":{"answer":{"answer":"Yes."}}}]"#), yes);
         assert_eq!(
-            said(r#"[{"step_type":"FINAL","final_content":{"answer":"{\"chunks\":[\"Y\",\"es.\"]}"}}]"#),
+            answer(r#"[{"step_type":"FINAL","final_content":{"answer":"{\"chunks\":[\"Y\",\"es.\"]}"}}]"#),
             yes
         );
         let parts = r#"[{"step_type":"FINAL","content":{"answer":"{\"structured_answer\":[{\"text\":\"Yes.\"},{\"text\":\"No.\"}]}"}}]"#;
-        assert_eq!(said(parts).as_deref(), Some("Yes.\n\nNo."));
+        assert_eq!(answer(parts).as_deref(), Some("Yes.\n\nNo."));
         let report = r#"[{"step_type":"RESEARCH_ANSWER","content":{"title":"R"},"assets":[{"research_report":{"source_content":"Body"}}]},{"step_type":"FINAL","content":{"answer":"Cover"}}]"#;
-        assert_eq!(said(report).as_deref(), Some("Cover\n\nBody"));
+        assert_eq!(answer(report).as_deref(), Some("Cover\n\nBody"));
         for none in [
             "",
             " ",
@@ -351,10 +349,10 @@ mod tests {
             r#"[{"step_type":"FINAL"}]"#,
             r#"[{"step_type":"FINAL","content":{"answer":"{}"}}]"#,
         ] {
-            assert_eq!(said(none), None, "{none}");
+            assert_eq!(answer(none), None, "{none}");
         }
-        // Words that only look like JSON are words.
-        assert_eq!(said("[1] is right").as_deref(), Some("[1] is right"));
+        // A text that only begins like JSON is a text.
+        assert_eq!(answer("[1] is right").as_deref(), Some("[1] is right"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A turn of the shape `conversations[]`: question, answer and sources side by side.
+//! A turn of `conversations[]`: question, answer and sources in one object.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use satchel_importer::{
 
 use super::{Turn, block, keep, time};
 
-pub(super) fn read<'a>(place: usize, fields: &Object<'a>, arena: &'a Arena) -> Turn<'a> {
-    let mut it = Turn { place, ..Turn::default() };
+pub(super) fn read<'a>(index: usize, fields: &Object<'a>, arena: &'a Arena) -> Turn<'a> {
+    let mut it = Turn { index, ..Turn::default() };
     for (key, value) in fields.fields() {
         match (key, value) {
             ("uuid", Value::Text(text)) if !text.is_empty() => it.uuid = Some(text),
@@ -19,17 +19,17 @@ pub(super) fn read<'a>(place: usize, fields: &Object<'a>, arena: &'a Arena) -> T
             ("model", Value::Text(text)) if !text.is_empty() => it.model = Some(text),
             ("timestamp", value) => it.created = time(&mut it.rest, key, value),
             ("sources", Value::Raw(raw)) if raw.starts_with('[') => {
-                let mut left = false;
+                let mut incomplete = false;
                 for item in items(raw, arena) {
-                    left |= !block::source(item, &mut it.citations, arena);
+                    incomplete |= !block::add_source(item, &mut it.citations, arena);
                 }
-                if left {
+                if incomplete {
                     it.rest.add_json(key, raw);
                 }
             }
             (key, value) => keep(&mut it.rest, key, value),
         }
     }
-    it.set_hints(fields);
+    it.set_candidates(fields);
     it
 }

@@ -1,69 +1,64 @@
-//! The caption of a card: product, conversations, why it is there.
+//! The caption of a card: product, conversations, why the card exists.
 
 use std::borrow::Cow;
 
-use satchel_importer::{Leftover, json::quote};
+use satchel_importer::{Leftover, json::Value};
 
-use super::line::{Line, plain};
-use crate::activity::row::{Depth, Row, conversation_of};
+use super::line::{Line, collapse_spaces};
+use crate::activity::row::{ReadMode, Row, conversation_id};
 
-/// A line in bold of the caption, and those under it.
+/// A bold label, and the lines below it.
 #[derive(Debug, Default)]
 pub(super) struct Section {
     pub(super) label: String,
     pub(super) lines: Vec<Line>,
 }
 
-/// What a caption comes to.
+/// The content of a caption.
 #[derive(Debug)]
 pub(super) struct Caption {
     conversations: Vec<String>,
-    /// The lines under its first words in bold: the products.
+    /// The lines of the first section.
     products: Vec<String>,
-    /// The text of a JSON object with all that it says.
-    kept: Option<String>,
+    /// All sections as a JSON object.
+    json: Option<String>,
 }
 
 impl Caption {
-    pub(super) fn of(sections: &[Section], depth: Depth) -> Self {
+    pub(super) fn new(sections: &[Section], mode: ReadMode) -> Self {
         let links = sections.iter().flat_map(|section| &section.lines).flat_map(|line| &line.links);
-        let conversations = links.filter_map(|link| conversation_of(&link.address)).map(ToOwned::to_owned);
+        let conversations = links.filter_map(|link| conversation_id(&link.address)).map(ToOwned::to_owned);
         let products = sections.iter().take(1).flat_map(|section| &section.lines);
-        let mut kept = Leftover::default();
-        for section in sections.iter().filter(|_| depth == Depth::Read) {
+        let mut json = Leftover::default();
+        for section in sections.iter().filter(|_| mode == ReadMode::Full) {
             let lines: Vec<String> = section.lines.iter().map(Line::with_address).collect();
-            add_list(&mut kept, section.label.trim(), &lines);
+            add_list(&mut json, section.label.trim(), &lines);
         }
         Self {
             conversations: conversations.collect(),
-            products: products.map(|line| plain(&line.text)).collect(),
-            kept: kept.into_json().map(Cow::into_owned),
+            products: products.map(|line| collapse_spaces(&line.text)).collect(),
+            json: json.into_json().map(Cow::into_owned),
         }
     }
 
-    pub(super) fn put(&self, row: &mut Row<'_>) {
+    pub(super) fn add_to(&self, row: &mut Row<'_>) {
         for id in &self.conversations {
-            row.belongs_to(Some(Cow::Owned(id.clone())));
+            row.add_conversation(Some(Cow::Owned(id.clone())));
         }
-        // A card that says nothing above may say below of which product it is.
+        // The products of a card without a header are in its caption.
         if row.labels.is_empty() {
             row.labels.extend(self.products.iter().map(|product| Cow::Owned(product.clone())));
         }
-        if let Some(kept) = &self.kept {
-            row.rest.add_json("caption", kept);
+        if let Some(json) = &self.json {
+            row.rest.add_json("caption", json);
         }
     }
 }
 
+/// Adds the texts as a list, if there are any.
 pub(super) fn add_list<'k>(rest: &mut Leftover<'k>, key: &'k str, texts: &[String]) {
-    if texts.is_empty() {
-        return;
+    if !texts.is_empty() {
+        let texts: Vec<_> = texts.iter().map(|text| Value::Text(text).json()).collect();
+        rest.add_json(key, &format!("[{}]", texts.join(",")));
     }
-    let mut list = String::new();
-    for text in texts {
-        list.push(if list.is_empty() { '[' } else { ',' });
-        quote(text, &mut list);
-    }
-    list.push(']');
-    rest.add_json(key, &list);
 }

@@ -11,9 +11,9 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Its text, and where it leads if that is not its text.
+    /// Its text, followed by the first address that differs from the text.
     pub(super) fn with_address(&self) -> String {
-        let text = plain(&self.text);
+        let text = collapse_spaces(&self.text);
         let other = self.links.iter().map(|link| unsigned(&link.address)).find(|address| **address != *text);
         match other {
             Some(address) => format!("{text} <{address}>"),
@@ -28,7 +28,7 @@ pub(super) struct Link {
     pub(super) text: String,
 }
 
-/// Whether a line holds links to files of the export and nothing else.
+/// Whether a line consists of links to files of the export.
 pub(super) fn is_list_of_files(line: &Line) -> bool {
     if line.links.is_empty() || !line.links.iter().all(|link| is_file(&link.address)) {
         return false;
@@ -45,19 +45,18 @@ pub(super) fn is_file(address: &str) -> bool {
     !address.contains("://") && !address.starts_with(['#', '/']) && !address.starts_with("mailto:")
 }
 
-/// `Attached 2 files.` in any language.
+/// Whether the text may be `Attached 2 files.` in any language.
 pub(super) fn counts_files(text: &str) -> bool {
     text.chars().count() < 60 && text.chars().any(|c| c.is_ascii_digit())
 }
 
-/// Without white space around, and with plain spaces.
-pub(super) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
+pub(super) fn collapse_spaces(text: &str) -> String {
+    let mut collapsed = String::with_capacity(text.len());
     for word in text.split_whitespace() {
-        if !plain.is_empty() {
-            plain.push(' ');
+        if !collapsed.is_empty() {
+            collapsed.push(' ');
         }
-        plain.push_str(word);
+        collapsed.push_str(word);
     }
-    plain
+    collapsed
 }

@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
-use super::{line::plain, *};
-use crate::activity::row::Answer;
+use super::{line::collapse_spaces, *};
+use crate::activity::row::{Answer, Row};
 
 fn answer(row: &Row<'_>) -> Option<String> {
     match row.answers.as_slice() {
-        [Answer::Markdown(read)] => Some(read.text.clone()),
+        [Answer::Markdown(markdown)] => Some(markdown.text.clone()),
         _ => None,
     }
 }
@@ -21,7 +21,7 @@ fn card(body: &str) -> String {
 }
 
 #[test]
-fn lines_and_headings_are_two_ways_to_say_the_same() {
+fn cards_with_lines_and_with_headings_are_read_alike() {
     let lines = card(
         "Prompted&nbsp;Is it <i>tea</i>?<br>Attached 1 file.<br>-&nbsp;<a href=\"n.txt\">n.txt</a><br>Jul 4, 2026, 9:15:07&#8239;AM CEST<br><p>Yes.</p><div>2 &lt; 3</div>",
     );
@@ -29,9 +29,9 @@ fn lines_and_headings_are_two_ways_to_say_the_same() {
         "<h3>Prompted Is it tea?</h3><p>Attached 1 file.</p><p>- <a href=\"n.txt\">n.txt</a></p><p>Jul 4, 2026, 9:15:07 AM CEST</p><p>Yes.</p><div>2 &lt; 3</div>",
     );
     for html in [lines, headed] {
-        let card = read(&html, Depth::Read);
-        assert!(card.whole && card.dated, "{html}");
-        assert_eq!(plain(&card.row.title), "Prompted Is it tea?");
+        let card = read(&html, ReadMode::Full);
+        assert!(card.complete && card.has_time, "{html}");
+        assert_eq!(collapse_spaces(&card.row.title), "Prompted Is it tea?");
         assert_eq!(answer(&card.row).as_deref(), Some("Yes.\n\n2 < 3"), "{html}");
         assert_eq!(card.row.time, Some(1_783_149_307_000_000));
         assert_eq!(card.row.conversations, ["00aa11bb22cc33dd"]);
@@ -44,18 +44,18 @@ fn lines_and_headings_are_two_ways_to_say_the_same() {
 #[test]
 fn a_card_may_lack_anything() {
     let html = card("Used Gemini Apps<br>");
-    let card = read(&html, Depth::Read);
-    assert_eq!((card.row.title.as_ref(), card.row.time, card.dated), ("Used Gemini Apps", None, false));
+    let card = read(&html, ReadMode::Full);
+    assert_eq!((card.row.title.as_ref(), card.row.time, card.has_time), ("Used Gemini Apps", None, false));
     let cut = read(
         "<div class=\"outer-cell\"><div class=\"content-cell\">Prompted x<br>Jul 4, 2026, 9:15:07 AM UTC<br>half of it",
-        Depth::Read,
+        ReadMode::Full,
     );
-    assert!(!cut.whole && cut.dated);
+    assert!(!cut.complete && cut.has_time);
     assert_eq!(answer(&cut.row).as_deref(), Some("half of it"));
-    assert!(!read("", Depth::Read).whole);
+    assert!(!read("", ReadMode::Full).complete);
 }
 
-/// Parts of pages: whole ones, and what breaks them.
+/// Parts of pages, and parts that break them.
 const PARTS: [&str; 26] = [
     "<div class=\"outer-cell\">",
     "<div class=\"mdl-grid\">",
@@ -89,26 +89,26 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_card_is_read_alike_behind_any_other(
+    fn a_card_does_not_depend_on_the_card_before(
         begins in prop::collection::vec(prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..6), 2),
         ends in prop::collection::vec(prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..6), 2),
         bodies in prop::collection::vec((prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..5), 0..2_usize, 0..2_usize), 1..6),
-        depth in prop::sample::select(vec![Depth::Noted, Depth::Read]),
+        mode in prop::sample::select(vec![ReadMode::Summary, ReadMode::Full]),
     ) {
-        let mut cards = Cards::new(depth);
+        let mut cards = CardReader::new(mode);
         for (body, begin, end) in bodies {
             let (begin, end) = (begins[begin].concat(), ends[end].concat());
             let html = format!("{begin}<div class=\"content-cell\">{}</div>{end}", body.concat());
-            prop_assert_eq!(format!("{:?}", cards.read(&html)), format!("{:?}", read(&html, depth)), "{}", html);
+            prop_assert_eq!(format!("{:?}", cards.read(&html)), format!("{:?}", read(&html, mode)), "{}", html);
         }
     }
 
     #[test]
-    fn the_first_look_finds_what_the_second_does(parts in prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..16)) {
+    fn both_modes_read_the_same_row(parts in prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..16)) {
         let html = parts.concat();
-        let (noted, read) = (read(&html, Depth::Noted), read(&html, Depth::Read));
-        prop_assert_eq!((noted.whole, noted.dated), (read.whole, read.dated), "{}", html);
-        let told = |row: &Row<'_>| (row.title.to_string(), row.time, format!("{:?}{:?}", row.labels, row.conversations), row.answers.len());
-        prop_assert_eq!(told(&noted.row), told(&read.row), "{}", html);
+        let (summary, full) = (read(&html, ReadMode::Summary), read(&html, ReadMode::Full));
+        prop_assert_eq!((summary.complete, summary.has_time), (full.complete, full.has_time), "{}", html);
+        let fields = |row: &Row<'_>| (row.title.to_string(), row.time, format!("{:?}{:?}", row.labels, row.conversations), row.answers.len());
+        prop_assert_eq!(fields(&summary.row), fields(&full.row), "{}", html);
     }
 }

@@ -1,52 +1,47 @@
-//! The prompt where it stands beside the title: whole where the title is cut, or alone where the title says nothing of it.
+//! Finds the prompt of a row whose title is truncated or does not hold it.
 
 use std::borrow::Cow;
 
 use super::Row;
-use crate::activity::verb::{self, Act};
+use crate::activity::verb::{self, Action};
 
-/// What may be the prompt.
-#[derive(Debug, Default)]
-pub(super) struct Beside<'a> {
-    /// The field `text`.
-    pub(super) text: Option<&'a str>,
-    /// `value` of the first of `subtitles` that has one; in some exports it is the prompt.
-    pub(super) value: Option<&'a str>,
-}
-
-/// What a title says of the prompt.
-enum Title<'t> {
-    /// The prompt, perhaps not all of it; with the words before it, and without.
-    Says(&'t str, Option<&'t str>),
-    /// Nothing: it is empty, or says only that Gemini was used.
-    Silent,
-    /// It is of something else.
+/// What a title says about the prompt.
+enum TitleContent<'t> {
+    /// The title may be the prompt or its beginning. The second text is the title behind a known verb.
+    Prompt(&'t str, Option<&'t str>),
+    /// The title is empty, or says only that Gemini was used.
+    Nothing,
+    /// The title describes something else.
     Other,
 }
 
 impl Row<'_> {
-    /// Takes the prompt from beside the title, where it is the fuller one. What is not taken is kept.
-    pub(super) fn take_prompt_beside(&mut self) {
-        let Beside { text, value } = std::mem::take(&mut self.beside);
-        let nameless = self.title.trim().is_empty();
-        if self.prompt.is_some() || (text.is_none() && value.is_none() && !nameless) {
+    /// Takes the prompt from `text` or `subtitles` if it is longer than in the title. Keeps `text` otherwise.
+    pub(super) fn find_prompt(&mut self) {
+        let (text, value) = (self.text.take(), self.subtitle_value.take());
+        let untitled = self.title.trim().is_empty();
+        if self.prompt.is_some() || (text.is_none() && value.is_none() && !untitled) {
             return self.keep_text(text);
         }
         let title = self.title.clone();
-        let (plain, _) = verb::without_attached(&title);
-        let said = said(plain, self.in_english());
-        let mut found = text.and_then(|text| fuller(&said, text)).or_else(|| fuller(&said, value?));
-        // An English title with a verb that is not known is none of a prompt.
-        let foreign = matches!(said, Title::Says(_, None)) && self.in_english();
-        found = found.or(value.filter(|value| foreign && !value.trim().is_empty()));
-        // Without a title, a remark that is answered is the prompt.
-        let remark = self.remarks.first().copied().filter(|_| nameless && !self.answers.is_empty());
-        let taken = found.or(remark);
-        let same = matches!((taken, &said), (Some(taken), Title::Says(_, Some(said))) if taken.trim() == said.trim());
-        if !same {
-            self.prompt = taken.map(Cow::Borrowed);
+        let (title, _) = verb::split_attachment_note(&title);
+        let content = classify_title(title, self.is_english());
+        let mut found = text.and_then(|text| longer_prompt(&content, text));
+        found = found.or_else(|| longer_prompt(&content, value?));
+        // An English title without a known verb is no prompt.
+        let unknown_verb = matches!(content, TitleContent::Prompt(_, None)) && self.is_english();
+        found = found.or(value.filter(|value| unknown_verb && !value.trim().is_empty()));
+        // Without a title, the first remark of an answered row is the prompt.
+        let remark = self.remarks.first().copied().filter(|_| untitled && !self.answers.is_empty());
+        found = found.or(remark);
+        let in_title = match content {
+            TitleContent::Prompt(_, Some(prompt)) => found.is_some_and(|found| found.trim() == prompt.trim()),
+            _ => false,
+        };
+        if !in_title {
+            self.prompt = found.map(Cow::Borrowed);
         }
-        let used = text.zip(taken).is_some_and(|(text, taken)| text.contains(taken));
+        let used = text.zip(found).is_some_and(|(text, found)| text.contains(found));
         self.keep_text(text.filter(|_| !used));
     }
 
@@ -57,40 +52,42 @@ impl Row<'_> {
     }
 }
 
-fn said(title: &str, english: bool) -> Title<'_> {
-    match verb::read(title, english, None) {
-        Act::Prompt { text, .. } => Title::Says(title, Some(text)),
-        Act::Unknown if title.is_empty() => Title::Silent,
-        Act::Unknown => Title::Says(title, None),
-        Act::Event if title.starts_with("Used") => Title::Silent,
-        Act::Event | Act::Creation => Title::Other,
+fn classify_title(title: &str, english: bool) -> TitleContent<'_> {
+    match verb::parse(title, english, None) {
+        Action::Prompt { text, .. } => TitleContent::Prompt(title, Some(text)),
+        Action::Unknown if title.is_empty() => TitleContent::Nothing,
+        Action::Unknown => TitleContent::Prompt(title, None),
+        Action::Event if title.starts_with("Used") => TitleContent::Nothing,
+        Action::Event | Action::Creation => TitleContent::Other,
     }
 }
 
-/// The prompt in `beside`, if the title begins like it or says nothing.
-fn fuller<'b>(said: &Title<'_>, beside: &'b str) -> Option<&'b str> {
-    let beside = beside.trim();
-    let bare = match verb::read(beside, false, None) {
-        Act::Prompt { text, .. } => text,
-        Act::Creation | Act::Event | Act::Unknown => beside,
+/// The prompt in `text`, if the title is its beginning or says nothing.
+fn longer_prompt<'b>(title: &TitleContent<'_>, text: &'b str) -> Option<&'b str> {
+    let text = text.trim();
+    let without_verb = match verb::parse(text, false, None) {
+        Action::Prompt { text, .. } => text,
+        Action::Creation | Action::Event | Action::Unknown => text,
     };
-    match said {
-        _ if beside.is_empty() => None,
-        Title::Silent => Some(beside),
-        Title::Other => None,
-        Title::Says(_, Some(text)) => [beside, bare].into_iter().find(|beside| begins(beside, text)),
-        Title::Says(title, None) => {
-            let verb = verb::candidate(title).map_or(0, str::len);
+    match title {
+        _ if text.is_empty() => None,
+        TitleContent::Nothing => Some(text),
+        TitleContent::Other => None,
+        TitleContent::Prompt(_, Some(prompt)) => {
+            [text, without_verb].into_iter().find(|text| starts_with(text, prompt))
+        }
+        TitleContent::Prompt(title, None) => {
+            let verb = verb::possible_verb(title).map_or(0, str::len);
             let behind = title.get(verb..).unwrap_or_default();
-            [title, behind].into_iter().any(|title| begins(beside, title)).then_some(beside)
+            [title, behind].into_iter().any(|title| starts_with(text, title)).then_some(text)
         }
     }
 }
 
-/// Whether `whole` begins as `part` does, white space and the mark of a cut apart.
-fn begins(whole: &str, part: &str) -> bool {
+/// Whether `text` starts with `part`, without regard to white space and to the ellipsis of a truncated part.
+fn starts_with(text: &str, part: &str) -> bool {
     let part = part.trim().trim_end_matches(['…', '.']);
-    let mut letters = whole.chars().filter(|c| !c.is_whitespace());
+    let mut letters = text.chars().filter(|c| !c.is_whitespace());
     !part.is_empty() && part.chars().filter(|c| !c.is_whitespace()).all(|c| letters.next() == Some(c))
 }
 
@@ -99,10 +96,10 @@ mod tests {
     use satchel_importer::{Arena, Parser};
     use serde_json::{Value, json};
 
-    use super::super::Depth;
+    use super::super::ReadMode;
     use super::*;
 
-    /// The prompt beside the title, and what is kept.
+    /// The prompt outside the title, and the other fields.
     fn read(row: &Value) -> (Option<String>, String) {
         let (arena, mut row) = (Arena::new(), row.clone());
         if let Value::Object(fields) = &mut row {
@@ -110,17 +107,17 @@ mod tests {
         }
         let text = row.to_string();
         let mut json = Parser::new(&text, &arena);
-        let row = Row::read(&mut json, Depth::Read).expect("it is JSON").expect("it is an object");
-        let noted = Row::read(&mut Parser::new(&text, &arena), Depth::Noted)
+        let row = Row::read(&mut json, ReadMode::Full).expect("it is JSON").expect("it is an object");
+        let summary = Row::read(&mut Parser::new(&text, &arena), ReadMode::Summary)
             .expect("it is JSON")
             .expect("it is an object");
-        assert_eq!(row.prompt, noted.prompt, "both walks find the same");
+        assert_eq!(row.prompt, summary.prompt, "both modes find the same");
         (row.prompt.map(Cow::into_owned), row.rest.into_json().unwrap_or_default().into_owned())
     }
 
     #[test]
-    fn the_whole_prompt_beside_a_cut_title_is_taken() {
-        for (title, beside) in [
+    fn a_prompt_longer_than_the_title_is_taken() {
+        for (title, text) in [
             ("Asked: How do I make…", "How do I make tea?"),
             ("Prompted How do I\nmake...", "How do I make tea?"),
             ("Asked: How do I make…", "Asked: How do I make tea?"),
@@ -130,8 +127,8 @@ mod tests {
             ("Used Gemini Apps", "How do I make tea?"),
         ] {
             for row in [
-                json!({"title": title, "text": beside}),
-                json!({"title": title, "subtitles": [{"value": beside}]}),
+                json!({"title": title, "text": text}),
+                json!({"title": title, "subtitles": [{"value": text}]}),
             ] {
                 assert_eq!(read(&row).0.as_deref(), Some("How do I make tea?"), "{row}");
             }
@@ -141,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_prompt_is_kept() {
+    fn text_that_is_not_the_prompt_is_kept() {
         for row in [
             json!({"title": "Asked: How do I make tea?", "text": "Boil some water first."}),
             json!({"title": "Created Gemini Canvas titled Tea", "text": "Boil some water first."}),
             json!({"title": "Gave feedback: Good", "text": "Boil some water first."}),
         ] {
-            let (prompt, kept) = read(&row);
+            let (prompt, rest) = read(&row);
             assert_eq!(prompt, None, "{row}");
-            assert!(kept.contains("Boil some water"), "{kept}");
+            assert!(rest.contains("Boil some water"), "{rest}");
         }
         assert_eq!(
             read(&json!({"title": "Asked: tea?", "text": "tea?"})).0,
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_names_of_subtitles_stand_in_for_a_title() {
+    fn subtitles_of_an_untitled_row_are_the_prompt() {
         let value =
             json!({"title": "Talked to Bard", "subtitles": [{"name": "x"}, {"value": "Tell me of tea"}]});
         assert_eq!(read(&value).0.as_deref(), Some("Tell me of tea"));

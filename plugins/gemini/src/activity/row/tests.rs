@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn addresses_name_conversations() {
+fn conversation_ids_are_read_from_addresses() {
     for address in [
         "https://gemini.google.com/app/0123456789abcdef",
         "https://gemini.google.com/app/c/0123456789abcdef?hl=de#x",
@@ -9,7 +9,7 @@ fn addresses_name_conversations() {
         "https://gemini.google.com/gem/coding/0123456789abcdef",
         "https://bard.google.com/chat/0123456789abcdef",
     ] {
-        assert_eq!(conversation_of(address), Some("0123456789abcdef"), "{address}");
+        assert_eq!(conversation_id(address), Some("0123456789abcdef"), "{address}");
     }
     for address in [
         "https://gemini.google.com/",
@@ -18,12 +18,12 @@ fn addresses_name_conversations() {
         "https://gemini.google.com/share/0123456789ab",
         "https://example.com/app/0123456789abcdef",
     ] {
-        assert_eq!(conversation_of(address), None, "{address}");
+        assert_eq!(conversation_id(address), None, "{address}");
     }
 }
 
 #[test]
-fn prompts_come_out_of_json_in_a_text() {
+fn prompts_are_read_from_json_in_a_text() {
     let arena = Arena::new();
     let text = |given| inner_text(given, &arena).into_owned();
     assert_eq!(text("plain"), "plain");
