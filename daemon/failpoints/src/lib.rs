@@ -4,10 +4,10 @@
 //! function, and nothing from outside, no variable and no argument, reaches it.
 
 #[cfg(feature = "enabled")]
-mod here;
+mod thread;
 
 #[cfg(feature = "enabled")]
-pub use here::listen_here;
+pub use thread::listen_on_thread;
 
 /// The installed listener.
 #[cfg(feature = "enabled")]

@@ -9,7 +9,6 @@ mod scratch;
 
 pub use cipher::{Cipher, NONCE, OVERHEAD};
 pub use packed_map::{PackedKey, PackedMap, PackedMapError};
-pub use scratch::ScratchFile;
 
 use std::{fmt, io, sync::Arc};
 
@@ -154,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_sealed_opens_in_its_place_only(plain in prop::collection::vec(any::<u8>(), 0..300), place in any::<[u8; 9]>(), other in any::<[u8; 9]>()) {
+        fn sealed_bytes_open_only_at_their_place(plain in prop::collection::vec(any::<u8>(), 0..300), place in any::<[u8; 9]>(), other in any::<[u8; 9]>()) {
             let (ours, theirs) = (seal(1), seal(2));
             let sealed = ours.values().seal(&place, &plain).expect("there is randomness");
             prop_assert_eq!(sealed.len(), plain.len() + OVERHEAD);
@@ -165,7 +164,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_byte_is_seen(plain in prop::collection::vec(any::<u8>(), 0..60), at in any::<prop::sample::Index>(), flip in 1..=255_u8) {
+        fn a_changed_byte_is_detected(plain in prop::collection::vec(any::<u8>(), 0..60), at in any::<prop::sample::Index>(), flip in 1..=255_u8) {
             let mut sealed = seal(1).blobs().seal(b"here", &plain).expect("there is randomness");
             let at = at.index(sealed.len());
             sealed[at] ^= flip;
@@ -173,7 +172,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_too_short_does_not_open(bytes in prop::collection::vec(any::<u8>(), 0..OVERHEAD)) {
+        fn bytes_that_are_too_short_do_not_open(bytes in prop::collection::vec(any::<u8>(), 0..OVERHEAD)) {
             prop_assert_eq!(seal(1).values().open(b"", bytes), None);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
-use super::ScratchFile;
+use super::scratch::ScratchFile;
 
 /// The key of a piece.
 pub type PackedKey = [u8; 16];

@@ -6,7 +6,7 @@ use super::{Cipher, DataKey, cipher::OVERHEAD};
 
 /// An unnamed file in the system's temporary directory. Its contents are encrypted with a key that exists only in this
 /// process, so that no readable data is left on the disk, however the process ends.
-pub struct ScratchFile {
+pub(crate) struct ScratchFile {
     file: File,
     cipher: Cipher,
     end: u64,
@@ -14,19 +14,13 @@ pub struct ScratchFile {
 
 impl ScratchFile {
     /// Creates an empty temporary file.
-    ///
-    /// # Errors
-    /// If the file cannot be created, or the system provides no randomness.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let key = DataKey::random()?;
         Ok(Self { file: tempfile::tempfile()?, cipher: Cipher::new(key.as_bytes()), end: 0 })
     }
 
     /// Appends a block and returns its start.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn append(&mut self, block: &[u8]) -> io::Result<u64> {
+    pub(crate) fn append(&mut self, block: &[u8]) -> io::Result<u64> {
         let start = self.end;
         let sealed = self.cipher.seal(&start.to_le_bytes(), block)?;
         self.file.write_all_at(&sealed, start)?;
@@ -35,10 +29,7 @@ impl ScratchFile {
     }
 
     /// Reads the block of `length` bytes that was appended at `start`.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or does not contain what was written.
-    pub fn read(&self, start: u64, length: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self, start: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut sealed = vec![0; length + OVERHEAD];
         self.file.read_exact_at(&mut sealed, start)?;
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "a temporary file was changed");

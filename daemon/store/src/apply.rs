@@ -2,10 +2,8 @@
 
 mod lists;
 mod records;
-mod tally;
 
 pub(crate) use lists::lists;
-pub(crate) use tally::DigestWalk;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -18,6 +16,7 @@ use crate::{
     journal::{ChangeLocation, Position},
     keys,
     record::{ChangeKind, ChangeOp},
+    report::StateDigest,
     value::{self, EngineMeta},
 };
 
@@ -52,12 +51,12 @@ pub(crate) struct Applier {
     meta: EngineMeta,
     pending: Changes,
     /// Keys of records that `pending` changes. For these keys the engine still returns the old value.
-    waiting: HashSet<Vec<u8>>,
+    pending_keys: HashSet<Vec<u8>>,
     log: Vec<Vec<u8>>,
     /// Whether other threads may be reading at the same time.
     readers: bool,
     /// The sum of a check that is in progress.
-    tally: Option<DigestWalk>,
+    digest_walk: Option<DigestWalk>,
 }
 
 impl Applier {
@@ -66,10 +65,10 @@ impl Applier {
             engine,
             meta,
             pending: Changes::default(),
-            waiting: HashSet::new(),
+            pending_keys: HashSet::new(),
             log: Vec::new(),
             readers: true,
-            tally: None,
+            digest_walk: None,
         }
     }
 
@@ -82,8 +81,8 @@ impl Applier {
     }
 
     /// Returns the sum of the check in progress, so that the caller can start, continue or end that check.
-    pub(crate) fn tally(&mut self) -> &mut Option<DigestWalk> {
-        &mut self.tally
+    pub(crate) fn digest_walk(&mut self) -> &mut Option<DigestWalk> {
+        &mut self.digest_walk
     }
 
     /// Sets whether other threads may be reading at the same time. If they may, the engine gets smaller batches.
@@ -92,13 +91,13 @@ impl Applier {
     }
 
     /// Replaces a record's share in the digest.
-    fn share(&mut self, key: &[u8], old: Option<&[u8; 32]>, new: &[u8; 32]) {
+    fn update_digest(&mut self, key: &[u8], old: Option<&[u8; 32]>, new: &[u8; 32]) {
         if let Some(old) = old {
             self.meta.digest.remove(old);
         }
         self.meta.digest.add(new);
-        if let Some(tally) = &mut self.tally {
-            tally.changed(key, old, new);
+        if let Some(walk) = &mut self.digest_walk {
+            walk.changed(key, old, new);
         }
     }
 
@@ -125,14 +124,14 @@ impl Applier {
             self.meta.revision = revision;
         }
         if !gap {
-            self.passed(end);
+            self.advance_to(end);
         }
         Ok(())
     }
 
     /// Records that the journal is applied up to `end`. Earlier positions, which a damaged journal can show again, do not move it
     /// back.
-    pub(crate) fn passed(&mut self, end: Position) {
+    pub(crate) fn advance_to(&mut self, end: Position) {
         let at = self.meta.position;
         if (end.segment, end.offset) < (at.segment, at.offset) {
             return;
@@ -144,7 +143,7 @@ impl Applier {
     /// Writes all pending changes to the engine.
     pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
         let mut changes = std::mem::take(&mut self.pending);
-        self.waiting.clear();
+        self.pending_keys.clear();
         changes.put(keys::META.to_vec(), self.meta.encode());
         Ok(self.engine.apply(changes)?)
     }
@@ -174,11 +173,11 @@ impl Applier {
     }
 
     /// Returns the record under a key, including all changes that were applied so far.
-    fn old(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        if self.waiting.contains(key) {
+    fn current(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        if self.pending_keys.contains(key) {
             self.flush()?;
         }
-        self.waiting.insert(key.to_vec());
+        self.pending_keys.insert(key.to_vec());
         Ok(self.engine.get(key)?)
     }
 
@@ -194,7 +193,43 @@ impl Applier {
     }
 }
 
-pub(crate) fn op_code(op: ChangeOp) -> u8 {
+/// The sum over all records, computed page by page in key order while commits continue. A change to a record that was already
+/// counted corrects the sum.
+#[derive(Debug, Default)]
+pub(crate) struct DigestWalk {
+    sum: StateDigest,
+    /// The last key that was counted. `None` before the walk begins.
+    passed: Option<Vec<u8>>,
+}
+
+impl DigestWalk {
+    /// Counts the record under the next key of the walk.
+    pub(crate) fn count(&mut self, key: &[u8], share: &[u8; 32]) {
+        self.sum.add(share);
+        self.passed = Some(key.to_vec());
+    }
+
+    /// Corrects the sum if the walk has already counted this record. Otherwise the walk will count the changed record later.
+    fn changed(&mut self, key: &[u8], old: Option<&[u8; 32]>, new: &[u8; 32]) {
+        if self.passed.as_deref().is_none_or(|passed| key > passed) {
+            return;
+        }
+        if let Some(old) = old {
+            self.sum.remove(old);
+        }
+        self.sum.add(new);
+    }
+
+    pub(crate) fn sum(&self) -> StateDigest {
+        self.sum
+    }
+
+    pub(crate) fn passed(&self) -> Option<&[u8]> {
+        self.passed.as_deref()
+    }
+}
+
+fn op_code(op: ChangeOp) -> u8 {
     match op {
         ChangeOp::Created => 1,
         ChangeOp::Updated => 2,

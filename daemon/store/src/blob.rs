@@ -57,15 +57,15 @@ impl PendingBlobs {
     }
 
     /// Adds a blob and returns how many are waiting.
-    pub(crate) fn add(&self, copied: PendingBlob) -> usize {
+    pub(crate) fn add(&self, blob: PendingBlob) -> usize {
         let mut waiting = self.lock();
-        waiting.push(copied);
+        waiting.push(blob);
         waiting.len()
     }
 
     /// Makes all waiting blobs durable under their final names. After an error all of them keep waiting, because the next commit,
     /// possibly of another caller, may refer to some of them.
-    pub(crate) fn settle(&self, disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
+    pub(crate) fn publish(&self, disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         let mut waiting = self.lock();
         // The first fsync usually flushes the bytes of all files, so the others hardly wait.
         for PendingBlob { temporary, file, .. } in &*waiting {
@@ -120,13 +120,13 @@ impl BlobReader {
     }
 
     /// Reads the blob in the file named `name`.
-    pub(crate) fn of(file: Arc<dyn DiskFile>, name: &[u8; 32], seal: Option<&Seal>) -> io::Result<Self> {
+    pub(crate) fn open(file: Arc<dyn DiskFile>, name: &[u8; 32], seal: Option<&Seal>) -> io::Result<Self> {
         let Some(seal) = seal else { return Ok(Self::plain(file, u64::MAX)) };
         Ok(Self(Bytes::Sealed(Box::new(SealedReader::open(file, seal.clone(), name)?))))
     }
 
     /// Returns the hash that the writer of a sealed blob recorded.
-    pub(crate) fn noted(&self) -> Option<[u8; 32]> {
+    pub(crate) fn recorded_sha256(&self) -> Option<[u8; 32]> {
         match &self.0 {
             Bytes::Plain { .. } => None,
             Bytes::Sealed(reader) => Some(reader.sha256()),

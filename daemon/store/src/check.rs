@@ -9,7 +9,7 @@ use crate::{
     apply::{Applier, DigestWalk},
     engine,
     error::StoreError,
-    journal::{Acknowledged, Position, segments::Segments},
+    journal::{Acknowledged, JournalContext, Position, scan::VisitedFrame, segments::Segments},
     keys,
     report::{CheckProgress, CheckReport, Damage, Health, StateDigest},
     store::Store,
@@ -54,17 +54,17 @@ impl Store {
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<CheckReport, StoreError> {
         let mut report = CheckReport::default();
-        let (position, revision) = self.while_quiet(|meta| (meta.position, meta.revision));
+        let (position, revision) = self.with_meta(|meta| (meta.position, meta.revision));
         let found = self.check_journal(deep, (position, revision), progress, seen, &mut report);
-        unreadable(found, &mut report)?;
-        self.found_damage(&report.damage);
+        report_unreadable(found, &mut report)?;
+        self.record_damage(&report.damage);
         let found = self.check_sums(&mut report);
-        unreadable(found, &mut report)?;
+        report_unreadable(found, &mut report)?;
         if deep {
             blobs::check(self, &mut report)?;
         }
-        shorten(&mut report.engine_problems);
-        shorten(&mut report.blob_problems);
+        truncate_list(&mut report.engine_problems);
+        truncate_list(&mut report.blob_problems);
         Ok(report)
     }
 
@@ -76,25 +76,12 @@ impl Store {
         seen: &mut dyn FnMut(&[u8]),
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
-        let home = self.reader().home().clone();
-        let Some(mut segments) = Segments::list(self.reader().disk(), home.folder, home.seal)? else {
-            return Ok(());
-        };
-        segments.clip(position);
-        let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
         let mut comparer = Comparer::new(self, revision);
-        let mut done = 0;
-        let (from, before) =
-            if deep { (Segments::beginning(), 0) } else { segments.start(position, revision) };
-        let total = segments.bytes_from(from);
-        let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
-            done += visit.header.frame_length();
-            progress(CheckProgress { done, total })?;
+        self.scan_journal(deep, (position, revision), report, &mut |visit, reached| {
+            progress(reached)?;
             if deep { comparer.frame(visit, seen) } else { Ok(()) }
         })?;
-        comparer.end();
-        report.frames = outcome.frames;
-        report.damage = outcome.damage;
+        comparer.finish();
         report.records = comparer.records;
         report.engine_problems = comparer.problems;
         Ok(())
@@ -105,7 +92,7 @@ impl Store {
     /// # Errors
     /// Any error of the file system.
     pub fn find_damage(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<Vec<Damage>, StoreError> {
-        let (position, revision) = self.while_quiet(|meta| (meta.position, meta.revision));
+        let (position, revision) = self.with_meta(|meta| (meta.position, meta.revision));
         let mut report = CheckReport::default();
         self.read_journal(position, revision, progress, &mut report)?;
         // Damage that was found at the start may lie after this position.
@@ -114,7 +101,7 @@ impl Store {
         {
             report.damage = known;
         }
-        self.found_damage(&report.damage);
+        self.record_damage(&report.damage);
         Ok(report.damage)
     }
 
@@ -126,18 +113,30 @@ impl Store {
         progress: &mut dyn FnMut(CheckProgress),
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
-        let home = self.reader().home().clone();
-        let Some(mut segments) = Segments::list(self.reader().disk(), home.folder, home.seal)? else {
-            return Ok(());
-        };
+        self.scan_journal(true, (position, revision), report, &mut |_, reached| {
+            progress(reached);
+            Ok(())
+        })
+    }
+
+    /// Scans the journal up to a position, from its beginning if `deep`, otherwise only what follows the position.
+    fn scan_journal(
+        &self,
+        deep: bool,
+        (position, revision): (Position, u64),
+        report: &mut CheckReport,
+        visit: &mut dyn FnMut(&VisitedFrame<'_>, CheckProgress) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let JournalContext { folder, seal, .. } = self.reader().context().clone();
+        let Some(mut segments) = Segments::list(self.reader().disk(), folder, seal)? else { return Ok(()) };
         segments.clip(position);
         let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
-        let from = Segments::beginning();
+        let (from, before) =
+            if deep { (Segments::beginning(), 0) } else { segments.start(position, revision) };
         let (mut done, total) = (0, segments.bytes_from(from));
-        let outcome = segments.scan(from, 0, acknowledged, &mut |visit| {
-            done += visit.header.frame_length();
-            progress(CheckProgress { done, total });
-            Ok(())
+        let outcome = segments.scan(from, before, acknowledged, &mut |frame| {
+            done += frame.header.frame_length();
+            visit(frame, CheckProgress { done, total })
         })?;
         report.frames = outcome.frames;
         report.damage = outcome.damage;
@@ -147,18 +146,18 @@ impl Store {
     /// Checks that the sum over all records equals the one that the commits maintain. Commits wait for at most one page of the
     /// walk.
     fn check_sums(&self, report: &mut CheckReport) -> Result<(), StoreError> {
-        let _alone = self.checking();
-        self.with_applier(|applier| *applier.tally() = Some(DigestWalk::default()));
+        let _guard = self.lock_checks();
+        self.with_applier(|applier| *applier.digest_walk() = Some(DigestWalk::default()));
         let sums = self.walk_sums();
-        let (sum, kept) = match sums {
+        let (sum, maintained) = match sums {
             Ok(sums) => sums,
             Err(error) => {
-                self.with_applier(|applier| *applier.tally() = None);
+                self.with_applier(|applier| *applier.digest_walk() = None);
                 return Err(error);
             }
         };
-        if sum != kept {
-            report.engine_problems.push(format!("the records sum up to {sum}, the commits to {kept}"));
+        if sum != maintained {
+            report.engine_problems.push(format!("the records sum up to {sum}, the commits to {maintained}"));
         }
         Ok(())
     }
@@ -169,7 +168,7 @@ impl Store {
             while self.with_applier(|applier| count_page(applier, kind))? {}
         }
         Ok(self.with_applier(|applier| {
-            let sum = applier.tally().take().map(|tally| tally.sum()).unwrap_or_default();
+            let sum = applier.digest_walk().take().map(|walk| walk.sum()).unwrap_or_default();
             (sum, applier.meta().digest)
         }))
     }
@@ -178,11 +177,11 @@ impl Store {
 /// Counts the next records of a kind. Returns false if there are no more.
 fn count_page(applier: &mut Applier, kind: u8) -> Result<bool, StoreError> {
     let engine = applier.engine();
-    let Some(tally) = applier.tally() else { return Ok(false) };
-    let after = tally.passed().map(<[u8]>::to_vec);
+    let Some(walk) = applier.digest_walk() else { return Ok(false) };
+    let after = walk.passed().map(<[u8]>::to_vec);
     let mut counted = 0;
     engine::walk::<StoreError>(engine.as_ref(), &[kind], after.as_deref(), |key, value| {
-        tally.count(key, &share(kind, value)?);
+        walk.count(key, &share(kind, value)?);
         counted += 1;
         Ok(counted < engine::SCAN)
     })?;
@@ -201,7 +200,7 @@ fn share(kind: u8, value: &[u8]) -> Result<[u8; 32], StoreError> {
 }
 
 /// Reports an unreadable value of the engine as a finding, like one with wrong content, because a rebuild repairs both.
-fn unreadable(found: Result<(), StoreError>, report: &mut CheckReport) -> Result<(), StoreError> {
+fn report_unreadable(found: Result<(), StoreError>, report: &mut CheckReport) -> Result<(), StoreError> {
     match found {
         Err(StoreError::Engine { problem }) => report.engine_problems.push(problem),
         Err(StoreError::BadValue { what, problem }) => {
@@ -212,7 +211,7 @@ fn unreadable(found: Result<(), StoreError>, report: &mut CheckReport) -> Result
     Ok(())
 }
 
-fn shorten(problems: &mut Vec<String>) {
+fn truncate_list(problems: &mut Vec<String>) {
     let more = problems.len().saturating_sub(MAX_PROBLEMS);
     if more > 0 {
         problems.truncate(MAX_PROBLEMS);

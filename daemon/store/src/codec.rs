@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_is_taken(a in any::<u64>(), b in any::<i64>(), c in proptest::collection::vec(any::<u8>(), 0..40), id in "[a-z0-9-]{0,40}") {
+        fn values_round_trip(a in any::<u64>(), b in any::<i64>(), c in proptest::collection::vec(any::<u8>(), 0..40), id in "[a-z0-9-]{0,40}") {
             let mut bytes = Vec::new();
             bytes.put_varint(a);
             bytes.put_signed(b);
@@ -220,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_taken_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             for method in 0..6 {
                 let mut take = ByteReader(&bytes);
                 for _ in 0..8 {

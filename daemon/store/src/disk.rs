@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use crate::error::StoreError;
+
 /// A file system.
 pub(crate) trait Disk: Send + Sync {
     /// Creates a file that does not exist yet.
@@ -119,6 +121,21 @@ impl DiskFile for OsFile {
     fn length(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
+}
+
+/// Reads at most `limit` bytes of a small file. Returns `None` if it does not exist.
+pub(crate) fn read_small(disk: &dyn Disk, path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    let file = match disk.open(path, false) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(StoreError::io("open", path))?,
+    };
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(file.length()?.min(limit)).unwrap_or(0)];
+        let filled = file.read_at(0, &mut bytes)?;
+        bytes.truncate(filled);
+        Ok(bytes)
+    };
+    read().map(Some).map_err(StoreError::io("read", path))
 }
 
 /// Removes all permissions of everybody except the owner.

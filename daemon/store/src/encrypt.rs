@@ -80,7 +80,7 @@ pub fn stage_encryption(
     }
     // If an erasure has begun to replace the store, its files are the only copy.
     pending_purge::finish(dir)?;
-    swap::replaceable(dir, &PIECES, &[])?;
+    swap::check_replaceable(dir, &PIECES, &[])?;
     let stage = dir.join(STAGE);
     erase(&stage).map_err(StoreError::io("remove", &stage))?;
     if PIECES.iter().all(|name| !dir.join(name).exists()) {
@@ -88,12 +88,12 @@ pub fn stage_encryption(
     }
     drop(first);
     // Opening the store truncates an unfinished tail that a kill left, and reports damage.
-    let before = shown(dir, None)?;
+    let before = read_content(dir, None)?;
     let staged = StagedEncryption { dir: dir.to_owned(), _lock: lock_store(dir)? };
     if begun() {
         return Ok(None);
     }
-    swap::room(dir, before.bytes.saturating_add(HEADROOM), disk.as_ref())?;
+    swap::check_space(dir, before.bytes.saturating_add(HEADROOM), disk.as_ref())?;
     match build(dir, seal, &before, &disk, progress) {
         Ok(()) => Ok(Some(staged)),
         Err(error) => {
@@ -117,13 +117,15 @@ fn build(
     let (stage, journal) = (dir.join(STAGE), dir.join("journal"));
     disk.create_folders(&stage).map_err(StoreError::io("create", &stage))?;
     let Some(old) = Segments::list(disk, journal, None)? else {
-        return Err(StoreError::DamagedJournal { first: differs(dir) });
+        return Err(StoreError::DamagedJournal { first: mismatch(dir) });
     };
     rewrite(disk, &old, stage.join("journal"), Some(seal), None, progress)?;
     copy_blobs(dir, &stage, seal, disk.as_ref())?;
-    let after = shown(&stage, Some(seal))?;
-    if (after.revision, after.digest, after.broken) != (before.revision, before.digest, before.broken) {
-        return Err(StoreError::DamagedJournal { first: differs(dir) });
+    let after = read_content(&stage, Some(seal))?;
+    if (after.revision, after.digest, after.damaged_blobs)
+        != (before.revision, before.digest, before.damaged_blobs)
+    {
+        return Err(StoreError::DamagedJournal { first: mismatch(dir) });
     }
     for folder in [&stage, dir] {
         disk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
@@ -137,10 +139,10 @@ struct StoreContent {
     digest: StateDigest,
     bytes: u64,
     /// The number of attachments whose bytes are missing or damaged. They stay so in the sealed store.
-    broken: usize,
+    damaged_blobs: usize,
 }
 
-fn shown(dir: &Path, seal: Option<&Seal>) -> Result<StoreContent, StoreError> {
+fn read_content(dir: &Path, seal: Option<&Seal>) -> Result<StoreContent, StoreError> {
     let options = OpenOptions { seal: seal.cloned(), ..OpenOptions::default() };
     let store = Store::open(dir, options, &mut |_| {})?;
     if let Health::Damaged(places) = store.health()
@@ -150,19 +152,20 @@ fn shown(dir: &Path, seal: Option<&Seal>) -> Result<StoreContent, StoreError> {
     }
     // Every byte is read and opened once, because the plain store is erased afterwards.
     let report = store.check(true, &mut |_| {})?;
-    let differing = (!report.engine_problems.is_empty()).then(|| differs(dir));
+    let differing = (!report.engine_problems.is_empty()).then(|| mismatch(dir));
     if let Some(first) = report.damage.into_iter().next().or(differing) {
         return Err(StoreError::DamagedJournal { first });
     }
-    let broken = report.blob_problems.len();
+    let damaged_blobs = report.blob_problems.len();
     let stats = store.stats()?;
     let bytes = stats.journal_bytes + stats.engine_bytes + stats.blob_bytes;
-    let shown = StoreContent { revision: store.revision(), digest: store.state_digest(), bytes, broken };
+    let content =
+        StoreContent { revision: store.revision(), digest: store.state_digest(), bytes, damaged_blobs };
     store.close()?;
-    Ok(shown)
+    Ok(content)
 }
 
-fn differs(dir: &Path) -> Damage {
+fn mismatch(dir: &Path) -> Damage {
     let problem = "a sealed copy that shows something else; nothing was changed; the place";
     Damage::new(&dir.join("journal"), 0, 0, problem)
 }

@@ -1,14 +1,14 @@
 //! The interface between the store and its engine: five required methods, so that another engine can be used.
 
-pub(crate) mod house;
-mod kept;
+pub(crate) mod folder;
 mod leaf;
+mod leaf_cache;
+mod leaf_codec;
 pub(crate) mod leaves;
 pub(crate) mod memory;
 pub(crate) mod sealed;
-pub(crate) mod switch;
-pub(crate) mod tree;
-mod wrap;
+pub(crate) mod sled_engine;
+pub(crate) mod swappable;
 
 use crate::keys::{self, Id16};
 

@@ -259,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn digests_add_in_any_order_and_take_back(mut shares in prop::collection::vec(any::<[u8; 32]>(), 1..8)) {
+        fn digests_are_order_independent_and_reversible(mut shares in prop::collection::vec(any::<[u8; 32]>(), 1..8)) {
             let sum = |shares: &[[u8; 32]]| {
                 let mut digest = StateDigest::default();
                 for share in shares {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_carry_runs_through_all_words() {
+    fn a_carry_propagates_through_all_words() {
         let mut digest = StateDigest([u64::MAX; 4]);
         let mut one = [0; 32];
         one[31] = 1;

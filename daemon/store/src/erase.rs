@@ -17,57 +17,57 @@ const FILE: u32 = 0o200;
 /// Overwrites and removes a file, or a folder with everything below it. A path that does not exist counts as erased. Permissions
 /// that the owner lacks are granted first, because this is called when there is no way back.
 pub(crate) fn erase(path: &Path) -> io::Result<()> {
-    let about = match fs::symlink_metadata(path) {
+    let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        about => about?,
+        metadata => metadata?,
     };
-    if about.is_dir() {
-        if about.permissions().mode() & FOLDER != FOLDER {
-            allow(path, FOLDER)?;
+    if metadata.is_dir() {
+        if metadata.permissions().mode() & FOLDER != FOLDER {
+            grant(path, FOLDER)?;
         }
         for entry in fs::read_dir(path)? {
             erase(&entry?.path())?;
         }
-        return fs::remove_dir(path).map_err(named(path));
+        return fs::remove_dir(path).map_err(with_path(path));
     }
-    if about.is_file() {
-        overwrite(path, about.len()).map_err(named(path))?;
+    if metadata.is_file() {
+        overwrite(path, metadata.len()).map_err(with_path(path))?;
     }
-    fs::remove_file(path).map_err(named(path))
+    fs::remove_file(path).map_err(with_path(path))
 }
 
 /// Adds the path to an error. A caller that erases a folder names only the folder; the file inside it says more.
-fn named(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+fn with_path(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Checks, without changing anything, that [`erase`] would remove from the disk everything that a reader of `path` finds.
-pub(crate) fn erasable(path: &Path) -> Result<(), StoreError> {
-    let about = match fs::symlink_metadata(path) {
+pub(crate) fn check_erasable(path: &Path) -> Result<(), StoreError> {
+    let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        about => about.map_err(StoreError::io("look at", path))?,
+        metadata => metadata.map_err(StoreError::io("look at", path))?,
     };
-    no_link(path)?;
-    if about.is_dir() {
-        writable(path)?;
+    check_no_link(path)?;
+    if metadata.is_dir() {
+        check_writable(path)?;
         for entry in fs::read_dir(path).map_err(StoreError::io("list", path))? {
-            erasable(&entry.map_err(StoreError::io("list", path))?.path())?;
+            check_erasable(&entry.map_err(StoreError::io("list", path))?.path())?;
         }
         return Ok(());
     }
     let opened =
-        if about.is_file() { fs::OpenOptions::new().write(true).open(path).map(drop) } else { Ok(()) };
-    refused(path, opened)
+        if metadata.is_file() { fs::OpenOptions::new().write(true).open(path).map(drop) } else { Ok(()) };
+    check_allowed(path, opened)
 }
 
 /// Checks that names in a folder can be removed. A folder that does not exist needs no check.
-pub(crate) fn writable(folder: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_writable(folder: &Path) -> Result<(), StoreError> {
     let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
-    refused(folder, accessat(CWD, folder, access, AtFlags::EACCESS).map_err(io::Error::from))
+    check_allowed(folder, accessat(CWD, folder, access, AtFlags::EACCESS).map_err(io::Error::from))
 }
 
 /// Checks that `path` is not a link, so that the files that are erased under it are really stored there.
-pub(crate) fn no_link(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_no_link(path: &Path) -> Result<(), StoreError> {
     if !path.is_symlink() {
         return Ok(());
     }
@@ -76,7 +76,7 @@ pub(crate) fn no_link(path: &Path) -> Result<(), StoreError> {
     Err(StoreError::Io { action: "erase", path: path.to_owned(), source: io::Error::other(problem) })
 }
 
-fn refused(path: &Path, tried: io::Result<()>) -> Result<(), StoreError> {
+fn check_allowed(path: &Path, tried: io::Result<()>) -> Result<(), StoreError> {
     match tried {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             let remedy = "give your user the right to write it (`ls -ld` and `lsattr -d` say what is in the way), and try again; \
@@ -88,16 +88,16 @@ fn refused(path: &Path, tried: io::Result<()>) -> Result<(), StoreError> {
     }
 }
 
-fn allow(path: &Path, right: u32) -> io::Result<()> {
+fn grant(path: &Path, right: u32) -> io::Result<()> {
     let mode = fs::symlink_metadata(path)?.permissions().mode();
-    fs::set_permissions(path, fs::Permissions::from_mode(mode | right)).map_err(named(path))
+    fs::set_permissions(path, fs::Permissions::from_mode(mode | right)).map_err(with_path(path))
 }
 
 fn overwrite(path: &Path, length: u64) -> io::Result<()> {
     let open = || fs::OpenOptions::new().write(true).open(path);
     let mut file = match open() {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            allow(path, FILE)?;
+            grant(path, FILE)?;
             open()?
         }
         file => file?,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_gone_before_names() {
+    fn bytes_are_overwritten_before_names_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("plain/inner");
         fs::create_dir_all(&folder).unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_goes_and_what_it_names_stays() {
+    fn a_link_is_removed_and_its_target_stays() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("mine"), "tea").unwrap();
         std::os::unix::fs::symlink(dir.path().join("mine"), dir.path().join("link")).unwrap();

@@ -215,6 +215,11 @@ impl StoreError {
         }
     }
 
+    /// Returns [`StoreError::DamagedJournal`] if anything is damaged.
+    pub(crate) fn check(damage: Vec<Damage>) -> Result<(), Self> {
+        damage.into_iter().next().map_or(Ok(()), |first| Err(Self::DamagedJournal { first }))
+    }
+
     /// Returns whether the disk accepts no writes, now or ever. Existing data can still be read.
     #[must_use]
     pub fn unwritable(&self) -> bool {

@@ -3,7 +3,6 @@
 pub(crate) mod copy;
 pub(crate) mod frame;
 mod key_check;
-pub(crate) mod packer;
 pub(crate) mod reader;
 pub(crate) mod rewrite;
 pub(crate) mod scan;
@@ -80,8 +79,8 @@ impl JournalContext {
             return Err(Malformed("is not sealed as the journal is"));
         }
         let Some(seal) = &self.seal else { return Ok(payload) };
-        let place = frame::place(header.kind, segment, offset, header.revision);
-        seal.frames().open(&place, payload).ok_or(Malformed("does not open with the data key"))
+        let data = frame::associated_data(header.kind, segment, offset, header.revision);
+        seal.frames().open(&data, payload).ok_or(Malformed("does not open with the data key"))
     }
 
     pub(crate) fn segment_path(&self, number: u32) -> PathBuf {

@@ -237,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_sort_as_their_values(a in any::<(i64, u128, u64)>(), b in any::<(i64, u128, u64)>()) {
+        fn keys_sort_like_their_values(a in any::<(i64, u128, u64)>(), b in any::<(i64, u128, u64)>()) {
             let id = |n: u128| n.to_be_bytes();
             let created = |v: (i64, u128, u64)| List::MemoriesCreated.entry(ascending(v.0), id(v.1), v.2);
             prop_assert_eq!(created(a).cmp(&created(b)), a.cmp(&b));
@@ -251,14 +251,14 @@ mod tests {
         }
 
         #[test]
-        fn ids_sort_as_text(a in "[ -~é😀]{0,12}", b in "[ -~é😀]{0,12}", c in any::<u128>(), d in any::<u128>()) {
+        fn id_keys_sort_like_the_ids(a in "[ -~é😀]{0,12}", b in "[ -~é😀]{0,12}", c in any::<u128>(), d in any::<u128>()) {
             prop_assert_eq!(memory_id(&a).cmp(&memory_id(&b)), a.cmp(&b));
             let (c, d) = (Uuid::from_u128(c).to_string(), Uuid::from_u128(d).to_string());
             prop_assert_eq!(object(MEMORY, id16(&c)).cmp(&object(MEMORY, id16(&d))), c.cmp(&d));
         }
 
         #[test]
-        fn a_prefix_ends_before_its_end(prefix in prop::collection::vec(any::<u8>(), 1..8), tail in prop::collection::vec(any::<u8>(), 0..8)) {
+        fn keys_with_a_prefix_are_below_its_end(prefix in prop::collection::vec(any::<u8>(), 1..8), tail in prop::collection::vec(any::<u8>(), 0..8)) {
             prop_assume!(prefix.iter().any(|byte| *byte != 0xff));
             let end = after_prefix(&prefix);
             let mut key = prefix.clone();

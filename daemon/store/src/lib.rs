@@ -15,7 +15,6 @@ mod entry;
 mod erase;
 mod error;
 mod journal;
-mod keep;
 mod keys;
 mod ledger;
 mod lock;
@@ -23,20 +22,21 @@ mod lookup;
 mod open;
 mod options;
 mod pending_purge;
-mod pin;
+mod preserve;
 mod purge;
 mod query;
 mod read;
 mod record;
-mod renew;
 mod report;
 mod revision;
 mod sha256;
-#[cfg(any(test, feature = "failpoints"))]
-mod spoil;
+mod snapshot;
 mod stats;
 mod store;
+mod store_id;
 mod swap;
+#[cfg(any(test, feature = "failpoints"))]
+mod test_damage;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -45,13 +45,12 @@ pub use blob::{BlobReader, BlobRef};
 pub use change::{Batch, Change, ConversationWrite, EvidenceWrite, MessageHead, MessageWrite, Origin};
 pub use encrypt::{StagedEncryption, finish_encryption, stage_encryption};
 pub use error::StoreError;
-pub use keep::{preserve_database, restore_preserved_database};
 pub use keys::{id_too_long, record_key};
 pub use ledger::{Durability, Ledger, LedgerEntry, LedgerWrite};
 pub use lock::{StoreLock, lock_store};
 pub use options::OpenOptions;
 pub use pending_purge::has_journal;
-pub use pin::{SnapshotSegment, StoreSnapshot};
+pub use preserve::{preserve_database, restore_preserved_database};
 pub use purge::{Eraser, OpaqueEntry, check_purge, empty_conversation, empty_memory, erased, purge};
 pub use query::{ConversationQuery, Cursor, MemoryOrder, MemoryQuery, Page, TimeRange, UNKNOWN_TIME};
 pub use read::{EvidenceIter, MessageBodies};
@@ -59,8 +58,9 @@ pub use record::{
     BodyPlace, ChangeKind, ChangeLogEntry, ChangeOp, ChangePosition, ConversationRecord, ConversationSummary,
     EmbeddingRecord, EvidenceRecord, MemoryRecord, RelationRecord,
 };
-pub use renew::assign_new_store_id;
 pub use report::{CheckProgress, CheckReport, Damage, Health, OpenEvent, StateDigest, Stats};
 pub use revision::Revision;
 pub use sha256::Sha256;
+pub use snapshot::{SnapshotSegment, StoreSnapshot};
 pub use store::Store;
+pub use store_id::assign_new_store_id;

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     disk::close_to_others,
-    engine::house::{EngineFolder, SledFolder},
+    engine::folder::{EngineFolder, SledFolder},
     error::StoreError,
     options::OpenOptions,
 };
@@ -41,10 +41,10 @@ pub fn lock_store(dir: &Path) -> Result<StoreLock, StoreError> {
 }
 
 /// Checks that no other process has the store open, and takes the lock, which is held while the returned file is open.
-pub(crate) fn acquire(dir: &Path, house: &dyn EngineFolder) -> Result<fs::File, StoreError> {
+pub(crate) fn acquire(dir: &Path, db: &dyn EngineFolder) -> Result<fs::File, StoreError> {
     create_folder(dir).map_err(StoreError::io("create", dir))?;
     let lock = lock_file(dir)?;
-    if house.released().map_err(StoreError::io("look at the database in", dir))? {
+    if db.released().map_err(StoreError::io("look at the database in", dir))? {
         return Ok(lock);
     }
     Err(StoreError::Locked { dir: dir.to_owned(), pid: UNKNOWN_PID.to_owned() })

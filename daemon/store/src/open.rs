@@ -1,7 +1,7 @@
 //! Opens a store: takes the lock, lists the journal, decides whether to trust the engine, and replays.
 
-pub(crate) mod noted;
-pub(crate) mod standing;
+pub(crate) mod damage_file;
+pub(crate) mod in_memory;
 pub(crate) mod state;
 
 use std::{
@@ -20,7 +20,7 @@ use crate::{
     disk::{Disk, OsDisk},
     engine::{
         Engine, EngineError,
-        house::{EngineFolder, SledFolder},
+        folder::{EngineFolder, SledFolder},
         leaves::LeafEngine,
         sealed::SealedEngine,
     },
@@ -50,7 +50,7 @@ const PROGRESS_BYTES: u64 = 16 << 20;
 /// The environment of a store; tests use doubles here.
 pub(crate) struct StoreEnvironment {
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) house: Arc<dyn EngineFolder>,
+    pub(crate) db: Arc<dyn EngineFolder>,
     pub(crate) segment_limit: u64,
     /// Bytes that must stay free on the disk.
     pub(crate) headroom: u64,
@@ -58,10 +58,10 @@ pub(crate) struct StoreEnvironment {
 
 impl StoreEnvironment {
     pub(crate) fn new(dir: &Path, options: &OpenOptions) -> Self {
-        let house = SledFolder::new(dir, options.cache_bytes);
+        let db = SledFolder::new(dir, options.cache_bytes);
         Self {
             disk: Arc::new(OsDisk),
-            house: Arc::new(house),
+            db: Arc::new(db),
             segment_limit: segment::SEGMENT_LIMIT,
             headroom: HEADROOM,
         }
@@ -75,7 +75,7 @@ pub(crate) struct OpenedStore {
     pub(crate) journal: JournalWriter,
     pub(crate) applier: Applier,
     pub(crate) reader: FrameReader,
-    pub(crate) closing: StateFile,
+    pub(crate) state_file: StateFile,
     /// Bytes that must stay free on the disk.
     pub(crate) headroom: u64,
     /// Whether the store was opened for reading only, with an engine in memory.
@@ -89,58 +89,62 @@ type EventSink<'a> = &'a mut dyn FnMut(OpenEvent);
 pub(crate) fn open(
     dir: &Path,
     options: OpenOptions,
-    ground: StoreEnvironment,
+    environment: StoreEnvironment,
     report: EventSink<'_>,
 ) -> Result<OpenedStore, StoreError> {
-    let StoreEnvironment { disk, house, segment_limit, headroom } = ground;
-    let lock = lock::acquire(dir, house.as_ref())?;
+    let StoreEnvironment { disk, db, segment_limit, headroom } = environment;
+    let lock = lock::acquire(dir, db.as_ref())?;
     // Completes an erasure that was interrupted while its new store replaced the old one.
     pending_purge::finish(dir)?;
-    let folder = lay_out(dir, disk.as_ref())?;
+    let folder = create_layout(dir, disk.as_ref())?;
     let path = dir.join("db.state");
     let before = state::read(disk.as_ref(), &path)?;
     let (segments, journal_is_new) = match Segments::list(&disk, folder.clone(), options.seal.clone())? {
         Some(segments) => (segments, false),
         // `db.state` is first written after the beginning of the journal is durable.
-        None if before.is_some() => return Err(StoreError::DamagedJournal { first: lost(&folder) }),
-        None => (begin(&disk, folder, options.seal.clone())?, true),
+        None if before.is_some() => {
+            return Err(StoreError::DamagedJournal { first: missing_journal(&folder) });
+        }
+        None => (create_journal(&disk, folder, options.seal.clone())?, true),
     };
     segments.check_key()?;
-    let mut trust = state::judge(before.as_ref(), options.boot_id.as_deref(), house.as_ref(), journal_is_new);
+    let mut trust =
+        state::decide_trust(before.as_ref(), options.boot_id.as_deref(), db.as_ref(), journal_is_new);
     if options.rebuild {
         trust = EngineTrust::Untrusted("a rebuild was asked for".to_owned());
     }
-    let store = Uuid::from_bytes(segments.home.store_id);
-    let found_before = noted::read(disk.as_ref(), dir)?;
-    let known = found_before.as_ref().map_or(0, |found| found.revision);
-    let noted = before.map_or(0, |state| state.acknowledged(store)).max(known);
-    let last = Mutex::new(None);
-    let closing = StateFile { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
-    let (applier, mut outcome) = build(&closing, trust, &segments, noted, report)?;
-    if outcome.damage.is_empty() && found_before.is_some() {
-        outcome.damage = everywhere(&segments, applier.meta(), known, report)?;
+    let store = Uuid::from_bytes(segments.context.store_id);
+    let damage_record = damage_file::read(disk.as_ref(), dir)?;
+    let recorded_revision = damage_record.as_ref().map_or(0, |found| found.revision);
+    let known_revision = before.map_or(0, |state| state.acknowledged(store)).max(recorded_revision);
+    let final_state = Mutex::new(None);
+    let state_file =
+        StateFile { disk: Arc::clone(&disk), db, path, store, boot: options.boot_id, final_state };
+    let (applier, mut outcome) = build(&state_file, trust, &segments, known_revision, report)?;
+    if outcome.damage.is_empty() && damage_record.is_some() {
+        outcome.damage = scan_all(&segments, applier.meta(), recorded_revision, report)?;
     }
     if outcome.damage.is_empty() {
-        if found_before.is_some() {
-            noted::clear(disk.as_ref(), dir)?;
+        if damage_record.is_some() {
+            damage_file::clear(disk.as_ref(), dir)?;
         }
-        if let Err(error) = closing.house.forget_older() {
+        if let Err(error) = state_file.db.forget_older() {
             tracing::warn!(%error, "databases that were set aside stay behind");
         }
     } else {
-        noted::write(disk.as_ref(), dir, noted.max(applier.meta().revision), &outcome.damage);
+        damage_file::write(disk.as_ref(), dir, known_revision.max(applier.meta().revision), &outcome.damage);
     }
-    let journal = settle(&disk, &segments, &outcome, segment_limit, report)?;
+    let journal = open_writer(&disk, &segments, &outcome, segment_limit, report)?;
     let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
     report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
-    let reader = FrameReader::new(disk, segments.home);
+    let reader = FrameReader::new(disk, segments.context);
     Ok(OpenedStore {
         dir: dir.to_owned(),
         health,
         journal,
         applier,
         reader,
-        closing,
+        state_file,
         headroom,
         read_only: false,
         lock: Some(lock),
@@ -148,17 +152,17 @@ pub(crate) fn open(
 }
 
 /// Creates the folders and returns the journal's. The write of `db.state`, which comes next, makes their names durable.
-fn lay_out(dir: &Path, disk: &dyn Disk) -> Result<PathBuf, StoreError> {
+fn create_layout(dir: &Path, disk: &dyn Disk) -> Result<PathBuf, StoreError> {
     let (journal, blobs) = (dir.join("journal"), dir.join("blobs"));
     for folder in [&journal, &blobs] {
         disk.create_folders(folder).map_err(StoreError::io("create", folder))?;
     }
-    sweep(&blobs.join("tmp"))?;
+    remove_unfinished_blobs(&blobs.join("tmp"))?;
     Ok(journal)
 }
 
 /// Removes the unfinished blobs that an earlier process left.
-fn sweep(folder: &Path) -> Result<(), StoreError> {
+fn remove_unfinished_blobs(folder: &Path) -> Result<(), StoreError> {
     match fs::remove_dir_all(folder) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(StoreError::Io { action: "empty", path: folder.to_owned(), source })
@@ -168,27 +172,32 @@ fn sweep(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// Returns the damage for a journal that is missing completely.
-pub(crate) fn lost(folder: &Path) -> Damage {
+pub(crate) fn missing_journal(folder: &Path) -> Damage {
     let problem = "a journal that is gone, beside a database that was built from it,";
     Damage::new(&folder.join(segment::name(1)), 0, 0, problem)
 }
 
 /// Creates the first segment of a new journal.
-fn begin(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Segments, StoreError> {
-    let home = JournalContext { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes(), seal };
-    let path = home.segment_path(1);
+fn create_journal(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Segments, StoreError> {
+    let context = JournalContext { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes(), seal };
+    let path = context.segment_path(1);
     if disk.open(&path, false).is_ok() {
         disk.remove(&path).map_err(StoreError::io("remove", &path))?;
     }
-    let header =
-        SegmentHeader { number: 1, store_id: home.store_id, revision: 0, chain: [0; 16], previous_length: 0 };
-    writer::create(disk.as_ref(), &home, &header).inspect_err(|_| {
+    let header = SegmentHeader {
+        number: 1,
+        store_id: context.store_id,
+        revision: 0,
+        chain: [0; 16],
+        previous_length: 0,
+    };
+    writer::create(disk.as_ref(), &context, &header).inspect_err(|_| {
         // The next start must not build on a header that the disk may not hold.
-        if let Some(problem) = writer::leftover(disk.as_ref(), &home, header.number) {
+        if let Some(problem) = writer::remove_segment(disk.as_ref(), &context, header.number) {
             tracing::warn!(%problem, "the beginning of a journal stays behind");
         }
     })?;
-    Segments::list(disk, folder, home.seal)?.ok_or_else(|| StoreError::Io {
+    Segments::list(disk, folder, context.seal)?.ok_or_else(|| StoreError::Io {
         action: "read back",
         path,
         source: io::Error::other("the segment that was just made has no header"),
@@ -196,53 +205,53 @@ fn begin(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Se
 }
 
 /// Reads the whole journal, because it was damaged once and a normal start reads only a part of it.
-fn everywhere(
+fn scan_all(
     segments: &Segments,
     meta: &EngineMeta,
-    known: u64,
+    recorded_revision: u64,
     report: EventSink<'_>,
 ) -> Result<Vec<Damage>, StoreError> {
     let EngineMeta { position, revision, .. } = *meta;
-    let revision = revision.max(known);
+    let revision = revision.max(recorded_revision);
     let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
     let damage = segments.scan(Segments::beginning(), 0, acknowledged, &mut |_| Ok(()))?.damage;
     damage.iter().for_each(|place| report(OpenEvent::Damaged(place.clone())));
     Ok(damage)
 }
 
-/// Returns an engine that holds everything in the journal. `noted` is the revision that the journal had at the last clean stop.
+/// Returns an engine that holds everything in the journal. `known_revision` is the revision that the journal had at the last clean stop.
 fn build(
-    closing: &StateFile,
+    state_file: &StateFile,
     trust: EngineTrust,
     segments: &Segments,
-    noted: u64,
+    known_revision: u64,
     report: EventSink<'_>,
 ) -> Result<(Applier, ScanOutcome), StoreError> {
-    let (engine, meta, trusted) = engine(closing, trust, segments, report)?;
+    let (engine, meta, trusted) = prepare_engine(state_file, trust, segments, report)?;
     let after_damage = meta.position_revision < meta.revision;
     let mut applier = Applier::new(engine, meta);
-    let outcome = replay(segments, &mut applier, trusted, noted, report)?;
+    let outcome = replay(segments, &mut applier, trusted, known_revision, report)?;
     if trusted && after_damage && outcome.damage.is_empty() {
         // The engine holds what came after the damage but not what was lost, so the order of versions would be wrong.
         drop(applier);
         let reason = "the journal was damaged and is whole again".to_owned();
-        return build(closing, EngineTrust::Untrusted(reason), segments, noted, report);
+        return build(state_file, EngineTrust::Untrusted(reason), segments, known_revision, report);
     }
-    closing.write(ShutdownState::Open)?;
+    state_file.write(ShutdownState::Open)?;
     Ok((applier, outcome))
 }
 
 /// Opens the engine if it is trusted and its meta record fits the journal; otherwise creates an empty one.
-fn engine(
-    closing: &StateFile,
+fn prepare_engine(
+    state_file: &StateFile,
     trust: EngineTrust,
     segments: &Segments,
     report: EventSink<'_>,
 ) -> Result<(Arc<dyn Engine>, EngineMeta, bool), StoreError> {
     let reason = match trust {
         EngineTrust::Trusted => {
-            closing.write(ShutdownState::Open)?;
-            match trusted(closing.house.as_ref(), segments) {
+            state_file.write(ShutdownState::Open)?;
+            match open_trusted(state_file.db.as_ref(), segments) {
                 Ok((engine, meta)) => return Ok((engine, meta, true)),
                 Err(reason) => Some(reason),
             }
@@ -254,11 +263,11 @@ fn engine(
         report(OpenEvent::Rebuilding { reason });
     }
     // If the process is killed from here on, no engine is trusted until a rebuild is complete.
-    closing.write(ShutdownState::Suspect)?;
-    closing.house.set_aside().map_err(StoreError::io("set aside the database beside", &closing.path))?;
-    let engine = inhabited(closing.house.as_ref(), segments)?;
+    state_file.write(ShutdownState::Suspect)?;
+    state_file.db.set_aside().map_err(StoreError::io("set aside the database beside", &state_file.path))?;
+    let engine = open_engine(state_file.db.as_ref(), segments)?;
     let meta = EngineMeta {
-        store_id: segments.home.store_id,
+        store_id: segments.context.store_id,
         position: Segments::beginning(),
         ..EngineMeta::default()
     };
@@ -266,41 +275,39 @@ fn engine(
 }
 
 /// Opens the engine. For an encrypted store it is wrapped so that values are sealed.
-fn inhabited(house: &dyn EngineFolder, segments: &Segments) -> Result<Arc<dyn Engine>, EngineError> {
-    let engine = house.open()?;
-    let engine = match &segments.home.seal {
+fn open_engine(db: &dyn EngineFolder, segments: &Segments) -> Result<Arc<dyn Engine>, EngineError> {
+    let engine = db.open()?;
+    let engine = match &segments.context.seal {
         Some(seal) => Arc::new(SealedEngine::new(engine, seal.clone())),
         None => engine,
     };
     Ok(Arc::new(LeafEngine::new(engine)?))
 }
 
-fn trusted(house: &dyn EngineFolder, segments: &Segments) -> Result<(Arc<dyn Engine>, EngineMeta), String> {
-    let engine =
-        inhabited(house, segments).map_err(|error| format!("the database does not open: {error}"))?;
+fn open_trusted(db: &dyn EngineFolder, segments: &Segments) -> Result<(Arc<dyn Engine>, EngineMeta), String> {
+    let engine = open_engine(db, segments).map_err(|error| format!("the database does not open: {error}"))?;
     let bytes = engine.get(keys::META).map_err(|error| format!("the database does not read: {error}"))?;
     let bytes = bytes.ok_or("the database does not say how far it is")?;
     let what = || "what the database says about itself".to_owned();
     let take = value::open(&bytes, &what).map_err(|error| error.to_string())?;
     let meta = EngineMeta::take(take).map_err(|error| format!("{} does not read: {error}", what()))?;
-    if meta.store_id != segments.home.store_id {
+    if meta.store_id != segments.context.store_id {
         return Err("the database belongs to another journal".to_owned());
     }
     Ok((engine, meta))
 }
 
 /// Builds a new database to replace the one that failed, which is not used any more.
-pub(crate) fn settle_again(
-    closing: &StateFile,
+pub(crate) fn rebuild_on_disk(
+    state_file: &StateFile,
     segments: &Segments,
-    noted: u64,
+    known_revision: u64,
 ) -> Result<Applier, StoreError> {
     let reason = "the disk was full under it".to_owned();
-    let (applier, outcome) = build(closing, EngineTrust::Untrusted(reason), segments, noted, &mut |_| {})?;
-    if let Some(first) = outcome.damage.into_iter().next() {
-        return Err(StoreError::DamagedJournal { first });
-    }
-    if let Err(error) = closing.house.forget_older() {
+    let (applier, outcome) =
+        build(state_file, EngineTrust::Untrusted(reason), segments, known_revision, &mut |_| {})?;
+    StoreError::check(outcome.damage)?;
+    if let Err(error) = state_file.db.forget_older() {
         tracing::warn!(%error, "databases that were set aside stay behind");
     }
     Ok(applier)
@@ -311,22 +318,21 @@ fn replay(
     segments: &Segments,
     applier: &mut Applier,
     trusted: bool,
-    noted: u64,
+    known_revision: u64,
     report: EventSink<'_>,
 ) -> Result<ScanOutcome, StoreError> {
     let EngineMeta { position, position_revision, revision, .. } = *applier.meta();
     let acknowledged = if trusted {
         Acknowledged { segment: position.segment, offset: position.offset, revision: position_revision }
     } else {
-        Acknowledged { revision: noted, ..Acknowledged::default() }
+        Acknowledged { revision: known_revision, ..Acknowledged::default() }
     };
     let (from, before) = segments.start(position, position_revision);
     let total = segments.bytes_from(from);
-    let (mut said, mut replayed) = (0, 0_u64);
-    let mut progress =
-        ReplayProgress { report, total, from: Revision::new(revision), said: &mut said, trusted };
+    let mut replayed = 0;
+    let mut progress = ReplayProgress { report, total, from: Revision::new(revision), reported: 0, trusted };
     let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
-        progress.at(visit, replayed);
+        progress.update(visit, replayed);
         replayed += visit.header.frame_length();
         apply(applier, visit)
     })?;
@@ -343,17 +349,17 @@ struct ReplayProgress<'a> {
     report: EventSink<'a>,
     total: u64,
     from: Revision,
-    said: &'a mut u64,
+    reported: u64,
     trusted: bool,
 }
 
 impl ReplayProgress<'_> {
-    fn at(&mut self, visit: &VisitedFrame<'_>, done: u64) {
+    fn update(&mut self, visit: &VisitedFrame<'_>, done: u64) {
         if done == 0 && self.trusted && visit.header.kind != FrameKind::Seal {
             (self.report)(OpenEvent::Replaying { from: self.from });
         }
-        if done >= *self.said + PROGRESS_BYTES {
-            *self.said = done;
+        if done >= self.reported + PROGRESS_BYTES {
+            self.reported = done;
             (self.report)(OpenEvent::Progress { done, total: self.total });
         }
     }
@@ -365,7 +371,7 @@ fn apply(applier: &mut Applier, visit: &VisitedFrame<'_>) -> Result<(), StoreErr
         FrameKind::Body => return Ok(()),
         FrameKind::Seal if gap => return Ok(()),
         FrameKind::Seal => {
-            applier.passed(visit.end);
+            applier.advance_to(visit.end);
             return Ok(());
         }
         FrameKind::Batch => Some(visit.header.revision),
@@ -380,35 +386,35 @@ fn apply(applier: &mut Applier, visit: &VisitedFrame<'_>) -> Result<(), StoreErr
 }
 
 /// Truncates an unfinished tail and makes the journal's end durable before anything is built on it.
-fn settle(
+fn open_writer(
     disk: &Arc<dyn Disk>,
     segments: &Segments,
     outcome: &ScanOutcome,
     segment_limit: u64,
     report: EventSink<'_>,
 ) -> Result<JournalWriter, StoreError> {
-    let home = &segments.home;
+    let context = &segments.context;
     if let Some(number) = outcome.unfinished {
-        let path = home.segment_path(number);
+        let path = context.segment_path(number);
         disk.remove(&path).map_err(StoreError::io("remove", &path))?;
-        disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
+        disk.sync_folder(&context.folder).map_err(StoreError::io(FSYNC, &context.folder))?;
     }
     let end: Position = outcome.end;
     // A damaged journal may end in a segment that is missing. It is not written to.
     let number = if segments.holds(end.segment) { end.segment } else { segments.last() };
-    let path = home.segment_path(number);
+    let path = context.segment_path(number);
     let file = disk.open(&path, true).map_err(StoreError::io("open", &path))?;
     if outcome.damage.is_empty() {
         if outcome.unfinished.is_none() && outcome.tail > 0 {
             file.set_length(end.offset).map_err(StoreError::io("cut", &path))?;
-            satchel_failpoints::reached("unfinished end cut");
+            satchel_failpoints::reached("tail truncated");
         }
         file.sync().map_err(StoreError::io(FSYNC, &path))?;
         // The process that created the segment may have been killed before its name was durable.
-        disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
+        disk.sync_folder(&context.folder).map_err(StoreError::io(FSYNC, &context.folder))?;
         if outcome.tail > 0 {
             report(OpenEvent::TailCut { bytes: outcome.tail });
         }
     }
-    JournalWriter::new(Arc::clone(disk), home.clone(), file, end, segment_limit)
+    JournalWriter::new(Arc::clone(disk), context.clone(), file, end, segment_limit)
 }

@@ -3,8 +3,8 @@
 //!
 //! Until the folder with the new store has its final name, it is ignored. From then on, every open resumes the replacement.
 
+pub(crate) mod check;
 mod content;
-pub(crate) mod ready;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,8 +15,8 @@ use std::{
     sync::Arc,
 };
 
+pub use check::check_purge;
 pub use content::{empty_conversation, empty_memory, erased};
-pub use ready::check_purge;
 
 use crate::{
     blob::{blob_path, file_name},
@@ -62,29 +62,29 @@ pub enum OpaqueEntry<'a> {
     },
     /// A page of the issues of an import.
     Issues(&'a [u8]),
-    /// The id of a memory of which a version is erased. It is only shown, because its replacement is known.
-    Said(&'a str),
+    /// The id of a memory of which a version is erased. [`Eraser::redact`] is not called for it.
+    ErasedMemory(&'a str),
 }
 
 /// Decides what is erased.
 pub trait Eraser {
     /// Returns whether a version of a memory is erased.
-    fn memory(&self, id: &str, content_hash: &str) -> bool;
+    fn erases_memory(&self, id: &str, content_hash: &str) -> bool;
 
-    /// Returns whether the vectors of a memory are erased. Called after everything was shown.
+    /// Returns whether the vectors of a memory are erased. Called after all [`Eraser::visit`] calls.
     fn erases_vectors(&self, memory: &str) -> bool;
 
     /// Returns whether a conversation is erased.
     fn erases_conversation(&self, id: &str) -> bool;
 
     /// Receives everything that [`Eraser::redact`] will be asked about, in order, before the first such call.
-    fn look(&mut self, text: OpaqueEntry<'_>);
+    fn visit(&mut self, entry: OpaqueEntry<'_>);
 
     /// Returns the replacement of a text, or `None` if it stays. A ledger entry whose replacement is empty is removed.
     ///
     /// # Errors
     /// [`StoreError::BadValue`] if the text cannot be read; nothing is erased then.
-    fn redact(&self, text: OpaqueEntry<'_>) -> Result<Option<Vec<u8>>, StoreError>;
+    fn redact(&self, entry: OpaqueEntry<'_>) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Returns the replacement for the reason that a user gave for a change whose content is erased.
     fn redact_reason(&self, reason: &str) -> String;
@@ -113,30 +113,30 @@ pub fn purge(
     let Some(old) = Segments::list(&disk, dir.join("journal"), seal.cloned())? else {
         return Ok(BTreeSet::new());
     };
-    ready::ready(dir, &old, eraser.attachments(), disk.as_ref())?;
+    check::check(dir, &old, eraser.attachments(), disk.as_ref())?;
     disk.create_folders(&built).map_err(StoreError::io("create", &built))?;
-    satchel_failpoints::reached("purge begun");
+    satchel_failpoints::reached("purge started");
     let bodies = bodies(&old, eraser)?;
-    let mut editor = Editor { eraser, bodies, elsewhere: BTreeSet::new() };
+    let mut editor = Editor { eraser, bodies, still_referenced: BTreeSet::new() };
     rewrite(&disk, &old, built.join("journal"), seal, Some(&mut |content| editor.edit(content)), progress)?;
     satchel_failpoints::reached("purge written");
-    let gone: BTreeSet<[u8; 32]> =
-        editor.eraser.attachments().difference(&editor.elsewhere).copied().collect();
+    let erased_blobs: BTreeSet<[u8; 32]> =
+        editor.eraser.attachments().difference(&editor.still_referenced).copied().collect();
     // The attachments of the old store that will be erased are listed while both stores exist.
-    let names = gone.iter().map(|sha256| blob_path(dir, &file_name(sha256, seal)));
-    list_gone(dir, &built, names)?;
+    let names = erased_blobs.iter().map(|sha256| blob_path(dir, &file_name(sha256, seal)));
+    write_erase_list(dir, &built, names)?;
     build(&built, seal, &old)?;
     satchel_failpoints::reached("purge built");
     let ready = dir.join(READY);
     disk.sync_folder(&built).map_err(StoreError::io(FSYNC, &built))?;
     // This is the last moment at which the old store can be left unchanged.
-    ready::replaceable(dir, &old, &gone)?;
+    check::check_replaceable(dir, &old, &erased_blobs)?;
     fs::rename(&built, &ready).map_err(StoreError::io("rename", &built))?;
     disk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))?;
     satchel_failpoints::reached("purge ready");
     finish(dir)?;
     satchel_failpoints::reached("purge done");
-    Ok(gone)
+    Ok(erased_blobs)
 }
 
 /// Builds the database and reads all of it once.
@@ -145,7 +145,7 @@ fn build(built: &Path, seal: Option<&Seal>, old: &Segments) -> Result<(), StoreE
     let store = Store::open(built, options, &mut |_| {})?;
     let report = store.check(true, &mut |_| {})?;
     let problem = "an erasure that does not read back; nothing was changed; the place";
-    let differs = || Damage::new(&old.home.folder, 0, 0, problem);
+    let differs = || Damage::new(&old.context.folder, 0, 0, problem);
     let wrong = (!report.engine_problems.is_empty()).then(differs);
     if let Some(first) = report.damage.into_iter().next().or(wrong) {
         return Err(StoreError::DamagedJournal { first });
@@ -153,7 +153,7 @@ fn build(built: &Path, seal: Option<&Seal>, old: &Segments) -> Result<(), StoreE
     store.close()
 }
 
-fn list_gone(
+fn write_erase_list(
     dir: &Path,
     built: &Path,
     paths: impl Iterator<Item = std::path::PathBuf>,
@@ -183,17 +183,19 @@ fn bodies(old: &Segments, eraser: &mut dyn Eraser) -> Result<BodyRanges, StoreEr
             first: visit.damage(&format!("a frame that {error}")),
         };
         if matches!(visit.header.kind, FrameKind::Batch | FrameKind::Note) {
-            look(visit, eraser, &mut bodies).map_err(wrong)?;
+            visit_entries(visit, eraser, &mut bodies).map_err(wrong)?;
         }
         Ok(())
     })?;
-    match outcome.damage.into_iter().next() {
-        Some(first) => Err(StoreError::DamagedJournal { first }),
-        None => Ok(bodies),
-    }
+    StoreError::check(outcome.damage)?;
+    Ok(bodies)
 }
 
-fn look(visit: &VisitedFrame<'_>, eraser: &mut dyn Eraser, bodies: &mut BodyRanges) -> Result<(), Malformed> {
+fn visit_entries(
+    visit: &VisitedFrame<'_>,
+    eraser: &mut dyn Eraser,
+    bodies: &mut BodyRanges,
+) -> Result<(), Malformed> {
     let (_, entries) = batch::decode(&visit.unpack()?)?;
     for entry in &entries {
         match entry {
@@ -211,13 +213,13 @@ fn look(visit: &VisitedFrame<'_>, eraser: &mut dyn Eraser, bodies: &mut BodyRang
                 }
             }
             JournalEntry::Memory(memory)
-                if eraser.memory(&memory.id, &memory.facets.content_hash.to_string()) =>
+                if eraser.erases_memory(&memory.id, &memory.facets.content_hash.to_string()) =>
             {
-                eraser.look(OpaqueEntry::Said(&memory.id));
+                eraser.visit(OpaqueEntry::ErasedMemory(&memory.id));
             }
             entry => {
-                if let Some(text) = text(entry) {
-                    eraser.look(text);
+                if let Some(entry) = opaque_entry(entry) {
+                    eraser.visit(entry);
                 }
             }
         }
@@ -225,7 +227,7 @@ fn look(visit: &VisitedFrame<'_>, eraser: &mut dyn Eraser, bodies: &mut BodyRang
     Ok(())
 }
 
-fn text(entry: &JournalEntry) -> Option<OpaqueEntry<'_>> {
+fn opaque_entry(entry: &JournalEntry) -> Option<OpaqueEntry<'_>> {
     match entry {
         JournalEntry::Evidence(evidence) => Some(OpaqueEntry::Evidence(&evidence.json)),
         JournalEntry::Ledger(LedgerWrite::Entry { ledger, id, value, .. }) => {
@@ -241,7 +243,7 @@ struct Editor<'a> {
     eraser: &'a mut dyn Eraser,
     bodies: BodyRanges,
     /// Attachments that content which is not erased refers to.
-    elsewhere: BTreeSet<[u8; 32]>,
+    still_referenced: BTreeSet<[u8; 32]>,
 }
 
 impl Editor<'_> {
@@ -253,7 +255,7 @@ impl Editor<'_> {
                         body.fill(b' ');
                     }
                 }
-                self.refers(bytes);
+                self.keep_referenced(bytes);
                 Ok(())
             }
             FrameContent::Changes { origin, entries } => {
@@ -273,7 +275,7 @@ impl Editor<'_> {
     fn entry(&mut self, entry: &mut JournalEntry) -> Result<bool, StoreError> {
         match entry {
             JournalEntry::Memory(memory)
-                if self.eraser.memory(&memory.id, &memory.facets.content_hash.to_string()) =>
+                if self.eraser.erases_memory(&memory.id, &memory.facets.content_hash.to_string()) =>
             {
                 *memory = content::without_memory(memory)?;
             }
@@ -283,7 +285,7 @@ impl Editor<'_> {
                 *conversation = content::without_conversation(conversation)?;
             }
             JournalEntry::Embedding(embedding) if self.eraser.erases_vectors(&embedding.memory) => {
-                *entry = nothing();
+                *entry = empty_change();
             }
             // An importer's notes on a piece of an export may quote it. The next import reads the piece again.
             JournalEntry::Ledger(LedgerWrite::Piece { value, .. }) => {
@@ -304,7 +306,7 @@ impl Editor<'_> {
                 }
                 if *ledger == Ledger::Provenance {
                     let bytes = std::mem::take(value);
-                    self.refers(&bytes);
+                    self.keep_referenced(&bytes);
                     *value = bytes;
                 }
                 return Ok(false);
@@ -325,8 +327,8 @@ impl Editor<'_> {
     }
 
     /// Records which attachments are still referred to.
-    fn refers(&mut self, bytes: &[u8]) {
-        if self.eraser.attachments().len() == self.elsewhere.len() {
+    fn keep_referenced(&mut self, bytes: &[u8]) {
+        if self.eraser.attachments().len() == self.still_referenced.len() {
             return;
         }
         let text = String::from_utf8_lossy(bytes);
@@ -335,13 +337,13 @@ impl Editor<'_> {
                 .get(at + ATTACHMENT_PREFIX.len()..at + ATTACHMENT_PREFIX.len() + HASH_DIGITS)
                 .unwrap_or_default();
             let named = self.eraser.attachments().iter().find(|sha256| hex(*sha256) == digits);
-            self.elsewhere.extend(named);
+            self.still_referenced.extend(named);
         }
     }
 }
 
 /// Returns a change without effect, because the other changes of its commit are identified by their number.
-fn nothing() -> JournalEntry {
+fn empty_change() -> JournalEntry {
     let (ledger, id) = (Ledger::Request, "erased".to_owned());
     JournalEntry::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value: Vec::new() })
 }

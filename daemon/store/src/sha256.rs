@@ -53,7 +53,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_same_as_that_of_everybody_else(bytes in vec(any::<u8>(), 0..400), cut in 0_usize..400) {
+        fn digests_match_another_implementation(bytes in vec(any::<u8>(), 0..400), cut in 0_usize..400) {
             let expected: [u8; 32] = sha2::Digest::finalize(sha2::Digest::chain_update(sha2::Sha256::default(), &bytes)).into();
             prop_assert_eq!(Sha256::of(&bytes), expected);
             let (start, rest) = bytes.split_at(cut.min(bytes.len()));

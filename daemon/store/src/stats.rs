@@ -15,7 +15,7 @@ impl Store {
     /// # Errors
     /// Any error of the file system.
     pub fn stats(&self) -> Result<Stats, StoreError> {
-        let mut stats = self.while_quiet(counts);
+        let mut stats = self.with_meta(counts);
         stats.engine_bytes = self.engine().size();
         for (folder, bytes) in [("journal", &mut stats.journal_bytes), ("blobs", &mut stats.blob_bytes)] {
             let path = self.dir().join(folder);
@@ -57,11 +57,11 @@ fn size(path: &Path) -> io::Result<u64> {
         for entry in entries {
             let entry = entry?;
             // A file that is removed meanwhile has no size.
-            let Ok(about) = entry.metadata() else { continue };
-            if about.is_dir() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() {
                 folders.push(entry.path());
             } else {
-                total += about.len();
+                total += metadata.len();
             }
         }
     }

@@ -2,7 +2,7 @@
 
 mod blobs;
 mod commit;
-mod mend;
+mod fallback;
 mod validate;
 
 use std::{
@@ -20,12 +20,12 @@ use crate::{
     apply::Applier,
     blob::PendingBlobs,
     change::Batch,
-    engine::{Engine, switch::SwappableEngine},
+    engine::{Engine, swappable::SwappableEngine},
     error::StoreError,
     journal::{frame::FrameKind, reader::FrameReader, writer::JournalWriter},
     ledger::{Durability, LedgerWrite},
     open::{
-        self, OpenedStore, StoreEnvironment, noted, standing,
+        self, OpenedStore, StoreEnvironment, damage_file, in_memory,
         state::{ShutdownState, StateFile},
     },
     options::OpenOptions,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// The shared state of a store. Fields are dropped in this order: writer and engine first, then `closing`, which writes
+/// The shared state of a store. Fields are dropped in this order: writer and engine first, then `state_file`, which writes
 /// `db.state`, then the lock.
 struct StoreInner {
     dir: PathBuf,
@@ -57,8 +57,8 @@ struct StoreInner {
     writer: Mutex<StoreWriter>,
     engine: SwappableEngine,
     reader: FrameReader,
-    new_blobs: PendingBlobs,
-    closing: StateFile,
+    pending_blobs: PendingBlobs,
+    state_file: StateFile,
     /// Held by the check that sums up the records; only one runs at a time.
     checking: Mutex<()>,
     headroom: u64,
@@ -74,9 +74,9 @@ struct StoreWriter {
     /// Whether anything was written since the last seal.
     dirty: bool,
     /// Whether the engine is in memory, because the disk accepted no writes of the other one.
-    standing_in: bool,
+    in_memory: bool,
     /// Whether the store was opened for reading only.
-    reading: bool,
+    read_only: bool,
     payload: Vec<u8>,
 }
 
@@ -95,17 +95,17 @@ impl Store {
         options: OpenOptions,
         report: &mut dyn FnMut(OpenEvent),
     ) -> Result<Self, StoreError> {
-        let ground = StoreEnvironment::new(dir, &options);
-        Self::open_on(dir, options, ground, report)
+        let environment = StoreEnvironment::new(dir, &options);
+        Self::open_in(dir, options, environment, report)
     }
 
-    pub(crate) fn open_on(
+    pub(crate) fn open_in(
         dir: &Path,
         options: OpenOptions,
-        ground: StoreEnvironment,
+        environment: StoreEnvironment,
         report: &mut dyn FnMut(OpenEvent),
     ) -> Result<Self, StoreError> {
-        Ok(Self::new(open::open(dir, options, ground, report)?))
+        Ok(Self::new(open::open(dir, options, environment, report)?))
     }
 
     /// Opens the store in `dir` for reading only. Nothing is written to its disk, which may be full or accept no writes at all.
@@ -121,8 +121,8 @@ impl Store {
         reason: String,
         report: &mut dyn FnMut(OpenEvent),
     ) -> Result<Self, StoreError> {
-        let ground = StoreEnvironment::new(dir, &options);
-        Ok(Self::new(standing::open_to_read(dir, options, ground, reason, report)?))
+        let environment = StoreEnvironment::new(dir, &options);
+        Ok(Self::new(in_memory::open_read_only(dir, options, environment, reason, report)?))
     }
 
     fn new(opened: OpenedStore) -> Self {
@@ -130,7 +130,7 @@ impl Store {
         let weak = Arc::downgrade(&inner);
         inner
             .engine
-            .when_it_fails(Box::new(move || weak.upgrade().is_some_and(|inner| inner.mend_for_reader())));
+            .on_failure(Box::new(move || weak.upgrade().is_some_and(|inner| inner.repair_for_reader())));
         Self { inner }
     }
 
@@ -175,19 +175,19 @@ impl Store {
     /// Returns the id in all segments of this store's journal. Revisions of different stores cannot be compared.
     #[must_use]
     pub fn store_id(&self) -> Uuid {
-        Uuid::from_bytes(self.inner.reader.home().store_id)
+        Uuid::from_bytes(self.inner.reader.context().store_id)
     }
 
     /// Returns whether the store was opened for reading only, because its location accepts no writes.
     #[must_use]
     pub fn opened_read_only(&self) -> bool {
-        self.inner.writer().reading
+        self.inner.writer().read_only
     }
 
     /// Returns whether the store accepts writes.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.inner.look_at_damage();
+        self.inner.record_read_damage();
         self.inner.health().clone()
     }
 
@@ -224,8 +224,8 @@ impl Store {
         &self.inner.reader
     }
 
-    pub(crate) fn new_blobs(&self) -> &PendingBlobs {
-        &self.inner.new_blobs
+    pub(crate) fn pending_blobs(&self) -> &PendingBlobs {
+        &self.inner.pending_blobs
     }
 
     /// Returns the data directory.
@@ -235,7 +235,7 @@ impl Store {
     }
 
     /// Runs `look` with the engine's meta record while nothing can be written.
-    pub(crate) fn while_quiet<T>(&self, look: impl FnOnce(&crate::value::EngineMeta) -> T) -> T {
+    pub(crate) fn with_meta<T>(&self, look: impl FnOnce(&crate::value::EngineMeta) -> T) -> T {
         look(self.inner.writer().applier.meta())
     }
 
@@ -246,23 +246,23 @@ impl Store {
 
     /// Records damage to the journal that was found while the store is open. From now on, and after later starts, nothing is
     /// written until the damage is repaired.
-    pub(crate) fn found_damage(&self, damage: &[Damage]) {
-        self.inner.found_damage(damage);
+    pub(crate) fn record_damage(&self, damage: &[Damage]) {
+        self.inner.record_damage(damage);
     }
 
     /// Stops writing if an error outside a commit requires it.
-    pub(crate) fn note(&self, error: &StoreError) {
-        self.inner.note_failure(error, &mut self.inner.writer());
+    pub(crate) fn record_failure(&self, error: &StoreError) {
+        self.inner.record_failure(error, &mut self.inner.writer());
     }
 
-    pub(crate) fn checking(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_checks(&self) -> MutexGuard<'_, ()> {
         self.inner.checking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl StoreInner {
     fn new(opened: OpenedStore) -> Self {
-        let OpenedStore { dir, health, mut journal, applier, reader, closing, headroom, read_only, lock } =
+        let OpenedStore { dir, health, mut journal, applier, reader, state_file, headroom, read_only, lock } =
             opened;
         if let Health::Damaged(_) = health {
             journal.stop("the journal is damaged".to_owned());
@@ -272,8 +272,8 @@ impl StoreInner {
             journal,
             applier,
             dirty: false,
-            standing_in: read_only,
-            reading: read_only,
+            in_memory: read_only,
+            read_only,
             payload: Vec::new(),
         };
         Self {
@@ -283,8 +283,8 @@ impl StoreInner {
             writer: Mutex::new(writer),
             engine: SwappableEngine::new(engine),
             reader,
-            new_blobs: PendingBlobs::default(),
-            closing,
+            pending_blobs: PendingBlobs::default(),
+            state_file,
             checking: Mutex::new(()),
             headroom,
             readers: AtomicBool::new(true),
@@ -292,11 +292,16 @@ impl StoreInner {
         }
     }
 
-    fn found_damage(&self, damage: &[Damage]) {
+    fn record_damage(&self, damage: &[Damage]) {
         if damage.is_empty() {
             return;
         }
-        noted::write(self.reader.disk().as_ref(), &self.dir, self.revision.load(Ordering::Acquire), damage);
+        damage_file::write(
+            self.reader.disk().as_ref(),
+            &self.dir,
+            self.revision.load(Ordering::Acquire),
+            damage,
+        );
         let mut health = self.health();
         if *health == Health::Good {
             *health = Health::Damaged(damage.to_vec());
@@ -304,10 +309,10 @@ impl StoreInner {
     }
 
     /// Records damage that a read has found since the last call.
-    pub(crate) fn look_at_damage(&self) {
+    pub(crate) fn record_read_damage(&self) {
         let good = *self.health() == Health::Good;
-        if good && let Some(damage) = self.reader.met() {
-            self.found_damage(&[damage]);
+        if good && let Some(damage) = self.reader.first_damage() {
+            self.record_damage(&[damage]);
         }
     }
 
@@ -337,13 +342,13 @@ impl StoreInner {
                 writer.journal.frame(FrameKind::Seal, &[], revision).and_then(|_| writer.journal.sync());
             if let Err(error) = sealed {
                 writer.journal.undo();
-                self.note_failure(&error, writer);
+                self.record_failure(&error, writer);
                 return Err(error);
             }
             satchel_failpoints::reached("seal synced");
-            writer.applier.passed(writer.journal.position());
+            writer.applier.advance_to(writer.journal.position());
             writer.applier.flush()?;
-            satchel_failpoints::reached("seal passed");
+            satchel_failpoints::reached("seal applied");
             writer.dirty = false;
         }
         Ok(self.engine.flush()?)
@@ -353,18 +358,18 @@ impl StoreInner {
 impl Drop for StoreInner {
     fn drop(&mut self) {
         let left = matches!(*self.health(), Health::Stopped(_) | Health::ReadOnly(_));
-        if left || self.writer().reading {
+        if left || self.writer().read_only {
             return;
         }
         match self.seal() {
             Ok(()) => {
                 let writer = self.writer();
-                if writer.standing_in {
+                if writer.in_memory {
                     // The database on disk is behind. Its `db.state` says `open`, so the next start brings it up to date.
                     return;
                 }
                 let meta = writer.applier.meta();
-                self.closing.leave(ShutdownState::Clean, meta.revision, meta.digest.to_string());
+                self.state_file.set_final(ShutdownState::Clean, meta.revision, meta.digest.to_string());
             }
             Err(error) => {
                 tracing::warn!(dir = %self.dir.display(), %error, "the store is not closed cleanly");

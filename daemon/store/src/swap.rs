@@ -9,9 +9,9 @@ use std::{
 
 use crate::{
     disk::{Disk, OsDisk},
-    erase::{erasable, erase, no_link, writable},
+    erase::{check_erasable, check_no_link, check_writable, erase},
     error::{FSYNC, StoreError},
-    keep::PRESERVED_PREFIX,
+    preserve::PRESERVED_PREFIX,
 };
 
 /// The file in a staged folder that lists, one per line and relative to the data directory, the files that are erased with the
@@ -20,26 +20,26 @@ pub(crate) const ERASE_LIST: &str = "goes";
 
 /// Checks that a replacement of `pieces`, with which the files in `more` are erased, can be completed: everything that is erased
 /// is in the data directory itself and may be overwritten. Called while the old store is still complete.
-pub(crate) fn replaceable(dir: &Path, pieces: &[&str], more: &[PathBuf]) -> Result<(), StoreError> {
-    writable(dir)?;
+pub(crate) fn check_replaceable(dir: &Path, pieces: &[&str], more: &[PathBuf]) -> Result<(), StoreError> {
+    check_writable(dir)?;
     let aside = leftovers(dir).map_err(StoreError::io("list", dir))?;
     for path in pieces.iter().map(|name| dir.join(name)).chain(aside) {
-        erasable(&path)?;
+        check_erasable(&path)?;
     }
     // The same rule applies to everything that contains content, whether some of it is erased this time or not.
-    no_link(&dir.join("blobs"))?;
+    check_no_link(&dir.join("blobs"))?;
     for path in more {
         if let Some(folder) = path.parent() {
-            no_link(folder)?;
-            writable(folder)?;
+            check_no_link(folder)?;
+            check_writable(folder)?;
         }
-        erasable(path)?;
+        check_erasable(path)?;
     }
     Ok(())
 }
 
 /// Checks that there is room for `needed` more bytes.
-pub(crate) fn room(dir: &Path, needed: u64, disk: &dyn Disk) -> Result<(), StoreError> {
+pub(crate) fn check_space(dir: &Path, needed: u64, disk: &dyn Disk) -> Result<(), StoreError> {
     let free = disk.free(dir);
     if free < needed { Err(StoreError::NoRoom { dir: dir.to_owned(), needed, free }) } else { Ok(()) }
 }
@@ -74,22 +74,22 @@ pub(crate) fn replace_some(
             Ok(_) => {}
         }
         let done = step(&mut || erase(&to).map_err(StoreError::io("erase", &to)))?
-            && step(&mut || take_place(&from, &to, dir))?;
+            && step(&mut || move_into_place(&from, &to, dir))?;
         if !done {
             return Ok(false);
         }
     }
-    let mut gone = goes(dir, &stage)?;
-    gone.extend(leftovers(dir).map_err(StoreError::io("list", dir))?);
-    for path in &gone {
+    let mut erased = listed_files(dir, &stage)?;
+    erased.extend(leftovers(dir).map_err(StoreError::io("list", dir))?);
+    for path in &erased {
         if !step(&mut || erase(path).map_err(StoreError::io("erase", path)))? {
             return Ok(false);
         }
     }
     // The list of the files to erase must not be removed before they are.
     let done = step(&mut || {
-        sync_folders(&gone)?;
-        satchel_failpoints::reached("gone synced");
+        sync_folders(&erased)?;
+        satchel_failpoints::reached("erasures synced");
         erase(&stage).map_err(StoreError::io("erase", &stage))
     })?;
     if done {
@@ -99,8 +99,8 @@ pub(crate) fn replace_some(
 }
 
 /// Makes the removal of files durable.
-fn sync_folders(gone: &[PathBuf]) -> Result<(), StoreError> {
-    let folders: BTreeSet<&Path> = gone.iter().filter_map(|path| path.parent()).collect();
+fn sync_folders(erased: &[PathBuf]) -> Result<(), StoreError> {
+    let folders: BTreeSet<&Path> = erased.iter().filter_map(|path| path.parent()).collect();
     // A folder that does not exist never contained any.
     for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
         OsDisk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
@@ -108,13 +108,13 @@ fn sync_folders(gone: &[PathBuf]) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn take_place(from: &Path, to: &Path, dir: &Path) -> Result<(), StoreError> {
+fn move_into_place(from: &Path, to: &Path, dir: &Path) -> Result<(), StoreError> {
     fs::rename(from, to).map_err(StoreError::io("rename", from))?;
     OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))
 }
 
 /// Returns the files that the staged folder lists for erasure.
-fn goes(dir: &Path, stage: &Path) -> Result<Vec<PathBuf>, StoreError> {
+fn listed_files(dir: &Path, stage: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let path = stage.join(ERASE_LIST);
     match fs::read_to_string(&path) {
         Ok(names) => Ok(names.lines().map(|name| dir.join(name)).collect()),

@@ -3,14 +3,17 @@
 #![expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers off rng")]
 
 mod backup;
+mod corruption;
 mod crash;
 mod damage;
 mod disk;
-mod dying;
+mod encryption;
 mod failpoints;
+mod fixture;
 mod formats;
-mod harm;
-mod kept;
+mod key_check;
+mod kill;
+mod leaf_cache;
 mod leaves;
 mod lists;
 mod map;
@@ -20,15 +23,11 @@ mod pages;
 mod pieces;
 mod power;
 mod purge;
+mod purge_check;
 mod readers;
-mod ready;
-
 mod sealed;
 mod small_disk;
-mod switch;
-mod unread;
 mod workload;
-mod world;
 
 /// Returns the number of rounds of a fault test: `few`, multiplied by `SATCHEL_FAULT_ROUNDS` if it is set.
 fn rounds(few: u64) -> u64 {

@@ -21,7 +21,7 @@ impl Applier {
     /// Drops the list entries of versions that were replaced so long before `by` that no reader is pinned to them. Returns the
     /// revision of the oldest version that is still listed. The result depends on the journal alone, so that a rebuild produces
     /// the same keys.
-    pub(super) fn unlist(
+    pub(super) fn drop_expired(
         &self,
         changes: &mut Changes,
         kind: u8,
@@ -49,7 +49,7 @@ impl Applier {
 }
 
 /// Stores the replaced version under its own key. `entries` are the keys of its list entries.
-pub(super) fn history(
+pub(super) fn put_old_version(
     changes: &mut Changes,
     kind: u8,
     id: Id16,

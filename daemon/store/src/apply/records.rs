@@ -4,7 +4,7 @@ use satchel_pam::hash::Sha256Digest;
 
 use super::{
     Applier, CommitContext,
-    lists::{history, list_conversation, list_memory},
+    lists::{list_conversation, list_memory, put_old_version},
 };
 use crate::{
     change::EvidenceWrite,
@@ -32,26 +32,28 @@ impl Applier {
     ) -> Result<Changes, StoreError> {
         let id = keys::id16(&entry.id);
         let key = keys::object(keys::MEMORY, id);
-        let old = self.read(&key, || format!("memory {:?}", entry.id), MemoryValue::take)?;
-        let (stood, withdrawn) = (old.as_ref().map(|old| &old.stored), entry.withdrawn);
-        if self.stands(ChangeKind::Memory, &entry.id, stood, withdrawn, by) {
+        let old = self.read_old(&key, || format!("memory {:?}", entry.id), MemoryValue::take)?;
+        let (previous, withdrawn) = (old.as_ref().map(|old| &old.stored), entry.withdrawn);
+        if self.already_applied(ChangeKind::Memory, &entry.id, previous, withdrawn, by) {
             return Ok(Changes::default());
         }
-        let share = shown(withdrawn, || content_digest(keys::MEMORY, entry.id.as_bytes(), &[&entry.json]));
-        self.share(&key, stood.map(|old| &old.share), &share);
-        let mut stored = self.next(ChangeKind::Memory, &entry.id, stood, by, share, withdrawn);
+        let share =
+            visible_share(withdrawn, || content_digest(keys::MEMORY, entry.id.as_bytes(), &[&entry.json]));
+        self.update_digest(&key, previous.map(|old| &old.share), &share);
+        let mut stored = self.next_version(ChangeKind::Memory, &entry.id, previous, by, share, withdrawn);
         let mut changes = Changes::default();
         match &old {
             Some(old) => {
                 let mut entries = Vec::new();
                 if !old.withdrawn {
                     self.count_memory(&old.facets, true);
-                    let stood = old.stored.revision;
                     let engine = self.engine.as_ref();
-                    entries = list_memory(engine, &mut changes, id, &old.facets, stood, by.revision);
+                    let revision = old.stored.revision;
+                    entries = list_memory(engine, &mut changes, id, &old.facets, revision, by.revision);
                 }
-                history(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin, entries);
-                stored.listed = self.unlist(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin)?;
+                put_old_version(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin, entries);
+                stored.listed =
+                    self.drop_expired(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin)?;
             }
             // Ids that are canonical UUIDs need no entry of their own: the keys of their records already sort by id.
             None if canonical_uuid(&entry.id).is_some() => {}
@@ -75,17 +77,20 @@ impl Applier {
         let ConversationEntry { withdrawn, summary, header, current, opaque, parts, digest } = entry;
         let id = keys::id16(&summary.id);
         let key = keys::object(keys::CONVERSATION, id);
-        let old = self.read(&key, || format!("conversation {:?}", summary.id), ConversationValue::take)?;
-        let stood = old.as_ref().map(|old| &old.stored);
-        if self.stands(ChangeKind::Conversation, &summary.id, stood, withdrawn, by) {
+        let old =
+            self.read_old(&key, || format!("conversation {:?}", summary.id), ConversationValue::take)?;
+        let previous = old.as_ref().map(|old| &old.stored);
+        if self.already_applied(ChangeKind::Conversation, &summary.id, previous, withdrawn, by) {
             return Ok(Changes::default());
         }
         let count = part_count(&summary, &parts)?;
         let mut changes = self.parts(id, by.revision, parts)?;
-        let share =
-            shown(withdrawn, || content_digest(keys::CONVERSATION, summary.id.as_bytes(), &[&digest]));
-        self.share(&key, stood.map(|old| &old.share), &share);
-        let mut stored = self.next(ChangeKind::Conversation, &summary.id, stood, by, share, withdrawn);
+        let share = visible_share(withdrawn, || {
+            content_digest(keys::CONVERSATION, summary.id.as_bytes(), &[&digest])
+        });
+        self.update_digest(&key, previous.map(|old| &old.share), &share);
+        let mut stored =
+            self.next_version(ChangeKind::Conversation, &summary.id, previous, by, share, withdrawn);
         if let Some(old) = &old {
             stored.listed = self.end_conversation(&mut changes, id, old, by)?;
         }
@@ -116,8 +121,8 @@ impl Applier {
             entries.push(list_conversation(changes, id, summary, stored.revision, by.revision));
             self.count_conversation(&summary.platform, summary.messages, true);
         }
-        history(changes, keys::OLD_CONVERSATION, id, stored, by.origin, entries);
-        self.unlist(changes, keys::OLD_CONVERSATION, id, stored, by.origin)
+        put_old_version(changes, keys::OLD_CONVERSATION, id, stored, by.origin, entries);
+        self.drop_expired(changes, keys::OLD_CONVERSATION, id, stored, by.origin)
     }
 
     /// Writes the parts of a conversation ahead of its record if there are many. Nothing refers to them yet, and a replay writes
@@ -142,18 +147,18 @@ impl Applier {
     ) -> Result<Changes, StoreError> {
         let id = keys::id16(&entry.id);
         let key = keys::object(keys::RELATION, id);
-        let old = self.read(&key, || format!("relation {:?}", entry.id), RelationValue::take)?;
-        let stood = old.as_ref().map(|old| &old.stored);
-        if self.stands(ChangeKind::Relation, &entry.id, stood, withdrawn, by) {
+        let old = self.read_old(&key, || format!("relation {:?}", entry.id), RelationValue::take)?;
+        let previous = old.as_ref().map(|old| &old.stored);
+        if self.already_applied(ChangeKind::Relation, &entry.id, previous, withdrawn, by) {
             return Ok(Changes::default());
         }
         let share =
             content_digest(keys::RELATION, entry.id.as_bytes(), &[&entry.json, &[u8::from(withdrawn)]]);
-        self.share(&key, stood.map(|old| &old.share), &share);
-        let stored = self.next(ChangeKind::Relation, &entry.id, stood, by, share, withdrawn);
+        self.update_digest(&key, previous.map(|old| &old.share), &share);
+        let stored = self.next_version(ChangeKind::Relation, &entry.id, previous, by, share, withdrawn);
         let mut changes = Changes::default();
         if let Some(old) = &old {
-            history(&mut changes, keys::OLD_RELATION, id, &old.stored, by.origin, Vec::new());
+            put_old_version(&mut changes, keys::OLD_RELATION, id, &old.stored, by.origin, Vec::new());
         }
         if old.is_some_and(|old| !old.withdrawn) {
             self.meta.count(counter::RELATIONS, "", 1, true);
@@ -175,20 +180,20 @@ impl Applier {
     ) -> Result<Changes, StoreError> {
         let EmbeddingEntry { withdrawn, memory, model, json } = entry;
         let key = keys::pair(keys::EMBEDDING, keys::id16(&memory), self.engine.blind(&model));
-        let old = self.read(&key, || format!("embedding of {memory:?}"), PlainValue::take)?;
-        let stood = old.as_ref().is_some_and(|old| !old.withdrawn_embedding());
+        let old = self.read_old(&key, || format!("embedding of {memory:?}"), PlainValue::take)?;
+        let previous = old.as_ref().is_some_and(|old| !old.withdrawn_embedding());
         let old = old.map(|old| old.stored);
-        if self.stands(ChangeKind::Embedding, &memory, old.as_ref(), withdrawn, by) {
+        if self.already_applied(ChangeKind::Embedding, &memory, old.as_ref(), withdrawn, by) {
             return Ok(Changes::default());
         }
-        let share = shown(withdrawn, || {
+        let share = visible_share(withdrawn, || {
             content_digest(keys::EMBEDDING, memory.as_bytes(), &[model.as_bytes(), &json])
         });
-        if stood == withdrawn {
+        if previous == withdrawn {
             self.meta.count(counter::EMBEDDINGS, "", 1, withdrawn);
         }
-        self.share(&key, old.as_ref().map(|old| &old.share), &share);
-        let stored = self.next(ChangeKind::Embedding, &memory, old.as_ref(), by, share, withdrawn);
+        self.update_digest(&key, old.as_ref().map(|old| &old.share), &share);
+        let stored = self.next_version(ChangeKind::Embedding, &memory, old.as_ref(), by, share, withdrawn);
         let mut changes = Changes::default();
         // A vector takes about 30 KiB as JSON and is read rarely, so it stays in the journal.
         let bytes = withdrawn.then(Vec::new);
@@ -204,12 +209,12 @@ impl Applier {
         let EvidenceWrite { id, json } = evidence;
         let key = keys::object(keys::EVIDENCE, id);
         let old =
-            self.read(&key, || "a piece of evidence".to_owned(), PlainValue::take)?.map(|old| old.stored);
+            self.read_old(&key, || "a piece of evidence".to_owned(), PlainValue::take)?.map(|old| old.stored);
         let share = content_digest(keys::EVIDENCE, &id, &[&json]);
         if old.is_none() {
             self.meta.count(counter::EVIDENCE, "", 1, false);
         }
-        self.share(&key, old.as_ref().map(|old| &old.share), &share);
+        self.update_digest(&key, old.as_ref().map(|old| &old.share), &share);
         let CommitContext { place, origin, .. } = by;
         let origin = origin.clone();
         let stored =
@@ -229,7 +234,7 @@ impl Applier {
             LedgerWrite::Entry { ledger, id, at_micros, value } => {
                 let key = keys::ledger(ledger, &id);
                 let id16 = keys::id16(&id);
-                let old = self.read(&key, || format!("ledger entry {id:?}"), LedgerValue::take)?;
+                let old = self.read_old(&key, || format!("ledger entry {id:?}"), LedgerValue::take)?;
                 if let Some(old) = old.filter(|old| old.at != at_micros || value.is_empty()) {
                     changes.delete(keys::ledger_time(ledger, old.at, id16));
                 }
@@ -254,36 +259,36 @@ impl Applier {
         Ok(changes)
     }
 
-    fn read<T>(
+    fn read_old<T>(
         &mut self,
         key: &[u8],
         what: impl Fn() -> String,
         take: impl FnOnce(ByteReader<'_>) -> Result<T, crate::codec::Malformed>,
     ) -> Result<Option<T>, StoreError> {
-        let Some(bytes) = self.old(key)? else { return Ok(None) };
+        let Some(bytes) = self.current(key)? else { return Ok(None) };
         let value = take(value::open(&bytes, &what)?);
         value.map(Some).map_err(|error| StoreError::BadValue { what: what(), problem: error.to_string() })
     }
 
     /// Returns whether a record already has the revision of this commit or a later one. The change is then only logged. This
     /// happens in a replay after a kill.
-    fn stands(
+    fn already_applied(
         &mut self,
         kind: ChangeKind,
         id: &str,
-        stood: Option<&RecordMeta>,
+        previous: Option<&RecordMeta>,
         withdrawn: bool,
         by: CommitContext<'_>,
     ) -> bool {
-        let stood = stood.filter(|stood| stood.revision >= by.revision);
-        if let Some(stood) = stood {
-            self.log_version(kind, id, stood, withdrawn);
+        let previous = previous.filter(|previous| previous.revision >= by.revision);
+        if let Some(previous) = previous {
+            self.log_version(kind, id, previous, withdrawn);
         }
-        stood.is_some()
+        previous.is_some()
     }
 
     /// Numbers and logs the next version of a record.
-    fn next(
+    fn next_version(
         &mut self,
         kind: ChangeKind,
         id: &str,
@@ -331,7 +336,7 @@ impl Applier {
 }
 
 /// Returns the share of a record in the state digest: zeros if the record is not shown.
-fn shown(withdrawn: bool, share: impl FnOnce() -> [u8; 32]) -> [u8; 32] {
+fn visible_share(withdrawn: bool, share: impl FnOnce() -> [u8; 32]) -> [u8; 32] {
     if withdrawn { [0; 32] } else { share() }
 }
 

@@ -43,8 +43,8 @@ pub(crate) fn list(dir: &Path, seal: Option<&Seal>) -> Result<Vec<[u8; 32]>, Sto
         if seal.is_none() {
             found.push(name);
         } else {
-            let noted = read(&OsDisk, &path, seal).ok().and_then(|blob| blob.noted());
-            found.push(noted.unwrap_or(name));
+            let recorded = read(&OsDisk, &path, seal).ok().and_then(|blob| blob.recorded_sha256());
+            found.push(recorded.unwrap_or(name));
         }
     }
     Ok(found)
@@ -53,9 +53,9 @@ pub(crate) fn list(dir: &Path, seal: Option<&Seal>) -> Result<Vec<[u8; 32]>, Sto
 /// Returns the files of all blobs, sorted.
 pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut all = Vec::new();
-    for folder in entries(&dir.join("blobs"))? {
+    for folder in paths_in(&dir.join("blobs"))? {
         if folder.file_name().is_some_and(|name| name != "tmp") && folder.is_dir() {
-            all.extend(entries(&folder)?);
+            all.extend(paths_in(&folder)?);
         }
     }
     Ok(all)
@@ -65,7 +65,7 @@ pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
 pub(crate) fn read(disk: &dyn Disk, path: &Path, seal: Option<&Seal>) -> io::Result<BlobReader> {
     let file = disk.open(path, false)?;
     let name = name(path).and_then(|name| sha256(&name));
-    BlobReader::of(file, &name.unwrap_or_default(), seal)
+    BlobReader::open(file, &name.unwrap_or_default(), seal)
 }
 
 fn sha256(hex: &str) -> Option<[u8; 32]> {
@@ -95,7 +95,7 @@ fn name(path: &Path) -> Option<String> {
     Some(format!("{folder}{}", path.file_name()?.to_str()?))
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+fn paths_in(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let list = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         list => list.map_err(StoreError::io("list", folder))?,

@@ -23,7 +23,7 @@ pub(super) struct Comparer<'a> {
     /// The unpacked length of each body frame; takes about 40 bytes per 20 KiB of journal.
     bodies: BTreeMap<(u32, u64), usize>,
     /// Keys of ledger entries that the engine does not have. A later write may have removed them.
-    gone: BTreeSet<Vec<u8>>,
+    missing_ledger: BTreeSet<Vec<u8>>,
     pub(super) records: u64,
     pub(super) problems: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl<'a> Comparer<'a> {
             store,
             until,
             bodies: BTreeMap::new(),
-            gone: BTreeSet::new(),
+            missing_ledger: BTreeSet::new(),
             records: 0,
             problems: Vec::new(),
         }
@@ -106,9 +106,9 @@ impl<'a> Comparer<'a> {
         let found = self.get(&keys::object(keys::MEMORY, id), "a memory", MemoryValue::take)?;
         let what = format!("memory {:?}", entry.id);
         let stored = found.as_ref().map(|value| value.stored.place);
-        match standing(stored, place) {
+        match record_state(stored, place) {
             RecordState::Missing => self.missing(&what),
-            RecordState::Later => self.history(&what, keys::OLD_MEMORY, id, revision, place)?,
+            RecordState::Later => self.check_old_version(&what, keys::OLD_MEMORY, id, revision, place)?,
             RecordState::Here => {
                 let Some(value) = found else { return Ok(()) };
                 let json = value.json.as_ref().is_none_or(|json| *json == entry.json);
@@ -116,10 +116,10 @@ impl<'a> Comparer<'a> {
                 for (list, sort) in
                     lists(self.store.engine(), &entry.facets).into_iter().filter(|_| !entry.withdrawn)
                 {
-                    listed &= self.live(&list.entry(sort, id, revision))?;
+                    listed &= self.entry_valid(&list.entry(sort, id, revision))?;
                 }
                 let same = json && value.facets == entry.facets && value.withdrawn == entry.withdrawn;
-                self.verdict(&what, same, listed);
+                self.report_record(&what, same, listed);
             }
         }
         Ok(())
@@ -135,11 +135,13 @@ impl<'a> Comparer<'a> {
         let found =
             self.get(&keys::object(keys::CONVERSATION, id), "a conversation", ConversationValue::take)?;
         let what = format!("conversation {:?}", entry.summary.id);
-        self.bodies_of(entry, &what)?;
+        self.check_bodies(entry, &what)?;
         let stored = found.as_ref().map(|value| value.stored.place);
-        match standing(stored, place) {
+        match record_state(stored, place) {
             RecordState::Missing => self.missing(&what),
-            RecordState::Later => self.history(&what, keys::OLD_CONVERSATION, id, revision, place)?,
+            RecordState::Later => {
+                self.check_old_version(&what, keys::OLD_CONVERSATION, id, revision, place)?;
+            }
             RecordState::Here => {
                 let Some(value) = found else { return Ok(()) };
                 let mut same = value.withdrawn == entry.withdrawn
@@ -152,15 +154,16 @@ impl<'a> Comparer<'a> {
                         self.get(&key, "messages", |take| Ok(take.0 == part.as_slice()))?.unwrap_or(false);
                 }
                 let sort = keys::descending(entry.summary.updated);
-                let listed = entry.withdrawn || self.live(&List::Conversations.entry(sort, id, revision))?;
-                self.verdict(&what, same, listed);
+                let listed =
+                    entry.withdrawn || self.entry_valid(&List::Conversations.entry(sort, id, revision))?;
+                self.report_record(&what, same, listed);
             }
         }
         Ok(())
     }
 
     /// Checks that the heads can be read, that they hash to the conversation's digest, and that they refer to existing bodies.
-    fn bodies_of(&mut self, entry: &ConversationEntry, what: &str) -> Result<(), StoreError> {
+    fn check_bodies(&mut self, entry: &ConversationEntry, what: &str) -> Result<(), StoreError> {
         let (mut found, mut places) = (Vec::new(), Vec::new());
         for part in &entry.parts {
             if let Err(error) = heads::read_part(part, &mut found, &mut places) {
@@ -197,9 +200,9 @@ impl<'a> Comparer<'a> {
         let found = self.get(&keys::object(keys::RELATION, id), "a relation", RelationValue::take)?;
         let what = format!("relation {:?}", entry.id);
         let stored = found.as_ref().map(|value| value.stored.place);
-        match standing(stored, place) {
+        match record_state(stored, place) {
             RecordState::Missing => self.missing(&what),
-            RecordState::Later => self.history(&what, keys::OLD_RELATION, id, revision, place)?,
+            RecordState::Later => self.check_old_version(&what, keys::OLD_RELATION, id, revision, place)?,
             RecordState::Here => {
                 let Some(value) = found else { return Ok(()) };
                 let same = value.withdrawn == withdrawn && value.json.as_ref() == Some(&entry.json);
@@ -208,7 +211,7 @@ impl<'a> Comparer<'a> {
                 for (kind, end) in ends {
                     listed &= self.store.engine().get(&keys::pair(kind, keys::id16(end), id))?.is_some();
                 }
-                self.verdict(&what, same, listed);
+                self.report_record(&what, same, listed);
             }
         }
         Ok(())
@@ -218,7 +221,11 @@ impl<'a> Comparer<'a> {
         let key =
             keys::pair(keys::EMBEDDING, keys::id16(&entry.memory), self.store.engine().blind(&entry.model));
         let found = self.get(&key, "an embedding", PlainValue::take)?.map(|value| value.stored.place);
-        self.plain(&format!("the embedding of {:?}", entry.memory), standing(found, place), true);
+        self.report_unlisted(
+            &format!("the embedding of {:?}", entry.memory),
+            record_state(found, place),
+            true,
+        );
         Ok(())
     }
 
@@ -227,7 +234,7 @@ impl<'a> Comparer<'a> {
         let same =
             found.as_ref().and_then(|value| value.bytes.as_ref()).is_none_or(|bytes| *bytes == evidence.json);
         let stored = found.map(|value| value.stored.place);
-        self.plain("a piece of evidence", standing(stored, place), same);
+        self.report_unlisted("a piece of evidence", record_state(stored, place), same);
         Ok(())
     }
 
@@ -243,33 +250,33 @@ impl<'a> Comparer<'a> {
         };
         let found = self.get(&key, what, LedgerValue::take)?;
         if value.is_empty() {
-            self.gone.remove(&key);
+            self.missing_ledger.remove(&key);
             return Ok(());
         }
         if found.is_none() {
-            self.gone.insert(key);
+            self.missing_ledger.insert(key);
             return Ok(());
         }
         let same = found.as_ref().and_then(|found| found.bytes.as_ref()).is_none_or(|bytes| bytes == value);
-        self.plain(what, standing(found.map(|found| found.place), place), same);
+        self.report_unlisted(what, record_state(found.map(|found| found.place), place), same);
         Ok(())
     }
 
     /// Reports the ledger entries that are missing, once the whole journal was read.
-    pub(super) fn end(&mut self) {
-        let missing = self.gone.iter().map(|_| "a ledger entry is missing".to_owned());
+    pub(super) fn finish(&mut self) {
+        let missing = self.missing_ledger.iter().map(|_| "a ledger entry is missing".to_owned());
         self.problems.extend(missing);
     }
 
-    fn plain(&mut self, what: &str, standing: RecordState, same: bool) {
-        match standing {
+    fn report_unlisted(&mut self, what: &str, state: RecordState, same: bool) {
+        match state {
             RecordState::Missing => self.missing(what),
             RecordState::Later => {}
-            RecordState::Here => self.verdict(what, same, true),
+            RecordState::Here => self.report_record(what, same, true),
         }
     }
 
-    fn verdict(&mut self, what: &str, same: bool, listed: bool) {
+    fn report_record(&mut self, what: &str, same: bool, listed: bool) {
         self.records += 1;
         if !same {
             self.problems.push(format!("{what} differs from the journal"));
@@ -283,7 +290,7 @@ impl<'a> Comparer<'a> {
         self.problems.push(format!("{what} is missing"));
     }
 
-    fn history(
+    fn check_old_version(
         &mut self,
         what: &str,
         kind: u8,
@@ -299,7 +306,7 @@ impl<'a> Comparer<'a> {
     }
 
     /// Returns whether an index entry is still valid, or ended only after the check began.
-    fn live(&self, key: &[u8]) -> Result<bool, StoreError> {
+    fn entry_valid(&self, key: &[u8]) -> Result<bool, StoreError> {
         let end = self.get(key, "an entry of a list", |mut take| take.u64())?;
         Ok(end.is_some_and(|end| end == 0 || end > self.until))
     }
@@ -314,7 +321,7 @@ impl<'a> Comparer<'a> {
     }
 }
 
-fn standing(stored: Option<ChangeLocation>, place: ChangeLocation) -> RecordState {
+fn record_state(stored: Option<ChangeLocation>, place: ChangeLocation) -> RecordState {
     match stored {
         Some(stored) if stored == place => RecordState::Here,
         Some(stored) if (stored.segment, stored.offset) > (place.segment, place.offset) => RecordState::Later,

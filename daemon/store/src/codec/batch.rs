@@ -127,29 +127,14 @@ impl<'a> ChangeReader<'a> {
 
 fn tag(entry: &JournalEntry) -> u8 {
     match entry {
-        JournalEntry::Memory(memory) => {
-            if memory.withdrawn {
-                WITHDRAW_MEMORY
-            } else {
-                MEMORY
-            }
-        }
-        JournalEntry::Conversation(conversation) => {
-            if conversation.withdrawn {
-                WITHDRAW_CONVERSATION
-            } else {
-                CONVERSATION
-            }
-        }
+        JournalEntry::Memory(memory) if memory.withdrawn => WITHDRAW_MEMORY,
+        JournalEntry::Memory(_) => MEMORY,
+        JournalEntry::Conversation(conversation) if conversation.withdrawn => WITHDRAW_CONVERSATION,
+        JournalEntry::Conversation(_) => CONVERSATION,
         JournalEntry::Relation(_) => RELATION,
         JournalEntry::Withdraw(_) => WITHDRAW,
-        JournalEntry::Embedding(embedding) => {
-            if embedding.withdrawn {
-                WITHDRAW_EMBEDDING
-            } else {
-                EMBEDDING
-            }
-        }
+        JournalEntry::Embedding(embedding) if embedding.withdrawn => WITHDRAW_EMBEDDING,
+        JournalEntry::Embedding(_) => EMBEDDING,
         JournalEntry::Evidence(_) => EVIDENCE,
         JournalEntry::Ledger(LedgerWrite::Entry { .. }) => LEDGER,
         JournalEntry::Ledger(LedgerWrite::Issues { .. }) => ISSUES,

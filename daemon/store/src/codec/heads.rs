@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn heads_read_back_and_their_digest_does_not_hold_places(rows in heads()) {
+        fn heads_round_trip_and_their_digest_excludes_places(rows in heads()) {
             let mut writer = HeadWriter::new(rows.len());
             for (head, place) in &rows {
                 writer.push(head, *place);
@@ -269,7 +269,7 @@ mod tests {
         }
 
         #[test]
-        fn hostile_parts_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_parts_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let (mut heads, mut places) = (Vec::new(), Vec::new());
             let done = read_part(&bytes, &mut heads, &mut places);
             prop_assert!(heads.len() <= bytes.len());

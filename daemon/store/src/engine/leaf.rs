@@ -1,6 +1,6 @@
 //! A leaf: neighbouring entries in one value, where each key is stored without the prefix that it shares with the key before it.
 
-use super::{Pair, kept::UnpackedLeaf};
+use super::{Pair, leaf_cache::UnpackedLeaf};
 use crate::{
     codec::{ByteReader, Malformed, Put},
     value::PLAIN,
@@ -78,18 +78,25 @@ pub(super) struct Leaf {
     key: Vec<u8>,
     entries: Vec<Pair>,
     /// The first and last key that it has in the engine; `None` if the leaf does not exist there.
-    stood: Option<(Vec<u8>, Vec<u8>)>,
+    stored_range: Option<(Vec<u8>, Vec<u8>)>,
     changed: bool,
     /// Whether a key was inserted before its first one, or between others.
-    lower: bool,
+    inserted_low: bool,
     /// Whether a key was inserted after its last one, or between others.
-    higher: bool,
+    inserted_high: bool,
 }
 
 impl Leaf {
     /// Returns a leaf that does not exist in the engine yet.
     pub(super) fn empty(key: Vec<u8>) -> Self {
-        Self { key, entries: Vec::new(), stood: None, changed: false, lower: false, higher: false }
+        Self {
+            key,
+            entries: Vec::new(),
+            stored_range: None,
+            changed: false,
+            inserted_low: false,
+            inserted_high: false,
+        }
     }
 
     pub(super) fn read(key: Vec<u8>, leaf: &[u8]) -> Result<Self, Malformed> {
@@ -98,9 +105,9 @@ impl Leaf {
         while let Some((key, content)) = reader.next()? {
             entries.push((key.to_vec(), content.to_vec()));
         }
-        let stood =
+        let stored_range =
             entries.first().zip(entries.last()).map(|(first, last)| (first.0.clone(), last.0.clone()));
-        Ok(Self { entries, stood, ..Self::empty(key) })
+        Ok(Self { entries, stored_range, ..Self::empty(key) })
     }
 
     pub(super) fn key(&self) -> &[u8] {
@@ -109,8 +116,9 @@ impl Leaf {
 
     /// Returns whether a key certainly belongs to this leaf. A key after the last one may belong to the next leaf, since only
     /// that leaf's key shows where this one ends.
-    pub(super) fn holds(&self, key: &[u8]) -> bool {
-        key >= self.key.as_slice() && self.stood.as_ref().is_some_and(|(_, last)| key <= last.as_slice())
+    pub(super) fn covers(&self, key: &[u8]) -> bool {
+        key >= self.key.as_slice()
+            && self.stored_range.as_ref().is_some_and(|(_, last)| key <= last.as_slice())
     }
 
     /// Puts an entry, or removes it.
@@ -126,9 +134,9 @@ impl Leaf {
                 self.changed = true;
             }
             (Err(at), Some(value)) => {
-                if let Some((first, last)) = &self.stood {
-                    self.lower |= key < *last;
-                    self.higher |= key > *first;
+                if let Some((first, last)) = &self.stored_range {
+                    self.inserted_low |= key < *last;
+                    self.inserted_high |= key > *first;
                 }
                 self.entries.insert(at, (key, value));
                 self.changed = true;
@@ -142,15 +150,15 @@ impl Leaf {
     /// The first piece keeps the key, so that the pieces together cover the same keys as the leaf did. If keys were inserted at
     /// one end only, more are likely to follow there, so the piece at that end gets the free space.
     pub(super) fn write(self, limit: usize) -> Vec<LeafWrite> {
-        let Self { key, entries, stood, changed, lower, higher } = self;
+        let Self { key, entries, stored_range, changed, inserted_low, inserted_high } = self;
         if !changed {
             return Vec::new();
         }
         if entries.is_empty() {
-            return stood.map(|_| LeafWrite::Delete(key)).into_iter().collect();
+            return stored_range.map(|_| LeafWrite::Delete(key)).into_iter().collect();
         }
         let sizes = sizes(&key, &entries);
-        let ends = match (lower, higher) {
+        let ends = match (inserted_low, inserted_high) {
             (true, true) => even(&sizes, limit),
             (true, false) => from_the_end(&sizes, limit),
             (false, _) => from_the_start(&sizes, limit),

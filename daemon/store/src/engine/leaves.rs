@@ -14,10 +14,10 @@ use std::{
 
 use super::{
     Changes, Engine, EngineError, Pair,
-    kept::{LeafCache, UnpackedLeaf},
     leaf::{Leaf, LeafReader, LeafWrite},
+    leaf_cache::{LeafCache, UnpackedLeaf},
+    leaf_codec::LeafCodec,
     next_key,
-    wrap::LeafCodec,
 };
 use crate::{
     codec::{Malformed, hex},
@@ -36,21 +36,21 @@ const ENTRIES_PER_LEAF: usize = 6;
 const MAX_LEAVES_FETCHED: usize = 32;
 
 #[cfg(test)]
-pub(crate) use super::kept::LEAF_CACHE_BYTES;
+pub(crate) use super::leaf_cache::LEAF_CACHE_BYTES;
 
 /// Stores the small entries of another engine together.
 pub(crate) struct LeafEngine {
     inner: Arc<dyn Engine>,
-    wrap: LeafCodec,
-    kept: LeafCache,
+    codec: LeafCodec,
+    cache: LeafCache,
     /// Held from the moment a leaf is read in order to be changed until it is written.
     writer: Mutex<()>,
 }
 
 impl LeafEngine {
     pub(crate) fn new(inner: Arc<dyn Engine>) -> Result<Self, EngineError> {
-        let wrap = LeafCodec::new().map_err(|error| EngineError(error.to_string()))?;
-        Ok(Self { inner, wrap, kept: LeafCache::default(), writer: Mutex::new(()) })
+        let codec = LeafCodec::new().map_err(|error| EngineError(error.to_string()))?;
+        Ok(Self { inner, codec, cache: LeafCache::default(), writer: Mutex::new(()) })
     }
 
     /// Returns the leaves whose own keys are in a range.
@@ -64,25 +64,25 @@ impl LeafEngine {
         let mut leaves = self.inner.scan(&escaped(from), &escaped(until), limit, reverse)?;
         for (key, bytes) in &mut leaves {
             *key = unescaped(key);
-            *bytes = self.wrap.unwrap(std::mem::take(bytes)).map_err(|error| broken(key, error))?;
+            *bytes = self.codec.decode(std::mem::take(bytes)).map_err(|error| leaf_error(key, error))?;
         }
         Ok(leaves)
     }
 
     /// Returns the leaf that a key belongs to.
     fn leaf_of(&self, key: &[u8]) -> Result<Option<UnpackedLeaf>, EngineError> {
-        self.kept.find(key).map_or_else(|_| self.read_leaf(key), |leaf| Ok(Some(leaf)))
+        self.cache.find(key).map_or_else(|_| self.read_leaf(key), |leaf| Ok(Some(leaf)))
     }
 
     /// Returns the leaf as [`LeafEngine::leaf_of`] does, and caches it.
-    fn kept_leaf_of(&self, key: &[u8]) -> Result<Option<UnpackedLeaf>, EngineError> {
-        let ticket = match self.kept.find(key) {
+    fn cached_leaf(&self, key: &[u8]) -> Result<Option<UnpackedLeaf>, EngineError> {
+        let ticket = match self.cache.find(key) {
             Ok(leaf) => return Ok(Some(leaf)),
             Err(ticket) => ticket,
         };
         let leaf = self.read_leaf(key)?;
         if let Some(leaf) = &leaf {
-            self.kept.keep(ticket, leaf);
+            self.cache.insert_read(ticket, leaf);
         }
         Ok(leaf)
     }
@@ -92,7 +92,7 @@ impl LeafEngine {
         let Some((leaf, bytes)) = self.leaves(&key[..1], &next_key(key), 1, true)?.pop() else {
             return Ok(None);
         };
-        let last = last(&leaf, &bytes).map_err(|error| broken(&leaf, error))?;
+        let last = last(&leaf, &bytes).map_err(|error| leaf_error(&leaf, error))?;
         // This is the last leaf that begins at or before `key`, so it covers all keys up to `key`.
         let until = if last.as_slice() < key { key.to_vec() } else { last };
         Ok(Some(UnpackedLeaf { key: leaf, bytes, until }))
@@ -100,8 +100,8 @@ impl LeafEngine {
 
     /// Returns the number of bytes of cached leaves.
     #[cfg(test)]
-    pub(crate) fn kept_bytes(&self) -> usize {
-        self.kept.bytes()
+    pub(crate) fn cached_bytes(&self) -> usize {
+        self.cache.bytes()
     }
 
     /// Puts entries into their leaves.
@@ -113,7 +113,7 @@ impl LeafEngine {
         let mut open: Option<Leaf> = None;
         for (key, value) in entries {
             let mut leaf = match open.take() {
-                Some(leaf) if leaf.holds(&key) => leaf,
+                Some(leaf) if leaf.covers(&key) => leaf,
                 other => self.next_leaf(other, &key, out)?,
             };
             leaf.set(key, value);
@@ -124,8 +124,8 @@ impl LeafEngine {
 
     /// Returns the leaf that a key belongs to. If this is not the open leaf, the open one is written first.
     fn next_leaf(&self, open: Option<Leaf>, key: &[u8], out: &mut Changes) -> Result<Leaf, EngineError> {
-        let kept = self.kept.find_to_write(key);
-        let found = kept.map_or_else(|| self.read_leaf(key), |leaf| Ok(Some(leaf)))?;
+        let cached = self.cache.find_for_write(key);
+        let found = cached.map_or_else(|| self.read_leaf(key), |leaf| Ok(Some(leaf)))?;
         let leaf_key = found.as_ref().map_or(&key[..1], |leaf| &leaf.key);
         if let Some(leaf) = open {
             if leaf.key() == leaf_key {
@@ -136,7 +136,7 @@ impl LeafEngine {
         match found {
             None => Ok(Leaf::empty(key[..1].to_vec())),
             Some(UnpackedLeaf { key, bytes, .. }) => {
-                Leaf::read(key.clone(), &bytes).map_err(|error| broken(&key, error))
+                Leaf::read(key.clone(), &bytes).map_err(|error| leaf_error(&key, error))
             }
         }
     }
@@ -146,13 +146,13 @@ impl LeafEngine {
         for leaf in leaf.write(limit) {
             match leaf {
                 LeafWrite::Delete(key) => {
-                    self.kept.remove(&key);
+                    self.cache.remove(&key);
                     out.delete(escaped(&key));
                 }
                 LeafWrite::Put(leaf) => {
-                    let wrapped = self.wrap.wrap(&leaf.bytes);
-                    out.put(escaped(&leaf.key), wrapped.map_err(|error| EngineError(error.to_string()))?);
-                    self.kept.put(&leaf);
+                    let encoded = self.codec.encode(&leaf.bytes);
+                    out.put(escaped(&leaf.key), encoded.map_err(|error| EngineError(error.to_string()))?);
+                    self.cache.insert_written(&leaf);
                 }
             }
         }
@@ -244,10 +244,10 @@ fn within(
     until: &[u8],
     limit: usize,
 ) -> Result<Vec<Pair>, EngineError> {
-    let broken = |error| broken(leaf, error);
+    let leaf_error = |error| leaf_error(leaf, error);
     let mut found = Vec::new();
     let mut entries = LeafReader::new(leaf, bytes);
-    while let Some((entry, content)) = entries.next().map_err(broken)? {
+    while let Some((entry, content)) = entries.next().map_err(leaf_error)? {
         if found.len() == limit || entry >= until {
             break;
         }
@@ -293,11 +293,11 @@ fn limit(kind: u8) -> usize {
 /// Returns whether an entry is stored in a leaf. The meta record is stored alone, and the records and parts of conversations are
 /// long.
 fn packed(key: &[u8]) -> bool {
-    let apart = [keys::META[0], keys::CONVERSATION, keys::PART];
-    key.first().is_some_and(|kind| !apart.contains(kind))
+    let stored_alone = [keys::META[0], keys::CONVERSATION, keys::PART];
+    key.first().is_some_and(|kind| !stored_alone.contains(kind))
 }
 
-fn broken(leaf: &[u8], error: Malformed) -> EngineError {
+fn leaf_error(leaf: &[u8], error: Malformed) -> EngineError {
     EngineError(format!("the leaf at key {} {error}", hex(leaf)))
 }
 
@@ -306,8 +306,8 @@ impl Engine for LeafEngine {
         if !packed(key) {
             return self.inner.get(key);
         }
-        let Some(leaf) = self.kept_leaf_of(key)? else { return Ok(None) };
-        entry(&leaf.key, &leaf.bytes, key).map_err(|error| broken(&leaf.key, error))
+        let Some(leaf) = self.cached_leaf(key)? else { return Ok(None) };
+        entry(&leaf.key, &leaf.bytes, key).map_err(|error| leaf_error(&leaf.key, error))
     }
 
     /// Scans a range. All keys of the range must be of one kind.
@@ -323,9 +323,9 @@ impl Engine for LeafEngine {
 
     fn apply(&self, batch: Changes) -> Result<(), EngineError> {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.kept.begin();
+        self.cache.begin();
         let done = self.write(batch);
-        self.kept.end(done.is_ok());
+        self.cache.end(done.is_ok());
         done
     }
 

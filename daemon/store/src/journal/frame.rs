@@ -1,5 +1,9 @@
 //! A frame: header, checksum, hash, payload.
 
+use std::io;
+
+use zstd::bulk::Compressor;
+
 use crate::{codec::Malformed, sha256::Sha256};
 
 /// Bytes before the payload.
@@ -11,6 +15,11 @@ pub(crate) const SYNCED: u8 = 2;
 /// Maximum length of an unpacked payload, in bytes, because a frame is unpacked as a whole. Writes keep bodies and batches below
 /// it.
 pub(crate) const MAX_PAYLOAD: usize = 256 << 20;
+/// zstd level. Measured on message bodies: 446 MB/s at a ratio of 0.48. Level -1 gives 483 MB/s at 0.65, level 3 gives 278 MB/s
+/// at 0.44.
+const LEVEL: i32 = 1;
+/// Payloads shorter than this many bytes are not worth compressing.
+const MIN_COMPRESS_BYTES: usize = 128;
 
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +102,7 @@ pub(crate) struct FrameFields {
 
 /// Returns the associated data of a sealed payload. The store's id is not part of it, because a restored backup keeps its
 /// payloads under a new id.
-pub(crate) fn place(kind: FrameKind, segment: u32, offset: u64, revision: u64) -> [u8; 21] {
+pub(crate) fn associated_data(kind: FrameKind, segment: u32, offset: u64, revision: u64) -> [u8; 21] {
     let mut place = [0; 21];
     place[0] = kind.code();
     place[1..5].copy_from_slice(&segment.to_be_bytes());
@@ -106,10 +115,10 @@ pub(crate) fn place(kind: FrameKind, segment: u32, offset: u64, revision: u64) -
 pub(crate) fn finish(
     buffer: &mut [u8],
     binding: FrameBinding,
-    label: FrameFields,
+    fields: FrameFields,
     previous: [u8; 16],
 ) -> Result<[u8; 16], Malformed> {
-    let FrameFields { kind, flags, key, revision } = label;
+    let FrameFields { kind, flags, key, revision } = fields;
     let length = u32::try_from(buffer.len() - HEADER_BYTES).map_err(|_| Malformed("is over 4 GiB"))?;
     buffer[0..4].copy_from_slice(&length.to_be_bytes());
     buffer[8] = kind.code();
@@ -154,4 +163,41 @@ pub(crate) fn unpack(header: &FrameHeader, payload: Vec<u8>) -> Result<Vec<u8>, 
     }
     let raw = zstd::bulk::decompress(packed, length).map_err(|_| Malformed("does not unpack"))?;
     if raw.len() == length { Ok(raw) } else { Err(Malformed("unpacks to another length than it says")) }
+}
+
+/// Compresses the payloads of frames: a compressor and its buffer.
+pub(crate) struct PayloadCompressor {
+    packed: Vec<u8>,
+    compressor: Compressor<'static>,
+}
+
+impl PayloadCompressor {
+    pub(crate) fn new() -> io::Result<Self> {
+        Self::of_level(LEVEL)
+    }
+
+    pub(crate) fn of_level(level: i32) -> io::Result<Self> {
+        Ok(Self { packed: Vec::new(), compressor: Compressor::new(level)? })
+    }
+
+    /// Appends a payload to `out` in the form that frames store. Returns true if it is compressed, false if that would not make
+    /// it smaller.
+    pub(crate) fn pack(&mut self, payload: &[u8], out: &mut Vec<u8>) -> io::Result<bool> {
+        let packed = payload.len() >= MIN_COMPRESS_BYTES && self.compress(payload)?;
+        if packed {
+            let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(&self.packed);
+        } else {
+            out.extend_from_slice(payload);
+        }
+        Ok(packed)
+    }
+
+    fn compress(&mut self, payload: &[u8]) -> io::Result<bool> {
+        self.packed.clear();
+        self.packed.reserve(zstd::zstd_safe::compress_bound(payload.len()));
+        self.compressor.compress_to_buffer(payload, &mut self.packed)?;
+        Ok(self.packed.len() + 4 < payload.len())
+    }
 }

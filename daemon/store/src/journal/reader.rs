@@ -21,11 +21,11 @@ const MAX_OPEN_FILES: usize = 32;
 /// Opens segments on demand and reads frames from them.
 pub(crate) struct FrameReader {
     disk: Arc<dyn Disk>,
-    home: JournalContext,
+    context: JournalContext,
     /// Guards the open files.
     files: Mutex<BTreeMap<u32, Arc<dyn DiskFile>>>,
     /// The first frame that was found damaged.
-    met: Mutex<Option<Damage>>,
+    first_damage: Mutex<Option<Damage>>,
 }
 
 /// A frame with a valid checksum.
@@ -35,12 +35,12 @@ pub(crate) struct Frame {
 }
 
 impl FrameReader {
-    pub(crate) fn new(disk: Arc<dyn Disk>, home: JournalContext) -> Self {
-        Self { disk, home, files: Mutex::new(BTreeMap::new()), met: Mutex::new(None) }
+    pub(crate) fn new(disk: Arc<dyn Disk>, context: JournalContext) -> Self {
+        Self { disk, context, files: Mutex::new(BTreeMap::new()), first_damage: Mutex::new(None) }
     }
 
-    pub(crate) fn home(&self) -> &JournalContext {
-        &self.home
+    pub(crate) fn context(&self) -> &JournalContext {
+        &self.context
     }
 
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
@@ -48,8 +48,8 @@ impl FrameReader {
     }
 
     /// Returns the first damage that a read found.
-    pub(crate) fn met(&self) -> Option<Damage> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn first_damage(&self) -> Option<Damage> {
+        self.first_damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reads and unpacks the frame at a place that a record refers to. The frame must be of one of `kinds`.
@@ -60,28 +60,34 @@ impl FrameReader {
         kinds: &[FrameKind],
         what: &str,
     ) -> Result<Frame, StoreError> {
-        let frame = self.look(segment, offset, kinds, what);
+        let frame = self.load_frame(segment, offset, kinds, what);
         if let Err(StoreError::DamagedRecord { damage, .. }) = &frame {
-            let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-            met.get_or_insert_with(|| damage.clone());
+            let mut first_damage = self.first_damage.lock().unwrap_or_else(PoisonError::into_inner);
+            first_damage.get_or_insert_with(|| damage.clone());
         }
         frame
     }
 
-    fn look(&self, segment: u32, offset: u64, kinds: &[FrameKind], what: &str) -> Result<Frame, StoreError> {
+    fn load_frame(
+        &self,
+        segment: u32,
+        offset: u64,
+        kinds: &[FrameKind],
+        what: &str,
+    ) -> Result<Frame, StoreError> {
         let file = self.file(segment)?;
         let damaged = |length: u64, problem: &str, revisions| StoreError::DamagedRecord {
             what: what.to_owned(),
             damage: Damage {
-                file: self.home.segment_path(segment),
+                file: self.context.segment_path(segment),
                 offset,
                 length,
                 revisions,
                 problem: problem.to_owned(),
             },
         };
-        let read = StoreError::io("read", self.home.segment_path(segment));
-        let binding = FrameBinding { store_id: self.home.store_id, segment, offset };
+        let read = StoreError::io("read", self.context.segment_path(segment));
+        let binding = FrameBinding { store_id: self.context.store_id, segment, offset };
         let loaded = file.length().and_then(|end| load(file.as_ref(), binding, end)).map_err(read)?;
         let Some(RawFrame { header, payload, .. }) = loaded else {
             return Err(damaged(0, "a frame that does not check", Vec::new()));
@@ -90,7 +96,7 @@ impl FrameReader {
             return Err(damaged(header.frame_length(), "a frame of another kind", Vec::new()));
         }
         let revision = header.revision;
-        let payload = self.home.unpack(&header, segment, offset, payload).map_err(|error| {
+        let payload = self.context.unpack(&header, segment, offset, payload).map_err(|error| {
             damaged(header.frame_length(), &format!("a frame that {error}"), vec![revision..=revision])
         })?;
         Ok(Frame { header, payload })
@@ -101,7 +107,7 @@ impl FrameReader {
         if let Some(file) = files.get(&segment) {
             return Ok(Arc::clone(file));
         }
-        let path = self.home.segment_path(segment);
+        let path = self.context.segment_path(segment);
         let file = self.disk.open(&path, false).map_err(StoreError::io("open", path))?;
         if files.len() >= MAX_OPEN_FILES {
             files.pop_first();

@@ -8,8 +8,7 @@ use satchel_seal::{NONCE, Seal};
 use super::{
     Acknowledged, JournalContext,
     copy::JournalCopy,
-    frame::{self, FrameFields, FrameKind},
-    packer::PayloadCompressor,
+    frame::{self, FrameFields, FrameKind, PayloadCompressor},
     scan::VisitedFrame,
     segments::Segments,
 };
@@ -52,10 +51,11 @@ pub(crate) fn rewrite(
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<(), StoreError> {
     disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
-    let home = JournalContext { folder, store_id: old.home.store_id, seal: seal.cloned() };
-    let packer = PayloadCompressor::new().map_err(StoreError::io("prepare compression for", &home.folder))?;
-    let copy = JournalCopy::new(Arc::clone(disk), home.clone(), old);
-    let mut rewriter = Rewriter { copy, home, edit, packer, moved: BTreeMap::new() };
+    let context = JournalContext { folder, store_id: old.context.store_id, seal: seal.cloned() };
+    let compressor =
+        PayloadCompressor::new().map_err(StoreError::io("prepare compression for", &context.folder))?;
+    let copy = JournalCopy::new(Arc::clone(disk), context.clone(), old);
+    let mut rewriter = Rewriter { copy, context, edit, compressor, moved: BTreeMap::new() };
     let total = old.bytes_from(Segments::beginning());
     let mut done = 0;
     let outcome = old.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
@@ -63,11 +63,9 @@ pub(crate) fn rewrite(
         progress(CheckProgress { done, total });
         rewriter.frame(visit)
     })?;
-    if let Some(first) = outcome.damage.into_iter().next() {
-        return Err(StoreError::DamagedJournal { first });
-    }
+    StoreError::check(outcome.damage)?;
     if outcome.tail > 0 {
-        let first = Damage::new(&old.home.folder, 0, outcome.tail, "an end that does not check");
+        let first = Damage::new(&old.context.folder, 0, outcome.tail, "an end that does not check");
         return Err(StoreError::DamagedJournal { first });
     }
     rewriter.copy.finish().map(|_| ())
@@ -75,9 +73,9 @@ pub(crate) fn rewrite(
 
 struct Rewriter<'a, 'e> {
     copy: JournalCopy<'a>,
-    home: JournalContext,
+    context: JournalContext,
     edit: Option<ContentEditor<'e>>,
-    packer: PayloadCompressor,
+    compressor: PayloadCompressor,
     /// The new offset of each body frame, by its old place; takes about 40 bytes per 20 KiB of journal.
     moved: BTreeMap<(u32, u64), u64>,
 }
@@ -91,7 +89,7 @@ impl Rewriter<'_, '_> {
             FrameKind::Seal => self.put(visit, Vec::new(), 0),
             FrameKind::Body if self.edit.is_none() => {
                 let packed = visit.open().map_err(wrong)?;
-                self.moves(visit)?;
+                self.record_move(visit)?;
                 self.put(visit, packed, visit.header.flags & frame::ZSTD)
             }
             FrameKind::Body => {
@@ -100,8 +98,8 @@ impl Rewriter<'_, '_> {
                 if let Some(edit) = &mut self.edit {
                     edit(FrameContent::Bodies { segment, offset, bytes: &mut bodies })?;
                 }
-                self.moves(visit)?;
-                self.pack_and_put(visit, &bodies)
+                self.record_move(visit)?;
+                self.compress_and_put(visit, &bodies)
             }
             FrameKind::Batch | FrameKind::Note => {
                 let (mut origin, mut entries) =
@@ -110,24 +108,24 @@ impl Rewriter<'_, '_> {
                     edit(FrameContent::Changes { origin: &mut origin, entries: &mut entries })?;
                 }
                 for entry in &mut entries {
-                    self.follow(entry).map_err(wrong)?;
+                    self.update_places(entry).map_err(wrong)?;
                 }
                 let mut payload = Vec::new();
                 batch::encode(&origin, &entries, &mut payload).map_err(wrong)?;
-                self.pack_and_put(visit, &payload)
+                self.compress_and_put(visit, &payload)
             }
         }
     }
 
     /// Records the new place of a body frame.
-    fn moves(&mut self, visit: &VisitedFrame<'_>) -> Result<(), StoreError> {
+    fn record_move(&mut self, visit: &VisitedFrame<'_>) -> Result<(), StoreError> {
         let now = self.copy.offset(visit.start.segment)?;
         self.moved.insert((visit.start.segment, visit.start.offset), now);
         Ok(())
     }
 
     /// Updates the heads of a conversation to the new places of their bodies.
-    fn follow(&self, entry: &mut JournalEntry) -> Result<(), Malformed> {
+    fn update_places(&self, entry: &mut JournalEntry) -> Result<(), Malformed> {
         let JournalEntry::Conversation(conversation) = entry else { return Ok(()) };
         let (mut heads, mut places) = (Vec::new(), Vec::new());
         for part in &conversation.parts {
@@ -143,10 +141,10 @@ impl Rewriter<'_, '_> {
         Ok(())
     }
 
-    fn pack_and_put(&mut self, visit: &VisitedFrame<'_>, payload: &[u8]) -> Result<(), StoreError> {
+    fn compress_and_put(&mut self, visit: &VisitedFrame<'_>, payload: &[u8]) -> Result<(), StoreError> {
         let mut packed = Vec::with_capacity(payload.len());
-        let path = || self.home.segment_path(visit.start.segment);
-        let smaller = self.packer.pack(payload, &mut packed);
+        let path = || self.context.segment_path(visit.start.segment);
+        let smaller = self.compressor.pack(payload, &mut packed);
         let smaller = smaller.map_err(|error| StoreError::io("pack a frame for", path())(error))?;
         self.put(visit, packed, if smaller { frame::ZSTD } else { 0 })
     }
@@ -155,13 +153,14 @@ impl Rewriter<'_, '_> {
     fn put(&mut self, visit: &VisitedFrame<'_>, payload: Vec<u8>, zstd: u8) -> Result<(), StoreError> {
         let (segment, header) = (visit.start.segment, visit.header);
         let flags = header.flags & !frame::ZSTD | zstd;
-        let label = FrameFields { kind: header.kind, flags, key: self.home.key(), revision: header.revision };
-        let Some(seal) = &self.home.seal else { return self.copy.put(segment, label, &payload) };
-        let place = frame::place(header.kind, segment, self.copy.offset(segment)?, header.revision);
+        let fields =
+            FrameFields { kind: header.kind, flags, key: self.context.key(), revision: header.revision };
+        let Some(seal) = &self.context.seal else { return self.copy.put(segment, fields, &payload) };
+        let data = frame::associated_data(header.kind, segment, self.copy.offset(segment)?, header.revision);
         let mut sealed = vec![0; NONCE];
         sealed.extend_from_slice(&payload);
-        let done = seal.frames().seal_tail(&place, &mut sealed, 0);
-        done.map_err(StoreError::io("seal a frame for", self.home.segment_path(segment)))?;
-        self.copy.put(segment, label, &sealed)
+        let done = seal.frames().seal_tail(&data, &mut sealed, 0);
+        done.map_err(StoreError::io("seal a frame for", self.context.segment_path(segment)))?;
+        self.copy.put(segment, fields, &sealed)
     }
 }

@@ -35,24 +35,24 @@ pub(crate) struct VisitedFrame<'a> {
     pub(crate) payload: &'a [u8],
     /// Whether bytes before it are damaged.
     pub(crate) after_damage: bool,
-    home: &'a JournalContext,
+    context: &'a JournalContext,
 }
 
 impl VisitedFrame<'_> {
     /// Opens and unpacks the payload.
     pub(crate) fn unpack(&self) -> Result<Vec<u8>, Malformed> {
-        self.home.unpack(&self.header, self.start.segment, self.start.offset, self.payload.to_vec())
+        self.context.unpack(&self.header, self.start.segment, self.start.offset, self.payload.to_vec())
     }
 
     /// Opens the payload. The result may still be compressed.
     pub(crate) fn open(&self) -> Result<Vec<u8>, Malformed> {
-        self.home.open(&self.header, self.start.segment, self.start.offset, self.payload.to_vec())
+        self.context.open(&self.header, self.start.segment, self.start.offset, self.payload.to_vec())
     }
 
     /// Returns a report that this frame is damaged.
     pub(crate) fn damage(&self, problem: &str) -> Damage {
         let revision = self.header.revision;
-        let path = self.home.segment_path(self.start.segment);
+        let path = self.context.segment_path(self.start.segment);
         let damage = Damage::new(&path, self.start.offset, self.header.frame_length(), problem);
         Damage { revisions: vec![revision..=revision], ..damage }
     }
@@ -144,7 +144,7 @@ impl Scanner<'_> {
                 self.next_segment(0)?;
                 continue;
             };
-            if self.at.offset == segment::FIRST_FRAME && !self.enter(segment, number == last)? {
+            if self.at.offset == segment::FIRST_FRAME && !self.check_header(segment, number == last)? {
                 return Ok(());
             }
             if !self.frames(segment, number == last)? {
@@ -157,7 +157,7 @@ impl Scanner<'_> {
     }
 
     /// Checks a segment's header. Returns false if the segment is an unfinished file at the end.
-    fn enter(&mut self, segment: Segment, last: bool) -> Result<bool, StoreError> {
+    fn check_header(&mut self, segment: Segment, last: bool) -> Result<bool, StoreError> {
         let number = self.at.segment;
         let Some(header) = segment.header else {
             let first = self.find(segment, segment::FIRST_FRAME)?;
@@ -170,7 +170,7 @@ impl Scanner<'_> {
             self.note_damage(number, 0, segment::FIRST_FRAME, "a header that does not check");
             return Ok(true);
         };
-        if header.store_id != self.segments.home.store_id {
+        if header.store_id != self.segments.context.store_id {
             self.note_damage(number, 0, segment::FIRST_FRAME, "a segment of another store");
         } else if self.trusted && header.chain != self.at.chain {
             self.note_damage(
@@ -180,7 +180,7 @@ impl Scanner<'_> {
                 "a segment that does not follow the one before",
             );
         }
-        self.reach(header.revision);
+        self.advance_to(header.revision);
         if self.outcome.damage.is_empty() {
             // The previous segment is complete, otherwise this one would not have been begun.
             self.outcome.end = self.at;
@@ -194,7 +194,7 @@ impl Scanner<'_> {
         while self.at.offset < segment.length {
             let loaded = self.load(segment, self.at.offset)?;
             if let Some(loaded) = loaded.filter(|loaded| self.belongs(loaded.header)) {
-                self.take(&loaded)?;
+                self.visit_frame(&loaded)?;
                 continue;
             }
             let bad = self.at.offset;
@@ -216,7 +216,7 @@ impl Scanner<'_> {
 
     /// Returns whether a frame follows the one before it. In an encrypted journal, a plain frame was written by somebody else.
     fn belongs(&self, header: FrameHeader) -> bool {
-        let foreign = header.key <= KEY_ID && header.key != self.segments.home.key();
+        let foreign = header.key <= KEY_ID && header.key != self.segments.context.key();
         !foreign && (!self.trusted || header.previous == self.at.chain)
     }
 
@@ -242,13 +242,13 @@ impl Scanner<'_> {
         Ok(false)
     }
 
-    fn take(&mut self, loaded: &RawFrame) -> Result<(), StoreError> {
+    fn visit_frame(&mut self, loaded: &RawFrame) -> Result<(), StoreError> {
         let header = loaded.header;
-        if header.key != self.segments.home.key() {
+        if header.key != self.segments.context.key() {
             let place = format!(
                 "byte {} of {}",
                 self.at.offset,
-                self.segments.home.segment_path(self.at.segment).display()
+                self.segments.context.segment_path(self.at.segment).display()
             );
             return Err(StoreError::Sealed { place, key: header.key });
         }
@@ -257,21 +257,21 @@ impl Scanner<'_> {
         self.trusted = true;
         self.outcome.frames += 1;
         match header.kind {
-            FrameKind::Body => self.reach(header.revision.saturating_sub(1)),
+            FrameKind::Body => self.advance_to(header.revision.saturating_sub(1)),
             FrameKind::Note | FrameKind::Seal => {
-                self.reach(header.revision);
+                self.advance_to(header.revision);
                 self.pending = None;
             }
             FrameKind::Batch => {
-                self.reach(header.revision.saturating_sub(1));
-                self.touch(start, loaded);
+                self.advance_to(header.revision.saturating_sub(1));
+                self.note_lost_bodies(start, loaded);
                 self.reached = self.reached.max(header.revision);
             }
         }
         let after_damage = !self.outcome.damage.is_empty();
-        let home = &self.segments.home;
+        let context = &self.segments.context;
         let payload = loaded.payload.as_slice();
-        (self.visit)(&VisitedFrame { start, end: self.at, header, payload, after_damage, home })?;
+        (self.visit)(&VisitedFrame { start, end: self.at, header, payload, after_damage, context })?;
         if header.kind != FrameKind::Body {
             self.outcome.end = self.at;
             self.outcome.revision = self.outcome.revision.max(header.revision);
@@ -281,14 +281,14 @@ impl Scanner<'_> {
 
     /// Records that all revisions up to `revision` come before this position. Those that were not seen are lost in the last
     /// damage.
-    fn reach(&mut self, revision: u64) {
+    fn advance_to(&mut self, revision: u64) {
         if revision <= self.reached {
             return;
         }
         let lost = self.reached + 1..=revision;
         self.reached = revision;
         if self.outcome.damage.is_empty() {
-            let path = self.segments.home.segment_path(self.at.segment);
+            let path = self.segments.context.segment_path(self.at.segment);
             self.outcome.damage.push(Damage::new(&path, self.at.offset, 0, "a gap in the revisions"));
         }
         if let Some(found) = self.outcome.damage.last_mut() {
@@ -297,14 +297,14 @@ impl Scanner<'_> {
     }
 
     /// Reports the revision of a batch that directly follows damage if it refers to bodies in the damaged bytes.
-    fn touch(&mut self, start: Position, loaded: &RawFrame) {
+    fn note_lost_bodies(&mut self, start: Position, loaded: &RawFrame) {
         let Some((index, segment, from, length)) = self.pending.take() else { return };
         let inside =
             |place: &BodyPlace| place.segment == segment && (from..from + length).contains(&place.offset);
         let payload = loaded.payload.clone();
         let hit = self
             .segments
-            .home
+            .context
             .unpack(&loaded.header, start.segment, start.offset, payload)
             .and_then(|payload| batch::places(&payload))
             .map_or(true, |places| places.iter().any(inside));
@@ -315,7 +315,7 @@ impl Scanner<'_> {
 
     fn note_damage(&mut self, segment: u32, offset: u64, length: u64, problem: &'static str) {
         self.outcome.damage.push(Damage::new(
-            &self.segments.home.segment_path(segment),
+            &self.segments.context.segment_path(segment),
             offset,
             length,
             problem,
@@ -326,7 +326,7 @@ impl Scanner<'_> {
 
     /// Reports a segment that ends before the length that the next one records. The frame at the cut is reported with it.
     fn note_cut(&mut self, segment: u32, length: u64, known: u64) {
-        let path = self.segments.home.segment_path(segment);
+        let path = self.segments.context.segment_path(segment);
         let index = self.outcome.damage.len().saturating_sub(1);
         match self.outcome.damage.last_mut() {
             Some(last) if last.file == path && last.offset + last.length == length => {
@@ -367,7 +367,7 @@ impl Scanner<'_> {
             self.note_damage(end.0, end.1, 0, "a journal that ends before commits that were acknowledged");
         }
         if !self.outcome.damage.is_empty() {
-            self.reach(self.acknowledged.revision);
+            self.advance_to(self.acknowledged.revision);
             self.outcome.tail = 0;
             self.outcome.unfinished = None;
         }
@@ -375,15 +375,15 @@ impl Scanner<'_> {
 
     fn load(&mut self, segment: Segment, offset: u64) -> Result<Option<RawFrame>, StoreError> {
         let Segment { number, length, .. } = segment;
-        let binding = FrameBinding { store_id: self.segments.home.store_id, segment: number, offset };
-        load(self.file(number)?.as_ref(), binding, length).map_err(self.segments.refused(number))
+        let binding = FrameBinding { store_id: self.segments.context.store_id, segment: number, offset };
+        load(self.file(number)?.as_ref(), binding, length).map_err(self.segments.read_error(number))
     }
 
     fn file(&mut self, number: u32) -> Result<Arc<dyn DiskFile>, StoreError> {
         if let Some((_, file)) = self.open.as_ref().filter(|open| open.0 == number) {
             return Ok(Arc::clone(file));
         }
-        let path = self.segments.home.segment_path(number);
+        let path = self.segments.context.segment_path(number);
         let file = self.segments.disk.open(&path, false).map_err(StoreError::io("open", path))?;
         self.open = Some((number, Arc::clone(&file)));
         Ok(file)
@@ -396,7 +396,7 @@ impl Scanner<'_> {
         let mut base = from;
         while base + (frame::HEADER_BYTES as u64) <= segment.length {
             let read = self.file(segment.number)?.read_at(base, &mut window);
-            let filled = read.map_err(self.segments.refused(segment.number))?;
+            let filled = read.map_err(self.segments.read_error(segment.number))?;
             let starts = (filled + 1).saturating_sub(frame::HEADER_BYTES);
             for at in 0..starts {
                 let offset = base + at as u64;

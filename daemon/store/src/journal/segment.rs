@@ -91,7 +91,7 @@ mod tests {
         SegmentHeader { number: 7, store_id: [3; 16], revision: 12, chain: [9; 16], previous_length: 4_711 };
 
     #[test]
-    fn a_header_reads_back_and_any_flipped_bit_is_seen() {
+    fn a_header_round_trips_and_any_flipped_bit_is_detected() {
         let bytes = SAMPLE.encode();
         assert_eq!(SegmentHeader::parse(&bytes, Path::new("x")).ok().flatten(), Some(SAMPLE));
         for bit in 0..bytes.len() * 8 {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn names_carry_numbers() {
+    fn segment_names_round_trip() {
         assert_eq!(number(&name(42)), Some(42));
         assert_eq!(number(&name(123_456_789)), Some(123_456_789));
         assert_eq!(number("00000001.seg.bak"), None);

@@ -18,7 +18,7 @@ use crate::{
 /// files open.
 #[derive(Clone)]
 pub(crate) struct Segments {
-    pub(crate) home: JournalContext,
+    pub(crate) context: JournalContext,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) files: BTreeMap<u32, Segment>,
 }
@@ -59,7 +59,7 @@ impl Segments {
                 }
             };
         };
-        Ok(Some(Self { home: JournalContext { folder, store_id, seal }, disk: Arc::clone(disk), files }))
+        Ok(Some(Self { context: JournalContext { folder, store_id, seal }, disk: Arc::clone(disk), files }))
     }
 
     /// Returns the number of bytes from a position to the end.
@@ -112,7 +112,7 @@ impl Segments {
     pub(super) fn whole_before(&self, place: Position) -> bool {
         let header = |number: u32| {
             let header = self.files.get(&number).and_then(|segment| segment.header);
-            header.filter(|header| header.store_id == self.home.store_id)
+            header.filter(|header| header.store_id == self.context.store_id)
         };
         let whole = |number: u32| {
             let length = self.files.get(&number).map(|segment| segment.length);
@@ -121,8 +121,8 @@ impl Segments {
         header(place.segment).is_some() && (1..place.segment).all(whole)
     }
 
-    pub(super) fn refused(&self, number: u32) -> impl FnOnce(io::Error) -> StoreError {
-        StoreError::io("read", self.home.segment_path(number))
+    pub(super) fn read_error(&self, number: u32) -> impl FnOnce(io::Error) -> StoreError {
+        StoreError::io("read", self.context.segment_path(number))
     }
 }
 

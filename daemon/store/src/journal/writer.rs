@@ -6,8 +6,7 @@ use satchel_seal::NONCE;
 
 use super::{
     JournalContext, Position,
-    frame::{self, FrameBinding, FrameFields, FrameKind, HEADER_BYTES},
-    packer::PayloadCompressor,
+    frame::{self, FrameBinding, FrameFields, FrameKind, HEADER_BYTES, PayloadCompressor},
     segment::{self, SegmentHeader},
 };
 use crate::{
@@ -24,7 +23,7 @@ const WRITE_BYTES: usize = 1 << 20;
 /// The writer at the end of the journal.
 pub(crate) struct JournalWriter {
     disk: Arc<dyn Disk>,
-    home: JournalContext,
+    context: JournalContext,
     file: Arc<dyn DiskFile>,
     segment: u32,
     /// Offset in the file at which `buffer` begins.
@@ -36,8 +35,8 @@ pub(crate) struct JournalWriter {
     segment_limit: u64,
     chunk: Vec<u8>,
     /// Number of bodies in `chunk`. Needed because the only body may be empty.
-    gathered: usize,
-    packer: PayloadCompressor,
+    chunk_bodies: usize,
+    compressor: PayloadCompressor,
     stopped: Option<String>,
     group: Position,
 }
@@ -46,16 +45,16 @@ impl JournalWriter {
     /// Continues at the end of a segment that has just been fsynced.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
-        home: JournalContext,
+        context: JournalContext,
         file: Arc<dyn DiskFile>,
         end: Position,
         segment_limit: u64,
     ) -> Result<Self, StoreError> {
-        let packer =
-            PayloadCompressor::new().map_err(StoreError::io("prepare compression for", &home.folder))?;
+        let compressor =
+            PayloadCompressor::new().map_err(StoreError::io("prepare compression for", &context.folder))?;
         Ok(Self {
             disk,
-            home,
+            context,
             file,
             segment: end.segment,
             start: end.offset,
@@ -64,8 +63,8 @@ impl JournalWriter {
             synced: end.offset,
             segment_limit,
             chunk: Vec::with_capacity(CHUNK),
-            gathered: 0,
-            packer,
+            chunk_bodies: 0,
+            compressor,
             stopped: None,
             group: end,
         })
@@ -107,7 +106,7 @@ impl JournalWriter {
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let place = BodyPlace { segment: self.segment, offset: self.end(), start, length };
         self.chunk.extend_from_slice(body);
-        self.gathered += 1;
+        self.chunk_bodies += 1;
         Ok(place)
     }
 
@@ -128,12 +127,12 @@ impl JournalWriter {
     /// and the system may treat the bytes as written, so that the next fsync succeeds without them. So the bytes are truncated,
     /// because the next start must not build on them.
     pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
-        self.hand_over()?;
+        self.write_buffer()?;
         if self.synced == self.end() {
             return Ok(());
         }
         if let Err(source) = self.file.sync() {
-            let path = self.home.segment_path(self.segment);
+            let path = self.context.segment_path(self.segment);
             self.stop(format!("fsync of {} failed: {source}", path.display()));
             self.start = self.synced;
             if let Err(error) = self.file.set_length(self.synced) {
@@ -152,11 +151,11 @@ impl JournalWriter {
     }
 
     /// Writes all bytes to the file without waiting for the disk.
-    pub(crate) fn hand_over(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn write_buffer(&mut self) -> Result<(), StoreError> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        self.file.write_at(self.start, &self.buffer).map_err(|source| self.refused("write", source))?;
+        self.file.write_at(self.start, &self.buffer).map_err(|source| self.io_error("write", source))?;
         satchel_failpoints::reached("journal written");
         self.start = self.end();
         self.buffer.clear();
@@ -166,7 +165,7 @@ impl JournalWriter {
     /// Undoes the group that failed, so that the next one can be tried.
     pub(crate) fn undo(&mut self) {
         self.chunk.clear();
-        self.gathered = 0;
+        self.chunk_bodies = 0;
         self.buffer.clear();
         self.start = self.group.offset;
         self.chain = self.group.chain;
@@ -174,7 +173,7 @@ impl JournalWriter {
             return;
         }
         if let Err(error) = self.file.set_length(self.group.offset) {
-            let path = self.home.segment_path(self.segment);
+            let path = self.context.segment_path(self.segment);
             self.stop(format!("{} cannot be cut back after an error: {error}", path.display()));
         }
     }
@@ -186,17 +185,17 @@ impl JournalWriter {
         satchel_failpoints::reached("segment full");
         let header = SegmentHeader {
             number: self.segment + 1,
-            store_id: self.home.store_id,
+            store_id: self.context.store_id,
             revision,
             chain: self.chain,
             previous_length: self.end(),
         };
-        let file = create(self.disk.as_ref(), &self.home, &header).inspect_err(|error| {
-            if let Some(problem) = leftover(self.disk.as_ref(), &self.home, header.number) {
+        let file = create(self.disk.as_ref(), &self.context, &header).inspect_err(|error| {
+            if let Some(problem) = remove_segment(self.disk.as_ref(), &self.context, header.number) {
                 self.stopped.get_or_insert(format!("{error}; {problem}"));
             }
         })?;
-        satchel_failpoints::reached("segment begun");
+        satchel_failpoints::reached("segment created");
         self.file = file;
         self.segment = header.number;
         self.start = segment::FIRST_FRAME;
@@ -209,14 +208,14 @@ impl JournalWriter {
     }
 
     fn flush_bodies(&mut self, revision: u64) -> Result<(), StoreError> {
-        if self.gathered == 0 {
+        if self.chunk_bodies == 0 {
             return Ok(());
         }
         let chunk = std::mem::take(&mut self.chunk);
         let done = self.append(FrameKind::Body, &chunk, revision);
         self.chunk = chunk;
         self.chunk.clear();
-        self.gathered = 0;
+        self.chunk_bodies = 0;
         if self.chunk.capacity() > 2 * CHUNK {
             self.chunk.shrink_to(CHUNK);
         }
@@ -235,51 +234,51 @@ impl JournalWriter {
         let offset = self.end();
         let at = self.buffer.len();
         let sealed_at = at + HEADER_BYTES;
-        self.buffer.resize(sealed_at + if self.home.seal.is_some() { NONCE } else { 0 }, 0);
+        self.buffer.resize(sealed_at + if self.context.seal.is_some() { NONCE } else { 0 }, 0);
         let mut flags = if self.synced == offset { frame::SYNCED } else { 0 };
-        let packed = self.packer.pack(payload, &mut self.buffer);
-        if packed.map_err(|source| self.refused("pack a frame for", source))? {
+        let packed = self.compressor.pack(payload, &mut self.buffer);
+        if packed.map_err(|source| self.io_error("pack a frame for", source))? {
             flags |= frame::ZSTD;
         }
-        let binding = FrameBinding { store_id: self.home.store_id, segment: self.segment, offset };
-        if let Some(seal) = &self.home.seal {
-            let place = frame::place(kind, self.segment, offset, revision);
-            let sealed = seal.frames().seal_tail(&place, &mut self.buffer, sealed_at);
-            sealed.map_err(|source| self.refused("seal a frame for", source))?;
+        let binding = FrameBinding { store_id: self.context.store_id, segment: self.segment, offset };
+        if let Some(seal) = &self.context.seal {
+            let data = frame::associated_data(kind, self.segment, offset, revision);
+            let sealed = seal.frames().seal_tail(&data, &mut self.buffer, sealed_at);
+            sealed.map_err(|source| self.io_error("seal a frame for", source))?;
         }
-        let label = FrameFields { kind, flags, key: self.home.key(), revision };
-        self.chain = frame::finish(&mut self.buffer[at..], binding, label, self.chain)
-            .map_err(|error| self.refused("append to", io::Error::other(error)))?;
+        let fields = FrameFields { kind, flags, key: self.context.key(), revision };
+        self.chain = frame::finish(&mut self.buffer[at..], binding, fields, self.chain)
+            .map_err(|error| self.io_error("append to", io::Error::other(error)))?;
         if self.buffer.len() >= WRITE_BYTES {
-            self.hand_over()?;
+            self.write_buffer()?;
         }
         Ok(())
     }
 
-    fn refused(&self, action: &'static str, source: io::Error) -> StoreError {
-        StoreError::io(action, self.home.segment_path(self.segment))(source)
+    fn io_error(&self, action: &'static str, source: io::Error) -> StoreError {
+        StoreError::io(action, self.context.segment_path(self.segment))(source)
     }
 }
 
 /// Creates a segment with its header, durable under its name.
 pub(crate) fn create(
     disk: &dyn Disk,
-    home: &JournalContext,
+    context: &JournalContext,
     header: &SegmentHeader,
 ) -> Result<Arc<dyn DiskFile>, StoreError> {
-    let path = home.segment_path(header.number);
+    let path = context.segment_path(header.number);
     let file = disk.create(&path).map_err(StoreError::io("create", &path))?;
     file.write_at(0, &header.encode()).map_err(StoreError::io("write", &path))?;
     satchel_failpoints::reached("segment header written");
     file.sync().map_err(StoreError::io(FSYNC, &path))?;
     satchel_failpoints::reached("segment header synced");
-    disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
+    disk.sync_folder(&context.folder).map_err(StoreError::io(FSYNC, &context.folder))?;
     Ok(file)
 }
 
 /// Removes a segment that could not be begun. Returns a message if that fails too.
-pub(crate) fn leftover(disk: &dyn Disk, home: &JournalContext, number: u32) -> Option<String> {
-    let path = home.segment_path(number);
+pub(crate) fn remove_segment(disk: &dyn Disk, context: &JournalContext, number: u32) -> Option<String> {
+    let path = context.segment_path(number);
     match disk.remove(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Some(format!("{} cannot be removed: {error}", path.display()))

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    disk::{Disk, replace},
-    engine::house::{EngineFolder, FileFingerprint},
+    disk::{Disk, read_small, replace},
+    engine::folder::{EngineFolder, FileFingerprint},
     error::StoreError,
 };
 
@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DatabaseState {
     #[serde(rename = "state")]
-    pub(crate) left: ShutdownState,
+    pub(crate) shutdown: ShutdownState,
     /// The store id of the journal that the engine was built from.
     #[serde(default)]
     pub(crate) store: Option<Uuid>,
@@ -61,9 +61,9 @@ pub(crate) enum EngineTrust {
 }
 
 impl DatabaseState {
-    fn new(left: ShutdownState, store: Uuid, boot: Option<String>) -> Self {
+    fn new(shutdown: ShutdownState, store: Uuid, boot: Option<String>) -> Self {
         Self {
-            left,
+            shutdown,
             store: Some(store),
             boot,
             revision: 0,
@@ -74,7 +74,7 @@ impl DatabaseState {
     }
 
     /// Returns the line, whose checksum covers everything else in it.
-    fn sealed(mut self) -> io::Result<Vec<u8>> {
+    fn into_line(mut self) -> io::Result<Vec<u8>> {
         self.crc32c = Some(0);
         self.crc32c = Some(crc32c::crc32c(&serde_json::to_vec(&self)?));
         let mut bytes = serde_json::to_vec(&self)?;
@@ -83,7 +83,7 @@ impl DatabaseState {
     }
 
     /// Parses a line. Returns `None` if it is not as it was written.
-    fn unsealed(bytes: &[u8]) -> Option<Self> {
+    fn parse(bytes: &[u8]) -> Option<Self> {
         let state: Self = serde_json::from_slice(bytes).ok()?;
         let Some(found) = state.crc32c else { return Some(state) };
         let written = serde_json::to_vec(&Self { crc32c: Some(0), ..state.clone() }).ok()?;
@@ -92,60 +92,46 @@ impl DatabaseState {
 
     /// Returns the last revision of the journal with this id if a clean stop recorded it, otherwise 0.
     pub(crate) fn acknowledged(&self, store: Uuid) -> u64 {
-        if self.left == ShutdownState::Clean && self.store == Some(store) { self.revision } else { 0 }
+        if self.shutdown == ShutdownState::Clean && self.store == Some(store) { self.revision } else { 0 }
     }
 }
 
 /// Reads the state. An unreadable file counts as [`ShutdownState::Suspect`].
 pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<DatabaseState>, StoreError> {
-    let file = match disk.open(path, false) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(StoreError::Io { action: "open", path: path.to_owned(), source }),
-    };
-    let load = || -> io::Result<Vec<u8>> {
-        let length = file.length()?.min(MAX_BYTES);
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        let filled = file.read_at(0, &mut bytes)?;
-        bytes.truncate(filled);
-        Ok(bytes)
-    };
-    let bytes = load().map_err(StoreError::io("read", path))?;
-    Ok(Some(
-        DatabaseState::unsealed(&bytes)
-            .unwrap_or_else(|| DatabaseState::new(ShutdownState::Suspect, Uuid::nil(), None)),
-    ))
+    let suspect = || DatabaseState::new(ShutdownState::Suspect, Uuid::nil(), None);
+    let bytes = read_small(disk, path, MAX_BYTES)?;
+    Ok(bytes.map(|bytes| DatabaseState::parse(&bytes).unwrap_or_else(suspect)))
 }
 
 /// Decides according to the table in FORMAT.md, 2.6.
-pub(crate) fn judge(
+pub(crate) fn decide_trust(
     state: Option<&DatabaseState>,
     boot: Option<&str>,
-    house: &dyn EngineFolder,
+    db: &dyn EngineFolder,
     journal_is_new: bool,
 ) -> EngineTrust {
     match state {
         _ if journal_is_new => EngineTrust::Fresh,
         None => EngineTrust::Untrusted("there is no note of how the database was left".to_owned()),
-        Some(DatabaseState { left: ShutdownState::Suspect, .. }) => {
+        Some(DatabaseState { shutdown: ShutdownState::Suspect, .. }) => {
             EngineTrust::Untrusted("the database failed before, or the note on it is damaged".to_owned())
         }
-        Some(DatabaseState { left: ShutdownState::Open, boot: then, .. }) => {
+        Some(DatabaseState { shutdown: ShutdownState::Open, boot: then, .. }) => {
             if then.is_some() && then.as_deref() == boot {
                 EngineTrust::Trusted
             } else {
                 EngineTrust::Untrusted("the machine stopped while the store was open".to_owned())
             }
         }
-        Some(DatabaseState { left: ShutdownState::Clean, files, .. }) => match house.marks() {
-            Ok(now) if fits(files, &now) => EngineTrust::Trusted,
+        Some(DatabaseState { shutdown: ShutdownState::Clean, files, .. }) => match db.fingerprints() {
+            Ok(now) if files_unchanged(files, &now) => EngineTrust::Trusted,
             Ok(_) => EngineTrust::Untrusted("the database's files are not as they were left".to_owned()),
             Err(error) => EngineTrust::Untrusted(format!("the database's files cannot be read: {error}")),
         },
     }
 }
 
-fn fits(then: &[FileFingerprint], now: &[FileFingerprint]) -> bool {
+fn files_unchanged(then: &[FileFingerprint], now: &[FileFingerprint]) -> bool {
     then.len() == now.len()
         && then.iter().zip(now).all(|(then, now)| {
             then.name == now.name
@@ -158,41 +144,41 @@ fn fits(then: &[FileFingerprint], now: &[FileFingerprint]) -> bool {
 /// later.
 pub(crate) struct StateFile {
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) house: Arc<dyn EngineFolder>,
+    pub(crate) db: Arc<dyn EngineFolder>,
     pub(crate) path: PathBuf,
     pub(crate) store: Uuid,
     pub(crate) boot: Option<String>,
     /// Guards the state that will be written; `None` leaves the file as it is.
-    pub(crate) last: Mutex<Option<DatabaseState>>,
+    pub(crate) final_state: Mutex<Option<DatabaseState>>,
 }
 
 impl StateFile {
     /// Writes a state now.
-    pub(crate) fn write(&self, left: ShutdownState) -> Result<(), StoreError> {
-        let state = DatabaseState::new(left, self.store, self.boot.clone());
+    pub(crate) fn write(&self, shutdown: ShutdownState) -> Result<(), StoreError> {
+        let state = DatabaseState::new(shutdown, self.store, self.boot.clone());
         self.put(&state).map_err(StoreError::io("write", &self.path))
     }
 
     /// Sets the state that is written when the engine is closed.
-    pub(crate) fn leave(&self, left: ShutdownState, revision: u64, digest: String) {
+    pub(crate) fn set_final(&self, shutdown: ShutdownState, revision: u64, digest: String) {
         let state =
-            DatabaseState { revision, digest, ..DatabaseState::new(left, self.store, self.boot.clone()) };
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+            DatabaseState { revision, digest, ..DatabaseState::new(shutdown, self.store, self.boot.clone()) };
+        *self.final_state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
     }
 
     fn put(&self, state: &DatabaseState) -> io::Result<()> {
-        replace(self.disk.as_ref(), &self.path, &state.clone().sealed()?)?;
-        satchel_failpoints::reached("database note written");
+        replace(self.disk.as_ref(), &self.path, &state.clone().into_line()?)?;
+        satchel_failpoints::reached("db.state written");
         Ok(())
     }
 
     fn close(&self, mut state: DatabaseState) -> io::Result<()> {
-        if state.left == ShutdownState::Clean {
-            if !self.house.released()? {
+        if state.shutdown == ShutdownState::Clean {
+            if !self.db.released()? {
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the database is still written to"));
             }
-            self.house.sync()?;
-            state.files = self.house.marks()?;
+            self.db.sync()?;
+            state.files = self.db.fingerprints()?;
         }
         self.put(&state)
     }
@@ -200,8 +186,8 @@ impl StateFile {
 
 impl Drop for StateFile {
     fn drop(&mut self) {
-        let last = self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Err(error)) = last.map(|state| self.close(state)) {
+        let final_state = self.final_state.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(error)) = final_state.map(|state| self.close(state)) {
             // Without this file the next start rebuilds the database, which is slower but loses nothing.
             tracing::warn!(path = %self.path.display(), %error, "cannot note how the database was left");
         }

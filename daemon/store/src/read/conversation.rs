@@ -1,14 +1,11 @@
 //! Conversations: by id, in pages, and the bodies of their messages.
 
-use crate::lookup::conversation_parts;
-use crate::lookup::conversation_value;
-use crate::lookup::wrong_kind;
-use crate::value::decode;
 use satchel_pam::conversation::ConversationHeader;
 
 use super::{
-    READ_ATTEMPTS, VisibleVersion, memory::PageBuilder, memory::spanned, memory::tagged, parse, seen,
-    walk_list,
+    READ_ATTEMPTS, VisibleVersion,
+    memory::{PageBuilder, spanned, tagged},
+    parse, seen, walk_list,
 };
 use crate::{
     change::MessageHead,
@@ -18,12 +15,13 @@ use crate::{
     error::StoreError,
     journal::{ChangeLocation, frame::FrameKind},
     keys::{self, List},
+    lookup::{conversation_parts, conversation_value, wrong_kind},
     query::{ConversationQuery, Cursor, Page},
     record::{BodyPlace, ConversationRecord, ConversationSummary},
     report::Damage,
     revision::Revision,
     store::Store,
-    value::{ConversationValue, OldVersion},
+    value::{ConversationValue, OldVersion, decode},
 };
 
 impl Store {
@@ -221,7 +219,7 @@ impl<'a> MessageBodies<'a> {
         let body = frame.2.get(range).map(<[u8]>::to_vec).ok_or_else(|| StoreError::DamagedRecord {
             what: what(),
             damage: Damage {
-                file: self.store.reader().home().segment_path(segment),
+                file: self.store.reader().context().segment_path(segment),
                 offset,
                 length: frame.2.len() as u64,
                 revisions: Vec::new(),

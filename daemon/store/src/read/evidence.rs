@@ -1,18 +1,17 @@
 //! Evidence and embeddings.
 
 use super::{memory::PageBuilder, parse};
-use crate::lookup::wrong_kind;
-use crate::value::decode;
 use crate::{
     engine::{self, SCAN},
     entry::JournalEntry,
     error::StoreError,
     keys,
+    lookup::wrong_kind,
     query::{Cursor, Page},
     record::{EmbeddingRecord, EvidenceRecord},
     revision::Revision,
     store::Store,
-    value::PlainValue,
+    value::{PlainValue, decode},
 };
 
 impl Store {

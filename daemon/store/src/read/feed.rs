@@ -1,6 +1,5 @@
 //! The change feed: every change of every revision, without gaps.
 
-use crate::value::decode;
 use crate::{
     apply::op_from_code,
     codec::{ByteReader, Malformed},
@@ -10,6 +9,7 @@ use crate::{
     record::{ChangeLogEntry, ChangePosition},
     revision::Revision,
     store::Store,
+    value::decode,
 };
 
 impl Store {

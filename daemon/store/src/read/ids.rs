@@ -1,6 +1,5 @@
 //! Memories in the order of their ids.
 
-use crate::value::decode;
 use uuid::Uuid;
 
 use super::memory::{PageBuilder, matches, valid};
@@ -14,7 +13,7 @@ use crate::{
     record::MemoryRecord,
     revision::Revision,
     store::Store,
-    value::MemoryValue,
+    value::{MemoryValue, decode},
 };
 
 impl Store {
@@ -130,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_uuid_after_an_id_is_the_next_one(number in any::<u128>(), cut in 0_usize..40, tail in "[ -~é]{0,3}") {
+        fn uuid_after_returns_the_next_uuid(number in any::<u128>(), cut in 0_usize..40, tail in "[ -~é]{0,3}") {
             let text = Uuid::from_u128(number).to_string();
             let id = format!("{}{tail}", &text[..cut.min(36)]);
             match uuid_after(id.as_bytes()) {

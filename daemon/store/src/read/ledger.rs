@@ -1,7 +1,5 @@
 //! Ledgers: imports, exports, sources and others.
 
-use crate::lookup::wrong_kind;
-use crate::value::decode;
 use satchel_pam::hash::Sha256Digest;
 use uuid::Uuid;
 
@@ -13,9 +11,10 @@ use crate::{
     journal::ChangeLocation,
     keys,
     ledger::{Ledger, LedgerEntry, LedgerWrite},
+    lookup::wrong_kind,
     query::{Cursor, Page},
     store::Store,
-    value::LedgerValue,
+    value::{LedgerValue, decode},
 };
 
 impl Store {

@@ -1,7 +1,5 @@
 //! Memories: by id, their history, and ordered, filtered pages.
 
-use crate::lookup::wrong_kind;
-use crate::value::decode;
 use std::collections::BTreeSet;
 
 use satchel_pam::memory::Memory;
@@ -14,11 +12,12 @@ use crate::{
     error::StoreError,
     journal::ChangeLocation,
     keys::{self, Id16, List},
+    lookup::wrong_kind,
     query::{Cursor, MemoryOrder, MemoryQuery, Page, UNKNOWN_TIME},
     record::MemoryRecord,
     revision::Revision,
     store::Store,
-    value::{MemoryValue, OldVersion},
+    value::{MemoryValue, OldVersion, decode},
 };
 
 impl Store {
@@ -84,22 +83,22 @@ impl Store {
             return Err(StoreError::TooLarge { what: "the list of ids".to_owned(), size, limit });
         }
         if !query.ids.is_empty() {
-            return self.picked(query, after, limit, at);
+            return self.page_of_ids(query, after, limit, at);
         }
         match (query.order, selective(self.engine(), query)) {
             (MemoryOrder::IdAscending, _) => self.by_id(query, after, limit, at),
             (MemoryOrder::CreatedAscending, None | Some(List::MemoriesTagged(_))) => {
-                self.listed(query, List::MemoriesCreated, after, limit, at)
+                self.list_page(query, List::MemoriesCreated, after, limit, at)
             }
-            (MemoryOrder::CreatedAscending, Some(list)) => self.sorted(query, list, after, limit, at),
+            (MemoryOrder::CreatedAscending, Some(list)) => self.sorted_page(query, list, after, limit, at),
             (MemoryOrder::UpdatedDescending, list) => {
-                self.listed(query, list.unwrap_or(List::MemoriesUpdated), after, limit, at)
+                self.list_page(query, list.unwrap_or(List::MemoriesUpdated), after, limit, at)
             }
         }
     }
 
     /// Returns a page of a list that is in the requested order.
-    fn listed(
+    fn list_page(
         &self,
         query: &MemoryQuery,
         list: List,
@@ -124,7 +123,7 @@ impl Store {
 
     /// Returns a page of the rows of a selective list, sorted by creation. All rows are read for each page, and no more are held
     /// in memory than the page needs.
-    fn sorted(
+    fn sorted_page(
         &self,
         query: &MemoryQuery,
         list: List,
@@ -153,7 +152,7 @@ impl Store {
     }
 
     /// Returns a page of the requested ids, in the requested order.
-    fn picked(
+    fn page_of_ids(
         &self,
         query: &MemoryQuery,
         after: Option<&Cursor>,

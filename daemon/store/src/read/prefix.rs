@@ -1,13 +1,12 @@
 //! Finds the ids of all records, withdrawn or not, that begin with a text, for a user who copied only the beginning of an id.
 
-use crate::value::decode;
 use crate::{
     engine::{Pairs, SCAN},
     error::StoreError,
     keys,
     revision::Revision,
     store::Store,
-    value::{ConversationValue, MemoryValue},
+    value::{ConversationValue, MemoryValue, decode},
 };
 
 impl Store {

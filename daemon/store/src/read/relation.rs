@@ -1,19 +1,18 @@
 //! Relations: by id, by either end, in pages.
 
 use super::{VisibleVersion, memory::PageBuilder, parse, seen};
-use crate::lookup::wrong_kind;
-use crate::value::decode;
 use crate::{
     change::Origin,
     engine,
     entry::JournalEntry,
     error::StoreError,
     keys::{self, Id16},
+    lookup::wrong_kind,
     query::{Cursor, Page},
     record::RelationRecord,
     revision::Revision,
     store::Store,
-    value::RelationValue,
+    value::{RelationValue, decode},
 };
 
 impl Store {

@@ -41,10 +41,12 @@ impl Store {
         match copy(disk, source, &temporary, seal.map(|seal| (seal, None))) {
             Ok((blob, file)) => {
                 satchel_failpoints::reached("blob copied");
-                let new_blobs = self.new_blobs();
+                let pending_blobs = self.pending_blobs();
                 let name = file_name(&blob.sha256, seal);
-                if new_blobs.add(PendingBlob { temporary, file, name }) >= MAX_PENDING_BLOBS {
-                    new_blobs.settle(disk, self.dir()).inspect_err(|error| self.note(error))?;
+                if pending_blobs.add(PendingBlob { temporary, file, name }) >= MAX_PENDING_BLOBS {
+                    pending_blobs
+                        .publish(disk, self.dir())
+                        .inspect_err(|error| self.record_failure(error))?;
                 }
                 Ok(blob)
             }
@@ -70,7 +72,7 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(failed(source)),
         };
-        BlobReader::of(file, &name, self.seal()).map(Some).map_err(failed)
+        BlobReader::open(file, &name, self.seal()).map(Some).map_err(failed)
     }
 
     /// Opens the file of a blob as it is on disk, sealed or not, and returns its name below `blobs`. Returns `None` if it does
@@ -108,6 +110,6 @@ impl Store {
 
     /// Returns the seal of the store, if it is encrypted.
     pub(crate) fn seal(&self) -> Option<&Seal> {
-        self.reader().home().seal.as_ref()
+        self.reader().context().seal.as_ref()
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Store, StoreInner, StoreWriter,
-    validate::{RecordKey, check, collides, small},
+    validate::{RecordKey, check, check_collision, check_size},
 };
 use crate::{
     apply::Commit,
@@ -35,9 +35,9 @@ impl StoreInner {
         batches: Vec<Batch>,
         durability: Durability,
     ) -> Result<Vec<Revision>, StoreError> {
-        self.writable()?;
+        self.check_writable()?;
         let mut guard = self.writer();
-        self.settle_again(&mut guard).map_err(|error| self.not_yet(error))?;
+        self.rebuild_on_disk(&mut guard).map_err(|error| self.as_disk_full(error))?;
         let writer = &mut *guard;
         writer.applier.set_readers(self.readers.load(Ordering::Relaxed));
         let mut group = CommitGroup {
@@ -55,25 +55,25 @@ impl StoreInner {
         let done = added.and_then(|()| group.finish(durability));
         if let Err(error) = done {
             group.undo();
-            return Err(self.refuse(error, &mut guard));
+            return Err(self.handle_failure(error, &mut guard));
         }
         Ok(revisions)
     }
 
     /// Returns the error for a commit that failed and of which nothing is in the journal. If the disk is full, an engine in
     /// memory takes over.
-    fn refuse(&self, error: StoreError, writer: &mut StoreWriter) -> StoreError {
+    fn handle_failure(&self, error: StoreError, writer: &mut StoreWriter) -> StoreError {
         let lacking = matches!(&error, StoreError::Engine { problem } if passes(problem));
-        let ready = writer.journal.stopped().is_none() && !writer.standing_in;
-        if lacking && ready && self.stand_in(writer).is_ok() {
-            return self.not_yet(error);
+        let ready = writer.journal.stopped().is_none() && !writer.in_memory;
+        if lacking && ready && self.use_memory_engine(writer).is_ok() {
+            return self.as_disk_full(error);
         }
-        self.note_failure(&error, writer);
+        self.record_failure(&error, writer);
         error
     }
 
     /// Converts an error of a database that finds no room into "disk full" for callers, who need not know about the database.
-    fn not_yet(&self, error: StoreError) -> StoreError {
+    fn as_disk_full(&self, error: StoreError) -> StoreError {
         match error {
             StoreError::Engine { problem } if passes(&problem) => {
                 tracing::warn!(problem, "there is no room for the database yet");
@@ -83,8 +83,8 @@ impl StoreInner {
         }
     }
 
-    fn writable(&self) -> Result<(), StoreError> {
-        self.look_at_damage();
+    fn check_writable(&self) -> Result<(), StoreError> {
+        self.record_read_damage();
         match &*self.health() {
             Health::Good => Ok(()),
             Health::Damaged(places) => match places.first() {
@@ -100,7 +100,7 @@ impl StoreInner {
 
     /// Stops all further writes after a failed fsync or a failure of the engine, because the content of the disk or of the engine
     /// is then unknown.
-    pub(super) fn note_failure(&self, error: &StoreError, writer: &mut StoreWriter) {
+    pub(super) fn record_failure(&self, error: &StoreError, writer: &mut StoreWriter) {
         if error.unconfirmed() {
             writer.journal.stop(format!("the disk failed: {error}"));
         }
@@ -109,7 +109,7 @@ impl StoreInner {
         // Notes that waited for a later fsync are in the database, but no longer in the journal.
         let ahead = error.unconfirmed() && !writer.journal.durable(writer.applier.meta().position);
         if (engine_failed || ahead)
-            && let Err(error) = self.closing.write(ShutdownState::Suspect)
+            && let Err(error) = self.state_file.write(ShutdownState::Suspect)
         {
             tracing::error!(%error, "cannot note that the database failed");
         }
@@ -143,7 +143,7 @@ impl CommitGroup<'_> {
             self.finish(Durability::Now)?;
         }
         for (key, id) in &keys {
-            collides(self.writer.applier.engine().as_ref(), *key, id)?;
+            check_collision(self.writer.applier.engine().as_ref(), *key, id)?;
         }
         let before = self.commits.iter().rev().find_map(|commit| commit.revision);
         let before = before.unwrap_or(self.writer.applier.meta().revision);
@@ -161,8 +161,8 @@ impl CommitGroup<'_> {
     /// kill, a group that is complete in the journal is valid, even if it was never acknowledged.
     fn begin(&mut self, revision: u64) -> Result<(), StoreError> {
         let (disk, dir) = (self.inner.reader.disk().as_ref(), self.inner.dir.as_path());
-        self.inner.room(dir)?;
-        self.inner.new_blobs.settle(disk, dir)?;
+        self.inner.check_space(dir)?;
+        self.inner.pending_blobs.publish(disk, dir)?;
         self.writer.journal.begin(revision)?;
         self.begun = true;
         Ok(())
@@ -195,7 +195,7 @@ impl CommitGroup<'_> {
     fn finish(&mut self, durability: Durability) -> Result<(), StoreError> {
         match durability {
             Durability::Now => self.writer.journal.sync()?,
-            Durability::WithNextCommit => self.writer.journal.hand_over()?,
+            Durability::WithNextCommit => self.writer.journal.write_buffer()?,
         }
         // From here on the group is not undone any more.
         self.begun = false;
@@ -206,7 +206,7 @@ impl CommitGroup<'_> {
         self.writer.dirty = true;
         match self.apply() {
             // The commit is in the journal and therefore valid. The replacement engine reads it from there.
-            Err(StoreError::Engine { problem }) if passes(&problem) => self.stand_in(problem)?,
+            Err(StoreError::Engine { problem }) if passes(&problem) => self.use_memory_engine(problem)?,
             applied => applied?,
         }
         let revision = self.writer.applier.meta().revision;
@@ -217,8 +217,8 @@ impl CommitGroup<'_> {
 
     /// Replaces the engine by one in memory. If that fails, nothing more is written, because the journal is ahead of the state of
     /// this process.
-    fn stand_in(&mut self, problem: String) -> Result<(), StoreError> {
-        self.inner.stand_in(self.writer).map_err(|error| {
+    fn use_memory_engine(&mut self, problem: String) -> Result<(), StoreError> {
+        self.inner.use_memory_engine(self.writer).map_err(|error| {
             self.writer.journal.stop(format!("the database failed, and cannot be built in memory: {error}"));
             StoreError::Engine { problem }
         })
@@ -247,7 +247,7 @@ impl CommitGroup<'_> {
             Change::WithdrawMemory(memory) => JournalEntry::Memory(entry::memory_entry(&memory, true)?),
             Change::Conversation(conversation) => self.conversation(*conversation, false, revision)?,
             Change::WithdrawConversation(conversation) => self.conversation(*conversation, true, revision)?,
-            Change::Relation(relation) => JournalEntry::Relation(small((&relation).try_into()?)?),
+            Change::Relation(relation) => JournalEntry::Relation(check_size((&relation).try_into()?)?),
             Change::WithdrawRelation(id) => {
                 JournalEntry::Withdraw(lookup::relation_entry(self.writer.applier.engine().as_ref(), id)?)
             }
@@ -267,15 +267,20 @@ impl CommitGroup<'_> {
         revision: u64,
     ) -> Result<JournalEntry, StoreError> {
         let ConversationWrite { mut header, current, opaque, messages } = write;
-        let kept = self.kept(&header.id, &messages)?;
+        let stored_places = self.stored_places(&header.id, &messages)?;
         let journal = &mut self.writer.journal;
         let mut heads = HeadWriter::new(messages.len());
         for message in &messages {
             let place = match message {
                 MessageWrite::Put { body, .. } => journal.body(body, revision)?,
-                MessageWrite::Keep { head } => kept.get(head.id.as_str()).copied().ok_or_else(|| {
-                    StoreError::UnknownMessage { conversation: header.id.clone(), message: head.id.clone() }
-                })?,
+                MessageWrite::Keep { head } => {
+                    stored_places.get(head.id.as_str()).copied().ok_or_else(|| {
+                        StoreError::UnknownMessage {
+                            conversation: header.id.clone(),
+                            message: head.id.clone(),
+                        }
+                    })?
+                }
             };
             heads.push(message.head(), place);
         }
@@ -296,7 +301,11 @@ impl CommitGroup<'_> {
     }
 
     /// Returns the places of the bodies of the stored version if any of them is kept.
-    fn kept(&self, id: &str, messages: &[MessageWrite]) -> Result<HashMap<String, BodyPlace>, StoreError> {
+    fn stored_places(
+        &self,
+        id: &str,
+        messages: &[MessageWrite],
+    ) -> Result<HashMap<String, BodyPlace>, StoreError> {
         if !messages.iter().any(|message| matches!(message, MessageWrite::Keep { .. })) {
             return Ok(HashMap::new());
         }

@@ -27,7 +27,7 @@ impl Store {
     /// The errors that [`Store::commit`] would return; any error of the engine.
     pub fn validate(&self, changes: &[Change]) -> Result<(), StoreError> {
         let engine = self.engine();
-        check(changes)?.iter().try_for_each(|(key, id)| collides(engine, *key, id))
+        check(changes)?.iter().try_for_each(|(key, id)| check_collision(engine, *key, id))
     }
 }
 
@@ -121,7 +121,11 @@ fn identity(change: &Change) -> Option<(u8, &'static str, Id16, String)> {
 }
 
 /// Refuses an id whose key belongs to another id: a UUID can be chosen so that it equals the hash of a text.
-pub(super) fn collides(engine: &dyn Engine, (kind, key): (u8, Id16), id: &str) -> Result<(), StoreError> {
+pub(super) fn check_collision(
+    engine: &dyn Engine,
+    (kind, key): (u8, Id16),
+    id: &str,
+) -> Result<(), StoreError> {
     match lookup::stored_id(engine, kind, key)? {
         Some(other) if other != id => Err(StoreError::IdCollision { id: id.to_owned(), other }),
         Some(_) | None => Ok(()),
@@ -129,7 +133,7 @@ pub(super) fn collides(engine: &dyn Engine, (kind, key): (u8, Id16), id: &str) -
 }
 
 /// Refuses a relation that is too long for an engine value, where relations are always stored. Ours take about 300 bytes.
-pub(super) fn small(entry: entry::RelationEntry) -> Result<entry::RelationEntry, StoreError> {
+pub(super) fn check_size(entry: entry::RelationEntry) -> Result<entry::RelationEntry, StoreError> {
     if entry.json.len() > INLINE {
         return Err(too_large(format!("relation {:?}", entry.id), entry.json.len(), INLINE));
     }

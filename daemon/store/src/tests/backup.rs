@@ -9,14 +9,14 @@ use std::{
 
 use super::{
     damage::{copy, files, flip, make},
-    world::{Model, TestRng, open_real, seal, show_all},
+    fixture::{Model, TestRng, open_real, seal, show_all},
 };
 use crate::{Health, OpenEvent, Revision, Store, StoreError, StoreSnapshot, assign_new_store_id};
 
 /// Restores pinned data as a backup does.
-fn restore(store: &Store, pinned: &StoreSnapshot, to: &Path) {
+fn restore(store: &Store, snapshot: &StoreSnapshot, to: &Path) {
     fs::create_dir_all(to.join("journal")).unwrap();
-    for segment in &pinned.segments {
+    for segment in &snapshot.segments {
         let mut bytes = Vec::new();
         store.open_snapshot_segment(segment).unwrap().read_to_end(&mut bytes).unwrap();
         assert_eq!(bytes.len() as u64, segment.length);
@@ -31,12 +31,12 @@ fn restore(store: &Store, pinned: &StoreSnapshot, to: &Path) {
 }
 
 #[test]
-pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
+pub(super) fn a_snapshot_during_commits_is_the_store_at_one_revision() {
     let (dir, copied) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     make(dir.path(), 21, 20);
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     let ended = AtomicBool::new(false);
-    let (pinned, committed) = std::thread::scope(|scope| {
+    let (snapshot, committed) = std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
             let (mut model, mut rng, mut count) = (Model::default(), TestRng(22), 0_u8);
             while !ended.load(Ordering::Acquire) {
@@ -47,26 +47,29 @@ pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
             count
         });
         let before = store.revision();
-        let pinned = store.snapshot(&mut |_| {}).unwrap();
+        let snapshot = store.snapshot(&mut |_| {}).unwrap();
         // The copy is made only now, after more commits, and contains none of them.
-        while store.revision() <= pinned.revision {
+        while store.revision() <= snapshot.revision {
             std::thread::yield_now();
         }
-        assert!(pinned.revision >= before);
-        restore(&store, &pinned, copied.path());
+        assert!(snapshot.revision >= before);
+        restore(&store, &snapshot, copied.path());
         assert!(store.check(true, &mut |_| {}).unwrap().clean(), "a check while commits go on");
         ended.store(true, Ordering::Release);
-        (pinned, writing.join().unwrap())
+        (snapshot, writing.join().unwrap())
     });
-    assert!(committed > 0 && store.revision() > pinned.revision);
+    assert!(committed > 0 && store.revision() > snapshot.revision);
     let id = assign_new_store_id(copied.path(), seal().as_ref(), &mut |_| {}).unwrap();
-    assert_ne!(id, pinned.store_id);
+    assert_ne!(id, snapshot.store_id);
     let (copy, _) = open_real(copied.path(), "boot").unwrap();
-    assert_eq!((copy.store_id(), copy.revision(), copy.state_digest()), (id, pinned.revision, pinned.digest));
+    assert_eq!(
+        (copy.store_id(), copy.revision(), copy.state_digest()),
+        (id, snapshot.revision, snapshot.digest)
+    );
     assert_eq!(copy.health(), Health::Good);
     assert!(copy.check(true, &mut |_| {}).unwrap().clean());
-    let at_that_revision = super::world::show(&store, pinned.revision).unwrap();
-    assert_eq!(super::world::show(&copy, pinned.revision).unwrap(), at_that_revision);
+    let at_that_revision = super::fixture::show(&store, snapshot.revision).unwrap();
+    assert_eq!(super::fixture::show(&copy, snapshot.revision).unwrap(), at_that_revision);
     // The copy continues as a store of its own, across a restart.
     let mut model = Model::default();
     copy.commit(model.batch(&mut TestRng(5))).unwrap();
@@ -78,11 +81,11 @@ pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
 }
 
 #[test]
-pub(super) fn an_empty_store_is_copied_too() {
+pub(super) fn an_empty_store_can_be_copied() {
     let (dir, copied) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (store, _) = open_real(dir.path(), "boot").unwrap();
-    let pinned = store.snapshot(&mut |_| {}).unwrap();
-    restore(&store, &pinned, copied.path());
+    let snapshot = store.snapshot(&mut |_| {}).unwrap();
+    restore(&store, &snapshot, copied.path());
     let id = assign_new_store_id(copied.path(), seal().as_ref(), &mut |_| {}).unwrap();
     let (copy, _) = open_real(copied.path(), "boot").unwrap();
     assert_eq!((copy.store_id(), copy.revision()), (id, Revision::ZERO));

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 
 use super::{
     disk::{CrashDisk, Files, Loss},
+    fixture::{Model, TestRng, open, show, show_all},
     map::MapFolder,
-    world::{Model, TestRng, open, show, show_all},
 };
 use crate::{Batch, Health, OpenEvent, Revision, StoreError};
 
@@ -34,12 +34,12 @@ impl Plan {
     fn check(
         &self,
         disk: &CrashDisk,
-        house: &MapFolder,
+        db: &MapFolder,
         boot: &str,
         acknowledged: usize,
         what: &str,
     ) -> Vec<OpenEvent> {
-        let (store, events) = open(folder().path(), disk, house, boot).unwrap();
+        let (store, events) = open(folder().path(), disk, db, boot).unwrap();
         assert_eq!(store.health(), Health::Good, "{what}");
         let shown = show_all(&store).unwrap();
         let found = (acknowledged..self.models.len()).find(|&n| self.models[n] == shown);
@@ -48,7 +48,7 @@ impl Plan {
         for n in 0..=found {
             let then = show(&store, Revision::new(self.revisions[n])).unwrap();
             if self.revisions.get(n + 1) != Some(&self.revisions[n]) {
-                assert_eq!(then, self.models[n].timeless(), "{what}: revision {}", self.revisions[n]);
+                assert_eq!(then, self.models[n].versioned(), "{what}: revision {}", self.revisions[n]);
             }
         }
         let report = store.check(true, &mut |_| {}).unwrap();
@@ -72,8 +72,8 @@ fn folder() -> &'static tempfile::TempDir {
 
 /// Runs a plan and returns the disk as it is after each acknowledged batch.
 fn images(plan: &Plan) -> Vec<(usize, Files)> {
-    let (disk, house) = (CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
+    let (disk, db) = (CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(folder().path(), &disk, &db, "boot").unwrap();
     let mut images = Vec::new();
     for (n, batch) in plan.batches.iter().enumerate() {
         store.commit(batch.clone()).unwrap();
@@ -96,8 +96,8 @@ fn a_power_loss_between_commits_loses_nothing() {
 /// Returns the disk in the middle of a commit: all bytes of the group are written, but not fsynced.
 fn unsynced(plan: &Plan, acknowledged: usize) -> Files {
     let attempt = |syncs: usize| {
-        let (disk, house) = (CrashDisk::default(), MapFolder::default());
-        let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
+        let (disk, db) = (CrashDisk::default(), MapFolder::default());
+        let (store, _) = open(folder().path(), &disk, &db, "boot").unwrap();
         for batch in &plan.batches[..acknowledged] {
             store.commit(batch.clone()).unwrap();
         }
@@ -152,19 +152,19 @@ pub(super) fn torn_sectors_of_a_group_leave_whole_batches() {
 }
 
 #[test]
-pub(super) fn a_killed_process_loses_nothing_wherever_its_engine_stood() {
+pub(super) fn a_killed_process_loses_nothing_whatever_its_engine_had_written() {
     for seed in 20..26_u64 {
         let plan = Plan::new(seed, 10);
         for acknowledged in [3, 7, 10] {
             for choose in 0..8 {
-                let (disk, house) = (CrashDisk::default(), MapFolder::default());
-                let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
-                house.0.settle();
+                let (disk, db) = (CrashDisk::default(), MapFolder::default());
+                let (store, _) = open(folder().path(), &disk, &db, "boot").unwrap();
+                db.0.checkpoint();
                 for batch in &plan.batches[..acknowledged] {
                     store.commit(batch.clone()).unwrap();
                 }
                 let image = disk.image();
-                let engine = house.0.fork();
+                let engine = db.0.fork();
                 drop(store);
                 disk.restore(image);
                 engine.kill(choose * 5);
@@ -176,18 +176,17 @@ pub(super) fn a_killed_process_loses_nothing_wherever_its_engine_stood() {
 }
 
 #[test]
-fn a_disk_that_refuses_any_call_loses_nothing() {
+fn a_disk_that_fails_any_call_loses_nothing() {
     for kind in [ErrorKind::StorageFull, ErrorKind::Other] {
         let plan = Plan::new(5, 8);
         let mut touched = true;
         let mut call = 0;
         while touched {
             call += 1;
-            let (disk, house) = (CrashDisk::default(), MapFolder::default());
+            let (disk, db) = (CrashDisk::default(), MapFolder::default());
             disk.lock().fail = Some((call, kind));
-            let Ok((store, _)) = open(folder().path(), &disk, &house, "boot") else {
-                let events =
-                    plan.check(&disk, &house, "boot", 0, &format!("{kind:?} at {call} while opening"));
+            let Ok((store, _)) = open(folder().path(), &disk, &db, "boot") else {
+                let events = plan.check(&disk, &db, "boot", 0, &format!("{kind:?} at {call} while opening"));
                 drop(events);
                 continue;
             };
@@ -227,17 +226,17 @@ fn a_disk_that_refuses_any_call_loses_nothing() {
 }
 
 #[test]
-fn an_engine_that_fails_is_rebuilt_and_the_commit_is_there() {
+fn a_failed_engine_is_rebuilt_with_the_commit() {
     let plan = Plan::new(9, 6);
-    let (disk, house) = (CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
+    let (disk, db) = (CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(folder().path(), &disk, &db, "boot").unwrap();
     store.commit(plan.batches[0].clone()).unwrap();
-    house.0.fail_after(0);
+    db.0.fail_after(0);
     assert!(matches!(store.commit(plan.batches[1].clone()), Err(StoreError::Engine { .. })));
     assert!(matches!(store.commit(plan.batches[2].clone()), Err(StoreError::Stopped { .. })));
     drop(store);
-    let house = MapFolder::default();
-    let events = plan.check(&disk, &house, "boot", 2, "after the engine failed");
+    let db = MapFolder::default();
+    let events = plan.check(&disk, &db, "boot", 2, "after the engine failed");
     assert!(
         matches!(&events[0], OpenEvent::Rebuilding { reason } if reason.contains("failed before")),
         "{events:?}"
@@ -245,13 +244,13 @@ fn an_engine_that_fails_is_rebuilt_and_the_commit_is_there() {
 }
 
 #[test]
-fn a_commit_that_panics_is_the_last_one_and_is_there_once() {
+fn a_commit_that_panics_stops_the_store_and_is_applied_once() {
     let plan = Plan::new(9, 6);
-    let (disk, house) = (CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
+    let (disk, db) = (CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(folder().path(), &disk, &db, "boot").unwrap();
     store.commit(plan.batches[0].clone()).unwrap();
-    let engine = house.0.fork();
-    house.0.panics();
+    let engine = db.0.fork();
+    db.0.panics();
     let second = plan.batches[1].clone();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.commit(second)));
     assert!(panicked.is_err());
@@ -264,8 +263,8 @@ fn a_commit_that_panics_is_the_last_one_and_is_there_once() {
 #[test]
 fn an_acknowledged_ledger_entry_survives_a_power_loss() {
     use crate::{Durability, Ledger, LedgerWrite};
-    let (disk, house) = (CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
+    let (disk, db) = (CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(folder().path(), &disk, &db, "boot").unwrap();
     let entry = |id: &str| LedgerWrite::Entry {
         ledger: Ledger::Import,
         id: id.to_owned(),
@@ -286,13 +285,13 @@ fn an_acknowledged_ledger_entry_survives_a_power_loss() {
 }
 
 #[test]
-pub(super) fn a_blob_is_durable_once_a_commit_after_it_was_acknowledged() {
+pub(super) fn a_blob_is_durable_after_the_next_acknowledged_commit() {
     let picture = [b'p'; 5_000];
     let plan = Plan::new(3, 2);
     let (mut acknowledged, mut refused) = (0, 0);
     for call in 0..40 {
-        let (disk, house) = (CrashDisk::default(), MapFolder::default());
-        let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
+        let (disk, db) = (CrashDisk::default(), MapFolder::default());
+        let (store, _) = open(folder().path(), &disk, &db, "boot").unwrap();
         let calls = disk.lock().calls;
         disk.lock().fail = Some((calls + call, ErrorKind::StorageFull));
         let put = store.blob_put(&mut picture.as_slice());

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::world::{Model, TestRng, open_real, show_all};
+use super::fixture::{Model, TestRng, open_real, show_all};
 use crate::{Damage, Health, OpenEvent, OpenOptions, Revision, Store, StoreError};
 
 /// Makes a store of `count` batches and returns its content.
@@ -73,7 +73,7 @@ fn a_damaged_engine_is_rebuilt_to_the_same_state() {
 }
 
 #[test]
-fn a_rebuild_can_be_asked_for_and_keeps_one_old_database() {
+fn a_requested_rebuild_keeps_one_old_database() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 2, 6);
     for round in 1..4 {
@@ -81,41 +81,41 @@ fn a_rebuild_can_be_asked_for_and_keeps_one_old_database() {
             Store::open(dir.path(), OpenOptions { rebuild: true, ..OpenOptions::default() }, &mut |_| {})
                 .unwrap();
         assert_eq!(show_all(&store).unwrap(), model);
-        let kept: Vec<_> = (1..9).filter(|n| dir.path().join(format!("db.broken-{n}")).exists()).collect();
-        assert_eq!(kept, [round]);
+        let old: Vec<_> = (1..9).filter(|n| dir.path().join(format!("db.broken-{n}")).exists()).collect();
+        assert_eq!(old, [round]);
     }
 }
 
-/// Opens a copy whose journal was changed by `harm`, without its engine, and returns the result.
-fn harmed(
+/// Opens a copy whose journal was changed by `damage`, without its engine, and returns the result.
+fn open_damaged(
     dir: &Path,
     keep_engine: bool,
-    harm: impl FnOnce(&Path),
+    damage: impl FnOnce(&Path),
 ) -> (tempfile::TempDir, Store, Vec<Damage>) {
     let copied = tempfile::tempdir().unwrap();
     copy(dir, copied.path());
-    harm(&copied.path().join("journal"));
+    damage(&copied.path().join("journal"));
     if !keep_engine {
         fs::remove_file(copied.path().join("db.state")).unwrap();
     }
     let (store, events) = open_real(copied.path(), "boot").unwrap();
-    let told = events.into_iter().filter_map(|event| match event {
+    let reported = events.into_iter().filter_map(|event| match event {
         OpenEvent::Damaged(damage) => Some(damage),
         _ => None,
     });
-    let told = told.collect();
-    (copied, store, told)
+    let reported = reported.collect();
+    (copied, store, reported)
 }
 
 #[test]
-pub(super) fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_named() {
+pub(super) fn any_flipped_bit_of_the_journal_is_reported_with_its_revisions() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path(), 3, 30);
     let segments = files(&dir.path().join("journal"));
     assert!(segments.len() > 3, "{} segments", segments.len());
     let (whole, _) = open_real(dir.path(), "boot").unwrap();
     let last = whole.revision();
-    let frames = whole.frames_for_tests();
+    let frames = whole.frames();
     drop(whole);
     let mut rng = TestRng(4);
     for _ in 0..40 {
@@ -123,7 +123,7 @@ pub(super) fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_name
         let length = fs::metadata(&segments[segment]).unwrap().len();
         let bit = rng.roll(length * 8);
         let at = bit / 8;
-        let (_kept, store, told) = harmed(dir.path(), false, |journal| {
+        let (_copied, store, reported) = open_damaged(dir.path(), false, |journal| {
             flip(&journal.join(segments[segment].file_name().unwrap()), bit);
         });
         let owner = frames
@@ -131,14 +131,14 @@ pub(super) fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_name
             .find(|frame| frame.segment as usize == segment + 1 && (frame.start..frame.end).contains(&at));
         if owner.is_some_and(|frame| frame.seal) && segment + 1 == segments.len() {
             // The seal is the last frame. It was never acknowledged, and nothing is lost with it.
-            assert_eq!((told, store.revision()), (Vec::new(), last));
+            assert_eq!((reported, store.revision()), (Vec::new(), last));
             continue;
         }
-        assert_eq!(told.len(), 1, "bit {bit} of segment {segment}: {told:?}");
-        assert_eq!(told[0].file.file_name(), segments[segment].file_name());
-        let revisions: Vec<u64> = told[0].revisions.iter().cloned().flatten().collect();
+        assert_eq!(reported.len(), 1, "bit {bit} of segment {segment}: {reported:?}");
+        assert_eq!(reported[0].file.file_name(), segments[segment].file_name());
+        let revisions: Vec<u64> = reported[0].revisions.iter().cloned().flatten().collect();
         let expected: Vec<u64> = owner.and_then(|frame| frame.revision).into_iter().collect();
-        assert_eq!(revisions, expected, "bit {bit} of segment {segment}, frame {owner:?}: {told:?}");
+        assert_eq!(revisions, expected, "bit {bit} of segment {segment}, frame {owner:?}: {reported:?}");
         assert!(matches!(store.health(), Health::Damaged(_)));
         let refused = store.commit(Model::default().batch(&mut TestRng(1)));
         assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
@@ -149,7 +149,7 @@ pub(super) fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_name
 }
 
 #[test]
-pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
+pub(super) fn a_truncated_or_missing_segment_is_reported_with_its_revisions() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 5, 30);
     let (whole, _) = open_real(dir.path(), "boot").unwrap();
@@ -160,7 +160,7 @@ pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
         for cut in [true, false] {
             for keep_engine in [true, false] {
                 let is_last = segment == segments.len() - 1;
-                let (kept, store, told) = harmed(dir.path(), keep_engine, |journal| {
+                let (copied, store, reported) = open_damaged(dir.path(), keep_engine, |journal| {
                     let path = journal.join(segments[segment].file_name().unwrap());
                     if cut {
                         let length = fs::metadata(&path).unwrap().len();
@@ -169,7 +169,7 @@ pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
                         fs::remove_file(&path).unwrap();
                     }
                 });
-                let what = format!("segment {segment}, cut {cut}, engine {keep_engine}: {told:?}");
+                let what = format!("segment {segment}, cut {cut}, engine {keep_engine}: {reported:?}");
                 if segment == 0 && !cut {
                     continue;
                 }
@@ -178,8 +178,8 @@ pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
                     assert!(store.revision().get() < last);
                     continue;
                 }
-                assert_eq!(told.len(), 1, "{what}");
-                assert!(!told[0].revisions.is_empty(), "{what}");
+                assert_eq!(reported.len(), 1, "{what}");
+                assert!(!reported[0].revisions.is_empty(), "{what}");
                 assert!(matches!(
                     store.commit(Model::default().batch(&mut TestRng(1))),
                     Err(StoreError::DamagedJournal { .. })
@@ -189,15 +189,15 @@ pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
                 }
                 drop(store);
                 // The next start reports the same, and once the file is restored nothing is wrong any more.
-                let (store, _) = open_real(kept.path(), "boot").unwrap();
+                let (store, _) = open_real(copied.path(), "boot").unwrap();
                 assert!(matches!(store.health(), Health::Damaged(_)), "{what}");
                 drop(store);
                 fs::copy(
                     &segments[segment],
-                    kept.path().join("journal").join(segments[segment].file_name().unwrap()),
+                    copied.path().join("journal").join(segments[segment].file_name().unwrap()),
                 )
                 .unwrap();
-                let (store, _) = open_real(kept.path(), "boot").unwrap();
+                let (store, _) = open_real(copied.path(), "boot").unwrap();
                 assert_eq!(store.health(), Health::Good, "{what}");
                 assert_eq!(show_all(&store).unwrap(), model, "{what}");
                 assert!(store.check(true, &mut |_| {}).unwrap().clean());
@@ -207,7 +207,7 @@ pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
 }
 
 #[test]
-fn a_journal_that_is_gone_is_not_taken_for_a_new_store() {
+fn a_missing_journal_is_not_mistaken_for_a_new_store() {
     for kind in ["folder removed", "file removed", "cut to nothing", "cut in its header", "zeroed"] {
         let dir = tempfile::tempdir().unwrap();
         let (mut model, mut rng) = (Model::default(), TestRng(9));
@@ -236,7 +236,7 @@ fn a_journal_that_is_gone_is_not_taken_for_a_new_store() {
 }
 
 #[test]
-fn a_cut_end_is_damage_if_the_last_stop_noted_more_though_the_engine_is_gone() {
+fn a_truncated_end_is_damage_if_db_state_records_more() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path(), 5, 30);
     let last = open_real(dir.path(), "boot").unwrap().0.revision().get();
@@ -251,7 +251,7 @@ fn a_cut_end_is_damage_if_the_last_stop_noted_more_though_the_engine_is_gone() {
 }
 
 #[test]
-fn a_cut_journal_puts_no_older_note_in_the_place_of_a_newer_one() {
+fn a_truncated_journal_does_not_restore_an_older_note() {
     use crate::{Durability, Ledger, LedgerWrite};
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open_real(dir.path(), "boot").unwrap();
@@ -261,7 +261,7 @@ fn a_cut_journal_puts_no_older_note_in_the_place_of_a_newer_one() {
             LedgerWrite::Entry { ledger: Ledger::Import, id, at_micros: 1, value: value.as_bytes().to_vec() };
         store.put_ledger(write, Durability::Now).unwrap();
     }
-    let first = store.frames_for_tests()[0].clone();
+    let first = store.frames()[0].clone();
     store.close().unwrap();
     let segment = dir.path().join("journal/00000001.seg");
     fs::File::options().write(true).open(segment).unwrap().set_len(first.end).unwrap();
@@ -271,15 +271,16 @@ fn a_cut_journal_puts_no_older_note_in_the_place_of_a_newer_one() {
 }
 
 #[test]
-fn a_damaged_header_is_found_beside_a_trusted_engine_and_costs_no_revision() {
+fn a_damaged_header_is_found_despite_a_trusted_engine_and_loses_no_revision() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 10, 20);
     let segments = files(&dir.path().join("journal")).len();
     for segment in 0..segments {
-        let (_kept, store, told) = harmed(dir.path(), true, |journal| flip(&files(journal)[segment], 8 * 20));
-        assert_eq!(told.len(), 1, "segment {segment}: {told:?}");
-        assert_eq!(told[0].problem, "a header that does not check");
-        assert_eq!(told[0].revisions, [], "segment {segment}");
+        let (_copied, store, reported) =
+            open_damaged(dir.path(), true, |journal| flip(&files(journal)[segment], 8 * 20));
+        assert_eq!(reported.len(), 1, "segment {segment}: {reported:?}");
+        assert_eq!(reported[0].problem, "a header that does not check");
+        assert_eq!(reported[0].revisions, [], "segment {segment}");
         assert!(matches!(store.health(), Health::Damaged(_)));
         assert_eq!(show_all(&store).unwrap(), model);
     }
@@ -289,8 +290,9 @@ fn a_damaged_header_is_found_beside_a_trusted_engine_and_costs_no_revision() {
 fn a_deep_check_finds_what_an_open_does_not_read() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path(), 6, 12);
-    let (_kept, store, told) = harmed(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
-    assert_eq!(told, []);
+    let (_copied, store, reported) =
+        open_damaged(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
+    assert_eq!(reported, []);
     let report = store.check(true, &mut |_| {}).unwrap();
     assert_eq!(report.damage.len(), 1, "{report:?}");
     assert_eq!(report.damage[0].revisions.len(), 1);
@@ -298,73 +300,76 @@ fn a_deep_check_finds_what_an_open_does_not_read() {
 }
 
 #[test]
-fn damage_that_a_check_found_is_known_until_it_is_gone() {
+fn damage_found_by_a_check_is_remembered_until_repaired() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 6, 12);
-    let (kept, store, told) = harmed(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
-    assert_eq!((told.len(), store.health()), (0, Health::Good));
+    let (copied, store, reported) =
+        open_damaged(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
+    assert_eq!((reported.len(), store.health()), (0, Health::Good));
     assert_eq!(store.check(true, &mut |_| {}).unwrap().damage.len(), 1);
     let mut open = Some(store);
     for _ in 0..3 {
-        let store = open.take().unwrap_or_else(|| open_real(kept.path(), "boot").unwrap().0);
+        let store = open.take().unwrap_or_else(|| open_real(copied.path(), "boot").unwrap().0);
         let Health::Damaged(damage) = store.health() else { panic!("it was forgotten") };
         assert_eq!(damage.len(), 1);
         let refused = store.commit(Model::default().batch(&mut TestRng(1)));
         assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
         store.close().unwrap();
     }
-    flip(&files(&kept.path().join("journal"))[0], 8 * 300);
-    let (store, _) = open_real(kept.path(), "boot").unwrap();
+    flip(&files(&copied.path().join("journal"))[0], 8 * 300);
+    let (store, _) = open_real(copied.path(), "boot").unwrap();
     assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model));
     store.commit(Model::default().batch(&mut TestRng(77))).unwrap();
-    assert!(!kept.path().join("journal.damaged").exists());
+    assert!(!copied.path().join("journal.damaged").exists());
 }
 
 #[test]
-fn beside_a_damaged_journal_every_database_that_was_set_aside_stays() {
+fn old_databases_are_kept_while_the_journal_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path(), 6, 12);
-    let (kept, store, told) = harmed(dir.path(), false, |journal| flip(&files(journal)[0], 8 * 300));
-    assert_eq!(told.len(), 1);
-    let aside = || (1..9).filter(|n| kept.path().join(format!("db.broken-{n}")).exists()).collect::<Vec<_>>();
-    assert_eq!(aside(), [1]);
+    let (copied, store, reported) =
+        open_damaged(dir.path(), false, |journal| flip(&files(journal)[0], 8 * 300));
+    assert_eq!(reported.len(), 1);
+    let old_databases =
+        || (1..9).filter(|n| copied.path().join(format!("db.broken-{n}")).exists()).collect::<Vec<_>>();
+    assert_eq!(old_databases(), [1]);
     drop(store);
-    fs::remove_file(kept.path().join("db.state")).unwrap();
-    drop(open_real(kept.path(), "boot").unwrap());
-    assert_eq!(aside(), [1, 2], "what may be the only copy was removed");
-    flip(&files(&kept.path().join("journal"))[0], 8 * 300);
-    assert_eq!(open_real(kept.path(), "boot").unwrap().0.health(), Health::Good);
-    assert_eq!(aside().len(), 1);
+    fs::remove_file(copied.path().join("db.state")).unwrap();
+    drop(open_real(copied.path(), "boot").unwrap());
+    assert_eq!(old_databases(), [1, 2], "what may be the only copy was removed");
+    flip(&files(&copied.path().join("journal"))[0], 8 * 300);
+    assert_eq!(open_real(copied.path(), "boot").unwrap().0.health(), Health::Good);
+    assert_eq!(old_databases().len(), 1);
 }
 
 #[test]
-fn a_database_that_was_kept_is_put_back_as_it_was() {
+fn a_preserved_database_is_restored_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 6, 12);
-    let (kept, store, _) = harmed(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
+    let (copied, store, _) = open_damaged(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
     let digest = store.state_digest();
     store.close().unwrap();
-    let lock = crate::lock_store(kept.path()).unwrap();
-    assert!(crate::preserve_database(&lock, kept.path()).unwrap().is_some());
+    let lock = crate::lock_store(copied.path()).unwrap();
+    assert!(crate::preserve_database(&lock, copied.path()).unwrap().is_some());
     drop(lock);
     let rebuild = OpenOptions { rebuild: true, ..OpenOptions::default() };
-    let poorer = Store::open(kept.path(), rebuild, &mut |_| {}).unwrap();
-    assert!(matches!(poorer.health(), Health::Damaged(_)) && poorer.state_digest() != digest);
-    poorer.close().unwrap();
-    let lock = crate::lock_store(kept.path()).unwrap();
-    assert!(crate::restore_preserved_database(&lock, kept.path()).unwrap().is_some());
-    assert!(crate::restore_preserved_database(&lock, kept.path()).unwrap().is_none());
+    let rebuilt = Store::open(copied.path(), rebuild, &mut |_| {}).unwrap();
+    assert!(matches!(rebuilt.health(), Health::Damaged(_)) && rebuilt.state_digest() != digest);
+    rebuilt.close().unwrap();
+    let lock = crate::lock_store(copied.path()).unwrap();
+    assert!(crate::restore_preserved_database(&lock, copied.path()).unwrap().is_some());
+    assert!(crate::restore_preserved_database(&lock, copied.path()).unwrap().is_none());
     drop(lock);
-    let (store, events) = open_real(kept.path(), "boot").unwrap();
+    let (store, events) = open_real(copied.path(), "boot").unwrap();
     assert_eq!(store.state_digest(), digest, "{events:?}");
     assert!(matches!(store.health(), Health::Damaged(_)));
     drop(store);
-    flip(&files(&kept.path().join("journal"))[0], 8 * 300);
-    assert_eq!(show_all(&open_real(kept.path(), "boot").unwrap().0).unwrap(), model);
+    flip(&files(&copied.path().join("journal"))[0], 8 * 300);
+    assert_eq!(show_all(&open_real(copied.path(), "boot").unwrap().0).unwrap(), model);
 }
 
 #[test]
-fn a_blob_that_changed_is_found() {
+fn a_changed_blob_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     let bytes = vec![b'p'; 700_000];
@@ -391,10 +396,10 @@ fn a_blob_that_changed_is_found() {
 }
 
 #[test]
-fn many_blobs_without_a_commit_hold_few_files_open() {
+fn many_blobs_without_a_commit_keep_few_files_open() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open_real(dir.path(), "boot").unwrap();
-    let held = || {
+    let open_blobs = || {
         let open =
             fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
         open.filter(|path| path.starts_with(dir.path().join("blobs"))).count()
@@ -402,10 +407,10 @@ fn many_blobs_without_a_commit_hold_few_files_open() {
     let mut blobs = Vec::new();
     for number in 0..300_u32 {
         blobs.push(store.blob_put(&mut number.to_le_bytes().as_slice()).unwrap());
-        assert!(held() < 200, "{}", held());
+        assert!(open_blobs() < 200, "{}", open_blobs());
     }
     store.commit(Model::default().batch(&mut TestRng(5))).unwrap();
-    assert_eq!(held(), 0);
+    assert_eq!(open_blobs(), 0);
     for (number, blob) in (0_u32..).zip(&blobs) {
         let mut read = Vec::new();
         std::io::Read::read_to_end(&mut store.blob_open(&blob.sha256).unwrap().unwrap(), &mut read).unwrap();
@@ -414,7 +419,7 @@ fn many_blobs_without_a_commit_hold_few_files_open() {
 }
 
 #[test]
-fn a_second_opener_is_told_who_has_the_store() {
+fn a_second_open_reports_the_process_that_holds_the_store() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     match open_real(dir.path(), "boot") {
@@ -426,7 +431,7 @@ fn a_second_opener_is_told_who_has_the_store() {
 }
 
 #[test]
-fn a_database_that_somebody_writes_to_is_left_alone() {
+fn a_database_in_use_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 8, 4);
     let held = fs::File::open(dir.path().join("db/db")).unwrap();
@@ -449,12 +454,12 @@ fn refused_batches_leave_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     let mut rng = TestRng(1);
-    let memory = |n: u64, rng: &mut TestRng| Change::Memory(Box::new(super::world::memory(n, rng)));
+    let memory = |n: u64, rng: &mut TestRng| Change::Memory(Box::new(super::fixture::memory(n, rng)));
     let batch = |changes| Batch { changes, ..Batch::default() };
     let twice = batch(vec![memory(1, &mut rng), memory(1, &mut rng)]);
     assert!(matches!(store.commit(twice), Err(StoreError::DuplicateRecord { .. })));
-    let head = super::world::head(0, 0, &mut rng);
-    let header = super::world::header(0, &mut rng);
+    let head = super::fixture::head(0, 0, &mut rng);
+    let header = super::fixture::header(0, &mut rng);
     let keep = crate::ConversationWrite {
         header,
         current: None,
@@ -470,7 +475,7 @@ fn refused_batches_leave_nothing_behind() {
     assert!(matches!(store.commit(withdraw), Err(StoreError::UnknownRelation(_))));
     // "foo" hashes to the bytes of this UUID.
     let key = crate::keys::id16("foo");
-    let mut first = super::world::memory(1, &mut rng);
+    let mut first = super::fixture::memory(1, &mut rng);
     first.id = "foo".to_owned();
     let mut second = first.clone();
     second.id = uuid::Uuid::from_bytes(key).to_string();

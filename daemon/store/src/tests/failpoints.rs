@@ -11,60 +11,60 @@ use tempfile::TempDir;
 
 use super::{
     damage::files,
-    dying::{die, look},
+    fixture::open_real,
+    kill::{check_store, die},
     rounds,
     workload::{Workload, WorkloadRun},
-    world::open_real,
 };
 
 /// Set in the child process: the store's folder, the place, and the pass at which it dies there. Without a place it survives.
 const DIR: &str = "SATCHEL_TEST_POINTS_DIR";
-const PLACE: &str = "SATCHEL_TEST_POINTS_PLACE";
+const NAME: &str = "SATCHEL_TEST_POINTS_PLACE";
 const TIME: &str = "SATCHEL_TEST_POINTS_TIME";
 const SEED: u64 = 62;
 /// Processes that run at the same time.
 const AT_ONCE: usize = 4;
 
 /// Every step of the commit path, so that the test fails if one of them loses its name.
-const PLACES: [&str; 20] = [
+const FAILPOINTS: [&str; 20] = [
     "blob copied",
     "blob folders synced",
     "blob renamed",
     "blobs synced",
     "commit encoded",
     "commit framed",
-    "database note written",
     "database prepared",
     "database written",
+    "db.state written",
     "journal synced",
     "journal written",
     "revision published",
-    "seal passed",
+    "seal applied",
     "seal synced",
-    "segment begun",
+    "segment created",
     "segment full",
     "segment header synced",
     "segment header written",
     "store closed",
-    "unfinished end cut",
+    "tail truncated",
 ];
 
 /// Not a test of its own, but the code of the child process in the test below.
 #[test]
-fn child_that_dies_at_a_place() {
+fn child_that_kills_itself_at_a_failpoint() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
-    let (place, time) = (std::env::var(PLACE).unwrap_or_default(), std::env::var(TIME).unwrap_or_default());
+    let (name, time) = (std::env::var(NAME).unwrap_or_default(), std::env::var(TIME).unwrap_or_default());
     let time: u64 = time.parse().unwrap_or(0);
     let counts = Mutex::new(BTreeMap::<&str, u64>::new());
     let log = dir.join("places");
-    assert!(satchel_failpoints::listen(move |name| {
+    assert!(satchel_failpoints::listen(move |point| {
         let mut counts = counts.lock().unwrap();
-        let count = counts.entry(name).or_default();
+        let count = counts.entry(point).or_default();
         *count += 1;
-        if name == place && *count == time {
+        if point == name && *count == time {
             die();
         }
-        if place.is_empty() {
+        if name.is_empty() {
             std::fs::write(&log, serde_json::to_vec(&*counts).unwrap()).unwrap();
         }
     }));
@@ -92,53 +92,54 @@ fn tear(journal: &Path) {
 }
 
 /// Runs the child process. Returns true if it died.
-fn child(dir: &Path, place: &str, time: u64) -> bool {
+fn child(dir: &Path, name: &str, time: u64) -> bool {
     std::fs::create_dir(dir.join("acknowledged")).unwrap();
-    let arguments = ["--exact", "tests::failpoints::child_that_dies_at_a_place", "--test-threads", "1"];
+    let arguments =
+        ["--exact", "tests::failpoints::child_that_kills_itself_at_a_failpoint", "--test-threads", "1"];
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(arguments).env(DIR, dir).env(PLACE, place).env(TIME, time.to_string());
+    command.args(arguments).env(DIR, dir).env(NAME, name).env(TIME, time.to_string());
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-    assert!(status.code().is_none_or(|code| code == 0), "the child failed at {place}, time {time}");
+    assert!(status.code().is_none_or(|code| code == 0), "the child failed at {name}, time {time}");
     !status.success()
 }
 
 #[test]
-fn a_process_killed_at_any_named_place_leaves_what_it_acknowledged() {
-    let dir = quick();
+fn a_process_killed_at_any_failpoint_keeps_acknowledged_commits() {
+    let dir = memory_dir();
     assert!(!child(dir.path(), "", 0), "it died of itself");
-    let places: BTreeMap<String, u64> =
+    let reached: BTreeMap<String, u64> =
         serde_json::from_slice(&std::fs::read(dir.path().join("places")).unwrap()).unwrap();
-    assert_eq!(places.keys().map(String::as_str).collect::<Vec<_>>(), PLACES);
+    assert_eq!(reached.keys().map(String::as_str).collect::<Vec<_>>(), FAILPOINTS);
     let mut cases = Vec::new();
-    for (place, times) in places {
+    for (name, times) in reached {
         let mut chosen = vec![1, times];
         // A longer run also tries passes in between.
         chosen.extend((1..rounds(1)).map(|round| 1 + round * 7 % times));
         chosen.sort_unstable();
         chosen.dedup();
-        cases.extend(chosen.into_iter().map(|time| (place.clone(), time)));
+        cases.extend(chosen.into_iter().map(|time| (name.clone(), time)));
     }
     let (workload, next) = (Workload::new(SEED), Mutex::new(cases.into_iter()));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                while let Some((place, time)) = { next.lock().unwrap().next() } {
-                    kill_at(&place, time, &workload);
+                while let Some((name, time)) = { next.lock().unwrap().next() } {
+                    kill_at(&name, time, &workload);
                 }
             });
         }
     });
 }
 
-fn kill_at(place: &str, time: u64, workload: &Workload) {
-    let dir = quick();
-    let what = format!("{place}, time {time}");
-    assert!(child(dir.path(), place, time), "{what}: it lives");
+fn kill_at(name: &str, time: u64, workload: &Workload) {
+    let dir = memory_dir();
+    let what = format!("{name}, time {time}");
+    assert!(child(dir.path(), name, time), "{what}: it lives");
     let acknowledged = files(&dir.path().join("acknowledged")).len();
-    look(&dir.path().join("store"), workload, acknowledged, &what);
+    check_store(&dir.path().join("store"), workload, acknowledged, &what);
 }
 
 /// Returns a folder, in memory if possible: there too, data that a killed process has written survives it.
-fn quick() -> TempDir {
+fn memory_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }

@@ -9,11 +9,11 @@ use satchel_seal::{DataKey, Seal};
 
 use super::{
     damage::{copy, make},
-    world::{open_real, sealed, show_all},
+    fixture::{open_real, sealed, show_all},
 };
 use crate::{
     Health, OpenEvent, OpenOptions, Store, StoreError,
-    engine::{Changes, Engine, tree::SledEngine},
+    engine::{Changes, Engine, sled_engine::SledEngine},
     keys,
     value::SCHEMA,
 };
@@ -41,11 +41,11 @@ fn unpack(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_store_of_every_format_opens_with_the_state_that_it_had() {
+fn a_store_of_every_format_opens_with_its_recorded_state() {
     let fixtures = fixtures();
     assert!(!fixtures.is_empty());
     for fixture in fixtures {
-        let said = |name: &str| fs::read_to_string(fixture.join(name)).unwrap().trim().to_owned();
+        let recorded = |name: &str| fs::read_to_string(fixture.join(name)).unwrap().trim().to_owned();
         for rebuild in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             unpack(&fixture, dir.path());
@@ -55,8 +55,8 @@ fn a_store_of_every_format_opens_with_the_state_that_it_had() {
             let store = Store::open(dir.path(), options, &mut |event| events.push(event)).unwrap();
             let what = format!("{}, rebuild {rebuild}", fixture.display());
             assert_eq!(store.health(), Health::Good, "{what}");
-            assert_eq!(store.state_digest().to_string(), said("digest"), "{what}");
-            assert_eq!(store.revision().to_string(), said("revision"), "{what}");
+            assert_eq!(store.state_digest().to_string(), recorded("digest"), "{what}");
+            assert_eq!(store.revision().to_string(), recorded("revision"), "{what}");
             assert!(store.check(true, &mut |_| {}).unwrap().clean(), "{what}");
             let rebuilt = events.iter().any(|event| matches!(event, OpenEvent::Rebuilding { .. }));
             let ours = fixture.to_string_lossy().ends_with(&format!("schema-{SCHEMA}"));
@@ -72,7 +72,7 @@ fn is_sealed(fixture: &Path) -> bool {
 }
 
 /// Changes the version in a segment's header and updates the checksum.
-fn reversion(segment: &Path, version: u16) {
+fn set_version(segment: &Path, version: u16) {
     let mut bytes = fs::read(segment).unwrap();
     bytes[8..10].copy_from_slice(&version.to_be_bytes());
     let crc = crc32c::crc32c(&bytes[..68]);
@@ -81,14 +81,14 @@ fn reversion(segment: &Path, version: u16) {
 }
 
 #[test]
-fn a_newer_journal_is_refused_and_left_as_it_is() {
+fn a_newer_journal_is_refused_and_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path(), 71, 30);
     for segment in super::damage::files(&dir.path().join("journal")) {
         let copied = tempfile::tempdir().unwrap();
         copy(dir.path(), copied.path());
         let path = copied.path().join("journal").join(segment.file_name().unwrap());
-        reversion(&path, 2);
+        set_version(&path, 2);
         let before = fs::read(&path).unwrap();
         let refused = open_real(copied.path(), "next boot").map(|_| ());
         let Err(error @ StoreError::NewerFormat { found: 2, known: 1, .. }) = refused else {
@@ -101,7 +101,7 @@ fn a_newer_journal_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_database_of_another_schema_is_built_again() {
+fn a_database_of_another_schema_is_rebuilt() {
     for schema in [1, SCHEMA - 1, SCHEMA + 1] {
         let dir = tempfile::tempdir().unwrap();
         let model = make(dir.path(), 72, 6);
@@ -117,28 +117,28 @@ fn a_database_of_another_schema_is_built_again() {
         }
         fs::write(dir.path().join("db.state"), r#"{"state":"open","boot":"boot"}"#).unwrap();
         let (store, events) = open_real(dir.path(), "boot").unwrap();
-        let told = events
+        let reported = events
             .iter()
             .any(|event| matches!(event, OpenEvent::Rebuilding { reason } if reason.contains("schema")));
-        assert!(told, "{events:?}");
+        assert!(reported, "{events:?}");
         assert_eq!(show_all(&store).unwrap(), model);
     }
 }
 
 #[test]
-fn a_note_of_another_program_or_with_a_flipped_byte_is_not_believed() {
+fn a_db_state_that_is_foreign_or_corrupt_is_not_trusted() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 73, 6);
     let path = dir.path().join("db.state");
-    let note = fs::read_to_string(&path).unwrap();
-    let digits = note.find("\"revision\":").unwrap() + "\"revision\":".len();
-    let mut flipped = note.clone().into_bytes();
+    let state = fs::read_to_string(&path).unwrap();
+    let digits = state.find("\"revision\":").unwrap() + "\"revision\":".len();
+    let mut flipped = state.clone().into_bytes();
     flipped[digits] = b'9';
     for (text, believed) in [
         // Written before `db.state` had a checksum.
-        (unsummed(&note), true),
+        (without_checksum(&state), true),
         (String::from_utf8(flipped).unwrap(), false),
-        (note.replace("clean", "mended"), false),
+        (state.replace("clean", "mended"), false),
         ("not a note".to_owned(), false),
     ] {
         let copied = tempfile::tempdir().unwrap();
@@ -152,15 +152,15 @@ fn a_note_of_another_program_or_with_a_flipped_byte_is_not_believed() {
 }
 
 /// Returns the `db.state` without its checksum.
-fn unsummed(note: &str) -> String {
-    let at = note.rfind(",\"crc32c\":").unwrap();
-    format!("{}}}\n", &note[..at])
+fn without_checksum(state: &str) -> String {
+    let at = state.rfind(",\"crc32c\":").unwrap();
+    format!("{}}}\n", &state[..at])
 }
 
 /// Writes a fixture of the current format into `SATCHEL_WRITE_FIXTURE`, encrypted if the name says so. Without that variable it
 /// does nothing.
 #[test]
-fn writes_a_fixture_when_asked() {
+fn writes_a_fixture_on_request() {
     let Some(to) = std::env::var_os("SATCHEL_WRITE_FIXTURE").map(PathBuf::from) else { return };
     if is_sealed(&to) { sealed(|| write_fixture(&to)) } else { write_fixture(&to) }
 }
@@ -170,7 +170,7 @@ fn write_fixture(to: &Path) {
     make(dir.path(), 74, 14);
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     store.blob_put(&mut b"a picture".as_slice()).unwrap();
-    store.commit(super::world::Model::default().batch(&mut super::world::TestRng(75))).unwrap();
+    store.commit(super::fixture::Model::default().batch(&mut super::fixture::TestRng(75))).unwrap();
     let (digest, revision) = (store.state_digest(), store.revision());
     store.close().unwrap();
     pack(dir.path(), to);

@@ -12,7 +12,7 @@ use crate::{
     engine::{
         Changes, Engine, EngineError, Pair,
         leaves::{LONG_LEAF_BYTES, LeafEngine, SHORT_LEAF_BYTES, unescaped},
-        tree::SledEngine,
+        sled_engine::SledEngine,
     },
     keys, value,
 };
@@ -66,15 +66,15 @@ fn expected(model: &Map, from: &[u8], until: &[u8], limit: usize, reverse: bool)
 
 proptest! {
     #[test]
-    fn leaves_hold_what_was_put(
+    fn entries_in_leaves_match_the_model(
         batches in prop::collection::vec(batch(), 1..12),
         asked in prop::collection::vec((0_u8..3, 0_u16..720, 0_u16..720, 0_usize..300, any::<bool>()), 30),
     ) {
-        let below = MapEngine::default();
-        let (leaves, mut model) = (LeafEngine::new(Arc::new(below.clone())).unwrap(), Map::new());
+        let inner = MapEngine::default();
+        let (leaves, mut model) = (LeafEngine::new(Arc::new(inner.clone())).unwrap(), Map::new());
         for batch in &batches {
             apply(&leaves, &mut model, batch);
-            prop_assert_eq!(&below.entries(), &model);
+            prop_assert_eq!(&inner.entries(), &model);
             for (kind, one, other, ..) in &asked {
                 for key in [key(*kind, *one), key(*kind, *other)] {
                     prop_assert_eq!(leaves.get(&key).unwrap(), model.get(&key).cloned());
@@ -87,10 +87,10 @@ proptest! {
             prop_assert_eq!(leaves.scan(&from, &until, limit, reverse).unwrap(), expected(&model, &from, &until, limit, reverse));
         }
         let leaf = |key: Vec<u8>| if key[0] == keys::CONVERSATION { key } else { unescaped(&key) };
-        let content: Map = below.content().into_iter().map(|(key, value)| (leaf(key), value)).collect();
+        let content: Map = inner.content().into_iter().map(|(key, value)| (leaf(key), value)).collect();
         for (key, value) in &content {
             let limit = if key[0] == keys::INDEX { SHORT_LEAF_BYTES } else { LONG_LEAF_BYTES };
-            let alone = LeafEngine::new(Arc::new(below.clone())).unwrap();
+            let alone = LeafEngine::new(Arc::new(inner.clone())).unwrap();
             let next = content.keys().find(|other| *other > key && other[0] == key[0]);
             let until = next.cloned().unwrap_or_else(|| vec![key[0] + 1]);
             let count = alone.scan(key, &until, usize::MAX, false).unwrap().len();
@@ -100,25 +100,25 @@ proptest! {
     }
 
     #[test]
-    fn a_reader_between_writers_misses_nothing_that_stays(
+    fn a_scan_during_writes_misses_no_unchanged_entry(
         first in batch(),
         later in prop::collection::vec(batch(), 1..20),
         limit in 1_usize..100,
         reverse in any::<bool>(),
     ) {
-        let below = MapEngine::default();
+        let inner = MapEngine::default();
         let mut model = Map::new();
-        apply(&LeafEngine::new(Arc::new(below.clone())).unwrap(), &mut model, &first);
-        let script = Mutex::new(Script { batches: later, now: model.clone(), stayed: model });
-        let disturbed = RacingWriterEngine { below, script };
-        let disturbed = Arc::new(disturbed);
+        apply(&LeafEngine::new(Arc::new(inner.clone())).unwrap(), &mut model, &first);
+        let script = Mutex::new(Script { batches: later, now: model.clone(), unchanged: model });
+        let racing = RacingWriterEngine { inner, script };
+        let racing = Arc::new(racing);
         for kind in [keys::INDEX, keys::MEMORY] {
-            let found = LeafEngine::new(Arc::clone(&disturbed) as Arc<dyn Engine>).unwrap().scan(&[kind], &[kind + 1], limit, reverse).unwrap();
-            let Script { now, stayed, .. } = &*disturbed.script.lock().unwrap();
+            let found = LeafEngine::new(Arc::clone(&racing) as Arc<dyn Engine>).unwrap().scan(&[kind], &[kind + 1], limit, reverse).unwrap();
+            let Script { now, unchanged, .. } = &*racing.script.lock().unwrap();
             let ordered = found.windows(2).all(|pair| (pair[0].0 < pair[1].0) != reverse && pair[0].0 != pair[1].0);
             prop_assert!(ordered, "a key comes twice, or out of order");
             let last = found.last().map(|(key, _)| key.clone());
-            for key in stayed.keys().filter(|key| key[0] == kind && now.contains_key(*key)) {
+            for key in unchanged.keys().filter(|key| key[0] == kind && now.contains_key(*key)) {
                 let passed = found.len() < limit || last.as_ref().is_some_and(|last| if reverse { key >= last } else { key <= last });
                 prop_assert!(!passed || found.iter().any(|(found, _)| found == key), "a key is missed");
             }
@@ -128,7 +128,7 @@ proptest! {
 
 /// An engine that writes a batch before each read.
 struct RacingWriterEngine {
-    below: MapEngine,
+    inner: MapEngine,
     script: Mutex<Script>,
 }
 
@@ -136,45 +136,45 @@ struct Script {
     batches: Vec<Vec<Step>>,
     now: Map,
     /// Entries that were there from the beginning and are still in `now`.
-    stayed: Map,
+    unchanged: Map,
 }
 
 impl Engine for RacingWriterEngine {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        self.below.get(key)
+        self.inner.get(key)
     }
 
     fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
         let mut script = self.script.lock().unwrap();
-        let Script { batches, now, stayed } = &mut *script;
+        let Script { batches, now, unchanged } = &mut *script;
         if let Some(batch) = batches.pop() {
-            apply(&LeafEngine::new(Arc::new(self.below.clone())).unwrap(), now, &batch);
+            apply(&LeafEngine::new(Arc::new(self.inner.clone())).unwrap(), now, &batch);
             for (kind, number, length) in batch {
                 if length.is_none() {
-                    stayed.remove(&key(kind, number));
+                    unchanged.remove(&key(kind, number));
                 }
             }
         }
-        self.below.scan(from, until, limit, reverse)
+        self.inner.scan(from, until, limit, reverse)
     }
 
     fn apply(&self, batch: Changes) -> Result<(), EngineError> {
-        self.below.apply(batch)
+        self.inner.apply(batch)
     }
 
     fn flush(&self) -> Result<(), EngineError> {
-        self.below.flush()
+        self.inner.flush()
     }
 
     fn size(&self) -> u64 {
-        self.below.size()
+        self.inner.size()
     }
 }
 
 /// Returns how many leaves a list of 1,000 entries takes if its keys are put in this order.
 fn leaves_of(order: impl Iterator<Item = u32>) -> usize {
-    let below = MapEngine::default();
-    let leaves = LeafEngine::new(Arc::new(below.clone())).unwrap();
+    let inner = MapEngine::default();
+    let leaves = LeafEngine::new(Arc::new(inner.clone())).unwrap();
     for number in order {
         let mut changes = Changes::default();
         changes.put(
@@ -182,13 +182,13 @@ fn leaves_of(order: impl Iterator<Item = u32>) -> usize {
             [value::plain(), vec![1; 20]].concat(),
         );
         leaves.apply(changes).unwrap();
-        below.settle();
+        inner.checkpoint();
     }
-    below.content().len()
+    inner.content().len()
 }
 
 #[test]
-fn keys_that_come_in_order_fill_their_leaves() {
+fn keys_inserted_in_order_fill_their_leaves() {
     let up = leaves_of(0..1_000);
     let down = leaves_of((0..1_000).rev());
     let mixed = leaves_of((0..1_000).map(|n| n * 389 % 1_000));
@@ -200,9 +200,9 @@ fn keys_that_come_in_order_fill_their_leaves() {
 }
 
 #[test]
-fn bytes_that_are_no_leaf_are_told() {
-    let below = MapEngine::default();
-    let leaves = LeafEngine::new(Arc::new(below.clone())).unwrap();
+fn malformed_leaves_are_errors() {
+    let inner = MapEngine::default();
+    let leaves = LeafEngine::new(Arc::new(inner.clone())).unwrap();
     for bytes in [
         vec![],
         vec![1, 0, 0, 2],
@@ -217,7 +217,7 @@ fn bytes_that_are_no_leaf_are_told() {
     ] {
         let mut changes = Changes::default();
         changes.put(vec![keys::INDEX], bytes.clone());
-        below.apply(changes).unwrap();
+        inner.apply(changes).unwrap();
         let error = leaves.get(&[keys::INDEX, 1]).unwrap_err().to_string();
         assert!(error.starts_with("the leaf at key 40 "), "{bytes:?}: {error}");
         assert!(leaves.scan(&[keys::INDEX], &[keys::INDEX + 1], 5, true).is_err());
@@ -234,7 +234,7 @@ fn record(id: [u8; 16], length: usize) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn an_entry_far_longer_than_leaves_are_comes_back_and_its_neighbours_too() {
+fn very_long_entries_and_their_neighbours_round_trip() {
     let leaves = LeafEngine::new(Arc::new(MapEngine::default())).unwrap();
     let mut entries = Vec::new();
     for (at, length) in [3_000, 300 << 10, 40, 2 << 20, 100].into_iter().enumerate() {
@@ -250,7 +250,7 @@ fn an_entry_far_longer_than_leaves_are_comes_back_and_its_neighbours_too() {
 }
 
 #[test]
-fn sled_finds_the_leaf_before_a_key_whatever_bytes_keys_have() {
+fn sled_finds_the_leaf_before_a_key_of_any_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let leaves = LeafEngine::new(Arc::new(SledEngine::open(folder.path(), 8 << 20).unwrap())).unwrap();
     let id = |head: [u8; 5], rest: u8, at: u8| {

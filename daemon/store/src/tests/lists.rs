@@ -2,8 +2,8 @@
 
 use super::{
     disk::CrashDisk,
+    fixture::{TestRng, header, memory, open},
     map::MapFolder,
-    world::{TestRng, header, memory, open},
 };
 use crate::{
     Batch, Change, ConversationQuery, ConversationWrite, MemoryOrder, MemoryQuery, Origin, Revision, Store,
@@ -16,14 +16,14 @@ fn commit(store: &Store, at_micros: i64, changes: Vec<Change>) -> Revision {
     store.commit(Batch { origin: Origin { at_micros, ..Origin::default() }, changes }).unwrap()
 }
 
-fn entries(house: &MapFolder) -> usize {
-    house.0.entries().keys().filter(|key| key[0] == keys::INDEX).count()
+fn entries(db: &MapFolder) -> usize {
+    db.0.entries().keys().filter(|key| key[0] == keys::INDEX).count()
 }
 
 #[test]
-fn versions_that_no_page_is_pinned_to_leave_the_lists() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+fn versions_no_page_is_pinned_to_are_dropped_from_lists() {
+    let (dir, disk, db) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(dir.path(), &disk, &db, "boot").unwrap();
     let mut rng = TestRng(21);
     let (mut most, mut shown) = (0, Vec::new());
     for day in 0..120 {
@@ -41,7 +41,7 @@ fn versions_that_no_page_is_pinned_to_leave_the_lists() {
         let revision = commit(&store, day * DAY, changes);
         shown.push((revision, text, title));
         if day >= 20 {
-            most = most.max(entries(&house));
+            most = most.max(entries(&db));
         }
         // Entries that were shown within the last week are still shown.
         for (revision, text, title) in shown.iter().rev().take(7) {
@@ -67,25 +67,25 @@ fn versions_that_no_page_is_pinned_to_leave_the_lists() {
 }
 
 #[test]
-fn a_clock_that_ran_ahead_once_keeps_nothing_for_ever() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+fn a_clock_that_once_ran_ahead_retains_no_entries() {
+    let (dir, disk, db) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(dir.path(), &disk, &db, "boot").unwrap();
     let mut rng = TestRng(22);
     for day in [0, 1, 40_000, 2, 12, 22, 32, 42] {
         commit(&store, day * DAY, vec![Change::Memory(Box::new(memory(1, &mut rng)))]);
     }
-    assert!(entries(&house) <= 2 * 7, "{} entries", entries(&house));
+    assert!(entries(&db) <= 2 * 7, "{} entries", entries(&db));
 }
 
 #[test]
 fn tags_do_not_multiply_each_other() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+    let (dir, disk, db) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(dir.path(), &disk, &db, "boot").unwrap();
     let mut one = memory(1, &mut TestRng(23));
     one.tags = (0..500).map(|tag| format!("a-tag-of-some-length-{tag}")).collect();
     let text: usize = one.tags.iter().map(String::len).sum();
     commit(&store, 0, vec![Change::Memory(Box::new(one))]);
-    let bytes: usize = house.0.entries().iter().map(|(key, value)| key.len() + value.len()).sum();
+    let bytes: usize = db.0.entries().iter().map(|(key, value)| key.len() + value.len()).sum();
     assert!(bytes < 16 * text, "{bytes} bytes for {text} of tags");
     for tag in [0, 499] {
         let tags_any = vec![format!("a-tag-of-some-length-{tag}")];
@@ -98,8 +98,8 @@ fn tags_do_not_multiply_each_other() {
 const TIMES: [i64; 6] = [5 * DAY, -3 * DAY, 1, 0, 400 * DAY, -1];
 
 fn timed() -> (tempfile::TempDir, Store) {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+    let (dir, disk, db) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(dir.path(), &disk, &db, "boot").unwrap();
     let mut rng = TestRng(24);
     for (n, micros) in (0..).zip(TIMES.into_iter().chain([0])) {
         let time = satchel_pam::time::Timestamp::from_micros(micros).unwrap();
@@ -128,14 +128,14 @@ fn walked<T>(limit: usize, page: impl Fn(Option<&crate::Cursor>, usize) -> crate
 }
 
 #[test]
-fn what_nobody_knows_the_time_of_comes_last_in_every_order_and_page() {
+fn records_of_unknown_time_come_last_in_every_order() {
     let (_dir, store) = timed();
     let newest = [400 * DAY, 5 * DAY, 1, -1, -3 * DAY, 0, 0];
     let oldest = [-3 * DAY, -1, 1, 5 * DAY, 400 * DAY, 0, 0];
     let tagged = MemoryQuery { tags_all: vec!["tea".to_owned()], ..MemoryQuery::default() };
     let oldest_first = MemoryQuery { order: MemoryOrder::CreatedAscending, ..MemoryQuery::default() };
     let of_hash = |query: &MemoryQuery| MemoryQuery {
-        ids: (0..7).map(|n| super::world::id("memory", n)).collect(),
+        ids: (0..7).map(|n| super::fixture::id("memory", n)).collect(),
         ..query.clone()
     };
     for limit in 1..9 {
@@ -159,7 +159,7 @@ fn what_nobody_knows_the_time_of_comes_last_in_every_order_and_page() {
 }
 
 #[test]
-fn what_nobody_knows_the_time_of_fits_no_range() {
+fn records_of_unknown_time_match_no_range() {
     let (_dir, store) = timed();
     let (from, until) = (Some(-10 * DAY), Some(10 * DAY));
     for range in [TimeRange { from, until }, TimeRange { from, until: None }, TimeRange { from: None, until }]
@@ -177,15 +177,15 @@ fn what_nobody_knows_the_time_of_fits_no_range() {
 }
 
 #[test]
-fn ids_are_found_by_their_beginning_also_of_what_is_shown_no_more() {
+fn ids_of_withdrawn_records_are_found_by_prefix_too() {
     let (_dir, store) = timed();
     let at = store.revision();
-    let (memory, conversation) = (super::world::id("memory", 1), super::world::id("conversation", 2));
-    let gone = store.memory(&memory, None).unwrap().unwrap().memory;
+    let (memory, conversation) = (super::fixture::id("memory", 1), super::fixture::id("conversation", 2));
+    let withdrawn = store.memory(&memory, None).unwrap().unwrap().memory;
     let header = store.conversation(&conversation, None).unwrap().unwrap().header;
     let write = ConversationWrite { header, current: None, opaque: Vec::new(), messages: Vec::new() };
     let withdrawn =
-        vec![Change::WithdrawMemory(Box::new(gone)), Change::WithdrawConversation(Box::new(write))];
+        vec![Change::WithdrawMemory(Box::new(withdrawn)), Change::WithdrawConversation(Box::new(write))];
     commit(&store, 0, withdrawn);
     assert_eq!(store.memory_ids(&memory[..18].to_uppercase(), at).unwrap(), [memory]);
     assert_eq!(store.conversation_ids("conv", at).unwrap().len(), 2, "those that are no UUIDs");

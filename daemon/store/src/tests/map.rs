@@ -7,7 +7,7 @@ use std::{
 
 use crate::engine::{
     Changes, Engine, EngineError, Pair,
-    house::{EngineFolder, FileFingerprint},
+    folder::{EngineFolder, FileFingerprint},
     leaves::LeafEngine,
     memory::pairs,
 };
@@ -19,11 +19,11 @@ pub(super) struct MapEngine(Arc<Mutex<MapState>>);
 #[derive(Default)]
 struct MapState {
     now: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The states after each batch since the last `settle`, so that a kill can go back to one of them.
+    /// The states after each batch since the last `checkpoint`, so that a kill can go back to one of them.
     applied: Vec<BTreeMap<Vec<u8>, Vec<u8>>>,
     fail_after: Option<usize>,
     /// The error text of the failure.
-    says: Option<&'static str>,
+    error_text: Option<&'static str>,
     panics: bool,
 }
 
@@ -52,7 +52,7 @@ impl MapEngine {
     }
 
     /// From now on a kill cannot go back beyond this state.
-    pub(super) fn settle(&self) {
+    pub(super) fn checkpoint(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.applied = vec![state.now.clone()];
     }
@@ -65,7 +65,7 @@ impl MapEngine {
     /// Accepts `batches` more batches, then reports a full disk.
     pub(super) fn fill_after(&self, batches: usize) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.fail_after, state.says) = (Some(batches), Some("IO error: StorageFull"));
+        (state.fail_after, state.error_text) = (Some(batches), Some("IO error: StorageFull"));
     }
 
     /// From now on each batch panics.
@@ -103,7 +103,7 @@ impl Engine for MapEngine {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(!state.panics, "planted");
         match &mut state.fail_after {
-            Some(0) => return Err(EngineError(state.says.unwrap_or("planted").to_owned())),
+            Some(0) => return Err(EngineError(state.error_text.unwrap_or("planted").to_owned())),
             Some(left) => *left -= 1,
             None => {}
         }
@@ -149,7 +149,7 @@ impl EngineFolder for MapFolder {
         Ok(())
     }
 
-    fn marks(&self) -> std::io::Result<Vec<FileFingerprint>> {
+    fn fingerprints(&self) -> std::io::Result<Vec<FileFingerprint>> {
         Ok(Vec::new())
     }
 }

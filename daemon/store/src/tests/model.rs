@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::{
     disk::CrashDisk,
+    fixture::{Model, TestRng, open, open_real, show, show_all},
     map::MapFolder,
-    world::{Model, TestRng, open, open_real, show, show_all},
 };
 use crate::{ChangePosition, Health, OpenEvent, Revision, Store};
 
@@ -53,19 +53,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn a_store_shows_what_was_committed_after_each_restart(seed in any::<u64>()) {
-        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+        let (dir, disk, db) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
         let (mut model, mut rng) = (Model::default(), TestRng(seed));
         let mut history = vec![Model::default()];
         for step in 0..25 {
-            let (store, events) = open(dir.path(), &disk, &house, "boot").unwrap();
-            let quiet = events.iter().all(|event| matches!(event, OpenEvent::Ready { .. }));
-            prop_assert!(quiet, "{:?}", events);
+            let (store, events) = open(dir.path(), &disk, &db, "boot").unwrap();
+            let only_ready = events.iter().all(|event| matches!(event, OpenEvent::Ready { .. }));
+            prop_assert!(only_ready, "{:?}", events);
             prop_assert_eq!(store.health(), Health::Good);
             let batches: Vec<_> = (0..=rng.roll(3))
                 .map(|_| {
                     let batch = model.batch(&mut rng);
                     if batch.raises_revision() {
-                        history.push(model.timeless());
+                        history.push(model.versioned());
                     }
                     batch
                 })
@@ -79,19 +79,19 @@ proptest! {
             if step == 24 {
                 check_feed(&store);
                 let digest = store.state_digest();
-                let content = house.0.entries();
+                let content = db.0.entries();
                 drop(store);
                 // A power loss that loses nothing: the engine is rebuilt with the same entries, byte for byte.
-                let (again, events) = open(dir.path(), &disk, &house, "boot").unwrap();
+                let (again, events) = open(dir.path(), &disk, &db, "boot").unwrap();
                 drop(again);
                 prop_assert_eq!(events.len(), 1);
                 disk.lock().fail = None;
-                house.0.clear();
-                let (again, events) = open(dir.path(), &disk, &house, "boot").unwrap();
+                db.0.clear();
+                let (again, events) = open(dir.path(), &disk, &db, "boot").unwrap();
                 let rebuilding = matches!(events[0], OpenEvent::Rebuilding { .. });
                 prop_assert!(rebuilding);
                 prop_assert_eq!(again.state_digest(), digest);
-                let mut rebuilt = house.0.entries();
+                let mut rebuilt = db.0.entries();
                 rebuilt.insert(crate::keys::META.to_vec(), content[crate::keys::META].clone());
                 prop_assert_eq!(rebuilt.len(), content.len());
                 prop_assert!(rebuilt == content);
@@ -110,7 +110,7 @@ pub(super) fn sled_shows_what_was_committed_after_each_restart() {
         assert!(events.iter().all(|event| matches!(event, OpenEvent::Ready { .. })), "{events:?}");
         let batch = model.batch(&mut rng);
         if batch.raises_revision() {
-            history.push(model.timeless());
+            history.push(model.versioned());
         }
         store.commit(batch).unwrap();
         if step % 5 == 0 {
@@ -124,13 +124,13 @@ pub(super) fn sled_shows_what_was_committed_after_each_restart() {
 }
 
 #[test]
-pub(super) fn equal_content_has_an_equal_digest_whatever_the_order() {
+pub(super) fn equal_content_has_equal_digests_in_any_order() {
     let mut rng = TestRng(3);
     let mut model = Model::default();
     let batches: Vec<_> = (0..12).map(|_| model.batch(&mut rng)).collect();
     let digest = |groups: &mut dyn Iterator<Item = Vec<crate::Batch>>| {
-        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
-        let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+        let (dir, disk, db) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+        let (store, _) = open(dir.path(), &disk, &db, "boot").unwrap();
         groups.for_each(|group| drop(store.commit_group(group).unwrap()));
         store.state_digest()
     };

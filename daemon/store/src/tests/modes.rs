@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use super::world::{Model, TestRng, open_real};
+use super::fixture::{Model, TestRng, open_real};
 
 /// Collects every path below `folder` that others may access, with its mode.
 fn open_to_others(folder: &Path, found: &mut Vec<String>) {
@@ -24,7 +24,7 @@ fn folders_are_0700_and_files_0600() {
     let above = tempfile::tempdir().unwrap();
     let dir = above.path().join("store");
     let (mut model, mut rng) = (Model::default(), TestRng(13));
-    let look = |when: &str| {
+    let check_modes = |when: &str| {
         let mut found = Vec::new();
         open_to_others(above.path(), &mut found);
         assert_eq!(found, Vec::<String>::new(), "{when}");
@@ -33,9 +33,9 @@ fn folders_are_0700_and_files_0600() {
         let (store, _) = open_real(&dir, "boot").unwrap();
         store.blob_put(&mut b"a picture of tea".as_slice()).unwrap();
         store.commit(model.batch(&mut rng)).unwrap();
-        look(&format!("after a commit of round {round}"));
+        check_modes(&format!("after a commit of round {round}"));
         drop(store);
-        look(&format!("after round {round}"));
+        check_modes(&format!("after round {round}"));
         // As in a store of an older version, or one that was copied.
         for name in ["db", "db/db", "db/conf", "store.lock"] {
             let path = dir.join(name);

@@ -7,8 +7,8 @@ use satchel_pam::memory::{Memory, MemoryType, Status};
 
 use super::{
     disk::CrashDisk,
+    fixture::{Model, TestRng, id, memory, open, show},
     map::MapFolder,
-    world::{Model, TestRng, id, memory, open, show},
 };
 use crate::{
     Batch, Change, ConversationQuery, MemoryOrder, MemoryQuery, Store, TimeRange, entry::memory_entry,
@@ -66,9 +66,9 @@ fn expected(store: &Store, model: &Model, query: &MemoryQuery) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn pages_pinned_at_a_revision_show_it_while_commits_go_on(seed in any::<u64>()) {
-        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
-        let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+    fn pages_pinned_at_a_revision_are_stable_during_commits(seed in any::<u64>()) {
+        let (dir, disk, db) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+        let (store, _) = open(dir.path(), &disk, &db, "boot").unwrap();
         let (mut model, mut rng) = (Model::default(), TestRng(seed));
         while store.revision().get() < 12 {
             store.commit(model.batch(&mut rng)).unwrap();
@@ -91,22 +91,22 @@ proptest! {
             for (id, json) in rows {
                 prop_assert_eq!(&json, &then.memories[&id].0);
             }
-            prop_assert_eq!(show(&store, at).unwrap(), then.timeless());
+            prop_assert_eq!(show(&store, at).unwrap(), then.versioned());
         }
     }
 }
 
 #[test]
-fn readers_beside_a_writer_always_see_whole_revisions() {
+fn concurrent_readers_see_whole_revisions() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, _) = super::world::open_real(dir.path(), "boot").unwrap();
+    let (store, _) = super::fixture::open_real(dir.path(), "boot").unwrap();
     let (mut model, mut rng) = (Model::default(), TestRng(77));
     let plan: Vec<_> = (0..60).map(|_| model.batch(&mut rng)).collect();
-    let mut states = vec![Model::default().timeless()];
+    let mut states = vec![Model::default().versioned()];
     let mut again = (Model::default(), TestRng(77));
     for _ in 0..60 {
         if again.0.batch(&mut again.1).raises_revision() {
-            states.push(again.0.timeless());
+            states.push(again.0.versioned());
         }
     }
     std::thread::scope(|scope| {
@@ -133,12 +133,12 @@ fn readers_beside_a_writer_always_see_whole_revisions() {
 }
 
 #[test]
-fn conversations_are_found_by_what_stands_in_their_header() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+fn conversations_are_filtered_by_header_fields() {
+    let (dir, disk, db) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(dir.path(), &disk, &db, "boot").unwrap();
     let mut rng = TestRng(5);
     for n in 0..4 {
-        let mut header = super::world::header(n, &mut rng);
+        let mut header = super::fixture::header(n, &mut rng);
         header.title = Some(format!("Über Tee {n}"));
         header.is_archived = n == 2;
         header.tags = vec![format!("tag{}", n % 2)];
@@ -176,9 +176,9 @@ fn conversations_are_found_by_what_stands_in_their_header() {
 }
 
 #[test]
-fn ids_that_are_uuids_and_others_come_in_one_order() {
-    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
-    let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+fn uuid_ids_and_other_ids_are_sorted_together() {
+    let (dir, disk, db) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapFolder::default());
+    let (store, _) = open(dir.path(), &disk, &db, "boot").unwrap();
     let mut rng = TestRng(31);
     let uuid = |number: u128| uuid::Uuid::from_u128(number).to_string();
     let mut ids: Vec<String> = (0..40_u128).map(|n| uuid(n * (u128::MAX / 40))).collect();

@@ -1,6 +1,6 @@
 //! The stored results for the pieces of a source.
 
-use super::world::open_real;
+use super::fixture::open_real;
 use crate::{Batch, Change, LedgerWrite, OpenOptions, Store};
 
 fn piece(digest: [u8; 32], value: &[u8]) -> Change {
@@ -8,7 +8,7 @@ fn piece(digest: [u8; 32], value: &[u8]) -> Change {
 }
 
 #[test]
-fn a_piece_is_known_by_its_whole_digest_and_outlives_a_rebuild() {
+fn a_piece_is_matched_by_its_whole_digest_and_survives_a_rebuild() {
     let dir = tempfile::tempdir().unwrap();
     let (known, mut alike) = ([7; 32], [7; 32]);
     alike[31] = 8;

@@ -5,15 +5,15 @@ use std::{io::Read as _, path::Path};
 
 use super::{
     disk::{CrashDisk, Files, Loss},
+    fixture::{open, show_all},
     map::{MapEngine, MapFolder},
     rounds,
     workload::{Workload, WorkloadRun},
-    world::{open, show_all},
 };
 use crate::{Health, StoreError, blob::blob_path};
 
 /// Checks that the store is in the state after the acknowledged batches, or one more, complete, with all attachments.
-fn found(
+fn check(
     dir: &Path,
     workload: &Workload,
     run: &WorkloadRun,
@@ -58,16 +58,16 @@ fn found(
 }
 
 #[test]
-pub(super) fn power_may_go_at_any_call() {
+pub(super) fn power_loss_at_any_call_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..rounds(1) {
         let workload = Workload::new(seed);
         let mut call = 0;
         loop {
             call += 1;
-            let (disk, house) = (CrashDisk::default(), MapFolder::default());
+            let (disk, db) = (CrashDisk::default(), MapFolder::default());
             disk.lock().dead_from = Some(call);
-            let run = workload.play(dir.path(), &disk, &house);
+            let run = workload.run(dir.path(), &disk, &db);
             let image = disk.image();
             if image.calls < call {
                 break;
@@ -82,7 +82,7 @@ pub(super) fn power_may_go_at_any_call() {
             for loss in [Loss::Cut(0), others[(call + seed as usize) % others.len()]] {
                 let what = format!("seed {seed}, dark at call {call}, {loss:?}");
                 let engine = MapEngine::default();
-                found(dir.path(), &workload, &run, image.clone().after(loss), engine, "next boot", &what);
+                check(dir.path(), &workload, &run, image.clone().after(loss), engine, "next boot", &what);
             }
         }
         assert!(call > 90, "only {call} calls were tried");
@@ -90,22 +90,22 @@ pub(super) fn power_may_go_at_any_call() {
 }
 
 #[test]
-pub(super) fn the_process_may_be_killed_at_any_call() {
+pub(super) fn a_kill_at_any_call_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..rounds(1) {
         let workload = Workload::new(seed + 100);
         let mut call = 0;
         loop {
             call += 1;
-            let (disk, house) = (CrashDisk::default(), MapFolder::default());
+            let (disk, db) = (CrashDisk::default(), MapFolder::default());
             disk.lock().dead_from = Some(call);
-            let run = workload.play(dir.path(), &disk, &house);
+            let run = workload.run(dir.path(), &disk, &db);
             let image = disk.image();
             if image.calls < call {
                 break;
             }
             let what = format!("seed {seed}, killed at call {call}");
-            found(dir.path(), &workload, &run, image.after(Loss::Killed), house.0.fork(), "boot", &what);
+            check(dir.path(), &workload, &run, image.after(Loss::Killed), db.0.fork(), "boot", &what);
         }
         assert!(call > 90, "only {call} calls were tried");
     }
@@ -119,10 +119,10 @@ fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
     let mut call = 0;
     loop {
         call += 1;
-        let (disk, house) = (CrashDisk::default(), MapFolder::default());
+        let (disk, db) = (CrashDisk::default(), MapFolder::default());
         disk.lock().fail = Some((call, std::io::ErrorKind::Other));
         let mut run = WorkloadRun::default();
-        if let Ok((store, _)) = open(dir.path(), &disk, &house, "boot") {
+        if let Ok((store, _)) = open(dir.path(), &disk, &db, "boot") {
             for (n, step) in workload.batches.iter().enumerate() {
                 // One more attempt after a refusal, but not if only the write of `db.state` after the commit was refused.
                 let mut done = run.step(&store, step);
@@ -145,7 +145,7 @@ fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
         }
         // Another process of the same boot trusts the content that the system shows, and then the power is lost.
         disk.lock().fail = None;
-        let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+        let (store, _) = open(dir.path(), &disk, &db, "boot").unwrap();
         assert_eq!(store.health(), Health::Good, "call {call}");
         let shown = show_all(&store).unwrap();
         let n = (run.acknowledged..workload.models.len()).find(|&n| workload.models[n] == shown).unwrap();
@@ -155,29 +155,29 @@ fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
         }
         let image = disk.image().after(Loss::Cut(0));
         drop(store);
-        found(dir.path(), &workload, &run, image, MapEngine::default(), "next boot", &format!("call {call}"));
+        check(dir.path(), &workload, &run, image, MapEngine::default(), "next boot", &format!("call {call}"));
     }
     assert!(stopped > 10, "{stopped} of {call} calls stopped the journal");
 }
 
 #[test]
-fn a_disk_that_does_not_read_is_no_reason_to_cut_the_journal() {
+fn failed_reads_do_not_truncate_the_journal() {
     let dir = tempfile::tempdir().unwrap();
     let workload = Workload::new(3);
-    let (disk, house) = (CrashDisk::default(), MapFolder::default());
-    let run = workload.play(dir.path(), &disk, &house);
+    let (disk, db) = (CrashDisk::default(), MapFolder::default());
+    let run = workload.run(dir.path(), &disk, &db);
     let whole = disk.image();
     let mut refused = 0;
     for boot in ["boot", "next boot"] {
         let mut call = 0;
         loop {
             call += 1;
-            let (disk, house) = (CrashDisk::default(), MapFolder(house.0.fork()));
+            let (disk, db) = (CrashDisk::default(), MapFolder(db.0.fork()));
             let loss = if boot == "boot" { Loss::Killed } else { Loss::Cut(0) };
             disk.restore(whole.clone().after(loss));
             disk.lock().reads = 0;
             disk.lock().fail_read = Some(call);
-            match open(dir.path(), &disk, &house, boot) {
+            match open(dir.path(), &disk, &db, boot) {
                 Ok((store, _)) => assert_eq!(store.health(), Health::Good, "read {call}"),
                 Err(_) => refused += 1,
             }
@@ -185,17 +185,17 @@ fn a_disk_that_does_not_read_is_no_reason_to_cut_the_journal() {
                 break;
             }
             let after = disk.image().after(Loss::Killed);
-            found(dir.path(), &workload, &run, after, house.0.fork(), boot, &format!("{boot}, read {call}"));
+            check(dir.path(), &workload, &run, after, db.0.fork(), boot, &format!("{boot}, read {call}"));
         }
     }
     assert!(refused > 20, "{refused} reads were refused");
 }
 
 #[test]
-fn a_nearly_full_disk_is_refused_before_it_is_full_and_taken_again_when_there_is_room() {
+fn commits_are_refused_below_the_headroom_and_accepted_again() {
     let dir = tempfile::tempdir().unwrap();
-    let (disk, house) = (CrashDisk::default(), MapFolder::default());
-    let (store, _) = super::world::open_with(dir.path(), &disk, &house, "boot", 1 << 20).unwrap();
+    let (disk, db) = (CrashDisk::default(), MapFolder::default());
+    let (store, _) = super::fixture::open_with(dir.path(), &disk, &db, "boot", 1 << 20).unwrap();
     let workload = Workload::new(1);
     let mut run = WorkloadRun::default();
     run.step(&store, &workload.batches[0]).unwrap();

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use super::{
+    fixture::{Model, TestRng, open_real, seal, sealed, show_all},
     sealed::{PLANTED, planted, readable},
-    world::{Model, TestRng, open_real, seal, sealed, show_all},
 };
 use crate::{
     Eraser, Health, Ledger, OpaqueEntry, StoreError,
@@ -18,12 +18,12 @@ use crate::{
 pub(super) struct EraseAll {
     memory: String,
     conversation: String,
-    looked: usize,
+    visited: usize,
     pub(super) attachments: BTreeSet<[u8; 32]>,
 }
 
 impl Eraser for EraseAll {
-    fn memory(&self, id: &str, _: &str) -> bool {
+    fn erases_memory(&self, id: &str, _: &str) -> bool {
         id == self.memory
     }
 
@@ -35,8 +35,8 @@ impl Eraser for EraseAll {
         id == self.conversation
     }
 
-    fn look(&mut self, _: OpaqueEntry<'_>) {
-        self.looked += 1;
+    fn visit(&mut self, _: OpaqueEntry<'_>) {
+        self.visited += 1;
     }
 
     fn redact(&self, text: OpaqueEntry<'_>) -> Result<Option<Vec<u8>>, StoreError> {
@@ -45,7 +45,7 @@ impl Eraser for EraseAll {
             OpaqueEntry::Evidence(json) => has(json).then(|| b"{}".to_vec()),
             OpaqueEntry::Entry { ledger: Ledger::Import, value, .. } => has(value).then(Vec::new),
             OpaqueEntry::Issues(value) => has(value).then(|| b"[]".to_vec()),
-            OpaqueEntry::Entry { .. } | OpaqueEntry::Said(_) => None,
+            OpaqueEntry::Entry { .. } | OpaqueEntry::ErasedMemory(_) => None,
         })
     }
 
@@ -59,7 +59,7 @@ impl Eraser for EraseAll {
 }
 
 /// Plants the content to be erased, without the actor's name, which an erasure does not remove.
-pub(super) fn plant(dir: &Path) -> (Model, EraseAll) {
+pub(super) fn make_planted(dir: &Path) -> (Model, EraseAll) {
     let (store, _) = open_real(dir, "boot").unwrap();
     let (mut model, mut rng) = (Model::default(), TestRng(8));
     let blob = store.blob_put(&mut PLANTED.as_bytes()).unwrap();
@@ -85,11 +85,11 @@ pub(super) fn plant(dir: &Path) -> (Model, EraseAll) {
     }
     store.commit(batch).unwrap();
     store.close().unwrap();
-    (shown, EraseAll { memory, conversation, looked: 0, attachments: BTreeSet::from([blob.sha256]) })
+    (shown, EraseAll { memory, conversation, visited: 0, attachments: BTreeSet::from([blob.sha256]) })
 }
 
 /// Returns whether an unpacked frame of the journal contains the planted words.
-pub(super) fn framed(dir: &Path) -> bool {
+pub(super) fn planted_in_journal(dir: &Path) -> bool {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let journal = Segments::list(&disk, dir.join("journal"), seal()).unwrap().unwrap();
     let mut found = false;
@@ -104,15 +104,15 @@ pub(super) fn framed(dir: &Path) -> bool {
     found
 }
 
-fn everything_goes(sealed: bool) {
+fn check_purge_erases_all(sealed: bool) {
     let dir = tempfile::tempdir().unwrap();
-    let (before, mut all) = plant(dir.path());
-    assert!(framed(dir.path()), "the search finds what is there");
+    let (before, mut all) = make_planted(dir.path());
+    assert!(planted_in_journal(dir.path()), "the search finds what is there");
     assert!(sealed || readable(dir.path()).len() > 2);
-    let gone = purge(dir.path(), seal().as_ref(), &mut all, &mut |_| {}).unwrap();
-    assert_eq!(gone.len(), 1);
-    assert!(all.looked > 2);
-    assert!(!framed(dir.path()));
+    let erased_blobs = purge(dir.path(), seal().as_ref(), &mut all, &mut |_| {}).unwrap();
+    assert_eq!(erased_blobs.len(), 1);
+    assert!(all.visited > 2);
+    assert!(!planted_in_journal(dir.path()));
     assert_eq!(readable(dir.path()), Vec::<std::path::PathBuf>::new());
     let (store, events) = open_real(dir.path(), "boot").unwrap();
     assert_eq!(events.len(), 1, "the database came along: {events:?}");
@@ -131,19 +131,19 @@ fn everything_goes(sealed: bool) {
 }
 
 #[test]
-fn what_is_erased_stands_in_no_frame_of_a_plain_store() {
-    everything_goes(false);
+fn erased_content_is_in_no_frame_of_a_plain_store() {
+    check_purge_erases_all(false);
 }
 
 #[test]
-fn what_is_erased_stands_in_no_frame_of_a_sealed_store() {
-    sealed(|| everything_goes(true));
+fn erased_content_is_in_no_frame_of_a_sealed_store() {
+    sealed(|| check_purge_erases_all(true));
 }
 
 #[test]
-fn an_erasure_that_was_not_whole_is_forgotten() {
+fn an_incomplete_erasure_is_discarded() {
     let dir = tempfile::tempdir().unwrap();
-    plant(dir.path());
+    make_planted(dir.path());
     let half = dir.path().join("purging.new/journal");
     fs::create_dir_all(&half).unwrap();
     fs::write(half.join("00000001.seg"), "half").unwrap();
@@ -155,10 +155,10 @@ fn an_erasure_that_was_not_whole_is_forgotten() {
 #[test]
 fn a_store_in_use_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
-    let (_, mut all) = plant(dir.path());
+    let (_, mut all) = make_planted(dir.path());
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     let refused = purge(dir.path(), None, &mut all, &mut |_| {});
     assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
     drop(store);
-    assert!(framed(dir.path()));
+    assert!(planted_in_journal(dir.path()));
 }

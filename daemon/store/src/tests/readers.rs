@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::world::{Model, TestRng};
+use super::fixture::{Model, TestRng};
 use crate::{Batch, Change, EvidenceWrite, OpenOptions, Origin, Store};
 
 fn open(dir: &std::path::Path) -> Store {
@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
-    fn a_store_is_the_same_whether_or_not_readers_were_expected(
+    fn expecting_readers_does_not_change_the_store(
         seed in 1_u64..1_000,
         expected in prop::collection::vec(any::<bool>(), 4..8),
     ) {

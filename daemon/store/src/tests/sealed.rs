@@ -6,15 +6,16 @@ use satchel_seal::{DataKey, Seal};
 use serde_json::json;
 
 use super::{
-    damage, harm, model, power,
-    world::{Model, TestRng, head, header, id, memory, open_real, seal, sealed, show_all},
+    corruption, damage,
+    fixture::{Model, TestRng, head, header, id, memory, open_real, seal, sealed, show_all},
+    model, power,
 };
 use crate::{
     Batch, Change, ConversationWrite, EvidenceWrite, Ledger, LedgerWrite, MemoryQuery, MessageWrite,
     OpenOptions, Store, StoreError,
     blob::{blob_path, file_name},
     disk::{Disk, OsDisk},
-    engine::{Changes, Engine as _, tree::SledEngine},
+    engine::{Changes, Engine as _, sled_engine::SledEngine},
     journal::{
         Acknowledged,
         copy::JournalCopy,
@@ -71,7 +72,7 @@ pub(super) fn readable(dir: &Path) -> Vec<std::path::PathBuf> {
         let bytes = fs::read(path).unwrap();
         bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes())
     };
-    harm::all_files(dir).into_iter().filter(found).collect()
+    corruption::all_files(dir).into_iter().filter(found).collect()
 }
 
 fn fill(dir: &Path) -> Model {
@@ -88,7 +89,7 @@ fn fill(dir: &Path) -> Model {
 }
 
 #[test]
-fn nothing_that_was_planted_stands_on_the_disk() {
+fn planted_content_is_not_on_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     assert!(readable(dir.path()).len() > 5, "the search finds what is plain");
@@ -112,35 +113,35 @@ fn nothing_that_was_planted_stands_on_the_disk() {
 }
 
 #[test]
-fn power_losses_and_kills_leave_a_sealed_store_whole() {
-    sealed(power::power_may_go_at_any_call);
-    sealed(power::the_process_may_be_killed_at_any_call);
+fn a_sealed_store_survives_power_losses_and_kills() {
+    sealed(power::power_loss_at_any_call_loses_nothing);
+    sealed(power::a_kill_at_any_call_loses_nothing);
 }
 
 #[test]
-fn torn_writes_leave_whole_sealed_batches() {
+fn a_sealed_store_survives_torn_writes() {
     sealed(super::crash::a_power_loss_at_any_byte_of_a_group_leaves_whole_batches);
     sealed(super::crash::torn_sectors_of_a_group_leave_whole_batches);
-    sealed(super::crash::a_killed_process_loses_nothing_wherever_its_engine_stood);
-    sealed(super::crash::a_blob_is_durable_once_a_commit_after_it_was_acknowledged);
+    sealed(super::crash::a_killed_process_loses_nothing_whatever_its_engine_had_written);
+    sealed(super::crash::a_blob_is_durable_after_the_next_acknowledged_commit);
 }
 
 #[test]
-fn a_sealed_store_shows_what_a_plain_one_does() {
+fn a_sealed_store_shows_the_same_as_a_plain_one() {
     sealed(model::sled_shows_what_was_committed_after_each_restart);
-    sealed(model::equal_content_has_an_equal_digest_whatever_the_order);
+    sealed(model::equal_content_has_equal_digests_in_any_order);
 }
 
 #[test]
-fn damage_to_a_sealed_journal_is_named_as_exactly() {
-    sealed(damage::any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_named);
-    sealed(damage::a_cut_or_missing_segment_is_damage_and_names_its_revisions);
+fn damage_to_a_sealed_journal_is_reported_as_exactly() {
+    sealed(damage::any_flipped_bit_of_the_journal_is_reported_with_its_revisions);
+    sealed(damage::a_truncated_or_missing_segment_is_reported_with_its_revisions);
 }
 
 #[test]
-fn a_sealed_store_is_backed_up_as_it_is() {
-    sealed(super::backup::a_copy_taken_while_commits_go_on_is_the_store_of_one_revision);
-    sealed(super::backup::an_empty_store_is_copied_too);
+fn a_sealed_store_can_be_backed_up() {
+    sealed(super::backup::a_snapshot_during_commits_is_the_store_at_one_revision);
+    sealed(super::backup::an_empty_store_can_be_copied);
 }
 
 fn try_open(dir: &Path, seal: Option<Seal>, rebuild: bool) -> Result<Store, StoreError> {
@@ -150,7 +151,7 @@ fn try_open(dir: &Path, seal: Option<Seal>, rebuild: bool) -> Result<Store, Stor
 /// Returns all bytes below a folder, except for the lock file, into which every process that tries to open the store writes its
 /// id.
 fn bytes(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
-    let files = harm::all_files(dir).into_iter().filter(|path| !path.ends_with("store.lock"));
+    let files = corruption::all_files(dir).into_iter().filter(|path| !path.ends_with("store.lock"));
     files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
@@ -183,7 +184,7 @@ fn a_key_for_a_plain_store_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn two_values_that_changed_places_in_the_database_are_noticed() {
+fn swapped_values_in_the_database_are_detected() {
     sealed(|| {
         let dir = tempfile::tempdir().unwrap();
         let shown = fill(dir.path());
@@ -234,18 +235,18 @@ fn exchange(dir: &Path, kind: FrameKind) {
     let (a, b) = pair.clone().find(|&(a, b)| a < b && frames[a].2.len() == frames[b].2.len()).unwrap();
     let first = frames[a].2.clone();
     frames[a].2 = std::mem::replace(&mut frames[b].2, first);
-    let mut home = old.home.clone();
-    home.folder = dir.join("exchanged");
-    disk.create_folders(&home.folder).unwrap();
-    let mut copy = JournalCopy::new(Arc::clone(&disk), home, &old);
+    let mut context = old.context.clone();
+    context.folder = dir.join("exchanged");
+    disk.create_folders(&context.folder).unwrap();
+    let mut copy = JournalCopy::new(Arc::clone(&disk), context, &old);
     for (segment, header, payload) in &frames {
-        let label = FrameFields {
+        let fields = FrameFields {
             kind: header.kind,
             flags: header.flags,
             key: header.key,
             revision: header.revision,
         };
-        copy.put(*segment, label, payload).unwrap();
+        copy.put(*segment, fields, payload).unwrap();
     }
     copy.finish().unwrap();
     fs::remove_dir_all(dir.join("journal")).unwrap();
@@ -269,7 +270,7 @@ fn regular(dir: &Path) {
 }
 
 #[test]
-fn two_frames_that_changed_places_in_the_journal_are_noticed() {
+fn swapped_frames_in_the_journal_are_detected() {
     sealed(|| {
         let dir = tempfile::tempdir().unwrap();
         regular(dir.path());
@@ -299,10 +300,10 @@ fn a_plain_frame_in_a_sealed_journal_is_damage() {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let key = Seal::new(&DataKey::from_bytes(&[42; 32]));
     let old = Segments::list(&disk, dir.path().join("journal"), Some(key.clone())).unwrap().unwrap();
-    let mut home = old.home.clone();
-    home.folder = dir.path().join("mixed");
-    disk.create_folders(&home.folder).unwrap();
-    let mut copy = JournalCopy::new(Arc::clone(&disk), home, &old);
+    let mut context = old.context.clone();
+    context.folder = dir.path().join("mixed");
+    disk.create_folders(&context.folder).unwrap();
+    let mut copy = JournalCopy::new(Arc::clone(&disk), context, &old);
     let mut n = 0;
     old.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
         n += 1;
@@ -319,7 +320,7 @@ fn a_plain_frame_in_a_sealed_journal_is_damage() {
 }
 
 #[test]
-fn attachments_open_under_their_own_names_only_and_any_change_is_seen() {
+fn sealed_attachments_are_bound_to_their_names_and_order() {
     sealed(|| {
         let dir = tempfile::tempdir().unwrap();
         let (store, _) = open_real(dir.path(), "boot").unwrap();

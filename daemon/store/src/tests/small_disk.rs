@@ -4,8 +4,8 @@ use std::{fs, io::Write as _, path::Path, process::Command};
 
 use super::{
     disk::CrashDisk,
+    fixture::{self, Model, TestRng, show_all},
     map::MapFolder,
-    world::{self, Model, TestRng, show_all},
 };
 use crate::{Health, OpenOptions, Store, StoreError, open::StoreEnvironment};
 
@@ -36,8 +36,8 @@ impl Drop for SmallDisk {
 fn open(dir: &Path, headroom: u64) -> Store {
     let options =
         OpenOptions { boot_id: Some("boot".to_owned()), cache_bytes: 8 << 20, ..OpenOptions::default() };
-    let ground = StoreEnvironment { headroom, ..StoreEnvironment::new(dir, &options) };
-    Store::open_on(dir, options, ground, &mut |_| {}).unwrap()
+    let environment = StoreEnvironment { headroom, ..StoreEnvironment::new(dir, &options) };
+    Store::open_in(dir, options, environment, &mut |_| {}).unwrap()
 }
 
 /// Reports a skipped test on the real stderr, because the captured output of a test that passes is not shown.
@@ -47,29 +47,29 @@ fn skipped(why: &str) {
 
 /// The content when the disk is full, the content that the refused commit would have produced, and the error.
 struct FullDisk {
-    stands: Model,
+    committed: Model,
     attempted: Model,
     error: StoreError,
 }
 
 fn fill(store: &Store, rng: &mut TestRng) -> FullDisk {
-    let mut stands = Model::default();
+    let mut committed = Model::default();
     for _ in 0..500 {
-        let mut attempted = stands.clone();
+        let mut attempted = committed.clone();
         let batch = attempted.large_batch(rng);
         match store.commit(batch) {
-            Ok(_) => stands = attempted,
-            Err(error) => return FullDisk { stands, attempted, error },
+            Ok(_) => committed = attempted,
+            Err(error) => return FullDisk { committed, attempted, error },
         }
     }
     panic!("the disk is never full");
 }
 
 #[test]
-fn a_full_disk_refuses_whole_commits_and_takes_them_again_when_there_is_room() {
+fn a_full_disk_refuses_whole_commits_until_there_is_space() {
     let Some(small) = SmallDisk::mount(100) else {
         skipped(
-            "not run: no tmpfs can be mounted here; power::a_nearly_full_disk… and crash::a_disk_that_refuses… stand in",
+            "not run: no tmpfs can be mounted here; power::commits_are_refused_below… and crash::a_disk_that_fails… cover it in part",
         );
         return;
     };
@@ -77,15 +77,15 @@ fn a_full_disk_refuses_whole_commits_and_takes_them_again_when_there_is_room() {
     let ballast = small.0.path().join("ballast");
     let store = open(&dir, StoreEnvironment::new(&dir, &OpenOptions::default()).headroom);
     let mut rng = TestRng(51);
-    let FullDisk { stands, error, .. } = fill(&store, &mut rng);
-    let mut model = stands.clone();
+    let FullDisk { committed, error, .. } = fill(&store, &mut rng);
+    let mut model = committed.clone();
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
     // Something else takes the rest of the disk.
     fs::write(&ballast, vec![1; 40 << 20]).unwrap();
     for _ in 0..3 {
         let refused = store.commit(model.clone().batch(&mut rng));
         assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
-        assert_eq!(show_all(&store).unwrap(), stands, "reads go on");
+        assert_eq!(show_all(&store).unwrap(), committed, "reads go on");
     }
     fs::remove_file(&ballast).unwrap();
     // The store's own files keep their space. A larger disk simulates one on which other files were deleted.
@@ -101,15 +101,15 @@ fn a_full_disk_refuses_whole_commits_and_takes_them_again_when_there_is_room() {
 }
 
 #[test]
-fn a_disk_that_fills_up_under_the_database_loses_nothing() {
+fn a_disk_that_fills_up_loses_nothing() {
     let Some(small) = SmallDisk::mount(16) else {
-        skipped("not run: no tmpfs can be mounted here; crash::a_disk_that_refuses… stands in");
+        skipped("not run: no tmpfs can be mounted here; crash::a_disk_that_fails… covers it in part");
         return;
     };
     let dir = small.0.path().join("store");
     // Without headroom the writes of the engine fail too.
     let store = open(&dir, 0);
-    let FullDisk { stands, attempted, error } = fill(&store, &mut TestRng(52));
+    let FullDisk { committed, attempted, error } = fill(&store, &mut TestRng(52));
     assert!(matches!(error, StoreError::Full { .. } | StoreError::Engine { .. }), "{error}");
     drop(store);
     let grown = Command::new("mount").args(["-o", "remount,size=80m"]).arg(small.0.path()).status().unwrap();
@@ -118,7 +118,7 @@ fn a_disk_that_fills_up_under_the_database_loses_nothing() {
     assert_eq!(store.health(), Health::Good);
     let shown = show_all(&store).unwrap();
     // A commit whose engine write failed is in the journal, complete, as its message says.
-    let whole = shown == stands || (matches!(error, StoreError::Engine { .. }) && shown == attempted);
+    let whole = shown == committed || (matches!(error, StoreError::Engine { .. }) && shown == attempted);
     assert!(whole, "{error}");
     store.commit(Model::default().batch(&mut TestRng(3))).unwrap();
     assert!(store.check(true, &mut |_| {}).unwrap().clean());
@@ -130,16 +130,16 @@ fn mount(small: &SmallDisk, option: &str) {
 }
 
 /// Fills the rest of a disk.
-fn take_the_rest(ballast: &Path) {
+fn fill_rest(ballast: &Path) {
     let mut file = fs::File::create(ballast).unwrap();
     while file.write_all(&[1; 8 << 10]).is_ok() {}
     while file.write_all(&[1]).is_ok() {}
 }
 
 #[test]
-fn what_somebody_else_fills_under_the_database_is_read_and_goes_on_by_itself() {
+fn a_store_on_a_filled_disk_stays_readable_and_recovers() {
     let Some(small) = SmallDisk::mount(300) else {
-        skipped("not run: no tmpfs can be mounted here; a_database_that_finds_no_room… stands in");
+        skipped("not run: no tmpfs can be mounted here; a_database_without_space… covers it in part");
         return;
     };
     let (dir, ballast) = (small.0.path().join("store"), small.0.path().join("ballast"));
@@ -151,7 +151,7 @@ fn what_somebody_else_fills_under_the_database_is_read_and_goes_on_by_itself() {
         for _ in 0..3 {
             store.commit(model.large_batch(&mut rng)).unwrap();
         }
-        take_the_rest(&ballast);
+        fill_rest(&ballast);
         let failed = store.engine().flush().is_err();
         if !failed {
             fs::remove_file(&ballast).unwrap();
@@ -172,7 +172,7 @@ fn what_somebody_else_fills_under_the_database_is_read_and_goes_on_by_itself() {
     let store = open(&dir, 0);
     assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model.clone()));
     store.commit(model.batch(&mut rng)).unwrap();
-    take_the_rest(&ballast);
+    fill_rest(&ballast);
     store.close().unwrap();
     fs::remove_file(&ballast).unwrap();
     assert_eq!(
@@ -184,21 +184,21 @@ fn what_somebody_else_fills_under_the_database_is_read_and_goes_on_by_itself() {
 
 /// Lets each batch to the database fail in turn: a commit for which it finds no room is either confirmed or absent.
 #[test]
-fn a_database_that_finds_no_room_is_stood_in_for_and_no_commit_is_half_answered() {
-    stood_in_for();
-    world::sealed(stood_in_for);
+fn a_database_without_space_is_replaced_by_one_in_memory() {
+    check_memory_fallback();
+    fixture::sealed(check_memory_fallback);
 }
 
-fn stood_in_for() {
+fn check_memory_fallback() {
     for batches in 0..4 {
         let folder = tempfile::tempdir().unwrap();
-        let (disk, house) = (CrashDisk::default(), MapFolder::default());
-        let (store, _) = world::open(folder.path(), &disk, &house, "boot").unwrap();
+        let (disk, db) = (CrashDisk::default(), MapFolder::default());
+        let (store, _) = fixture::open(folder.path(), &disk, &db, "boot").unwrap();
         let (mut rng, mut model) = (TestRng(61 + batches as u64), Model::default());
         for _ in 0..3 {
             store.commit(model.batch(&mut rng)).unwrap();
         }
-        house.0.fill_after(batches);
+        db.0.fill_after(batches);
         for _ in 0..5 {
             let mut attempted = model.clone();
             match store.commit(attempted.batch(&mut rng)) {
@@ -209,13 +209,13 @@ fn stood_in_for() {
         }
         assert!(store.check(true, &mut |_| {}).unwrap().clean());
         drop(store);
-        let (store, _) = world::open(folder.path(), &disk, &MapFolder::default(), "next boot").unwrap();
+        let (store, _) = fixture::open(folder.path(), &disk, &MapFolder::default(), "next boot").unwrap();
         assert_eq!(show_all(&store).unwrap(), model, "after {batches} batches");
     }
 }
 
 #[test]
-fn a_full_or_read_only_disk_is_read_without_a_byte_being_written() {
+fn a_full_or_read_only_disk_is_read_without_writes() {
     let Some(small) = SmallDisk::mount(90) else {
         skipped("not run: no tmpfs can be mounted here");
         return;
@@ -228,7 +228,7 @@ fn a_full_or_read_only_disk_is_read_without_a_byte_being_written() {
     }
     let (digest, revision) = (store.state_digest(), store.revision());
     store.close().unwrap();
-    take_the_rest(&ballast);
+    fill_rest(&ballast);
     let plain = || OpenOptions { boot_id: Some("boot".to_owned()), ..OpenOptions::default() };
     let error = Store::open(&dir, plain(), &mut |_| {}).unwrap_err();
     assert!(error.unwritable(), "{error}");
@@ -245,7 +245,7 @@ fn a_full_or_read_only_disk_is_read_without_a_byte_being_written() {
         seen.sort();
         seen
     };
-    let look = |why: &str| {
+    let check_read_only = |why: &str| {
         let before = files();
         let read = || Store::open_read_only(&dir, plain(), why.to_owned(), &mut |_| {}).unwrap();
         // Readers do not block each other.
@@ -260,11 +260,11 @@ fn a_full_or_read_only_disk_is_read_without_a_byte_being_written() {
         store.close().unwrap();
         assert_eq!(files(), before, "nothing was written");
     };
-    look("full");
+    check_read_only("full");
     fs::remove_file(&ballast).unwrap();
     mount(&small, "remount,ro");
     assert!(Store::open(&dir, plain(), &mut |_| {}).unwrap_err().unwritable());
-    look("read-only");
+    check_read_only("read-only");
     mount(&small, "remount,rw");
     let store = open(&dir, 0);
     assert_eq!(show_all(&store).unwrap(), model);

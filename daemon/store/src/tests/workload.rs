@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::{
     disk::CrashDisk,
+    fixture::{Model, TestRng, open},
     map::MapFolder,
-    world::{Model, TestRng, open},
 };
 use crate::{Batch, BlobRef, Durability, Ledger, LedgerWrite, Store, StoreError};
 
@@ -39,11 +39,11 @@ impl Workload {
     }
 
     /// Runs the workload with a restart in the middle, as far as the disk allows.
-    pub(super) fn play(&self, dir: &Path, disk: &CrashDisk, house: &MapFolder) -> WorkloadRun {
+    pub(super) fn run(&self, dir: &Path, disk: &CrashDisk, db: &MapFolder) -> WorkloadRun {
         let mut run = WorkloadRun::default();
         let half = self.batches.len() / 2;
         for part in [&self.batches[..half], &self.batches[half..]] {
-            let Ok((store, _)) = open(dir, disk, house, "boot") else { return run };
+            let Ok((store, _)) = open(dir, disk, db, "boot") else { return run };
             if part.iter().try_for_each(|step| run.step(&store, step)).is_err() {
                 // A dead machine closes nothing, so the engine stays as it is.
                 return run;

@@ -16,16 +16,16 @@ use std::{
 
 use super::{
     damage::files,
+    fixture::{SEGMENT_LIMIT, open_real, show_all},
     rounds,
     workload::{Workload, WorkloadRun},
-    world::{SEGMENT_LIMIT, open_real, show_all},
 };
 use crate::{
     Health, OpenOptions, Store,
     disk::{Disk, DiskFile, OsDisk},
     engine::{
         Changes, Engine, EngineError, Pair,
-        house::{EngineFolder, FileFingerprint, SledFolder},
+        folder::{EngineFolder, FileFingerprint, SledFolder},
     },
     open::StoreEnvironment,
 };
@@ -33,8 +33,8 @@ use crate::{
 /// Set in the child process: the store's folder, the call, and how far it gets.
 const DIR: &str = "SATCHEL_TEST_DYING_DIR";
 const CALL: &str = "SATCHEL_TEST_DYING_CALL";
-const WHEN: &str = "SATCHEL_TEST_DYING_WHEN";
-const WHEN_WORDS: [&str; 3] = ["before", "within", "after"];
+const MOMENT: &str = "SATCHEL_TEST_DYING_WHEN";
+const MOMENTS: [&str; 3] = ["before", "within", "after"];
 const SEED: u64 = 61;
 
 /// Counts calls, and ends the process at the chosen one as `kill -9` would.
@@ -42,20 +42,20 @@ const SEED: u64 = 61;
 struct KillSwitch {
     calls: Arc<AtomicU64>,
     at: u64,
-    when: String,
+    moment: String,
 }
 
 impl KillSwitch {
     fn call<T>(&self, within: impl FnOnce(), call: impl FnOnce() -> T) -> T {
-        let doomed = self.calls.fetch_add(1, Ordering::AcqRel) + 1 == self.at;
-        if doomed && self.when != "after" {
-            if self.when == "within" {
+        let chosen = self.calls.fetch_add(1, Ordering::AcqRel) + 1 == self.at;
+        if chosen && self.moment != "after" {
+            if self.moment == "within" {
                 within();
             }
             die();
         }
         let done = call();
-        if doomed {
+        if chosen {
             die();
         }
         done
@@ -66,17 +66,17 @@ pub(super) fn die() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
 }
 
-struct DyingDisk(KillSwitch);
-struct DyingFile(KillSwitch, Arc<dyn DiskFile>);
+struct KillDisk(KillSwitch);
+struct KillFile(KillSwitch, Arc<dyn DiskFile>);
 
-impl Disk for DyingDisk {
+impl Disk for KillDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.0.call(|| (), || OsDisk.create(path))?;
-        Ok(Arc::new(DyingFile(self.0.clone(), file)))
+        Ok(Arc::new(KillFile(self.0.clone(), file)))
     }
 
     fn open(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(DyingFile(self.0.clone(), OsDisk.open(path, write)?)))
+        Ok(Arc::new(KillFile(self.0.clone(), OsDisk.open(path, write)?)))
     }
 
     fn create_folders(&self, path: &Path) -> io::Result<()> {
@@ -104,7 +104,7 @@ impl Disk for DyingDisk {
     }
 }
 
-impl DiskFile for DyingFile {
+impl DiskFile for KillFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let half = || self.1.write_at(offset, &bytes[..bytes.len() / 2]).unwrap();
         self.0.call(half, || self.1.write_at(offset, bytes))
@@ -127,17 +127,17 @@ impl DiskFile for DyingFile {
     }
 }
 
-struct DyingFolder(KillSwitch, SledFolder);
-struct DyingEngine(KillSwitch, Arc<dyn Engine>);
+struct KillFolder(KillSwitch, SledFolder);
+struct KillEngine(KillSwitch, Arc<dyn Engine>);
 
-impl EngineFolder for DyingFolder {
+impl EngineFolder for KillFolder {
     fn released(&self) -> io::Result<bool> {
         self.1.released()
     }
 
     fn open(&self) -> Result<Arc<dyn Engine>, EngineError> {
         let engine = self.0.call(|| (), || self.1.open())?;
-        Ok(Arc::new(DyingEngine(self.0.clone(), engine)))
+        Ok(Arc::new(KillEngine(self.0.clone(), engine)))
     }
 
     fn set_aside(&self) -> io::Result<()> {
@@ -148,12 +148,12 @@ impl EngineFolder for DyingFolder {
         self.0.call(|| (), || self.1.sync())
     }
 
-    fn marks(&self) -> io::Result<Vec<FileFingerprint>> {
-        self.1.marks()
+    fn fingerprints(&self) -> io::Result<Vec<FileFingerprint>> {
+        self.1.fingerprints()
     }
 }
 
-impl Engine for DyingEngine {
+impl Engine for KillEngine {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
         self.1.get(key)
     }
@@ -177,28 +177,28 @@ impl Engine for DyingEngine {
 
 /// Not a test of its own, but the code of the child process in the test below.
 #[test]
-fn child_that_dies() {
+fn child_that_kills_itself() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
-    let doom = KillSwitch {
+    let kill_switch = KillSwitch {
         calls: Arc::default(),
         at: std::env::var(CALL).unwrap().parse().unwrap(),
-        when: std::env::var(WHEN).unwrap(),
+        moment: std::env::var(MOMENT).unwrap(),
     };
     let workload = Workload::new(SEED);
     let mut run = WorkloadRun::default();
     let half = workload.batches.len() / 2;
     for part in [&workload.batches[..half], &workload.batches[half..]] {
         let options = OpenOptions { boot_id: Some("boot".to_owned()), ..OpenOptions::default() };
-        let ground = StoreEnvironment {
-            disk: Arc::new(DyingDisk(doom.clone())),
-            house: Arc::new(DyingFolder(
-                doom.clone(),
+        let environment = StoreEnvironment {
+            disk: Arc::new(KillDisk(kill_switch.clone())),
+            db: Arc::new(KillFolder(
+                kill_switch.clone(),
                 SledFolder::new(&dir.join("store"), options.cache_bytes),
             )),
             segment_limit: SEGMENT_LIMIT,
             headroom: 0,
         };
-        let store = Store::open_on(&dir.join("store"), options, ground, &mut |_| {}).unwrap();
+        let store = Store::open_in(&dir.join("store"), options, environment, &mut |_| {}).unwrap();
         for step in part {
             run.step(&store, step).unwrap();
             // The log of acknowledged batches: one file for each, so that only its name is needed.
@@ -209,31 +209,36 @@ fn child_that_dies() {
 }
 
 /// Runs the child process. Returns true if it died.
-fn child(dir: &Path, call: u64, when: &str) -> bool {
-    let arguments = ["--exact", "tests::dying::child_that_dies", "--test-threads", "1"];
+fn child(dir: &Path, call: u64, moment: &str) -> bool {
+    let arguments = ["--exact", "tests::kill::child_that_kills_itself", "--test-threads", "1"];
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(arguments).env(DIR, dir).env(CALL, call.to_string()).env(WHEN, when);
+    command.args(arguments).env(DIR, dir).env(CALL, call.to_string()).env(MOMENT, moment);
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-    assert!(status.code().is_none_or(|code| code == 0), "the child failed at call {call}, {when}");
+    assert!(status.code().is_none_or(|code| code == 0), "the child failed at call {call}, {moment}");
     !status.success()
 }
 
 #[test]
-fn a_process_killed_at_any_call_leaves_what_it_acknowledged() {
+fn a_process_killed_at_any_call_keeps_acknowledged_commits() {
     let workload = Workload::new(SEED);
     // About twenty calls in a short run; `SATCHEL_FAULT_ROUNDS=20` tries every one.
     let stride = (23 / rounds(1)).max(1);
     let (mut call, mut deaths) = (1, 0);
     loop {
-        let when = WHEN_WORDS[(call / stride % 3) as usize];
-        let whens = if stride == 1 { WHEN_WORDS.to_vec() } else { vec![when] };
+        let moment = MOMENTS[(call / stride % 3) as usize];
+        let moments = if stride == 1 { MOMENTS.to_vec() } else { vec![moment] };
         let mut died = false;
-        for when in whens {
+        for moment in moments {
             let dir = tempfile::tempdir().unwrap();
             std::fs::create_dir(dir.path().join("acknowledged")).unwrap();
-            died |= child(dir.path(), call, when);
+            died |= child(dir.path(), call, moment);
             let acknowledged = files(&dir.path().join("acknowledged")).len();
-            look(&dir.path().join("store"), &workload, acknowledged, &format!("call {call}, {when}"));
+            check_store(
+                &dir.path().join("store"),
+                &workload,
+                acknowledged,
+                &format!("call {call}, {moment}"),
+            );
         }
         if !died {
             break;
@@ -246,7 +251,7 @@ fn a_process_killed_at_any_call_leaves_what_it_acknowledged() {
 
 /// Checks that all acknowledged batches are there, at most one more, each of them complete, and that a rebuild gives the same
 /// content.
-pub(super) fn look(dir: &Path, workload: &Workload, acknowledged: usize, what: &str) {
+pub(super) fn check_store(dir: &Path, workload: &Workload, acknowledged: usize, what: &str) {
     let (store, _) = open_real(dir, "boot").unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(store.health(), Health::Good, "{what}");
     let shown = show_all(&store).unwrap();

@@ -44,8 +44,8 @@ fn changes(batch: &[Step], mark: u8) -> Changes {
 }
 
 /// Returns the content of the engine below, read without a cache.
-fn held(below: &MapEngine) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    below.entries()
+fn stored(inner: &MapEngine) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    inner.entries()
 }
 
 fn read(leaves: &LeafEngine) -> BTreeMap<Vec<u8>, Vec<u8>> {
@@ -55,72 +55,72 @@ fn read(leaves: &LeafEngine) -> BTreeMap<Vec<u8>, Vec<u8>> {
 
 proptest! {
     #[test]
-    fn after_a_write_that_failed_the_engine_is_asked_again(
+    fn the_cache_is_emptied_after_a_failed_write(
         batches in prop::collection::vec((batch(), any::<bool>()), 2..12),
     ) {
-        let below = MapEngine::default();
-        let leaves = LeafEngine::new(Arc::new(below.clone())).unwrap();
+        let inner = MapEngine::default();
+        let leaves = LeafEngine::new(Arc::new(inner.clone())).unwrap();
         for (mark, (batch, fails)) in (1_u8..).zip(batches) {
             if fails {
-                below.fail_after(0);
+                inner.fail_after(0);
             }
             prop_assert_eq!(leaves.apply(changes(&batch, mark)).is_err(), fails);
-            below.fail_after(usize::MAX);
-            prop_assert_eq!(read(&leaves), held(&below));
+            inner.fail_after(usize::MAX);
+            prop_assert_eq!(read(&leaves), stored(&inner));
         }
     }
 
     #[test]
-    fn a_reader_while_others_write_keeps_nothing_old(
+    fn a_reader_during_a_write_caches_nothing_stale(
         first in batch(),
         later in prop::collection::vec((batch(), any::<u8>()), 1..20),
     ) {
-        let (below, crowd, leaves) = crowd();
+        let (inner, racing, leaves) = racing();
         leaves.apply(changes(&first, 1)).unwrap();
         for (mark, (batch, asked)) in (2_u8..).zip(later) {
-            let (before, after) = (held(&below), changes(&batch, mark));
-            *crowd.script.lock().unwrap() = Some(after);
+            let (before, after) = (stored(&inner), changes(&batch, mark));
+            *racing.pending.lock().unwrap() = Some(after);
             let seen = leaves.get(&key(asked)).unwrap();
             // The leaf was cached, so the engine was not read; the batch is written now.
-            let left = crowd.script.lock().unwrap().take();
+            let left = racing.pending.lock().unwrap().take();
             if let Some(after) = left {
                 leaves.apply(after).unwrap();
             }
-            let now = held(&below);
-            prop_assert!([&before, &now].map(|held| held.get(&key(asked))).contains(&seen.as_ref()));
+            let now = stored(&inner);
+            prop_assert!([&before, &now].map(|stored| stored.get(&key(asked))).contains(&seen.as_ref()));
             prop_assert_eq!(read(&leaves), now);
         }
     }
 }
 
-fn crowd() -> (MapEngine, Arc<RacingEngine>, Arc<LeafEngine>) {
-    let below = MapEngine::default();
-    let crowd = Arc::new(RacingEngine { below: below.clone(), ..RacingEngine::default() });
-    let leaves = Arc::new(LeafEngine::new(Arc::clone(&crowd) as Arc<dyn Engine>).unwrap());
-    crowd.leaves.set(Arc::downgrade(&leaves)).ok();
-    (below, crowd, leaves)
+fn racing() -> (MapEngine, Arc<RacingEngine>, Arc<LeafEngine>) {
+    let inner = MapEngine::default();
+    let racing = Arc::new(RacingEngine { inner: inner.clone(), ..RacingEngine::default() });
+    let leaves = Arc::new(LeafEngine::new(Arc::clone(&racing) as Arc<dyn Engine>).unwrap());
+    racing.leaves.set(Arc::downgrade(&leaves)).ok();
+    (inner, racing, leaves)
 }
 
 #[test]
-fn after_a_writer_that_panicked_the_engine_is_asked_again() {
-    let (below, crowd, leaves) = crowd();
+fn the_cache_is_emptied_after_a_writer_panicked() {
+    let (inner, racing, leaves) = racing();
     leaves.apply(changes(&[(1, Some(5)), (9, Some(5))], 1)).unwrap();
-    crowd.panics.store(true, Ordering::Relaxed);
+    racing.panics.store(true, Ordering::Relaxed);
     let lost = changes(&[(1, None), (5, Some(9))], 2);
     assert!(catch_unwind(AssertUnwindSafe(|| leaves.apply(lost))).is_err());
-    assert_eq!(read(&leaves), held(&below));
+    assert_eq!(read(&leaves), stored(&inner));
     leaves.apply(changes(&[(7, Some(3))], 3)).unwrap();
-    assert_eq!(read(&leaves), held(&below));
-    assert_eq!(held(&below).into_keys().collect::<Vec<_>>(), [1, 7, 9].map(key));
+    assert_eq!(read(&leaves), stored(&inner));
+    assert_eq!(stored(&inner).into_keys().collect::<Vec<_>>(), [1, 7, 9].map(key));
 }
 
 /// An engine that writes after a reader has read and before it caches the leaf, and that reads when a writer is about to write.
 #[derive(Default)]
 struct RacingEngine {
-    below: MapEngine,
+    inner: MapEngine,
     leaves: OnceLock<Weak<LeafEngine>>,
     /// The batch that is written behind the next reader.
-    script: Mutex<Option<Changes>>,
+    pending: Mutex<Option<Changes>>,
     /// The next write panics.
     panics: AtomicBool,
 }
@@ -133,40 +133,40 @@ impl RacingEngine {
 
 impl Engine for RacingEngine {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        self.below.get(key)
+        self.inner.get(key)
     }
 
     fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
-        let found = self.below.scan(from, until, limit, reverse);
-        let script = self.script.lock().unwrap().take();
-        if let Some(changes) = script {
+        let found = self.inner.scan(from, until, limit, reverse);
+        let pending = self.pending.lock().unwrap().take();
+        if let Some(changes) = pending {
             self.leaves().apply(changes)?;
         }
         found
     }
 
     fn apply(&self, batch: Changes) -> Result<(), EngineError> {
-        let (leaves, before) = (self.leaves(), held(&self.below));
+        let (leaves, before) = (self.leaves(), stored(&self.inner));
         assert_eq!(read(&leaves), before, "a reader sees what is not written yet");
         assert!(!self.panics.swap(false, Ordering::Relaxed), "planted");
-        self.below.apply(batch)?;
-        assert_eq!(read(&leaves), held(&self.below), "a reader sees what is written no more");
+        self.inner.apply(batch)?;
+        assert_eq!(read(&leaves), stored(&self.inner), "a reader sees what is written no more");
         Ok(())
     }
 
     fn flush(&self) -> Result<(), EngineError> {
-        self.below.flush()
+        self.inner.flush()
     }
 
     fn size(&self) -> u64 {
-        self.below.size()
+        self.inner.size()
     }
 }
 
 #[test]
-fn what_is_kept_has_a_bound() {
-    let below = MapEngine::default();
-    let leaves = LeafEngine::new(Arc::new(below.clone())).unwrap();
+fn the_cache_size_is_bounded() {
+    let inner = MapEngine::default();
+    let leaves = LeafEngine::new(Arc::new(inner.clone())).unwrap();
     let record = |number: u32| {
         let mut id = [0; 16];
         id[..4].copy_from_slice(&number.wrapping_mul(0x9e37_79b1).to_be_bytes());
@@ -178,13 +178,13 @@ fn what_is_kept_has_a_bound() {
         let mut changes = Changes::default();
         (from..from + 200).map(record).for_each(|(key, value)| changes.put(key, value));
         leaves.apply(changes).unwrap();
-        below.settle();
-        most = most.max(leaves.kept_bytes());
+        inner.checkpoint();
+        most = most.max(leaves.cached_bytes());
     }
     for number in 0..6_000 {
         let (key, value) = record(number);
         assert_eq!(leaves.get(&key).unwrap(), Some(value));
-        most = most.max(leaves.kept_bytes());
+        most = most.max(leaves.cached_bytes());
     }
     assert!(most <= LEAF_CACHE_BYTES, "{most} bytes are kept");
     assert!(most > LEAF_CACHE_BYTES / 2, "only {most} bytes are kept");

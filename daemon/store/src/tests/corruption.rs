@@ -1,4 +1,4 @@
-//! Every file of a store is flipped, truncated, zeroed, filled with noise and removed: the harm is always detected, the database
+//! Every file of a store is flipped, truncated, zeroed, filled with noise and removed: the corruption is always detected, the database
 //! is always repaired, and a journal that lost something names the revisions.
 
 use std::{
@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     damage::{copy, flip},
+    fixture::{Model, TestRng, open_real, show, show_all},
     rounds,
-    world::{Model, TestRng, open_real, show, show_all},
 };
 use crate::{Health, OpenEvent, Revision, Store, StoreError};
 
@@ -32,12 +32,12 @@ const CORRUPTIONS: [Corruption; 6] = [
     Corruption::Remove,
 ];
 
-/// Harms a file. Returns false if it is unchanged.
-fn harm(path: &Path, harm: Corruption, rng: &mut TestRng) -> bool {
+/// Corrupts a file. Returns false if it is unchanged.
+fn corrupt(path: &Path, kind: Corruption, rng: &mut TestRng) -> bool {
     let before = fs::read(path).unwrap();
     let length = before.len() as u64;
     let mut bytes = before.clone();
-    match harm {
+    match kind {
         Corruption::Remove => {
             fs::remove_file(path).unwrap();
             return true;
@@ -50,11 +50,11 @@ fn harm(path: &Path, harm: Corruption, rng: &mut TestRng) -> bool {
             let from = (rng.roll(length) / 4_096 * 4_096) as usize;
             let until = bytes.len().min(from + 4_096);
             for byte in &mut bytes[from..until] {
-                *byte = if harm == Corruption::Noise { rng.roll(256) as u8 } else { 0 };
+                *byte = if kind == Corruption::Noise { rng.roll(256) as u8 } else { 0 };
             }
         }
     }
-    if harm != Corruption::Flip {
+    if kind != Corruption::Flip {
         fs::write(path, bytes).unwrap();
     }
     fs::read(path).unwrap() != before
@@ -81,14 +81,14 @@ struct IntactStore {
     files: Vec<PathBuf>,
 }
 
-fn whole() -> IntactStore {
+fn intact() -> IntactStore {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     let (mut model, mut rng, mut at) = (Model::default(), TestRng(31), vec![Model::default()]);
     for n in 0..18_u8 {
         let batch = model.batch(&mut rng);
         if batch.raises_revision() {
-            at.push(model.timeless());
+            at.push(model.versioned());
         }
         store.blob_put(&mut vec![n; 5_000].as_slice()).unwrap();
         store.commit(batch).unwrap();
@@ -101,55 +101,58 @@ fn whole() -> IntactStore {
 }
 
 /// Checks that everything that is not reported as lost is shown unchanged, at every undamaged revision.
-fn lost_is_named(store: &Store, whole: &IntactStore, what: &str) {
+fn check_losses_reported(store: &Store, intact: &IntactStore, what: &str) {
     let Health::Damaged(damage) = store.health() else { panic!("{what}: {:?}", store.health()) };
-    let named: Vec<u64> =
+    let reported: Vec<u64> =
         damage.iter().flat_map(|damage| damage.revisions.iter().cloned().flatten()).collect();
     assert!(damage.iter().all(|damage| !damage.problem.is_empty()), "{what}");
-    let first_lost = named.iter().copied().min().unwrap_or(u64::MAX);
+    let first_lost = reported.iter().copied().min().unwrap_or(u64::MAX);
     let last = store.revision().get().min(first_lost.saturating_sub(1));
     for revision in 0..=last {
         // A version that a lost commit replaced may still be shown in its place; nothing else differs.
-        if named.is_empty() {
+        if reported.is_empty() {
             assert_eq!(
                 show(store, Revision::new(revision)).unwrap(),
-                whole.at[revision as usize],
+                intact.at[revision as usize],
                 "{what}: {revision}"
             );
         }
     }
-    let end = (whole.at.len() - 1) as u64;
+    let end = (intact.at.len() - 1) as u64;
     for revision in store.revision().get() + 1..=end {
-        assert!(named.contains(&revision), "{what}: revision {revision} is gone and not named: {damage:?}");
+        assert!(
+            reported.contains(&revision),
+            "{what}: revision {revision} is gone and not named: {damage:?}"
+        );
     }
     let refused = store.commit(Model::default().batch(&mut TestRng(1)));
     assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{what}: {refused:?}");
 }
 
 #[test]
-fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
-    let whole = whole();
-    let (mut rebuilt, mut named, mut refused, mut blobs) = (0, 0, 0, 0);
+fn corruption_of_any_file_is_detected_and_repaired_if_possible() {
+    let intact = intact();
+    let (mut rebuilt, mut reported, mut refused, mut blobs) = (0, 0, 0, 0);
     for round in 0..rounds(1) {
         let mut rng = TestRng(900 + round);
-        for (index, name) in whole.files.iter().enumerate() {
+        for (index, name) in intact.files.iter().enumerate() {
             for kind in CORRUPTIONS {
                 if name.starts_with("blobs")
                     && kind != CORRUPTIONS[(index + round as usize) % CORRUPTIONS.len()]
                 {
-                    // There are many such files and all are alike, so each of them gets only one kind of harm.
+                    // There are many such files and all are alike, so each of them gets only one kind of corruption.
                     continue;
                 }
                 let copied = tempfile::tempdir().unwrap();
-                copy(whole.dir.path(), copied.path());
-                if !harm(&copied.path().join(name), kind, &mut rng) {
+                copy(intact.dir.path(), copied.path());
+                if !corrupt(&copied.path().join(name), kind, &mut rng) {
                     continue;
                 }
                 let what = format!("round {round}, {kind:?} of {}", name.display());
-                let room = name.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+                let area = name.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
                 let opened = open_real(copied.path(), "boot");
-                if room == "journal" {
-                    // A check finds harm in the parts that an open need not read.
+                if area == "journal" {
+                    // A check finds corruption in the parts that an open need not read.
                     match opened {
                         Err(StoreError::DamagedJournal { .. } | StoreError::NewerFormat { .. }) => {
                             refused += 1;
@@ -157,31 +160,31 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
                         Err(error) => panic!("{what}: {error}"),
                         Ok((store, _)) if store.health() == Health::Good => {
                             let report = store.check(true, &mut |_| {}).unwrap();
-                            let seal_only = store.state_digest() == whole.digest
-                                && show_all(&store).ok() == Some(whole.model.clone());
+                            let seal_only = store.state_digest() == intact.digest
+                                && show_all(&store).ok() == Some(intact.model.clone());
                             assert!(!report.damage.is_empty() || seal_only, "{what}: {report:?}");
-                            named += 1;
+                            reported += 1;
                         }
                         Ok((store, _)) => {
-                            lost_is_named(&store, &whole, &what);
-                            named += 1;
+                            check_losses_reported(&store, &intact, &what);
+                            reported += 1;
                         }
                     }
                     continue;
                 }
                 let (store, events) = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_eq!(store.health(), Health::Good, "{what}");
-                assert_eq!(store.state_digest(), whole.digest, "{what}");
-                assert_eq!(show_all(&store).unwrap(), whole.model, "{what}");
+                assert_eq!(store.state_digest(), intact.digest, "{what}");
+                assert_eq!(show_all(&store).unwrap(), intact.model, "{what}");
                 let report = store.check(true, &mut |_| {}).unwrap();
                 assert!(report.damage.is_empty() && report.engine_problems.is_empty(), "{what}: {report:?}");
-                if room == "db" {
+                if area == "db" {
                     assert!(
                         events.iter().any(|event| matches!(event, OpenEvent::Rebuilding { .. })),
                         "{what}: {events:?}"
                     );
                     rebuilt += 1;
-                } else if room == "blobs" {
+                } else if area == "blobs" {
                     let expected = if kind == Corruption::Remove { (17, 0) } else { (18, 1) };
                     assert_eq!((report.blobs, report.blob_problems.len()), expected, "{what}: {report:?}");
                     blobs += 1;
@@ -189,11 +192,11 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
             }
         }
     }
-    assert!(rebuilt > 5 && named > 15 && blobs > 12, "{rebuilt} {named} {refused} {blobs}");
+    assert!(rebuilt > 5 && reported > 15 && blobs > 12, "{rebuilt} {reported} {refused} {blobs}");
 }
 
 #[test]
-fn an_older_database_under_a_newer_journal_catches_up() {
+fn an_older_database_catches_up_with_the_journal() {
     let dir = tempfile::tempdir().unwrap();
     let older = tempfile::tempdir().unwrap();
     let (mut model, mut rng) = (Model::default(), TestRng(41));

@@ -50,20 +50,18 @@ impl Store {
         {
             return Err(StoreError::DamagedJournal { first });
         }
-        let (position, revision, digest) =
-            self.while_quiet(|meta| (meta.position, meta.revision, meta.digest));
+        let (position, revision, digest) = self.with_meta(|meta| (meta.position, meta.revision, meta.digest));
         let mut report = CheckReport::default();
         self.read_journal(position, revision, progress, &mut report)?;
-        if let Some(first) = report.damage.into_iter().next() {
-            return Err(StoreError::DamagedJournal { first });
-        }
-        let segments =
-            (1..=position.segment).map(|number| self.pinned(number, position)).collect::<Result<_, _>>()?;
+        StoreError::check(report.damage)?;
+        let segments = (1..=position.segment)
+            .map(|number| self.snapshot_segment(number, position))
+            .collect::<Result<_, _>>()?;
         Ok(StoreSnapshot { store_id: self.store_id(), revision: Revision::new(revision), digest, segments })
     }
 
-    fn pinned(&self, number: u32, end: Position) -> Result<SnapshotSegment, StoreError> {
-        let path = self.reader().home().segment_path(number);
+    fn snapshot_segment(&self, number: u32, end: Position) -> Result<SnapshotSegment, StoreError> {
+        let path = self.reader().context().segment_path(number);
         let length = if number == end.segment {
             end.offset
         } else {

@@ -9,7 +9,7 @@ use zstd::bulk::Decompressor;
 
 use crate::{
     codec::{ByteReader, Malformed, Put},
-    journal::packer::PayloadCompressor,
+    journal::frame::PayloadCompressor,
     value::PLAIN,
 };
 
@@ -24,19 +24,22 @@ const MAX_COMPRESSED_LEAF: usize = 256 << 10;
 /// Number of decompressors that are kept for later readers; each takes about 100 KiB.
 const MAX_POOLED: usize = 2;
 
-/// Wraps and unwraps leaves. Records of one kind are similar, so compressed together they take less than half the space, in
+/// Encodes and decodes leaves. Records of one kind are similar, so compressed together they take less than half the space, in
 /// sled's cache too.
 pub(super) struct LeafCodec {
-    packer: Mutex<PayloadCompressor>,
-    unpackers: Mutex<Vec<Decompressor<'static>>>,
+    compressor: Mutex<PayloadCompressor>,
+    decompressors: Mutex<Vec<Decompressor<'static>>>,
 }
 
 impl LeafCodec {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { packer: Mutex::new(PayloadCompressor::of_level(LEVEL)?), unpackers: Mutex::default() })
+        Ok(Self {
+            compressor: Mutex::new(PayloadCompressor::of_level(LEVEL)?),
+            decompressors: Mutex::default(),
+        })
     }
 
-    pub(super) fn wrap(&self, leaf: &[u8]) -> io::Result<Vec<u8>> {
+    pub(super) fn encode(&self, leaf: &[u8]) -> io::Result<Vec<u8>> {
         let mut out = Vec::with_capacity(PLAIN.len() + 1 + leaf.len());
         out.extend_from_slice(&PLAIN);
         let flag = out.len();
@@ -45,18 +48,17 @@ impl LeafCodec {
             out.extend_from_slice(leaf);
             return Ok(out);
         }
-        let packed = self.packer.lock().unwrap_or_else(PoisonError::into_inner).pack(leaf, &mut out)?;
+        let packed = self.compressor.lock().unwrap_or_else(PoisonError::into_inner).pack(leaf, &mut out)?;
         out[flag] = u8::from(packed);
         Ok(out)
     }
 
-    pub(super) fn unwrap(&self, mut wrapped: Vec<u8>) -> Result<Vec<u8>, Malformed> {
-        let mut take =
-            ByteReader(wrapped.strip_prefix(PLAIN.as_slice()).ok_or(Malformed("has no envelope"))?);
+    pub(super) fn decode(&self, mut stored: Vec<u8>) -> Result<Vec<u8>, Malformed> {
+        let mut take = ByteReader(stored.strip_prefix(PLAIN.as_slice()).ok_or(Malformed("has no envelope"))?);
         match take.u8()? {
             0 => {
-                wrapped.drain(..=PLAIN.len());
-                Ok(wrapped)
+                stored.drain(..=PLAIN.len());
+                Ok(stored)
             }
             1 => {
                 let length = usize::try_from(take.u32()?).unwrap_or(usize::MAX);
@@ -71,12 +73,12 @@ impl LeafCodec {
 
     fn unpack(&self, packed: &[u8], length: usize) -> Result<Vec<u8>, Malformed> {
         let problem = |_| Malformed("does not unpack");
-        let kept = self.unpackers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut unpacker = kept.map_or_else(Decompressor::new, Ok).map_err(problem)?;
-        let leaf = unpacker.decompress(packed, length).map_err(problem)?;
-        let mut unpackers = self.unpackers.lock().unwrap_or_else(PoisonError::into_inner);
-        if unpackers.len() < MAX_POOLED {
-            unpackers.push(unpacker);
+        let pooled = self.decompressors.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut decompressor = pooled.map_or_else(Decompressor::new, Ok).map_err(problem)?;
+        let leaf = decompressor.decompress(packed, length).map_err(problem)?;
+        let mut decompressors = self.decompressors.lock().unwrap_or_else(PoisonError::into_inner);
+        if decompressors.len() < MAX_POOLED {
+            decompressors.push(decompressor);
         }
         Ok(leaf)
     }

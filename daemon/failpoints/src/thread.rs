@@ -10,16 +10,16 @@ thread_local! {
 
 /// Calls `listener` at every failpoint that this thread reaches from now on, except those that the listener itself
 /// reaches.
-pub fn listen_here(listener: impl FnMut(&'static str) + 'static) {
+pub fn listen_on_thread(listener: impl FnMut(&'static str) + 'static) {
     // The first listener of the process stays installed and serves all its tests.
-    super::listen(pass);
+    super::listen(forward);
     LISTENER.set(Some(Box::new(listener)));
 }
 
-fn pass(name: &'static str) {
+fn forward(name: &'static str) {
     let Some(mut listener) = LISTENER.take() else { return };
     listener(name);
-    LISTENER.with_borrow_mut(|place| {
-        place.get_or_insert(listener);
+    LISTENER.with_borrow_mut(|slot| {
+        slot.get_or_insert(listener);
     });
 }

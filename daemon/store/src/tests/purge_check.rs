@@ -18,8 +18,8 @@ use satchel_seal::{DataKey, Seal};
 
 use super::{
     disk::CrashDisk,
-    purge::{EraseAll, framed, plant},
-    world::open_real,
+    fixture::open_real,
+    purge::{EraseAll, make_planted, planted_in_journal},
 };
 use crate::{
     Health, StoreError,
@@ -28,7 +28,7 @@ use crate::{
     encrypt::stage_encryption,
     erase::erase,
     journal::segments::Segments,
-    purge::{check_purge, purge, ready},
+    purge::{check, check_purge, purge},
 };
 
 /// Set in the child process: the path that it erases.
@@ -43,13 +43,13 @@ impl UnwritableFile {
     /// Returns `None` if the file system does not support such files and this user may write everything.
     fn new(path: &Path) -> Option<Self> {
         let mode = fs::metadata(path).unwrap().permissions().mode();
-        let mut kept = Some(Self(path.to_owned(), mode));
+        let mut file = Some(Self(path.to_owned(), mode));
         fs::set_permissions(path, fs::Permissions::from_mode(0o444)).unwrap();
         if rustix::process::geteuid().is_root() && !immutable(path, true) {
             writeln!(std::io::stderr(), "not run: the file system keeps no file from root").unwrap();
-            kept = None;
+            file = None;
         }
-        kept
+        file
     }
 }
 
@@ -70,29 +70,29 @@ fn immutable(path: &Path, on: bool) -> bool {
 }
 
 /// Checks that the erasure is refused with the name of the obstacle, and that the store is unchanged.
-fn refused(dir: &Path, all: &mut EraseAll, way: &str) {
-    let told = |error: StoreError| {
+fn check_refused(dir: &Path, all: &mut EraseAll, obstacle: &str) {
+    let message = |error: StoreError| {
         let source = std::error::Error::source(&error).map(ToString::to_string);
         format!("{error}: {}", source.unwrap_or_default())
     };
     let attachments = all.attachments.clone();
-    let first = told(check_purge(dir, None, &attachments).expect_err(way));
-    assert!(first.contains(way) && first.contains("nothing was changed"), "{way}: {first}");
-    let second = told(purge(dir, None, all, &mut |_| {}).expect_err(way));
-    assert!(second.contains(way), "{way}: {second}");
+    let first = message(check_purge(dir, None, &attachments).expect_err(obstacle));
+    assert!(first.contains(obstacle) && first.contains("nothing was changed"), "{obstacle}: {first}");
+    let second = message(purge(dir, None, all, &mut |_| {}).expect_err(obstacle));
+    assert!(second.contains(obstacle), "{obstacle}: {second}");
     let seal = Seal::new(&DataKey::from_bytes(&[42; 32]));
-    let third = told(stage_encryption(dir, &seal, &|| false, &mut |_| {}).expect_err(way));
-    assert!(third.contains(way), "{way}: {third}");
+    let third = message(stage_encryption(dir, &seal, &|| false, &mut |_| {}).expect_err(obstacle));
+    assert!(third.contains(obstacle), "{obstacle}: {third}");
     for made in ["purging", "purging.new", "encrypting"] {
-        assert!(!dir.join(made).exists(), "{way}: {made} stands");
+        assert!(!dir.join(made).exists(), "{obstacle}: {made} stands");
     }
-    assert!(framed(dir), "{way}: it was erased in part");
+    assert!(planted_in_journal(dir), "{obstacle}: it was erased in part");
 }
 
 #[test]
-fn what_lies_behind_a_link_is_refused_before_anything_changes() {
+fn links_are_refused_before_anything_changes() {
     let dir = tempfile::tempdir().unwrap();
-    let (_, mut all) = plant(dir.path());
+    let (_, mut all) = make_planted(dir.path());
     fs::create_dir(dir.path().join("db.broken-1")).unwrap();
     let blob = blob_path(dir.path(), all.attachments.first().unwrap());
     let below: Vec<PathBuf> = ["journal", "db", "db.state", "blobs", "db.broken-1", "journal/00000001.seg"]
@@ -105,7 +105,7 @@ fn what_lies_behind_a_link_is_refused_before_anything_changes() {
         let there = large.path().join("there");
         fs::rename(&path, &there).unwrap();
         symlink(&there, &path).unwrap();
-        refused(dir.path(), &mut all, path.to_str().unwrap());
+        check_refused(dir.path(), &mut all, path.to_str().unwrap());
         fs::remove_file(&path).unwrap();
         fs::rename(&there, &path).unwrap();
     }
@@ -115,21 +115,21 @@ fn what_lies_behind_a_link_is_refused_before_anything_changes() {
     symlink(dir.path(), &link).unwrap();
     check_purge(&link, None, &all.attachments).unwrap();
     purge(&link, None, &mut all, &mut |_| {}).unwrap();
-    assert!(!framed(dir.path()));
+    assert!(!planted_in_journal(dir.path()));
 }
 
 #[test]
-fn what_cannot_be_overwritten_is_refused_before_anything_changes() {
+fn unwritable_files_are_refused_before_anything_changes() {
     let dir = tempfile::tempdir().unwrap();
-    let (_, mut all) = plant(dir.path());
+    let (_, mut all) = make_planted(dir.path());
     let blob = blob_path(dir.path(), all.attachments.first().unwrap());
     let folder = blob.parent().unwrap().to_owned();
     let names =
         ["journal/00000001.seg", "journal", "db/db", "db", "db.state"].map(|name| dir.path().join(name));
     for path in names.into_iter().chain([folder, blob]) {
-        let Some(kept) = UnwritableFile::new(&path) else { return };
-        refused(dir.path(), &mut all, path.to_str().unwrap());
-        drop(kept);
+        let Some(unwritable) = UnwritableFile::new(&path) else { return };
+        check_refused(dir.path(), &mut all, path.to_str().unwrap());
+        drop(unwritable);
         let (store, _) = open_real(dir.path(), "boot").unwrap();
         assert_eq!(store.health(), Health::Good, "{}", path.display());
         store.close().unwrap();
@@ -139,31 +139,31 @@ fn what_cannot_be_overwritten_is_refused_before_anything_changes() {
     let other = UnwritableFile::new(&dir.path().join("blobs/other"));
     purge(dir.path(), None, &mut all, &mut |_| {}).unwrap();
     drop(other);
-    assert!(!framed(dir.path()));
+    assert!(!planted_in_journal(dir.path()));
 }
 
 #[test]
-fn room_is_looked_for_first_and_told_in_figures() {
+fn missing_space_is_reported_with_figures_before_anything_changes() {
     let dir = tempfile::tempdir().unwrap();
-    let (_, all) = plant(dir.path());
+    let (_, all) = make_planted(dir.path());
     let real: Arc<dyn Disk> = Arc::new(OsDisk);
     let old = Segments::list(&real, dir.path().join("journal"), None).unwrap().unwrap();
     let disk = CrashDisk::default();
     let ask = |free: u64| {
         disk.lock().free = Some(free);
-        ready::ready(dir.path(), &old, &all.attachments, &disk)
+        check::check(dir.path(), &old, &all.attachments, &disk)
     };
     let refused = ask(60_000_000).unwrap_err();
     let StoreError::NoRoom { needed, free, .. } = &refused else { panic!("{refused}") };
     assert!(*free == 60_000_000 && *needed > 3 * old.bytes_from(Segments::beginning()), "{refused}");
-    let told = refused.to_string();
-    assert!(told.contains("60 MB free") && told.contains("68 MB are needed"), "{told}");
+    let message = refused.to_string();
+    assert!(message.contains("60 MB free") && message.contains("68 MB are needed"), "{message}");
     ask(*needed).unwrap();
     assert!(ask(*needed - 1).is_err());
 }
 
 #[test]
-fn a_folder_without_a_journal_needs_nothing() {
+fn a_folder_without_a_journal_passes_the_check() {
     let dir = tempfile::tempdir().unwrap();
     open_real(dir.path(), "boot").unwrap().0.close().unwrap();
     check_purge(dir.path(), None, &BTreeSet::new()).unwrap();
@@ -178,7 +178,7 @@ fn child_that_erases() {
 }
 
 #[test]
-fn a_right_that_its_owner_lacks_is_taken_when_there_is_no_way_back() {
+fn erasing_grants_missing_permissions() {
     let above = tempfile::tempdir().unwrap();
     let (old, folder) = (above.path().join("old"), above.path().join("old/inner"));
     fs::create_dir_all(&folder).unwrap();
@@ -190,7 +190,7 @@ fn a_right_that_its_owner_lacks_is_taken_when_there_is_no_way_back() {
         chown(path, root.then_some(NOBODY), None).unwrap();
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "tests::ready::child_that_erases"]).env(ERASED, &old);
+    command.args(["--exact", "tests::purge_check::child_that_erases"]).env(ERASED, &old);
     if root {
         chown(above.path(), Some(NOBODY), None).unwrap();
         command.uid(NOBODY).gid(NOBODY);

@@ -34,29 +34,30 @@ pub fn check_purge(
 ) -> Result<(), StoreError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let Some(old) = Segments::list(&disk, dir.join("journal"), seal.cloned())? else { return Ok(()) };
-    ready(dir, &old, attachments, disk.as_ref())
+    check(dir, &old, attachments, disk.as_ref())
 }
 
-pub(crate) fn ready(
+pub(crate) fn check(
     dir: &Path,
     old: &Segments,
     attachments: &BTreeSet<[u8; 32]>,
     disk: &dyn Disk,
 ) -> Result<(), StoreError> {
-    replaceable(dir, old, attachments)?;
-    // Room for the journal a second time and for a database, which is about as large.
+    check_replaceable(dir, old, attachments)?;
+    // Once the journal for the new one, which is not longer, and twice for its database. A store of mostly short memories needs
+    // more; the erasure then fails before anything is replaced.
     let needed = old.bytes_from(Segments::beginning()).saturating_mul(3).saturating_add(HEADROOM);
-    swap::room(dir, needed, disk)
+    swap::check_space(dir, needed, disk)
 }
 
 /// Checks that everything that is erased can be overwritten.
-pub(super) fn replaceable(
+pub(super) fn check_replaceable(
     dir: &Path,
     old: &Segments,
     attachments: &BTreeSet<[u8; 32]>,
 ) -> Result<(), StoreError> {
-    let seal = old.home.seal.as_ref();
+    let seal = old.context.seal.as_ref();
     let blobs: Vec<PathBuf> =
         attachments.iter().map(|sha256| blob_path(dir, &file_name(sha256, seal))).collect();
-    swap::replaceable(dir, &PIECES, &blobs)
+    swap::check_replaceable(dir, &PIECES, &blobs)
 }

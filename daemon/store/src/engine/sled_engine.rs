@@ -35,7 +35,7 @@ impl SledEngine {
             .segment_size(SEGMENT_BYTES)
             .flush_every_ms(Some(FLUSH_MILLISECONDS))
             .use_compression(false);
-        fenced(|| config.open().map(Self))
+        catch_panics(|| config.open().map(Self))
     }
 
     /// Accesses the pages of these entries again.
@@ -54,7 +54,7 @@ impl SledEngine {
 
 impl Engine for SledEngine {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        fenced(|| Ok(self.0.get(key)?.map(|value| value.to_vec())))
+        catch_panics(|| Ok(self.0.get(key)?.map(|value| value.to_vec())))
     }
 
     fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
@@ -64,7 +64,7 @@ impl Engine for SledEngine {
         let pair = |pair: sled::Result<(sled::IVec, sled::IVec)>| {
             pair.map(|(key, value)| (key.to_vec(), value.to_vec()))
         };
-        fenced(|| {
+        catch_panics(|| {
             let range = self.0.range(from..until);
             let found: Vec<Pair> = if reverse {
                 range.rev().take(limit).map(pair).collect::<sled::Result<_>>()?
@@ -86,20 +86,20 @@ impl Engine for SledEngine {
                 None => batch.remove(key),
             }
         }
-        fenced(|| self.0.apply_batch(batch))
+        catch_panics(|| self.0.apply_batch(batch))
     }
 
     fn flush(&self) -> Result<(), EngineError> {
-        fenced(|| self.0.flush().map(|_| ()))
+        catch_panics(|| self.0.flush().map(|_| ()))
     }
 
     fn size(&self) -> u64 {
-        fenced(|| self.0.size_on_disk()).unwrap_or(0)
+        catch_panics(|| self.0.size_on_disk()).unwrap_or(0)
     }
 }
 
 /// Converts both errors and panics of sled into an error. After a panic its state is unknown, and the store stops using it.
-fn fenced<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, EngineError> {
+fn catch_panics<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, EngineError> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(done) => done.map_err(|error| EngineError(error.to_string())),
         Err(panic) => {

@@ -6,7 +6,7 @@ use satchel_seal::{DataKey, Seal};
 
 use super::{
     damage::flip,
-    world::{Model, TestRng},
+    fixture::{Model, TestRng},
 };
 use crate::{Health, OpenOptions, Store, StoreError};
 
@@ -16,14 +16,14 @@ fn open(dir: &Path, seal: Option<u8>) -> Result<Store, StoreError> {
 }
 
 #[test]
-fn a_wrong_key_is_refused_though_the_first_frames_are_damaged() {
+fn a_wrong_key_is_refused_even_if_the_first_frames_are_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), Some(1)).unwrap();
     let (mut model, mut rng) = (Model::default(), TestRng(3));
     for _ in 0..12 {
         store.commit(model.batch(&mut rng)).unwrap();
     }
-    let frames = store.frames_for_tests();
+    let frames = store.frames();
     store.close().unwrap();
     std::fs::remove_dir_all(dir.path().join("db")).unwrap();
     for frame in &frames[..frames.len() / 2] {

@@ -26,14 +26,14 @@ pub fn preserve_database(_lock: &StoreLock, dir: &Path) -> Result<Option<PathBuf
         return Ok(None);
     }
     let number = numbers(dir).map_err(StoreError::io("list", dir))?.into_iter().max().unwrap_or(0) + 1;
-    let kept = dir.join(format!("{PRESERVED_PREFIX}{number}"));
-    let note = note_of(dir, number);
+    let preserved = dir.join(format!("{PRESERVED_PREFIX}{number}"));
+    let state = state_path(dir, number);
     // The copy of `db.state` comes first: a folder without one cannot be put back.
-    fs::copy(dir.join("db.state"), &note).map_err(StoreError::io("copy", dir.join("db.state")))?;
-    fs::File::open(&note).and_then(|file| file.sync_all()).map_err(StoreError::io(FSYNC, &note))?;
-    fs::rename(&database, &kept).map_err(StoreError::io("rename", &database))?;
-    synced(dir)?;
-    Ok(Some(kept))
+    fs::copy(dir.join("db.state"), &state).map_err(StoreError::io("copy", dir.join("db.state")))?;
+    fs::File::open(&state).and_then(|file| file.sync_all()).map_err(StoreError::io(FSYNC, &state))?;
+    fs::rename(&database, &preserved).map_err(StoreError::io("rename", &database))?;
+    sync_folder(dir)?;
+    Ok(Some(preserved))
 }
 
 /// Puts the database that was kept last back in place of the current one. Returns `None` if none is kept. The current database is
@@ -43,20 +43,20 @@ pub fn preserve_database(_lock: &StoreLock, dir: &Path) -> Result<Option<PathBuf
 /// Any error of the file system.
 pub fn restore_preserved_database(_lock: &StoreLock, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
     let listed = numbers(dir).map_err(StoreError::io("list", dir))?;
-    let whole = listed.into_iter().filter(|number| note_of(dir, *number).is_file());
+    let whole = listed.into_iter().filter(|number| state_path(dir, *number).is_file());
     let Some(number) = whole.max() else { return Ok(None) };
-    let (kept, database) = (dir.join(format!("{PRESERVED_PREFIX}{number}")), dir.join("db"));
+    let (preserved, database) = (dir.join(format!("{PRESERVED_PREFIX}{number}")), dir.join("db"));
     match fs::remove_dir_all(&database) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(StoreError::io("remove", database)(error));
         }
         _ => {}
     }
-    fs::rename(&kept, &database).map_err(StoreError::io("rename", &kept))?;
-    let note = note_of(dir, number);
-    fs::rename(&note, dir.join("db.state")).map_err(StoreError::io("rename", &note))?;
-    synced(dir)?;
-    Ok(Some(kept))
+    fs::rename(&preserved, &database).map_err(StoreError::io("rename", &preserved))?;
+    let state = state_path(dir, number);
+    fs::rename(&state, dir.join("db.state")).map_err(StoreError::io("rename", &state))?;
+    sync_folder(dir)?;
+    Ok(Some(preserved))
 }
 
 /// Returns the numbers of the databases that are kept.
@@ -69,10 +69,10 @@ fn numbers(dir: &Path) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-fn note_of(dir: &Path, number: u32) -> PathBuf {
+fn state_path(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("{PRESERVED_PREFIX}{number}{STATE_SUFFIX}"))
 }
 
-fn synced(dir: &Path) -> Result<(), StoreError> {
+fn sync_folder(dir: &Path) -> Result<(), StoreError> {
     fs::File::open(dir).and_then(|folder| folder.sync_all()).map_err(StoreError::io(FSYNC, dir))
 }

@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Engine, EngineError, tree::SledEngine};
+use super::{Engine, EngineError, sled_engine::SledEngine};
 use crate::disk::close_to_others;
 
 /// Checksums at a clean stop and start are computed for at most this many bytes in all; reading more would take longer than a
@@ -47,7 +47,7 @@ pub(crate) trait EngineFolder: Send + Sync {
     /// Makes the files durable; the engine must be closed.
     fn sync(&self) -> io::Result<()>;
     /// Describes the files; the engine must be closed.
-    fn marks(&self) -> io::Result<Vec<FileFingerprint>>;
+    fn fingerprints(&self) -> io::Result<Vec<FileFingerprint>>;
 }
 
 /// sled's folder `db`, and `db.broken-<n>` for one that was set aside.
@@ -76,7 +76,7 @@ impl SledFolder {
     }
 
     /// Returns the databases that were set aside, with their numbers.
-    fn aside(&self) -> io::Result<Vec<(u64, PathBuf)>> {
+    fn old_databases(&self) -> io::Result<Vec<(u64, PathBuf)>> {
         let mut found = Vec::new();
         let Some(store) = self.folder.parent() else { return Ok(found) };
         for entry in fs::read_dir(store)? {
@@ -140,16 +140,16 @@ impl EngineFolder for SledFolder {
         if !self.released()? {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the database is still in use"));
         }
-        let newest = self.aside()?.into_iter().map(|(number, _)| number).max().unwrap_or(0);
+        let newest = self.old_databases()?.into_iter().map(|(number, _)| number).max().unwrap_or(0);
         fs::rename(&self.folder, store.join(format!("db.broken-{}", newest + 1)))
     }
 
     /// The newest one is kept for finding out what went wrong, not for its data.
     fn forget_older(&self) -> io::Result<()> {
-        let mut aside = self.aside()?;
-        aside.sort();
-        aside.pop();
-        aside.into_iter().try_for_each(|(_, path)| fs::remove_dir_all(path))
+        let mut old_databases = self.old_databases()?;
+        old_databases.sort();
+        old_databases.pop();
+        old_databases.into_iter().try_for_each(|(_, path)| fs::remove_dir_all(path))
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -160,21 +160,21 @@ impl EngineFolder for SledFolder {
         fs::File::open(&self.folder)?.sync_all()
     }
 
-    fn marks(&self) -> io::Result<Vec<FileFingerprint>> {
+    fn fingerprints(&self) -> io::Result<Vec<FileFingerprint>> {
         let files = self.files()?;
-        let mut marks = Vec::with_capacity(files.len());
+        let mut fingerprints = Vec::with_capacity(files.len());
         let mut total = 0;
         for (name, path) in &files {
             let length = fs::metadata(path)?.len();
             total += length;
-            marks.push(FileFingerprint { name: name.clone(), length, crc32c: None });
+            fingerprints.push(FileFingerprint { name: name.clone(), length, crc32c: None });
         }
         if total <= CHECKSUM_BYTES {
-            for (mark, (_, path)) in marks.iter_mut().zip(&files) {
-                mark.crc32c = Some(checksum(path)?);
+            for (fingerprint, (_, path)) in fingerprints.iter_mut().zip(&files) {
+                fingerprint.crc32c = Some(checksum(path)?);
             }
         }
-        Ok(marks)
+        Ok(fingerprints)
     }
 }
 

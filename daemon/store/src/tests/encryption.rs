@@ -6,8 +6,8 @@ use satchel_seal::{DataKey, Seal};
 
 use super::{
     damage::copy,
+    fixture::{Model, TestRng, open_real, seal, sealed, show_all},
     sealed::{PLANTED, planted, readable},
-    world::{Model, TestRng, open_real, seal, sealed, show_all},
 };
 use crate::{
     Health, StateDigest, StoreError,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Makes a plain store with everything that a data directory may contain. Returns its content and its digest.
-fn plain(dir: &Path) -> (Model, StateDigest) {
+fn make_plain(dir: &Path) -> (Model, StateDigest) {
     let (store, _) = open_real(dir, "boot").unwrap();
     let (mut model, mut rng) = (Model::default(), TestRng(5));
     for n in 0..14_u8 {
@@ -35,12 +35,12 @@ fn plain(dir: &Path) -> (Model, StateDigest) {
     found
 }
 
-fn seals() -> Seal {
+fn test_seal() -> Seal {
     Seal::new(&DataKey::from_bytes(&[42; 32]))
 }
 
 /// Checks that the store is sealed, shows the same content, and that nothing plain is left.
-fn switched(dir: &Path, (shown, digest): &(Model, StateDigest), what: &str) {
+fn check_encrypted(dir: &Path, (shown, digest): &(Model, StateDigest), what: &str) {
     assert_eq!(readable(dir), Vec::<std::path::PathBuf>::new(), "{what}");
     assert!(!dir.join("encrypting").exists() && !dir.join("db.broken-1").exists(), "{what}");
     sealed(|| {
@@ -56,14 +56,14 @@ fn switched(dir: &Path, (shown, digest): &(Model, StateDigest), what: &str) {
 }
 
 #[test]
-fn a_plain_store_becomes_a_sealed_one_and_nothing_plain_stays() {
+fn an_encrypted_store_leaves_nothing_plain_behind() {
     let dir = tempfile::tempdir().unwrap();
-    let before = plain(dir.path());
+    let before = make_plain(dir.path());
     assert!(readable(dir.path()).len() > 5);
-    stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
-    switched(dir.path(), &before, "at once");
+    stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
+    check_encrypted(dir.path(), &before, "at once");
     finish_encryption(dir.path()).unwrap();
-    switched(dir.path(), &before, "finished again");
+    check_encrypted(dir.path(), &before, "finished again");
     sealed(|| {
         let (store, _) = open_real(dir.path(), "boot").unwrap();
         store.commit(planted()).unwrap();
@@ -73,16 +73,16 @@ fn a_plain_store_becomes_a_sealed_one_and_nothing_plain_stays() {
 }
 
 #[test]
-fn a_replacement_that_is_cut_off_at_any_step_goes_on() {
+fn a_replacement_interrupted_at_any_step_is_resumed() {
     let origin = tempfile::tempdir().unwrap();
-    let before = plain(origin.path());
-    drop(stage_encryption(origin.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap());
+    let before = make_plain(origin.path());
+    drop(stage_encryption(origin.path(), &test_seal(), &|| false, &mut |_| {}).unwrap().unwrap());
     for steps in 0.. {
         let dir = tempfile::tempdir().unwrap();
         copy(origin.path(), dir.path());
         let done = replace_some(dir.path(), steps).unwrap();
         finish_encryption(dir.path()).unwrap();
-        switched(dir.path(), &before, &format!("cut off after {steps} steps"));
+        check_encrypted(dir.path(), &before, &format!("cut off after {steps} steps"));
         if done {
             assert!(steps > 8, "{steps} steps");
             return;
@@ -91,9 +91,9 @@ fn a_replacement_that_is_cut_off_at_any_step_goes_on() {
 }
 
 #[test]
-fn a_staging_that_is_cut_off_changes_nothing_and_is_begun_anew() {
+fn an_interrupted_staging_changes_nothing_and_starts_again() {
     let dir = tempfile::tempdir().unwrap();
-    let before = plain(dir.path());
+    let before = make_plain(dir.path());
     // Another key, as from an attempt whose key was never stored, and half of its staged files.
     drop(
         stage_encryption(dir.path(), &Seal::new(&DataKey::from_bytes(&[1; 32])), &|| false, &mut |_| {})
@@ -106,34 +106,34 @@ fn a_staging_that_is_cut_off_changes_nothing_and_is_begun_anew() {
         assert_eq!(events.len(), 1, "{events:?}");
         assert_eq!(show_all(&store).unwrap(), before.0);
     }
-    stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
-    switched(dir.path(), &before, "begun anew");
+    stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
+    check_encrypted(dir.path(), &before, "begun anew");
 }
 
 #[test]
 fn a_store_in_use_or_damaged_is_not_staged() {
     let dir = tempfile::tempdir().unwrap();
-    plain(dir.path());
+    make_plain(dir.path());
     let (store, _) = open_real(dir.path(), "boot").unwrap();
-    let refused = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {});
+    let refused = stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {});
     assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
     drop(store);
-    let staged = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap();
+    let staged = stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {}).unwrap().unwrap();
     assert!(
         matches!(open_real(dir.path(), "boot"), Err(StoreError::Locked { .. })),
         "nobody writes meanwhile"
     );
     drop(staged);
     super::damage::flip(&dir.path().join("journal/00000001.seg"), 8 * 300);
-    let refused = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {});
+    let refused = stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {});
     assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
     assert!(!readable(dir.path()).is_empty(), "the plain store stands");
 }
 
 #[test]
-fn a_staging_that_fails_leaves_nothing_behind() {
+fn a_failed_staging_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
-    let before = plain(dir.path());
+    let before = make_plain(dir.path());
     // Something is in the way of the sealed attachments.
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     let blob = store.blobs().unwrap()[0];
@@ -141,7 +141,7 @@ fn a_staging_that_fails_leaves_nothing_behind() {
     let path = crate::blob::blob_path(dir.path(), &blob);
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    let refused = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {});
+    let refused = stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {});
     assert!(refused.is_err(), "{refused:?}");
     assert!(!dir.path().join("encrypting").exists(), "half of a sealed store was left");
     let (store, _) = open_real(dir.path(), "boot").unwrap();
@@ -151,20 +151,20 @@ fn a_staging_that_fails_leaves_nothing_behind() {
 #[test]
 fn a_folder_without_a_store_needs_no_staging() {
     let dir = tempfile::tempdir().unwrap();
-    stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
+    stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
     assert!(!dir.path().join("journal").exists());
 }
 
 #[test]
-fn content_can_be_changed_while_a_journal_is_written_anew() {
+fn a_rewrite_can_change_content() {
     sealed(|| {
         let dir = tempfile::tempdir().unwrap();
-        let (shown, _) = plain(dir.path());
+        let (shown, _) = make_plain(dir.path());
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let old = Segments::list(&disk, dir.path().join("journal"), seal()).unwrap().unwrap();
         let to = dir.path().join("journal.new");
         let mut times = Vec::new();
-        let mut blank = |content: FrameContent<'_>| {
+        let mut overwrite = |content: FrameContent<'_>| {
             match content {
                 FrameContent::Bodies { segment, offset, bytes } => {
                     assert!(segment > 0 && offset > 0);
@@ -182,7 +182,7 @@ fn content_can_be_changed_while_a_journal_is_written_anew() {
             }
             Ok(())
         };
-        rewrite(&disk, &old, to.clone(), seal().as_ref(), Some(&mut blank), &mut |_| {}).unwrap();
+        rewrite(&disk, &old, to.clone(), seal().as_ref(), Some(&mut overwrite), &mut |_| {}).unwrap();
         assert!(times.len() > 10, "every commit is shown");
         fs::remove_dir_all(dir.path().join("journal")).unwrap();
         fs::rename(to, dir.path().join("journal")).unwrap();
@@ -202,31 +202,31 @@ fn content_can_be_changed_while_a_journal_is_written_anew() {
 }
 
 #[test]
-fn a_replacement_that_began_meanwhile_is_not_disturbed() {
+fn a_replacement_in_progress_is_not_disturbed() {
     let dir = tempfile::tempdir().unwrap();
-    plain(dir.path());
-    drop(stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap());
+    make_plain(dir.path());
+    drop(stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {}).unwrap().unwrap());
     let staged = dir.path().join("encrypting").join("journal");
     assert!(staged.is_dir());
-    assert!(stage_encryption(dir.path(), &seals(), &|| true, &mut |_| {}).unwrap().is_none());
+    assert!(stage_encryption(dir.path(), &test_seal(), &|| true, &mut |_| {}).unwrap().is_none());
     assert!(staged.is_dir(), "the only copy is gone");
 }
 
 #[test]
-fn what_lies_behind_a_link_is_not_left_plain() {
+fn a_store_with_links_is_not_encrypted() {
     let (dir, large) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    plain(dir.path());
+    make_plain(dir.path());
     let (blobs, there) = (dir.path().join("blobs"), large.path().join("blobs"));
     fs::rename(&blobs, &there).unwrap();
     std::os::unix::fs::symlink(&there, &blobs).unwrap();
-    let refused = stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap_err();
+    let refused = stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {}).unwrap_err();
     assert!(refused.to_string().contains("blobs"), "{refused}");
 }
 
 #[test]
-fn a_store_without_its_journal_is_not_an_empty_one() {
+fn a_store_without_its_journal_is_not_treated_as_empty() {
     let dir = tempfile::tempdir().unwrap();
-    plain(dir.path());
+    make_plain(dir.path());
     fs::rename(dir.path().join("journal"), dir.path().join("elsewhere")).unwrap();
-    assert!(stage_encryption(dir.path(), &seals(), &|| false, &mut |_| {}).is_err());
+    assert!(stage_encryption(dir.path(), &test_seal(), &|| false, &mut |_| {}).is_err());
 }

@@ -35,9 +35,9 @@ pub fn assign_new_store_id(
         .ok_or_else(|| damaged(&old, "a journal without a whole segment"))?;
     segments.check_key()?;
     let id = Uuid::new_v4();
-    let home = JournalContext { folder: dir.join("journal.new"), store_id: *id.as_bytes(), seal: None };
-    disk.create_folders(&home.folder).map_err(StoreError::io("create", &home.folder))?;
-    let mut copy = JournalCopy::new(Arc::clone(&disk), home, &segments);
+    let context = JournalContext { folder: dir.join("journal.new"), store_id: *id.as_bytes(), seal: None };
+    disk.create_folders(&context.folder).map_err(StoreError::io("create", &context.folder))?;
+    let mut copy = JournalCopy::new(Arc::clone(&disk), context, &segments);
     let total = segments.bytes_from(Segments::beginning());
     let mut done = 0;
     let outcome = segments.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
@@ -46,9 +46,7 @@ pub fn assign_new_store_id(
         let FrameHeader { kind, flags, key, revision, .. } = visit.header;
         copy.put(visit.start.segment, FrameFields { kind, flags, key, revision }, visit.payload)
     })?;
-    if let Some(first) = outcome.damage.into_iter().next() {
-        return Err(StoreError::DamagedJournal { first });
-    }
+    StoreError::check(outcome.damage)?;
     if outcome.tail > 0 {
         return Err(damaged(&old, "an end that does not check"));
     }

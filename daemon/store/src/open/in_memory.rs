@@ -10,7 +10,7 @@ use std::{
 use uuid::Uuid;
 
 use super::{
-    EventSink, OpenedStore, StoreEnvironment, noted, replay,
+    EventSink, OpenedStore, StoreEnvironment, damage_file, replay,
     state::{self, StateFile},
 };
 use crate::{
@@ -26,37 +26,37 @@ use crate::{
     value::EngineMeta,
 };
 
-/// Builds an engine in memory that holds everything in the journal. `noted` is a revision that the journal is known to have had.
-pub(crate) fn in_memory(
+/// Builds an engine in memory that holds everything in the journal. `known_revision` is a revision that the journal is known to have had.
+pub(crate) fn build(
     segments: &Segments,
-    noted: u64,
+    known_revision: u64,
     report: EventSink<'_>,
 ) -> Result<(Applier, ScanOutcome), StoreError> {
     let memory = Arc::new(MemoryEngine::default());
-    let engine = match &segments.home.seal {
+    let engine = match &segments.context.seal {
         // It blinds names with the same key as the engine on disk.
         Some(seal) => LeafEngine::new(Arc::new(SealedEngine::new(memory, seal.clone())))?,
         None => LeafEngine::new(memory)?,
     };
     let meta = EngineMeta {
-        store_id: segments.home.store_id,
+        store_id: segments.context.store_id,
         position: Segments::beginning(),
         ..EngineMeta::default()
     };
     let mut applier = Applier::new(Arc::new(engine), meta);
-    let outcome = replay(segments, &mut applier, false, noted, report)?;
+    let outcome = replay(segments, &mut applier, false, known_revision, report)?;
     Ok((applier, outcome))
 }
 
 /// Opens the store in `dir` for reading. Nothing is written: neither the text of the lock file nor `db.state` nor a database.
-pub(crate) fn open_to_read(
+pub(crate) fn open_read_only(
     dir: &Path,
     options: OpenOptions,
-    ground: StoreEnvironment,
+    environment: StoreEnvironment,
     reason: String,
     report: EventSink<'_>,
 ) -> Result<OpenedStore, StoreError> {
-    let StoreEnvironment { disk, house, segment_limit, headroom } = ground;
+    let StoreEnvironment { disk, db, segment_limit, headroom } = environment;
     let lock = lock::lock_shared(dir)?;
     pending_purge::check_none(dir)?;
     let path = dir.join("db.state");
@@ -69,23 +69,25 @@ pub(crate) fn open_to_read(
     };
     let segments = Segments::list(&disk, folder.clone(), options.seal.clone())?.ok_or_else(missing)?;
     segments.check_key()?;
-    let store = Uuid::from_bytes(segments.home.store_id);
-    let found_before = noted::read(disk.as_ref(), dir)?;
-    let known = found_before.as_ref().map_or(0, |found| found.revision);
-    let noted = before.map_or(0, |state| state.acknowledged(store)).max(known);
-    let (applier, outcome) = in_memory(&segments, noted, report)?;
+    let store = Uuid::from_bytes(segments.context.store_id);
+    let damage_record = damage_file::read(disk.as_ref(), dir)?;
+    let recorded_revision = damage_record.as_ref().map_or(0, |found| found.revision);
+    let known_revision = before.map_or(0, |state| state.acknowledged(store)).max(recorded_revision);
+    let (applier, outcome) = build(&segments, known_revision, report)?;
     let health =
         if outcome.damage.is_empty() { Health::ReadOnly(reason) } else { Health::Damaged(outcome.damage) };
     let end = outcome.end;
     let number = if segments.holds(end.segment) { end.segment } else { segments.last() };
-    let last = segments.home.segment_path(number);
+    let last = segments.context.segment_path(number);
     let file = disk.open(&last, false).map_err(StoreError::io("open", &last))?;
-    let mut journal = JournalWriter::new(Arc::clone(&disk), segments.home.clone(), file, end, segment_limit)?;
+    let mut journal =
+        JournalWriter::new(Arc::clone(&disk), segments.context.clone(), file, end, segment_limit)?;
     journal.stop("the store was opened to read it".to_owned());
     report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
-    let last = Mutex::new(None);
-    let closing = StateFile { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
-    let reader = FrameReader::new(disk, segments.home);
+    let final_state = Mutex::new(None);
+    let state_file =
+        StateFile { disk: Arc::clone(&disk), db, path, store, boot: options.boot_id, final_state };
+    let reader = FrameReader::new(disk, segments.context);
     let dir = dir.to_owned();
-    Ok(OpenedStore { dir, health, journal, applier, reader, closing, headroom, read_only: true, lock })
+    Ok(OpenedStore { dir, health, journal, applier, reader, state_file, headroom, read_only: true, lock })
 }

@@ -11,22 +11,22 @@ type RepairFn = Box<dyn Fn() -> bool + Send + Sync>;
 /// An engine, and the callback for its failure.
 pub(crate) struct SwappableEngine {
     current: RwLock<Arc<dyn Engine>>,
-    mend: OnceLock<RepairFn>,
+    repair: OnceLock<RepairFn>,
 }
 
 impl SwappableEngine {
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { current: RwLock::new(engine), mend: OnceLock::new() }
+        Self { current: RwLock::new(engine), repair: OnceLock::new() }
     }
 
     /// Sets the callback for a read that fails because a resource is exhausted. The callback must not wait for readers.
-    pub(crate) fn when_it_fails(&self, mend: RepairFn) {
+    pub(crate) fn on_failure(&self, repair: RepairFn) {
         // A store is built once, so there is only one callback; a second one would be ignored.
-        drop(self.mend.set(mend));
+        drop(self.repair.set(repair));
     }
 
     /// Makes all readers use this engine from now on. It holds the same data as the previous one.
-    pub(crate) fn put(&self, engine: Arc<dyn Engine>) {
+    pub(crate) fn replace(&self, engine: Arc<dyn Engine>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = engine;
     }
 
@@ -34,11 +34,11 @@ impl SwappableEngine {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn ask<T>(&self, ask: impl Fn(&dyn Engine) -> Result<T, EngineError>) -> Result<T, EngineError> {
-        match ask(self.current().as_ref()) {
-            Err(error) if error.passes() && self.mend.get().is_some_and(|mend| mend()) => {
+    fn read<T>(&self, read: impl Fn(&dyn Engine) -> Result<T, EngineError>) -> Result<T, EngineError> {
+        match read(self.current().as_ref()) {
+            Err(error) if error.passes() && self.repair.get().is_some_and(|repair| repair()) => {
                 tracing::warn!(%error, "the database failed; what is read comes from the journal now");
-                ask(self.current().as_ref())
+                read(self.current().as_ref())
             }
             answer => answer,
         }
@@ -47,11 +47,11 @@ impl SwappableEngine {
 
 impl Engine for SwappableEngine {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        self.ask(|engine| engine.get(key))
+        self.read(|engine| engine.get(key))
     }
 
     fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
-        self.ask(|engine| engine.scan(from, until, limit, reverse))
+        self.read(|engine| engine.scan(from, until, limit, reverse))
     }
 
     fn apply(&self, batch: Changes) -> Result<(), EngineError> {

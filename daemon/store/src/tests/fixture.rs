@@ -153,7 +153,7 @@ impl Model {
             match rng.roll(11) {
                 0..3 => drop(changes.insert(format!("m{n}"), Change::Memory(Box::new(memory(n, rng))))),
                 3..5 => {
-                    let write = self.talk(n % 3, rng);
+                    let write = self.conversation(n % 3, rng);
                     changes.insert(format!("c{}", n % 3), Change::Conversation(Box::new(write)));
                 }
                 5 => drop(changes.insert(format!("r{n}"), Change::Relation(relation(n, rng)))),
@@ -167,7 +167,7 @@ impl Model {
                 6 | 7 => drop(changes.insert(format!("e{n}"), Change::Embedding(embedding(n, rng)))),
                 8 => drop(changes.insert(format!("m{n}"), Change::WithdrawMemory(Box::new(memory(n, rng))))),
                 9 => {
-                    let write = self.talk(n % 3, rng);
+                    let write = self.conversation(n % 3, rng);
                     changes.insert(format!("c{}", n % 3), Change::WithdrawConversation(Box::new(write)));
                 }
                 _ => {
@@ -192,7 +192,7 @@ impl Model {
             at_micros: 5,
         };
         let batch = Batch { origin, changes: changes.into_values().collect() };
-        self.take(&batch);
+        self.apply(&batch);
         batch
     }
 
@@ -208,17 +208,18 @@ impl Model {
         }
         let write = ConversationWrite { header: header(9, rng), current: None, opaque: Vec::new(), messages };
         batch.changes.push(Change::Conversation(Box::new(write)));
-        self.take(&batch);
+        self.apply(&batch);
         batch
     }
 
-    fn talk(&self, n: u64, rng: &mut TestRng) -> ConversationWrite {
+    fn conversation(&self, n: u64, rng: &mut TestRng) -> ConversationWrite {
         let id = id("conversation", n);
         let stored = self.conversations.get(&id).or(self.withdrawn_conversations.get(&id));
         let mut messages = Vec::new();
         for message in 0..rng.roll(7) {
             let head = head(n, message, rng);
-            let known = stored.is_some_and(|talk| talk.messages.iter().any(|(old, _)| old.id == head.id));
+            let known = stored
+                .is_some_and(|conversation| conversation.messages.iter().any(|(old, _)| old.id == head.id));
             if known && rng.roll(2) == 0 {
                 messages.push(MessageWrite::Keep { head });
             } else {
@@ -231,13 +232,13 @@ impl Model {
         ConversationWrite { header: header(n, rng), current, opaque: vec![1, 2], messages }
     }
 
-    fn take(&mut self, batch: &Batch) {
+    fn apply(&mut self, batch: &Batch) {
         for change in &batch.changes {
             match change {
-                Change::Memory(memory) => self.take_memory(memory, false),
-                Change::WithdrawMemory(memory) => self.take_memory(memory, true),
-                Change::Conversation(write) => self.take_talk(write, false),
-                Change::WithdrawConversation(write) => self.take_talk(write, true),
+                Change::Memory(memory) => self.apply_memory(memory, false),
+                Change::WithdrawMemory(memory) => self.apply_memory(memory, true),
+                Change::Conversation(write) => self.apply_conversation(write, false),
+                Change::WithdrawConversation(write) => self.apply_conversation(write, true),
                 Change::Relation(relation) => {
                     self.relations
                         .insert(relation.id.clone(), (serde_json::to_string(relation).unwrap(), false));
@@ -261,14 +262,14 @@ impl Model {
         }
     }
 
-    fn take_memory(&mut self, memory: &Memory, withdrawn: bool) {
+    fn apply_memory(&mut self, memory: &Memory, withdrawn: bool) {
         let old = self.memories.remove(&memory.id).or(self.withdrawn_memories.remove(&memory.id));
         let version = old.map_or(0, |(_, version)| version) + 1;
         let memories = if withdrawn { &mut self.withdrawn_memories } else { &mut self.memories };
         memories.insert(memory.id.clone(), (serde_json::to_string(memory).unwrap(), version));
     }
 
-    fn take_talk(&mut self, write: &ConversationWrite, withdrawn: bool) {
+    fn apply_conversation(&mut self, write: &ConversationWrite, withdrawn: bool) {
         let id = &write.header.id;
         let old = self.conversations.remove(id).or(self.withdrawn_conversations.remove(id));
         let body = |id: &str| {
@@ -281,14 +282,14 @@ impl Model {
         });
         let messages = messages.collect();
         let header = serde_json::to_string(&write.header).unwrap();
-        let version = old.as_ref().map_or(0, |talk| talk.version) + 1;
-        let talk = ModelConversation { header, current: write.current.clone(), version, messages };
+        let version = old.as_ref().map_or(0, |conversation| conversation.version) + 1;
+        let conversation = ModelConversation { header, current: write.current.clone(), version, messages };
         let all = if withdrawn { &mut self.withdrawn_conversations } else { &mut self.conversations };
-        all.insert(write.header.id.clone(), talk);
+        all.insert(write.header.id.clone(), conversation);
     }
 
     /// Returns only the records that have a history: memories, conversations, relations.
-    pub(super) fn timeless(&self) -> Self {
+    pub(super) fn versioned(&self) -> Self {
         Self {
             embeddings: BTreeMap::new(),
             evidence: BTreeMap::new(),
@@ -319,7 +320,7 @@ pub(super) fn show(store: &Store, at: Revision) -> Result<Model, StoreError> {
             let record = store.conversation(&summary.id, Some(at))?.unwrap();
             assert_eq!(record.revision, summary.revision);
             assert!(!record.withdrawn);
-            assert_eq!(model.conversations.insert(summary.id, talk(store, record)?), None);
+            assert_eq!(model.conversations.insert(summary.id, conversation(store, record)?), None);
         }
         let Some(next) = page.next else { break };
         after = Some(next);
@@ -338,13 +339,13 @@ pub(super) fn show(store: &Store, at: Revision) -> Result<Model, StoreError> {
         }
         let record = store.conversation(&id("conversation", n), Some(at))?;
         if let Some(record) = record.filter(|record| record.withdrawn) {
-            model.withdrawn_conversations.insert(record.header.id.clone(), talk(store, record)?);
+            model.withdrawn_conversations.insert(record.header.id.clone(), conversation(store, record)?);
         }
     }
     Ok(model)
 }
 
-fn talk(store: &Store, record: ConversationRecord) -> Result<ModelConversation, StoreError> {
+fn conversation(store: &Store, record: ConversationRecord) -> Result<ModelConversation, StoreError> {
     let same = store.conversation_version(&record.header.id, record.version)?.unwrap();
     assert_eq!((same.revision, &same.heads), (record.revision, &record.heads));
     let bodies: Result<Vec<_>, _> = store.all_bodies(&record).collect();
@@ -375,35 +376,35 @@ pub(super) fn show_all(store: &Store) -> Result<Model, StoreError> {
 pub(super) fn open(
     dir: &Path,
     disk: &CrashDisk,
-    house: &MapFolder,
+    db: &MapFolder,
     boot: &str,
 ) -> Result<(Store, Vec<OpenEvent>), StoreError> {
-    open_with(dir, disk, house, boot, 0)
+    open_with(dir, disk, db, boot, 0)
 }
 
 /// Opens a store on test doubles that requires this many free bytes.
 pub(super) fn open_with(
     dir: &Path,
     disk: &CrashDisk,
-    house: &MapFolder,
+    db: &MapFolder,
     boot: &str,
     headroom: u64,
 ) -> Result<(Store, Vec<OpenEvent>), StoreError> {
-    let (disk, house) = (Arc::new(disk.clone()), Arc::new(house.clone()));
-    let ground = StoreEnvironment { disk, house, segment_limit: SEGMENT_LIMIT, headroom };
+    let (disk, db) = (Arc::new(disk.clone()), Arc::new(db.clone()));
+    let environment = StoreEnvironment { disk, db, segment_limit: SEGMENT_LIMIT, headroom };
     let options = OpenOptions { boot_id: Some(boot.to_owned()), seal: seal(), ..OpenOptions::default() };
     let mut events = Vec::new();
-    let store = Store::open_on(dir, options, ground, &mut |event| events.push(event))?;
+    let store = Store::open_in(dir, options, environment, &mut |event| events.push(event))?;
     Ok((store, events))
 }
 
 /// Opens a store on the real disk with sled.
 pub(super) fn open_real(dir: &Path, boot: &str) -> Result<(Store, Vec<OpenEvent>), StoreError> {
     let options = OpenOptions { boot_id: Some(boot.to_owned()), seal: seal(), ..OpenOptions::default() };
-    let mut ground = StoreEnvironment::new(dir, &options);
-    (ground.segment_limit, ground.headroom) = (SEGMENT_LIMIT, 0);
+    let mut environment = StoreEnvironment::new(dir, &options);
+    (environment.segment_limit, environment.headroom) = (SEGMENT_LIMIT, 0);
     let mut events = Vec::new();
-    let store = Store::open_on(dir, options, ground, &mut |event| events.push(event))?;
+    let store = Store::open_in(dir, options, environment, &mut |event| events.push(event))?;
     Ok((store, events))
 }
 
@@ -420,10 +421,10 @@ pub(super) struct FrameSpan {
 
 impl Store {
     /// Returns all frames of a whole journal.
-    pub(super) fn frames_for_tests(&self) -> Vec<FrameSpan> {
+    pub(super) fn frames(&self) -> Vec<FrameSpan> {
         use crate::journal::{Acknowledged, frame::FrameKind, segments::Segments};
-        let home = self.reader().home().clone();
-        let segments = Segments::list(self.reader().disk(), home.folder, home.seal).unwrap().unwrap();
+        let context = self.reader().context().clone();
+        let segments = Segments::list(self.reader().disk(), context.folder, context.seal).unwrap().unwrap();
         let mut frames = Vec::new();
         let scanned = segments.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
             let owned = matches!(visit.header.kind, FrameKind::Body | FrameKind::Batch);

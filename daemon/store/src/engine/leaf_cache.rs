@@ -2,7 +2,7 @@
 //! one beside it.
 //!
 //! **Invariant:** a leaf that is found in the cache is the one that the engine holds. During a write only the writer finds leaves
-//! here, and a leaf that a reader has read meanwhile is not cached. A failed write empties the cache. Held by `tests::kept`.
+//! here, and a leaf that a reader has read meanwhile is not cached. A failed write empties the cache. Held by `tests::leaf_cache`.
 
 use std::{
     collections::BTreeMap,
@@ -47,7 +47,7 @@ struct CacheState {
     /// Incremented by each write.
     writes: u64,
     /// A write is in progress: some cached leaves are not in the engine yet.
-    under_way: bool,
+    writing: bool,
 }
 
 /// The state of the write counter before a leaf is read.
@@ -59,36 +59,36 @@ impl LeafCache {
     pub(super) fn find(&self, key: &[u8]) -> Result<UnpackedLeaf, Ticket> {
         let mut state = self.state();
         let ticket = Ticket(state.writes);
-        if state.under_way { Err(ticket) } else { state.find(key).ok_or(ticket) }
+        if state.writing { Err(ticket) } else { state.find(key).ok_or(ticket) }
     }
 
     /// Caches a leaf that was read after the ticket was issued, unless there was a write in between.
-    pub(super) fn keep(&self, ticket: Ticket, leaf: &UnpackedLeaf) {
+    pub(super) fn insert_read(&self, ticket: Ticket, leaf: &UnpackedLeaf) {
         let mut state = self.state();
-        if ticket.0 == state.writes && !state.under_way {
-            state.keep(leaf);
+        if ticket.0 == state.writes && !state.writing {
+            state.insert(leaf);
         }
     }
 
     /// Begins a write. There is only one writer at a time.
     pub(super) fn begin(&self) {
         let mut state = self.state();
-        if state.under_way {
+        if state.writing {
             // The previous writer panicked.
-            state.forget();
+            state.clear();
         }
         state.writes += 1;
-        state.under_way = true;
+        state.writing = true;
     }
 
     /// Returns the leaf that contains a key to the writer.
-    pub(super) fn find_to_write(&self, key: &[u8]) -> Option<UnpackedLeaf> {
+    pub(super) fn find_for_write(&self, key: &[u8]) -> Option<UnpackedLeaf> {
         self.state().find(key)
     }
 
     /// Caches a leaf that is about to be written.
-    pub(super) fn put(&self, leaf: &UnpackedLeaf) {
-        self.state().keep(leaf);
+    pub(super) fn insert_written(&self, leaf: &UnpackedLeaf) {
+        self.state().insert(leaf);
     }
 
     /// Removes a leaf that is about to be deleted.
@@ -100,10 +100,10 @@ impl LeafCache {
     pub(super) fn end(&self, written: bool) {
         let mut state = self.state();
         if !written {
-            state.forget();
+            state.clear();
         }
         state.writes += 1;
-        state.under_way = false;
+        state.writing = false;
     }
 
     /// Locks the state. It is consistent after each step, so a panic leaves nothing half done and poisoning can be ignored.
@@ -114,7 +114,7 @@ impl LeafCache {
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let state = self.state();
-        [&state.young, &state.old].map(|half| half.taken).iter().sum()
+        [&state.young, &state.old].map(|generation| generation.taken).iter().sum()
     }
 }
 
@@ -124,11 +124,11 @@ impl CacheState {
             return Some(leaf);
         }
         let leaf = self.old.find(key)?;
-        self.keep(&leaf);
+        self.insert(&leaf);
         Some(leaf)
     }
 
-    fn keep(&mut self, leaf: &UnpackedLeaf) {
+    fn insert(&mut self, leaf: &UnpackedLeaf) {
         self.remove(&leaf.key);
         let cost = leaf.cost();
         if cost > MAX_CACHED_LEAF {
@@ -146,7 +146,7 @@ impl CacheState {
         self.old.leaves.remove(leaf);
     }
 
-    fn forget(&mut self) {
+    fn clear(&mut self) {
         self.young.clear();
         self.old.clear();
     }

@@ -49,12 +49,12 @@ fn child_that_reads_all() {
 }
 
 #[test]
-fn what_was_read_once_does_not_stay_in_memory() {
+fn pages_that_are_read_once_are_evicted() {
     let folder = tempfile::tempdir().expect("a folder");
     fill(folder.path()).expect("the database is written");
-    let arguments = ["--exact", "engine::tree::tests::child_that_reads_all", "--test-threads", "1"];
+    let arguments = ["--exact", "engine::sled_engine::tests::child_that_reads_all", "--test-threads", "1"];
     let mut child = Command::new(std::env::current_exe().expect("this program"));
-    let done = child.args(arguments).env(FOLDER, folder.path()).output().expect("the child runs");
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(said.contains("1 passed"), "{said}");
+    let output = child.args(arguments).env(FOLDER, folder.path()).output().expect("the child runs");
+    let output = String::from_utf8_lossy(&output.stdout);
+    assert!(output.contains("1 passed"), "{output}");
 }

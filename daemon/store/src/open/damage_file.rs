@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    disk::{Disk, replace},
+    disk::{Disk, read_small, replace},
     error::StoreError,
     report::Damage,
 };
@@ -37,20 +37,8 @@ pub(crate) fn path(dir: &Path) -> PathBuf {
 /// Reads the file. Returns `None` if the journal is not known to be damaged. A file that cannot be parsed still means that it
 /// was.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<DamageRecord>, StoreError> {
-    let path = path(dir);
-    let file = match disk.open(&path, false) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StoreError::io("open", path)(error)),
-    };
-    let load = || -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; usize::try_from(file.length()?.min(MAX_BYTES)).unwrap_or(0)];
-        let filled = file.read_at(0, &mut bytes)?;
-        bytes.truncate(filled);
-        Ok(bytes)
-    };
-    let bytes = load().map_err(StoreError::io("read", path))?;
-    Ok(Some(serde_json::from_slice(&bytes).unwrap_or_default()))
+    let bytes = read_small(disk, &path(dir), MAX_BYTES)?;
+    Ok(bytes.map(|bytes| serde_json::from_slice(&bytes).unwrap_or_default()))
 }
 
 /// Writes the file. If that fails, the next start or `doctor` finds the damage again.
