@@ -329,9 +329,9 @@ fn hints_go_to_stderr_and_are_suppressed_by_quiet() {
             let output: &[&str] = if words[0] == "export" { &[&place] } else { &[] };
             home.run(&[quiet, &words, output].concat())
         };
-        let (loud, quiet) = (with(&[], "loud.zip"), with(&["-q"], "quiet.zip"));
-        assert!(stderr(&loud).contains(hint), "{words:?}: {}", stderr(&loud));
-        assert!(!ok(&loud).contains(hint), "{words:?}: {}", stdout(&loud));
+        let (verbose, quiet) = (with(&[], "loud.zip"), with(&["-q"], "quiet.zip"));
+        assert!(stderr(&verbose).contains(hint), "{words:?}: {}", stderr(&verbose));
+        assert!(!ok(&verbose).contains(hint), "{words:?}: {}", stdout(&verbose));
         assert_eq!((ok(&quiet).contains(hint), stderr(&quiet)), (false, String::new()), "{words:?}");
     }
 }
@@ -448,8 +448,8 @@ fn long_output_goes_through_a_pager_on_a_terminal_only() {
     assert!(!paged(&[&show[..], &["--no-pager"]].concat(), pager));
     assert!(!paged(&[&show[..], &["--json"]].concat(), pager));
     assert!(!paged(&show, ("PAGER", "cat")));
-    let gone = at_terminal(&home, &show, &[term, ("PAGER", "no-such-pager 2> /dev/null")]);
-    assert!(gone.contains("You"), "what cannot be paged is printed: {gone}");
+    let unpaged = at_terminal(&home, &show, &[term, ("PAGER", "no-such-pager 2> /dev/null")]);
+    assert!(unpaged.contains("You"), "what cannot be paged is printed: {unpaged}");
     let enough = at_terminal(&home, &show, &[term, ("PAGER", "head -c 1 > /dev/null")]);
     assert!(!enough.contains("error"), "{enough}");
     let piped = home.command(&show).env("PAGER", "sed 's/^/paged: /'").output().unwrap();

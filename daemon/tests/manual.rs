@@ -50,8 +50,8 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 
 /// Returns the anchor of a heading, as Markdown hosts generate it.
 fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
-    kept.collect::<String>().to_lowercase().replace(' ', "-")
+    let slug = heading.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    slug.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_damaged_memory_store_is_an_invalid_bundle() {
     }
 }
 
-/// The threads of sled log too. If one panicked because stderr is closed, whoever waits for its write would wait
+/// The threads of sled log too. If one panicked because stderr is closed, a thread that waits for its write would wait
 /// for ever.
 #[test]
 fn an_import_continues_if_stderr_is_closed() {

@@ -176,15 +176,15 @@ fn encrypted(run: &mut LoggedRun<'_>, name: &str, secrets: &mut Vec<String>) {
         secrets.push(secret["AGE-SECRET-KEY-1".len()..].to_owned());
         home.file(&format!("{name}-{file}"), secret)
     });
-    let spoken = home.file(&format!("{name}-spoken.txt"), PASSPHRASE);
+    let phrase = home.file(&format!("{name}-spoken.txt"), PASSPHRASE);
     let (to, by) = (out("to.zip.age"), out("by.zip.age"));
     run.run(&["export", "--output", &to, "--encrypt-to", &own.to_public().to_string()]);
-    run.run(&["export", "--output", &by, "--passphrase-file", &spoken]);
+    run.run(&["export", "--output", &by, "--passphrase-file", &phrase]);
     assert!(Path::new(&to).exists() && Path::new(&by).exists(), "{:?}", run.outputs.last());
     for command in ["verify", "apply", "import"] {
         run.run(&[command, &to, "--identity", &key]);
         run.run(&[command, &to, "--identity", &wrong]);
-        run.run(&[command, &by, "--passphrase-file", &spoken]);
+        run.run(&[command, &by, "--passphrase-file", &phrase]);
         run.run(&[command, &by, "--passphrase-file", &wrong]);
     }
     // A mix-up: an identity in place of a recipient.

@@ -95,10 +95,10 @@ fn a_markdown_export_includes_attachments() {
 /// Returns the names in a folder that belong neither to the test nor to the program.
 fn written(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-    let own = [".local", ".config", "large"];
+    let folders = [".local", ".config", "large"];
     names
         .map(|name| name.to_string_lossy().into_owned())
-        .filter(|name| !own.contains(&name.as_str()))
+        .filter(|name| !folders.contains(&name.as_str()))
         .collect()
 }
 

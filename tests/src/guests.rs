@@ -30,7 +30,7 @@ pub fn component_from_wat(text: &str, pages: u32) -> Result<Vec<u8>> {
     let mut resolve = Resolve::default();
     let package = resolve.push_str("importer.wit", IMPORTER_WIT)?;
     let world = resolve.select_world(&[package], Some("importer"))?;
-    embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8, false)?;
+    embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8)?;
     ComponentEncoder::default().validate(true).module(&core)?.encode()
 }
 

@@ -167,10 +167,10 @@ impl History {
         }
         let at = usize::try_from(self.rng.below(self.imports.len() as u64))?;
         let id = self.imports[at].clone();
-        for turn in [UndoDirection::Undo, UndoDirection::Redo] {
-            let request = UndoRequest { id: &id, turn, dry_run: false, expected: None };
-            if self.local.imports.turn(request, &CancelToken::new()).is_ok() {
-                self.steps.push(format!("{turn:?} {id}"));
+        for direction in [UndoDirection::Undo, UndoDirection::Redo] {
+            let request = UndoRequest { id: &id, direction, dry_run: false, expected: None };
+            if self.local.imports.undo_or_redo(request, &CancelToken::new()).is_ok() {
+                self.steps.push(format!("{direction:?} {id}"));
                 break;
             }
         }

@@ -63,13 +63,13 @@ fn ten_thousand_single_byte_changes_are_all_refused() -> Result<()> {
     let mut refused = 0;
     for _ in 0..10_000 {
         let path = &files[usize::try_from(rng.below(files.len() as u64))?];
-        let whole = fs::read(path)?;
-        let at = usize::try_from(rng.below(whole.len() as u64))?;
-        let mut changed = whole.clone();
+        let original = fs::read(path)?;
+        let at = usize::try_from(rng.below(original.len() as u64))?;
+        let mut changed = original.clone();
         changed[at] ^= 1 << rng.below(8);
         fs::write(path, &changed)?;
         let valid = verify::path(&bundle, &VerifyOptions::default()).is_ok_and(|report| report.valid);
-        fs::write(path, &whole)?;
+        fs::write(path, &original)?;
         ensure!(!valid, "byte {at} of {path:?} was changed and the bundle is still valid");
         refused += 1;
     }
@@ -90,7 +90,7 @@ fn a_store_without_a_manifest_is_verified_by_its_own_signature_unless_satchel_wr
     let text = fs::read_to_string(&store)?;
     let lines = text.lines().filter(|line| !line.contains("\"exported_by\""));
     fs::write(&store, lines.collect::<Vec<_>>().join("\n"))?;
-    let whole = fs::read(&store)?;
+    let original = fs::read(&store)?;
     let report = verify::path(&store, &VerifyOptions::default())?;
     assert!(
         report.valid
@@ -98,11 +98,11 @@ fn a_store_without_a_manifest_is_verified_by_its_own_signature_unless_satchel_wr
             && report.manifest == SignatureState::Absent,
         "{report:?}"
     );
-    let document: Value = serde_json::from_slice(&whole)?;
+    let document: Value = serde_json::from_slice(&original)?;
     let mut rng = Rng::new(5);
     for _ in 0..1_000 {
-        let at = usize::try_from(rng.below(whole.len() as u64))?;
-        let mut changed = whole.clone();
+        let at = usize::try_from(rng.below(original.len() as u64))?;
+        let mut changed = original.clone();
         changed[at] ^= 1 << rng.below(8);
         fs::write(&store, &changed)?;
         let valid = verify::path(&store, &VerifyOptions::default()).is_ok_and(|report| report.valid);
@@ -157,18 +157,18 @@ fn added_removed_and_orphaned_files_are_detected() -> Result<()> {
     fs::write(&added, "hello")?;
     refused("an added file")?;
     fs::remove_file(&added)?;
-    let whole = fs::read(&conversation)?;
+    let original = fs::read(&conversation)?;
     fs::remove_file(&conversation)?;
     refused("a removed conversation")?;
-    fs::write(&conversation, whole)?;
+    fs::write(&conversation, original)?;
     let manifest = bundle.join("satchel-manifest.json");
-    let whole = fs::read(&manifest)?;
+    let original = fs::read(&manifest)?;
     fs::remove_file(&manifest)?;
     let with_signer = VerifyOptions { signers: vec![made.signer], ..VerifyOptions::default() };
     refused("an orphaned signature")?;
     fs::remove_file(bundle.join("satchel-manifest.sig"))?;
     assert!(!verify::path(&bundle, &with_signer)?.valid, "a named signer's bundle needs its manifest");
-    fs::write(&manifest, whole)?;
+    fs::write(&manifest, original)?;
     Ok(())
 }
 
@@ -178,9 +178,9 @@ fn a_bundle_of_another_signer_is_invalid() -> Result<()> {
     let bundle = folder.path().join("bundle");
     core_with_exports(folder.path())?.export(&bundle)?;
     let other = tempfile::tempdir()?;
-    let stranger = core_with_exports(other.path())?.export(&other.path().join("bundle"))?.signer;
+    let other_signer = core_with_exports(other.path())?.export(&other.path().join("bundle"))?.signer;
     let report =
-        verify::path(&bundle, &VerifyOptions { signers: vec![stranger], ..VerifyOptions::default() })?;
+        verify::path(&bundle, &VerifyOptions { signers: vec![other_signer], ..VerifyOptions::default() })?;
     assert!(!report.valid && report.signature == SignatureState::Valid, "{report:?}");
     assert!(
         verify::path(&bundle, &VerifyOptions { signers: vec!["zebra".into()], ..VerifyOptions::default() })

@@ -66,14 +66,14 @@ fn cancel_in_phase(core: &TestCore, path: &Path, phase: Phase) -> Result<Option<
 }
 
 /// Checks that every record in `part` is identical in `whole`.
-fn assert_complete_records(part: &ExportedState, whole: &ExportedState) {
+fn assert_complete_records(part: &ExportedState, complete: &ExportedState) {
     for (name, conversation) in &part.conversations {
-        assert_eq!(Some(conversation), whole.conversations.get(name), "{name}");
+        assert_eq!(Some(conversation), complete.conversations.get(name), "{name}");
     }
     let ids = |state: &ExportedState| -> Vec<String> {
         state.memories.iter().filter_map(|memory| Some(memory["id"].as_str()?.to_owned())).collect()
     };
-    let all = ids(whole);
+    let all = ids(complete);
     assert!(ids(part).iter().all(|id| all.contains(id)), "a memory that the complete import does not have");
 }
 
@@ -81,10 +81,10 @@ fn assert_complete_records(part: &ExportedState, whole: &ExportedState) {
 fn an_import_cancelled_in_any_phase_leaves_complete_records_and_the_next_import_completes_it() -> Result<()> {
     let folder = tempfile::tempdir()?;
     for (at, (export, phases)) in slow_exports(folder.path())?.into_iter().enumerate() {
-        let whole = TestCore::open(&folder.path().join(format!("whole-{at}")))?;
-        whole.import(&export)?;
-        let expected = whole.state()?;
-        whole.close()?;
+        let complete = TestCore::open(&folder.path().join(format!("whole-{at}")))?;
+        complete.import(&export)?;
+        let expected = complete.state()?;
+        complete.close()?;
         for phase in phases {
             let core = TestCore::open(&folder.path().join(format!("{phase:?}")))?;
             let mut tries = 0;

@@ -69,24 +69,24 @@ fn a_damaged_or_forged_entry_is_recompiled() -> Result<()> {
     let fixture = CacheFixture::new()?;
     ensure!(fixture.load_and_count_rejected()? == 0);
     let entry = fixture.entry_path()?;
-    let whole = fs::read(&entry)?;
-    let step = (whole.len() * 8 / DAMAGED_POSITIONS).max(1);
-    for bit in (0..whole.len() * 8).step_by(step) {
-        let mut flipped = whole.clone();
+    let original = fs::read(&entry)?;
+    let step = (original.len() * 8 / DAMAGED_POSITIONS).max(1);
+    for bit in (0..original.len() * 8).step_by(step) {
+        let mut flipped = original.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         fs::write(&entry, &flipped)?;
         ensure!(fixture.load_and_count_rejected()? == 1, "bit {bit}: the change was not detected");
         ensure!(fixture.load_and_count_rejected()? == 0, "bit {bit}: the entry was not rewritten");
     }
-    for length in [0, 7, 40, 41, whole.len() - 1] {
-        fs::write(&entry, &whole[..length])?;
+    for length in [0, 7, 40, 41, original.len() - 1] {
+        fs::write(&entry, &original[..length])?;
         ensure!(fixture.load_and_count_rejected()? == 1, "{length} bytes were accepted");
     }
     // An intact entry that was sealed with another user's key.
     let other = CacheFixture { cache: fixture.cache.clone(), ..CacheFixture::new()? };
     fs::write(&fixture.cache.key_file, [7; 32])?;
     ensure!(other.load_and_count_rejected()? == 1);
-    fs::write(&entry, &whole)?;
+    fs::write(&entry, &original)?;
     ensure!(other.load_and_count_rejected()? == 1, "an entry sealed with another key was accepted");
     Ok(())
 }

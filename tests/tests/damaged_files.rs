@@ -122,14 +122,14 @@ fn assert_damage_message(message: &str, name: &str) -> Result<()> {
 
 #[test]
 fn a_damaged_archive_fails_alone_with_a_one_sentence_reason() -> Result<()> {
-    let whole = zip(&[("conversations.json", &export()?)])?;
+    let intact = zip(&[("conversations.json", &export()?)])?;
     let stored = zip_with_method(&[("conversations.json", &export()?)], CompressionMethod::Stored)?;
     let kinds = ["stream", "late stream", "checksum", "directory", "cut", "late cut"];
     for kind in kinds {
         let fixture = ImportFixture::new()?;
         fixture.write("claude.zip", &zip(&[("conversations.json", &sample("claude-export")?)])?)?;
         fixture.write("good.zip", &zip(&[("conversations.json", &sample("chatgpt-export")?)])?)?;
-        let mut bytes = if kind == "checksum" { stored.clone() } else { whole.clone() };
+        let mut bytes = if kind == "checksum" { stored.clone() } else { intact.clone() };
         match kind {
             "stream" => corrupt(&mut bytes, 0.01)?,
             // The beginning that importers use for detection is intact.
@@ -212,8 +212,8 @@ fn intact_archives_of_a_split_export_are_imported() -> Result<()> {
         let mut batches = Vec::new();
         for number in 0..4_usize {
             let all: Vec<serde_json::Value> = serde_json::from_slice(&export()?)?;
-            let own = &all[number * 10..(number + 1) * 10];
-            batches.push(zip(&[("conversations.json", serde_json::to_vec(own)?.as_slice())])?);
+            let part = &all[number * 10..(number + 1) * 10];
+            batches.push(zip(&[("conversations.json", serde_json::to_vec(part)?.as_slice())])?);
         }
         corrupt(&mut batches[2], part)?;
         let outer: Vec<(String, &[u8])> = batches
@@ -333,18 +333,18 @@ fn a_backup_is_reported_with_the_restore_command_and_files_beside_it_are_importe
 #[test]
 fn unfinished_downloads_wait_and_are_not_failures() -> Result<()> {
     let fixture = ImportFixture::new()?;
-    let whole = zip(&[("conversations.json", &sample("chatgpt-export")?)])?;
-    fixture.write("good.zip", &whole)?;
+    let intact = zip(&[("conversations.json", &sample("chatgpt-export")?)])?;
+    fixture.write("good.zip", &intact)?;
     for name in ["a.zip.crdownload", "Unconfirmed 17.crdownload", "b.zip.part", "c.json.Download", "b.zip"] {
-        fixture.write(name, &whole[..whole.len() / 2])?;
+        fixture.write(name, &intact[..intact.len() / 2])?;
     }
     fs::create_dir(fixture.path("d.zip.download"))?;
-    fixture.write("d.zip.download/d.zip", &whole[..9])?;
+    fixture.write("d.zip.download/d.zip", &intact[..9])?;
     // This file belongs to an export; it is not a download.
     fs::create_dir(fixture.path("more"))?;
     fixture.write("more/notes.part", b"Part one")?;
     // These come last: only a file that was written a moment ago is considered to be growing.
-    fixture.write("growing.zip", &whole[..whole.len() / 2])?;
+    fixture.write("growing.zip", &intact[..intact.len() / 2])?;
     fixture.write("growing.json", b"[{\"mapping\": {")?;
     let imports = fixture.import("")?;
     let mut waits: Vec<&str> = imports
@@ -379,7 +379,7 @@ fn unfinished_downloads_wait_and_are_not_failures() -> Result<()> {
     Ok(())
 }
 
-fn finish_download(part: &Path, whole: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(whole, bytes)?;
+fn finish_download(part: &Path, target: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(target, bytes)?;
     Ok(fs::remove_file(part)?)
 }

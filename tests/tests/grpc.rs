@@ -355,12 +355,12 @@ async fn missing_records_and_invalid_fields_are_refused_with_their_reason() -> R
     assert_eq!(refused(memories.batch_get_memories(many).await)?, invalid);
     let relative = v1::CreateImportRequest { path: "a.zip".to_owned(), ..Default::default() };
     assert_eq!(refused(imports.create_import(relative).await)?, invalid);
-    let stranger = v1::CreateImportRequest {
+    let unknown = v1::CreateImportRequest {
         path: "/a.zip".to_owned(),
         platform: "nobody".to_owned(),
         ..Default::default()
     };
-    assert_eq!(refused(imports.create_import(stranger).await)?, invalid);
+    assert_eq!(refused(imports.create_import(unknown).await)?, invalid);
     daemon.stop().await?;
     Ok(())
 }
@@ -405,8 +405,8 @@ async fn a_download_resumes_at_an_offset() -> Result<()> {
     let listed = client.list_exports(v1::ListExportsRequest::default()).await?.into_inner().exports;
     assert_eq!(listed.len(), 2);
     std::fs::remove_file(daemon.folder.path().join("bundle.zip"))?;
-    let gone = listed.iter().find(|export| export.path.ends_with("bundle.zip")).context("the ZIP")?;
-    let again = v1::DownloadExportRequest { id: gone.id.clone(), offset: 0 };
+    let deleted = listed.iter().find(|export| export.path.ends_with("bundle.zip")).context("the ZIP")?;
+    let again = v1::DownloadExportRequest { id: deleted.id.clone(), offset: 0 };
     assert_eq!(refused(client.download_export(again).await)?.1, "BUNDLE_GONE");
     daemon.stop().await?;
     Ok(())
@@ -470,9 +470,9 @@ async fn a_bundle_is_verified_by_id_and_by_path() -> Result<()> {
     assert_eq!(check(None, "").await?, invalid);
     assert_eq!(check(by_path("bundle"), "").await?, invalid);
     assert_eq!(check(by_path(&path), "zebra").await?, invalid);
-    let gone = daemon.folder.path().join("gone");
+    let absent = daemon.folder.path().join("gone");
     let missing = (Code::NotFound, "PATH_NOT_FOUND".to_owned());
-    assert_eq!(check(by_path(gone.to_str().context("UTF-8")?), "").await?, missing);
+    assert_eq!(check(by_path(absent.to_str().context("UTF-8")?), "").await?, missing);
     let other = daemon.folder.path().join("export");
     let no_bundle = (Code::FailedPrecondition, "BUNDLE_UNREADABLE".to_owned());
     assert_eq!(check(by_path(other.to_str().context("UTF-8")?), "").await?, no_bundle);

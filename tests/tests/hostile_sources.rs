@@ -93,9 +93,9 @@ fn names_from_an_archive_never_become_paths() -> Result<()> {
 fn a_truncated_archive_fails_with_its_reason() -> Result<()> {
     let fixture = ImportFixture::new()?;
     zip(&fixture.path("whole.zip"), &[("conversations.json", &sample()?)])?;
-    let whole = fs::read(fixture.path("whole.zip"))?;
-    for part in [whole.len() - 1, whole.len() / 2, 30] {
-        fs::write(fixture.path("cut.zip"), &whole[..part])?;
+    let intact = fs::read(fixture.path("whole.zip"))?;
+    for part in [intact.len() - 1, intact.len() / 2, 30] {
+        fs::write(fixture.path("cut.zip"), &intact[..part])?;
         assert_ended(&fixture.import("cut.zip")?, ImportStatus::Failed, &["cut.zip", "damaged"])?;
     }
     assert_eq!(fixture.core.store.revision().get(), 0);

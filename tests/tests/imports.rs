@@ -249,7 +249,7 @@ fn two_data_directories_are_equal_in_any_order_of_imports() -> Result<()> {
 }
 
 #[test]
-fn every_sample_of_both_providers_imports_or_says_why() -> Result<()> {
+fn every_sample_of_both_providers_imports_or_reports_why() -> Result<()> {
     let Some(samples) = shared_samples() else {
         eprintln!("skipped: the shared sample exports are not available");
         return Ok(());
@@ -318,7 +318,7 @@ fn complete_records_of_a_truncated_file_are_imported_and_the_end_is_reported() -
 }
 
 #[test]
-fn a_dry_run_says_what_an_import_would_do_and_stores_nothing() -> Result<()> {
+fn a_dry_run_reports_the_effect_of_an_import_and_stores_nothing() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let core = TestCore::open(&dir.path().join("data"))?;
     let path = demo_folder().join("claude-export");

@@ -48,7 +48,7 @@ fn an_import_killed_at_any_moment_is_completed_by_importing_again() -> Result<()
     let folder = tempfile::tempdir()?;
     let export: PathBuf = folder.path().join("export");
     generate::chatgpt(&export, 5_000_000, 21)?;
-    let (whole, usual) = import_uninterrupted(folder.path(), &export)?;
+    let (expected, usual) = import_uninterrupted(folder.path(), &export)?;
     let mut rng = Rng::new(22);
     let mut interrupted = 0;
     for round in 0..ROUNDS {
@@ -78,14 +78,14 @@ fn an_import_killed_at_any_moment_is_completed_by_importing_again() -> Result<()
             import.status,
             import.reason
         );
-        ensure!(core.state()? == whole, "round {round}: the state differs after a kill");
+        ensure!(core.state()? == expected, "round {round}: the state differs after a kill");
     }
     ensure!(interrupted > 0, "no kill interrupted an import");
     Ok(())
 }
 
 #[test]
-fn a_second_process_is_told_who_holds_the_lock() -> Result<()> {
+fn the_error_for_a_second_process_names_the_lock_holder() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data");
     let _held = TestCore::open(&data)?;

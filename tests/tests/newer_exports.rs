@@ -138,8 +138,8 @@ fn comparable(records: &[ImportRecord]) -> Vec<([Counts; 3], ImportStatus, Vec<S
 
 /// Undoes or redoes an import.
 fn undo_or_redo(core: &TestCore, id: &str, turn: UndoDirection) -> Result<()> {
-    let request = UndoRequest { id, turn, dry_run: false, expected: None };
-    core.imports.turn(request, &CancelToken::new())?.context("there is no such import")?;
+    let request = UndoRequest { id, direction: turn, dry_run: false, expected: None };
+    core.imports.undo_or_redo(request, &CancelToken::new())?.context("there is no such import")?;
     Ok(())
 }
 
@@ -158,8 +158,8 @@ fn disk_usage(folder: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let about = entry.metadata()?;
-        sum += if about.is_dir() { disk_usage(&entry.path())? } else { about.blocks() * 512 };
+        let metadata = entry.metadata()?;
+        sum += if metadata.is_dir() { disk_usage(&entry.path())? } else { metadata.blocks() * 512 };
     }
     Ok(sum)
 }

@@ -59,7 +59,7 @@ fn zip_of_zips(path: &Path, from: usize) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// Returns how many new conversations an import brought, over all its exports; fails if one of them did not complete.
+/// Returns how many new conversations an import added, over all its exports; fails if one of them did not complete.
 fn new_conversations(job: &v1::Operation) -> Result<u64> {
     let mut conversations = 0;
     for import in job.imports() {

@@ -71,8 +71,9 @@ fn write_overlapping_exports(moments: &[StreamTurn], rng: &mut Rng) -> Result<Ve
             break;
         }
         let back = usize::try_from(rng.below(4))?;
-        let said = (begin + 1..end.saturating_sub(back).max(begin + 2)).rev().find(|at| !moments[*at].event);
-        begin = said.context("two exports have nothing in common")?;
+        let common =
+            (begin + 1..end.saturating_sub(back).max(begin + 2)).rev().find(|at| !moments[*at].event);
+        begin = common.context("two exports have nothing in common")?;
     }
     Ok(parts)
 }
@@ -140,8 +141,8 @@ fn import_in_random_order(
     let mut imported: Vec<(PathBuf, String)> = Vec::new();
     let stop = usize::try_from(1 + rng.below(exports.len() as u64 - 1))?;
     let turn = |id: &str, turn| -> Result<()> {
-        let request = UndoRequest { id, turn, dry_run: false, expected: None };
-        core.imports.turn(request, &CancelToken::new())?.context("there is no such import")?;
+        let request = UndoRequest { id, direction: turn, dry_run: false, expected: None };
+        core.imports.undo_or_redo(request, &CancelToken::new())?.context("there is no such import")?;
         Ok(())
     };
     while !rest.is_empty() {
@@ -279,12 +280,13 @@ fn a_joined_conversation_names_the_one_with_its_messages() -> Result<()> {
     ensure!((import.conversations.updated, import.messages.new) == (1, 6), "{import:?}");
     let whole = only_conversation_id(&core)?;
     ensure!(id != whole, "the conversation kept its id");
-    let gone = core.store.conversation(&id, None)?.context("the joined conversation")?;
-    let raw = gone.header.raw_metadata.as_ref().map(RawObject::to_map).unwrap_or_default();
-    ensure!(gone.withdrawn && raw["continued_in"] == json!(whole), "{raw:?}");
-    ensure!(core.store.all_bodies(&gone).count() == 6);
-    let request = UndoRequest { id: &import.id, turn: UndoDirection::Undo, dry_run: false, expected: None };
-    core.imports.turn(request, &CancelToken::new())?.context("an import")?;
+    let joined = core.store.conversation(&id, None)?.context("the joined conversation")?;
+    let raw = joined.header.raw_metadata.as_ref().map(RawObject::to_map).unwrap_or_default();
+    ensure!(joined.withdrawn && raw["continued_in"] == json!(whole), "{raw:?}");
+    ensure!(core.store.all_bodies(&joined).count() == 6);
+    let request =
+        UndoRequest { id: &import.id, direction: UndoDirection::Undo, dry_run: false, expected: None };
+    core.imports.undo_or_redo(request, &CancelToken::new())?.context("an import")?;
     ensure!(only_conversation_id(&core)? == id, "the conversation is not shown again");
     let back = core.store.conversation(&id, None)?.context("a conversation")?;
     let raw = back.header.raw_metadata.as_ref().map(RawObject::to_map).unwrap_or_default();

@@ -172,8 +172,8 @@ fn first_packaging_difference(sample: &SampleExport, pieces: &[PathBuf]) -> Resu
     copy(&sample.input, &folder)?;
     pack(&sample.input, &zip)?;
     backdate(&folder)?;
-    let (whole, zipped) = (state_after_imports(&[folder])?, state_after_imports(&[zip])?);
-    if let Some(found) = first_difference(&comparable(&whole, sample), &comparable(&zipped, sample)) {
+    let (unpacked, zipped) = (state_after_imports(&[folder])?, state_after_imports(&[zip])?);
+    if let Some(found) = first_difference(&comparable(&unpacked, sample), &comparable(&zipped, sample)) {
         return Ok(Some(format!("as one archive: {found}")));
     }
     if ONLY_AS_A_WHOLE
@@ -186,10 +186,10 @@ fn first_packaging_difference(sample: &SampleExport, pieces: &[PathBuf]) -> Resu
     backdate(&dir.path().join("apart"))?;
     let mut orders = vec![forward.clone(), forward.iter().rev().cloned().collect()];
     orders.extend((0..SHUFFLES).map(|seed| shuffled(&forward, seed)));
-    let whole = comparable(&whole, sample);
+    let unpacked = comparable(&unpacked, sample);
     for order in orders {
         let separate = comparable(&state_after_imports(&order)?, sample);
-        if let Some(found) = first_difference(&whole, &separate) {
+        if let Some(found) = first_difference(&unpacked, &separate) {
             return Ok(Some(format!("one by one: {found}")));
         }
     }
@@ -278,8 +278,8 @@ fn an_account_is_stored_with_its_import_and_not_as_a_record() -> Result<()> {
     assert_eq!((import.revisions, core.store.revision()), (None, before));
     let state = core.state()?;
     ensure!(state.conversations.is_empty() && state.memories.is_empty(), "{state:#?}");
-    let kept = core.imports.get(&import.id)?.context("the import is in the ledger")?;
-    assert_eq!(kept.accounts, import.accounts);
+    let stored = core.imports.get(&import.id)?.context("the import is in the ledger")?;
+    assert_eq!(stored.accounts, import.accounts);
     let again = only_import(core.import(&source)?)?;
     assert_eq!((again.status, &again.accounts), (ImportStatus::Unchanged, &import.accounts));
     Ok(())

@@ -31,12 +31,12 @@ use serde_json::json;
 
 /// Stores evidence from which nothing was derived, as an import does that is killed between two batches.
 fn store_underived_evidence(core: &TestCore, content: &str) -> Result<()> {
-    let witness = json!({
+    let evidence = json!({
         "id": "07070707-0707-4707-8707-070707070707", "platform": "chatgpt", "at": 1, "method": "api_export",
         "extractor": "gone/1.0.0", "claim": {"statement": {"content": content, "memory_type": "fact"}},
     });
     let id = *b"\x07\x07\x07\x07\x07\x07\x47\x07\x87\x07\x07\x07\x07\x07\x07\x07";
-    let change = Change::Evidence(EvidenceWrite { id, json: serde_json::to_vec(&witness)? });
+    let change = Change::Evidence(EvidenceWrite { id, json: serde_json::to_vec(&evidence)? });
     core.store.commit(Batch { origin: Origin::default(), changes: vec![change] })?;
     Ok(())
 }

@@ -9,33 +9,35 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_importer::testkit::round::{Chat, Round, SourceFile, Stored, Turn, differences, time_told};
+use satchel_importer::testkit::round_trip::{
+    Chat, RoundTrip, SourceFile, Stored, Turn, differences, time_text,
+};
 use satchel_tests::{
     samples::{SampleExport, copy, sample, samples},
     test_core::{ExportedState, TestCore},
 };
 use serde_json::{Value, json};
 
-#[path = "../../plugins/chatgpt/tests/round/reader.rs"]
+#[path = "../../plugins/chatgpt/tests/importer/round_trip/reader.rs"]
 mod chatgpt;
-#[path = "../../plugins/claude/tests/round/reader.rs"]
+#[path = "../../plugins/claude/tests/importer/round_trip/reader.rs"]
 mod claude;
-#[path = "../../plugins/copilot/tests/round/reader.rs"]
+#[path = "../../plugins/copilot/tests/importer/round_trip/reader.rs"]
 mod copilot;
-#[path = "../../plugins/deepseek/tests/round/reader.rs"]
+#[path = "../../plugins/deepseek/tests/importer/round_trip/reader.rs"]
 mod deepseek;
-#[path = "../../plugins/gemini/tests/round/reader.rs"]
+#[path = "../../plugins/gemini/tests/importer/round_trip/reader.rs"]
 mod gemini;
-#[path = "../../plugins/grok/tests/round/reader.rs"]
+#[path = "../../plugins/grok/tests/importer/round_trip/reader.rs"]
 mod grok;
-#[path = "../../plugins/memu/tests/round/reader.rs"]
+#[path = "../../plugins/memu/tests/importer/round_trip/reader.rs"]
 mod memu;
-#[path = "../../plugins/mistral/tests/round/reader.rs"]
+#[path = "../../plugins/mistral/tests/importer/round_trip/reader.rs"]
 mod mistral;
-#[path = "../../plugins/perplexity/tests/round/reader.rs"]
+#[path = "../../plugins/perplexity/tests/importer/round_trip/reader.rs"]
 mod perplexity;
 
-const READERS: [Round; 9] = [
+const READERS: [RoundTrip; 9] = [
     chatgpt::ROUND,
     claude::ROUND,
     copilot::ROUND,
@@ -48,7 +50,7 @@ const READERS: [Round; 9] = [
 ];
 
 /// Returns what the files of one fixture contain, limited to the files that its importer claims.
-fn chats_in_files(round: &Round, behaviour: &str, input: &Path) -> Result<Vec<Chat>> {
+fn chats_in_files(round: &RoundTrip, behaviour: &str, input: &Path) -> Result<Vec<Chat>> {
     let expected = input.parent().context("a folder")?.join("expected.json");
     let exports: Vec<Value> = serde_json::from_slice(&fs::read(expected)?)?;
     let texts = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -57,21 +59,22 @@ fn chats_in_files(round: &Round, behaviour: &str, input: &Path) -> Result<Vec<Ch
     let lines = exports.iter().flat_map(|export| texts(&export["lines"]));
     let skipped: BTreeSet<String> =
         lines.filter_map(|line| Some(line["skip"]["locator"].as_str()?.to_owned())).collect();
-    let aside = |name: &&String| round.aside.iter().any(|(file, _)| **file == format!("{behaviour}/{name}"));
+    let aside =
+        |name: &&String| round.ignored.iter().any(|(file, _)| **file == format!("{behaviour}/{name}"));
     let mut expected = Vec::new();
     for name in names.iter().filter(|name| !aside(name)) {
         let bytes = fs::read(input.join(name))?;
-        expected.extend((round.told)(&SourceFile::new(name, &bytes, &names, &skipped)));
+        expected.extend((round.read_file)(&SourceFile::new(name, &bytes, &names, &skipped)));
     }
     Ok(expected)
 }
 
 /// Returns what the store holds of one platform, read from the bundle that it writes.
-fn chats_in_store(round: &Round, state: &ExportedState) -> Result<Vec<Chat>> {
+fn chats_in_store(round: &RoundTrip, state: &ExportedState) -> Result<Vec<Chat>> {
     let ours = state.conversations.values().filter(|document| document["provider"]["name"] == round.platform);
     let stored = ours.map(|document| Stored::of_document(document).context("a conversation"));
     let stored = stored.collect::<Result<Vec<Stored>>>()?;
-    Ok(stored.iter().flat_map(|stored| (round.rebuilt)(stored)).collect())
+    Ok(stored.iter().flat_map(|stored| (round.read_stored)(stored)).collect())
 }
 
 /// Keeps only conversations that occur once. One that occurs in several files or places is merged; other tests check
@@ -84,7 +87,7 @@ fn only_unique_chats(expected: Vec<Chat>, stored_chats: Vec<Chat>) -> (Vec<Chat>
 }
 
 /// A sample with its reader and the content of its files.
-type ReadSample = (&'static Round, SampleExport, Vec<Chat>);
+type ReadSample = (&'static RoundTrip, SampleExport, Vec<Chat>);
 
 /// Returns the samples whose files contain a conversation, in sets with at most one sample of each provider, because
 /// opening a store takes longer than importing so little. Many samples of one provider contain conversations with the
@@ -144,13 +147,13 @@ fn chat_of_document(document: &Value) -> Chat {
         let kind = if message["is_thought"] == true { "thought" } else { "said" };
         let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
         let calls = calls.into_iter().map(|call| ("call".to_owned(), call.to_string()));
-        let said = whole.into_iter().chain(parts.iter().map(part)).chain(calls);
+        let all = whole.into_iter().chain(parts.iter().map(part)).chain(calls);
         Turn {
             id: message["id"].to_string(),
             parent: Some(&message["parent_id"]).filter(|parent| !parent.is_null()).map(Value::to_string),
             role: format!("{kind} {} {}", message["role"], message["provider_message_id"]),
-            time: time_told(&message["created_at"]),
-            said: said.collect(),
+            time: time_text(&message["created_at"]),
+            parts: all.collect(),
         }
     };
     let turns = document["messages"].as_array().into_iter().flatten().map(turn);
@@ -160,8 +163,8 @@ fn chat_of_document(document: &Value) -> Chat {
     Chat {
         key: document["id"].to_string(),
         title: text(&document["title"]),
-        created: time_told(&document["temporal"]["created_at"]),
-        updated: time_told(&document["temporal"]["updated_at"]),
+        created: time_text(&document["temporal"]["created_at"]),
+        updated: time_text(&document["temporal"]["updated_at"]),
         current: document["messages"]
             .as_array()
             .and_then(|all| all.iter().rfind(active))

@@ -23,9 +23,11 @@ fn no_output_is_written_into_the_data_directory_by_any_path() {
         at("out/../link/keys/x.zip"),
     ];
     // The database gives its own files new names.
-    let own = [data.join("db"), data.join("store.lock")];
+    let database = [data.join("db"), data.join("store.lock")];
     let names = || {
-        let others = files(&data).into_iter().filter(|path| !own.iter().any(|own| path.starts_with(own)));
+        let others = files(&data)
+            .into_iter()
+            .filter(|path| !database.iter().any(|database| path.starts_with(database)));
         others.collect::<Vec<_>>()
     };
     let before = names();

@@ -134,17 +134,17 @@ fn relations_are_added_listed_and_withdrawn() {
         id(&json(&home, &["memories", "add", "Keeps bees"])),
         id(&json(&home, &["memories", "add", "Sells honey"])),
     );
-    let drawn = json(&home, &["relations", "add", &one, "supports", &other, "--confidence", "0.75"]);
-    assert_eq!((text(&drawn, "/relation/from"), drawn["existed"].as_bool()), (one.as_str(), Some(false)));
+    let added = json(&home, &["relations", "add", &one, "supports", &other, "--confidence", "0.75"]);
+    assert_eq!((text(&added, "/relation/from"), added["existed"].as_bool()), (one.as_str(), Some(false)));
     assert_refused(&home, &["relations", "add", &one, "supersedes", &other], 2, "supersede");
     assert_refused(&home, &["relations", "add", &one, "supports", &one], 2, "the second memory");
     let plain = home.run(&["relations", "list"]);
     assert!(String::from_utf8_lossy(&plain.stdout).contains("supports"), "{}", stderr(&plain));
-    let relation = text(&drawn, "/relation/id").to_owned();
-    let gone = json(&home, &["relations", "withdraw", &relation[..8]]);
-    assert_eq!(gone["relation"]["withdrawn"].as_bool(), Some(true));
+    let relation = text(&added, "/relation/id").to_owned();
+    let withdrawn = json(&home, &["relations", "withdraw", &relation[..8]]);
+    assert_eq!(withdrawn["relation"]["withdrawn"].as_bool(), Some(true));
     assert_eq!(json(&home, &["relations", "list"])["relations"].as_array().map(Vec::len), Some(0));
-    json(&home, &["memories", "undo", "--change", text(&gone, "/undo_token")]);
+    json(&home, &["memories", "undo", "--change", text(&withdrawn, "/undo_token")]);
     assert_eq!(json(&home, &["relations", "list", &one])["relations"].as_array().map(Vec::len), Some(1));
 }
 

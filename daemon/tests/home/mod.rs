@@ -25,13 +25,18 @@ impl TestHome {
     /// the person.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_satchel"));
-        command.args(words).env_clear().env("HOME", self.path()).stdin(Stdio::null());
+        self.set_environment(command.args(words));
+        command
+    }
+
+    /// Replaces the environment of the person with one of this home directory.
+    pub(crate) fn set_environment(&self, command: &mut Command) {
+        command.env_clear().env("HOME", self.path()).stdin(Stdio::null());
         // The compiled importers are shared by all tests of a user: compiling them would take most of the time of
         // each test.
-        let own = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());
-        let own = std::env::temp_dir().join(own);
-        command.env("XDG_CACHE_HOME", own.join("cache")).env("XDG_STATE_HOME", own.join("state"));
-        command
+        let cache = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());
+        let cache = std::env::temp_dir().join(cache);
+        command.env("XDG_CACHE_HOME", cache.join("cache")).env("XDG_STATE_HOME", cache.join("state"));
     }
 
     pub(crate) fn run(&self, words: &[&str]) -> Output {

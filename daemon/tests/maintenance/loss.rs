@@ -33,16 +33,16 @@ fn assert_ok(output: &Output) {
 fn corrupted_home(part: usize) -> (TestHome, std::path::PathBuf, usize, Vec<Value>) {
     let home = TestHome::new();
     assert_ok(&home.run(&["memories", "add", "The north hive needs a new roof"]));
-    let whole = shown(&home);
+    let state = shown(&home);
     let segment = home.files("journal").remove(0);
     let at = fs::read(&segment).unwrap().len() / part;
     flip(&segment, at);
-    (home, segment, at, whole)
+    (home, segment, at, state)
 }
 
 #[test]
 fn known_damage_is_reported_and_blocks_writes_until_it_is_repaired() {
-    let (home, segment, at, whole) = corrupted_home(2);
+    let (home, segment, at, state) = corrupted_home(2);
     assert_eq!(problems(&home), "[]", "nobody has looked yet");
     assert_eq!(home.run(&["doctor"]).status.code(), Some(1));
     for _ in 0..2 {
@@ -50,7 +50,7 @@ fn known_damage_is_reported_and_blocks_writes_until_it_is_repaired() {
         assert!(printed.contains("STORE_CORRUPT") && printed.contains("00000001.seg"), "{printed}");
         assert_fails_with(&home.run(&["memories", "add", "The south hive too"]), &["damaged"]);
     }
-    assert_eq!(shown(&home), whole);
+    assert_eq!(shown(&home), state);
     // Restores the original bytes: the problem disappears by itself.
     flip(&segment, at);
     assert_eq!(problems(&home), "[]");
@@ -85,14 +85,14 @@ fn damage_found_by_a_read_is_remembered() {
 #[test]
 fn a_rebuild_from_a_damaged_journal_reports_the_loss_and_keeps_the_old_database() {
     // Inside the bodies of messages, which are at the beginning.
-    let (home, segment, at, whole) = corrupted_home(10);
+    let (home, segment, at, state) = corrupted_home(10);
     for _ in 0..2 {
         let refused = home.run(&["rebuild"]);
         assert_fails_with(
             &refused,
             &["would lose", "revision", "conversation", "from 20", "--accept-loss", "restore"],
         );
-        assert_eq!(shown(&home), whole, "something was changed");
+        assert_eq!(shown(&home), state, "something was changed");
     }
     assert!(problems(&home).contains("STORE_CORRUPT"));
     let built = home.run(&["rebuild", "--accept-loss", "--json"]);
@@ -106,17 +106,17 @@ fn a_rebuild_from_a_damaged_journal_reports_the_loss_and_keeps_the_old_database(
     assert!(left.contains("db.kept-1") && left.contains("--put-back"), "{doctor}");
     assert!(!left.contains("doctor --repair") && home.data().join("db.kept-1").is_dir(), "{doctor}");
     assert_ok(&home.run(&["rebuild", "--put-back"]));
-    assert_eq!(shown(&home), whole);
+    assert_eq!(shown(&home), state);
     assert!(problems(&home).contains("STORE_CORRUPT"), "the journal is as damaged as before");
     assert_fails_with(&home.run(&["rebuild", "--put-back"]), &["no database was kept"]);
     flip(&segment, at);
     assert_ok(&home.run(&["rebuild"]));
-    assert_eq!((problems(&home), shown(&home)), ("[]".to_owned(), whole));
+    assert_eq!((problems(&home), shown(&home)), ("[]".to_owned(), state));
 }
 
 #[test]
 fn a_truncated_journal_is_still_reported_after_a_rebuild() {
-    let (home, segment, at, whole) = corrupted_home(2);
+    let (home, segment, at, state) = corrupted_home(2);
     flip(&segment, at);
     let bytes = fs::read(&segment).unwrap();
     fs::write(&segment, &bytes[..bytes.len() / 2]).unwrap();
@@ -127,9 +127,9 @@ fn a_truncated_journal_is_still_reported_after_a_rebuild() {
         assert_fails_with(&home.run(&["memories", "add", "The south hive too"]), &["damaged"]);
     }
     assert_ok(&home.run(&["rebuild", "--put-back"]));
-    assert_eq!(shown(&home), whole);
+    assert_eq!(shown(&home), state);
     fs::write(&segment, bytes).unwrap();
-    assert_eq!((problems(&home), shown(&home)), ("[]".to_owned(), whole));
+    assert_eq!((problems(&home), shown(&home)), ("[]".to_owned(), state));
     assert_ok(&home.run(&["memories", "add", "The south hive too"]));
 }
 

@@ -34,9 +34,9 @@ impl TestHome {
         command.args(words).env_clear().env("HOME", self.0.path()).stdin(Stdio::null());
         // The compiled importers are shared by all tests of a user: compiling them would take most of the time of
         // each test.
-        let own = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());
-        let own = std::env::temp_dir().join(own);
-        command.env("XDG_CACHE_HOME", own.join("cache")).env("XDG_STATE_HOME", own.join("state"));
+        let cache = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());
+        let cache = std::env::temp_dir().join(cache);
+        command.env("XDG_CACHE_HOME", cache.join("cache")).env("XDG_STATE_HOME", cache.join("state"));
         command
     }
 

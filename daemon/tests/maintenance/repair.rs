@@ -189,7 +189,7 @@ fn a_damaged_or_missing_attachment_is_reported_with_a_working_fix() {
 fn a_damaged_journal_is_reported_and_not_changed() {
     let home = TestHome::new();
     assert_eq!(home.run(&["backup", &home.path("b.zip")]).status.code(), Some(0));
-    let whole = shown(&home);
+    let state = shown(&home);
     let segment = home.files("journal").remove(0);
     flip(&segment, fs::read(&segment).unwrap().len() / 2);
     let before = irreplaceable_files(&home);
@@ -209,9 +209,9 @@ fn a_damaged_journal_is_reported_and_not_changed() {
     assert_eq!(restored.status.code(), Some(0), "{}", super::stderr(&restored));
     assert_healthy(&home, "restored");
     let mut now = shown(&home);
-    let mut then = whole;
-    for list in now.iter_mut().chain(&mut then) {
+    let mut before = state;
+    for list in now.iter_mut().chain(&mut before) {
         list["store_id"].take();
     }
-    assert_eq!(now, then);
+    assert_eq!(now, before);
 }

@@ -28,17 +28,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The files of a folder as one input, as [`testkit::files`] reads it; those that do not fit are left out.
+/// The files of a folder as one input, as [`testkit::input_files`] reads it; those that do not fit are left out.
 fn input(folder: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut input = Vec::new();
     for entry in Bundle::from_folder(folder)?.entries() {
         let bytes = fs::read(folder.join(&entry.path))?;
-        let parts = bytes.windows(testkit::BETWEEN_FILES.len()).any(|part| part == testkit::BETWEEN_FILES);
+        let parts = bytes.windows(testkit::FILE_SEPARATOR.len()).any(|part| part == testkit::FILE_SEPARATOR);
         if parts || input.len() + entry.path.len() + bytes.len() > MAX_INPUT_BYTES {
             continue;
         }
         if !input.is_empty() {
-            input.extend_from_slice(testkit::BETWEEN_FILES);
+            input.extend_from_slice(testkit::FILE_SEPARATOR);
         }
         input.extend_from_slice(entry.path.as_bytes());
         input.push(b'\n');

@@ -7,7 +7,7 @@ use satchel_importer::{Importer, testkit};
 /// # Panics
 /// With what `T` does wrong.
 pub fn check<T: Importer>(input: &[u8]) {
-    if let Err(flaw) = testkit::endure::<T>(input) {
+    if let Err(flaw) = testkit::check_input::<T>(input) {
         panic!("{flaw}");
     }
 }

@@ -74,8 +74,8 @@ async fn a_stale_etag_is_refused_with_the_current_one() -> Result<()> {
     let daemon = TestDaemon::start_in(folder).await?;
     let request = v1::GetMemoryRequest { id: memory.id.clone(), view: 0 };
     let mut client = MemoryServiceClient::new(daemon.channel.clone());
-    let kept = client.get_memory(request).await?.into_inner().memory.context("a memory")?;
-    ensure!(kept.version == 3 && kept.status() == v1::MemoryStatus::Archived, "{kept:?}");
+    let shown = client.get_memory(request).await?.into_inner().memory.context("a memory")?;
+    ensure!(shown.version == 3 && shown.status() == v1::MemoryStatus::Archived, "{shown:?}");
     Ok(())
 }
 

@@ -100,8 +100,8 @@ fn assert_edits_shown(core: &TestCore, edits: &PersonEdits) -> Result<()> {
 }
 
 fn undo_or_redo(core: &TestCore, id: &str, turn: UndoDirection) -> Result<()> {
-    let request = UndoRequest { id, turn, dry_run: false, expected: None };
-    core.imports.turn(request, &CancelToken::new())?.context("there is no such import").map(drop)
+    let request = UndoRequest { id, direction: turn, dry_run: false, expected: None };
+    core.imports.undo_or_redo(request, &CancelToken::new())?.context("there is no such import").map(drop)
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn reading_stops_after_at_most_one_more_record() -> Result<()> {
     let export = folder.path().join("export");
     generate::chatgpt(&export, 8_000_000, 4)?;
     let core = TestCore::open(&folder.path().join("data"))?;
-    let (before, _, import) = import_and_cancel(&core, &export, gate_at_nth("record taken", 40))?;
+    let (before, _, import) = import_and_cancel(&core, &export, gate_at_nth("record received", 40))?;
     let found = |import: &ImportRecord| import.conversations.found;
     let then = before.imports.last().map(found).context("an import")?;
     ensure!(then > 0 && found(&import) - then <= 1, "{then}, then {}", found(&import));
@@ -115,7 +115,7 @@ fn detection_stops_at_the_next_read() -> Result<()> {
     generate::chatgpt(&export, 20_000, 6)?;
     for which in 0..4 {
         let core = TestCore::open(&folder.path().join(which.to_string()))?;
-        let (before, after, import) = import_and_cancel(&core, &export, gate_at_nth("source asked", which))?;
+        let (before, after, import) = import_and_cancel(&core, &export, gate_at_nth("source called", which))?;
         ensure!(before.phase == Phase::Looking && after.done == 0, "{before:?}, {after:?}");
         ensure!(import.conversations.found == 0 && import.provider.is_none(), "{import:?}");
         core.close()?;
@@ -128,7 +128,7 @@ fn a_dry_run_is_cancelled_while_it_plans() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let export = write_memu_export(folder.path())?;
     let core = TestCore::open(&folder.path().join("data"))?;
-    let gate = Gate::at("settling begun", 1);
+    let gate = Gate::at("derivation started", 1);
     let request = ImportRequest { path: export, provider: None, again: false, dry_run: true, apply: None };
     let job = core.imports.start(request)?;
     let mut view: watch::Receiver<JobView> = core.imports.subscribe(job).context("the job")?;
@@ -156,7 +156,7 @@ fn an_import_cancelled_while_its_archive_is_opened_does_not_report_damage() -> R
     zip.finish()?;
     let core = TestCore::open(&folder.path().join("data"))?;
     // The opening, and the third read of the archive's directory.
-    let (before, _, import) = import_and_cancel(&core, &path, gate_at_nth("source asked", 4))?;
+    let (before, _, import) = import_and_cancel(&core, &path, gate_at_nth("source called", 4))?;
     ensure!(before.phase == Phase::Looking && import.warnings.is_empty(), "{import:?}");
     ensure!(import.reason.is_none(), "{import:?}");
     core.close()

@@ -61,7 +61,7 @@ fn an_import_is_cancelled_while_memories_are_derived() -> Result<()> {
     whole.import(&export)?;
     drop(alone);
     // Before any memory is stored, and between two batches.
-    for failpoint in ["settling begun", "memories stored"] {
+    for failpoint in ["derivation started", "memories stored"] {
         let gate = Gate::at(failpoint, 1);
         let core = TestCore::open(&folder.path().join(failpoint))?;
         let (job, mut view) = start_import(&core, &export)?;
@@ -85,7 +85,7 @@ fn an_import_is_cancelled_while_it_waits_for_the_write_lock() -> Result<()> {
     let (export, other) = (write_memu_export(folder.path())?, folder.path().join("other"));
     generate::chatgpt(&other, 20_000, 6)?;
     let core = TestCore::open(&folder.path().join("data"))?;
-    let gate = Gate::at("settling begun", 1);
+    let gate = Gate::at("derivation started", 1);
     let (_, mut first) = start_import(&core, &export)?;
     gate.wait_for_thread()?;
     let (job, mut second) = start_import(&core, &other)?;

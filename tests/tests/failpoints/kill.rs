@@ -211,7 +211,7 @@ fn assert_undo_completed(
     ensure!(!reason.contains("has not ended"), "the undo was not completed: {reason}");
     let shown = if undone { &expected.before } else { &expected.after };
     ensure!(core.state()? == *shown, "the state does not match the history: {reason}");
-    let between = ["undo noted", "undo of conversations stored", "undo of memories stored", "undo done"];
+    let between = ["undo recorded", "undo of conversations stored", "undo of memories stored", "undo done"];
     if undone && between.contains(&failpoint) {
         ensure!(reason.contains("by the next start"), "the history does not say who completed it: {reason}");
     }

@@ -53,7 +53,7 @@ fn two_unresponsive_sources_do_not_block_others_and_can_be_cancelled() -> Result
     let (one, two, other) = (one?, two?, other?);
     let core = TestCore::open(&folder.path().join("data"))?;
     core.imports.set_patience(Duration::from_millis(100));
-    let gate = Gate::at("source asked", 2);
+    let gate = Gate::at("source called", 2);
     let (first, mut blocked) = start_import(&core, &one)?;
     let (second, mut answers) = start_import(&core, &two)?;
     gate.wait_for_thread()?;
@@ -99,7 +99,7 @@ fn a_source_that_stalls_in_the_middle_does_not_hold_the_write_lock() -> Result<(
     let seen = Arc::clone(&job);
     // In the middle: some conversations were found and are not committed yet.
     let gate = Gate::when(
-        "source asked",
+        "source called",
         1,
         Box::new(move || {
             let job = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +129,7 @@ fn shutdown_does_not_wait_for_an_unresponsive_source() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let export = write_export(folder.path(), "export", 20_000, 6)?;
     let core = TestCore::open(&folder.path().join("data"))?;
-    let gate = Gate::at("source asked", 1);
+    let gate = Gate::at("source called", 1);
     let (_, mut blocked) = start_import(&core, &export)?;
     gate.wait_for_thread()?;
     ensure!(core.imports.stop(WAIT_TIMEOUT), "the shutdown timed out");
@@ -161,8 +161,8 @@ fn write_documents(folder: &Path, many: usize) -> Result<std::path::PathBuf> {
 
 /// Blocks the request for the second attachment, while a conversation waits to be committed.
 fn gate_at_second_attachment() -> Gate {
-    let asked = AtomicUsize::new(0);
-    Gate::when("attachment asked", 1, Box::new(move || asked.fetch_add(1, Ordering::SeqCst) == 1))
+    let requests = AtomicUsize::new(0);
+    Gate::when("attachment requested", 1, Box::new(move || requests.fetch_add(1, Ordering::SeqCst) == 1))
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn the_receipt_of_an_abandoned_job_lists_all_records_skipped_so_far() -> Result<
     let job: Arc<Mutex<Option<watch::Receiver<JobView>>>> = Arc::default();
     let seen = Arc::clone(&job);
     let gate = Gate::when(
-        "source asked",
+        "source called",
         1,
         Box::new(move || {
             let job = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -256,9 +256,10 @@ fn the_receipt_of_an_abandoned_job_lists_all_records_skipped_so_far() -> Result<
     ensure!(import.status == ImportStatus::Cancelled, "{:?}", import.status);
     ensure!(import.conversations.balanced() && import.messages.balanced());
     ensure!(import.conversations.skipped == BROKEN as u64 && import.skipped.len() == LISTED_SKIPS);
-    let kept = core.imports.list(None, 10)?.items;
-    let kept = kept.iter().find(|kept| kept.id == import.id).context("the import is not in the history")?;
-    ensure!(core.imports.issues(kept, 0, 2 * BROKEN)?.len() == BROKEN, "some issues are not listed");
+    let stored = core.imports.list(None, 10)?.items;
+    let stored =
+        stored.iter().find(|stored| stored.id == import.id).context("the import is not in the history")?;
+    ensure!(core.imports.issues(stored, 0, 2 * BROKEN)?.len() == BROKEN, "some issues are not listed");
     gate.open();
     drop(gate);
     core.close()

@@ -40,23 +40,23 @@ impl KilledWorkload {
             Self::Import => &[
                 "import listed",
                 "import read",
-                "settling begun",
+                "derivation started",
                 "memories stored",
-                "memories settled",
+                "memories derived",
                 "source hashed",
                 "import concluded",
                 "receipt stored",
-                "source remembered",
+                "source recorded",
             ],
             Self::Undo => &[
-                "undo noted",
+                "undo recorded",
                 "undo of conversations stored",
                 "undo of memories stored",
                 "undo done",
                 "undo confirmed",
             ],
             Self::Export => &[
-                "export begun",
+                "export started",
                 "export file written",
                 "export synced",
                 "export placed",
@@ -64,7 +64,7 @@ impl KilledWorkload {
                 "export recorded",
             ],
             Self::Backup => &[
-                "backup begun",
+                "backup started",
                 "backup pinned",
                 "backup file copied",
                 "backup synced",
@@ -83,9 +83,8 @@ impl KilledWorkload {
             Self::Undo => {
                 let import = fs::read_to_string(folder.join("undone"))?;
                 for direction in [UndoDirection::Undo, UndoDirection::Redo] {
-                    let request =
-                        UndoRequest { id: &import, turn: direction, dry_run: false, expected: None };
-                    core.imports.turn(request, &CancelToken::new())?.context("the import")?;
+                    let request = UndoRequest { id: &import, direction, dry_run: false, expected: None };
+                    core.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
                 }
             }
             Self::Export => {

@@ -119,9 +119,9 @@ impl Observed {
         let mut after = None;
         loop {
             let page = store.relations(after.as_ref(), 500, at)?;
-            let own = page.items.into_iter().map(|record| record.relation.id);
+            let ids = page.items.into_iter().map(|record| record.relation.id);
             // The import adds relations too.
-            listed.extend(own.filter(|id| id.starts_with('w')));
+            listed.extend(ids.filter(|id| id.starts_with('w')));
             let Some(next) = page.next else { break };
             after = Some(next);
         }

@@ -166,7 +166,7 @@ fn an_older_version_does_not_replace_a_newer_one_and_a_retraction_is_final() -> 
     };
     let old = bundle("old", &version("Old", 1_000_000, Status::Active))?;
     let new = bundle("new", &version("New", 9_000_000, Status::Active))?;
-    let gone = bundle("gone", &version("Gone", 2_000_000, Status::Retracted))?;
+    let retracted = bundle("gone", &version("Gone", 2_000_000, Status::Retracted))?;
     let there = TestCore::open(&exporter.folder.path().join("there"))?;
     let shown = |core: &TestCore| -> Result<String> {
         Ok(core.store.memory("m", None)?.context("a memory")?.memory.content)
@@ -175,7 +175,7 @@ fn an_older_version_does_not_replace_a_newer_one_and_a_retraction_is_final() -> 
     let conflict = there.apply(&old)?;
     ensure!(conflict.warnings.iter().any(|one| one.message.contains("later or final")), "{conflict:?}");
     assert_eq!(shown(&there)?, "New");
-    assert_completed(&there.apply(&gone)?)?;
+    assert_completed(&there.apply(&retracted)?)?;
     assert_eq!(shown(&there)?, "Gone");
     for back in [&new, &old] {
         there.apply(back)?;
@@ -212,9 +212,9 @@ fn a_dry_run_shows_what_would_change_and_stores_nothing() -> Result<()> {
     assert_eq!(dry.differences[1].held, Some((Status::Active, "Old".to_owned())));
     assert_eq!((there.store.revision(), dry.differences_found), (revision, 2));
     assert_completed(&there.apply(&changes)?)?;
-    let kept = there.apply_with(&oldest, true, Apply::default())?;
-    assert_eq!((kept.differences.len(), kept.differences[0].kind), (1, DifferenceKind::Kept));
-    assert_eq!(kept.differences[0].held, Some((Status::Active, "New".to_owned())));
+    let older = there.apply_with(&oldest, true, Apply::default())?;
+    assert_eq!((older.differences.len(), older.differences[0].kind), (1, DifferenceKind::Kept));
+    assert_eq!(older.differences[0].held, Some((Status::Active, "New".to_owned())));
     Ok(())
 }
 
@@ -301,8 +301,9 @@ fn undoing_an_import_restores_the_relation_that_it_withdrew() -> Result<()> {
     there.apply(&whole)?;
     let import = there.apply(&without)?;
     assert!(!relation_exists()?);
-    let request = UndoRequest { id: &import.id, turn: UndoDirection::Undo, dry_run: false, expected: None };
-    there.imports.turn(request, &CancelToken::new())?.context("the import")?;
+    let request =
+        UndoRequest { id: &import.id, direction: UndoDirection::Undo, dry_run: false, expected: None };
+    there.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
     assert!(relation_exists()?, "it is still withdrawn after the undo");
     Ok(())
 }

@@ -78,9 +78,9 @@ fn assert_memories_match(base: &Path, changes: &Path, whole: &Path) -> Result<()
 fn assert_vectors_match(base: &Path, changes: &Path, whole: &Path) -> Result<()> {
     let manifest: Value = serde_json::from_slice(&fs::read(changes.join("satchel-manifest.json"))?)?;
     let mut merged = read_vectors(base)?;
-    for gone in manifest["withdrawn_embeddings"].as_array().into_iter().flatten() {
-        let memory = gone["memory_id"].as_str().context("a memory")?;
-        if merged.get(memory).is_some_and(|vector| gone["model"] == vector.model.as_str()) {
+    for withdrawn in manifest["withdrawn_embeddings"].as_array().into_iter().flatten() {
+        let memory = withdrawn["memory_id"].as_str().context("a memory")?;
+        if merged.get(memory).is_some_and(|vector| withdrawn["model"] == vector.model.as_str()) {
             merged.remove(memory);
         }
     }

@@ -87,9 +87,9 @@ fn changed_memories_of_every_status_are_exported() -> Result<()> {
     let mut edited = memory("edited", "edited anew", T);
     edited.temporal.updated_at = Some(Timestamp::saturating(T + 5_000_000));
     exporter.put(&edited)?;
-    let mut gone = memory("gone", "gone", T);
-    gone.status = Status::Retracted;
-    exporter.put(&gone)?;
+    let mut retracted = memory("gone", "gone", T);
+    retracted.status = Status::Retracted;
+    exporter.put(&retracted)?;
     let (delta, changes) = exporter.export_changes(&base.export_id, "delta")?;
     let document = read_store(&changes)?;
     assert_eq!(ids(&document["memories"]), BTreeSet::from(["edited".into(), "gone".into()]));

@@ -14,9 +14,11 @@ use satchel_source::CancelToken;
 use satchel_tests::test_core::{TestCore, demo_folder, only_import};
 
 pub(super) fn undo(core: &TestCore, id: &str) -> Result<()> {
-    let request = |dry_run, expected| UndoRequest { id, turn: UndoDirection::Undo, dry_run, expected };
-    let seen = core.imports.turn(request(true, None), &CancelToken::new())?.context("the import")?;
-    core.imports.turn(request(false, Some(seen.records())), &CancelToken::new())?.context("the import")?;
+    let request = |dry_run, expected| UndoRequest { id, direction: UndoDirection::Undo, dry_run, expected };
+    let seen = core.imports.undo_or_redo(request(true, None), &CancelToken::new())?.context("the import")?;
+    core.imports
+        .undo_or_redo(request(false, Some(seen.records())), &CancelToken::new())?
+        .context("the import")?;
     Ok(())
 }
 
@@ -30,12 +32,12 @@ fn conversations_undone_by_the_exporter_stay_until_their_import_is_undone_here()
     let at = |name: &str| folder.path().join(name);
     let here = TestCore::open(&at("here"))?;
     only_import(here.import(&demo_folder().join("chatgpt-export"))?)?;
-    let kept = names(&here)?;
-    let gone = only_import(here.import(&demo_folder().join("claude-export"))?)?;
+    let remaining = names(&here)?;
+    let undone = only_import(here.import(&demo_folder().join("claude-export"))?)?;
     let both = names(&here)?;
-    ensure!(both.len() > kept.len() && gone.conversations.new > 0, "{both:?}");
+    ensure!(both.len() > remaining.len() && undone.conversations.new > 0, "{both:?}");
     here.export(&at("full"))?;
-    undo(&here, &gone.id)?;
+    undo(&here, &undone.id)?;
     let delta = here.export_changes(None, &at("changes"))?;
     ensure!(
         delta.full_next && delta.warnings.iter().any(|warning| warning.contains("taken back")),
@@ -50,7 +52,7 @@ fn conversations_undone_by_the_exporter_stay_until_their_import_is_undone_here()
     let full = apply(&at("full"))?;
     let applied = apply(&at("changes"))?;
     let named = applied.warnings.iter().filter(|warning| warning.message.contains("imports undo ID"));
-    assert_eq!(named.count() as u64, gone.conversations.new, "{:?}", applied.warnings);
+    assert_eq!(named.count() as u64, undone.conversations.new, "{:?}", applied.warnings);
     assert_eq!(names(&there)?, both, "an incremental export removed conversations");
     // The fix that the warning names; the records that both contain return with the next full export, which is the next
     // export.
@@ -58,6 +60,6 @@ fn conversations_undone_by_the_exporter_stay_until_their_import_is_undone_here()
     let next = here.export_changes(None, &at("next"))?;
     assert_eq!(next.export_type, FULL);
     apply(&at("next"))?;
-    assert_eq!(names(&there)?, kept);
+    assert_eq!(names(&there)?, remaining);
     Ok(())
 }

@@ -44,8 +44,8 @@ fn apply(core: &TestCore, bundle: &Path) -> Result<ImportRecord> {
 }
 
 fn undo_or_redo(core: &TestCore, import: &ImportRecord, turn: UndoDirection) -> Result<()> {
-    let request = UndoRequest { id: &import.id, turn, dry_run: false, expected: None };
-    core.imports.turn(request, &CancelToken::new())?.context("the import")?;
+    let request = UndoRequest { id: &import.id, direction: turn, dry_run: false, expected: None };
+    core.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
     Ok(())
 }
 
@@ -139,9 +139,9 @@ fn a_vector_from_one_import_disappears_when_that_import_is_undone() -> Result<()
     let there = TestCore::open(&exporter.folder.path().join("there"))?;
     apply(&there, &whole)?;
     apply(&there, &without)?;
-    let brought = apply(&there, &again)?;
+    let applied = apply(&there, &again)?;
     assert_eq!(visible_value(&there, "m")?, Some(0.5));
-    undo_or_redo(&there, &brought, UndoDirection::Undo)?;
+    undo_or_redo(&there, &applied, UndoDirection::Undo)?;
     assert_eq!(visible_value(&there, "m")?, None);
     Ok(())
 }

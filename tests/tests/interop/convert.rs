@@ -207,7 +207,7 @@ fn compare(name: &str, sdk: &ExportedState, ours: &ExportedState, tally: &mut Co
         ours.memories.iter().chain(ours.conversations.values()).map(WordSet::of).collect();
     for memory in &sdk.memories {
         let content = memory["content"].as_str().unwrap_or_default();
-        for line in content.lines().filter(|line| !ACCOUNT.iter().any(|own| line.starts_with(own))) {
+        for line in content.lines().filter(|line| !ACCOUNT.iter().any(|label| line.starts_with(label))) {
             // The SDK adds its own label in front of a value.
             let value = line.split_once(": ").map_or(line, |(_, value)| value);
             let held = all.iter().any(|words| words.contains(line) || words.contains(value));
@@ -223,8 +223,9 @@ fn compare_message(name: &str, message: &Value, pool: &[&Value], tally: &mut Com
         None => pool.to_vec(),
     };
     let text = message["content"]["text"].as_str().filter(|text| !text.trim().is_empty());
-    let says = ["citations", "attachments", "tool_calls"].iter().any(|key| !list(message, key).is_empty());
-    if family.iter().all(|one| one["is_thought"] == true) && text.is_none() && !says {
+    let attached =
+        ["citations", "attachments", "tool_calls"].iter().any(|key| !list(message, key).is_empty());
+    if family.iter().all(|one| one["is_thought"] == true) && text.is_none() && !attached {
         // Without an id from the export and without any text, nothing was extracted.
         return;
     }

@@ -91,10 +91,10 @@ fn bundles_of_the_official_sdk_survive_an_import_and_an_export() -> Result<()> {
         eprintln!("{input:?}: memories, conversations, messages: {found:?}");
         let again = folder.path().join(format!("again-{at}"));
         core.export(&again)?;
-        let (kept_memories, kept_messages) = memories_and_messages(&ExportedState::read(&again)?);
-        ensure!(kept_memories == memories, "{input:?}: memories differ");
-        for (kept, made) in kept_messages.iter().zip(&messages) {
-            ensure!(kept == made, "{input:?}: {kept:?} is not {made:?}");
+        let (stored_memories, stored_messages) = memories_and_messages(&ExportedState::read(&again)?);
+        ensure!(stored_memories == memories, "{input:?}: memories differ");
+        for (stored, made) in stored_messages.iter().zip(&messages) {
+            ensure!(stored == made, "{input:?}: {stored:?} is not {made:?}");
         }
     }
     ensure!(converted > 0, "the SDK converted none of the exports");

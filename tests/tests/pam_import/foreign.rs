@@ -104,10 +104,10 @@ fn pam_documents_photos_and_exports_in_one_folder_are_distinguished() -> Result<
     fixture.write("foreign/other/memory-store.json", &memory_store(&[memory("other", "Another store")]))?;
     fixture.write_bytes("foreign/holiday.jpg", b"\xff\xd8 a photo")?;
     let imports = fixture.core.import(&downloads)?;
-    let mut who: Vec<_> = imports.iter().map(|one| (one.provider.as_deref(), one.memories.found)).collect();
-    who.sort_unstable();
-    let plugin = who.iter().filter(|one| one.0 == Some("chatgpt")).count();
-    assert_eq!((who.len(), plugin), (3, 1), "{who:?}");
+    let mut found: Vec<_> = imports.iter().map(|one| (one.provider.as_deref(), one.memories.found)).collect();
+    found.sort_unstable();
+    let plugin = found.iter().filter(|one| one.0 == Some("chatgpt")).count();
+    assert_eq!((found.len(), plugin), (3, 1), "{found:?}");
     assert!(imports.iter().any(|one| has_warning(one, "files", "holiday.jpg")));
     let request = |provider: &str| ImportRequest {
         path: downloads.clone(),

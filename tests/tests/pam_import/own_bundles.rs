@@ -60,8 +60,8 @@ fn a_bundle_and_the_exports_it_was_made_of_merge_in_either_order() -> Result<()>
     let from = ImportFixture::with_demo_exports()?;
     let signer = from.core.export(&from.path("bundle"))?.signer;
     let (revision, state) = (from.core.store.revision(), from.core.state()?);
-    let home = from.import(&from.path("bundle"))?;
-    assert_eq!((changed_records(&home), from.core.store.revision()), (0, revision), "{home:?}");
+    let again = from.import(&from.path("bundle"))?;
+    assert_eq!((changed_records(&again), from.core.store.revision()), (0, revision), "{again:?}");
     let to = ImportFixture::new()?;
     to.core.trust(&signer)?;
     to.import(&from.path("bundle"))?;

@@ -97,8 +97,8 @@ fn a_conversation_imported_later_replaces_its_index_entry() -> Result<()> {
         states.push(ExportedState::read(&fixture.path("out"))?);
         if first {
             let request =
-                UndoRequest { id: &later.id, turn: UndoDirection::Undo, dry_run: false, expected: None };
-            fixture.core.imports.turn(request, &CancelToken::new())?.context("the import")?;
+                UndoRequest { id: &later.id, direction: UndoDirection::Undo, dry_run: false, expected: None };
+            fixture.core.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
             assert_eq!(
                 exported_index(&fixture, "undone")?[1]["title"],
                 "Talk base",
@@ -128,10 +128,10 @@ fn vectors_imported_before_their_memories_are_linked_later() -> Result<()> {
         let file = fixture.write("vectors/embeddings.json", &vectors)?;
         let import = if first { fixture.import(&file)? } else { fixture.import(&memories)? };
         let other = if first { fixture.import(&memories)? } else { fixture.import(&file)? };
-        let brought = if first { import } else { other };
-        let counts = brought.embeddings;
-        assert_eq!((counts.found, counts.new, counts.skipped), (2, 1, 1), "{brought:?}");
-        assert!(has_warning(&brought, "embedding \"e2\"", "dimensions"), "{:?}", brought.warnings);
+        let linked = if first { import } else { other };
+        let counts = linked.embeddings;
+        assert_eq!((counts.found, counts.new, counts.skipped), (2, 1, 1), "{linked:?}");
+        assert!(has_warning(&linked, "embedding \"e2\"", "dimensions"), "{:?}", linked.warnings);
         exported_index(&fixture, "out")?;
         let text = fs::read_to_string(fixture.path("out/embeddings.json"))?;
         assert!(text.contains("\"e1\"") && !text.contains("\"e2\""), "{text}");
@@ -224,8 +224,8 @@ fn a_linear_conversation_stays_without_parents_and_our_metadata_has_its_own_key(
         Ok(talk.heads.into_iter().map(|head| head.parent).collect())
     };
     assert_eq!(heads(&there)?, [None, Some("a".to_owned()), Some("b".to_owned())]);
-    let (revision, home) = (fixture.core.store.revision(), fixture.import(&fixture.path("out"))?);
-    assert_eq!((home.conversations.unchanged, fixture.core.store.revision()), (1, revision), "{home:?}");
+    let (revision, again) = (fixture.core.store.revision(), fixture.import(&fixture.path("out"))?);
+    assert_eq!((again.conversations.unchanged, fixture.core.store.revision()), (1, revision), "{again:?}");
     Ok(())
 }
 
@@ -308,14 +308,14 @@ fn a_changed_text_drops_the_vector_of_the_old_one() -> Result<()> {
 #[test]
 fn verify_reports_self_superseding_memories_and_invalid_languages_and_an_import_repairs_them() -> Result<()> {
     let fixture = ImportFixture::new()?;
-    let mut own = memory("own", "Keeps bees");
-    own["status"] = "superseded".into();
-    own["temporal"]["superseded_by"] = "own".into();
-    own["metadata"] = json!({"language": "English"});
+    let mut superseded = memory("own", "Keeps bees");
+    superseded["status"] = "superseded".into();
+    superseded["temporal"]["superseded_by"] = "own".into();
+    superseded["metadata"] = json!({"language": "English"});
     let mut spelt = memory("spelt", "Sells honey");
     spelt["metadata"] = json!({"language": "pt_br"});
     spelt["provenance"]["conversation_ref"] = "nowhere".into();
-    let path = fixture.write("odd/memory-store.json", &memory_store(&[own, spelt]))?;
+    let path = fixture.write("odd/memory-store.json", &memory_store(&[superseded, spelt]))?;
     let report = verify::path(&path, &VerifyOptions::default())?;
     for (fixture, message) in [
         ("$.memories[0].temporal.superseded_by", "the memory itself"),
@@ -328,9 +328,9 @@ fn verify_reports_self_superseding_memories_and_invalid_languages_and_an_import_
     }
     fixture.import(&path)?;
     let stored = |id: &str| -> Result<_> { Ok(fixture.core.store.memory(id, None)?.context("it")?.memory) };
-    let (own, spelt) = (stored("own")?, stored("spelt")?);
-    assert_eq!((own.temporal.superseded_by, own.metadata.get("language")), (None, None));
-    assert_eq!(own.metadata["pam:original"]["metadata.language"], "English");
+    let (superseded, spelt) = (stored("own")?, stored("spelt")?);
+    assert_eq!((superseded.temporal.superseded_by, superseded.metadata.get("language")), (None, None));
+    assert_eq!(superseded.metadata["pam:original"]["metadata.language"], "English");
     assert_eq!(spelt.metadata["language"], "pt-BR");
     let index = exported_index(&fixture, "out")?;
     assert_eq!(index[0]["id"], "nowhere", "a referenced conversation has no index entry");

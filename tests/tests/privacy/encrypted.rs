@@ -33,8 +33,8 @@ fn encrypted_request(output: &Path, lock: Option<ExportEncryption>) -> ExportReq
 fn an_export_to_recipients_can_be_decrypted_by_each_of_them_and_nobody_else() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let core = core_with_export(folder.path())?;
-    let people = [(); 3].map(|()| age::x25519::Identity::generate());
-    let to: Vec<String> = people[..2].iter().map(|one| one.to_public().to_string()).collect();
+    let identities = [(); 3].map(|()| age::x25519::Identity::generate());
+    let to: Vec<String> = identities[..2].iter().map(|one| one.to_public().to_string()).collect();
     let out = folder.path().join("out/bundle.zip.age");
     let made = core.export_with(&encrypted_request(&out, ExportEncryption::parse(&to, None)?))?;
     ensure!(made.encrypted && fs::read(&out)?.starts_with(b"age-encryption.org/v1\n"));
@@ -42,14 +42,15 @@ fn an_export_to_recipients_can_be_decrypted_by_each_of_them_and_nobody_else() ->
     for plain in ["memory-store", "satchel-manifest", "bees", &made.export_id] {
         ensure!(super::files_containing(&folder.path().join("out"), plain)?.is_empty(), "{plain}");
     }
-    for one in &people[..2] {
+    for one in &identities[..2] {
         let report = verify::path(
             &out,
             &VerifyOptions { keys: keyring(one)?, strict: true, ..VerifyOptions::default() },
         )?;
         ensure!(report.valid && report.memories == made.memories, "{:?}", report.issues);
     }
-    for (given, expected) in [(keyring(&people[2])?, "none of the identities"), (None, "--identity FILE")] {
+    for (given, expected) in [(keyring(&identities[2])?, "none of the identities"), (None, "--identity FILE")]
+    {
         let error = verify::path(&out, &VerifyOptions { keys: given, ..VerifyOptions::default() })
             .err()
             .context("the bundle is encrypted")?;

@@ -51,8 +51,8 @@ impl IdentifyingField {
     fn parse(line: &str) -> Option<Self> {
         let mut cells = line.trim().strip_prefix('|')?.split(" | ").map(str::trim);
         let path = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
-        let (fate, goes) = (cells.next()?, cells.collect::<Vec<_>>().join(" "));
-        let private = fate.starts_with("dropped: private");
+        let (outcome, target) = (cells.next()?, cells.collect::<Vec<_>>().join(" "));
+        let private = outcome.starts_with("dropped: private");
         let mut names = Vec::new();
         for part in path.split('.') {
             let name = part.trim_end_matches("[]");
@@ -60,12 +60,12 @@ impl IdentifyingField {
             names.extend((0..(part.len() - name.len()) / 2).map(|_| "[]".to_owned()));
         }
         let below = names.pop_if(|last| last == "**").is_some();
-        let first = goes.trim_start_matches('`');
-        let tells = IDENTIFYING_TARGETS
+        let first = target.trim_start_matches('`');
+        let identifying = IDENTIFYING_TARGETS
             .iter()
-            .any(|word| if below { first.starts_with(word) } else { goes.contains(word) });
+            .any(|word| if below { first.starts_with(word) } else { target.contains(word) });
         let root = if names.is_empty() { return None } else { names.remove(0) };
-        (private || tells && !names.is_empty()).then_some(Self { root, path: names, recursive: below })
+        (private || identifying && !names.is_empty()).then_some(Self { root, path: names, recursive: below })
     }
 
     /// Returns whether this row covers the value at `path` in the file named `file`.
@@ -99,8 +99,8 @@ type Canaries = BTreeMap<String, String>;
 
 fn add_canary(text: &str, place: impl FnOnce() -> String, canaries: &mut Canaries) {
     let text = text.trim();
-    let spoken = text.chars().count() >= MIN_CANARY_CHARS && text.chars().any(char::is_alphabetic);
-    if spoken && !NOT_IDENTIFYING.contains(&text.to_lowercase().as_str()) {
+    let distinctive = text.chars().count() >= MIN_CANARY_CHARS && text.chars().any(char::is_alphabetic);
+    if distinctive && !NOT_IDENTIFYING.contains(&text.to_lowercase().as_str()) {
         canaries.entry(text.to_owned()).or_insert_with(place);
     }
 }
@@ -150,8 +150,9 @@ impl CanaryCollector<'_> {
             Value::String(text) => {
                 // The role of a participant does not say who it is.
                 let part = self.path.last().is_some_and(|key| key == "role");
-                let tells = !part && self.fields.iter().any(|field| field.covers(self.name, &self.path));
-                if tells || is_address(text) {
+                let identifying =
+                    !part && self.fields.iter().any(|field| field.covers(self.name, &self.path));
+                if identifying || is_address(text) {
                     let place = || format!("{}: {}", self.name, self.path.join("."));
                     add_canary(text, place, self.canaries);
                 }
@@ -181,10 +182,10 @@ fn remove_texts(value: &mut Value, everywhere: bool) {
         Value::Object(members) => {
             let here = everywhere || members.contains_key("content_hash");
             // The content of a message is an object that also contains addresses, so it is not removed as a whole.
-            let said = |key: &str, value: &Value| {
+            let removable = |key: &str, value: &Value| {
                 TEXT_FIELDS.contains(&key) && (value.is_string() || key == "input")
             };
-            members.retain(|key, value| !here || !said(key, value));
+            members.retain(|key, value| !here || !removable(key, value));
             members.values_mut().for_each(|member| remove_texts(member, everywhere));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| remove_texts(item, everywhere)),
@@ -215,7 +216,7 @@ fn searchable_texts(path: &Path) -> Result<[Vec<u8>; 2]> {
 /// Returns a Markdown document without quotes, code blocks and links to memories, which contain what was said.
 fn without_quotes(text: &str) -> String {
     let mut fence = None;
-    let own = text.lines().filter(|line| {
+    let unquoted = text.lines().filter(|line| {
         let line = line.trim_start();
         let marks = line.len() - line.trim_start_matches('`').len();
         if let Some(open) = fence {
@@ -227,7 +228,7 @@ fn without_quotes(text: &str) -> String {
         fence = (marks >= 3).then_some(marks);
         fence.is_none() && !line.starts_with('>') && !line.contains(".md#mem-")
     });
-    own.collect::<Vec<_>>().join("\n")
+    unquoted.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the forms in which a text may be written.
@@ -322,13 +323,13 @@ fn a_stripped_export_contains_no_identifying_value_of_any_fixture() -> Result<()
             collect_canaries(sample, &fields, &mut canaries)?;
         }
         core.export(&folder.path().join("all"))?;
-        let mut telling = BTreeSet::new();
+        let mut identifying = BTreeSet::new();
         for path in files(&folder.path().join("all"))? {
             if let Ok(value) = serde_json::from_slice::<Value>(&fs::read(&path)?) {
-                identifiers::collect_identifiers(&value, &mut telling);
+                identifiers::collect_identifiers(&value, &mut identifying);
             }
         }
-        telling.iter().for_each(|text| add_canary(text, || "a full export".to_owned(), &mut canaries));
+        identifying.iter().for_each(|text| add_canary(text, || "a full export".to_owned(), &mut canaries));
         ensure!(fields.is_empty() || !canaries.is_empty(), "{}: no canaries were found", built_in.name);
         searched.extend(canaries.keys().cloned());
         let out = folder.path().join("stripped");

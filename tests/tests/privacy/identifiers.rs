@@ -18,7 +18,7 @@ const IDENTIFYING_KEYS: [&str; 3] = ["platform_user_id", "account_id", "source_f
 /// Minimum length of a value to search for; shorter ones occur everywhere.
 const MIN_SEARCH_BYTES: usize = 6;
 
-pub(crate) fn collect_identifiers(value: &Value, telling: &mut BTreeSet<String>) {
+pub(crate) fn collect_identifiers(value: &Value, identifying: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
@@ -27,12 +27,12 @@ pub(crate) fn collect_identifiers(value: &Value, telling: &mut BTreeSet<String>)
                 if let Some(text) =
                     value.as_str().filter(|_| names || person || IDENTIFYING_KEYS.contains(&key.as_str()))
                 {
-                    telling.insert(text.to_owned());
+                    identifying.insert(text.to_owned());
                 }
-                collect_identifiers(value, telling);
+                collect_identifiers(value, identifying);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect_identifiers(item, telling)),
+        Value::Array(items) => items.iter().for_each(|item| collect_identifiers(item, identifying)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -52,19 +52,19 @@ fn no_account_name_or_address_of_any_provider_is_exported() -> Result<()> {
         core.import(&place)?;
     }
     core.export(&folder.path().join("all"))?;
-    let mut telling = BTreeSet::new();
+    let mut identifying = BTreeSet::new();
     for path in files(&folder.path().join("all"))? {
         if let Ok(value) = serde_json::from_slice::<Value>(&fs::read(&path)?) {
-            collect_identifiers(&value, &mut telling);
+            collect_identifiers(&value, &mut identifying);
         }
     }
-    telling.retain(|text| text.len() >= MIN_SEARCH_BYTES);
-    ensure!(telling.len() > 20, "too few identifiers were found: {telling:?}");
+    identifying.retain(|text| text.len() >= MIN_SEARCH_BYTES);
+    ensure!(identifying.len() > 20, "too few identifiers were found: {identifying:?}");
     let out = folder.path().join("stripped");
     let made = core.export_with(&stripped_request(out.clone()))?;
     ensure!(made.selection.is_some_and(|selection| selection.stripped && selection.by.is_empty()));
     let mut left = Vec::new();
-    for text in &telling {
+    for text in &identifying {
         for path in files_containing(&out, text)? {
             // People mention files and themselves in what they write; that text stays unchanged.
             let value: Value = serde_json::from_slice(&fs::read(&path)?)?;

@@ -76,8 +76,8 @@ fn changes_signed_with_the_new_key_build_on_an_export_of_the_old_one() -> Result
     // Our own bundle without its manifest is not considered complete, whichever of our keys signed it.
     fs::remove_file(base.join("satchel-manifest.json"))?;
     fs::remove_file(base.join("satchel-manifest.sig"))?;
-    let own = VerifyOptions { own_keys: core.exports.public_keys(), ..VerifyOptions::default() };
-    ensure!(!verify::path(&base, &own)?.valid);
+    let options = VerifyOptions { own_keys: core.exports.public_keys(), ..VerifyOptions::default() };
+    ensure!(!verify::path(&base, &options)?.valid);
     Ok(())
 }
 

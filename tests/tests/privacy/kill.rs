@@ -76,7 +76,7 @@ fn an_export_killed_at_any_failpoint_leaves_nothing_readable() -> Result<()> {
     fs::create_dir(folder.join("tmp"))?;
     let recipient = age::x25519::Identity::generate().to_public().to_string();
     let failpoints = [
-        ("export begun", 0),
+        ("export started", 0),
         ("export file written", 0),
         ("export file written", 3),
         ("export synced", 0),

@@ -45,8 +45,8 @@ fn assert_links_resolve(folder: &Path) -> Result<usize> {
     let mut count = 0;
     for path in files(folder)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "md")) {
         let text = fs::read_to_string(&path)?;
-        let own = text.lines().filter(|line| !line.starts_with('>')).collect::<Vec<_>>().join("\n");
-        for link in own.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        let unquoted = text.lines().filter(|line| !line.starts_with('>')).collect::<Vec<_>>().join("\n");
+        for link in unquoted.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             if link.starts_with('<') {
                 continue;
             }
@@ -187,8 +187,8 @@ fn hostile_titles_and_texts_are_contained() -> Result<()> {
         // All foreign text is quoted, and no line begins with text outside a quote.
         let headings = body.lines().filter(|line| line.starts_with('#')).count();
         assert_eq!(headings, 3, "{body}");
-        let own = |line: &&str| ["#", ">"].iter().any(|start| line.starts_with(start)) || line.is_empty();
-        ensure!(body.split(['\n', '\r', '\u{2028}']).all(|line| own(&line)), "{body}");
+        let safe = |line: &&str| ["#", ">"].iter().any(|start| line.starts_with(start)) || line.is_empty();
+        ensure!(body.split(['\n', '\r', '\u{2028}']).all(|line| safe(&line)), "{body}");
         ensure!(quotes(body).last().map(String::as_str) == Some("The end of it"), "{body}");
     }
     assert_eq!(seen.len(), titles.len());
@@ -208,9 +208,9 @@ fn a_stripped_selection_names_nobody_and_describes_itself() -> Result<()> {
     let request = ExportRequest { format: ExportFormat::Markdown, selection, ..full_export(out.clone()) };
     let made = core.export_with(&request)?;
     ensure!(made.memories > 0 && made.conversations > 0 && made.selection.is_some(), "{made:?}");
-    for gone in ["account:", "user-noor-example", "platform: \"chatgpt\"", "from: chatgpt"] {
-        let found = super::files_containing(&out, gone)?;
-        ensure!(found.is_empty(), "{gone:?} is in {found:?}");
+    for removed in ["account:", "user-noor-example", "platform: \"chatgpt\"", "from: chatgpt"] {
+        let found = super::files_containing(&out, removed)?;
+        ensure!(found.is_empty(), "{removed:?} is in {found:?}");
     }
     let index = fs::read_to_string(out.join("index.md"))?;
     ensure!(

@@ -41,7 +41,7 @@ fn erase_memory_and_check(seal: Option<&Seal>) -> Result<()> {
         );
     }
     let plan = erase(&dir, seal, &Target::Memory(ids.memory.clone()))?;
-    ensure!(plan.memories.len() == 1 && plan.evidence == 1 && plan.words == 1, "{plan:?}");
+    ensure!(plan.memories.len() == 1 && plan.evidence == 1 && plan.edits == 1, "{plan:?}");
     ensure!(
         plan.stay.contains(&ids.conversation),
         "the plan does not name the conversation with the same text: {plan:?}"
@@ -82,8 +82,13 @@ fn erase_conversation_and_check(seal: Option<&Seal>) -> Result<()> {
     assert_erased(&dir, &words, "after a rebuild")?;
     let core = open_core(&dir, seal)?;
     assert_erasure_recorded(&core, &ids)?;
-    let gone = core.store.conversation(&ids.conversation, None)?.context("the record stays under its id")?;
-    ensure!(gone.withdrawn && gone.heads.is_empty() && gone.header.title.is_none(), "{:?}", gone.header);
+    let erased =
+        core.store.conversation(&ids.conversation, None)?.context("the record stays under its id")?;
+    ensure!(
+        erased.withdrawn && erased.heads.is_empty() && erased.header.title.is_none(),
+        "{:?}",
+        erased.header
+    );
     ensure!(core.store.blobs()?.is_empty(), "the attachment was not erased");
     let after = core.state()?;
     ensure!(after.conversations.len() == 1 && after.memories.len() == 1, "{:?}", after.memories);

@@ -25,8 +25,8 @@ const ARRIVAL: &str = "SATCHEL_TEST_PURGE_TIME";
 const SECRETS: [&str; 5] = [IN_MESSAGE, IN_MEMORY, IN_ATTACHMENT, IN_EDIT, IN_TITLE];
 /// Every failpoint of an erasure, and the number of the arrival there at which the process dies.
 const FAILPOINTS: [(&str, u64); 15] = [
-    ("purge noted", 1),
-    ("purge begun", 1),
+    ("purge recorded", 1),
+    ("purge started", 1),
     ("purge written", 1),
     ("purge built", 1),
     ("purge ready", 1),
@@ -38,7 +38,7 @@ const FAILPOINTS: [(&str, u64); 15] = [
     ("piece replaced", 6),
     ("piece replaced", 7),
     ("piece replaced", 8),
-    ("gone synced", 1),
+    ("erasures synced", 1),
     ("purge done", 1),
 ];
 
@@ -68,10 +68,10 @@ fn check_residue(dir: &Path, failpoint: &str) -> Result<()> {
     let open_at =
         |name: &str| found.iter().any(|one| one.path.ends_with(name) && one.removal == Removal::NextOpen);
     let expected = match failpoint {
-        "purge begun" | "purge written" | "purge built" => (true, false),
+        "purge started" | "purge written" | "purge built" => (true, false),
         "purge ready" => (false, true),
         // The folder itself is removed last.
-        "piece replaced" | "gone synced" => (false, dir.join("purging").exists()),
+        "piece replaced" | "erasures synced" => (false, dir.join("purging").exists()),
         _ => (false, false),
     };
     ensure!((open_at("purging.new"), open_at("purging")) == expected, "{found:?}");

@@ -45,9 +45,9 @@ fn no_import_edit_or_undo_restores_an_erased_record() -> Result<()> {
     ensure!(core.store.state_digest() == digest, "a repeated import changed the store");
     let bundle = only_import(core.import(&folder.path().join("bundle"))?)?;
     ensure!(bundle.conversations.skipped == 1 && bundle.memories.skipped == 1, "{bundle:?}");
-    for turn in [UndoDirection::Undo, UndoDirection::Redo] {
-        let request = UndoRequest { id: &first.id, turn, dry_run: false, expected: None };
-        core.imports.turn(request, &CancelToken::new())?.context("the import")?;
+    for direction in [UndoDirection::Undo, UndoDirection::Redo] {
+        let request = UndoRequest { id: &first.id, direction, dry_run: false, expected: None };
+        core.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
     }
     let call = EditContext { actor: "owner".to_owned(), ..EditContext::default() };
     let draft = Draft { content: Some(format!("The safe opens with {IN_EDIT}.")), ..Draft::default() };
@@ -86,8 +86,9 @@ fn records_hidden_by_an_undo_are_erased_too() -> Result<()> {
     let ids = create_with_secrets(folder.path(), None)?;
     let core = open_core(&dir, None)?;
     let first = core.imports.list(None, 1)?.items.pop().context("an import")?;
-    let request = UndoRequest { id: &first.id, turn: UndoDirection::Undo, dry_run: false, expected: None };
-    core.imports.turn(request, &CancelToken::new())?.context("the import")?;
+    let request =
+        UndoRequest { id: &first.id, direction: UndoDirection::Undo, dry_run: false, expected: None };
+    core.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
     core.close()?;
     let target = Target::Conversation { id: ids.conversation.clone(), keep_memories: false };
     erase(&dir, None, &target)?;

@@ -136,9 +136,9 @@ impl RowGroupFixture {
         let core = open_core(&self.data_dir(), None)?;
         let other_ids = conversations_containing(&core, OTHER_WORD)?;
         for id in &self.imports {
-            for turn in [UndoDirection::Undo, UndoDirection::Redo] {
-                let request = UndoRequest { id, turn, dry_run: false, expected: None };
-                core.imports.turn(request, &CancelToken::new())?.context("the import")?;
+            for direction in [UndoDirection::Undo, UndoDirection::Redo] {
+                let request = UndoRequest { id, direction, dry_run: false, expected: None };
+                core.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
             }
         }
         ensure!(

@@ -82,9 +82,9 @@ fn assert_vectors_erased(dir: &Path, what: &str) -> Result<()> {
     assert_erased(dir, &["godwit-lathe"], what)
 }
 
-fn undo_or_redo(core: &TestCore, id: &str, turn: UndoDirection) -> Result<()> {
-    let request = UndoRequest { id, turn, dry_run: false, expected: None };
-    core.imports.turn(request, &CancelToken::new())?.context("there is no such import")?;
+fn undo_or_redo(core: &TestCore, id: &str, direction: UndoDirection) -> Result<()> {
+    let request = UndoRequest { id, direction, dry_run: false, expected: None };
+    core.imports.undo_or_redo(request, &CancelToken::new())?.context("there is no such import")?;
     Ok(())
 }
 

@@ -48,9 +48,9 @@ async fn keys_are_trusted_and_untrusted_signers_are_named_over_grpc() -> Result<
     let trusted = answer.trusted_key.context("the trusted key")?;
     ensure!(answer.added && trusted.public_key == made.signer);
     ensure!(!keys.trust_key(trust()).await?.into_inner().added, "the key was added twice");
-    let own = keys.get_signing_keys(v1::GetSigningKeysRequest {}).await?.into_inner().keys;
+    let signing = keys.get_signing_keys(v1::GetSigningKeysRequest {}).await?.into_inner().keys;
     let listed = keys.list_trusted_keys(v1::ListTrustedKeysRequest::default()).await?.into_inner();
-    ensure!(own.is_none() && listed.trusted_keys == [trusted], "{own:?} {listed:?}");
+    ensure!(signing.is_none() && listed.trusted_keys == [trusted], "{signing:?} {listed:?}");
     let merged = import_path(&there, &made.path, Some(v1::ApplyRules::default())).await?;
     ensure!(merged.standing() == v1::DocumentStanding::Trusted, "{merged:?}");
     let shown = memories.get_memory(v1::GetMemoryRequest { id, ..Default::default() }).await?.into_inner();

@@ -46,9 +46,10 @@ fn trust_extends_to_the_successor_of_a_trusted_key() -> Result<()> {
     let here = core_with_records(&folder.path().join("here"))?;
     let first = here.export(&folder.path().join("first"))?.signer;
     let there = TestCore::open(&folder.path().join("there"))?;
-    let stranger = only_import(there.import(&folder.path().join("first"))?)?;
+    let untrusted = only_import(there.import(&folder.path().join("first"))?)?;
     ensure!(
-        stranger.standing == Some(DocumentStanding::Stranger) && stranger.signer.as_deref() == Some(&first)
+        untrusted.standing == Some(DocumentStanding::Untrusted)
+            && untrusted.signer.as_deref() == Some(&first)
     );
     there.trust(&first)?;
     here.exports.rotate_key()?;
@@ -59,8 +60,8 @@ fn trust_extends_to_the_successor_of_a_trusted_key() -> Result<()> {
         "{merged:?}"
     );
     // A key that signed here before still counts as the person's own.
-    let home = here.apply(&folder.path().join("first"))?;
-    ensure!(home.standing == Some(DocumentStanding::Own) && home.would_change.none(), "{home:?}");
+    let applied = here.apply(&folder.path().join("first"))?;
+    ensure!(applied.standing == Some(DocumentStanding::Own) && applied.would_change.none(), "{applied:?}");
     Ok(())
 }
 
@@ -104,7 +105,7 @@ fn content_that_no_signature_covers_is_not_merged() -> Result<()> {
     );
     let before = here.state()?;
     let import = only_import(here.import(&bundle)?)?;
-    ensure!(import.standing == Some(DocumentStanding::Stranger) && import.signer.is_none(), "{import:?}");
+    ensure!(import.standing == Some(DocumentStanding::Untrusted) && import.signer.is_none(), "{import:?}");
     let refused = here.apply(&bundle)?;
     ensure!(refused.status == ImportStatus::Failed, "{refused:?}");
     ensure!(here.state()? == before, "unsigned conversations were merged");

@@ -158,7 +158,7 @@ fn an_untrusted_document_adds_records_and_changes_none() -> Result<()> {
                 "{import_path:?} of {}",
                 if key.is_some() { "a signed one" } else { "an unsigned one" }
             );
-            ensure!(import.standing == Some(DocumentStanding::Stranger), "{what}: {import:?}");
+            ensure!(import.standing == Some(DocumentStanding::Untrusted), "{what}: {import:?}");
             ensure!(import.signer == key.map(|key| PublicKey::of(key).multibase()), "{what}: {import:?}");
             for counts in [import.conversations, import.messages, import.memories, import.embeddings] {
                 ensure!(counts.balanced(), "{what}: {import:?}");
@@ -185,9 +185,13 @@ fn an_untrusted_document_adds_records_and_changes_none() -> Result<()> {
             let again = only_import(core.import_again(&theirs)?)?;
             ensure!(again.would_change.memories == held.memories, "{what}: {again:?}");
             for import in [&import.id, &again.id] {
-                let request =
-                    UndoRequest { id: import, turn: UndoDirection::Undo, dry_run: false, expected: None };
-                core.imports.turn(request, &CancelToken::new())?.context("the import")?;
+                let request = UndoRequest {
+                    id: import,
+                    direction: UndoDirection::Undo,
+                    dry_run: false,
+                    expected: None,
+                };
+                core.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
             }
             ensure!(core.state()? == before, "{what}: the undo left changes");
             ensure!(satchel_core::provenance::untrusted_signer(&core.store, ADDED_ID)?.is_none(), "{what}");
@@ -259,9 +263,9 @@ fn an_own_conversation_replaces_an_untrusted_one_that_came_first() -> Result<()>
     for provider in ["chatgpt-export", "claude-export"] {
         let dir = folder.path().join(provider);
         let export = demo_folder().join(provider);
-        let own = TestCore::open(&dir.join("own"))?;
-        own.import(&export)?;
-        let theirs = write_hostile_bundle(&own, &dir, None)?;
+        let original = TestCore::open(&dir.join("own"))?;
+        original.import(&export)?;
+        let theirs = write_hostile_bundle(&original, &dir, None)?;
         let here = TestCore::open(&dir.join("here"))?;
         let first = only_import(here.import(&theirs)?)?;
         ensure!(first.conversations.new > 0 && first.conversations.skipped == 0, "{provider}: {first:?}");
@@ -273,18 +277,18 @@ fn an_own_conversation_replaces_an_untrusted_one_that_came_first() -> Result<()>
             later.warnings.iter().filter(|warning| warning.message.contains("do not trust")).count();
         ensure!(replaced as u64 == later.conversations.updated && replaced > 0, "{provider}: {later:?}");
         ensure!(
-            here.state()?.conversations == own.state()?.conversations,
+            here.state()?.conversations == original.state()?.conversations,
             "{provider}: untrusted content is shown"
         );
         // The untrusted document, imported again, changes nothing, and undo and redo of the person's own import still
         // work.
         let again = only_import(here.import_again(&theirs)?)?;
         ensure!(again.would_change.conversations > 0, "{provider}: {again:?}");
-        ensure!(here.state()?.conversations == own.state()?.conversations, "{provider}");
+        ensure!(here.state()?.conversations == original.state()?.conversations, "{provider}");
         for turn in [UndoDirection::Undo, UndoDirection::Redo] {
-            let request = UndoRequest { id: &later.id, turn, dry_run: false, expected: None };
-            here.imports.turn(request, &CancelToken::new())?.context("the import")?;
-            let expected = if turn == UndoDirection::Undo { &planted } else { &own.state()? };
+            let request = UndoRequest { id: &later.id, direction: turn, dry_run: false, expected: None };
+            here.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
+            let expected = if turn == UndoDirection::Undo { &planted } else { &original.state()? };
             ensure!(here.state()?.conversations == expected.conversations, "{provider}: after {turn:?}");
         }
     }
@@ -302,23 +306,24 @@ fn a_memory_that_the_person_adds_too_is_no_longer_untrusted() -> Result<()> {
     there.export(&folder.path().join("theirs"))?;
     let import = only_import(here.import(&folder.path().join("theirs"))?)?;
     let id = ids(&here)?.pop().context("a memory")?;
-    let stranger = || satchel_core::provenance::untrusted_signer(&here.store, &id);
-    ensure!(stranger()?.is_some());
+    let signer = || satchel_core::provenance::untrusted_signer(&here.store, &id);
+    ensure!(signer()?.is_some());
     let added = here.imports.edits().add_memory(&super::owner(), &draft)?;
-    ensure!(!added.existed && added.memories == [id.clone()] && stranger()?.is_none(), "{added:?}");
+    ensure!(!added.existed && added.memories == [id.clone()] && signer()?.is_none(), "{added:?}");
     here.imports.edits().undo_change(&super::owner(), &added.act)?;
-    ensure!(stranger()?.is_some() && ids(&here)? == [id.clone()], "the untrusted memory was not restored");
+    ensure!(signer()?.is_some() && ids(&here)? == [id.clone()], "the untrusted memory was not restored");
     here.imports.edits().add_memory(&super::owner(), &draft)?;
-    let request = UndoRequest { id: &import.id, turn: UndoDirection::Undo, dry_run: false, expected: None };
-    here.imports.turn(request, &CancelToken::new())?.context("the import")?;
+    let request =
+        UndoRequest { id: &import.id, direction: UndoDirection::Undo, dry_run: false, expected: None };
+    here.imports.undo_or_redo(request, &CancelToken::new())?.context("the import")?;
     ensure!(
-        ids(&here)? == [id.clone()] && stranger()?.is_none(),
+        ids(&here)? == [id.clone()] && signer()?.is_none(),
         "the person's memory was undone with the untrusted import"
     );
     Ok(())
 }
 
-/// Creates another data directory whose bundles are merged here. It belongs to the person or to somebody who is
+/// Creates another data directory whose bundles are merged here. It belongs to the user or to a person who is
 /// trusted.
 fn merged_core(here: &TestCore, dir: &Path, own: bool) -> Result<(TestCore, DocumentStanding)> {
     let (data, first) = (dir.join("there"), dir.join("first"));
@@ -354,7 +359,7 @@ fn a_watched_folder_merges_nothing_even_of_own_and_trusted_keys() -> Result<()> 
         let before = here.state()?;
         let watched = import_by(&here, ImportPath::Watched, &bundle)?;
         ensure!(
-            watched.standing == Some(DocumentStanding::Stranger) && watched.would_change.memories == 1,
+            watched.standing == Some(DocumentStanding::Untrusted) && watched.would_change.memories == 1,
             "{watched:?}"
         );
         ensure!(here.state()? == before, "a watched file changed existing records");

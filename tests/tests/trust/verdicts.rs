@@ -51,7 +51,7 @@ fn valid_for_all(there: &TestCore, bundle: &Path, what: &str) -> Result<bool> {
     for apply in [Some(Apply { any_owner: true, ..Apply::default() }), None] {
         let applied = apply.is_some();
         for import in dry_run(there, bundle, apply)? {
-            let merged = import.standing.is_some_and(|standing| standing != DocumentStanding::Stranger);
+            let merged = import.standing.is_some_and(|standing| standing != DocumentStanding::Untrusted);
             // A file that was written this moment waits and is reported by itself.
             let failed = matches!(import.status, ImportStatus::Failed | ImportStatus::Waiting);
             if let Some(report) = report.as_ref().ok().filter(|report| report.valid) {
@@ -155,12 +155,12 @@ fn a_bundle_that_verify_refuses_has_no_signer_for_apply_and_import() -> Result<(
     for _ in 0..60 {
         let path = &all[usize::try_from(rng.below(all.len() as u64))?];
         let mut bytes = fs::read(path)?;
-        let kept = bytes.clone();
+        let original = bytes.clone();
         let at = usize::try_from(rng.below(bytes.len() as u64))?;
         bytes[at] ^= 1 << rng.below(8);
         fs::write(path, &bytes)?;
         let valid = same_verdict(both, &bundle, &format!("byte {at} of {}", path.display()));
-        fs::write(path, &kept)?;
+        fs::write(path, &original)?;
         ensure!(!valid?, "byte {at} of {} was changed", path.display());
     }
     Ok(())
@@ -183,10 +183,10 @@ fn apply_merges_an_invalid_bundle_only_by_force_and_records_the_problems() -> Re
     ensure!(there.store.revision().get() == 0, "the refused bundle was stored");
     let forced = there.apply_with(&bundle, false, Apply { force: true, ..Apply::default() })?;
     ensure!(forced.standing == Some(DocumentStanding::Forced) && forced.signer.is_none(), "{forced:?}");
-    let kept = there.imports.get(&forced.id)?.context("a receipt")?;
+    let stored = there.imports.get(&forced.id)?.context("a receipt")?;
     ensure!(
-        kept.forced.iter().any(|problem| problem.contains("is not the file that was signed")),
-        "{kept:?}"
+        stored.forced.iter().any(|problem| problem.contains("is not the file that was signed")),
+        "{stored:?}"
     );
     Ok(())
 }
@@ -360,7 +360,7 @@ fn each_of_several_bundles_at_a_path_is_verified_and_listed() -> Result<()> {
     there.trust(&signer)?;
     let taken = dry_run(&there, &both, None)?;
     let standings: Vec<_> = taken.iter().map(|import| import.standing).collect();
-    assert_eq!(standings, [Some(DocumentStanding::Trusted), Some(DocumentStanding::Stranger)]);
+    assert_eq!(standings, [Some(DocumentStanding::Trusted), Some(DocumentStanding::Untrusted)]);
     let applied = dry_run(&there, &both, Some(Apply::default()))?;
     ensure!(applied[1].status == ImportStatus::Failed, "{applied:?}");
     // Documents beside a bundle are checked, but no signature covers them.

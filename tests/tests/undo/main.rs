@@ -17,9 +17,9 @@ use satchel_tests::test_core::{ExportedState, TestCore, only_import};
 use self::exports::{TestConversation, write_chatgpt};
 
 /// Undoes or redoes an import.
-fn undo_or_redo(core: &TestCore, id: &str, turn: UndoDirection) -> Result<UndoOutcome> {
-    let request = UndoRequest { id, turn, dry_run: false, expected: None };
-    core.imports.turn(request, &CancelToken::new())?.context("there is no such import")
+fn undo_or_redo(core: &TestCore, id: &str, direction: UndoDirection) -> Result<UndoOutcome> {
+    let request = UndoRequest { id, direction, dry_run: false, expected: None };
+    core.imports.undo_or_redo(request, &CancelToken::new())?.context("there is no such import")
 }
 
 fn get_import(core: &TestCore, id: &str) -> Result<ImportRecord> {
@@ -46,13 +46,13 @@ fn records_of_an_undone_import_are_readable_only_by_id() -> Result<()> {
         &["Keeps bees"],
     )?;
     let import = only_import(core.import(&export)?)?;
-    let whole = core.state()?;
-    ensure!(whole.conversations.len() == 3 && !whole.memories.is_empty(), "{whole:#?}");
-    let memory = whole.memories[0]["id"].as_str().context("an id")?.to_owned();
+    let before = core.state()?;
+    ensure!(before.conversations.len() == 3 && !before.memories.is_empty(), "{before:#?}");
+    let memory = before.memories[0]["id"].as_str().context("an id")?.to_owned();
     let stats = store_counts(&core)?;
     let outcome = undo_or_redo(&core, &import.id, UndoDirection::Undo)?;
     ensure!(outcome.conversations.withdrawn == 3, "{outcome:?}");
-    ensure!(outcome.memories.withdrawn == whole.memories.len() as u64, "{outcome:?}");
+    ensure!(outcome.memories.withdrawn == before.memories.len() as u64, "{outcome:?}");
     ensure!(outcome.import.status == ImportStatus::Undone, "{outcome:?}");
     ensure!(get_import(&core, &import.id)?.reason.unwrap_or_default().contains("imports redo"));
     ensure!(core.state()? == ExportedState::default(), "records are still shown");
@@ -63,7 +63,7 @@ fn records_of_an_undone_import_are_readable_only_by_id() -> Result<()> {
     ensure!(again.contains("undone already") && again.contains("imports redo"), "{again}");
     let outcome = undo_or_redo(&core, &import.id, UndoDirection::Redo)?;
     ensure!(outcome.conversations.restored == 3 && outcome.import.status == import.status, "{outcome:?}");
-    ensure!(core.state()? == whole, "the redo did not restore the state");
+    ensure!(core.state()? == before, "the redo did not restore the state");
     ensure!(store_counts(&core)? == stats, "the counts differ: {:?}", store_counts(&core)?);
     ensure!(error_text(&core, &import.id, UndoDirection::Redo).contains("not undone"));
     let report = core.store.check(true, &mut |_| {})?;
@@ -77,7 +77,7 @@ fn the_same_file_can_be_imported_again_after_an_undo() -> Result<()> {
     let core = TestCore::open(&dir.path().join("data"))?;
     let export = write_chatgpt(dir.path(), "one", &[TestConversation::new(1, 3)], &["Keeps bees"])?;
     let first = only_import(core.import(&export)?)?;
-    let whole = core.state()?;
+    let before = core.state()?;
     let unchanged = only_import(core.import(&export)?)?;
     ensure!(unchanged.status == ImportStatus::Unchanged);
     let reason = error_text(&core, &unchanged.id, UndoDirection::Undo);
@@ -86,11 +86,11 @@ fn the_same_file_can_be_imported_again_after_an_undo() -> Result<()> {
     let second = only_import(core.import(&export)?)?;
     ensure!(second.status == first.status && second.conversations == first.conversations, "{second:?}");
     ensure!(second.memories == first.memories, "{:?} and {:?}", second.memories, first.memories);
-    ensure!(core.state()? == whole);
+    ensure!(core.state()? == before);
     // Both imports contain the same now: either of them is enough.
     undo_or_redo(&core, &first.id, UndoDirection::Redo)?;
     undo_or_redo(&core, &second.id, UndoDirection::Undo)?;
-    ensure!(core.state()? == whole);
+    ensure!(core.state()? == before);
     undo_or_redo(&core, &first.id, UndoDirection::Undo)?;
     ensure!(core.state()? == ExportedState::default());
     Ok(())
@@ -115,17 +115,18 @@ fn a_dry_run_previews_the_undo_and_a_different_undo_is_refused() -> Result<()> {
     only_import(core.import(&older)?)?;
     let import = only_import(core.import(&newer)?)?;
     let (state, revision) = (core.state()?, core.store.revision());
-    let request = UndoRequest { id: &import.id, turn: UndoDirection::Undo, dry_run: true, expected: None };
-    let preview = core.imports.turn(request, &CancelToken::new())?.context("an import")?;
+    let request =
+        UndoRequest { id: &import.id, direction: UndoDirection::Undo, dry_run: true, expected: None };
+    let preview = core.imports.undo_or_redo(request, &CancelToken::new())?.context("an import")?;
     ensure!(core.store.revision() == revision && core.state()? == state, "a dry run wrote");
     ensure!(preview.conversations.withdrawn == 1, "{preview:?}");
     ensure!(preview.conversations.changed >= 1 && preview.memories.withdrawn == 1, "{preview:?}");
     let wrong = UndoRequest { dry_run: false, expected: Some(preview.records() + 1), ..request };
-    let refused = core.imports.turn(wrong, &CancelToken::new()).err().map(|error| error.to_string());
+    let refused = core.imports.undo_or_redo(wrong, &CancelToken::new()).err().map(|error| error.to_string());
     ensure!(refused.unwrap_or_default().contains("dry run"), "a different undo than previewed was made");
     ensure!(core.state()? == state);
     let right = UndoRequest { expected: Some(preview.records()), ..wrong };
-    let done = core.imports.turn(right, &CancelToken::new())?.context("an import")?;
+    let done = core.imports.undo_or_redo(right, &CancelToken::new())?.context("an import")?;
     ensure!(done.records() == preview.records(), "{done:?} is not {preview:?}");
     let alone = TestCore::open(&dir.path().join("alone"))?;
     alone.import(&older)?;
@@ -140,22 +141,23 @@ fn a_cancelled_undo_or_redo_is_completed_by_the_next_start() -> Result<()> {
     let core = TestCore::open(&data)?;
     let export = write_chatgpt(dir.path(), "one", &[TestConversation::new(1, 3)], &["Keeps bees"])?;
     let import = only_import(core.import(&export)?)?;
-    let whole = core.state()?;
+    let before = core.state()?;
     let cancel = CancelToken::new();
     cancel.cancel();
-    let request = UndoRequest { id: &import.id, turn: UndoDirection::Undo, dry_run: false, expected: None };
-    ensure!(core.imports.turn(request, &cancel)?.context("an import")?.cancelled);
-    ensure!(core.state()? == whole, "the cancelled undo changed the state");
+    let request =
+        UndoRequest { id: &import.id, direction: UndoDirection::Undo, dry_run: false, expected: None };
+    ensure!(core.imports.undo_or_redo(request, &cancel)?.context("an import")?.cancelled);
+    ensure!(core.state()? == before, "the cancelled undo changed the state");
     core.close()?;
     let core = TestCore::open(&data)?;
     ensure!(core.state()? == ExportedState::default(), "the start did not complete the undo");
     let reason = get_import(&core, &import.id)?.reason.unwrap_or_default();
     ensure!(reason.contains("completed at") && reason.contains("by the next start"), "{reason}");
-    let request = UndoRequest { turn: UndoDirection::Redo, ..request };
-    ensure!(core.imports.turn(request, &cancel)?.context("an import")?.cancelled);
+    let request = UndoRequest { direction: UndoDirection::Redo, ..request };
+    ensure!(core.imports.undo_or_redo(request, &cancel)?.context("an import")?.cancelled);
     core.close()?;
     let core = TestCore::open(&data)?;
-    ensure!(core.state()? == whole, "the start did not complete the redo");
+    ensure!(core.state()? == before, "the start did not complete the redo");
     ensure!(get_import(&core, &import.id)?.status == import.status);
     let revision = core.store.revision();
     core.close()?;
@@ -178,8 +180,9 @@ fn a_cancelled_undo_is_completed_by_the_same_command() -> Result<()> {
     let import = only_import(core.import(&export)?)?;
     let cancel = CancelToken::new();
     cancel.cancel();
-    let request = UndoRequest { id: &import.id, turn: UndoDirection::Undo, dry_run: false, expected: None };
-    let outcome = core.imports.turn(request, &cancel)?.context("an import")?;
+    let request =
+        UndoRequest { id: &import.id, direction: UndoDirection::Undo, dry_run: false, expected: None };
+    let outcome = core.imports.undo_or_redo(request, &cancel)?.context("an import")?;
     ensure!(outcome.cancelled);
     let reason = get_import(&core, &import.id)?.reason.unwrap_or_default();
     ensure!(reason.contains("has not ended"), "{reason}");
@@ -190,8 +193,8 @@ fn a_cancelled_undo_is_completed_by_the_same_command() -> Result<()> {
     alone.import(&other)?;
     ensure!(core.state()? == alone.state()?);
     // The same for a redo that is cancelled halfway.
-    let request = UndoRequest { turn: UndoDirection::Redo, ..request };
-    ensure!(core.imports.turn(request, &cancel)?.context("an import")?.cancelled);
+    let request = UndoRequest { direction: UndoDirection::Redo, ..request };
+    ensure!(core.imports.undo_or_redo(request, &cancel)?.context("an import")?.cancelled);
     undo_or_redo(&core, &import.id, UndoDirection::Undo)?;
     ensure!(core.state()? == alone.state()?);
     Ok(())

@@ -43,9 +43,9 @@ async fn an_explicit_import_does_not_wait_for_queued_files() -> Result<()> {
         fs::write(fixture.path(&format!("conversations-{number:03}.json")), chatgpt_file(number))?;
     }
     fixture.wait_until(|source| source.imported > 0).await?;
-    let own = fixture.daemon.folder.path().join("own.json");
-    fs::write(&own, chatgpt_file(9_999))?;
-    let job = fixture.daemon.import(&own).await?;
+    let requested = fixture.daemon.folder.path().join("own.json");
+    fs::write(&requested, chatgpt_file(9_999))?;
+    let job = fixture.daemon.import(&requested).await?;
     assert_eq!(job.imports()[0].status(), ImportStatus::Completed);
     let behind = fixture.source().await?;
     assert!(behind.imported < signed(flood as u64), "all queued files were imported first: {behind:?}");

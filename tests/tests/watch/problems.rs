@@ -94,15 +94,15 @@ async fn lost_events_cause_a_full_rescan() -> Result<()> {
     fixture.wait_for_imported(0).await?;
     drop(setting);
     let end = Instant::now() + WAIT_TIMEOUT;
-    let mut landed = 0;
+    let mut written = 0;
     while fixture.source().await?.overflows == 0 {
-        assert!(Instant::now() < end, "no event was lost in {landed} arrivals");
-        let from = landed;
-        landed += 40;
-        write_many_exports(&fixture.downloads, from..landed)?;
+        assert!(Instant::now() < end, "no event was lost in {written} arrivals");
+        let from = written;
+        written += 40;
+        write_many_exports(&fixture.downloads, from..written)?;
     }
-    fixture.wait_for_imported(landed as u64).await?;
-    fixture.assert_completed(landed).await?;
+    fixture.wait_for_imported(written as u64).await?;
+    fixture.assert_completed(written).await?;
     fixture.daemon.stop().await?;
     Ok(())
 }
