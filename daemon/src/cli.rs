@@ -57,13 +57,14 @@ use jiff::{Timestamp, tz::TimeZone};
 use satchel_core::{
     clock::{self, Clock, SystemClock},
     data_dir,
-    vault::{Secret, UnlockOptions},
+    vault::{Secret, SecretPrompt},
 };
 use satchel_host::CodeCache;
 use satchel_server::{
     config::Config,
     log::{Log, LogTarget, Verbosity},
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 use self::{
     args::{Cli, ColorWhen, Command, Conversations, Global, Keys, Memories},
@@ -169,10 +170,7 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     }
     let log = start_log(cli, environment, &location)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::Step {
-        what: "cannot start the runtime".to_owned(),
-        source: error.into(),
-    })?;
+    let runtime = runtime.map_err(|error| CliError::step("cannot start the runtime", error))?;
     let now = clock::check(SystemClock.now_micros()).map_err(CliError::Clock)?;
     let now = Timestamp::from_microsecond(now).unwrap_or_default();
     let calendar = Calendar { now, zone: TimeZone::system() };
@@ -344,13 +342,17 @@ async fn run_until_interrupted(
         Command::Apply(args) => return import::run(context, client, args, prompted.unlock.clone()).await,
         _ => {}
     }
+    // Listens before the operation starts: a signal that arrives earlier would end the process, which then cannot
+    // cancel the operation.
+    let mut interrupts =
+        signal(SignalKind::interrupt()).map_err(|error| CliError::step("cannot listen for SIGINT", error))?;
     tokio::select! {
         outcome = dispatch(context, client, command, prompted) => outcome,
-        _ = tokio::signal::ctrl_c() => {
+        _ = interrupts.recv() => {
             // Cancels the operation that was started and waits for its end, unless Ctrl-C is pressed a second time.
             tokio::select! {
                 stopped = client.cancel_started() => stopped?,
-                _ = tokio::signal::ctrl_c() => {}
+                _ = interrupts.recv() => {}
             }
             Err(CliError::Cancelled)
         }
@@ -416,18 +418,19 @@ fn default_config(global: &Global, environment: &Environment) -> Result<Config, 
                 CliError::Usage("HOME is not set; specify the data directory with --data-dir".to_owned())
             })?,
     };
-    let mut config = Config::new(absolute(&data_dir)?, environment.runtime_dir.clone());
+    let mut config = Config::new(path::absolute(&data_dir)?, environment.runtime_dir.clone());
     config.home.clone_from(&environment.home);
     config.allow_other_owner = global.allow_other_owner;
     config.code_cache = code_cache(environment);
     config.unlock.passphrase.clone_from(&environment.data_passphrase);
-    let file = global.data_passphrase_file.as_deref().map(absolute).transpose()?;
+    let file = global.data_passphrase_file.as_deref().map(path::absolute).transpose()?;
     // A file given by name takes precedence over the environment.
     if file.is_some() {
         config.unlock.passphrase = None;
         config.unlock.passphrase_file = file;
     }
-    config.unlock.terminal = UnlockOptions::is_interactive() && !global.json;
+    config.unlock.prompt =
+        (secret::is_interactive() && !global.json).then_some(secret::prompt_secret as SecretPrompt);
     Ok(config)
 }
 
@@ -444,14 +447,6 @@ fn code_cache(environment: &Environment) -> Option<CodeCache> {
 fn config_file(global: &Global, environment: &Environment) -> Option<PathBuf> {
     let usual = || config_home(environment).map(|folder| folder.join("satchel/satchel.toml"));
     global.config.clone().or_else(usual)
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(path).map_err(|source| CliError::File {
-        action: "resolve",
-        path: path.to_owned(),
-        source,
-    })
 }
 
 /// Returns the folder of the user's configuration files.

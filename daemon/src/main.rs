@@ -104,8 +104,8 @@ fn non_empty_var(name: &str) -> Option<OsString> {
 
 /// Returns the socket that the service manager opened for this very process.
 fn inherited_socket() -> Option<UnixListener> {
-    let own = std::process::id().to_string();
-    if env::var("LISTEN_PID").is_ok_and(|pid| pid == own) {
+    let this_pid = std::process::id().to_string();
+    if env::var("LISTEN_PID").is_ok_and(|pid| pid == this_pid) {
         // An error here is reported when the daemon finds the address of its socket in use.
         return ListenFd::from_env().take_unix_listener(0).ok().flatten();
     }

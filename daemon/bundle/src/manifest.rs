@@ -113,7 +113,7 @@ impl BundleSelection {
 
     /// Describes for the user what is missing.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let by = (!self.by.is_empty()).then(|| format!("a selection by {}", self.by.join(", ")));
         let stripped = self.stripped.then(|| "without identifiers".to_owned());
         by.into_iter().chain(stripped).collect::<Vec<_>>().join(", ")

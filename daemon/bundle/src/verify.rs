@@ -14,7 +14,7 @@ use std::{
 
 use satchel_pam::{
     issue::{Issue, Severity},
-    sign::PublicKey,
+    sign::{PublicKey, SignatureCheck},
 };
 use satchel_source::{
     Bundle, CancelToken, FileSet, Limits, OpenedArchives, Source, SourceError, UnreadFile,
@@ -286,6 +286,14 @@ fn describe_contents(bundle: &Bundle) -> String {
     let unread = bundle.unread().iter().take(MAX_UNREAD);
     seen.extend(unread.map(|unread| format!("{:?} was left out, as {}", unread.name, unread.reason)));
     seen.join("; ")
+}
+
+/// Returns the key of a valid signature.
+fn valid_key(signature: &SignatureCheck) -> Option<&PublicKey> {
+    match signature {
+        SignatureCheck::Valid { key } => Some(key),
+        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
+    }
 }
 
 /// Opens a conversation for reading, unless it is too long: its document is held in memory.

@@ -24,7 +24,7 @@ pub(crate) fn mark_pending(by: &str) -> Change {
     Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value })
 }
 
-/// Returns whether an import died before everything that follows from its evidence was stored.
+/// Returns whether an import was interrupted before everything that follows from its evidence was stored.
 pub(crate) fn is_pending(store: &Store) -> Result<bool, StoreError> {
     Ok(pending_by(store)?.is_some())
 }

@@ -5,7 +5,6 @@
 
 mod draft;
 mod interrupted;
-mod mark;
 mod memories;
 mod relations;
 mod request;
@@ -16,7 +15,7 @@ mod undo;
 use std::sync::Arc;
 
 use satchel_pam::{
-    lifecycle::{Arrow, SupersedeError},
+    lifecycle::{SupersedeError, TransitionError},
     memory::Memory,
 };
 use satchel_source::CancelToken;
@@ -104,12 +103,12 @@ pub enum EditError {
         etag: String,
     },
     /// PAM does not allow this transition of the status.
-    #[error("memory {id:?}: {arrow}")]
+    #[error("memory {id:?}: {error}")]
     Transition {
         /// The id of the memory.
         id: String,
         /// The transition.
-        arrow: Arrow,
+        error: TransitionError,
     },
     /// The memory, relation or change is not in a state that allows the operation.
     #[error("{problem}")]
@@ -174,7 +173,7 @@ impl From<SupersedeError> for EditError {
     fn from(error: SupersedeError) -> Self {
         let problem = error.to_string();
         match error {
-            SupersedeError::Arrow { id, arrow } => Self::Transition { id, arrow },
+            SupersedeError::Transition { id, error } => Self::Transition { id, error },
             SupersedeError::Already { id, .. } | SupersedeError::Itself(id) => Self::State { id, problem },
             _ => Self::State { id: String::new(), problem },
         }

@@ -480,18 +480,10 @@ const PAGE: usize = 500;
 
 /// Reads page after page and passes each row to `visit`.
 fn pages<T>(
-    mut next: impl FnMut(Option<&Cursor>) -> Result<Page<T>, ExportError>,
-    mut visit: impl FnMut(T) -> Result<(), ExportError>,
+    next: impl FnMut(Option<&Cursor>) -> Result<Page<T>, ExportError>,
+    visit: impl FnMut(T) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
-    let mut after = None;
-    loop {
-        let page = next(after.as_ref())?;
-        page.items.into_iter().try_for_each(&mut visit)?;
-        after = page.next;
-        if after.is_none() {
-            return Ok(());
-        }
-    }
+    crate::each_row(next, visit)
 }
 
 fn zip_folder(root: &Path, file: &File) -> io::Result<()> {

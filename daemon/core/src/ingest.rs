@@ -27,7 +27,6 @@ mod skips;
 mod stalled;
 pub mod undo;
 pub mod unrecognized;
-mod view;
 mod write;
 
 use std::{
@@ -49,10 +48,9 @@ use uuid::Uuid;
 
 pub use self::{
     error::IngestError,
-    queue::OnEnd,
+    queue::{JobView, OnEnd, Phase},
     request::{Apply, ImportRequest, WatchedImport},
     stalled::StalledJob,
-    view::{JobView, Phase},
 };
 use self::{
     pam::KnownKeys,
@@ -271,12 +269,12 @@ impl Imports {
     ///
     /// # Errors
     /// [`IngestError::Refused`], whose message says what to do, or an error of the store.
-    pub fn turn(
+    pub fn undo_or_redo(
         &self,
         request: UndoRequest<'_>,
         cancel: &CancelToken,
     ) -> Result<Option<UndoOutcome>, IngestError> {
-        self.0.turn(request, cancel)
+        self.0.undo_or_redo(request, cancel)
     }
 
     /// Returns a page of imports, newest first.
@@ -353,7 +351,7 @@ impl Imports {
                 watched: job.watched.clone(),
                 cancel: job.cancel.clone(),
                 view: job.view.clone(),
-                pulse: job.pulse.clone(),
+                heartbeat: job.heartbeat.clone(),
                 changed: AtomicBool::new(false),
                 abandoned: Mutex::new(false),
                 on_end: Mutex::new(on_end),
@@ -363,17 +361,17 @@ impl Imports {
                 running.abandon();
                 running.notify_end();
             }));
-            let place = Place { imports: self.clone(), id, lent: Arc::clone(&job.slot_released) };
+            let slot = JobSlot { imports: self.clone(), id, released: Arc::clone(&job.slot_released) };
             jobs.running += 1;
             self.supervise(&mut jobs);
             thread::spawn(move || {
-                let place = place;
+                let slot = slot;
                 priority::lower_priority();
                 // Subscribers of the job wait for its end, so a job that panicked must be ended as well.
                 if panic::catch_unwind(AssertUnwindSafe(|| task.run())).is_err() {
                     task.end_panicked();
                 }
-                drop(place);
+                drop(slot);
                 task.notify_end();
             });
         }
@@ -381,17 +379,17 @@ impl Imports {
 }
 
 /// One of the [`AT_ONCE`] slots for running jobs. Dropping it frees the slot for the next job, however this one ended.
-struct Place {
+struct JobSlot {
     imports: Imports,
     id: Uuid,
     /// Whether the slot was already given to another job.
-    lent: Arc<AtomicBool>,
+    released: Arc<AtomicBool>,
 }
 
-impl Drop for Place {
+impl Drop for JobSlot {
     fn drop(&mut self) {
         let mut jobs = self.imports.0.jobs();
-        if !self.lent.swap(true, Ordering::Relaxed) {
+        if !self.released.swap(true, Ordering::Relaxed) {
             jobs.running -= 1;
         }
         if let Some(job) = jobs.all.get_mut(&self.id) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use satchel_merge::body::attachment_hashes;
 use satchel_pam::hash::Sha256Digest;
-use satchel_store::{CheckProgress, CheckReport, ConversationQuery, Store, StoreError};
+use satchel_store::{CheckProgress, CheckReport, ConversationQuery, Cursor, Store, StoreError};
 
 /// Conversations per page.
 const PAGE: usize = 100;
@@ -108,19 +108,15 @@ fn missing_attachments(store: &Store, findings: &mut Vec<IntegrityFinding>) -> R
     let (revision, query) = (store.revision(), ConversationQuery::default());
     let there: BTreeSet<[u8; 32]> = store.blobs()?.into_iter().collect();
     let mut missing: BTreeSet<Sha256Digest> = BTreeSet::new();
-    let mut after = None;
-    loop {
-        let page = store.conversations(&query, after.as_ref(), PAGE, revision)?;
-        for summary in page.items {
-            let Some(record) = store.conversation(&summary.id, Some(revision))? else { continue };
-            for body in store.all_bodies(&record) {
-                let hashes = attachment_hashes(&body?.1);
-                missing.extend(hashes.into_iter().filter(|hash| !there.contains(hash.as_bytes())));
-            }
+    let page = |after: Option<&Cursor>| store.conversations(&query, after, PAGE, revision);
+    crate::each_row(page, |summary| {
+        let Some(record) = store.conversation(&summary.id, Some(revision))? else { return Ok(()) };
+        for body in store.all_bodies(&record) {
+            let hashes = attachment_hashes(&body?.1);
+            missing.extend(hashes.into_iter().filter(|hash| !there.contains(hash.as_bytes())));
         }
-        let Some(next) = page.next else { break };
-        after = Some(next);
-    }
+        Ok(())
+    })?;
     let fix = IMPORT_AGAIN;
     let more = missing.len().saturating_sub(MAX_NAMED);
     for hash in missing.iter().take(MAX_NAMED) {

@@ -24,13 +24,44 @@ pub mod trust;
 pub mod vault;
 mod write_lock;
 
-/// Creates the parent folders of a file, accessible to this user only. Existing folders are not changed.
-pub fn make_parents(file: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    match file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent),
-        None => Ok(()),
+use std::{
+    fs::{DirBuilder, File},
+    io,
+    os::unix::fs::DirBuilderExt as _,
+    path::Path,
+};
+
+use satchel_store::{Cursor, Page};
+
+/// Reads page after page, and passes each row to `visit`.
+pub(crate) fn each_row<T, E>(
+    mut next: impl FnMut(Option<&Cursor>) -> Result<Page<T>, E>,
+    mut visit: impl FnMut(T) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut after = None;
+    loop {
+        let page = next(after.as_ref())?;
+        page.items.into_iter().try_for_each(&mut visit)?;
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
     }
+}
+
+/// Returns the folder that contains a file.
+pub(crate) fn parent_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Creates the parent folders of a file, accessible to this user only. Existing folders are not changed.
+pub fn make_parents(file: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(parent_of(file))
 }
 
 /// Returns the known word that `word` is likely a misspelling of.

@@ -29,10 +29,14 @@ use uuid::Uuid;
 use satchel_merge::groups::TitleKey;
 use satchel_seal::PackedMapError;
 
+use crate::each_row;
+
 pub use contribution::{ContributionSkeleton, StoredContribution, shown};
 pub use evidence::{ActiveEvidence, EvidenceItem, derive_located, derive_located_until, with_conversation};
 pub use grouping::{EvidenceCollector, EvidenceSlice, GroupedEvidence};
-pub use key_pages::{EvidenceKey, KeyKind, KeyPages, contributed_keys, excluded_keys, newest_imports};
+pub use key_pages::{
+    ContributionKind, EvidenceKey, KeyPages, contributed_keys, excluded_keys, newest_imports,
+};
 pub use purged::{PurgeRecord, PurgedData};
 pub use reader::ContributionReader;
 pub use row_groups::{RowGroup, RowLocations, row_provenance};
@@ -301,17 +305,11 @@ pub fn undone_imports(store: &Store) -> Result<UndoneImports, ProvenanceError> {
 }
 
 fn each_undo(store: &Store, mut each: impl FnMut(UndoRecord)) -> Result<(), ProvenanceError> {
-    let mut after = None;
-    loop {
-        let page = store.ledger_list(Ledger::Undo, after.as_ref(), PAGE)?;
-        for entry in &page.items {
-            each(decode(&entry.value, "the record of an undo")?);
-        }
-        after = page.next;
-        if after.is_none() {
-            return Ok(());
-        }
-    }
+    let page = |after: Option<&Cursor>| Ok(store.ledger_list(Ledger::Undo, after, PAGE)?);
+    each_row(page, |entry| {
+        each(decode(&entry.value, "the record of an undo")?);
+        Ok(())
+    })
 }
 
 fn put(id: String, at_micros: i64, value: Vec<u8>) -> Change {

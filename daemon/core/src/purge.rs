@@ -54,7 +54,7 @@ pub fn record_purge(store: &Store, record: &PurgeRecord) -> Result<(), Provenanc
     while rest.peek().is_some() {
         let changes = rest.by_ref().take(BATCH_CHANGES).collect();
         store.commit(Batch { origin: origin.clone(), changes })?;
-        satchel_failpoints::reached("purge noted");
+        satchel_failpoints::reached("purge recorded");
     }
     Ok(())
 }
@@ -121,10 +121,10 @@ pub fn erase_recorded(
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<u64, ProvenanceError> {
     let pending = PurgeRecord::pending(&store)?;
-    let mut words = ErasedContent::of(&store, pending)?;
+    let mut content = ErasedContent::of(&store, pending)?;
     store.close()?;
-    let gone = satchel_store::purge(dir, seal, &mut words, progress)?;
-    Ok(gone.len() as u64)
+    let erased = satchel_store::purge(dir, seal, &mut content, progress)?;
+    Ok(erased.len() as u64)
 }
 
 /// Continues erasures that were interrupted by a stop of the program. A failure does not prevent the start: it is

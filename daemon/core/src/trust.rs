@@ -2,10 +2,10 @@
 //! so that a backup contains them.
 
 use satchel_pam::{hash::Sha256Digest, sign::PublicKey};
-use satchel_store::{Durability, Ledger, LedgerWrite, Store};
+use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::export_ledger::ExportLedgerError;
+use crate::{each_row, export_ledger::ExportLedgerError};
 
 /// Prefix of the ids of the entries. It is followed by a digest of the key, because some keys are long.
 const ID_PREFIX: &str = "trusted key ";
@@ -26,18 +26,16 @@ pub struct TrustedKey {
 /// # Errors
 /// The ledger cannot be read.
 pub fn list(store: &Store) -> Result<Vec<TrustedKey>, ExportLedgerError> {
-    let (mut keys, mut after) = (Vec::new(), None);
-    loop {
-        let page = store.ledger_list(Ledger::Setting, after.as_ref(), PAGE)?;
-        for entry in page.items.iter().filter(|entry| entry.id.starts_with(ID_PREFIX)) {
+    let mut keys: Vec<TrustedKey> = Vec::new();
+    let page = |after: Option<&Cursor>| Ok(store.ledger_list(Ledger::Setting, after, PAGE)?);
+    each_row::<_, ExportLedgerError>(page, |entry| {
+        if entry.id.starts_with(ID_PREFIX) {
             keys.extend(read(&entry.value)?);
         }
-        after = page.next;
-        if after.is_none() {
-            keys.sort_by_key(|key: &TrustedKey| std::cmp::Reverse(key.since));
-            return Ok(keys);
-        }
-    }
+        Ok(())
+    })?;
+    keys.sort_by_key(|key| std::cmp::Reverse(key.since));
+    Ok(keys)
 }
 
 /// Trusts `key` from now on. Returns false if it was already trusted. Durable when this returns.

@@ -15,7 +15,7 @@ mod secret;
 mod tests;
 
 use std::{
-    io::IsTerminal as _,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -36,6 +36,9 @@ use self::{
     passphrase::Argon2Params,
 };
 
+/// Shows a prompt, and reads a secret without echoing the input.
+pub type SecretPrompt = fn(&str) -> io::Result<Secret>;
+
 /// The sources of the user's secrets.
 #[derive(Clone, Debug)]
 pub struct UnlockOptions {
@@ -47,8 +50,8 @@ pub struct UnlockOptions {
     pub passphrase: Option<Secret>,
     /// The recovery phrase, used if the regular key is lost.
     pub phrase: Option<Secret>,
-    /// Whether the user can be prompted.
-    pub terminal: bool,
+    /// Asks the user for a secret; `None` if there is nobody to ask.
+    pub prompt: Option<SecretPrompt>,
     /// The system's key store.
     pub key_store: Arc<dyn KeyStore>,
 }
@@ -60,19 +63,13 @@ impl Default for UnlockOptions {
             passphrase_file: None,
             passphrase: None,
             phrase: None,
-            terminal: false,
+            prompt: None,
             key_store: Arc::new(SecretTool::default()),
         }
     }
 }
 
 impl UnlockOptions {
-    /// Returns whether a person uses the terminal.
-    #[must_use]
-    pub fn is_interactive() -> bool {
-        std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-    }
-
     /// Returns the current passphrase.
     fn passphrase(&self) -> Result<Secret, VaultError> {
         if let Some(passphrase) = &self.passphrase {
@@ -81,32 +78,28 @@ impl UnlockOptions {
         if let Some(path) = &self.passphrase_file {
             return Secret::from_file(path);
         }
-        if self.terminal {
-            prompt_secret("passphrase of the data directory: ")
-        } else {
-            Err(VaultError::NoPassphrase)
-        }
+        self.prompt_for("passphrase of the data directory: ")
     }
 
     /// Returns a new passphrase.
     fn new_passphrase(&self) -> Result<Secret, VaultError> {
         let typed = self.passphrase.is_none() && self.passphrase_file.is_none();
         let passphrase = self.passphrase()?;
-        if typed && prompt_secret("the same passphrase again: ")? != passphrase {
+        if typed && self.prompt_for("the same passphrase again: ")? != passphrase {
             return Err(VaultError::PassphrasesDiffer);
         }
         Ok(passphrase)
     }
+
+    fn prompt_for(&self, text: &str) -> Result<Secret, VaultError> {
+        let prompt = self.prompt.ok_or(VaultError::NoPassphrase)?;
+        prompt(text).map_err(|source| VaultError::Terminal { source })
+    }
 }
 
-/// Prompts at the terminal without echoing the input.
-pub fn prompt_secret(prompt: &str) -> Result<Secret, VaultError> {
-    rpassword::prompt_password(prompt).map(Secret::new).map_err(|source| VaultError::Terminal { source })
-}
-
-/// The kind of key that is to open a data directory.
+/// The method by which a data directory is to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyKind {
+pub enum UnlockMethod {
     /// A key file, which is created if it does not exist.
     KeyFile(PathBuf),
     /// The passphrase of [`UnlockOptions`].
@@ -225,7 +218,7 @@ pub fn status(data_dir: &Path) -> Result<Option<EncryptionStatus>, VaultError> {
 /// The store is in use or damaged, there is not enough space, or the file system refuses.
 pub fn encrypt(
     data_dir: &Path,
-    opener: &KeyKind,
+    method: &UnlockMethod,
     unlock: &UnlockOptions,
     progress: &mut dyn FnMut(CheckProgress),
     on_phrase: &mut dyn FnMut(&Secret),
@@ -235,7 +228,7 @@ pub fn encrypt(
     }
     let random = |source| VaultError::Random { source };
     let key = DataKey::random().map_err(random)?;
-    let primary = wrap_new_key(&key, opener, data_dir, unlock)?;
+    let primary = wrap_new_key(&key, method, data_dir, unlock)?;
     let phrase = recovery_phrase::create().map_err(random)?;
     let begun = || !matches!(Keyring::read(data_dir), Ok(None));
     let staged = satchel_store::stage_encryption(data_dir, &Seal::new(&key), &begun, progress)?;
@@ -256,7 +249,7 @@ pub fn encrypt(
 /// The data directory cannot be opened.
 pub fn change(
     data_dir: &Path,
-    opener: &KeyKind,
+    method: &UnlockMethod,
     unlock: &UnlockOptions,
     phrase: Option<&Secret>,
     new: &UnlockOptions,
@@ -266,7 +259,7 @@ pub fn change(
         Some(phrase) => unwrap_by_phrase(&keyring, phrase)?,
         None => unwrap_key(&keyring, unlock)?,
     };
-    let primary = wrap_new_key(&key, opener, data_dir, new)?;
+    let primary = wrap_new_key(&key, method, data_dir, new)?;
     keyring.wrapped_keys.retain(|key| matches!(key, WrappedKey::Recovery { .. }));
     keyring.wrapped_keys.insert(0, primary);
     keyring.write(data_dir)
@@ -335,19 +328,19 @@ fn wrap(key: &DataKey, with: &[u8; 32], context: &[u8]) -> Result<Base64Bytes, V
 
 fn wrap_new_key(
     key: &DataKey,
-    opener: &KeyKind,
+    method: &UnlockMethod,
     data_dir: &Path,
     new: &UnlockOptions,
 ) -> Result<WrappedKey, VaultError> {
-    match opener {
-        KeyKind::KeyFile(path) => {
+    match method {
+        UnlockMethod::KeyFile(path) => {
             let with = key_file::read_or_create(path, data_dir)?;
             Ok(WrappedKey::KeyFile { path: path.clone(), wrapped: wrap(key, &with, BY_KEY_FILE)? })
         }
-        KeyKind::Passphrase => {
+        UnlockMethod::Passphrase => {
             passphrase::wrap_key(&new.new_passphrase()?, |with| wrap(key, with, BY_PASSPHRASE))
         }
-        KeyKind::KeyStore => {
+        UnlockMethod::KeyStore => {
             let account = Uuid::new_v4().to_string();
             let random = DataKey::random().map_err(|source| VaultError::Random { source })?;
             let secret = Secret::new(URL_SAFE_NO_PAD.encode(random.as_bytes()));

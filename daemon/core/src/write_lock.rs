@@ -1,4 +1,4 @@
-//! The commit lock: it is held from a look-up until the commit of what follows from it. It is granted in the order of
+//! The write lock: it is held from a look-up until the commit of what follows from it. It is granted in the order of
 //! requests, and waiting can be cancelled.
 
 use std::{
@@ -13,7 +13,7 @@ use satchel_source::CancelToken;
 /// effect.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
 
-/// The commit lock; one holder at a time.
+/// The write lock; one holder at a time.
 #[derive(Debug, Default)]
 pub(crate) struct WriteLock {
     /// Guards the holder and the queue of waiting threads.
@@ -29,7 +29,7 @@ struct Waiters {
     queue: VecDeque<u64>,
 }
 
-/// A guard for the commit lock; dropping it releases the lock.
+/// A guard for the write lock; dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct WriteGuard<'a>(&'a WriteLock);
 

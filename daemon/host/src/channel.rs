@@ -37,8 +37,8 @@ pub enum Received<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
-/// Creates a channel whose queue holds about `capacity` bytes. A single item may be larger: it is accepted when the queue is
-/// empty.
+/// Creates a channel whose queue holds about `capacity` bytes. A single item may be larger: it is accepted when the
+/// queue is empty.
 pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let items = VecDeque::new();
     let queue =

@@ -121,16 +121,16 @@ impl<'a> RecordCollector<'a> {
     fn finish_conversation(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let mut record = match pending.finish() {
-            Ok(whole) => whole,
+            Ok(record) => record,
             Err(refused) => {
                 // The messages are counted here, but reported once for the whole conversation.
                 *self.summary.skipped.entry(RecordKind::Message).or_default() += refused.messages;
                 return self.skip(refused.skip);
             }
         };
-        let faults = structure::repair(&mut record);
-        faults.skips.into_iter().for_each(|skip| self.skip(skip));
-        faults.warnings.into_iter().for_each(|warning| self.warn(warning));
+        let problems = structure::repair(&mut record);
+        problems.skips.into_iter().for_each(|skip| self.skip(skip));
+        problems.warnings.into_iter().for_each(|warning| self.warn(warning));
         if let Some(message) = unread::in_conversation(&record) {
             self.warn(Warning { locator: record.locator.clone(), message });
         }

@@ -70,8 +70,8 @@ pub struct RunSummary {
     pub relations: u64,
     /// Embeddings delivered.
     pub embeddings: u64,
-    /// Records left out, by kind, including those beyond [`crate::PluginLimits::skips`]. The messages of a conversation that
-    /// is left out are counted, although they are not reported one by one.
+    /// Records left out, by kind, including those beyond [`crate::PluginLimits::skips`]. The messages of a conversation
+    /// that is left out are counted, although they are not reported one by one.
     pub skipped: BTreeMap<RecordKind, u64>,
     /// Number of warnings, including those beyond [`crate::PluginLimits::warnings`].
     pub warnings: u64,

@@ -1,7 +1,6 @@
 //! The functions that a plugin may call: the files of its export, its sink, accounts it found, results of earlier runs,
 //! its log.
 
-mod accounts;
 mod export_files;
 mod files;
 mod log;

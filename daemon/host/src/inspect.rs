@@ -52,16 +52,12 @@ fn component_interface(wasm: &[u8]) -> Result<ComponentInterface, HostError> {
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
-                    found
-                        .imports
-                        .push(import.map_err(|error| invalid(&error))?.name.full_name().into_owned());
+                    found.imports.push(import.map_err(|error| invalid(&error))?.name.name.to_owned());
                 }
             }
             Payload::ComponentExportSection(section) if depth == 1 => {
                 for export in section {
-                    found
-                        .exports
-                        .push(export.map_err(|error| invalid(&error))?.name.full_name().into_owned());
+                    found.exports.push(export.map_err(|error| invalid(&error))?.name.name.to_owned());
                 }
             }
             _ => {}

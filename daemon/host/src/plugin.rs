@@ -1,7 +1,8 @@
 //! A compiled importer, ready to detect exports and to read one.
 
-use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
+use satchel_pam::hash::Sha256Digest;
 use satchel_source::{CancelToken, FileSet};
 use sha2::{Digest as _, Sha256};
 
@@ -44,14 +45,14 @@ pub struct Detection {
 
 impl Plugin {
     pub(crate) fn new(
-        host: Arc<Runtime>,
+        runtime: Arc<Runtime>,
         pre: ImporterPre<CallState>,
         info: PluginInfo,
         imports: Vec<String>,
         wasm: &[u8],
     ) -> Self {
         let sha256 = Sha256::digest(wasm).into();
-        Self(Arc::new(LoadedPlugin { runtime: host, pre, info, imports, sha256 }))
+        Self(Arc::new(LoadedPlugin { runtime, pre, info, imports, sha256 }))
     }
 
     /// Returns the plugin's checked description of itself.
@@ -66,11 +67,7 @@ impl Plugin {
 
     /// Returns the SHA-256 as 64 lower-case hex digits.
     pub fn sha256_hex(&self) -> String {
-        self.0.sha256.iter().fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a String cannot fail.
-            write!(hex, "{byte:02x}").ok();
-            hex
-        })
+        Sha256Digest::from_bytes(self.0.sha256).to_hex()
     }
 
     /// Returns the interfaces that it imports, such as `satchel:importer/files@1.0.0`.
@@ -86,12 +83,12 @@ impl Plugin {
         Ok(found.into_iter().filter_map(|detection| self.detection_from_wit(detection, &known)).collect())
     }
 
-    /// Reads the export in `files`, which should be the files of one detection only (see [`satchel_source::Subset`]).
+    /// Reads the export in `files`, which should be the files of one detection only.
     ///
-    /// The plugin runs on its own thread and waits while [`PluginLimits::queue_bytes`] of records wait for `sink`. `sink` is
-    /// called on the calling thread. A conversation is delivered as a whole, when the next one begins or the run
-    /// succeeds. After `sink` returns [`SinkVerdict::Stop`] or `cancel` is set, nothing more is delivered, and the run ends
-    /// within a second with [`PluginError::Cancelled`].
+    /// The plugin runs on its own thread and waits while [`PluginLimits::queue_bytes`] of records wait for `sink`.
+    /// `sink` is called on the calling thread. A conversation is delivered as a whole, when the next one begins or the
+    /// run succeeds. After `sink` returns [`SinkVerdict::Stop`] or `cancel` is set, nothing more is delivered, and the
+    /// run ends within a second with [`PluginError::Cancelled`].
     pub fn run(
         &self,
         files: Arc<dyn FileSet>,

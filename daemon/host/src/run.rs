@@ -53,21 +53,24 @@ pub(crate) struct PluginRun<'a> {
     pub(crate) memo: Option<(Arc<dyn PieceMemo>, String)>,
 }
 
-pub(crate) fn describe(host: &Runtime, pre: &ImporterPre<CallState>) -> Result<wit::PluginInfo, PluginError> {
+pub(crate) fn describe(
+    runtime: &Runtime,
+    pre: &ImporterPre<CallState>,
+) -> Result<wit::PluginInfo, PluginError> {
     on_plugin_thread(|| {
-        let mut call = PluginCall::start(host, pre, short_call_state(Arc::new(NoFiles)))?;
+        let mut call = PluginCall::start(runtime, pre, short_call_state(Arc::new(NoFiles)))?;
         let described = call.importer.satchel_importer_plugin().call_describe(&mut call.store);
         described.map_err(|error| call.failure(&error))
     })
 }
 
 pub(crate) fn detect(
-    host: &Runtime,
+    runtime: &Runtime,
     pre: &ImporterPre<CallState>,
     files: Arc<dyn FileSet>,
 ) -> Result<Vec<wit::Detection>, PluginError> {
     on_plugin_thread(|| {
-        let mut call = PluginCall::start(host, pre, short_call_state(files))?;
+        let mut call = PluginCall::start(runtime, pre, short_call_state(files))?;
         let detected = call.importer.satchel_importer_plugin().call_detect(&mut call.store);
         detected.map_err(|error| call.failure(&error))?.map_err(from_import_error)
     })
@@ -75,22 +78,22 @@ pub(crate) fn detect(
 
 /// Runs the plugin on its own thread. Checks the emitted records and passes them to `sink` on the calling thread.
 pub(crate) fn run(
-    host: &Runtime,
+    runtime: &Runtime,
     pre: &ImporterPre<CallState>,
     job: &PluginRun<'_>,
     sink: &mut dyn FnMut(Emitted) -> SinkVerdict,
 ) -> Result<RunSummary, PluginError> {
     let (sender, receiver) = channel::bounded(job.limits.queue_bytes);
     let stop = StopFlag::new(job.cancel.clone());
-    let library = ExportFiles::new(Arc::clone(&job.files), u64::MAX);
-    let collector = RecordCollector::new(sink, &stop, job.limits, library.paths(), library.size());
+    let files = ExportFiles::new(Arc::clone(&job.files), u64::MAX);
+    let collector = RecordCollector::new(sink, &stop, job.limits, files.paths(), files.size());
     thread::scope(|scope| {
         // The closure owns the receiver, so that a panicking sink drops it and thereby wakes a plugin that waits for
         // space.
         let receiver = receiver;
-        let guest = spawn(scope, || read_export(host, pre, job, library, sender, stop.clone()))?;
+        let plugin_thread = spawn(scope, || read_export(runtime, pre, job, files, sender, stop.clone()))?;
         let collector = collect(&receiver, collector, &stop);
-        let bytes_read = join(guest)?;
+        let bytes_read = join(plugin_thread)?;
         let summary = RunSummary { bytes_read, ..collector.finish() };
         if stop.requested() { Err(PluginError::Cancelled) } else { Ok(summary) }
     })
@@ -102,9 +105,9 @@ fn collect<'a>(
     mut collector: RecordCollector<'a>,
     stop: &StopFlag,
 ) -> RecordCollector<'a> {
-    while let Some(delivery) = receiver.recv() {
+    while let Some(call) = receiver.recv() {
         if !stop.requested() {
-            delivery.collect(&mut collector);
+            call.collect(&mut collector);
         }
     }
     collector
@@ -112,24 +115,24 @@ fn collect<'a>(
 
 /// Returns the number of bytes that the plugin read. The plugin's own summary is not trusted; the collector counts.
 fn read_export(
-    host: &Runtime,
+    runtime: &Runtime,
     pre: &ImporterPre<CallState>,
     job: &PluginRun<'_>,
-    library: ExportFiles,
+    files: ExportFiles,
     out: Sender<SinkCall>,
     stop: StopFlag,
 ) -> Result<u64, PluginError> {
     let limits = job.limits;
-    let meter = Meter::new(limits.emitted_budget(library.size()));
+    let meter = Meter::new(limits.emitted_budget(files.size()));
     let clock = CpuClock::start(limits.idle, limits.total);
     let mut state = CallState::new(
-        library,
+        files,
         clock,
         limits.memory_bytes,
-        Capabilities::FilesAndSink { calls: out, meter, stop, throttle: host.throttle.worker() },
+        Capabilities::FilesAndSink { calls: out, meter, stop, throttle: runtime.throttle.worker() },
     );
     state.memo = job.memo.clone().map(|(memo, software)| MemoSession::new(memo, &software, job.format));
-    let mut call = PluginCall::start(host, pre, state)?;
+    let mut call = PluginCall::start(runtime, pre, state)?;
     let ran = call.importer.satchel_importer_plugin().call_run(&mut call.store, job.format);
     ran.map_err(|error| call.failure(&error))?.map_err(from_import_error)?;
     Ok(call.store.data().files.bytes_read())
@@ -137,9 +140,9 @@ fn read_export(
 
 /// Creates a state without a sink, with limits for a short call.
 fn short_call_state(files: Arc<dyn FileSet>) -> CallState {
-    let library = ExportFiles::new(files, DETECT_FILE_BYTES);
+    let files = ExportFiles::new(files, DETECT_FILE_BYTES);
     CallState::new(
-        library,
+        files,
         CpuClock::start(SHORT_CALL_TIME, SHORT_CALL_TIME),
         PluginLimits::default().memory_bytes,
         Capabilities::Files,
@@ -155,9 +158,9 @@ struct PluginCall {
 }
 
 impl PluginCall {
-    fn start(host: &Runtime, pre: &ImporterPre<CallState>, state: CallState) -> Result<Self, PluginError> {
-        let ticking = host.ticker.tick_while_held();
-        let mut store = Store::new(&host.engine, state);
+    fn start(runtime: &Runtime, pre: &ImporterPre<CallState>, state: CallState) -> Result<Self, PluginError> {
+        let ticking = runtime.ticker.tick_while_held();
+        let mut store = Store::new(&runtime.engine, state);
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(HOSTCALL_BYTES);
         store.set_max_component_handles(MAX_HANDLES);

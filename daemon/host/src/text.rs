@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_and_direction_characters_go() {
+    fn control_and_direction_characters_are_removed() {
         assert_eq!(clean("a\u{1b}[31mb\u{7f}\u{9b}c\u{202e}d\u{0}\u{61c}"), "a[31mbcd");
     }
 

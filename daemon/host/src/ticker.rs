@@ -39,8 +39,10 @@ impl TickerShared {
 impl Ticker {
     pub(crate) fn start(engine: Engine) -> std::io::Result<Self> {
         let shared = Arc::new(TickerShared { state: Mutex::default(), changed: Condvar::new() });
-        let of_thread = Arc::clone(&shared);
-        thread::Builder::new().name("plugin-ticker".to_owned()).spawn(move || tick(&of_thread, &engine))?;
+        let thread_shared = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("plugin-ticker".to_owned())
+            .spawn(move || tick(&thread_shared, &engine))?;
         Ok(Self(shared))
     }
 

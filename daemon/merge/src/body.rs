@@ -113,9 +113,9 @@ impl Body {
 
     /// Converts the body to a PAM message at its place in the tree.
     pub fn into_message(self, place: MessagePosition) -> Message {
-        let mut own = Map::from_iter([("active_path".to_owned(), Value::Bool(place.active))]);
+        let mut notes = Map::from_iter([("active_path".to_owned(), Value::Bool(place.active))]);
         if place.source != TimeSource::Message {
-            own.insert("created_at_source".to_owned(), source_name(place.source).into());
+            notes.insert("created_at_source".to_owned(), source_name(place.source).into());
         }
         Message {
             id: place.id,
@@ -131,7 +131,7 @@ impl Body {
             attachments: self.attachments,
             citations: self.citations,
             tool_calls: self.tool_calls,
-            raw_metadata: notes::with(self.raw_metadata, own),
+            raw_metadata: notes::with(self.raw_metadata, notes),
         }
     }
 }
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compact_text_has_no_white_space_but_in_strings() {
+    fn compact_removes_white_space_outside_strings() {
         for (text, compacted) in [
             (r#"{"a":1}"#, r#"{"a":1}"#),
             ("{ \"a b\" : [1 ,\n\t2] }", r#"{"a b":[1,2]}"#),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_between_tokens_is_no_difference() {
+    fn white_space_between_tokens_is_ignored() {
         let raw = |text: &str| Some(RawObject::parse(text.to_owned()).unwrap());
         let known = raw(r#"{"a": {"b": [1, 2]}}"#);
         for other in [r#"{"a":{"b":[1,2]}}"#, "{\n  \"a\": {\n    \"b\": [1,\n 2]\n  }\n}"] {

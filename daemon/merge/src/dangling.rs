@@ -27,27 +27,27 @@ impl DanglingRefs {
     pub fn store_in(self, memory: &mut Memory) {
         let Self { superseded_by, embedding_ref } = self;
         let named = [(SUPERSEDED_BY, superseded_by), (EMBEDDING_REF, embedding_ref)];
-        let kept: Map<String, Value> =
+        let refs: Map<String, Value> =
             named.into_iter().filter_map(|(key, id)| Some((key.to_owned(), Value::String(id?)))).collect();
-        if kept.is_empty() {
+        if refs.is_empty() {
             return;
         }
-        let own = memory.metadata.entry(SATCHEL_KEY).or_insert_with(|| Value::Object(Map::new()));
+        let entries = memory.metadata.entry(SATCHEL_KEY).or_insert_with(|| Value::Object(Map::new()));
         // If another producer has a value that is not an object under this key, that value stays and the references are
         // lost.
-        if let Value::Object(own) = own {
-            own.insert(KEY.to_owned(), Value::Object(kept));
+        if let Value::Object(entries) = entries {
+            entries.insert(KEY.to_owned(), Value::Object(refs));
         }
     }
 
     /// Moves the references from the metadata back to their fields, unless a field has another value by now.
     pub fn restore(memory: &mut Memory) {
-        let Some(Value::Object(own)) = memory.metadata.get_mut(SATCHEL_KEY) else { return };
-        let Some(Value::Object(kept)) = own.remove(KEY) else { return };
-        if own.is_empty() {
+        let Some(Value::Object(entries)) = memory.metadata.get_mut(SATCHEL_KEY) else { return };
+        let Some(Value::Object(refs)) = entries.remove(KEY) else { return };
+        if entries.is_empty() {
             memory.metadata.remove(SATCHEL_KEY);
         }
-        let text = |key: &str| kept.get(key).and_then(Value::as_str).map(str::to_owned);
+        let text = |key: &str| refs.get(key).and_then(Value::as_str).map(str::to_owned);
         let successor = &mut memory.temporal.superseded_by;
         *successor = successor.take().or_else(|| text(SUPERSEDED_BY));
         memory.embedding_ref = memory.embedding_ref.take().or_else(|| text(EMBEDDING_REF));

@@ -4,7 +4,7 @@
 pub struct DisjointSets(Vec<usize>);
 
 impl DisjointSets {
-    /// Creates sets of the items from zero up to, but not including, `things`.
+    /// Creates sets of the items from zero up to, but not including, `items`.
     #[must_use]
     pub fn new(items: usize) -> Self {
         Self((0..items).collect())

@@ -61,8 +61,8 @@ pub struct MappedConversation {
 /// If a message cannot be written as JSON.
 pub fn conversation(document: Conversation) -> serde_json::Result<MappedConversation> {
     let Conversation { schema_version: _, header, messages, unknown } = document;
-    let line = notes::get(header.raw_metadata.as_ref(), LINEAR) == Some(Value::Bool(true));
-    let ParentLinks { parents, linear: line, notes: told } = links::of(&messages, line);
+    let linear = notes::get(header.raw_metadata.as_ref(), LINEAR) == Some(Value::Bool(true));
+    let ParentLinks { parents, linear, notes: link_notes } = links::of(&messages, linear);
     let mut active = None;
     let nodes = messages.into_iter().zip(parents).map(|(message, parent)| {
         let (node, on_path) = node(message, parent)?;
@@ -88,7 +88,7 @@ pub fn conversation(document: Conversation) -> serde_json::Result<MappedConversa
         import_metadata,
     } = header;
     let mut notes = HeaderNotes::extract(raw_metadata);
-    if line && nodes.len() > 1 {
+    if linear && nodes.len() > 1 {
         notes.rest = notes::with_one(notes.rest, LINEAR, Value::Bool(true));
     }
     if !unknown.is_empty() {
@@ -116,7 +116,7 @@ pub fn conversation(document: Conversation) -> serde_json::Result<MappedConversa
         import: import_metadata,
         report,
         nodes,
-        notes: told,
+        notes: link_notes,
     })
 }
 
@@ -139,8 +139,8 @@ fn node(message: Message, parent: Option<String>) -> serde_json::Result<(Reporte
         raw_metadata,
     } = message;
     let mut raw = raw_metadata;
-    let own = notes::extract(&mut raw, MESSAGE_NOTES);
-    let time_derived = own.contains_key("created_at_source");
+    let notes = notes::extract(&mut raw, MESSAGE_NOTES);
+    let time_derived = notes.contains_key("created_at_source");
     let body = Body {
         provider_message_id,
         role,
@@ -154,7 +154,7 @@ fn node(message: Message, parent: Option<String>) -> serde_json::Result<(Reporte
         tool_calls,
         raw_metadata: non_empty(raw),
     };
-    Ok((ReportedNode::new(id, parent, &body)?, own.get("active_path") == Some(&Value::Bool(true))))
+    Ok((ReportedNode::new(id, parent, &body)?, notes.get("active_path") == Some(&Value::Bool(true))))
 }
 
 /// The notes that our exports add to the header.
@@ -173,12 +173,12 @@ struct HeaderNotes {
 
 impl HeaderNotes {
     fn extract(mut raw: Option<RawObject>) -> Self {
-        let own = notes::extract(&mut raw, HEADER_NOTES);
+        let notes = notes::extract(&mut raw, HEADER_NOTES);
         Self {
-            created_at_derived: own.contains_key("created_at_source"),
-            updated_at: own.get("updated_at_source").and_then(time).map(Timestamp::micros),
-            current: own.get("current_message").and_then(Value::as_str).map(str::to_owned),
-            without_current: own.contains_key("current_message_source"),
+            created_at_derived: notes.contains_key("created_at_source"),
+            updated_at: notes.get("updated_at_source").and_then(time).map(Timestamp::micros),
+            current: notes.get("current_message").and_then(Value::as_str).map(str::to_owned),
+            without_current: notes.contains_key("current_message_source"),
             rest: non_empty(raw),
         }
     }

@@ -30,12 +30,12 @@ use super::body::{Digest16, digest};
 
 pub use document::{DocumentEvidence, ExportTime, UNSIGNED, would_change};
 pub use edits::{
-    EditAction, EditStep, MemoryField, MemoryPatch, Spoken, advance_updated_at, apply_fields, edited_fields,
-    in_effect, memories_of_edit,
+    EditAction, EditStep, MemoryField, MemoryPatch, UserEdits, apply_fields, edited_fields, in_effect,
+    memories_of_edit,
 };
 pub use memory_evidence::{MemoryEvidence, MemoryEvidenceSet};
 pub use relation::{RelationEvidence, add_relations, may_assert, supersedes};
-pub use streams::{Fated, Streams};
+pub use streams::{ListedMemory, Streams};
 pub use vector::{VectorEvidence, VectorIdentity};
 
 /// A piece of evidence as the store keeps it, with keys resolved and times filled in.
@@ -102,29 +102,31 @@ pub fn memory_id(item: &Item) -> String {
 }
 
 /// Like [`memory_id`], but returns a UUID.
-pub fn memory_uuid(item: &Item) -> Uuid {
+pub(crate) fn memory_uuid(item: &Item) -> Uuid {
     let hash = ContentHash::of(&item.content);
     ids::memory_id(&hash, item.memory_type, item.custom_type.as_deref(), item.scope.as_deref())
 }
 
 /// Returns every item that `claim` contains. An item whose content was erased is left out.
 pub fn items_of(claim: &Claim) -> Vec<&Item> {
-    let mut items: Vec<&Item> = match claim {
+    all_items(claim).iter().filter(|item| !item.content.is_empty()).collect()
+}
+
+fn all_items(claim: &Claim) -> &[Item] {
+    match claim {
         Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
-            vec![item]
+            std::slice::from_ref(item)
         }
-        Claim::Snapshot { items, .. } => items.iter().collect(),
-        Claim::Edit { edit: Edit::Remove { .. }, .. } => Vec::new(),
-    };
-    items.retain(|item| !item.content.is_empty());
-    items
+        Claim::Snapshot { items, .. } => items,
+        Claim::Edit { edit: Edit::Remove { .. }, .. } => &[],
+    }
 }
 
 /// Resolves successors: the records of an import name the successor of an item by that item's key; this replaces the
 /// key by the id of the memory, which is known only once the whole import was read. A key that the import does not
 /// contain is removed.
-pub fn name_successors(witness: &mut StoredEvidence, keys: &BTreeMap<String, String>) {
-    let items: &mut [Item] = match &mut witness.claim {
+pub fn name_successors(evidence: &mut StoredEvidence, keys: &BTreeMap<String, String>) {
+    let items: &mut [Item] = match &mut evidence.claim {
         Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
             std::slice::from_mut(item)
         }
@@ -167,9 +169,9 @@ pub fn subject(claim: &Claim) -> String {
 /// Returns whether `one` takes precedence over `other`, which has the same id, regardless of which came first. The
 /// report of the newer importer wins, then the later report, then the longer one.
 pub fn takes_precedence(one: &StoredEvidence, other: &StoredEvidence) -> bool {
-    let rank = |witness: &StoredEvidence| {
-        let said = serde_json::to_string(witness).unwrap_or_default();
-        (version(&witness.extractor), witness.at, said.len(), said)
+    let rank = |evidence: &StoredEvidence| {
+        let text = serde_json::to_string(evidence).unwrap_or_default();
+        (version(&evidence.extractor), evidence.at, text.len(), text)
     };
     one != other && rank(one) > rank(other)
 }
@@ -185,33 +187,33 @@ fn version(extractor: &str) -> Vec<u64> {
 pub fn derive_until<'a, 'd>(
     all: impl IntoIterator<Item = &'a StoredEvidence>,
     documents: impl IntoIterator<Item = &'d DocumentEvidence>,
-    spoken: &Spoken,
+    edits: &UserEdits,
     stop: &dyn Fn() -> bool,
 ) -> Option<DerivedMemories> {
     let all: Vec<&StoredEvidence> = all.into_iter().collect();
-    let derived = derive_from_exports(all.into_iter().chain(&spoken.added), stop)?;
-    if stop() { None } else { Some(apply_documents_and_edits(derived, documents, spoken)) }
+    let derived = derive_from_exports(all.into_iter().chain(&edits.added), stop)?;
+    if stop() { None } else { Some(apply_documents_and_edits(derived, documents, edits)) }
 }
 
 /// Combines what is derived from exports with documents and the user's edits.
 fn apply_documents_and_edits<'d>(
     mut derived: DerivedMemories,
     documents: impl IntoIterator<Item = &'d DocumentEvidence>,
-    spoken: &Spoken,
+    edits: &UserEdits,
 ) -> DerivedMemories {
     let retracted = document::add(&mut derived, documents);
-    edits::overlay(&mut derived, spoken, &retracted);
+    edits::overlay(&mut derived, edits, &retracted);
     derived
 }
 
 /// Like [`derive_until`], without a way to stop.
 #[cfg(test)]
-pub fn derive_with<'a, 'd>(
+pub(crate) fn derive_with<'a, 'd>(
     all: impl IntoIterator<Item = &'a StoredEvidence>,
     documents: impl IntoIterator<Item = &'d DocumentEvidence>,
-    spoken: &Spoken,
+    edits: &UserEdits,
 ) -> DerivedMemories {
-    derive_until(all, documents, spoken, &|| false).unwrap_or_default()
+    derive_until(all, documents, edits, &|| false).unwrap_or_default()
 }
 
 /// Derives everything from exports alone.
@@ -224,29 +226,29 @@ fn derive_from_exports<'a>(
     stop: &dyn Fn() -> bool,
 ) -> Option<DerivedMemories> {
     let mut streams = Streams::default();
-    let mut says = Vec::new();
-    for witness in all {
-        if !streams.add(witness, witness)
-            && let Some(item) = item_at(&witness.claim, 0)
+    let mut items = Vec::new();
+    for evidence in all {
+        if !streams.add(evidence, evidence)
+            && let Some(item) = item_at(&evidence.claim, 0)
         {
-            says.push(EvidenceItem { memory: memory_uuid(item), witness, item, state: own_state(item) });
+            items.push(EvidenceItem { memory: memory_uuid(item), evidence, item, state: own_state(item) });
         }
     }
-    let fates = streams.fates(|_| true, stop)?;
-    let fates = fates.into_iter();
-    says.extend(fates.filter_map(|Fated { of: witness, item, memory, state: fate, .. }| {
-        let item = item_at(&witness.claim, usize::try_from(item).ok()?)?;
-        Some(EvidenceItem { memory, witness, item, state: fate })
+    let states = streams.states(|_| true, stop)?;
+    let states = states.into_iter();
+    items.extend(states.filter_map(|ListedMemory { location: evidence, item, memory, state, .. }| {
+        let item = item_at(&evidence.claim, usize::try_from(item).ok()?)?;
+        Some(EvidenceItem { memory, evidence, item, state })
     }));
-    let known: BTreeSet<Uuid> = says.iter().map(|said| said.memory).collect();
-    memory::combine(says, &|memory| known.contains(memory), stop)
+    let known: BTreeSet<Uuid> = items.iter().map(|item| item.memory).collect();
+    memory::combine(items, &|memory| known.contains(memory), stop)
 }
 
 /// What one piece of evidence says about one memory, and the state of the memory in its list.
 #[derive(Clone, Copy)]
 struct EvidenceItem<'a> {
     memory: Uuid,
-    witness: &'a StoredEvidence,
+    evidence: &'a StoredEvidence,
     item: &'a Item,
     state: MemoryState,
 }
@@ -273,7 +275,7 @@ pub enum MemoryState {
 }
 
 /// Returns the state that an item gives for itself.
-pub fn own_state(item: &Item) -> MemoryState {
+pub(crate) fn own_state(item: &Item) -> MemoryState {
     match item.status {
         None | Some(Status::Active) => MemoryState::Present,
         Some(Status::Superseded) => {
@@ -286,14 +288,7 @@ pub fn own_state(item: &Item) -> MemoryState {
 
 /// Returns the item of `claim` at `place`, or `None` if there is none or its content was erased.
 pub fn item_at(claim: &Claim, place: usize) -> Option<&Item> {
-    let item = match claim {
-        Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
-            (place == 0).then_some(item)
-        }
-        Claim::Snapshot { items, .. } => items.get(place),
-        Claim::Edit { edit: Edit::Remove { .. }, .. } => None,
-    };
-    item.filter(|item| !item.content.is_empty())
+    all_items(claim).get(place).filter(|item| !item.content.is_empty())
 }
 
 #[cfg(test)]

@@ -138,17 +138,17 @@ fn unite_parts<E>(
     part: &mut dyn FnMut(usize) -> Result<GroupPart, E>,
     events: &mut HashSet<String>,
 ) -> Result<(ConversationPlan, Vec<UnionChange>), E> {
-    let (mut union, mut places, mut own) = (Union::default(), Vec::with_capacity(set.len()), Vec::new());
+    let (mut union, mut places, mut hidden) = (Union::default(), Vec::with_capacity(set.len()), Vec::new());
     for at in set {
         let (report, mut nodes) = part(*at)?;
         let stays = |node: &ReportedNode| !(node.hidden && events.contains(&node.id));
         if nodes.iter().any(stays) {
             nodes.retain(stays);
         }
-        own.extend(nodes.iter().filter(|node| node.hidden).map(|node| node.id.clone()));
+        hidden.extend(nodes.iter().filter(|node| node.hidden).map(|node| node.id.clone()));
         places.push(union.add(report, nodes, &mut |_| Ok(None))?);
     }
-    events.extend(own);
+    events.extend(hidden);
     Ok((union.planned(), places))
 }
 

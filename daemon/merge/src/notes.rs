@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 pub const NOTES_KEY: &str = "satchel";
 
 /// The name of a note, and a check whether a value can be one of ours.
-pub type NoteCheck = (&'static str, fn(&Value) -> bool);
+pub(crate) type NoteCheck = (&'static str, fn(&Value) -> bool);
 
 /// Returns Satchel's own notes in an object.
 #[must_use]
@@ -42,14 +42,14 @@ pub fn with(raw: Option<RawObject>, notes: Map<String, Value>) -> Option<RawObje
 
 /// Like [`with`], for one note.
 #[must_use]
-pub fn with_one(raw: Option<RawObject>, key: &str, value: Value) -> Option<RawObject> {
+pub(crate) fn with_one(raw: Option<RawObject>, key: &str, value: Value) -> Option<RawObject> {
     with(raw, [(key.to_owned(), value)].into_iter().collect())
 }
 
 /// Removes notes and returns them. Exports from before the notes had a key of their own have them among the provider's
 /// fields.
 #[must_use]
-pub fn extract(raw: &mut Option<RawObject>, checks: &[NoteCheck]) -> Map<String, Value> {
+pub(crate) fn extract(raw: &mut Option<RawObject>, checks: &[NoteCheck]) -> Map<String, Value> {
     let mut taken = Map::new();
     let Some(object) = raw.as_ref() else { return taken };
     if !checks.iter().any(|(key, _)| object.as_str().contains(key)) {
@@ -63,10 +63,10 @@ pub fn extract(raw: &mut Option<RawObject>, checks: &[NoteCheck]) -> Map<String,
         };
         checks.iter().filter_map(ours).collect()
     };
-    if let Some(own) = own(&map) {
-        taken = matching(own);
+    if let Some(notes) = own(&map) {
+        taken = matching(notes);
         if !taken.is_empty() {
-            let mut rest = own.clone();
+            let mut rest = notes.clone();
             rest.retain(|key, _| !taken.contains_key(key));
             *raw = Some(if rest.is_empty() {
                 object.without(NOTES_KEY)

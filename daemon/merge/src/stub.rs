@@ -56,19 +56,19 @@ pub fn report(entry: IndexEntry, tags: Vec<String>, raw: Option<RawObject>) -> C
 
 /// Returns `raw` with the facts of an index.
 #[must_use]
-pub fn with_facts(raw: Option<RawObject>, facts: &Facts) -> RawObject {
+pub(crate) fn with_facts(raw: Option<RawObject>, facts: &Facts) -> RawObject {
     notes::with_one(raw, KEY, serde_json::to_value(facts).unwrap_or_default()).unwrap_or_default()
 }
 
 /// Returns the index facts in a report without messages.
 #[must_use]
-pub fn told(report: &ConversationReport) -> Option<Facts> {
+pub(crate) fn facts_of(report: &ConversationReport) -> Option<Facts> {
     report.raw_metadata.as_ref().and_then(read)
 }
 
 /// Unites the facts of two indexes about one conversation: the greater count, and the memories of both.
 #[must_use]
-pub fn union(one: Facts, other: Facts) -> Facts {
+pub(crate) fn union(one: Facts, other: Facts) -> Facts {
     let mut derived_memories: Vec<String> =
         one.derived_memories.into_iter().chain(other.derived_memories).collect();
     derived_memories.sort_unstable();

@@ -204,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_parent_that_any_export_showed_is_the_real_one() {
+    fn the_deepest_reported_parent_is_chosen() {
         let list = owned(&[("u", &[], Some(1)), ("tool", &["u"], Some(2)), ("a", &["u", "tool"], Some(3))]);
         assert_eq!(parents_of(&list)["a"].as_deref(), Some("tool"));
     }
 
     #[test]
-    fn a_parent_that_no_export_holds_makes_a_root() {
+    fn a_node_with_a_missing_parent_is_a_root() {
         assert_eq!(parents_of(&owned(&[("a", &["gone"], None)]))["a"], None);
     }
 
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_time_takes_that_of_its_parent_then_of_its_children() {
+    fn an_undated_node_takes_the_time_of_its_parent_or_children() {
         let list = owned(&[
             ("root", &[], None),
             ("u", &["root"], Some(5)),
@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_node_is_placed_once_after_its_parent_in_any_order_of_arrival(
+        fn every_node_is_placed_once_after_its_parent(
             edges in prop::collection::vec((0_usize..12, prop::collection::vec(0_usize..14, 0..3), prop::option::of(0_i64..5)), 1..12),
             seed in any::<u64>(),
         ) {

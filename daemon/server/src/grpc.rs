@@ -22,6 +22,8 @@ pub mod status;
 mod unread_limit;
 pub mod wire;
 
+pub use self::admin::purge_plan_to_wire;
+
 use std::{error::Error, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use satchel_core::{clock::Clock, export::Exports, ingest::Imports, plugins::Plugins};
@@ -220,10 +222,7 @@ async fn router(
         .add_service(limited!(MemoryServiceServer, memory::MemoryHandler(state.clone())))
         .add_service(limited!(ConversationServiceServer, conversation::ConversationHandler(state.clone())))
         .add_service(limited!(ImportServiceServer, import::ImportHandler(state.clone())))
-        .add_service(limited!(
-            OperationServiceServer,
-            operation::OperationHandler { state: state.clone(), stopping }
-        ))
+        .add_service(limited!(OperationServiceServer, operation::OperationHandler(state.clone(), stopping)))
         .add_service(limited!(PluginServiceServer, plugin::PluginHandler(state.clone())))
         .add_service(limited!(ExportServiceServer, export::ExportHandler::new(state.clone())))
         .add_service(limited!(AdminServiceServer, admin::AdminHandler(state)));

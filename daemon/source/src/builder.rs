@@ -8,16 +8,21 @@ use std::{
 };
 
 use super::{
-    Bundle, Heartbeat, Limits, SourceError, SourceStamp, UnreadFile, UnreadKind,
+    Bundle, Heartbeat, Limits, SourceError, UnreadFile, UnreadKind,
     archive::{self, ListedEntry, SharedFile, has_zip_magic},
     beneath,
     entry::{CancellableReader, UnpackedBytes},
     fault::{self, FaultLog, out_of_resources},
+    identity::SourceStamp,
     location::{ContainingArchive, FileLocation},
     open_files::OpenFiles,
     spill::SpillFile,
 };
-use crate::{CancelToken, FileEntry, chain, names::shown, pam::MANIFEST};
+use crate::{
+    CancelToken, FileEntry, chain,
+    names::shown,
+    pam::{MANIFEST, STORE},
+};
 
 /// Bytes at the start of a file that show its type.
 const HEAD: u64 = 64;
@@ -28,8 +33,6 @@ const FIRST_NAME: usize = 30;
 const ZIP_DOCUMENT_NAMES: [&[u8]; 2] = [b"[Content_Types].xml", b"mimetype"];
 /// The folder of a PAM bundle's attachments.
 const ATTACHMENTS: &str = "attachments";
-/// The memory store of a PAM bundle.
-const STORE: &str = "memory-store.json";
 /// Names of ZIPs that providers put inside a ZIP: one for each category of data.
 const PROVIDER_ARCHIVES: [&str; 7] =
     ["conversations", "projects", "memories", "light_metadata", "design_chats", "frames", "feedback"];
@@ -55,7 +58,7 @@ impl BundleBuilder {
     pub(super) fn new(
         base: &Path,
         skip_downloads: bool,
-        (cancel, pulse): (&CancelToken, &Heartbeat),
+        (cancel, heartbeat): (&CancelToken, &Heartbeat),
     ) -> Self {
         Self {
             base: base.to_owned(),
@@ -67,7 +70,7 @@ impl BundleBuilder {
             open_files: OpenFiles::default(),
             faults: FaultLog::default(),
             cancel: cancel.clone(),
-            heartbeat: pulse.clone(),
+            heartbeat: heartbeat.clone(),
         }
     }
 
@@ -160,8 +163,8 @@ impl BundleBuilder {
     /// Returns whether a file is among the attachments of a PAM bundle. Attachments are never opened: they are
     /// arbitrary files, and an office document is a ZIP too.
     fn is_attachment(&self, path: &Path) -> bool {
-        let beside = |root: &Path, name: &str| beneath::stat(&self.base, &root.join(name)).is_ok();
-        let of_bundle = |root: &Path| beside(root, STORE) || beside(root, MANIFEST);
+        let exists = |root: &Path, name: &str| beneath::stat(&self.base, &root.join(name)).is_ok();
+        let of_bundle = |root: &Path| exists(root, STORE) || exists(root, MANIFEST);
         let mut folders = path.ancestors().skip(1).filter(|folder| folder.ends_with(ATTACHMENTS));
         folders.any(|folder| folder.parent().is_some_and(of_bundle))
     }
@@ -177,8 +180,8 @@ impl BundleBuilder {
     ) -> Result<(), SourceError> {
         // Archives inside an encrypted one stay closed, because they would have to be unpacked to the disk.
         let opens = unit.nesting == 1 && !file.is_encrypted();
-        let (cancel, pulse) = (self.cancel.clone(), self.heartbeat.clone());
-        let reader = CancellableReader { bytes: file.clone(), cancel, heartbeat: pulse };
+        let (cancel, heartbeat) = (self.cancel.clone(), self.heartbeat.clone());
+        let reader = CancellableReader { bytes: file.clone(), cancel, heartbeat };
         for line in archive::list(file, reader, path, limits)? {
             match line {
                 ListedEntry::Unread { name, reason } => self.add_unread(format!("{prefix}{name}"), reason),

@@ -10,10 +10,10 @@ use std::{
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
-    Heartbeat, Limits, ReadFault, SourceError, SourceStamp, UnreadFile, beneath,
+    Heartbeat, Limits, ReadFault, SourceError, UnreadFile, beneath,
     entry::{self, CancellableReader, UnpackedBytes},
     fault::{FaultLog, FaultRecorder},
-    identity,
+    identity::{self, SourceStamp},
     location::FileLocation,
     open_files::ReopenedFile,
     spill::SpillFile,
@@ -46,14 +46,8 @@ impl Bundle {
         let wanted: std::collections::BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let entries =
             self.entries.iter().filter(|entry| wanted.contains(entry.path.as_str())).cloned().collect();
-        let told = self.reported.iter().chain(&self.unread).cloned().collect();
-        Self {
-            entries,
-            unpacked: UnpackedBytes::default(),
-            unread: Vec::new(),
-            reported: told,
-            ..self.clone()
-        }
+        let reported = self.reported.iter().chain(&self.unread).cloned().collect();
+        Self { entries, unpacked: UnpackedBytes::default(), unread: Vec::new(), reported, ..self.clone() }
     }
 
     /// Returns whether the operation was cancelled.
@@ -76,12 +70,12 @@ impl Bundle {
         self.faults.take()
     }
 
-    /// Returns a bundle without the files for which `gone` is true; it gets the name of the file and that of the
+    /// Returns a bundle without the files for which `removed` is true; it gets the name of the file and that of the
     /// archive that contains it.
     #[must_use]
-    pub fn without(&self, gone: impl Fn(&str, Option<&str>) -> bool) -> Self {
-        let kept = |entry: &&FileEntry| !gone(&entry.path, self.archive_of(&entry.path));
-        Self { entries: self.entries.iter().filter(kept).cloned().collect(), ..self.clone() }
+    pub fn without(&self, removed: impl Fn(&str, Option<&str>) -> bool) -> Self {
+        let stays = |entry: &&FileEntry| !removed(&entry.path, self.archive_of(&entry.path));
+        Self { entries: self.entries.iter().filter(stays).cloned().collect(), ..self.clone() }
     }
 
     /// Returns the stated size of a file in bytes. An archive may state anything, but no more than the stated size is
@@ -99,11 +93,11 @@ impl Bundle {
         }
     }
 
-    /// Marks the unread files for which `told` is true as reported, so that they are not reported again, and adds
+    /// Marks the unread files for which `matches` is true as reported, so that they are not reported again, and adds
     /// `more` unread files.
     #[must_use]
-    pub fn with_reported(mut self, told: impl Fn(&UnreadFile) -> bool, more: Vec<UnreadFile>) -> Self {
-        self.reported.extend(self.unread.extract_if(.., |unread| told(unread)));
+    pub fn with_reported(mut self, matches: impl Fn(&UnreadFile) -> bool, more: Vec<UnreadFile>) -> Self {
+        self.reported.extend(self.unread.extract_if(.., |unread| matches(unread)));
         self.unread.extend(more);
         self
     }
@@ -115,7 +109,7 @@ impl Bundle {
 
     /// Fails if a file or an archive of a folder may have changed since it was examined.
     pub fn check_unchanged(&self) -> Result<(), SourceError> {
-        let _asked = self.heartbeat.begin_call();
+        let _call = self.heartbeat.begin_call();
         let mut last = None;
         for entry in &self.entries {
             let changed = match self.locations.get(&entry.path) {
@@ -173,7 +167,7 @@ impl FileSet for Bundle {
     }
 
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
-        let asked = self.heartbeat.begin_call();
+        let call = self.heartbeat.begin_call();
         let (opened, archive) = match self.locations.get(path) {
             Some(FileLocation::Plain(place, _)) => {
                 (beneath::open_file(&self.base, place).and_then(|file| entry::open_plain(file, offset)), None)
@@ -186,7 +180,7 @@ impl FileSet for Bundle {
                 return Err(io::Error::new(io::ErrorKind::NotFound, problem));
             }
         };
-        drop(asked);
+        drop(call);
         let bytes = opened.inspect_err(|error| self.faults.record(path, archive.as_deref(), error))?;
         let before = if archive.is_some() { offset } else { 0 };
         let bytes =

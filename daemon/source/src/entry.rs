@@ -35,7 +35,7 @@ impl<R: Read> Read for CancellableReader<R> {
         if self.cancel.cancelled() {
             return Err(io::Error::other("reading was stopped"));
         }
-        let _asked = self.heartbeat.begin_call();
+        let _call = self.heartbeat.begin_call();
         self.bytes.read(buffer)
     }
 }

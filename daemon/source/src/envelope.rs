@@ -24,13 +24,13 @@ use sha2::{Digest as _, Sha256};
 /// The start of every such file.
 pub const MAGIC: &[u8] = b"age-encryption.org/v1\n";
 /// The file extension of encrypted exports.
-pub const EXTENSION: &str = "age";
+const EXTENSION: &str = "age";
 /// The maximum number of recipients of one export.
-pub const MAX_RECIPIENTS: usize = 100;
+const MAX_RECIPIENTS: usize = 100;
 /// The maximum number of identities that are tried.
-pub const MAX_IDENTITIES: usize = 100;
+const MAX_IDENTITIES: usize = 100;
 /// The shortest passphrase, in characters. It has to withstand guessing by machines; a good one is far longer.
-pub const MIN_PASSPHRASE_CHARACTERS: usize = 8;
+const MIN_PASSPHRASE_CHARACTERS: usize = 8;
 
 /// The scrypt work factor of a passphrase as a power of two, the same as `age` itself uses: about a second, and 256 MiB
 /// during that time. It is fixed, because a measurement on a busy machine would result in too low a value.
@@ -355,8 +355,8 @@ mod tests {
         let keys = DecryptionKeys::parse(std::slice::from_ref(&secret), Some("correct horse battery".into()))
             .unwrap();
         let shown = format!("{errors:?} {lock:?} {keys:?}");
-        for told in [&secret[..20], "hunter2", "correct horse"] {
-            assert!(!shown.contains(told), "{shown}");
+        for text in [&secret[..20], "hunter2", "correct horse"] {
+            assert!(!shown.contains(text), "{shown}");
         }
         assert!(errors[1].starts_with("line 2 "), "{errors:?}");
     }

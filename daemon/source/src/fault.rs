@@ -1,4 +1,4 @@
-//! Damage that was found while files were read: the file, the archive that contains it, and one sentence for the user.
+//! Files that could not be read, or not to their end, each with the reason for the user.
 
 use std::{
     io::{self, Read},
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::entry::{EntryError, EntryProblem};
 use crate::names::shown;
 
-/// The maximum number of faults that are kept; a folder may contain a hundred thousand files on a failing disk.
+/// The maximum number of faults in the log; a folder may contain a hundred thousand files on a failing disk.
 const MAX_FAULTS: usize = 1_000;
 
 /// A file that could not be read to its end.
@@ -23,7 +23,31 @@ pub struct ReadFault {
     /// What is wrong, and what to do.
     pub message: String,
     /// The text of the error that the reader of the file got.
-    pub told: String,
+    pub error: String,
+}
+
+/// A file that could not be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadFile {
+    /// Its name in the source.
+    pub name: String,
+    /// The reason, for the user.
+    pub reason: String,
+    /// The kind of reason.
+    pub kind: UnreadKind,
+}
+
+/// The kind of reason why a file could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnreadKind {
+    /// The file is left out; the others are read without it.
+    Skipped,
+    /// An archive that cannot be opened: its contents are unknown.
+    Damaged,
+    /// A backup of a data directory.
+    Backup,
+    /// An unfinished download.
+    Downloading,
 }
 
 /// The faults that occurred since the last call of `take`; clones share them.
@@ -39,8 +63,8 @@ impl FaultLog {
     /// Records why a file could not be read.
     pub(super) fn record(&self, file: &str, archive: Option<&str>, error: &io::Error) {
         let Some(sentence) = describe(file, archive, error) else { return };
-        let (file, archive, told) = (file.to_owned(), archive.map(str::to_owned), error.to_string());
-        let fault = ReadFault { file, archive, message: sentence, told };
+        let (file, archive) = (file.to_owned(), archive.map(str::to_owned));
+        let fault = ReadFault { file, archive, message: sentence, error: error.to_string() };
         let mut list = self.list();
         if list.len() < MAX_FAULTS && !list.contains(&fault) {
             list.push(fault);

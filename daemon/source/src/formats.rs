@@ -59,11 +59,12 @@ fn is_chat_line(line: &str) -> bool {
     let Some((stamp, rest)) = parts else { return false };
     // Date formats differ by country, but all have a day, a month and a year, followed by hours and minutes.
     let numbers = stamp.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty());
-    let told = numbers.clone().count() >= 5 && numbers.clone().all(|number| number.len() <= 4);
+    let dated = numbers.clone().count() >= 5 && numbers.clone().all(|number| number.len() <= 4);
     let words = stamp.chars().filter(|c| c.is_alphabetic()).count();
     // Lines of a log also have a date and a time, but no separator between them.
-    let apart = stamp.contains(", ") || stamp.contains(" klo ");
-    told && apart
+    let separated = stamp.contains(", ") || stamp.contains(" klo ");
+    dated
+        && separated
         && words <= "klo AM".len()
         && stamp.starts_with(|c: char| c.is_ascii_digit())
         && !rest.is_empty()

@@ -33,12 +33,12 @@ impl Heartbeat {
         calls.next += 1;
         calls.started.insert(number, Instant::now());
         drop(calls);
-        satchel_failpoints::reached("source asked");
+        satchel_failpoints::reached("source called");
         PendingCall { heartbeat: self, number }
     }
 
     /// Records progress of a long call, so that it does not count as hanging.
-    pub fn beat(&self) {
+    pub(crate) fn beat(&self) {
         let now = Instant::now();
         self.calls().started.values_mut().for_each(|began| *began = now);
     }
@@ -65,23 +65,23 @@ mod tests {
 
     #[test]
     fn the_oldest_pending_call_counts_and_a_beat_restarts_it() {
-        let pulse = Heartbeat::default();
-        assert_eq!(pulse.stalled_for(), None);
-        let first = pulse.begin_call();
+        let heartbeat = Heartbeat::default();
+        assert_eq!(heartbeat.stalled_for(), None);
+        let first = heartbeat.begin_call();
         std::thread::sleep(Duration::from_millis(5));
-        let second = pulse.clone();
+        let second = heartbeat.clone();
         let second = second.begin_call();
-        assert!(pulse.stalled_for() >= Some(Duration::from_millis(5)));
+        assert!(heartbeat.stalled_for() >= Some(Duration::from_millis(5)));
         drop(first);
-        let now = pulse.stalled_for();
+        let now = heartbeat.stalled_for();
         assert!(now.is_some());
         drop(second);
-        assert_eq!(pulse.stalled_for(), None);
-        let long = pulse.begin_call();
+        assert_eq!(heartbeat.stalled_for(), None);
+        let long = heartbeat.begin_call();
         std::thread::sleep(Duration::from_millis(5));
-        let before = pulse.stalled_for();
-        pulse.beat();
-        assert!(pulse.stalled_for() < before);
+        let before = heartbeat.stalled_for();
+        heartbeat.beat();
+        assert!(heartbeat.stalled_for() < before);
         drop(long);
     }
 }

@@ -11,7 +11,7 @@ const CHUNK: usize = 256 << 10;
 
 /// Length, time and identity of a file. If none of them changed, its bytes did not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceStamp {
+pub(super) struct SourceStamp {
     folder: bool,
     length: u64,
     modified: (i64, i64),

@@ -27,20 +27,17 @@ mod source;
 mod source_text;
 mod spill;
 mod tree;
-mod unread;
 pub mod zip_directory;
 
 pub use bundle::Bundle;
 pub use cancel::CancelToken;
-pub use fault::ReadFault;
-pub use files::{FileEntry, FileSet, Subset};
+pub use fault::{ReadFault, UnreadFile, UnreadKind};
+pub use files::{FileEntry, FileSet};
 pub use heartbeat::Heartbeat;
-pub use identity::SourceStamp;
 pub use nested::OpenedArchives;
 pub use sniff::{HEAD_BYTES, SniffedContent};
 pub use source::Source;
 pub use source_text::SourceText;
-pub use unread::{UnreadFile, UnreadKind};
 
 use std::{io, path::PathBuf};
 

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{SourceStamp, archive::PackedEntry};
+use super::{archive::PackedEntry, identity::SourceStamp};
 
 /// The location of a file.
 #[derive(Clone)]

@@ -63,7 +63,7 @@ pub fn partial_names(name: &OsStr) -> impl Iterator<Item = OsString> {
 pub fn shown(name: &OsStr) -> String {
     let mut out = String::new();
     for c in text(name).chars() {
-        if c.is_control() || BIDI_CONTROLS.iter().any(|turning| turning.contains(&c)) {
+        if c.is_control() || BIDI_CONTROLS.iter().any(|range| range.contains(&c)) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);

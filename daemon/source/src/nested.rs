@@ -96,9 +96,9 @@ impl OpenedArchives {
     #[must_use]
     pub fn close_unclaimed(&self, mut bundle: Bundle, claimed: &BTreeSet<&str>) -> Bundle {
         for (before, names) in self.0.iter().rev() {
-            let barren = names.iter().filter(|name| !claimed.iter().any(|file| inside(file, name)));
-            let barren: Vec<String> = barren.cloned().collect();
-            bundle = bundle.with_closed(before, &barren);
+            let unclaimed = names.iter().filter(|name| !claimed.iter().any(|file| inside(file, name)));
+            let unclaimed: Vec<String> = unclaimed.cloned().collect();
+            bundle = bundle.with_closed(before, &unclaimed);
         }
         bundle
     }

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{SourceStamp, beneath};
+use super::{beneath, identity::SourceStamp};
 
 /// The maximum number of open files of one source. An importer reads one archive after the other; a second one may be
 /// hashed at the same time.
@@ -98,9 +98,9 @@ impl ReopenedFile {
     fn find_open(&self) -> Option<Arc<File>> {
         let mut list = self.open_files.list();
         let at = list.iter().position(|(named, _)| Arc::ptr_eq(named, &self.examined))?;
-        let held = list.remove(at)?;
-        let file = Arc::clone(&held.1);
-        list.push_front(held);
+        let entry = list.remove(at)?;
+        let file = Arc::clone(&entry.1);
+        list.push_front(entry);
         Some(file)
     }
 }

@@ -13,7 +13,7 @@ pub const MANIFEST: &str = "satchel-manifest.json";
 pub const SIGNATURE: &str = "satchel-manifest.sig";
 
 /// The name of the memory store in every bundle.
-const STORE: &str = "memory-store.json";
+pub(crate) const STORE: &str = "memory-store.json";
 /// Bytes at the start of a file that are searched for `schema`; almost all writers put it there.
 const HEAD: u64 = 4 << 10;
 /// The longest file, in bytes, that is searched to its end for `schema`; a file with a PAM name always is.
@@ -45,9 +45,9 @@ enum DocumentKind {
 impl PamFiles {
     /// Returns all files, sorted by name.
     pub fn files(&self) -> Vec<String> {
-        let Self { root: _, store, conversations, embeddings, companions: beside } = self;
+        let Self { root: _, store, conversations, embeddings, companions } = self;
         let mut files: Vec<String> =
-            store.iter().chain(conversations).chain(embeddings).chain(beside).cloned().collect();
+            store.iter().chain(conversations).chain(embeddings).chain(companions).cloned().collect();
         files.sort();
         files
     }
@@ -64,11 +64,11 @@ impl PamFiles {
 /// Returns the PAM documents of `bundle`: each store with the documents in or below its folder, and all others as one
 /// set.
 pub fn find(bundle: &Bundle) -> Vec<PamFiles> {
-    let lone = bundle.list().len() == 1;
+    let single = bundle.list().len() == 1;
     let mut documents: Vec<(DocumentKind, String)> = bundle
         .list()
         .iter()
-        .filter(|entry| lone || has_json_extension(&entry.path))
+        .filter(|entry| single || has_json_extension(&entry.path))
         .filter_map(|entry| Some((kind_of(bundle, entry)?, entry.path.clone())))
         .collect();
     // Of two stores in one folder, the one with the usual name belongs to the bundle.

@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_looked_at_without_harm(head in vec(any::<u8>(), 0..200), text in r#"[\[\]{}":,\\a]{0,60}"#) {
+        fn arbitrary_bytes_do_not_panic(head in vec(any::<u8>(), 0..200), text in r#"[\[\]{}":,\\a]{0,60}"#) {
             for head in [head.as_slice(), text.as_bytes()] {
                 prop_assert!(!SniffedContent::of(head).to_string().is_empty());
             }

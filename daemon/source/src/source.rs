@@ -12,11 +12,11 @@ use rustix::fs::FileType;
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
-    Bundle, Heartbeat, Limits, SourceError, SourceStamp,
+    Bundle, Heartbeat, Limits, SourceError,
     archive::{SharedFile, has_zip_magic},
     beneath,
     builder::BundleBuilder,
-    identity,
+    identity::{self, SourceStamp},
     location::ContainingArchive,
     tree,
 };
@@ -66,7 +66,7 @@ impl Source {
         if kind != FileType::RegularFile && kind != FileType::Directory {
             return Err(SourceError::NotAFile { path: path.to_owned() });
         }
-        let (stamp, pulse) = (SourceStamp::of(&stat), Heartbeat::default());
+        let (stamp, heartbeat) = (SourceStamp::of(&stat), Heartbeat::default());
         Ok(Self {
             path: path.to_owned(),
             name,
@@ -74,7 +74,7 @@ impl Source {
             keys: None,
             stamp,
             skip_downloads: false,
-            heartbeat: pulse,
+            heartbeat,
         })
     }
 
@@ -84,10 +84,10 @@ impl Source {
         Self { keys, ..self }
     }
 
-    /// Records every call to the file system in `pulse`.
+    /// Records every call to the file system in `heartbeat`.
     #[must_use]
-    pub fn with_heartbeat(self, pulse: Heartbeat) -> Self {
-        Self { heartbeat: pulse, ..self }
+    pub fn with_heartbeat(self, heartbeat: Heartbeat) -> Self {
+        Self { heartbeat, ..self }
     }
 
     /// Returns the number of bytes of a file; 0 for a folder.
@@ -118,7 +118,7 @@ impl Source {
 
     /// Opens it as a bundle of files. Once `cancel` was raised, opening and reading fail at the next bytes.
     pub fn open_cancellable(&self, limits: &Limits, cancel: &CancelToken) -> Result<Bundle, SourceError> {
-        let _asked = self.heartbeat.begin_call();
+        let _call = self.heartbeat.begin_call();
         let mut builder = BundleBuilder::new(&self.base, self.skip_downloads, (cancel, &self.heartbeat));
         if self.folder() {
             tree::walk(&self.path, limits, &mut builder)?;
@@ -143,7 +143,7 @@ impl Source {
 
     /// Fails if the bytes may differ from those at the time when the source was examined.
     pub fn check_unchanged(&self) -> Result<(), SourceError> {
-        let _asked = self.heartbeat.begin_call();
+        let _call = self.heartbeat.begin_call();
         let now = beneath::stat(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
         if SourceStamp::of(&now) == self.stamp {
             Ok(())
@@ -157,14 +157,14 @@ impl Source {
         &self,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<Option<Sha256Digest>, SourceError> {
-        let asked = self.heartbeat.begin_call();
+        let call = self.heartbeat.begin_call();
         let mut file = beneath::open_file(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
         let mut progress = |bytes| {
             self.heartbeat.beat();
             progress(bytes)
         };
         let digest = identity::hash(&mut file, &mut progress).map_err(SourceError::read(&self.path))?;
-        drop(asked);
+        drop(call);
         self.check_unchanged()?;
         Ok(digest)
     }

@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::FileExt as _,
 };
 
-use satchel_pam::parse::Text;
+use satchel_pam::parse::TextSource;
 
 use super::{Bundle, beneath, location::FileLocation};
 use crate::FileSet as _;
@@ -28,13 +28,13 @@ impl<'b> SourceText<'b> {
     }
 }
 
-impl Text for SourceText<'_> {
+impl TextSource for SourceText<'_> {
     fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
         let reader = self.bundle.open(self.name, 0)?;
         Ok(reader)
     }
 
-    fn part(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+    fn read_at(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
         let Some(FileLocation::Plain(place, _)) = self.bundle.locations.get(self.name) else {
             return Ok(None);
         };

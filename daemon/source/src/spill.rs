@@ -29,18 +29,18 @@ impl SpillFile {
         &self,
         packed: &PackedEntry,
         limits: &Limits,
-        (cancel, pulse): (&CancelToken, &Heartbeat),
+        (cancel, heartbeat): (&CancelToken, &Heartbeat),
     ) -> io::Result<SharedFile> {
-        let mut held = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match &*held {
+        let mut spill = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match &*spill {
             Some(file) => Arc::clone(file),
-            None => Arc::clone(held.insert(Arc::new(tempfile::tempfile()?))),
+            None => Arc::clone(spill.insert(Arc::new(tempfile::tempfile()?))),
         };
         let base = (&*file).seek(SeekFrom::End(0))?;
         let bytes = entry::open_packed(packed, limits, &self.bytes)?;
-        let mut bytes = CancellableReader { bytes, cancel: cancel.clone(), heartbeat: pulse.clone() };
+        let mut bytes = CancellableReader { bytes, cancel: cancel.clone(), heartbeat: heartbeat.clone() };
         let copied = io::copy(&mut bytes, &mut &*file);
-        pulse.beat();
+        heartbeat.beat();
         match copied {
             Ok(length) => Ok(SharedFile::part(file, base, length)),
             Err(error) => {

@@ -1,5 +1,25 @@
 //! The command line: commands, options, and their help.
 
+/// Defines enums of the command line whose values have the same names in the contract.
+macro_rules! wire_args {
+    ($($(#[$meta:meta])* $name:ident: $wire:ident { $($(#[$doc:meta])* $variant:ident,)+ })+) => {$(
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+        $(#[$meta])*
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Returns the value on the wire.
+            pub fn to_wire(self) -> $wire {
+                match self {
+                    $(Self::$variant => $wire::$variant,)+
+                }
+            }
+        }
+    )+};
+}
+
 mod edits;
 mod examples;
 mod export;
@@ -7,7 +27,6 @@ mod filters;
 mod keys;
 mod purge;
 mod system;
-mod unlock;
 
 use std::path::PathBuf;
 
@@ -19,12 +38,14 @@ pub use self::{
         AddArgs, ClearableField, DecayArg, EditArgs, FieldArgs, RelationTypeArg, Relations, StatusArgs,
         UndoEditArgs, VisibilityArg,
     },
-    export::{ApplyArgs, ExportArgs, ExportFilterArgs, ExportFormatArg, Exports, VerifyArgs},
+    export::{
+        ApplyArgs, ExportArgs, ExportFilterArgs, ExportFormatArg, Exports, PassphraseArgs, UnlockArgs,
+        VerifyArgs,
+    },
     filters::{ConversationFilterArgs, MemoryFilterArgs, MemoryStatusArg, MemoryTypeArg, Paging},
     keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},
     purge::PurgeArgs,
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
-    unlock::{PassphraseArgs, UnlockArgs},
 };
 
 /// Archive your conversations with AI assistants, and what they remember about you, on your own machine.

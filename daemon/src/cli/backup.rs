@@ -60,10 +60,7 @@ pub(crate) async fn create(
     client: &DaemonClient,
     args: &BackupArgs,
 ) -> Result<Exit, CliError> {
-    let absolute = std::path::absolute(&args.file);
-    let output =
-        absolute.map_err(|source| CliError::File { action: "resolve", path: args.file.clone(), source })?;
-    let request = CreateBackupRequest { output: path::path_to_string(output)? };
+    let request = CreateBackupRequest { output: path::path_to_string(path::absolute(&args.file)?)? };
     let operation = client.admin().create_backup(request).await?.into_inner().operation;
     let mut progress = ByteProgress::new(&context.out, "writing the backup");
     let ended =
@@ -128,11 +125,7 @@ fn render_backup(backup: &Backup, style: TerminalStyle) -> String {
 /// # Errors
 /// Fails if the backup is not valid, or if the data directory is in use or not empty.
 pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit, CliError> {
-    let DaemonLocation::DataDir(config) = context.location.clone() else {
-        return Err(CliError::Usage(
-            "restore works on a local data directory; omit --server and unset SATCHEL_SERVER".to_owned(),
-        ));
-    };
+    let config = context.location.local_config("restore works on a local data directory")?;
     let (file, data_dir, replace) = (args.file.clone(), config.data_dir.clone(), args.replace);
     let mut unlock = config.unlock.clone();
     if args.recovery {
@@ -168,10 +161,7 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
         }
     };
     progress.finish();
-    let aborted = |error: tokio::task::JoinError| CliError::Step {
-        what: "the restore was aborted".to_owned(),
-        source: error.into(),
-    };
+    let aborted = |error: tokio::task::JoinError| CliError::step("the restore was aborted", error);
     let restored = outcome.map_err(aborted)?.map_err(restore_error)?;
     if context.out.json {
         let RestoreOutcome { revision, store_id, digest, files, set_aside } = &restored;
@@ -190,7 +180,7 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
 fn restore_error(error: RestoreError) -> CliError {
     match error {
         RestoreError::Cancelled => CliError::Cancelled,
-        error => CliError::Step { what: "nothing was restored".to_owned(), source: error.into() },
+        error => CliError::step("nothing was restored", error),
     }
 }
 

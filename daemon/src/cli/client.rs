@@ -60,6 +60,14 @@ impl DaemonLocation {
     }
 
     /// Returns whether paths refer to this machine.
+    /// Returns the configuration of a local data directory; `why` explains that the command needs one.
+    pub(crate) fn local_config(&self, why: &str) -> Result<Box<Config>, CliError> {
+        match self {
+            Self::DataDir(config) => Ok(config.clone()),
+            Self::Socket(_) => Err(CliError::Usage(format!("{why}; omit --server and unset SATCHEL_SERVER"))),
+        }
+    }
+
     pub(crate) fn is_local(&self) -> bool {
         matches!(self, Self::DataDir(_))
     }

@@ -73,10 +73,8 @@ fn show(config: &Config, out: &mut Output) -> Result<Exit, CliError> {
         out.json(&config.to_file())?;
         return Ok(Exit::Done);
     }
-    let text = toml::to_string_pretty(&config.to_file()).map_err(|error| CliError::Step {
-        what: "cannot write the settings as TOML".to_owned(),
-        source: error.into(),
-    })?;
+    let text = toml::to_string_pretty(&config.to_file())
+        .map_err(|error| CliError::step("cannot write the settings as TOML", error))?;
     out.print(&text::clean(&text))?;
     Ok(Exit::Done)
 }

@@ -34,6 +34,31 @@ const SAMPLES: [(&str, &[u8]); 7] = [
     sample!("claude-export/users.json"),
 ];
 
+/// Stands for the id of the longest conversation in a step.
+const CONVERSATION: &str = "CONVERSATION";
+/// Stands for the id of the newest memory in a step.
+const MEMORY: &str = "MEMORY";
+
+/// The steps: what each is for, and its command. A step for a record is left out if there is no such record.
+const STEPS: [(&str, &str); 10] = [
+    ("Import two exports, one from ChatGPT and one from Claude.", "import chatgpt-export claude-export"),
+    (
+        "List what they remember about the beekeeper, including what was corrected since.",
+        "memories list --status all",
+    ),
+    ("List the conversations.", "conversations list"),
+    (
+        "Show one conversation, and the command that shows its other branch.",
+        "conversations show CONVERSATION",
+    ),
+    ("Importing the same export again changes nothing.", "import chatgpt-export"),
+    ("Export everything as a signed bundle, in the open PAM 1.0 format.", "export --output memories.zip"),
+    ("Anyone can verify it, without Satchel's data.", "verify memories.zip"),
+    ("Edit a memory; no import overwrites what you change.", "memories edit MEMORY --add-tag bees"),
+    ("Export only what changed since then.", "export --incremental --output changes.zip"),
+    ("Verify both: together they contain everything.", "verify changes.zip --base memories.zip"),
+];
+
 const NEXT: &str = "\
 The temporary folder of this demo has been removed. To import your own exports, as you downloaded them:
 
@@ -50,15 +75,11 @@ The temporary folder of this demo has been removed. To import your own exports, 
 /// Fails if a step fails.
 pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
     let folder = tempfile::Builder::new().prefix("satchel-demo-").tempdir();
-    let folder = folder.map_err(|source| CliError::File {
-        action: "create a folder in",
-        path: std::env::temp_dir(),
-        source,
-    })?;
+    let folder = folder.map_err(CliError::file("create a folder in", &std::env::temp_dir()))?;
     unpack(folder.path())?;
     let mut config = Config::new(folder.path().join("data"), folder.path().to_owned());
-    if let DaemonLocation::DataDir(own) = &context.location {
-        config.code_cache.clone_from(&own.code_cache);
+    if let DaemonLocation::DataDir(given) = &context.location {
+        config.code_cache.clone_from(&given.code_cache);
     }
     let location = DaemonLocation::DataDir(Box::new(config));
     // All steps share one daemon, as on a person's machine; the commands find it by its socket.
@@ -69,11 +90,7 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
     context.location = original_location;
     context.out.json = json;
     daemon.close(&location).await?;
-    folder.close().map_err(|source| CliError::File {
-        action: "remove the folder in",
-        path: std::env::temp_dir(),
-        source,
-    })?;
+    folder.close().map_err(CliError::file("remove the folder in", &std::env::temp_dir()))?;
     let exit = outcome?;
     context.out.print(&format!("\n{NEXT}"))?;
     Ok(exit)
@@ -82,86 +99,28 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
 fn unpack(folder: &Path) -> Result<(), CliError> {
     for (name, bytes) in SAMPLES {
         let path = folder.join(name);
-        let failed = |source| CliError::File { action: "write", path: path.clone(), source };
-        fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
+        let failed = CliError::file("write", &path);
+        fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(&failed)?;
         fs::write(&path, bytes).map_err(failed)?;
     }
     Ok(())
 }
 
 async fn run_steps(context: &mut Context, daemon: &DaemonClient, folder: &Path) -> Result<Exit, CliError> {
-    let runner = DemoRunner { folder };
-    runner
-        .step(
-            context,
-            "Import two exports, one from ChatGPT and one from Claude.",
-            &["import", "chatgpt-export", "claude-export"],
-        )
-        .await?;
-    runner
-        .step(
-            context,
-            "List what they remember about the beekeeper, including what was corrected since.",
-            &["memories", "list", "--status", "all"],
-        )
-        .await?;
-    runner.step(context, "List the conversations.", &["conversations", "list"]).await?;
-    if let Some(id) = longest_conversation_id(daemon).await? {
-        let id = text::short_id(&id);
-        runner
-            .step(
-                context,
-                "Show one conversation, and the command that shows its other branch.",
-                &["conversations", "show", &id],
-            )
-            .await?;
+    for (why, command) in STEPS {
+        let id = if command.contains(CONVERSATION) {
+            longest_conversation_id(daemon).await?
+        } else if command.contains(MEMORY) {
+            newest_memory_id(daemon).await?
+        } else {
+            Some(String::new())
+        };
+        let Some(id) = id.map(|id| text::short_id(&id)) else { continue };
+        let words =
+            command.split(' ').map(|word| if [CONVERSATION, MEMORY].contains(&word) { &id } else { word });
+        run_step(context, folder, why, &words.collect::<Vec<_>>()).await?;
     }
-    runner
-        .step(context, "Importing the same export again changes nothing.", &["import", "chatgpt-export"])
-        .await?;
-    runner
-        .step(
-            context,
-            "Export everything as a signed bundle, in the open PAM 1.0 format.",
-            &["export", "--output", "memories.zip"],
-        )
-        .await?;
-    runner
-        .step(context, "Anyone can verify it, without Satchel's data.", &["verify", "memories.zip"])
-        .await?;
-    edit_and_export(context, daemon, &runner).await
-}
-
-/// Edits one memory and exports the change.
-async fn edit_and_export(
-    context: &mut Context,
-    daemon: &DaemonClient,
-    runner: &DemoRunner<'_>,
-) -> Result<Exit, CliError> {
-    if let Some(id) = newest_memory_id(daemon).await? {
-        let id = text::short_id(&id);
-        runner
-            .step(
-                context,
-                "Edit a memory; no import overwrites what you change.",
-                &["memories", "edit", &id, "--add-tag", "bees"],
-            )
-            .await?;
-    }
-    runner
-        .step(
-            context,
-            "Export only what changed since then.",
-            &["export", "--incremental", "--output", "changes.zip"],
-        )
-        .await?;
-    runner
-        .step(
-            context,
-            "Verify both: together they contain everything.",
-            &["verify", "changes.zip", "--base", "memories.zip"],
-        )
-        .await
+    Ok(Exit::Done)
 }
 
 async fn newest_memory_id(daemon: &DaemonClient) -> Result<Option<String>, CliError> {
@@ -176,44 +135,31 @@ async fn longest_conversation_id(daemon: &DaemonClient) -> Result<Option<String>
     Ok(rows.into_iter().max_by_key(|row| row.message_count).map(|row| row.id))
 }
 
-struct DemoRunner<'a> {
-    folder: &'a Path,
+/// Prints the command line of a step and runs it.
+async fn run_step(context: &mut Context, folder: &Path, why: &str, words: &[&str]) -> Result<(), CliError> {
+    let typed: Vec<String> = words.iter().map(|word| text::shell_quoted(word)).collect();
+    let style = context.out.style;
+    let prompt = style.paint(Paint::Dim, "$");
+    let line = style.paint(Paint::Strong, &format!("satchel {}", typed.join(" ")));
+    let why = style.paint(Paint::Dim, &format!("# {why}"));
+    context.out.print(&format!("\n{why}\n{prompt} {line}\n\n"))?;
+    let words = words.iter().map(|word| full_path(folder, word));
+    let cli = Cli::try_parse_from(std::iter::once("satchel".to_owned()).chain(words));
+    let cli = cli.map_err(|error| CliError::step("a step of the demo cannot be parsed", error))?;
+    match super::execute(context, &cli.command).await? {
+        Exit::Done => Ok(()),
+        exit => Err(CliError::Usage(format!(
+            "a step of the demo exited with code {}; please report this",
+            exit.code()
+        ))),
+    }
 }
 
-impl DemoRunner<'_> {
-    /// Prints the command line of a step and runs it.
-    async fn step(&self, context: &mut Context, why: &str, words: &[&str]) -> Result<Exit, CliError> {
-        let typed: Vec<String> = words.iter().map(|word| text::shell_quoted(word)).collect();
-        let style = context.out.style;
-        let prompt = style.paint(Paint::Dim, "$");
-        let line = style.paint(Paint::Strong, &format!("satchel {}", typed.join(" ")));
-        context
-            .out
-            .print(&format!("\n{}\n{prompt} {line}\n\n", style.paint(Paint::Dim, &format!("# {why}"))))?;
-        let cli = Cli::try_parse_from(
-            std::iter::once("satchel".to_owned()).chain(words.iter().map(|word| self.full_path(word))),
-        );
-        let cli = cli.map_err(|error| CliError::Step {
-            what: "a step of the demo cannot be parsed".to_owned(),
-            source: error.into(),
-        })?;
-        let exit = super::execute(context, &cli.command).await?;
-        if exit == Exit::Done {
-            Ok(exit)
-        } else {
-            Err(CliError::Usage(format!(
-                "a step of the demo exited with code {}; please report this",
-                exit.code()
-            )))
-        }
-    }
-
-    /// Returns the full path for the name of a file of the demo; any other word is returned unchanged.
-    fn full_path(&self, word: &str) -> String {
-        let named = word.ends_with("-export")
-            || Path::new(word).extension().is_some_and(|extension| extension == "zip");
-        if named { self.folder.join(word).to_string_lossy().into_owned() } else { word.to_owned() }
-    }
+/// Returns the full path for the name of a file of the demo; any other word is returned unchanged.
+fn full_path(folder: &Path, word: &str) -> String {
+    let named =
+        word.ends_with("-export") || Path::new(word).extension().is_some_and(|extension| extension == "zip");
+    if named { folder.join(word).to_string_lossy().into_owned() } else { word.to_owned() }
 }
 
 #[cfg(test)]
@@ -227,8 +173,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn the_demo_runs_every_step() {
         let (out, results, _) = Output::in_memory(false);
-        let nowhere = Config::new("/nowhere".into(), "/nowhere".into());
-        let location = DaemonLocation::DataDir(Box::new(nowhere));
+        let config = Config::new("/nowhere".into(), "/nowhere".into());
+        let location = DaemonLocation::DataDir(Box::new(config));
         let mut context = Context {
             out,
             calendar: time::fixed(),

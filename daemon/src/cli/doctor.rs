@@ -3,7 +3,7 @@
 mod leftovers;
 mod open_errors;
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{error::Error, fs, os::unix::fs::PermissionsExt, path::Path};
 
 use satchel_core::{
     integrity::{self, DATABASE_DIFFERS, IntegrityFinding, IntegrityReport, JOURNAL_DAMAGED},
@@ -41,6 +41,10 @@ use super::{
     style::TerminalStyle,
     text,
 };
+
+/// What to do if the key that signs exports cannot be used.
+const SIGNING_KEY_FIX: &str =
+    "restore keys/signing.json from a backup, or run `satchel keys rotate --new-identity`";
 
 /// What was checked, and what is wrong.
 #[derive(Debug, Default)]
@@ -110,10 +114,7 @@ async fn check_local(
                 found.check_importers(&config);
                 outcome.map(|()| found)
             });
-            let found = checked.await.map_err(|error| CliError::Step {
-                what: "the check was aborted".to_owned(),
-                source: error.into(),
-            });
+            let found = checked.await.map_err(|error| CliError::step("the check was aborted", error));
             spinner.finish_and_clear();
             let found = found??;
             findings.checked.extend(found.checked);
@@ -159,11 +160,7 @@ async fn check_through_daemon(
     findings.problems.retain(|known| known.reason != "STORE_CORRUPT" || problems.is_empty());
     findings.problems.extend(problems);
     if let Err(status) = client.exports().get_signing_keys(GetSigningKeysRequest {}).await {
-        findings.add_problem(
-            "SIGNING_KEY",
-            status.message(),
-            "restore keys/signing.json from a backup, or run `satchel keys rotate --new-identity`",
-        );
+        findings.add_problem("SIGNING_KEY", status.message(), SIGNING_KEY_FIX);
     }
     client.close(&location).await
 }
@@ -177,10 +174,13 @@ impl DoctorReport {
         });
     }
 
+    fn add_error(&mut self, reason: &str, error: &dyn Error, fix: &str) {
+        self.add_problem(reason, &satchel_source::chain(error), fix);
+    }
+
     fn check_folder(&mut self, dir: &Path) -> Result<(), CliError> {
         let found = fs::metadata(dir);
-        let found =
-            found.map_err(|source| CliError::File { action: "read", path: dir.to_owned(), source })?;
+        let found = found.map_err(CliError::file("read", dir))?;
         let mode = found.permissions().mode() & 0o777;
         #[expect(clippy::verbose_bit_mask, reason = "modes are read in octal")]
         let closed = mode & 0o077 == 0;
@@ -205,11 +205,7 @@ impl DoctorReport {
         let options = match vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes) {
             Ok(options) => options,
             Err(error) => {
-                self.add_problem(
-                    "KEY",
-                    &satchel_source::chain(&error),
-                    "provide the key or passphrase, and run it again",
-                );
+                self.add_error("KEY", &error, "provide the key or passphrase, and run it again");
                 self.handle_leftovers(&config.data_dir, &[]);
                 return Ok(());
             }
@@ -230,7 +226,7 @@ impl DoctorReport {
                 store
             }
             Err(error) => {
-                self.add_problem("STORE", &satchel_source::chain(&error), &open_errors::remedy(&error));
+                self.add_error("STORE", &error, &open_errors::remedy(&error));
                 self.handle_leftovers(&config.data_dir, &[]);
                 return Ok(());
             }
@@ -255,11 +251,7 @@ impl DoctorReport {
                     .repaired
                     .push("the database differed from the journal, and was rebuilt from it".to_owned()),
                 Err(error) => {
-                    self.add_problem(
-                        "DATABASE",
-                        &satchel_source::chain(&error),
-                        &open_errors::remedy(&error),
-                    );
+                    self.add_error("DATABASE", &error, &open_errors::remedy(&error));
                 }
             }
             store = Store::open(&config.data_dir, options, &mut |_| {}).map_err(failed)?;
@@ -326,7 +318,7 @@ impl DoctorReport {
         match plugins.load_all() {
             Ok(all) => self.checked.push(format!("importers: {} loaded", all.len())),
             Err(error) => {
-                self.add_problem("IMPORTERS", &satchel_source::chain(&error), "reinstall satchel");
+                self.add_error("IMPORTERS", &error, "reinstall satchel");
             }
         }
         match plugins.cache() {
@@ -372,11 +364,7 @@ impl DoctorReport {
             Ok(true) => self.checked.push("keys/signing.json, which signs exports: intact".to_owned()),
             Ok(false) => {}
             Err(error) => {
-                self.add_problem(
-                    "SIGNING_KEY",
-                    &satchel_source::chain(&error),
-                    "restore keys/signing.json from a backup, or run `satchel keys rotate --new-identity`",
-                );
+                self.add_error("SIGNING_KEY", &error, SIGNING_KEY_FIX);
             }
         }
     }
@@ -480,9 +468,9 @@ pub(super) mod tests {
             repaired.residue.len() == 1 && repaired.residue[0].path.contains("db.broken-"),
             "{repaired:?}"
         );
-        let well = diagnose(&config, true);
-        assert!(well.problems.is_empty() && well.residue.is_empty(), "{well:?}");
-        assert!(well.repaired.len() == 1 && well.repaired[0].contains("db.broken-"), "{well:?}");
+        let again = diagnose(&config, true);
+        assert!(again.problems.is_empty() && again.residue.is_empty(), "{again:?}");
+        assert!(again.repaired.len() == 1 && again.repaired[0].contains("db.broken-"), "{again:?}");
         let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
         assert_eq!(store.memory("m", None).unwrap().unwrap().memory.content, text);
     }

@@ -46,13 +46,13 @@ pub(super) async fn conversations(
     let title = title.as_ref().map(|title| format!("with {title:?} in its title"));
     let created = (created_since.as_deref(), created_until.as_deref());
     let times = times((since.as_deref(), until.as_deref()), created);
-    let asked = [from(platforms, accounts), title.into_iter().collect(), tagged(tags), times].concat();
+    let criteria = [from(platforms, accounts), title.into_iter().collect(), tagged(tags), times].concat();
     let stock = StoredRecords {
         plural: "conversations",
         total: unsigned(stats.conversations),
         by_platform: &stats.conversations_by_platform,
     };
-    Ok(stock.explain(platforms, "", &asked, None))
+    Ok(stock.explain(platforms, "", &criteria, None))
 }
 
 /// Returns why no memory is listed.
@@ -78,16 +78,16 @@ pub(super) async fn memories(client: &DaemonClient, select: &MemoryFilterArgs) -
     let kinds = types.iter().map(|word| super::labels::memory_type(MemoryTypeArg::to_wire(*word).into()));
     let kinds: Vec<String> = kinds.collect();
     let kind = (!kinds.is_empty()).then(|| format!("of type {}", kinds.join(" or ")));
-    let of = conversation.as_ref().map(|id| format!("of conversation {id}"));
+    let origin = conversation.as_ref().map(|id| format!("of conversation {id}"));
     let created = (created_since.as_deref(), created_until.as_deref());
     let times = times((since.as_deref(), until.as_deref()), created);
     let validity = [(*valid, "valid now"), (*expired, "expired")];
-    let validity = validity.into_iter().filter(|(asked, _)| *asked).map(|(_, words)| words.to_owned());
-    let asked = [
+    let validity = validity.into_iter().filter(|(given, _)| *given).map(|(_, words)| words.to_owned());
+    let criteria = [
         kind.into_iter().collect(),
         from(platforms, accounts),
         tagged(tags),
-        of.into_iter().collect(),
+        origin.into_iter().collect(),
         validity.collect(),
         times,
     ]
@@ -105,7 +105,7 @@ pub(super) async fn memories(client: &DaemonClient, select: &MemoryFilterArgs) -
         [] => ("", None),
         _ => ("such ", None),
     };
-    Ok(stock.explain(platforms, adjective, &asked, others))
+    Ok(stock.explain(platforms, adjective, &criteria, others))
 }
 
 async fn stats(client: &DaemonClient) -> Result<GetStatsResponse, CliError> {
@@ -117,7 +117,7 @@ impl StoredRecords<'_> {
         &self,
         platforms: &[String],
         adjective: &str,
-        asked: &[String],
+        criteria: &[String],
         advice: Option<&str>,
     ) -> String {
         let Self { plural: many, total, .. } = *self;
@@ -127,7 +127,7 @@ impl StoredRecords<'_> {
         if let Some(unknown) = self.unknown_platform(platforms) {
             return text::one_line(&unknown);
         }
-        let asked = if asked.is_empty() { String::new() } else { format!(" {}", asked.join(", ")) };
+        let criteria = if criteria.is_empty() { String::new() } else { format!(" {}", criteria.join(", ")) };
         let total =
             if total == 1 { "1 in total".to_owned() } else { format!("{} in total", text::number(total)) };
         let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
@@ -144,7 +144,7 @@ impl StoredRecords<'_> {
             }
             _ => String::new(),
         };
-        text::one_line(&format!("no {adjective}{many}{asked}; {total}{from}{advice}"))
+        text::one_line(&format!("no {adjective}{many}{criteria}; {total}{from}{advice}"))
     }
 
     fn count_from(&self, platform: &str) -> u64 {
@@ -197,16 +197,16 @@ mod tests {
             .to_vec()
     }
 
-    fn explained(platforms: &[&str], asked: &[&str], total: u64) -> String {
+    fn explained(platforms: &[&str], criteria: &[&str], total: u64) -> String {
         let by_platform = counts();
         let stock = StoredRecords { plural: "conversations", total, by_platform: &by_platform };
         let owned = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
-        stock.explain(&owned(platforms), "", &owned(asked), None)
+        stock.explain(&owned(platforms), "", &owned(criteria), None)
     }
 
     #[test]
     fn an_empty_list_is_explained() {
-        for (platforms, asked, total, line) in [
+        for (platforms, criteria, total, line) in [
             (&[][..], &["since 2025-03-01"][..], 2_980, "no conversations since 2025-03-01; 2,980 in total"),
             (&["chatpgt"], &[], 2_980, "unknown platform \"chatpgt\"; did you mean chatgpt?"),
             (
@@ -234,7 +234,7 @@ mod tests {
                 "there are no conversations yet; run `satchel import PATH` to import an export",
             ),
         ] {
-            assert_eq!(explained(platforms, asked, total), line);
+            assert_eq!(explained(platforms, criteria, total), line);
         }
     }
 }

@@ -2,7 +2,11 @@
 
 mod fields;
 
-use std::{error::Error, io, path::PathBuf};
+use std::{
+    error::Error,
+    io,
+    path::{Path, PathBuf},
+};
 
 use satchel_core::{clock::ClockError, data_dir::DataDirError, vault::VaultError};
 use satchel_server::RunError;
@@ -117,6 +121,17 @@ impl From<Status> for CliError {
 }
 
 impl CliError {
+    /// Returns a function that creates a [`CliError::File`].
+    pub(super) fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::File { action, path: path.clone(), source }
+    }
+
+    /// Creates a [`CliError::Step`].
+    pub(super) fn step(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Step { what: what.into(), source: source.into() }
+    }
+
     /// Returns the exit code of the program.
     pub fn exit(&self) -> Exit {
         match self {
@@ -196,7 +211,7 @@ impl CliError {
     /// Returns the machine-readable name of the error: a reason from `proto/README.md` if the daemon refused,
     /// otherwise one of the command line's own.
     pub fn reason(&self) -> String {
-        let own = match self {
+        let name = match self {
             Self::Usage(_) => "USAGE",
             Self::Declined(_) => "DECLINED",
             Self::NoData { .. } => "DATA_DIR_MISSING",
@@ -222,7 +237,7 @@ impl CliError {
             Self::Step { .. } => "FAILED",
             Self::Cancelled => "CANCELLED",
         };
-        own.to_owned()
+        name.to_owned()
     }
 
     /// Returns the messages of the causes, the nearest first, without repeated messages.
@@ -499,8 +514,8 @@ mod tests {
         let file = CliError::File { action: "read", path: "/p".into(), source: denied };
         assert_eq!(file.exit(), Exit::NoPermission);
         assert_eq!(file.report(), "error: cannot read \"/p\"\n  caused by: permission denied\n");
-        let away = CliError::Unreachable { address: "unix:/s".into(), source: "nobody".into() };
-        assert_eq!(away.exit(), Exit::Unreachable);
+        let unreachable = CliError::Unreachable { address: "unix:/s".into(), source: "nobody".into() };
+        assert_eq!(unreachable.exit(), Exit::Unreachable);
     }
 
     #[test]

@@ -5,14 +5,14 @@ use satchel_bundle::manifest::BundleSelection;
 use satchel_proto::{
     integers::unsigned,
     v1::{
-        CreateExportRequest, Export, ExportFormat, ExportType, GetExportRequest, ListExportsRequest,
-        MemoryFilter, Operation, OperationPhase, OperationProgress, operation::Result as Reached,
+        CreateExportRequest, Export, ExportType, GetExportRequest, ListExportsRequest, MemoryFilter,
+        Operation, OperationPhase, OperationProgress, operation::Result as Reached,
     },
 };
 
 use super::{
     Context,
-    args::{ExportArgs, ExportFilterArgs, ExportFormatArg, Exports, Paging},
+    args::{ExportArgs, ExportFilterArgs, Exports, Paging},
     client::DaemonClient,
     error::CliError,
     exit::Exit,
@@ -37,14 +37,6 @@ pub(crate) async fn create(
     args: &ExportArgs,
     passphrase: Option<&str>,
 ) -> Result<Exit, CliError> {
-    let absolute = std::path::absolute(&args.output);
-    let output =
-        absolute.map_err(|source| CliError::File { action: "resolve", path: args.output.clone(), source })?;
-    let format = match args.format {
-        ExportFormatArg::Pam => ExportFormat::Pam,
-        ExportFormatArg::Memu => ExportFormat::Memu,
-        ExportFormatArg::Markdown => ExportFormat::Markdown,
-    };
     let kind = if args.incremental { ExportType::Incremental } else { ExportType::Full };
     let base_export_id = match &args.base {
         Some(given) => resolve(client, unless_last(given)).await?,
@@ -53,10 +45,10 @@ pub(crate) async fn create(
     let request = CreateExportRequest {
         r#type: kind.into(),
         base_export_id,
-        output: path::path_to_string(output)?,
+        output: path::path_to_string(path::absolute(&args.output)?)?,
         without_conversations: args.no_conversations,
         attachments: args.attachments,
-        format: format.into(),
+        format: args.format.to_wire().into(),
         filter: filter(&args.select, &context.calendar)?,
         strip_identifiers: args.strip_identifiers,
         age_recipients: args.encrypt_to.clone(),
@@ -255,7 +247,7 @@ fn properties(export: &Export, calendar: &Calendar) -> Properties {
             "contains",
             &format!(
                 "{}; not a copy of the store, and not a base for incremental exports",
-                selection.words()
+                selection.describe()
             ),
         );
     }
@@ -311,6 +303,8 @@ fn signed(export: &Export) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use satchel_proto::v1::ExportFormat;
+
     use super::*;
     use crate::cli::time;
 

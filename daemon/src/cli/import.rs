@@ -125,11 +125,10 @@ fn print_receipts(context: &mut Context, job: &Operation, first: bool) -> Result
 /// Returns the path as the daemon needs it. For a daemon on another machine, we cannot know which files exist
 /// there.
 fn absolute_path(context: &Context, path: &Path) -> Result<String, CliError> {
-    let failed = |action| move |source| CliError::File { action, path: path.to_owned(), source };
     let resolved = if context.location.is_local() {
-        path.canonicalize().map_err(failed("read"))?
+        path.canonicalize().map_err(CliError::file("read", path))?
     } else {
-        std::path::absolute(path).map_err(failed("find"))?
+        std::path::absolute(path).map_err(CliError::file("find", path))?
     };
     path::path_to_string(resolved)
 }

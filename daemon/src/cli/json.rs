@@ -2,6 +2,25 @@
 
 #![expect(clippy::struct_field_names, clippy::struct_excessive_bools, reason = "the keys of documents")]
 
+/// Defines a document from rows of a field, its type, and its value in a message of the contract.
+macro_rules! document {
+    ($(#[$meta:meta])* $name:ident<$life:lifetime> from $source:ident: $wire:ty {
+        $($(#[$attribute:meta])* $field:ident: $type:ty = $value:expr,)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Serialize)]
+        pub(crate) struct $name<$life> {
+            $($(#[$attribute])* pub $field: $type,)+
+        }
+
+        impl<$life> $name<$life> {
+            pub(crate) fn new($source: &$life $wire) -> Self {
+                Self { $($field: $value,)+ }
+            }
+        }
+    };
+}
+
 pub(crate) mod admin;
 pub(crate) mod change;
 pub(crate) mod conversation;

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use satchel_core::vault::{self, KeyKind, Secret, UnlockOptions, VaultError};
+use satchel_core::vault::{self, Secret, UnlockMethod, UnlockOptions, VaultError};
 use satchel_server::config::Config;
 use satchel_store::CheckProgress;
 use serde::Serialize;
@@ -14,9 +14,9 @@ use super::{
     Context,
     args::{DataKeyArgs, EncryptionCommand},
     byte_progress::ByteProgress,
-    client::DaemonLocation,
     error::CliError,
     exit::Exit,
+    path,
     properties::Properties,
     purge,
     style::{Paint, TerminalStyle},
@@ -52,9 +52,8 @@ struct PhraseJson<'a> {
 /// Fails if the data directory cannot be opened with the given secret, if a daemon has it open, or if the file
 /// system refuses.
 pub(crate) async fn run(context: &mut Context, command: &EncryptionCommand) -> Result<Exit, CliError> {
-    let DaemonLocation::DataDir(config) = context.location.clone() else {
-        return Err(CliError::Usage("the encryption of a data directory is managed on its own machine; omit --server and unset SATCHEL_SERVER".to_owned()));
-    };
+    let config =
+        context.location.local_config("the encryption of a data directory is managed on its own machine")?;
     match command {
         EncryptionCommand::Status => status(context, &config.data_dir)?,
         EncryptionCommand::Encrypt(lock) => encrypt(context, &config, lock).await?,
@@ -65,13 +64,13 @@ pub(crate) async fn run(context: &mut Context, command: &EncryptionCommand) -> R
                 passphrase_file: new_passphrase_file.clone(),
                 ..config.unlock.clone()
             };
-            if lock.passphrase && new_passphrase_file.is_none() && !config.unlock.terminal {
+            if lock.passphrase && new_passphrase_file.is_none() && config.unlock.prompt.is_none() {
                 let problem =
                     "cannot prompt for the new passphrase without a terminal; use --new-passphrase-file FILE";
                 return Err(CliError::Usage(problem.to_owned()));
             }
-            let key_kind = key_kind(lock)?;
-            vault::change(&config.data_dir, &key_kind, &config.unlock, phrase.as_ref(), &chosen)
+            let unlock_method = unlock_method(lock)?;
+            vault::change(&config.data_dir, &unlock_method, &config.unlock, phrase.as_ref(), &chosen)
                 .map_err(vault_error)?;
             status(context, &config.data_dir)?;
         }
@@ -132,7 +131,7 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &DataKeyArgs) -> 
         return status(context, &dir);
     }
     purge::refuse_set_aside_data(&dir, "encrypted")?;
-    let (key_kind, unlock) = (key_kind(lock)?, config.unlock.clone());
+    let (unlock_method, unlock) = (unlock_method(lock)?, config.unlock.clone());
     let (progress_sender, mut progress_receiver) =
         tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
     let (phrase_sender, mut phrase) = tokio::sync::mpsc::channel(1);
@@ -156,7 +155,7 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &DataKeyArgs) -> 
                 tracing::debug!("the command that shows the recovery phrase has ended");
             }
         };
-        vault::encrypt(&dir, &key_kind, &unlock, &mut progress, &mut shown)
+        vault::encrypt(&dir, &unlock_method, &unlock, &mut progress, &mut shown)
     });
     let mut progress = ByteProgress::new(&context.out, "encrypting the data");
     let outcome = loop {
@@ -181,10 +180,7 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &DataKeyArgs) -> 
         }
     };
     progress.finish();
-    let aborted = |error: tokio::task::JoinError| CliError::Step {
-        what: "the encryption was aborted".to_owned(),
-        source: error.into(),
-    };
+    let aborted = |error: tokio::task::JoinError| CliError::step("the encryption was aborted", error);
     outcome.map_err(aborted)?.map_err(vault_error)?;
     if !context.out.json {
         let mark = context.out.style.paint(Paint::Good, "✓");
@@ -212,19 +208,16 @@ async fn verify_written_phrase(
     unlock: &UnlockOptions,
     phrase: &Secret,
 ) -> Result<(), CliError> {
-    if !unlock.terminal || context.out.json {
+    if unlock.prompt.is_none() || context.out.json {
         return Ok(());
     }
     let phrase = phrase.clone();
-    let asked = tokio::task::spawn_blocking(move || {
+    let prompted = tokio::task::spawn_blocking(move || {
         prompt_for_phrase(&phrase, &mut io::stdin().lock(), &mut io::stderr())
     });
-    let failed = |source| CliError::File { action: "read from", path: "the terminal".into(), source };
-    let aborted = |error: tokio::task::JoinError| CliError::Step {
-        what: "the prompt was aborted".to_owned(),
-        source: error.into(),
-    };
-    asked.await.map_err(aborted)?.map_err(failed)
+    let failed = CliError::file("read from", Path::new("the terminal"));
+    let aborted = |error: tokio::task::JoinError| CliError::step("the prompt was aborted", error);
+    prompted.await.map_err(aborted)?.map_err(failed)
 }
 
 /// Asks for the phrase until it is right, the line is empty, or it was wrong too often. This only checks what was
@@ -245,30 +238,31 @@ fn prompt_for_phrase(phrase: &Secret, input: &mut dyn BufRead, output: &mut dyn 
     writeln!(output, "`satchel keys recovery` creates a new phrase")
 }
 
-fn key_kind(lock: &DataKeyArgs) -> Result<KeyKind, CliError> {
+fn unlock_method(lock: &DataKeyArgs) -> Result<UnlockMethod, CliError> {
     let DataKeyArgs { key_file, passphrase, key_store: _ } = lock;
     Ok(match (key_file, passphrase) {
-        (Some(path), _) => KeyKind::KeyFile(super::absolute(path)?),
-        (None, true) => KeyKind::Passphrase,
-        (None, false) => KeyKind::KeyStore,
+        (Some(path), _) => UnlockMethod::KeyFile(path::absolute(path)?),
+        (None, true) => UnlockMethod::Passphrase,
+        (None, false) => UnlockMethod::KeyStore,
     })
 }
 
 /// Returns the recovery phrase, typed at the terminal or read from standard input.
 pub(super) fn read_phrase(unlock: &UnlockOptions) -> Result<Secret, CliError> {
-    if unlock.terminal {
-        return vault::prompt_secret("recovery phrase: ").map_err(vault_error);
+    if let Some(prompt) = unlock.prompt {
+        let failed = |source| vault_error(VaultError::Terminal { source });
+        return prompt("recovery phrase: ").map_err(failed);
     }
     let mut text = String::new();
     let read = io::stdin().take(MAX_PHRASE).read_to_string(&mut text);
-    read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
+    read.map_err(CliError::file("read", Path::new("standard input")))?;
     Ok(Secret::new(text))
 }
 
 fn vault_error(error: VaultError) -> CliError {
     match error {
         VaultError::AlreadyEncrypted | VaultError::NotEncrypted => CliError::Declined(error.to_string()),
-        error => CliError::Step { what: "the command failed".to_owned(), source: error.into() },
+        error => CliError::step("the command failed", error),
     }
 }
 

@@ -108,13 +108,13 @@ async fn show(context: &mut Context, client: &DaemonClient, given: &str) -> Resu
     let id = resolve(client, given).await?;
     let request = GetMemoryRequest { id, view: MemoryView::PamJson.into() };
     let answer = client.memories().get_memory(request).await?.into_inner();
-    let (memory, stranger) = (answer.memory.unwrap_or_default(), answer.stranger);
+    let (memory, untrusted) = (answer.memory.unwrap_or_default(), answer.stranger);
     if context.out.json {
-        context.out.json(&json::memory::MemoryDocument::new(&memory, &stranger))?;
+        context.out.json(&json::memory::MemoryDocument::new(&memory, &untrusted))?;
     } else {
         context.out.print_paged(&render::details(
             &memory,
-            &stranger,
+            &untrusted,
             &context.calendar,
             context.out.style,
         ))?;

@@ -77,10 +77,8 @@ impl Output {
 
     /// Prints a result as the single JSON document.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
-        let text = serde_json::to_string_pretty(value).map_err(|error| CliError::Step {
-            what: "cannot write the result as JSON".to_owned(),
-            source: error.into(),
-        })?;
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| CliError::step("cannot write the result as JSON", error))?;
         self.print(&text::escape_json(&text))?;
         self.print("\n")
     }

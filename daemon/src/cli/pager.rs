@@ -107,15 +107,15 @@ mod tests {
 
     #[test]
     fn a_pager_is_used_only_on_a_terminal_and_only_if_wanted() {
-        let of = |unwanted, terminal, named: Option<&str>| {
+        let choose = |unwanted, terminal, named: Option<&str>| {
             Pager::choose(unwanted, terminal, named.map(OsStr::new), None)
         };
-        assert_eq!(of(false, true, None), pager("less"));
-        assert_eq!(of(false, true, Some("most -w")), pager("most -w"));
+        assert_eq!(choose(false, true, None), pager("less"));
+        assert_eq!(choose(false, true, Some("most -w")), pager("most -w"));
         for (unwanted, terminal, named) in
             [(true, true, None), (false, false, None), (false, true, Some("cat")), (false, true, Some(""))]
         {
-            assert_eq!(of(unwanted, terminal, named), Pager::None);
+            assert_eq!(choose(unwanted, terminal, named), Pager::None);
         }
     }
 

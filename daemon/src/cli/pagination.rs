@@ -100,8 +100,8 @@ pub(crate) async fn resolve_id(
     given: &str,
     mut fetch: impl AsyncFnMut(i32, String) -> Result<ResultPage<String>, CliError>,
 ) -> Result<String, CliError> {
-    if let Ok(whole) = uuid::Uuid::try_parse(given) {
-        return Ok(whole.to_string());
+    if let Ok(full) = uuid::Uuid::try_parse(given) {
+        return Ok(full.to_string());
     }
     let (mut fitting, mut token) = (Vec::new(), String::new());
     loop {
@@ -220,8 +220,8 @@ mod tests {
     async fn a_unique_prefix_is_enough() {
         assert_eq!(resolve_id("memory", "3F2A9", id_source(IDS)).await.unwrap(), "3f2a91bc-x");
         assert_eq!(resolve_id("memory", "garden", id_source(IDS)).await.unwrap(), "garden");
-        let whole = "0F3A2B1C-0000-5000-8000-000000000001";
-        assert_eq!(resolve_id("memory", whole, id_source(&[])).await.unwrap(), whole.to_lowercase());
+        let full = "0F3A2B1C-0000-5000-8000-000000000001";
+        assert_eq!(resolve_id("memory", full, id_source(&[])).await.unwrap(), full.to_lowercase());
     }
 
     #[tokio::test]

@@ -1,8 +1,16 @@
-//! Converts paths of this machine for requests.
+//! Paths of this machine, for requests.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::error::CliError;
+
+/// Returns the absolute path, without following links.
+///
+/// # Errors
+/// Fails if the current folder is unknown.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(CliError::file("resolve", path))
+}
 
 /// Returns a path as text, as requests carry it.
 ///

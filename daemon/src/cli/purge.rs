@@ -19,17 +19,11 @@ use satchel_core::{
 };
 use satchel_proto::v1::{GetPurgePlanRequest, get_purge_plan_request::Target as Named};
 use satchel_seal::Seal;
-use satchel_server::{config::Config, connect::connect};
+use satchel_server::{config::Config, connect::connect, grpc::purge_plan_to_wire};
 use satchel_store::{CheckProgress, Store, StoreError};
 
-use self::render::PurgePreview;
 use super::{
-    Context,
-    args::PurgeArgs,
-    byte_progress::ByteProgress,
-    client::{DaemonClient, DaemonLocation},
-    error::CliError,
-    exit::Exit,
+    Context, args::PurgeArgs, byte_progress::ByteProgress, client::DaemonClient, error::CliError, exit::Exit,
     pagination, text,
 };
 
@@ -64,10 +58,7 @@ impl PurgeKind {
 /// # Errors
 /// Fails if a daemon has the store open, if the id is not confirmed, or if the file system refuses.
 pub(super) async fn run(context: &mut Context, kind: PurgeKind, args: &PurgeArgs) -> Result<Exit, CliError> {
-    let DaemonLocation::DataDir(config) = context.location.clone() else {
-        let problem = "purge works on a local data directory; omit --server and unset SATCHEL_SERVER";
-        return Err(CliError::Usage(problem.to_owned()));
-    };
+    let config = context.location.local_config("purge works on a local data directory")?;
     let given = args.id.id.clone();
     if args.dry_run && connect(&config.data_dir).await.is_ok() {
         return preview_from_daemon(context, kind, &given).await;
@@ -78,7 +69,8 @@ pub(super) async fn run(context: &mut Context, kind: PurgeKind, args: &PurgeArgs
         move || open_and_plan(&config, kind, &given, dry_run)
     })
     .await?;
-    render::plan(context, kind.label(), &PurgePreview::from(&plan), args.dry_run)?;
+    let preview = purge_plan_to_wire(plan.clone());
+    render::plan(context, kind.label(), &preview, args.dry_run)?;
     let set_aside = refuse_set_aside_data(&config.data_dir, "erased");
     if args.dry_run {
         store.close().map_err(not_erased)?;
@@ -95,7 +87,7 @@ pub(super) async fn run(context: &mut Context, kind: PurgeKind, args: &PurgeArgs
     }
     let id = id_to_confirm(&plan, kind);
     let confirm = args.confirm.clone();
-    let meant = run_blocking({
+    let confirmed = run_blocking({
         let (dir, seal, record) = (config.data_dir.clone(), seal.clone(), plan.record.clone());
         move || {
             check_confirmation(&id, confirm, kind.label())?;
@@ -104,16 +96,16 @@ pub(super) async fn run(context: &mut Context, kind: PurgeKind, args: &PurgeArgs
         }
     })
     .await;
-    if let Err(refused) = meant {
+    if let Err(refused) = confirmed {
         store.close().map_err(not_erased)?;
         return Err(refused);
     }
-    let attachments = erase(context, &config, (store, seal), plan.clone()).await?;
-    render::done(context, &PurgePreview::from(&plan), attachments)?;
+    let attachments = erase(context, &config, (store, seal), plan).await?;
+    render::done(context, &preview, attachments)?;
     Ok(Exit::Done)
 }
 
-/// Lets the daemon say what would be erased: a dry run does not require it to be stopped.
+/// Asks the daemon what would be erased, because a dry run does not require it to be stopped.
 async fn preview_from_daemon(context: &mut Context, kind: PurgeKind, given: &str) -> Result<Exit, CliError> {
     let location = context.location.clone();
     let client = DaemonClient::open(&location, &mut context.out).await?;
@@ -125,7 +117,7 @@ async fn preview_from_daemon(context: &mut Context, kind: PurgeKind, given: &str
     };
     let request = GetPurgePlanRequest { target: Some(target), keep_memories };
     let answer = client.admin().get_purge_plan(request).await?.into_inner();
-    render::plan(context, kind.label(), &PurgePreview::from(answer), true)?;
+    render::plan(context, kind.label(), &answer, true)?;
     client.close(&location).await?;
     Ok(Exit::Done)
 }
@@ -136,8 +128,7 @@ async fn preview_from_daemon(context: &mut Context, kind: PurgeKind, given: &str
 /// # Errors
 /// Fails with the paths of those directories, and what to do.
 pub(super) fn refuse_set_aside_data(data_dir: &Path, done: &str) -> Result<(), CliError> {
-    let read =
-        |source| CliError::File { action: "list the folders next to", path: data_dir.to_owned(), source };
+    let read = CliError::file("list the folders next to", data_dir);
     let set_aside = residue::next_to(data_dir).map_err(read)?;
     let [first, ..] = set_aside.as_slice() else { return Ok(()) };
     let all: Vec<String> = set_aside.iter().map(|path| text::shell_quoted(&path.to_string_lossy())).collect();
@@ -164,10 +155,11 @@ async fn erase(
         purge::erase_recorded(&dir, store, seal.as_ref(), progress)
     };
     let outcome = ByteProgress::run_blocking(&mut context.out, "rewriting the remaining data", work).await;
-    outcome.map_err(aborted)?.map_err(|error: ProvenanceError| CliError::Step {
-        what: "the erasure is not complete; if it was already recorded, the next start completes it"
-            .to_owned(),
-        source: error.into(),
+    outcome.map_err(aborted)?.map_err(|error: ProvenanceError| {
+        CliError::step(
+            "the erasure is not complete; if it was already recorded, the next start completes it",
+            error,
+        )
     })
 }
 
@@ -258,7 +250,7 @@ fn check_confirmation(id: &str, confirm: Option<String>, word: &str) -> Result<(
         std::io::stderr().flush()?;
         std::io::Read::take(std::io::stdin().lock(), MAX_ANSWER_BYTES).read_line(&mut line)
     };
-    ask().map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
+    ask().map_err(CliError::file("read", Path::new("standard input")))?;
     if line.trim() == id { Ok(()) } else { Err(differs()) }
 }
 
@@ -269,9 +261,9 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 fn aborted(error: tokio::task::JoinError) -> CliError {
-    CliError::Step { what: "the erasure was aborted".to_owned(), source: error.into() }
+    CliError::step("the erasure was aborted", error)
 }
 
 fn not_erased(source: StoreError) -> CliError {
-    CliError::Step { what: "nothing was erased".to_owned(), source: source.into() }
+    CliError::step("nothing was erased", source)
 }

@@ -16,7 +16,6 @@ use super::{
     Context,
     args::RebuildArgs,
     byte_progress::ByteProgress,
-    client::DaemonLocation,
     error::CliError,
     exit::Exit,
     properties::Properties,
@@ -52,11 +51,7 @@ struct RestoredDatabase {
 /// # Errors
 /// Fails if a daemon has the store open, if the journal has lost data, or if the file system refuses.
 pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit, CliError> {
-    let DaemonLocation::DataDir(config) = context.location.clone() else {
-        return Err(CliError::Usage(
-            "rebuild works on a local data directory; omit --server and unset SATCHEL_SERVER".to_owned(),
-        ));
-    };
+    let config = context.location.local_config("rebuild works on a local data directory")?;
     let dir = config.data_dir.clone();
     let failed = |source: StoreError| CliError::Store { dir: config.data_dir.clone(), source: source.into() };
     if args.put_back {
@@ -65,10 +60,7 @@ pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit
     let options = vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes);
     let options =
         options.map_err(|error| CliError::Store { dir: config.data_dir.clone(), source: error.into() })?;
-    let aborted = |error: tokio::task::JoinError| CliError::Step {
-        what: "the rebuild was aborted".to_owned(),
-        source: error.into(),
-    };
+    let aborted = |error: tokio::task::JoinError| CliError::step("the rebuild was aborted", error);
     let work = {
         let (dir, options) = (dir.clone(), options.clone());
         move |progress: &mut dyn FnMut(CheckProgress)| loss::assess(&dir, options, progress)
@@ -76,10 +68,7 @@ pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit
     let assessed = ByteProgress::run_blocking(&mut context.out, "reading the journal", work).await;
     let lost = assessed.map_err(aborted)?.map_err(failed)?;
     if let Some(lost) = lost.as_ref().filter(|_| !args.accept_loss) {
-        return Err(CliError::Step {
-            what: "the database was not rebuilt".to_owned(),
-            source: lost.message().into(),
-        });
+        return Err(CliError::step("the database was not rebuilt", lost.message()));
     }
     let options = OpenOptions { rebuild: true, ..options };
     let work = move |progress: &mut dyn FnMut(CheckProgress)| match lost {

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use satchel_core::plain_file;
+use satchel_core::{plain_file, vault::Secret};
 use satchel_proto::v1::Unlock;
 
 use super::{
@@ -70,7 +70,7 @@ fn configured_passphrase(
         let mut line = String::new();
         let read = plain_file::open_argument(path)
             .and_then(|file| BufReader::new(file.take(MAX_FILE_BYTES)).read_line(&mut line));
-        read.map_err(|source| CliError::File { action: "read", path: path.clone(), source })?;
+        read.map_err(CliError::file("read", path))?;
         let line = line.trim_end_matches(['\n', '\r']);
         if line.is_empty() {
             return Err(CliError::Usage(format!("the first line of {} is empty", path.display())));
@@ -84,7 +84,7 @@ fn read_text(path: &Path) -> Result<String, CliError> {
     let mut text = String::new();
     let read =
         plain_file::open_argument(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
-    read.map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
+    read.map_err(CliError::file("read", path))?;
     Ok(text)
 }
 
@@ -93,11 +93,18 @@ fn prompt(prompt: &str) -> Result<String, CliError> {
         let advice = "cannot prompt for the passphrase without a terminal; use --passphrase-file FILE, or set SATCHEL_PASSPHRASE";
         return Err(CliError::Usage(advice.to_owned()));
     }
-    let step = |error: std::io::Error| CliError::Step {
-        what: "cannot prompt for the passphrase".to_owned(),
-        source: error.into(),
-    };
+    let step = |error: std::io::Error| CliError::step("cannot prompt for the passphrase", error);
     rpassword::prompt_password(prompt).map_err(step)
+}
+
+/// Returns whether a person uses the terminal.
+pub(crate) fn is_interactive() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Prompts at the terminal for a secret of the data directory, without echoing the input.
+pub(crate) fn prompt_secret(prompt: &str) -> std::io::Result<Secret> {
+    rpassword::prompt_password(prompt).map(Secret::new)
 }
 
 #[cfg(test)]

@@ -58,11 +58,7 @@ pub(crate) async fn run(
     args: &ServeArgs,
     environment: &Environment,
 ) -> Result<Exit, CliError> {
-    let DaemonLocation::DataDir(config) = context.location.clone() else {
-        return Err(CliError::Usage(
-            "serve runs a local daemon; omit --server and unset SATCHEL_SERVER".to_owned(),
-        ));
-    };
+    let config = context.location.local_config("serve runs a local daemon")?;
     let signals = Signals::listen()?;
     let supervisor = supervisor(environment);
     supervisor.status("opening the data directory");
@@ -135,19 +131,13 @@ fn supervisor(environment: &Environment) -> Supervisor {
 
 fn inherited_socket(environment: &Environment) -> Result<Option<std::os::unix::net::UnixListener>, CliError> {
     let socket = environment.inherited.as_ref().map(std::os::unix::net::UnixListener::try_clone);
-    socket.transpose().map_err(|error| CliError::Step {
-        what: "cannot use the socket of the service manager".to_owned(),
-        source: error.into(),
-    })
+    socket.transpose().map_err(|error| CliError::step("cannot use the socket of the service manager", error))
 }
 
 impl Signals {
     fn listen() -> Result<Self, CliError> {
         let listen = |kind, name| {
-            signal(kind).map_err(|error| CliError::Step {
-                what: format!("cannot listen for {name}"),
-                source: error.into(),
-            })
+            signal(kind).map_err(|error| CliError::step(format!("cannot listen for {name}"), error))
         };
         Ok(Self {
             terminate: listen(SignalKind::terminate(), "SIGTERM")?,
@@ -212,11 +202,7 @@ impl ServeControl<'_> {
 fn add_watched_folders(watching: &mut WatchConfig, folders: &[PathBuf]) -> Result<(), CliError> {
     watching.active = true;
     for dir in folders {
-        let path = std::fs::canonicalize(dir).map_err(|source| CliError::File {
-            action: "watch",
-            path: dir.clone(),
-            source,
-        })?;
+        let path = std::fs::canonicalize(dir).map_err(CliError::file("watch", dir))?;
         if !path.is_dir() {
             let source = std::io::ErrorKind::NotADirectory.into();
             return Err(CliError::File { action: "watch", path, source });

@@ -3,7 +3,6 @@
 //! The files and commands for this are determined in `systemd` and `launchd`, which are pure; this module writes
 //! and runs them.
 
-mod command;
 mod launchd;
 mod spec;
 mod system;
@@ -18,8 +17,7 @@ use std::{
 use serde::Serialize;
 
 use self::{
-    command::{ManagerCommand, ServiceFile},
-    spec::ServiceSpec,
+    spec::{ManagerCommand, ServiceFile, ServiceSpec},
     system::{CommandRunner, ProcessRunner, ServiceManager, written_by_us},
 };
 use super::{
@@ -130,7 +128,7 @@ impl ServiceCommands<'_> {
         let (before, after) = self.system.uninstall();
         self.run(&before, &mut report);
         for path in present {
-            fs::remove_file(&path).map_err(|source| file_error("remove", &path, source))?;
+            fs::remove_file(&path).map_err(CliError::file("remove", &path))?;
             report.removed.push(path);
         }
         self.run(&after, &mut report);
@@ -159,8 +157,8 @@ impl ServiceCommands<'_> {
 
     /// Returns the paths of the files; their contents do not matter here.
     fn file_paths(&self) -> Result<Vec<ServiceFile>, CliError> {
-        let nobody = ServiceSpec { executable: String::new(), words: Vec::new(), socket: String::new() };
-        self.system.files(&nobody)
+        let empty = ServiceSpec { executable: String::new(), words: Vec::new(), socket: String::new() };
+        self.system.files(&empty)
     }
 
     /// Runs the commands in order. If one fails that must succeed, the remaining commands are left to the person.
@@ -235,17 +233,17 @@ fn read_if_exists(path: &Path) -> Result<Option<String>, CliError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(file_error("read", path, source)),
+        Err(error) => Err(CliError::file("read", path)(error)),
     }
 }
 
 /// Writes a file atomically.
 fn write_atomically(file: &ServiceFile) -> Result<(), CliError> {
-    let failed = |source| file_error("write", &file.path, source);
+    let failed = CliError::file("write", &file.path);
     let folder = file.path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).map_err(failed)?;
-    let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    fresh.write_all(file.text.as_bytes()).map_err(failed)?;
+    fs::create_dir_all(folder).map_err(&failed)?;
+    let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(&failed)?;
+    fresh.write_all(file.text.as_bytes()).map_err(&failed)?;
     fresh.persist(&file.path).map_err(|error| failed(error.error))?;
     Ok(())
 }
@@ -254,10 +252,6 @@ fn not_ours(path: &Path) -> CliError {
     CliError::Usage(format!(
         "{path:?} was not written by `satchel service install`; move it away, or overwrite it with `satchel service install --force`"
     ))
-}
-
-fn file_error(action: &'static str, path: &Path, source: io::Error) -> CliError {
-    CliError::File { action, path: path.to_owned(), source }
 }
 
 #[cfg(test)]

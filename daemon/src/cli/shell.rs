@@ -1,9 +1,6 @@
 //! `completions` and `man`: shell completions and manual pages for the commands.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -30,10 +27,10 @@ pub(crate) fn man(folder: Option<&Path>, out: &mut Output) -> Result<(), CliErro
     let mut root = Cli::command();
     root.build();
     let Some(folder) = folder else { return out.print(&page(&root, NAME)?) };
-    fs::create_dir_all(folder).map_err(failed("create", folder))?;
+    fs::create_dir_all(folder).map_err(CliError::file("create", folder))?;
     for (name, command) in pages(&root) {
         let path = folder.join(format!("{name}.1"));
-        fs::write(&path, page(&command, &name)?).map_err(failed("write", &path))?;
+        fs::write(&path, page(&command, &name)?).map_err(CliError::file("write", &path))?;
         out.note(&path.display().to_string());
     }
     Ok(())
@@ -56,11 +53,6 @@ fn page(command: &clap::Command, name: &str) -> Result<String, CliError> {
     let man = clap_mangen::Man::new(command.clone()).title(name.to_owned());
     man.render(&mut page).map_err(CliError::Output)?;
     Ok(String::from_utf8_lossy(&page).into_owned())
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> CliError + use<> {
-    let path: PathBuf = path.to_owned();
-    move |source| CliError::File { action, path, source }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::{
     exit::Exit,
     json, labels,
     pagination::{self, ResultPage},
+    path,
     style::{Paint, TerminalStyle},
     text,
 };
@@ -102,14 +103,7 @@ async fn remove(context: &mut Context, client: &DaemonClient, dir: &Path) -> Res
 /// resolved.
 fn absolute_path(context: &Context, dir: &Path) -> Result<String, CliError> {
     let here = context.location.is_local().then(|| std::fs::canonicalize(dir).ok()).flatten();
-    let path = match here {
-        Some(path) => path,
-        None => std::path::absolute(dir).map_err(|source| CliError::File {
-            action: "resolve",
-            path: dir.to_owned(),
-            source,
-        })?,
-    };
+    let path = here.map_or_else(|| path::absolute(dir), Ok)?;
     path.into_os_string().into_string().map_err(|path| {
         CliError::Usage(format!("{path:?} is not valid UTF-8; use `satchel serve --watch` for it"))
     })

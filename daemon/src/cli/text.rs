@@ -264,7 +264,7 @@ mod tests {
         let given: Vec<String> = ids.iter().map(|id| short.shorten(id)).collect();
         assert_eq!(given, [ids[0], ids[1], "0f3a2b1c-7", "9f3a2b1c"]);
         for id in given {
-            assert_eq!(ids.iter().filter(|whole| whole.starts_with(&id)).count(), 1);
+            assert_eq!(ids.iter().filter(|full| full.starts_with(&id)).count(), 1);
         }
         assert_eq!(short.shorten("my-own-id"), "my-own-id");
     }

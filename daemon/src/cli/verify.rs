@@ -51,9 +51,7 @@ pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, context: &mut Contex
     let report = checked.map_err(|error| match error {
         verify::VerifyError::BadSigner { .. } => CliError::Usage(error.to_string()),
         verify::VerifyError::NoBundle { .. } => CliError::NoBundle(error.to_string()),
-        error => {
-            CliError::Step { what: format!("cannot verify {}", args.path.display()), source: error.into() }
-        }
+        error => CliError::step(format!("cannot verify {}", args.path.display()), error),
     })?;
     if out.json {
         out.json(&Verdict::new(&report))?;
@@ -218,7 +216,7 @@ fn render(report: &VerifyReport, style: TerminalStyle) -> String {
             "contains",
             &format!(
                 "{}; not a copy of the store, and not a base for incremental exports",
-                selection.words()
+                selection.describe()
             ),
         );
     }
@@ -234,11 +232,11 @@ fn render(report: &VerifyReport, style: TerminalStyle) -> String {
 
 /// Returns what the signatures cover, in a sentence.
 fn coverage(covered: SignatureCoverage) -> String {
-    let of = |wanted: Coverage| -> Vec<&str> {
+    let parts = |wanted: Coverage| -> Vec<&str> {
         let named = covered.by_part().into_iter();
         named.filter(|(_, coverage)| *coverage == wanted).map(|(name, _)| name).collect()
     };
-    let (signed, unsigned) = (of(Coverage::Signed), of(Coverage::Unsigned));
+    let (signed, unsigned) = (parts(Coverage::Signed), parts(Coverage::Unsigned));
     let signed = (!signed.is_empty()).then(|| format!("{}: signed", signed.join(", ")));
     let unsigned =
         (!unsigned.is_empty()).then(|| format!("{}: not covered by any signature", unsigned.join(", ")));

@@ -36,7 +36,7 @@ pub use self::{
 use satchel_core::{clock::Clock, ingest::Imports};
 
 /// Largest number of folders that are watched at once; each has a thread.
-pub const MAX_FOLDERS: usize = 64;
+const MAX_FOLDERS: usize = 64;
 /// How long a stop waits for the threads. A thread that hangs on a dead share is abandoned.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -192,7 +192,7 @@ impl Watch {
         Ok(true)
     }
 
-    /// Stops config a folder. Data imported from it stays. Durable when this returns.
+    /// Stops watching a folder. Data imported from it stays. Durable when this returns.
     ///
     /// # Errors
     /// If the folder is not watched, or was not added by [`Watch::add`].
@@ -245,7 +245,7 @@ impl Watch {
         moment.saturating_sub(self.0.start.elapsed())
     }
 
-    /// Stops config and waits until no folder is being inspected. Jobs that were started are left to
+    /// Stops watching and waits until no folder is being inspected. Jobs that were started are left to
     /// [`Imports::stop`].
     pub fn stop(&self) {
         let mut folders = self.0.folders();

@@ -73,8 +73,8 @@ impl Mailbox {
         self.lock().stop
     }
 
-    /// Waits for events, at most `max_wait`, and takes them. Changes are collected for `min_wait`; an ended import and a stop
-    /// end the wait at once.
+    /// Waits for events, at most `max_wait`, and takes them. Changes are collected for `min_wait`; an ended import and a
+    /// stop end the wait at once.
     pub(super) fn wait(&self, min_wait: Duration, max_wait: Duration) -> PendingEvents {
         let early = self.arrived.wait_timeout_while(self.lock(), min_wait, |pending| {
             !pending.stop && pending.ended_imports.is_empty()

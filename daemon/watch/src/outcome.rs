@@ -1,17 +1,14 @@
 //! The outcome of an import, as the watcher of a folder uses it.
 
-use satchel_core::ingest::{
-    JobView,
-    receipt::{ImportRecord, ImportStatus},
-};
+use satchel_core::ingest::{JobView, receipt::ImportStatus};
 
 /// The outcome of importing a watched file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileOutcome {
     /// The file is in the store.
     Imported,
-    /// No importer recognises it; a description of the file.
-    Unrecognised(String),
+    /// No importer recognises it.
+    Unrecognised,
     /// The import failed; the reason.
     Failed(String),
     /// The import was cancelled.
@@ -27,15 +24,14 @@ impl FileOutcome {
             return Self::Changed;
         }
         let first = |status: ImportStatus| view.imports.iter().find(|import| import.status == status);
-        let reason = |import: &ImportRecord| import.reason.clone().unwrap_or_default();
         if let Some(failed) = first(ImportStatus::Failed) {
-            return Self::Failed(reason(failed));
+            return Self::Failed(failed.reason.clone().unwrap_or_default());
         }
         if first(ImportStatus::Cancelled).is_some() {
             return Self::Cancelled;
         }
         match first(ImportStatus::Unrecognized) {
-            Some(unknown) if view.imports.len() == 1 => Self::Unrecognised(reason(unknown)),
+            Some(_) if view.imports.len() == 1 => Self::Unrecognised,
             _ => Self::Imported,
         }
     }

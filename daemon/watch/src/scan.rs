@@ -2,8 +2,8 @@
 //! opened.
 //!
 //! Every folder is opened by its name relative to the open parent folder, never by its path. So the inspection stays
-//! inside even if a folder is replaced by a link (`symbolic_links_are_not_followed`, `a_folder_swapped_for_a_link_is_not_followed` in
-//! `scan::tests`).
+//! inside even if a folder is replaced by a link (`symbolic_links_are_not_followed`,
+//! `a_folder_swapped_for_a_link_is_not_followed` in `scan::tests`).
 
 mod os_folder;
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use satchel_pam::hash::Sha256Digest;
-use satchel_store::{Durability, Ledger, LedgerWrite, Store, StoreError};
+use satchel_store::{Durability, Ledger, LedgerEntry, LedgerWrite, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::settle::Stamp;
@@ -88,8 +88,9 @@ pub(super) trait VerdictStore: Send {
     fn save(&self, name: &OsStr, known: &KnownFile, at: i64);
     /// Removes the entry of a name in the folder with the inode `folder`.
     fn remove(&self, folder: u64, name: &OsStr);
-    /// Removes the entries of the folder with the inode `folder`, except names for which `exists` returns true. It walks through all
-    /// entries of all folders, so it is used only by the first scan, to find names removed while no watcher ran.
+    /// Removes the entries of the folder with the inode `folder`, except names for which `exists` returns true. It walks
+    /// through all entries of all folders, so it is used only by the first scan, to find names removed while no watcher
+    /// ran.
     fn retain(&self, folder: u64, exists: &dyn Fn(&OsStr) -> bool);
 }
 
@@ -139,34 +140,18 @@ impl VerdictStore for LedgerVerdicts {
     }
 
     fn retain(&self, folder: u64, exists: &dyn Fn(&OsStr) -> bool) {
-        let (digest, mut after) = (self.folder_digest(), None);
         let mut missing = Vec::new();
-        loop {
-            let page = match self.store.ledger_list(Ledger::Source, after.as_ref(), PAGE_ENTRIES) {
-                Ok(page) => page,
-                Err(error) => {
-                    tracing::warn!(
-                        error = satchel_source::chain(&error),
-                        "the verdicts of watched files cannot be read"
-                    );
-                    return;
-                }
-            };
-            for entry in page.items.iter().filter(|entry| entry.id.starts_with(FILE_ID_PREFIX)) {
-                let Ok(VerdictEntry { location: Some(location), .. }) = serde_json::from_slice(&entry.value)
-                else {
-                    continue;
-                };
-                let same_folder = location.folder == digest && location.inode == folder;
-                let name = unhex(&location.name).map(OsString::from_vec);
-                if same_folder && name.is_some_and(|name| !exists(&name)) {
-                    missing.push((entry.id.clone(), entry.at_micros));
-                }
+        let read = for_each_entry(&self.store, &self.root, |entry, inode, name, _| {
+            if inode == folder && !exists(&name) {
+                missing.push((entry.id, entry.at_micros));
             }
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
+        });
+        if let Err(error) = read {
+            tracing::warn!(
+                error = satchel_source::chain(&error),
+                "the verdicts of watched files cannot be read"
+            );
+            return;
         }
         // Write only after all pages are read, because each write moves an entry in the list.
         missing.into_iter().for_each(|(id, at)| self.write_entry(id, at, Vec::new()));
@@ -197,16 +182,16 @@ impl LedgerVerdicts {
         }
     }
 
-    fn folder_digest(&self) -> String {
-        Sha256Digest::of(self.root.as_os_str().as_bytes()).to_hex()
-    }
-
     fn location_of(&self, name: &OsStr) -> Option<EntryLocation> {
         let inode = std::fs::metadata(&self.root).ok()?.ino();
         let mut hex = String::new();
         name.as_bytes().iter().for_each(|byte| hex.push_str(&format!("{byte:02x}")));
-        Some(EntryLocation { folder: self.folder_digest(), inode, name: hex })
+        Some(EntryLocation { folder: folder_digest(&self.root), inode, name: hex })
     }
+}
+
+fn folder_digest(root: &Path) -> String {
+    Sha256Digest::of(root.as_os_str().as_bytes()).to_hex()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
@@ -217,28 +202,39 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 /// Returns the first `limit` names of the folder `root`, in order, that no importer recognised when they were last
 /// inspected.
 pub(super) fn unrecognised(store: &Store, root: &Path, limit: usize) -> Result<Vec<OsString>, StoreError> {
-    let digest = Sha256Digest::of(root.as_os_str().as_bytes()).to_hex();
-    let (mut found, mut after) = (BTreeSet::new(), None);
-    loop {
-        let page = store.ledger_list(Ledger::Source, after.as_ref(), PAGE_ENTRIES)?;
-        for entry in page.items.iter().filter(|entry| entry.id.starts_with(FILE_ID_PREFIX)) {
-            let read = serde_json::from_slice(&entry.value);
-            let Ok(VerdictEntry {
-                location: Some(location), verdict: FileVerdict::Unrecognised { .. }, ..
-            }) = read
-            else {
-                continue;
-            };
-            if location.folder == digest {
-                found.extend(unhex(&location.name).map(OsString::from_vec));
-            }
+    let mut found = BTreeSet::new();
+    for_each_entry(store, root, |_, _, name, verdict| {
+        if matches!(verdict, FileVerdict::Unrecognised { .. }) {
+            found.insert(name);
             if found.len() > limit {
                 found.pop_last();
             }
         }
+    })?;
+    Ok(found.into_iter().collect())
+}
+
+/// Calls `each` for every stored verdict of the folder `root`, with the inode that the folder had and the name in it.
+fn for_each_entry(
+    store: &Store,
+    root: &Path,
+    mut each: impl FnMut(LedgerEntry, u64, OsString, FileVerdict),
+) -> Result<(), StoreError> {
+    let (digest, mut after) = (folder_digest(root), None);
+    loop {
+        let page = store.ledger_list(Ledger::Source, after.as_ref(), PAGE_ENTRIES)?;
+        for entry in page.items.into_iter().filter(|entry| entry.id.starts_with(FILE_ID_PREFIX)) {
+            let read = serde_json::from_slice(&entry.value);
+            let Ok(VerdictEntry { verdict, location: Some(location), .. }) = read else { continue };
+            if location.folder == digest
+                && let Some(name) = unhex(&location.name)
+            {
+                each(entry, location.inode, OsString::from_vec(name), verdict);
+            }
+        }
         after = page.next;
         if after.is_none() {
-            return Ok(found.into_iter().collect());
+            return Ok(());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which parts of a bundle a signature covers: PAM's own signature covers the memories, Satchel's manifest covers every
 //! file.
 
-use satchel_pam::{issue::Severity, parse::ChecksumReading, sign::SignatureCheck, validate::Report};
+use satchel_pam::{issue::Severity, parse::ChecksumStatus, sign::SignatureCheck, validate::Report};
 use satchel_source::pam::PamFiles;
 
 use super::{BundleReport, VerifyFinding};
@@ -46,7 +46,7 @@ impl SignatureCoverage {
     /// manifest covers all files.
     #[must_use]
     pub fn of(files: &PamFiles, report: &Report, manifest: bool) -> Self {
-        let fits = matches!(report.checksum, ChecksumReading::Spec | ChecksumReading::SdkNormalForm);
+        let fits = matches!(report.checksum, ChecksumStatus::Spec | ChecksumStatus::SdkNormalForm);
         let signed = fits && matches!(report.signature, SignatureCheck::Valid { .. });
         let counts = report.counts;
         let memories = report.store.is_some() && (counts.memories > 0 || signed);

@@ -4,7 +4,7 @@
 use satchel_pam::{
     embedding,
     issue::{Issue, Severity},
-    parse::{self, ChecksumReading},
+    parse::{self, ChecksumStatus},
     sign::{PublicKey, SignatureCheck},
     store::StoreHeader,
     validate::{self, BundleCheck, Counts},
@@ -16,7 +16,7 @@ use satchel_source::{
 
 use super::{
     Coverage, SignatureCoverage, SignatureState, VerifyError, is_store, manifest, open_conversation,
-    read_error, unread_issue,
+    read_error, unread_issue, valid_key,
 };
 use crate::{
     manifest::{BundleSelection, MANIFEST, PROGRAM_NAME, SELECTION_PROGRAM_NAME},
@@ -70,10 +70,7 @@ impl BundleVerdict {
     /// Returns the key that signed it, if all checks passed.
     #[must_use]
     pub fn signer(&self) -> Option<&PublicKey> {
-        match &self.report.signature {
-            SignatureCheck::Valid { key } if self.problem().is_none() => Some(key),
-            _ => None,
-        }
+        valid_key(&self.report.signature).filter(|_| self.problem().is_none())
     }
 
     /// Returns whether no manifest lists its files.
@@ -125,7 +122,7 @@ pub fn evaluate(bundle: &Bundle, files: &PamFiles) -> Result<BundleVerdict, Veri
         for name in files.conversations.iter().chain(&files.embeddings) {
             issues.extend(check_loose_document(bundle, name)?);
         }
-        let covered = SignatureCoverage {
+        let coverage = SignatureCoverage {
             conversations: Coverage::of(!files.conversations.is_empty(), false),
             ..SignatureCoverage::default()
         };
@@ -136,7 +133,7 @@ pub fn evaluate(bundle: &Bundle, files: &PamFiles) -> Result<BundleVerdict, Veri
             conversations: files.conversations.len() as u64,
             selection: None,
             predecessors: Vec::new(),
-            coverage: covered,
+            coverage,
             claims_signer: false,
         });
     };
@@ -146,7 +143,7 @@ pub fn evaluate(bundle: &Bundle, files: &PamFiles) -> Result<BundleVerdict, Veri
     let within = bundle.all_unread().filter(|unread| unread.name.starts_with(&files.root));
     report.issues.extend(within.map(unread_issue));
     let ours = report.store.as_ref().is_some_and(|store| written_by_satchel(&store.header));
-    let claimed = ours || state != SignatureState::Absent || report.signature != SignatureCheck::Absent;
+    let claims_signer = ours || state != SignatureState::Absent || report.signature != SignatureCheck::Absent;
     if state == SignatureState::Absent && ours {
         let problem = "is missing, and the bundle says that Satchel wrote it: Satchel writes none without";
         report.issues.push(Issue::error("manifest", MANIFEST, problem));
@@ -154,12 +151,9 @@ pub fn evaluate(bundle: &Bundle, files: &PamFiles) -> Result<BundleVerdict, Veri
     let selection =
         report.store.as_ref().and_then(|store| BundleSelection::of(&store.header, manifest.as_ref()));
     let rotations = manifest.map(|manifest| manifest.rotations).unwrap_or_default();
-    let predecessors = match &report.signature {
-        // Anybody may have written the records of an invalid manifest, but each record proves itself.
-        SignatureCheck::Valid { key } => rotation::predecessors(&rotations, key),
-        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => Vec::new(),
-    };
-    let covered = SignatureCoverage::of(files, &report, state == SignatureState::Valid);
+    // Anybody may have written the records of an invalid manifest, but each record proves itself.
+    let predecessors = valid_key(&report.signature).map(|key| rotation::predecessors(&rotations, key));
+    let coverage = SignatureCoverage::of(files, &report, state == SignatureState::Valid);
     let conversations = files.conversations.len() as u64;
     Ok(BundleVerdict {
         path: place,
@@ -167,9 +161,9 @@ pub fn evaluate(bundle: &Bundle, files: &PamFiles) -> Result<BundleVerdict, Veri
         manifest: state,
         conversations,
         selection,
-        predecessors,
-        coverage: covered,
-        claims_signer: claimed,
+        predecessors: predecessors.unwrap_or_default(),
+        coverage,
+        claims_signer,
     })
 }
 
@@ -219,7 +213,7 @@ fn report_without_store(issues: Vec<Issue>) -> validate::Report {
         store: None,
         counts: Counts::default(),
         issues,
-        checksum: ChecksumReading::Absent,
+        checksum: ChecksumStatus::Absent,
         signature: SignatureCheck::Absent,
     }
 }

@@ -11,7 +11,7 @@ use satchel_pam::{
     validate,
 };
 
-use super::VerifyError;
+use super::{VerifyError, valid_key};
 use crate::manifest::BundleSelection;
 pub(super) use content::StoreContent;
 
@@ -43,7 +43,7 @@ pub(super) fn check(
         return Ok((None, issues));
     };
     if let Some(selection) = selection {
-        let message = format!("the base is {}: nothing builds on it", selection.words());
+        let message = format!("the base is {}: nothing builds on it", selection.describe());
         issues.push(base_issue("$", &message));
     }
     headers(&whole, &changed, &mut issues);
@@ -96,13 +96,6 @@ fn signers(
     {
         let message = format!("is of {}, and the base's of {}", delta.multibase(), base.multibase());
         issues.push(Issue::warning(CHECK, "$.signature", message));
-    }
-}
-
-fn valid_key(signature: &SignatureCheck) -> Option<&PublicKey> {
-    match signature {
-        SignatureCheck::Valid { key } => Some(key),
-        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
     }
 }
 

@@ -8,7 +8,7 @@ use satchel_pam::{
 
 use super::{
     BundleReport, BundleVerdict, MAX_ISSUES, MergedStore, SignatureCoverage, SignatureState, VerifyFinding,
-    VerifyOptions, VerifyReport,
+    VerifyOptions, VerifyReport, valid_key,
 };
 use crate::manifest::BundleSelection;
 
@@ -34,10 +34,7 @@ pub(super) fn all_findings(
 }
 
 fn signer(signature: &SignatureCheck) -> Option<String> {
-    match signature {
-        SignatureCheck::Valid { key } => Some(key.multibase()),
-        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
-    }
+    valid_key(signature).map(PublicKey::multibase)
 }
 
 /// Returns the result for one of possibly several bundles.
@@ -55,11 +52,11 @@ pub(super) fn bundle_report(
         conversations,
         selection,
         predecessors,
-        coverage: covered,
+        coverage,
         claims_signer: _,
     } = checked;
     if options.strict {
-        findings.extend(covered.uncovered_findings());
+        findings.extend(coverage.uncovered_findings());
     }
     if several {
         findings.iter_mut().for_each(|finding| finding.path.insert_str(0, &format!("{place}: ")));
@@ -72,7 +69,7 @@ pub(super) fn bundle_report(
         manifest,
         signer: signer(&signature),
         predecessors: predecessors.iter().map(PublicKey::multibase).collect(),
-        coverage: covered,
+        coverage,
         memories: counts.memories,
         conversations,
     };

@@ -94,7 +94,7 @@ pub fn create(
     if output.symlink_metadata().is_ok() {
         return Err(BackupError::OutputExists { path: output.to_owned() });
     }
-    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = crate::parent_of(output);
     crate::make_parents(output).map_err(&failed)?;
     partial::remove_abandoned(parent);
     // Mode 0600 from the start; the file is removed if this fails.
@@ -109,7 +109,7 @@ pub fn create(
         progress: BackupProgress { done: 0, total },
         report,
     };
-    satchel_failpoints::reached("backup begun");
+    satchel_failpoints::reached("backup started");
     let pinned = writer.pin(store)?;
     satchel_failpoints::reached("backup pinned");
     for segment in &pinned.segments {
@@ -280,8 +280,7 @@ impl BackupWriter<'_> {
             _ => failed(error),
         })?;
         satchel_failpoints::reached("backup placed");
-        let parent = self.output.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(&failed)?;
+        crate::sync_folder(crate::parent_of(self.output)).map_err(&failed)?;
         satchel_failpoints::reached("backup folder synced");
         Ok(Backup {
             path: self.output.to_owned(),

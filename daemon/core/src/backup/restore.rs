@@ -124,12 +124,16 @@ pub fn restore(
 /// # Errors
 /// The file cannot be read, or is not a backup.
 pub fn encrypted(path: &Path) -> Result<bool, RestoreError> {
-    let file = plain_file::open_argument(path)
-        .map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
+    let file = plain_file::open_argument(path);
+    let file = file.map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
+    Ok(read_manifest(&mut open_zip(file, path)?, path)?.is_encrypted())
+}
+
+type BackupZip = ZipArchive<BoundedReader<BufReader<File>>>;
+
+fn open_zip(file: File, path: &Path) -> Result<BackupZip, RestoreError> {
     let zip = zip_directory::open(BufReader::new(file), MAX_FILES + 1);
-    let mut zip =
-        zip.map_err(|error| RestoreError::NotABackup { path: path.to_owned(), problem: error.to_string() })?;
-    Ok(read_manifest(&mut zip, path)?.is_encrypted())
+    zip.map_err(|error| RestoreError::NotABackup { path: path.to_owned(), problem: error.to_string() })
 }
 
 /// Returns whether a folder is absent or empty.
@@ -144,7 +148,7 @@ fn is_absent_or_empty(dir: &Path) -> io::Result<bool> {
 /// A backup that is being read.
 struct BackupReader<'a> {
     path: PathBuf,
-    zip: ZipArchive<BoundedReader<BufReader<File>>>,
+    zip: BackupZip,
     manifest: BackupManifest,
     progress: BackupProgress,
     report: BackupProgressFn<'a>,
@@ -158,8 +162,7 @@ impl<'a> BackupReader<'a> {
         let not_a_backup = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
         let file = plain_file::open_argument(path).map_err(refused)?;
         let length = file.metadata().map_err(refused)?.len();
-        let zip = zip_directory::open(BufReader::new(file), MAX_FILES + 1);
-        let mut zip = zip.map_err(|error| not_a_backup(error.to_string()))?;
+        let mut zip = open_zip(file, path)?;
         let manifest = read_manifest(&mut zip, path)?;
         let mut listed: BTreeMap<&str, u64> =
             manifest.files.iter().map(|entry| (entry.name.as_str(), entry.bytes)).collect();
@@ -268,10 +271,7 @@ impl<'a> BackupReader<'a> {
     }
 }
 
-fn read_manifest(
-    zip: &mut ZipArchive<BoundedReader<BufReader<File>>>,
-    path: &Path,
-) -> Result<BackupManifest, RestoreError> {
+fn read_manifest(zip: &mut BackupZip, path: &Path) -> Result<BackupManifest, RestoreError> {
     let not_a_backup = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
     let mut bytes = Vec::new();
     {
@@ -321,8 +321,7 @@ struct Staging {
 
 impl Staging {
     fn create(data_dir: &Path, bytes: u64) -> Result<Self, RestoreError> {
-        let parent = data_dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new("."));
+        let parent = crate::parent_of(data_dir);
         fs::create_dir_all(parent).map_err(RestoreError::write(parent))?;
         // The journal exists twice for a moment, and the database is built from it.
         let needed = bytes.saturating_mul(3);
@@ -351,9 +350,7 @@ impl Staging {
             RestoreError::Write { path: data_dir.to_owned(), source }
         })?;
         self.published = true;
-        let parent = data_dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let synced = File::open(parent.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
-        synced.map_err(RestoreError::write(data_dir))?;
+        crate::sync_folder(crate::parent_of(data_dir)).map_err(RestoreError::write(data_dir))?;
         Ok(set_aside)
     }
 }

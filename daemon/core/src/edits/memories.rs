@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use satchel_merge::evidence::{EditAction, EditStep, MemoryField, Spoken, StoredEvidence, derive, memory_id};
+use satchel_merge::evidence::{
+    EditAction, EditStep, MemoryField, StoredEvidence, UserEdits, derive, memory_id,
+};
 use satchel_pam::{
     ids,
     memory::{ExtractionMethod, Memory, Status},
@@ -66,7 +68,7 @@ impl Transaction<'_> {
             self.done.existed = true;
             return Ok(id);
         }
-        let witness = StoredEvidence {
+        let evidence = StoredEvidence {
             id: ids::evidence_id(PLATFORM, None, &self.id).to_string(),
             platform: PLATFORM.to_owned(),
             account: None,
@@ -78,19 +80,19 @@ impl Transaction<'_> {
             extractor: SOFTWARE.to_owned(),
             claim: Claim::Statement(item),
         };
-        let word = EditStep {
+        let step = EditStep {
             edit_id: self.id.clone(),
             at: self.now,
-            action: EditAction::AddMemory(Box::new(witness.clone())),
+            action: EditAction::AddMemory(Box::new(evidence.clone())),
         };
         if stored.is_some() {
-            self.add_again(&id, word)?;
+            self.add_again(&id, step)?;
         } else {
-            let memory = derive([&witness]).memories.remove(&id);
+            let memory = derive([&evidence]).memories.remove(&id);
             let memory = memory.ok_or(EditError::Unencodable { what: "a new memory" })?;
             check(None, &memory)?;
             ordered(&memory)?;
-            self.record(self.now, word.action);
+            self.record(self.now, step.action);
             self.change(Change::Memory(Box::new(memory)));
         }
         Ok(id)
@@ -98,16 +100,16 @@ impl Transaction<'_> {
 
     /// Adds a memory that was visible before. Other evidence on it may exist, and the relations it had follow from that
     /// evidence again, so everything is derived anew.
-    fn add_again(&mut self, id: &str, word: EditStep) -> Result<(), EditError> {
+    fn add_again(&mut self, id: &str, step: EditStep) -> Result<(), EditError> {
         let mut counted = ActiveEvidence::load(self.store, &provenance::undone_imports(self.store)?)?;
         let before = counted.derive();
-        counted.words.push(word.clone());
-        counted.spoken = Spoken::of(&counted.words);
+        counted.edit_steps.push(step.clone());
+        counted.user_edits = UserEdits::of(&counted.edit_steps);
         let after = counted.derive();
         let memory = after.memories.get(id).ok_or(EditError::Unencodable { what: "a new memory" })?;
         check(None, memory)?;
         ordered(memory)?;
-        self.record(word.at, word.action);
+        self.record(step.at, step.action);
         self.apply_difference(&before, after)
     }
 

@@ -1,13 +1,14 @@
 //! Status transitions of memories (PAM §7): of one memory, of one replaced by another, or of all that match a filter.
 
 use satchel_pam::{
-    lifecycle::{allowed, supersede},
+    lifecycle::{check_transition, supersede},
     memory::{Memory, Status},
     time::Timestamp,
 };
-use satchel_store::{MemoryOrder, MemoryQuery};
+use satchel_store::{Cursor, MemoryOrder, MemoryQuery};
 
 use super::{Draft, EditContext, EditError, EditOutcome, Edits, Transaction};
+use crate::each_row;
 
 /// Maximum number of memories of one bulk change: they are held in memory until they are written.
 pub const BULK_LIMIT: usize = 10_000;
@@ -129,19 +130,13 @@ fn fitting(act: &Transaction<'_>, bulk: &BulkStatusChange) -> Result<Vec<Memory>
     // Ordering by id is stable, even if memories are written meanwhile.
     let query = MemoryQuery { order: MemoryOrder::IdAscending, ..bulk.query.clone() };
     let revision = act.store.revision();
-    let (mut found, mut after) = (Vec::new(), None);
-    loop {
-        let page = act.store.memories(&query, after.as_ref(), PAGE, revision)?;
-        let memories = page.items.into_iter().map(|record| record.memory);
-        found.extend(memories.filter(|memory| memory.status != bulk.status));
-        if found.len() > BULK_LIMIT {
-            return Err(EditError::TooMany { limit: BULK_LIMIT });
-        }
-        after = page.next;
-        if after.is_none() {
-            return Ok(found);
-        }
-    }
+    let mut found = Vec::new();
+    let page = |after: Option<&Cursor>| Ok(act.store.memories(&query, after, PAGE, revision)?);
+    each_row(page, |record| {
+        found.extend(Some(record.memory).filter(|memory| memory.status != bulk.status));
+        if found.len() > BULK_LIMIT { Err(EditError::TooMany { limit: BULK_LIMIT }) } else { Ok(()) }
+    })?;
+    Ok(found)
 }
 
 fn may_become(memory: &Memory, status: Status) -> Result<(), EditError> {
@@ -152,5 +147,5 @@ fn may_become(memory: &Memory, status: Status) -> Result<(), EditError> {
         ));
     }
     let id = || memory.id.clone();
-    allowed(memory.status, status).map_err(|arrow| EditError::Transition { id: id(), arrow })
+    check_transition(memory.status, status).map_err(|error| EditError::Transition { id: id(), error })
 }

@@ -35,30 +35,30 @@ const START: i64 = 1_767_225_600_000_000;
 const SECOND: i64 = 1_000_000;
 
 /// A clock that a test sets; each reading advances it by one second.
-struct Hands(AtomicI64);
+struct TestClock(AtomicI64);
 
-impl Clock for Hands {
+impl Clock for TestClock {
     fn now_micros(&self) -> i64 {
         self.0.fetch_add(SECOND, Ordering::Relaxed)
     }
 }
 
 /// A store in a temporary directory.
-struct Desk {
+struct Fixture {
     dir: TempDir,
     store: Store,
     imports: Imports,
-    clock: Arc<Hands>,
+    clock: Arc<TestClock>,
 }
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
         Self::open(tempfile::tempdir().unwrap(), START)
     }
 
     fn open(dir: TempDir, now: i64) -> Self {
         let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
-        let clock = Arc::new(Hands(AtomicI64::new(now)));
+        let clock = Arc::new(TestClock(AtomicI64::new(now)));
         let plugins = Arc::new(Plugins::built_in(None));
         let limits = satchel_host::PluginLimits::default();
         let imports = Imports::new(
@@ -83,20 +83,20 @@ impl Desk {
     }
 
     /// Derives all records from the evidence.
-    fn replayed(&self) -> satchel_merge::evidence::DerivedMemories {
+    fn derived(&self) -> satchel_merge::evidence::DerivedMemories {
         ActiveEvidence::load(&self.store, &UndoneImports::new()).unwrap().derive()
     }
 
     /// Stores evidence and what follows from it, as the end of an import does.
-    fn bring(&self, witnesses: &[StoredEvidence]) {
+    fn import(&self, evidence: &[StoredEvidence]) {
         let mut changes: Vec<Change> = Vec::new();
-        for witness in witnesses {
-            let (id, json) = witness.encode().unwrap();
+        for item in evidence {
+            let (id, json) = item.encode().unwrap();
             changes.push(Change::Evidence(EvidenceWrite { id, json }));
         }
         let origin = Origin { actor: "test/1.0.0".to_owned(), at_micros: START, ..Origin::default() };
         self.store.commit(Batch { origin: origin.clone(), changes }).unwrap();
-        let derived = self.replayed();
+        let derived = self.derived();
         let (memories, relations) = self.shown();
         let mut changes: Vec<Change> = Vec::new();
         for id in relations.keys().filter(|id| !derived.relations.contains_key(*id)) {
@@ -146,15 +146,12 @@ impl Desk {
 
     /// Checks that the visible records are those derived from all evidence, that they are valid under PAM's rules, and
     /// that memories and relations agree on successors.
-    fn sound(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         let (memories, relations) = self.shown();
-        let derived = self.replayed();
+        let derived = self.derived();
         for (id, memory) in &memories {
             if derived.memories.get(id) != Some(memory) {
-                return Err(format!(
-                    "{id} is shown as {memory:#?}, replayed {:#?}",
-                    derived.memories.get(id)
-                ));
+                return Err(format!("{id} is shown as {memory:#?}, derived {:#?}", derived.memories.get(id)));
             }
             let issues = satchel_pam::validate::memory(memory, "memory");
             if !issues.is_empty() {
@@ -162,16 +159,12 @@ impl Desk {
             }
         }
         if memories.len() != derived.memories.len() {
-            return Err(format!(
-                "{} memories are shown, {} replayed",
-                memories.len(),
-                derived.memories.len()
-            ));
+            return Err(format!("{} memories are shown, {} derived", memories.len(), derived.memories.len()));
         }
         if relations != derived.relations {
-            return Err(format!("shown {relations:#?}, replayed {:#?}", derived.relations));
+            return Err(format!("shown {relations:#?}, derived {:#?}", derived.relations));
         }
-        let faults = satchel_pam::lifecycle::faults(memories.values(), relations.values());
+        let faults = satchel_pam::lifecycle::inconsistencies(memories.values(), relations.values());
         if faults.is_empty() { Ok(()) } else { Err(format!("{faults:?}")) }
     }
 }
@@ -192,7 +185,7 @@ fn item(content: &str) -> Item {
     Item::new(content, MemoryType::Fact)
 }
 
-fn witness(id: &str, at: i64, claim: Claim) -> StoredEvidence {
+fn evidence(id: &str, at: i64, claim: Claim) -> StoredEvidence {
     StoredEvidence {
         id: id.to_owned(),
         platform: "chatgpt".to_owned(),
@@ -208,16 +201,16 @@ fn witness(id: &str, at: i64, claim: Claim) -> StoredEvidence {
 }
 
 fn stated(id: &str, at: i64, content: &str) -> StoredEvidence {
-    witness(id, at, Claim::Statement(item(content)))
+    evidence(id, at, Claim::Statement(item(content)))
 }
 
 /// Evidence of a list with a single line, which providers overwrite.
 fn slot(id: &str, at: i64, content: &str) -> StoredEvidence {
-    witness(id, at, Claim::Snapshot { series: "about".to_owned(), items: vec![item(content)] })
+    evidence(id, at, Claim::Snapshot { series: "about".to_owned(), items: vec![item(content)] })
 }
 
 fn logged(id: &str, at: i64, edit: Edit) -> StoredEvidence {
-    witness(id, at, Claim::Edit { log: "edits".to_owned(), sequence: 0, edit })
+    evidence(id, at, Claim::Edit { log: "edits".to_owned(), sequence: 0, edit })
 }
 
 fn id_of(content: &str) -> String {

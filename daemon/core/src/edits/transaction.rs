@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use satchel_merge::evidence::{
-    EditAction, EditStep, MemoryField, MemoryPatch, Spoken, apply_fields, edited_fields, supersedes,
+    EditAction, EditStep, MemoryField, MemoryPatch, UserEdits, apply_fields, edited_fields, supersedes,
 };
 use satchel_pam::{
     memory::{Memory, Provenance, Status},
@@ -12,7 +12,7 @@ use satchel_pam::{
 use satchel_store::{Batch, Change, EvidenceWrite, MemoryRecord, Origin, Revision, Store};
 use uuid::Uuid;
 
-use super::{EditContext, EditError, EditOutcome, check, etag, mark, request};
+use super::{EditContext, EditError, EditOutcome, check, etag, interrupted, request};
 use crate::provenance::{self, ActiveEvidence, PurgedData};
 
 /// Maximum number of changes of one commit. This bound and the next are those of an import.
@@ -31,7 +31,7 @@ pub(super) struct Transaction<'a> {
     call: &'a EditContext,
     pub(super) id: String,
     pub(super) now: i64,
-    words: Vec<EditStep>,
+    edit_steps: Vec<EditStep>,
     changes: Vec<Change>,
     pub(super) done: EditOutcome,
 }
@@ -39,7 +39,7 @@ pub(super) struct Transaction<'a> {
 impl<'a> Transaction<'a> {
     pub(super) fn new(store: &'a Store, call: &'a EditContext, now: i64) -> Self {
         let (id, done) = (Uuid::new_v4().to_string(), EditOutcome::default());
-        Self { store, call, id, now, words: Vec::new(), changes: Vec::new(), done }
+        Self { store, call, id, now, edit_steps: Vec::new(), changes: Vec::new(), done }
     }
 
     /// Returns the memory as it is shown.
@@ -65,8 +65,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    pub(super) fn record(&mut self, at: i64, deed: EditAction) {
-        self.words.push(EditStep { edit_id: self.id.clone(), at, action: deed });
+    pub(super) fn record(&mut self, at: i64, action: EditAction) {
+        self.edit_steps.push(EditStep { edit_id: self.id.clone(), at, action });
     }
 
     pub(super) fn change(&mut self, change: Change) {
@@ -138,8 +138,8 @@ impl<'a> Transaction<'a> {
         if self.store.relation(&relation.id, None)?.is_some() {
             // The relation existed before; its creation time has to be derived from all evidence.
             let mut counted = ActiveEvidence::load(self.store, &provenance::undone_imports(self.store)?)?;
-            counted.words.extend(self.words.iter().cloned());
-            counted.spoken = Spoken::of(&counted.words);
+            counted.edit_steps.extend(self.edit_steps.iter().cloned());
+            counted.user_edits = UserEdits::of(&counted.edit_steps);
             relation = counted.derive().relations.remove(&relation.id).unwrap_or(relation);
         }
         self.done.relations.push(relation.id.clone());
@@ -178,14 +178,14 @@ impl<'a> Transaction<'a> {
     /// Returns the batches that write everything, and the answer.
     pub(super) fn written(mut self) -> Result<(Vec<Batch>, EditOutcome), EditError> {
         self.refuse_erased()?;
-        let mut words = Vec::with_capacity(self.words.len() + 1);
+        let mut evidence = Vec::with_capacity(self.edit_steps.len() + 1);
         let mut at = self.now;
-        for word in &self.words {
-            at = at.max(word.at);
-            let (id, json) = word.encode().map_err(|_| EditError::Unencodable { what: "a change" })?;
-            words.push(Change::Evidence(EvidenceWrite { id, json }));
+        for step in &self.edit_steps {
+            at = at.max(step.at);
+            let (id, json) = step.encode().map_err(|_| EditError::Unencodable { what: "a change" })?;
+            evidence.push(Change::Evidence(EvidenceWrite { id, json }));
         }
-        if !words.is_empty() {
+        if !evidence.is_empty() {
             self.done.act.clone_from(&self.id);
         }
         let changes = last_of_each(std::mem::take(&mut self.changes));
@@ -195,7 +195,7 @@ impl<'a> Transaction<'a> {
             reason: self.call.reason.clone(),
             at_micros: at,
         };
-        let mut batches = self.batches(words, changes, &origin)?;
+        let mut batches = self.batches(evidence, changes, &origin)?;
         let raised = batches.iter().filter(|batch| batch.raises_revision()).count() as u64;
         self.done.revision = self.store.revision().get() + raised;
         let entries = request::entries(self.store, self.call, self.now, &self.done)?;
@@ -212,11 +212,15 @@ impl<'a> Transaction<'a> {
     /// Refuses content that was erased for good: it must not return by hand either, not even by mistake.
     fn refuse_erased(&self) -> Result<(), EditError> {
         let purged = PurgedData::load(self.store)?;
-        match self.words.iter().find(|word| !purged.is_empty() && purged.redact_edit(&mut (*word).clone())) {
+        match self
+            .edit_steps
+            .iter()
+            .find(|step| !purged.is_empty() && purged.redact_edit(&mut (*step).clone()))
+        {
             None => Ok(()),
-            Some(word) => {
+            Some(step) => {
                 let problem = "a memory that said this was erased for good (`satchel memories purge`); say it otherwise";
-                Err(EditError::state(&word.memory().unwrap_or_default(), problem))
+                Err(EditError::state(&step.memory().unwrap_or_default(), problem))
             }
         }
     }
@@ -226,16 +230,16 @@ impl<'a> Transaction<'a> {
     /// change is incomplete. The last commit removes the mark.
     fn batches(
         &self,
-        words: Vec<Change>,
+        evidence: Vec<Change>,
         mut changes: Vec<Change>,
         origin: &Origin,
     ) -> Result<Vec<Batch>, EditError> {
         let (count, bytes) =
-            (words.len() + changes.len(), words.iter().chain(&changes).map(weight).sum::<usize>());
+            (evidence.len() + changes.len(), evidence.iter().chain(&changes).map(weight).sum::<usize>());
         if count == 0 {
             return Ok(Vec::new());
         }
-        let mut batches = vec![Batch { origin: origin.clone(), changes: words }];
+        let mut batches = vec![Batch { origin: origin.clone(), changes: evidence }];
         if count <= BATCH_CHANGES && bytes <= BATCH_BYTES {
             batches[0].changes.extend(changes);
             return Ok(batches);
@@ -245,9 +249,9 @@ impl<'a> Transaction<'a> {
         batches[0].changes.extend(first.map(Change::Memory));
         batches.extend(split(changes, origin));
         if batches.len() > 1 {
-            let [incomplete, complete] = mark::marks(self.store, &self.id, origin, named)?;
+            let [incomplete, complete] = interrupted::marks(self.store, &self.id, origin, named)?;
             batches[0].changes.push(incomplete);
-            batches.extend_last(complete);
+            push_to_last(&mut batches, complete);
         }
         Ok(batches)
     }
@@ -255,7 +259,7 @@ impl<'a> Transaction<'a> {
     /// Writes the outstanding changes of an incomplete change of which only the evidence is stored, and the entry
     /// `settled` that marks it as complete.
     pub(super) fn settle(mut self, origin: &Origin, settled: Change) -> Result<(), EditError> {
-        let mut owing = Vec::new();
+        let mut pending = Vec::new();
         for change in std::mem::take(&mut self.changes) {
             let stored = match &change {
                 Change::Memory(to) => {
@@ -268,13 +272,13 @@ impl<'a> Transaction<'a> {
                 }
                 _ => false,
             };
-            owing.extend((!stored).then_some(change));
+            pending.extend((!stored).then_some(change));
         }
-        let mut batches = split(owing, origin);
+        let mut batches = split(pending, origin);
         if batches.is_empty() {
             batches.push(Batch { origin: origin.clone(), changes: Vec::new() });
         }
-        batches.extend_last(settled);
+        push_to_last(&mut batches, settled);
         self.store.commit_group(batches)?;
         Ok(())
     }
@@ -314,20 +318,15 @@ fn split(changes: Vec<Change>, origin: &Origin) -> Vec<Batch> {
             bytes = 0;
         }
         bytes += weight;
-        batches.extend_last(change);
+        push_to_last(&mut batches, change);
     }
     batches
 }
 
-trait ExtendLast {
-    fn extend_last(&mut self, change: Change);
-}
-
-impl ExtendLast for Vec<Batch> {
-    fn extend_last(&mut self, change: Change) {
-        if let Some(last) = self.last_mut() {
-            last.changes.push(change);
-        }
+/// Adds a change to the last batch.
+fn push_to_last(batches: &mut [Batch], change: Change) {
+    if let Some(last) = batches.last_mut() {
+        last.changes.push(change);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Undoes a change by hand, or restores the fields of an earlier version of a memory.
 
-use satchel_merge::evidence::{DerivedMemories, EditAction, EditStep, Spoken, in_effect, memories_of_edit};
+use satchel_merge::evidence::{
+    DerivedMemories, EditAction, EditStep, UserEdits, in_effect, memories_of_edit,
+};
 use satchel_pam::memory::{Memory, Status};
 use satchel_store::Change;
 
@@ -55,12 +57,12 @@ impl Edits {
     pub fn undo_last_change(&self, call: &EditContext, id: &str) -> Result<EditOutcome, EditError> {
         self.transact(call, |act| {
             let counted = ActiveEvidence::load(act.store, &provenance::undone_imports(act.store)?)?;
-            let all: Vec<&EditStep> = counted.words.iter().collect();
+            let all: Vec<&EditStep> = counted.edit_steps.iter().collect();
             let mut own: Vec<&EditStep> =
-                all.iter().copied().filter(|word| word.memory().as_deref() == Some(id)).collect();
-            own.sort_by_key(|word| std::cmp::Reverse(word.at));
-            let last = own.into_iter().find(|word| in_effect(&counted.words, &word.edit_id));
-            let Some(last) = last.map(|word| word.edit_id.clone()) else {
+                all.iter().copied().filter(|step| step.memory().as_deref() == Some(id)).collect();
+            own.sort_by_key(|step| std::cmp::Reverse(step.at));
+            let last = own.into_iter().find(|step| in_effect(&counted.edit_steps, &step.edit_id));
+            let Some(last) = last.map(|step| step.edit_id.clone()) else {
                 if act.store.memory(id, None)?.is_none() {
                     return Err(EditError::NoMemory(id.to_owned()));
                 }
@@ -71,7 +73,7 @@ impl Edits {
             };
             let changed = all
                 .iter()
-                .filter(|word| word.edit_id == last && matches!(word.action, EditAction::Patch(_)))
+                .filter(|step| step.edit_id == last && matches!(step.action, EditAction::Patch(_)))
                 .count();
             if changed > 1 {
                 let problem = format!(
@@ -111,21 +113,21 @@ impl Transaction<'_> {
     }
 
     fn undo(&mut self, mut counted: ActiveEvidence, act: &str) -> Result<(), EditError> {
-        let all: Vec<&EditStep> = counted.words.iter().collect();
-        if !all.iter().any(|word| word.edit_id == act) {
+        let all: Vec<&EditStep> = counted.edit_steps.iter().collect();
+        if !all.iter().any(|step| step.edit_id == act) {
             return Err(EditError::NoChange(act.to_owned()));
         }
-        if !in_effect(&counted.words, act) {
+        if !in_effect(&counted.edit_steps, act) {
             return Err(EditError::state(act, format!("change {act} is undone already")));
         }
         let about = memories_of_edit(&all, act);
-        let last = all.iter().map(|word| word.at).max().unwrap_or(self.now);
+        let last = all.iter().map(|step| step.at).max().unwrap_or(self.now);
         let at = self.now.max(last.saturating_add(1));
         let before = counted.derive();
         self.record(at, EditAction::Undo(act.to_owned()));
-        let word = EditStep { edit_id: self.id.clone(), at, action: EditAction::Undo(act.to_owned()) };
-        counted.words.push(word);
-        counted.spoken = Spoken::of(&counted.words);
+        let step = EditStep { edit_id: self.id.clone(), at, action: EditAction::Undo(act.to_owned()) };
+        counted.edit_steps.push(step);
+        counted.user_edits = UserEdits::of(&counted.edit_steps);
         let after = counted.derive();
         about.iter().for_each(|id| self.name(id));
         self.apply_difference(&before, after)

@@ -449,8 +449,8 @@ mod tests {
                 }
                 Ok(None) => panic!("bit {bit} makes the key vanish"),
                 Err(ExportError::Key { problem, .. }) => {
-                    let told = problem.contains("damaged") || problem.contains("newer");
-                    assert!(told, "bit {bit}: {problem}");
+                    let reported = problem.contains("damaged") || problem.contains("newer");
+                    assert!(reported, "bit {bit}: {problem}");
                 }
                 Err(error) => panic!("bit {bit}: {error}"),
             }

@@ -81,10 +81,10 @@ fn write_memories(
 fn memu_lists(store: &Store) -> Result<MemuLists, ExportError> {
     // Memories from PAM documents belong to the others: they are not part of MemU's lists.
     let counted = ActiveEvidence::load(store, &provenance::undone_imports(store)?)?;
-    let witnesses: Vec<StoredEvidence> =
-        counted.witnesses.into_values().filter(|witness| witness.platform == memu::PLATFORM).collect();
+    let evidence: Vec<StoredEvidence> =
+        counted.evidence.into_values().filter(|one| one.platform == memu::PLATFORM).collect();
     let mut shown: BTreeMap<String, Option<String>> = BTreeMap::new();
-    for item in witnesses.iter().flat_map(|witness| items_of(&witness.claim)) {
+    for item in evidence.iter().flat_map(|one| items_of(&one.claim)) {
         let id = memory_id(item);
         let text = match store.memory(&id, None)? {
             Some(record) if record.memory.status != Status::Active || !record.memory.exportable() => None,
@@ -102,7 +102,7 @@ fn memu_lists(store: &Store) -> Result<MemuLists, ExportError> {
         })
     };
     let lists = memu::lists(
-        &witnesses,
+        &evidence,
         &MemuSources { shown: &|id| shown.get(id).cloned().flatten(), vector: &vector },
     );
     failed.into_inner().map_or(Ok(lists), Err)

@@ -61,10 +61,10 @@ impl Exports {
 /// Returns a unique name that sorts by time.
 fn file_name(now: i64, encrypted: bool) -> String {
     let date = Timestamp::saturating(now - now.rem_euclid(1_000_000)).to_string();
-    let mut tail = Uuid::new_v4().to_string();
-    tail.truncate(4);
+    let mut suffix = Uuid::new_v4().to_string();
+    suffix.truncate(4);
     let end = if encrypted { "zip.age" } else { "zip" };
-    format!("satchel-{}-{tail}.{end}", date.replace(':', "").trim_end_matches('Z'))
+    format!("satchel-{}-{suffix}.{end}", date.replace(':', "").trim_end_matches('Z'))
 }
 
 /// Removes the file of an export from the schedule's folder. An export that was moved elsewhere belongs to the user,

@@ -118,7 +118,7 @@ mod tests {
         let selection = Selection { memories, strip: true };
         let description = selection.description().unwrap_or_default();
         assert_eq!((description.by.join(" "), description.stripped), ("type tag".to_owned(), true));
-        assert_eq!(description.words(), "a selection by type, tag, without identifiers");
+        assert_eq!(description.describe(), "a selection by type, tag, without identifiers");
         assert!(selection.conversations().is_none(), "conversations have no type");
         assert!(Selection::default().description().is_none() && !Selection::default().filters());
     }

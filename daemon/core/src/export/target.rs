@@ -76,8 +76,7 @@ impl ExportTarget {
         if output.exists() && (zip || !empty_folder(output)) {
             return Err(ExportError::Occupied { path: output.to_owned() });
         }
-        let parent =
-            output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = crate::parent_of(output);
         fs::create_dir_all(parent).map_err(&failed)?;
         partial::remove_abandoned(parent);
         let (partial, kind) = if zip {
@@ -94,7 +93,7 @@ impl ExportTarget {
         } else {
             (PartialExport::folder(parent, id).map_err(&failed)?, TargetKind::Folder)
         };
-        satchel_failpoints::reached("export begun");
+        satchel_failpoints::reached("export started");
         Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), bytes: 0 })
     }
 
@@ -159,9 +158,7 @@ impl ExportTarget {
         }
         satchel_failpoints::reached("export placed");
         self.partial.mark_published();
-        let parent =
-            self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(parent).and_then(|folder| folder.sync_all()).map_err(&failed)?;
+        crate::sync_folder(crate::parent_of(&self.output)).map_err(&failed)?;
         satchel_failpoints::reached("export folder synced");
         Ok(self.bytes)
     }
@@ -357,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_file_system_cannot_keep_from_replacing_a_place_is_reserved() {
+    fn a_name_is_reserved_where_rename_cannot_refuse_to_replace() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other, output] = ["one", "other", "out.zip"].map(|name| folder.path().join(name));
         fs::write(&one, "one").unwrap();

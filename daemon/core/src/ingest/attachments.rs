@@ -28,7 +28,7 @@ impl AttachmentStore<'_> {
         locator: &str,
         notes: &mut Vec<ImportItem>,
     ) -> Attachment {
-        satchel_failpoints::reached("attachment asked");
+        satchel_failpoints::reached("attachment requested");
         let AttachmentRecord { mut attachment, source } = file;
         let stored = match &source {
             None | Some(Source::Uri(_)) => None,

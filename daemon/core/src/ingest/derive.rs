@@ -25,7 +25,7 @@ use self::{
 use super::{
     erased,
     error::IngestError,
-    evidence::{PendingEvidence, encode_edge, encode_witness},
+    evidence::{PendingEvidence, encode_edge, encode_evidence},
     receipt::ImportRecord,
     records::{DeferredRecords, DocumentVector},
     session::Session,
@@ -45,11 +45,11 @@ const MANY: usize = 16_000;
 pub(super) fn derive(
     session: &mut Session<'_>,
     (pending, skips): (&mut PendingEvidence, &mut SkipPages),
-    tail: DeferredRecords,
+    deferred: DeferredRecords,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
     let store = session.store;
-    if pending.count == 0 && tail.is_empty() && (session.dry_run || !derived::is_pending(store)?) {
+    if pending.count == 0 && deferred.is_empty() && (session.dry_run || !derived::is_pending(store)?) {
         return Ok(());
     }
     session.lock()?;
@@ -57,30 +57,30 @@ pub(super) fn derive(
     if pending.readers.iter().any(|reader| session.undone.contains(reader)) {
         return Err(IngestError::UndoneMeanwhile);
     }
-    if unchanged::finish(session, pending, &tail, record)? {
+    if unchanged::finish(session, pending, &deferred, record)? {
         return Ok(());
     }
-    let reports = reports(session, (pending, skips), &tail, record)?;
-    satchel_failpoints::reached("settling begun");
+    let reports = reports(session, (pending, skips), &deferred, record)?;
+    satchel_failpoints::reached("derivation started");
     let marked = derived::is_pending(store)?;
     let all = marked || !derived::is_current(store)? || !provenance::unfinished_undos(store)?.is_empty();
-    let joins = CrossReferences::of(tail, record);
-    let sifted = joins.sift(session, &reports)?.group(all, &|| session.cancel.cancelled())?;
-    let (whole, sifted) = sifted.ok_or(IngestError::Cancelled)?;
-    let ruled = whole.known.spoken.relations().cloned().collect();
-    let evidence = DerivationEvidence::of(whole);
+    let references = CrossReferences::of(deferred, record);
+    let grouped = references.collect(session, &reports)?.group(all, &|| session.cancel.cancelled())?;
+    let (linked, grouped) = grouped.ok_or(IngestError::Cancelled)?;
+    let edited = linked.known.user_edits.relations().cloned().collect();
+    let evidence = DerivationEvidence::of(linked);
     let (joined, VectorChanges { changes: vectors, reports: mut own, found }) =
-        joins.follow(session, &evidence, record)?;
+        references.derive(session, &evidence, record)?;
     for edge in &joined.edges {
         let (key, json) = encode_edge(edge)?;
         own.insert(key, json);
     }
     let touched = std::mem::take(&mut pending.memories);
-    let mut derivation = Derivation::new(session, Batches::of(&record.id, marked), touched, ruled);
+    let mut derivation = Derivation::new(session, Batches::of(&record.id, marked), touched, edited);
     // The lineage is stored first, so that there is never evidence without an import.
     let cached = std::mem::take(&mut pending.cached).into_iter();
     let keys = reports.keys().chain(own.keys()).copied().chain(cached);
-    derivation.record_brought(&mut pending.brought, keys, record)?;
+    derivation.record_keys(&mut pending.key_pages, keys, record)?;
     own.into_iter().try_for_each(|(key, json)| derivation.store(key, &json, record))?;
     let mut store_one = |key, json: &[u8]| derivation.store(key, json, record);
     if reports.len() < MANY {
@@ -90,11 +90,11 @@ pub(super) fn derive(
     }
     let reports = derivation.release(reports, record)?;
     derivation.put(found.into_iter().map(Change::Evidence), record)?;
-    let loose = derivation.slices(sifted, &reports, record)?;
+    let grouped = derivation.slices(grouped, &reports, record)?;
     derivation.joined(&evidence, joined, record)?;
     derivation.put(vectors, record)?;
     if !all {
-        derivation.count_rest(&loose, record)?;
+        derivation.count_rest(&grouped, record)?;
     }
     derivation.end(all, record)
 }
@@ -110,72 +110,93 @@ struct CrossReferences {
     /// Vectors that a run named by item keys.
     named: Vec<Embedding>,
     /// Vectors of documents.
-    told: Vec<DocumentVector>,
+    document_vectors: Vec<DocumentVector>,
     /// Other statements of documents on vectors.
-    said: DocumentVectors,
+    vector_statements: DocumentVectors,
     /// The stranger whose documents they are: a key, or the marker for unsigned documents.
-    stranger: Option<String>,
+    untrusted: Option<String>,
 }
 
 impl CrossReferences {
-    fn of(tail: DeferredRecords, record: &mut ImportRecord) -> Self {
+    fn of(deferred: DeferredRecords, record: &mut ImportRecord) -> Self {
         let DeferredRecords {
             relations,
             embeddings,
             keys,
             drawn,
-            vectors: told,
-            told_vectors: said,
+            vectors: document_vectors,
+            vector_statements,
             withdrawn,
             attached: _,
             applied: _,
-            stranger,
-        } = tail;
+            untrusted,
+        } = deferred;
         let edges = references::named_edges(relations, &keys, record);
         let named = references::named_vectors(embeddings, &keys, record);
-        Self { edges, drawn, withdrawn, named, told, said, stranger }
+        Self { edges, drawn, withdrawn, named, document_vectors, vector_statements, untrusted }
     }
 
-    /// Partitions all evidence. Memories with relations or vectors must be known, whether or not they are in the store.
-    fn sift<'a>(
+    /// Collects all evidence. Memories with relations or vectors must be known, whether or not they are in the store.
+    fn collect<'a>(
         &self,
         session: &Session<'a>,
         reports: &'a PackedMap,
     ) -> Result<EvidenceCollector<'a>, IngestError> {
         let store = session.store;
-        let sifter = EvidenceCollector::collect_until(store, &session.undone, reports, &|| {
+        let collector = EvidenceCollector::collect_until(store, &session.undone, reports, &|| {
             session.cancel.cancelled()
         })?;
-        let mut sifter = sifter.ok_or(IngestError::Cancelled)?;
-        let mut bind = |edge: &Relation| [&edge.from, &edge.to].into_iter().for_each(|end| sifter.link(end));
-        self.edges.iter().map(|edge| &edge.relation).chain(&self.drawn).for_each(&mut bind);
+        let mut collector = collector.ok_or(IngestError::Cancelled)?;
+        let mut link =
+            |edge: &Relation| [&edge.from, &edge.to].into_iter().for_each(|end| collector.link(end));
+        self.edges.iter().map(|edge| &edge.relation).chain(&self.drawn).for_each(&mut link);
         for (id, _) in &self.withdrawn {
             if let Some(stored) = store.relation(id, None)? {
-                bind(&stored.relation);
+                link(&stored.relation);
             }
         }
-        self.told.iter().for_each(|vector| sifter.link(&vector.embedding.memory_id));
-        Ok(sifter)
+        self.document_vectors.iter().for_each(|vector| collector.link(&vector.embedding.memory_id));
+        Ok(collector)
     }
 
     /// Derives the connected memories from `evidence`, and the vectors.
-    fn follow(
+    fn derive(
         self,
         session: &Session<'_>,
         evidence: &DerivationEvidence,
         record: &mut ImportRecord,
     ) -> Result<(ConnectedMemories, VectorChanges), IngestError> {
         let store = session.store;
-        let Self { edges, drawn, withdrawn, named: mut vectors, told, mut said, stranger } = self;
-        let drawn = references::DocumentRelations { relations: drawn, withdrawn, stranger: stranger.clone() };
+        let Self {
+            edges,
+            drawn,
+            withdrawn,
+            named: mut vectors,
+            document_vectors,
+            mut vector_statements,
+            untrusted,
+        } = self;
+        let drawn =
+            references::DocumentRelations { relations: drawn, withdrawn, untrusted: untrusted.clone() };
         let joined = ConnectedMemories::of(session, evidence, (edges, drawn), record)?;
-        let mut told = references::told_vectors(session, &joined.derived, told, record)?;
-        if let Some(stranger) = &stranger {
-            evidence.hold_vectors_back(store, stranger, (&mut told, &mut said), record)?;
+        let mut document_vectors =
+            references::document_vectors(session, &joined.derived, document_vectors, record)?;
+        if let Some(untrusted) = &untrusted {
+            evidence.hold_vectors_back(
+                store,
+                untrusted,
+                (&mut document_vectors, &mut vector_statements),
+                record,
+            )?;
         }
-        vectors.extend(told);
+        vectors.extend(document_vectors);
         erased::vectors(store, &mut vectors, record)?;
-        let shown = evidence.vectors(store, (vectors, stranger.as_deref()), &said, &mut record.embeddings)?;
+        let shown = evidence.vectors(
+            store,
+            (vectors, untrusted.as_deref()),
+            &vector_statements,
+            &mut record.embeddings,
+        )?;
         Ok((joined, shown))
     }
 }
@@ -185,14 +206,14 @@ impl CrossReferences {
 fn reports(
     session: &Session<'_>,
     (pending, skips): (&mut PendingEvidence, &mut SkipPages),
-    tail: &DeferredRecords,
+    deferred: &DeferredRecords,
     record: &mut ImportRecord,
 ) -> Result<PackedMap, IngestError> {
     refuse_documents(session, (pending, skips), record)?;
     let mut reports = std::mem::take(&mut pending.encoded);
-    for mut witness in std::mem::take(&mut pending.unresolved) {
-        name_successors(&mut witness, &tail.keys);
-        let (key, json) = encode_witness(&witness)?;
+    for mut evidence in std::mem::take(&mut pending.unresolved) {
+        name_successors(&mut evidence, &deferred.keys);
+        let (key, json) = encode_evidence(&evidence)?;
         reports.insert(key, &json)?;
     }
     Ok(reports)
@@ -225,11 +246,11 @@ fn refuse_documents(
 /// Returns whether a document is left out; the receipt says why.
 fn refuses(
     session: &Session<'_>,
-    DocumentEvidence { memory, untrusted_signer: stranger, .. }: DocumentEvidence,
+    DocumentEvidence { memory, untrusted_signer: untrusted, .. }: DocumentEvidence,
     (mentioned, skips): (&mut BTreeSet<EvidenceKey>, &mut SkipPages),
     record: &mut ImportRecord,
 ) -> Result<bool, IngestError> {
-    if anothers(session.store, &memory, stranger.as_ref(), record)? {
+    if is_from_another_signer(session.store, &memory, untrusted.as_ref(), record)? {
         return Ok(true);
     }
     let (key, locator) = (record_key(&memory.id), format!("memory {:?}", memory.id));
@@ -242,14 +263,14 @@ fn refuses(
 
 /// Returns whether the visible version of a memory comes from another stranger; counts it in the receipt if this
 /// document differs.
-fn anothers(
+fn is_from_another_signer(
     store: &Store,
     memory: &Memory,
-    stranger: Option<&String>,
+    untrusted: Option<&String>,
     record: &mut ImportRecord,
 ) -> Result<bool, IngestError> {
-    let Some(stranger) = stranger else { return Ok(false) };
-    if provenance::untrusted_signer(store, &memory.id)?.is_none_or(|other| other == *stranger) {
+    let Some(untrusted) = untrusted else { return Ok(false) };
+    if provenance::untrusted_signer(store, &memory.id)?.is_none_or(|other| other == *untrusted) {
         return Ok(false);
     }
     let Some(stored) = store.memory(&memory.id, None)?.filter(|stored| !stored.withdrawn) else {

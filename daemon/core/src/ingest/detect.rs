@@ -127,7 +127,7 @@ fn claims(
     let wanted = (0..BUILT_IN.len()).filter(|at| wanted(only, BUILT_IN[*at].name));
     let (first, others): (Vec<usize>, Vec<usize>) =
         wanted.partition(|at| names.contains(&BUILT_IN[*at].name));
-    let (mut claims, mut spared) = (Vec::new(), Vec::new());
+    let (mut claims, mut all_faults) = (Vec::new(), Vec::new());
     for places in [first, others] {
         if places.is_empty() || (!claims.is_empty() && signatures::all_claimed(bundle, &claims)) {
             continue;
@@ -137,17 +137,17 @@ fn claims(
         match ask(&plugins, bundle, notes) {
             Ok((more, faults)) => {
                 claims.extend(more);
-                spared.extend(faults);
+                all_faults.extend(faults);
             }
             Err(broken) => return Ok(Err(broken)),
         }
     }
-    Ok(Ok((claims, spared)))
+    Ok(Ok((claims, all_faults)))
 }
 
 fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> AskResult {
     let mut claims = Vec::new();
-    let mut spared = Vec::new();
+    let mut all_faults = Vec::new();
     for plugin in plugins {
         let info = plugin.info();
         if bundle.cancelled() {
@@ -170,9 +170,9 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> AskResu
                 notes.push(Warning { locator: info.name.clone(), message });
             }
         }
-        spared.extend(faults);
+        all_faults.extend(faults);
     }
-    Ok((claims, spared))
+    Ok((claims, all_faults))
 }
 
 /// Assigns each file to the claim with the highest confidence.

@@ -63,19 +63,19 @@ pub(in crate::ingest) fn conversation(
 
 /// Removes erased statements from evidence. Each piece affected is reported as a skip, and pieces with nothing left are
 /// dropped.
-pub(in crate::ingest) fn evidence(purged: &PurgedData, witnesses: &mut Vec<StoredEvidence>) -> Vec<Skip> {
+pub(in crate::ingest) fn evidence(purged: &PurgedData, all: &mut Vec<StoredEvidence>) -> Vec<Skip> {
     let mut skips = Vec::new();
     if purged.is_empty() {
         return skips;
     }
-    witnesses.retain_mut(|witness| {
-        if !purged.redact_witness(witness) {
+    all.retain_mut(|evidence| {
+        if !purged.redact_stored(evidence) {
             return true;
         }
-        let (kind, locator, reason) = (RecordKind::Memory, format!("evidence {}", witness.id), REASON);
+        let (kind, locator, reason) = (RecordKind::Memory, format!("evidence {}", evidence.id), REASON);
         skips.push(Skip { kind, locator, reason: reason.to_owned() });
         // A list or a log is kept even if it was emptied: positions in it define the order of other entries.
-        !matches!(witness.claim, Claim::Statement(_)) || !items_of(&witness.claim).is_empty()
+        !matches!(evidence.claim, Claim::Statement(_)) || !items_of(&evidence.claim).is_empty()
     });
     skips
 }

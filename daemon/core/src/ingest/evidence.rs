@@ -8,7 +8,7 @@ use satchel_store::record_key;
 use uuid::Uuid;
 
 use super::error::IngestError;
-use crate::provenance::{EvidenceKey, KeyKind, KeyPages, PackedMap};
+use crate::provenance::{ContributionKind, EvidenceKey, KeyPages, PackedMap};
 
 /// The evidence of an import that is not stored yet.
 pub(super) struct PendingEvidence {
@@ -27,7 +27,7 @@ pub(super) struct PendingEvidence {
     /// The imports that read those pieces.
     pub(super) readers: BTreeSet<Uuid>,
     /// Keys of evidence that this import brought, not yet recorded in the ledger.
-    pub(super) brought: KeyPages,
+    pub(super) key_pages: KeyPages,
 }
 
 impl PendingEvidence {
@@ -40,19 +40,19 @@ impl PendingEvidence {
             count: 0,
             cached: Vec::new(),
             readers: BTreeSet::new(),
-            brought: KeyPages::new(import, KeyKind::Evidence),
+            key_pages: KeyPages::new(import, ContributionKind::Evidence),
         }
     }
 
     /// Adds a piece of evidence; returns its key, unless it is only known at the end.
-    pub(super) fn add(&mut self, witness: StoredEvidence) -> Result<Option<EvidenceKey>, IngestError> {
+    pub(super) fn add(&mut self, evidence: StoredEvidence) -> Result<Option<EvidenceKey>, IngestError> {
         self.count += 1;
-        self.memories.extend(memories_of(&witness.claim).iter().map(|id| record_key(id)));
-        if !successors(&witness.claim).is_empty() {
-            self.unresolved.push(witness);
+        self.memories.extend(memories_of(&evidence.claim).iter().map(|id| record_key(id)));
+        if !successors(&evidence.claim).is_empty() {
+            self.unresolved.push(evidence);
             return Ok(None);
         }
-        let (key, json) = encode_witness(&witness)?;
+        let (key, json) = encode_evidence(&evidence)?;
         self.encoded.insert(key, &json)?;
         Ok(Some(key))
     }
@@ -83,8 +83,8 @@ pub(super) fn encode_document(document: &DocumentEvidence) -> Result<(EvidenceKe
 }
 
 /// Works as [`encode_document`].
-pub(super) fn encode_witness(witness: &StoredEvidence) -> Result<(EvidenceKey, Vec<u8>), IngestError> {
-    witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })
+pub(super) fn encode_evidence(evidence: &StoredEvidence) -> Result<(EvidenceKey, Vec<u8>), IngestError> {
+    evidence.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })
 }
 
 /// Works as [`encode_document`].

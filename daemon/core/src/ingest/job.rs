@@ -55,7 +55,7 @@ pub(super) struct ImportTask {
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
     /// Tracks for how long the source has not answered.
-    pub(super) pulse: Heartbeat,
+    pub(super) heartbeat: Heartbeat,
     /// Whether the source changed while it was read.
     pub(super) changed: AtomicBool,
     /// Whether the job was ended for its subscribers while its source did not answer. The lock is held while an import
@@ -84,13 +84,13 @@ impl ImportTask {
             return Ok(());
         }
         let source = {
-            let _asked = self.pulse.begin_call();
+            let _asked = self.heartbeat.begin_call();
             match &self.watched {
                 Some(watched) => Source::beneath(&watched.root, &watched.name)?,
                 None => Source::at(&self.request.path)?.with_keys(self.keys.clone()),
             }
         };
-        let source = source.with_heartbeat(self.pulse.clone());
+        let source = source.with_heartbeat(self.heartbeat.clone());
         // A watched folder waits for downloads itself, and a user who applies a document has named it explicitly.
         let waits = self.watched.is_none() && self.request.apply.is_none();
         let source = if waits { source.skipping_downloads() } else { source };
@@ -132,14 +132,14 @@ impl ImportTask {
         let claimed: BTreeSet<&str> =
             found.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
         notes.extend(unrecognized::warnings(bundle, |path| claimed.contains(path)));
-        let mut whole = None;
+        let mut digest = None;
         let mut due = found;
         while !due.is_empty() {
             let mut remains = Vec::new();
             for one in due {
                 let files = one.files.clone();
                 let notes = std::mem::take(&mut notes);
-                let faults = self.import_one(source, bundle, one, &mut whole, notes)?;
+                let faults = self.import_one(source, bundle, one, &mut digest, notes)?;
                 remains.extend(detection::whole_files(bundle, files, &faults));
             }
             if remains.is_empty() || self.cancel.cancelled() {
@@ -164,20 +164,20 @@ impl ImportTask {
         self.request.path.file_name().map_or_else(|| "?".into(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// Imports one of the exports in the source. `whole` is the digest of a source that is a single file, once it is
+    /// Imports one of the exports in the source. `single` is the digest of a source that is a single file, once it is
     /// known.
     fn import_one(
         &self,
         source: &Source,
         bundle: &Bundle,
         found: DetectedExport,
-        whole: &mut Option<String>,
+        single: &mut Option<String>,
         notes: Vec<Warning>,
     ) -> Result<Vec<ReadFault>, IngestError> {
         let files = bundle.subset(&found.files);
         let mut record = self.describe_export(source, &found, files.bytes());
         notes.into_iter().for_each(|note| record.warn(note));
-        record.source_checksum.clone_from(whole);
+        record.source_checksum.clone_from(single);
         if record.source_checksum.is_none() && self.hashed_first(&record)? {
             let Some(digest) = self.hash(source, &files)?.filter(|_| !self.cancel.cancelled()) else {
                 self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });
@@ -194,7 +194,7 @@ impl ImportTask {
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
             && earlier.status != ImportStatus::Undone
         {
-            *whole = of_the_whole(source, &record);
+            *single = single_digest(source, &record);
             self.end(unchanged(record, &earlier));
             return Ok(Vec::new());
         }
@@ -207,7 +207,7 @@ impl ImportTask {
             return Ok(Vec::new());
         }
         let (faults, digest) = self.read(&found, (bundle, files), record, source)?;
-        *whole = digest;
+        *single = digest;
         Ok(faults)
     }
 
@@ -271,11 +271,11 @@ impl ImportTask {
             self.remember_bytes(&record, names)?;
             if let Some(identity) = identity(&record, names).filter(|_| done) {
                 ledger::put_source(&self.inner.store, &identity, &record, Durability::Now)?;
-                satchel_failpoints::reached("source remembered");
+                satchel_failpoints::reached("source recorded");
                 applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
-        Ok((faults, of_the_whole(source, &record)))
+        Ok((faults, single_digest(source, &record)))
     }
 
     /// Records that these bytes were imported, independent of the importer's version, so that an undone import of them
@@ -296,13 +296,13 @@ impl ImportTask {
         applied: &mut Option<Box<ReadDocument>>,
     ) -> Result<ReadOutcome, IngestError> {
         let mut writer = self.writer(record);
-        let settle = |writer: &mut Writer<'_>, record: &mut ImportRecord, mut tail: DeferredRecords| {
-            *applied = tail.applied.take();
-            Self::name_files(source, found, &tail.attached, record);
+        let settle = |writer: &mut Writer<'_>, record: &mut ImportRecord, mut deferred: DeferredRecords| {
+            *applied = deferred.applied.take();
+            Self::name_files(source, found, &deferred.attached, record);
             self.show(|view| view.phase = Phase::Settling);
             satchel_failpoints::reached("import read");
-            writer.derive(tail, record)?;
-            satchel_failpoints::reached("memories settled");
+            writer.derive(deferred, record)?;
+            satchel_failpoints::reached("memories derived");
             writer.cache_late(record)
         };
         let outcome = self.read_records(found, files, &mut writer, record, settle);
@@ -322,7 +322,7 @@ impl ImportTask {
         if nobodys && export_ledger::applied_owner(store)?.is_none() && applied.record.is_some() {
             export_ledger::record_applied_owner(store, &applied.about.owner.id, now)?;
         }
-        let merged = record.standing.is_some_and(|standing| standing != DocumentStanding::Stranger);
+        let merged = record.standing.is_some_and(|standing| standing != DocumentStanding::Untrusted);
         let own = self.request.apply.is_some() && (merged || nobodys);
         export_ledger::record_document_info(store, &applied.about, own, now)?;
         let named = self.request.apply.as_ref().and_then(|apply| apply.trust.as_ref());
@@ -357,16 +357,16 @@ impl ImportTask {
                 let (format, pace, recall) = (&found.format, self.inner.plugins.pace(), !self.request.again);
                 let run =
                     PluginRun { store, plugin, bundle: files, format, limits, cancel, dry_run, pace, recall };
-                let (tail, outcome) = run.run(writer, record, &progress)?;
-                settle(writer, record, tail)?;
+                let (deferred, outcome) = run.run(writer, record, &progress)?;
+                settle(writer, record, deferred)?;
                 Ok(outcome.into())
             }
             ExportReader::Pam(files) => {
                 let (cancel, apply) = (&self.cancel, self.request.apply.as_ref());
                 let (watched, keys) = (self.watched.is_some(), self.inner.known_keys()?);
                 let run = pam::PamRun { store, bundle, files, cancel, dry_run, apply, watched, keys };
-                let (tail, ended, later) = run.go(writer, record, &progress)?;
-                settle(writer, record, tail)?;
+                let (deferred, ended, later) = run.go(writer, record, &progress)?;
+                settle(writer, record, deferred)?;
                 if let ReadOutcome::Done(_) = &ended {
                     self.show(|view| view.phase = Phase::Reading);
                     run.vectors(later, writer, record, &progress)?;
@@ -406,6 +406,6 @@ fn identity(record: &ImportRecord, names: &[String]) -> Option<String> {
 }
 
 /// Returns the digest of a source that is a single file; all exports in it share that digest.
-fn of_the_whole(source: &Source, record: &ImportRecord) -> Option<String> {
+fn single_digest(source: &Source, record: &ImportRecord) -> Option<String> {
     record.source_checksum.clone().filter(|_| !source.folder())
 }

@@ -9,7 +9,7 @@ use super::{
     error::IngestError,
     receipt::{ImportRecord, ImportStatus},
 };
-use crate::provenance::UndoRecord;
+use crate::{each_row, provenance::UndoRecord};
 
 /// Issues per page. Each takes at most about 100 bytes, so a page stays below the store's limit of 64 KiB.
 pub(super) const ISSUES_PER_PAGE: usize = 100;
@@ -53,20 +53,17 @@ pub(super) fn size_known(store: &Store, bytes: u64, dry_run: bool) -> Result<boo
         return Ok(store.ledger_get(Ledger::Source, &size_id(bytes))?.is_some());
     }
     // Imports made by a version that recorded no sizes are added now.
-    let (mut known, mut after) = (false, None);
-    loop {
-        let page = list(store, after.as_ref(), 100)?;
-        for record in page.items {
+    let mut known = false;
+    each_row(
+        |after| list(store, after, 100),
+        |record| {
             known |= record.bytes == bytes;
             if !dry_run {
                 put_note(store, size_id(record.bytes), record.started_at, Durability::WithNextCommit)?;
             }
-        }
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
+            Ok(())
+        },
+    )?;
     if !dry_run {
         put_note(store, SIZES.to_owned(), 0, Durability::WithNextCommit)?;
     }
@@ -199,20 +196,20 @@ pub(super) fn bytes(record: &ImportRecord, files: &[String]) -> Option<String> {
 /// Marks imports that were still running when the program stopped as failed.
 pub(super) fn close_interrupted(store: &Store, now: i64) -> Result<usize, IngestError> {
     let mut closed = 0;
-    let mut after = None;
-    loop {
-        let page = list(store, after.as_ref(), 100)?;
-        for mut record in page.items.into_iter().filter(|record| record.status == ImportStatus::Running) {
-            record.status = ImportStatus::Failed;
-            record.reason =
-                Some("the program stopped before the import ended; import it again to complete it".into());
-            record.finished_at = Some(now);
-            put(store, &record, Durability::Now)?;
-            closed += 1;
-        }
-        after = page.next;
-        if after.is_none() {
-            return Ok(closed);
-        }
-    }
+    each_row(
+        |after| list(store, after, 100),
+        |mut record| {
+            if record.status == ImportStatus::Running {
+                record.status = ImportStatus::Failed;
+                record.reason = Some(
+                    "the program stopped before the import ended; import it again to complete it".into(),
+                );
+                record.finished_at = Some(now);
+                put(store, &record, Durability::Now)?;
+                closed += 1;
+            }
+            Ok(())
+        },
+    )?;
+    Ok(closed)
 }

@@ -35,7 +35,7 @@ pub(super) struct NormalisedConversation {
     /// Its ids come from a document, so the store is asked whether it accepts them.
     pub foreign: bool,
     /// The stranger whose document it comes from: a key, or the marker for unsigned documents.
-    pub stranger: Option<String>,
+    pub untrusted: Option<String>,
     pub report: ConversationReport,
     pub nodes: Vec<ReportedNode>,
     /// Approximate size in memory, in bytes.
@@ -131,7 +131,7 @@ impl Normaliser {
             platform,
             import: None,
             foreign: false,
-            stranger: None,
+            untrusted: None,
             report,
             weight: weight(&nodes),
             nodes,

@@ -120,8 +120,8 @@ fn add_uncounted(record: &mut ImportRecord, summary: &RunSummary) {
         (RecordKind::Message, &mut record.messages),
         (RecordKind::Memory, &mut record.memories),
     ] {
-        let told = summary.skipped.get(&kind).copied().unwrap_or(0);
-        let more = told.saturating_sub(counts.skipped);
+        let found = summary.skipped.get(&kind).copied().unwrap_or(0);
+        let more = found.saturating_sub(counts.skipped);
         counts.found += more;
         counts.skipped += more;
     }

@@ -93,15 +93,15 @@ impl PamRun<'_> {
     ) -> Result<(DeferredRecords, ReadOutcome, EmbeddingsState), IngestError> {
         let mut reading = DocumentImport::new(self, writer, record, progress, EmbeddingsState::default())?;
         let ended = reading.all();
-        let DocumentImport { tail, taken, exported, done, .. } = reading;
+        let DocumentImport { deferred, taken, exported, done, .. } = reading;
         // Only embeddings refer to these records again, and deriving memories needs the space.
         let taken = if self.files.embeddings.is_empty() { ClaimedIds::default() } else { taken };
-        let later = EmbeddingsState { taken, exported, stranger: tail.stranger.clone(), done };
+        let later = EmbeddingsState { taken, exported, untrusted: deferred.untrusted.clone(), done };
         if let Ok(_) | Err(IngestError::Cancelled) = &ended {
             // Records that were counted are committed, even if the import was cancelled.
             writer.flush(record)?;
         }
-        Ok((tail, ended?, later))
+        Ok((deferred, ended?, later))
     }
 }
 
@@ -113,7 +113,7 @@ struct DocumentImport<'r, 'a, 'w> {
     writer: &'a mut Writer<'w>,
     record: &'a mut ImportRecord,
     progress: &'a Progress<'a>,
-    tail: DeferredRecords,
+    deferred: DeferredRecords,
     /// Bytes of the documents that were read to their end.
     done: u64,
     /// Bytes read of the current document.
@@ -140,14 +140,14 @@ impl<'r, 'a, 'w> DocumentImport<'r, 'a, 'w> {
         progress: &'a Progress<'a>,
         before: EmbeddingsState,
     ) -> Result<Self, IngestError> {
-        let EmbeddingsState { taken, exported, stranger, done } = before;
+        let EmbeddingsState { taken, exported, untrusted, done } = before;
         Ok(Self {
             purged: PurgedData::load(run.store)?,
             run,
             writer,
             record,
             progress,
-            tail: DeferredRecords { stranger, ..DeferredRecords::default() },
+            deferred: DeferredRecords { untrusted, ..DeferredRecords::default() },
             done,
             read: Arc::default(),
             taken,
@@ -186,7 +186,7 @@ impl DocumentImport<'_, '_, '_> {
         if lists {
             self.listed()?;
         }
-        self.kept()?;
+        self.warn_of_undone()?;
         let ended = if self.run.cancel.cancelled() {
             ReadOutcome::Cancelled
         } else {
@@ -197,7 +197,7 @@ impl DocumentImport<'_, '_, '_> {
 
     /// Records the standing under which the documents are read.
     fn take_as(&mut self, right: &DocumentOrigin) {
-        self.tail.stranger = right.stranger();
+        self.deferred.untrusted = right.untrusted_signer();
         self.record.standing = Some(right.standing);
         self.record.signer = right.signer.as_ref().map(PublicKey::multibase);
         self.record.partly_signed = right.signer.is_some() && right.open;
@@ -206,7 +206,7 @@ impl DocumentImport<'_, '_, '_> {
     /// Warns about conversations that were undone at the origin and are visible here. They stay: what is shown follows
     /// from what imports brought, and a document cannot withdraw what no import brought. Conversations whose messages
     /// the documents have in another conversation are part of that one by now, so they cause no warning.
-    fn kept(&mut self) -> Result<(), IngestError> {
+    fn warn_of_undone(&mut self) -> Result<(), IngestError> {
         if self.undone.is_empty() {
             return Ok(());
         }
@@ -240,8 +240,8 @@ impl DocumentImport<'_, '_, '_> {
     fn tell(&mut self, name: &str, issues: &[Issue], left_out: &BTreeSet<String>, broken: bool) {
         for issue in issues {
             let end = issue.path.find(']').map_or(0, |end| end + 1);
-            let told = left_out.contains(&issue.path[..end]) || broken && issue.path == "$";
-            if !told {
+            let reported = left_out.contains(&issue.path[..end]) || broken && issue.path == "$";
+            if !reported {
                 self.warn(format!("{name}:{}", issue.path), issue.message.clone());
             }
         }
@@ -257,10 +257,10 @@ impl DocumentImport<'_, '_, '_> {
 
 /// Returns the reason why a document cannot be read at all.
 fn refusal(name: &str, issues: &[Issue]) -> String {
-    const SAID: usize = 3;
-    let said: Vec<String> =
-        issues.iter().take(SAID).map(|issue| format!("{} {}", issue.path, issue.message)).collect();
-    format!("{name:?} cannot be read as a PAM document: {}", said.join("; "))
+    const LISTED: usize = 3;
+    let listed: Vec<String> =
+        issues.iter().take(LISTED).map(|issue| format!("{} {}", issue.path, issue.message)).collect();
+    format!("{name:?} cannot be read as a PAM document: {}", listed.join("; "))
 }
 
 /// Resolves a file reference of a document, relative to the bundle or to the document itself.

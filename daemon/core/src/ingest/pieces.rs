@@ -25,8 +25,8 @@ pub(super) struct PieceResult {
     #[serde(skip)]
     pub(super) import: Uuid,
     /// The lineage keys of its conversations, one for each.
-    #[serde(with = "hex_keys")]
-    pub(super) said: Vec<EvidenceKey>,
+    #[serde(rename = "said", with = "hex_keys")]
+    pub(super) contributions: Vec<EvidenceKey>,
     /// The number of messages in them.
     pub(super) messages: u64,
     /// The number of attachments whose bytes were stored.
@@ -157,7 +157,7 @@ impl PieceCache {
         import: Uuid,
     ) -> Result<Option<(Change, usize)>, IngestError> {
         let Some(PieceKeys { parts, evidence }) = self.current.take() else { return Ok(None) };
-        piece.account = PieceResult { import, said: parts, evidence, ..piece.account };
+        piece.account = PieceResult { import, contributions: parts, evidence, ..piece.account };
         let value = piece.value().map_err(|_| IngestError::Unencodable { what: "the account of a piece" })?;
         if piece.account.evidence.is_empty() {
             return Ok(Some((change(piece.digest, value), piece.note.len())));
@@ -225,9 +225,14 @@ mod tests {
 
     #[test]
     fn note_and_account_come_back() {
-        let (said, evidence) = (vec![[7; 16]], vec![[0; 16], [255; 16]]);
-        let account =
-            PieceResult { import: Uuid::from_u128(5), messages: 3, said, evidence, ..PieceResult::default() };
+        let (contributions, evidence) = (vec![[7; 16]], vec![[0; 16], [255; 16]]);
+        let account = PieceResult {
+            import: Uuid::from_u128(5),
+            messages: 3,
+            contributions,
+            evidence,
+            ..PieceResult::default()
+        };
         let known = PieceToCache { digest: [1; 32], note: b"note".to_vec(), account: account.clone() };
         let read = known.value().ok().and_then(|value| split(&value));
         assert_eq!(
@@ -238,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_read_is_not_known() {
+    fn malformed_cache_entries_are_ignored() {
         for bad in [&b""[..], b"\0\0\0\x09note", b"\0\0\0\x01n{}", b"\xff\xff\xff\xff"] {
             assert_eq!(split(bad), None);
         }

@@ -91,7 +91,7 @@ impl PluginRun<'_> {
             purged,
             sender,
             dry_run: self.dry_run,
-            tail: DeferredRecords::default(),
+            deferred: DeferredRecords::default(),
             newest: i64::MIN,
             undated: Vec::new(),
             natural: BTreeMap::new(),
@@ -110,7 +110,7 @@ impl PluginRun<'_> {
         });
         stage.finish();
         let outcome = if stage.unread { Err(PluginError::Host(UNREAD.to_owned())) } else { outcome };
-        (stage.tail, outcome)
+        (stage.deferred, outcome)
     }
 }
 
@@ -122,7 +122,7 @@ struct Normalisation<'a> {
     purged: &'a PurgedData,
     sender: &'a Sender<ImportItem>,
     dry_run: bool,
-    tail: DeferredRecords,
+    deferred: DeferredRecords,
     newest: i64,
     /// Evidence without a time is held back until the newest time of the export is known.
     undated: Vec<Evidence>,
@@ -151,11 +151,11 @@ impl Normalisation<'_> {
                 self.evidence(dated)
             }
             Emitted::Relations(relations) => {
-                self.tail.relations.extend(relations);
+                self.deferred.relations.extend(relations);
                 true
             }
             Emitted::Embeddings(embeddings) => {
-                self.tail.embeddings.extend(embeddings);
+                self.deferred.embeddings.extend(embeddings);
                 true
             }
             Emitted::Account(account) => {
@@ -183,7 +183,7 @@ impl Normalisation<'_> {
     fn again(&mut self, account: &[u8]) -> bool {
         self.piece = None;
         let Some(account) = PieceResult::read(account) else {
-            // The plugin was told that the piece is cached, so nobody else reads it.
+            // The plugin was told that the piece is cached, so no other code reads it.
             self.unread = true;
             return false;
         };
@@ -193,7 +193,7 @@ impl Normalisation<'_> {
 
     fn conversation(&mut self, mut record: satchel_pam::record::ConversationRecord) -> bool {
         let attachments = record.messages.iter().flat_map(|message| &message.attachments);
-        self.tail.attached.extend(attachments.filter_map(|file| match &file.source {
+        self.deferred.attached.extend(attachments.filter_map(|file| match &file.source {
             Some(FileSource::Path(path)) => Some(path.clone()),
             Some(FileSource::Bytes(_) | FileSource::Uri(_)) | None => None,
         }));
@@ -215,9 +215,9 @@ impl Normalisation<'_> {
         let messages = record.messages.len() as u64;
         let locator = record.locator.clone();
         let mut notes = Vec::new();
-        let keeper = AttachmentStore { store: self.store, bundle: self.bundle, dry_run: self.dry_run };
+        let files = AttachmentStore { store: self.store, bundle: self.bundle, dry_run: self.dry_run };
         let normalised =
-            self.reader.conversation(record, &mut |file| keeper.store(file, &locator, &mut notes));
+            self.reader.conversation(record, &mut |file| files.store(file, &locator, &mut notes));
         if self.bundle.cancelled() {
             // Its attachments may have been cut off. A later import brings the conversation as a whole.
             return false;
@@ -255,30 +255,30 @@ impl Normalisation<'_> {
             return true;
         }
         let newest = if self.newest == i64::MIN { 0 } else { self.newest };
-        let witnesses = evidence.into_iter().map(|one| {
+        let stored = evidence.into_iter().map(|one| {
             let place = one.conversation.as_ref().and_then(|key| self.natural.get(key));
             self.reader.evidence(one, newest, place.unwrap_or(&KeyScope::Provider))
         });
-        let mut witnesses: Vec<StoredEvidence> = witnesses.collect();
-        for skip in erased::evidence(self.purged, &mut witnesses) {
+        let mut stored: Vec<StoredEvidence> = stored.collect();
+        for skip in erased::evidence(self.purged, &mut stored) {
             self.piece = None;
             if !self.send(ImportItem::Skip(skip)) {
                 return false;
             }
         }
         self.account(|account| {
-            account.memories.extend(witnesses.iter().flat_map(|witness| memories_of(&witness.claim)));
+            account.memories.extend(stored.iter().flat_map(|one| memories_of(&one.claim)));
         });
-        for item in witnesses.iter().flat_map(|witness| satchel_merge::evidence::items_of(&witness.claim)) {
+        for item in stored.iter().flat_map(|one| satchel_merge::evidence::items_of(&one.claim)) {
             if item.key.is_some() || item.superseded_by.is_some() {
                 // An item of another piece may refer to this one, or the reverse.
                 self.piece = None;
             }
             if let Some(key) = &item.key {
-                self.tail.keys.insert(key.clone(), satchel_merge::evidence::memory_id(item));
+                self.deferred.keys.insert(key.clone(), satchel_merge::evidence::memory_id(item));
             }
         }
-        self.send(ImportItem::Evidence(witnesses))
+        self.send(ImportItem::Evidence(stored))
     }
 
     fn account(&mut self, note: impl FnOnce(&mut PieceResult)) {

@@ -18,7 +18,7 @@ pub(super) fn lower_priority() {
 
 /// Does nothing: on other systems the call would affect the whole daemon, which has to stay responsive.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn stand_back() {}
+pub(super) fn lower_priority() {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_and_what_it_starts_stand_back_and_nobody_else() {
+    fn only_the_thread_and_the_threads_it_starts_have_a_lower_priority() {
         let before = priority();
         let inside = std::thread::spawn(|| {
             lower_priority();

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -10,8 +11,8 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
+    receipt::ImportRecord,
     request::{ImportRequest, WAITING, WatchedImport},
-    view::{JobView, Phase},
 };
 
 /// The same limit for all watched folders together; they hold back further jobs themselves.
@@ -25,6 +26,54 @@ pub type OnEnd = Box<dyn FnOnce(&JobView, bool) + Send>;
 /// Ends a running job whose source does not answer.
 pub(super) type Abandon = Arc<dyn Fn() + Send + Sync>;
 
+/// The phase that a job is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The job is queued behind others.
+    Waiting,
+    /// The source is being opened, and its importer chosen.
+    Looking,
+    /// The bytes of the source are being hashed.
+    Hashing,
+    /// Records are being read and stored.
+    Reading,
+    /// Memories are being derived.
+    Settling,
+    /// The job has ended.
+    Ended,
+}
+
+/// A snapshot of the state of a job.
+#[derive(Clone, Debug)]
+pub struct JobView {
+    pub id: Uuid,
+    pub path: PathBuf,
+    pub phase: Phase,
+    /// When the job was requested, in microseconds since the Unix epoch.
+    pub created_at: i64,
+    /// When the job ended, in microseconds since the Unix epoch.
+    pub finished_at: Option<i64>,
+    /// Bytes processed in this phase.
+    pub done: u64,
+    /// Total bytes of this phase.
+    pub total: u64,
+    /// One record for each export found so far; the last import may still be running.
+    pub imports: Vec<ImportRecord>,
+}
+
+impl JobView {
+    /// Returns the view of a job that has just been requested.
+    pub(super) fn waiting(id: Uuid, path: PathBuf, created_at: i64) -> Self {
+        let imports = Vec::new();
+        Self { id, path, phase: Phase::Waiting, created_at, finished_at: None, done: 0, total: 0, imports }
+    }
+
+    pub(super) fn end(&mut self, now: i64) {
+        self.phase = Phase::Ended;
+        self.finished_at = Some(now);
+    }
+}
+
 /// A job that is running, waiting or ended.
 pub(super) struct Job {
     pub(super) request: ImportRequest,
@@ -35,7 +84,7 @@ pub(super) struct Job {
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
     /// Tracks for how long the source has not answered.
-    pub(super) pulse: Heartbeat,
+    pub(super) heartbeat: Heartbeat,
     /// Ends the job for its subscribers and leaves its thread behind; `None` while the job does not run.
     pub(super) abandon: Option<Abandon>,
     /// Whether the job's slot was given to others because its source does not answer. Changed only under the lock of
@@ -51,8 +100,8 @@ impl Job {
         on_end: Option<OnEnd>,
         view: watch::Sender<JobView>,
     ) -> Self {
-        let (cancel, pulse, slot_released) = (CancelToken::new(), Heartbeat::default(), Arc::default());
-        Self { request, keys, watched, on_end, cancel, view, pulse, abandon: None, slot_released }
+        let (cancel, heartbeat, slot_released) = (CancelToken::new(), Heartbeat::default(), Arc::default());
+        Self { request, keys, watched, on_end, cancel, view, heartbeat, abandon: None, slot_released }
     }
 }
 

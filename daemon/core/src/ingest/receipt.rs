@@ -46,7 +46,8 @@ pub enum DocumentStanding {
     /// It was signed by a key that the user trusts, and merged.
     Trusted,
     /// It was not signed by a key that the user trusts: it added what was missing, and changed nothing.
-    Stranger,
+    #[serde(rename = "stranger")]
+    Untrusted,
     /// It was merged because the user forced it.
     Forced,
 }
@@ -261,8 +262,7 @@ impl ImportRecord {
             RecordKind::File => None,
         };
         if let Some(counts) = counts {
-            counts.found += 1;
-            counts.skipped += 1;
+            counts.leave_out();
         }
         if self.skipped.len() < LISTED_SKIPS {
             self.skipped.push(skip);

@@ -55,7 +55,7 @@ pub(super) struct DeferredRecords {
     pub(super) drawn: Vec<Relation>,
     pub(super) vectors: Vec<DocumentVector>,
     /// Other statements of the document on vectors.
-    pub(super) told_vectors: vectors::DocumentVectors,
+    pub(super) vector_statements: vectors::DocumentVectors,
     /// Relations that were withdrawn at the origin of the document, with the time of that statement in microseconds.
     pub(super) withdrawn: Vec<(String, i64)>,
     /// Files of the export that are attachments of messages.
@@ -63,7 +63,7 @@ pub(super) struct DeferredRecords {
     /// The document, for the ledger of exports.
     pub(super) applied: Option<Box<ReadDocument>>,
     /// The stranger whose PAM documents they are: a key, or the marker for unsigned documents.
-    pub(super) stranger: Option<String>,
+    pub(super) untrusted: Option<String>,
 }
 
 /// A vector of a PAM document.
@@ -101,17 +101,17 @@ impl DeferredRecords {
             keys: _,
             drawn,
             vectors,
-            told_vectors,
+            vector_statements,
             withdrawn,
             attached: _,
             applied: _,
-            stranger: _,
+            untrusted: _,
         } = self;
         relations.is_empty()
             && embeddings.is_empty()
             && drawn.is_empty()
             && vectors.is_empty()
-            && told_vectors.withdrawn.is_empty()
+            && vector_statements.withdrawn.is_empty()
             && withdrawn.is_empty()
     }
 }
@@ -120,7 +120,7 @@ impl SizeEstimate for ImportItem {
     fn size_estimate(&self) -> usize {
         match self {
             Self::Conversation(conversation) => conversation.weight,
-            Self::Evidence(witnesses) => witnesses.len() * 1024,
+            Self::Evidence(evidence) => evidence.len() * 1024,
             Self::Document(document) => document.memory.content.len() * 2 + 1024,
             Self::Account(_) | Self::Skip(_) | Self::Warning(_) | Self::Stored | Self::Piece => 256,
             Self::Known(known) => known.note.len() + 512,

@@ -9,7 +9,7 @@ use satchel_store::{Batch, Change, Origin, Store, StoreError};
 use super::{error::IngestError, receipt::ImportRecord};
 use crate::{
     edits,
-    provenance::{self, EvidenceKey, KeyKind, UndoneImports},
+    provenance::{self, ContributionKind, EvidenceKey, UndoneImports},
     write_lock::{WriteGuard, WriteLock},
 };
 
@@ -55,7 +55,8 @@ impl<'a> Session<'a> {
                 edits::complete_interrupted(self.store)?;
             }
             self.undone = provenance::undone_imports(self.store)?;
-            self.left_out = provenance::excluded_keys(self.store, KeyKind::Contributions, &self.undone)?;
+            self.left_out =
+                provenance::excluded_keys(self.store, ContributionKind::Contributions, &self.undone)?;
         }
         Ok(())
     }

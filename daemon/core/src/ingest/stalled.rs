@@ -1,5 +1,5 @@
-//! Sources that do not answer: a read from a dead share may never return. The slot of such a job is given to others,
-//! the condition is reported, and a cancel ends the job for its subscribers, while its thread is left behind.
+//! Sources that do not answer: a read from a lost network share may never return. The slot of such a job is given to
+//! others, the condition is reported, and a cancel ends the job for its subscribers, while its thread is left behind.
 
 use std::{
     path::PathBuf,
@@ -58,7 +58,7 @@ impl Imports {
     pub fn stalled(&self) -> Vec<StalledJob> {
         let patience = self.0.patience();
         let silent = |(id, job): (&Uuid, &Job)| {
-            let time = job.abandon.as_ref().and_then(|_| job.pulse.stalled_for())?;
+            let time = job.abandon.as_ref().and_then(|_| job.heartbeat.stalled_for())?;
             let path = job.request.path.clone();
             (time >= patience).then_some(StalledJob { job: *id, path, time })
         };
@@ -97,7 +97,7 @@ impl Imports {
         for job in all.values_mut() {
             let Some(abandon) = &job.abandon else { continue };
             any = true;
-            let Some(silent) = job.pulse.stalled_for() else { continue };
+            let Some(silent) = job.heartbeat.stalled_for() else { continue };
             let left = job.cancel.cancelled() && silent >= ABANDON_AFTER;
             if left {
                 abandoned.push(Arc::clone(abandon));
@@ -133,7 +133,7 @@ mod tests {
     use crate::{ingest::records::IDLE, write_lock};
 
     /// Checks the longest times from a cancel to the end of its job. A source that does not answer is abandoned at the
-    /// next check; threads that wait for the commit lock, or for records, check for cancellation at intervals.
+    /// next check; threads that wait for the write lock, or for records, check for cancellation at intervals.
     #[test]
     fn a_cancel_takes_effect_within_a_second() {
         let second = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use super::*;
 use crate::clock::SystemClock;
 
 #[test]
-fn whether_a_provider_is_known_is_told_without_compiling() {
+fn known_providers_are_listed_without_compiling() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
     let (plugins, limits) = (Arc::new(Plugins::built_in(None)), Limits::default());

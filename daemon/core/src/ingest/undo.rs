@@ -33,8 +33,8 @@ use crate::{
     conversation_record::{self, WriteLabels},
     derived::{UNDO_REASON, relation_changes, withdrawals},
     provenance::{
-        self, ActiveEvidence, Contribution, ConversationProvenance, EvidenceKey, KeyKind, UndoRecord,
-        UndoneImports,
+        self, ActiveEvidence, Contribution, ContributionKind, ConversationProvenance, EvidenceKey,
+        UndoRecord, UndoneImports,
         vectors::{self, VectorKey},
     },
 };
@@ -99,7 +99,7 @@ impl UndoOutcome {
 pub struct UndoRequest<'a> {
     /// The id of the import.
     pub id: &'a str,
-    pub turn: UndoDirection,
+    pub direction: UndoDirection,
     /// Report what would happen, but store nothing.
     pub dry_run: bool,
     /// The number of changes that a dry run reported; `None` to accept any number.
@@ -112,7 +112,7 @@ impl Inner {
     /// # Errors
     /// [`IngestError::Refused`], whose message says what to do, if the import is not in a state that allows it; or an
     /// error of the store.
-    pub(super) fn turn(
+    pub(super) fn undo_or_redo(
         &self,
         request: UndoRequest<'_>,
         cancel: &CancelToken,
@@ -120,15 +120,11 @@ impl Inner {
         let Some(record) = ledger::get(&self.store, request.id)? else { return Ok(None) };
         let import = Uuid::parse_str(&record.id)
             .map_err(|_| IngestError::Unencodable { what: "the id of an import" })?;
-        allowed(&self.store, &record, import, request.turn)?;
+        allowed(&self.store, &record, import, request.direction)?;
         // Two concurrent undos would each write records that the other has just made outdated.
         let _alone = self.undoing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let preview = if request.dry_run || request.expected.is_some() {
-            Some(UndoRun::new(self, import, &record, request.turn, true, cancel)?.go()?)
-        } else {
-            None
-        };
-        if let Some(preview) = preview {
+        if request.dry_run || request.expected.is_some() {
+            let preview = UndoRun::new(self, import, &record, request.direction, true, cancel)?.run()?;
             if request.dry_run {
                 return Ok(Some(preview));
             }
@@ -140,10 +136,10 @@ impl Inner {
                 )));
             }
         }
-        let (undone, at) = (request.turn == UndoDirection::Undo, self.clock.now_micros());
+        let (undone, at) = (request.direction == UndoDirection::Undo, self.clock.now_micros());
         let note = UndoRecord { import, undone, done: false, at, completed_at: None, revisions: None };
         note.put(&self.store)?;
-        satchel_failpoints::reached("undo noted");
+        satchel_failpoints::reached("undo recorded");
         self.follow(note, &record, cancel).map(Some)
     }
 
@@ -154,8 +150,8 @@ impl Inner {
         record: &ImportRecord,
         cancel: &CancelToken,
     ) -> Result<UndoOutcome, IngestError> {
-        let turn = if note.undone { UndoDirection::Undo } else { UndoDirection::Redo };
-        let mut outcome = UndoRun::new(self, note.import, record, turn, false, cancel)?.go()?;
+        let direction = if note.undone { UndoDirection::Undo } else { UndoDirection::Redo };
+        let mut outcome = UndoRun::new(self, note.import, record, direction, false, cancel)?.run()?;
         if !outcome.cancelled {
             satchel_failpoints::reached("undo done");
             UndoRecord { done: true, revisions: outcome.revisions, ..note }.put(&self.store)?;
@@ -173,7 +169,7 @@ fn allowed(
     store: &Store,
     record: &ImportRecord,
     import: Uuid,
-    turn: UndoDirection,
+    direction: UndoDirection,
 ) -> Result<(), IngestError> {
     let refused = |reason: String| Err(IngestError::Refused(reason));
     let id = &record.id;
@@ -197,7 +193,7 @@ fn allowed(
         | ImportStatus::Undone => {}
     }
     let known = UndoRecord::load(store, import)?;
-    match (turn, known) {
+    match (direction, known) {
         (UndoDirection::Undo, Some(UndoRecord { undone: true, done: true, .. })) => refused(format!(
             "import {id} is undone already; `satchel imports redo {id}` brings back what it brought"
         )),
@@ -230,14 +226,14 @@ impl<'a> UndoRun<'a> {
         inner: &'a Inner,
         import: Uuid,
         record: &ImportRecord,
-        turn: UndoDirection,
+        direction: UndoDirection,
         dry_run: bool,
         cancel: &CancelToken,
     ) -> Result<Self, IngestError> {
         let (mut before, mut after) = (provenance::undone_imports(&inner.store)?, UndoneImports::new());
         before.remove(&import);
         after.clone_from(&before);
-        let without = if turn == UndoDirection::Undo { &mut after } else { &mut before };
+        let without = if direction == UndoDirection::Undo { &mut after } else { &mut before };
         without.insert(import);
         let origin = Origin {
             import: Some(import),
@@ -260,28 +256,31 @@ impl<'a> UndoRun<'a> {
         Ok(Self { inner, import, before, after, left_out, newest, session, outcome, scratch })
     }
 
-    fn go(mut self) -> Result<UndoOutcome, IngestError> {
-        let cancelled = match self.turn() {
+    /// Runs to the end, or until it is cancelled.
+    fn run(mut self) -> Result<UndoOutcome, IngestError> {
+        self.outcome.cancelled = match self.process_all() {
             Err(IngestError::Cancelled) => true,
-            turned => turned.map(|()| false)?,
+            outcome => outcome.map(|()| false)?,
         };
-        Ok(self.ended(cancelled))
+        self.outcome.revisions = self.scratch.revisions;
+        Ok(self.outcome)
     }
 
-    fn turn(&mut self) -> Result<(), IngestError> {
-        // An import that looked up records before the undo was noted has committed by the time we get the commit lock;
+    fn process_all(&mut self) -> Result<(), IngestError> {
+        // An import that looked up records before the undo was noted has committed by the time we get the write lock;
         // the next import sees the note.
         self.session.lock()?;
         self.session.unlock();
-        let brought = provenance::contributed_keys(&self.inner.store, KeyKind::Contributions, self.import)?;
-        let brought: BTreeSet<EvidenceKey> = brought.into_iter().collect();
+        let contributed =
+            provenance::contributed_keys(&self.inner.store, ContributionKind::Contributions, self.import)?;
+        let contributed: BTreeSet<EvidenceKey> = contributed.into_iter().collect();
         let mut after = None;
         loop {
             let page = ConversationProvenance::page(&self.inner.store, after.as_ref())?;
             let ids: Vec<&String> = page
                 .items
                 .iter()
-                .filter(|(_, family)| family.contains_any(&brought))
+                .filter(|(_, family)| family.contains_any(&contributed))
                 .map(|(id, _)| id)
                 .collect();
             for some in ids.chunks(BATCH) {
@@ -298,16 +297,11 @@ impl<'a> UndoRun<'a> {
         self.memories()
     }
 
-    fn ended(mut self, cancelled: bool) -> UndoOutcome {
-        self.outcome.revisions = self.scratch.revisions;
-        self.outcome.cancelled = cancelled;
-        self.outcome
-    }
-
     /// Processes one batch of conversations. Nobody else writes between the look-up and the commit.
     fn conversations(&mut self, ids: &[&String]) -> Result<(), IngestError> {
         self.session.lock()?;
-        let left_out = |undone| provenance::excluded_keys(&self.inner.store, KeyKind::Contributions, undone);
+        let left_out =
+            |undone| provenance::excluded_keys(&self.inner.store, ContributionKind::Contributions, undone);
         self.left_out = [left_out(&self.before)?, left_out(&self.after)?];
         let (mut batch, mut bytes) = (Vec::new(), 0);
         for id in ids {
@@ -377,7 +371,7 @@ impl<'a> UndoRun<'a> {
                 }
                 let Some(stored) = &stored else { return Ok(None) };
                 let counted = family.included(after, false).last();
-                let by = counted.map(|part| self.brought_by(part)).transpose()?.flatten();
+                let by = counted.map(|part| self.import_of_part(part)).transpose()?.flatten();
                 let import = by.or_else(|| stored.header.import_metadata.clone());
                 let platform = stored.header.provider.name.clone();
                 let import = import.unwrap_or_default();
@@ -388,11 +382,15 @@ impl<'a> UndoRun<'a> {
     }
 
     /// Returns the import metadata of a part: that of the newest import that counts and brought it.
-    fn brought_by(&self, part: &Contribution) -> Result<Option<ImportMetadata>, IngestError> {
+    fn import_of_part(&self, part: &Contribution) -> Result<Option<ImportMetadata>, IngestError> {
         let store = &self.inner.store;
         if self.newest.get().is_none() {
             // Another import may have brought it since; it does not matter which of them is named.
-            drop(self.newest.set(provenance::newest_imports(store, KeyKind::Contributions, &self.after)?));
+            drop(self.newest.set(provenance::newest_imports(
+                store,
+                ContributionKind::Contributions,
+                &self.after,
+            )?));
         }
         let by = self.newest.get().zip(part.key()).and_then(|(newest, key)| newest.get(&key));
         let by = by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten();
@@ -406,16 +404,16 @@ impl<'a> UndoRun<'a> {
         let stop = || self.session.cancel.cancelled();
         let counted =
             |undone| ActiveEvidence::load_until(store, undone, &stop)?.ok_or(IngestError::Cancelled);
-        let strangers = |counted: &ActiveEvidence| -> BTreeSet<String> {
+        let untrusted_ids = |counted: &ActiveEvidence| -> BTreeSet<String> {
             let documents = counted.documents.iter().filter(|document| document.untrusted_signer.is_some());
             documents.map(|document| document.memory.id.clone()).collect()
         };
         let (was, had, mut foreign) = {
             let counted = counted(&self.before)?;
-            (counted.derive(), vectors::current_vectors(&counted.vectors), strangers(&counted))
+            (counted.derive(), vectors::current_vectors(&counted.vectors), untrusted_ids(&counted))
         };
         let counted = counted(&self.after)?;
-        foreign.extend(strangers(&counted));
+        foreign.extend(untrusted_ids(&counted));
         let vectors = self.vectors(&had, &vectors::current_vectors(&counted.vectors))?;
         let (now, replayed) = (counted.derive(), counted.implicit_relations());
         let mut changes = withdrawals(store, &was, &now)?;

@@ -70,7 +70,7 @@ impl<'a> Writer<'a> {
                 Received::End => return self.flush(record),
             }
             progress(record);
-            satchel_failpoints::reached("record taken");
+            satchel_failpoints::reached("record received");
         }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Writer<'a> {
                 self.group(*conversation, record)?;
             }
             ImportItem::Conversation(conversation) => self.conversation(*conversation, record)?,
-            ImportItem::Evidence(witnesses) => self.evidence(witnesses)?,
+            ImportItem::Evidence(evidence) => self.evidence(evidence)?,
             ImportItem::Document(document) => self.evidence.add_document(&document)?,
             ImportItem::Skip(skip) => self.skips.add(skip, &self.session, record)?,
             ImportItem::Account(account) => record.add_account(account),
@@ -102,18 +102,25 @@ impl<'a> Writer<'a> {
         if self.session.undone.contains(&account.import) {
             return Err(IngestError::UndoneMeanwhile);
         }
-        let PieceResult { import: reader, said, messages, attachments, evidence, memories, newest: _ } =
-            account;
+        let PieceResult {
+            import: reader,
+            contributions,
+            messages,
+            attachments,
+            evidence,
+            memories,
+            newest: _,
+        } = account;
         for (counts, more) in
-            [(&mut record.conversations, said.len() as u64), (&mut record.messages, messages)]
+            [(&mut record.conversations, contributions.len() as u64), (&mut record.messages, messages)]
         {
             counts.found += more;
             counts.unchanged += more;
         }
         record.attachments += attachments;
         self.evidence.add_cached(reader, evidence, &memories);
-        for key in said {
-            if self.brought(key) {
+        for key in contributions {
+            if self.record_part(key) {
                 // The write lock stays held: the whole account that was counted has to be recorded.
                 self.store_changes(record)?;
             }
@@ -122,7 +129,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Records that this import brought the part; returns true if a page is full and should be stored soon.
-    fn brought(&mut self, key: EvidenceKey) -> bool {
+    fn record_part(&mut self, key: EvidenceKey) -> bool {
         // The part counts from now on, even if an import that brought it earlier was undone.
         self.session.left_out.remove(&key);
         self.batch.add_part(key, self.session.dry_run)
@@ -140,9 +147,9 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn evidence(&mut self, witnesses: Vec<StoredEvidence>) -> Result<(), IngestError> {
-        for witness in witnesses {
-            if let Some(key) = self.evidence.add(witness)? {
+    fn evidence(&mut self, evidence: Vec<StoredEvidence>) -> Result<(), IngestError> {
+        for one in evidence {
+            if let Some(key) = self.evidence.add(one)? {
                 self.pieces.add_evidence(key);
             }
         }
@@ -152,10 +159,10 @@ impl<'a> Writer<'a> {
     /// Derives memories from all evidence, and commits the differences.
     pub(super) fn derive(
         &mut self,
-        tail: DeferredRecords,
+        deferred: DeferredRecords,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        derive::derive(&mut self.session, (&mut self.evidence, &mut self.skips), tail, record)?;
+        derive::derive(&mut self.session, (&mut self.evidence, &mut self.skips), deferred, record)?;
         self.flush(record)
     }
 
@@ -189,7 +196,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Commits the batch and releases the write lock if it is held: no record arrives at present, and maybe none will.
-    /// Conversations that wait for others of their family keep waiting, and block nobody.
+    /// Conversations that wait for others of their family keep waiting, and block no others.
     pub(super) fn yield_lock(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         self.skips.flush_partial(&self.session, record)?;
         if self.session.locked() { self.store_batch(record) } else { Ok(()) }

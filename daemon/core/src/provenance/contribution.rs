@@ -82,18 +82,18 @@ pub(super) struct StoredNode {
 }
 
 impl StoredContribution {
-    /// Stores the report `said` after it was merged into the visible conversation `shown`, which is version `base`.
+    /// Stores the report `skeleton` after it was merged into the visible conversation `shown`, which is version `base`.
     /// `spare` holds bodies of the report that differ from those of the visible conversation.
     ///
     /// # Errors
     /// A body is not JSON.
     pub fn from_skeleton(
-        said: ContributionSkeleton,
+        skeleton: ContributionSkeleton,
         shown: &HashMap<&str, Digest16>,
         spare: &HashMap<&str, &[u8]>,
         base: u32,
     ) -> Result<Self, ProvenanceError> {
-        let ContributionSkeleton { digest: _, report, nodes } = said;
+        let ContributionSkeleton { digest: _, report, nodes } = skeleton;
         let mut stored = Vec::with_capacity(nodes.len());
         for (id, parent, digest) in nodes {
             let spare_body =

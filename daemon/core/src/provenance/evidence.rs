@@ -3,19 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_merge::evidence::{
-    DerivedMemories, DocumentEvidence, EditStep, RelationEvidence, Spoken, StoredEvidence, VectorEvidence,
+    DerivedMemories, DocumentEvidence, EditStep, RelationEvidence, StoredEvidence, UserEdits, VectorEvidence,
     add_relations, derive_until, takes_precedence,
 };
 use satchel_pam::memory::Memory;
 use satchel_store::{Store, erased};
 
-use super::{KeyKind, ProvenanceError, PurgedData, RowLocations, UndoneImports, decode, excluded_keys};
+use super::{
+    ContributionKind, ProvenanceError, PurgedData, RowLocations, UndoneImports, decode, excluded_keys,
+};
 
 /// The evidence that counts, held completely in memory.
 #[derive(Default)]
 pub struct ActiveEvidence {
-    /// By id: of several reports with one id, the one that takes precedence.
-    pub witnesses: BTreeMap<String, StoredEvidence>,
+    /// Reports of exports, by id: of several with one id, the one that takes precedence.
+    pub evidence: BTreeMap<String, StoredEvidence>,
     /// Memories of PAM documents.
     pub documents: Vec<DocumentEvidence>,
     /// Explicit relations.
@@ -23,9 +25,9 @@ pub struct ActiveEvidence {
     /// Vectors of memories.
     pub vectors: Vec<VectorEvidence>,
     /// All changes that the user made by hand.
-    pub words: Vec<EditStep>,
+    pub edit_steps: Vec<EditStep>,
     /// The manual changes that count.
-    pub spoken: Spoken,
+    pub user_edits: UserEdits,
     /// The conversations that show the rows named in the evidence.
     pub row_locations: RowLocations,
 }
@@ -34,7 +36,7 @@ pub struct ActiveEvidence {
 #[derive(Debug)]
 pub enum EvidenceItem {
     /// A report of an export about memories.
-    Witness(Box<StoredEvidence>),
+    Stored(Box<StoredEvidence>),
     /// A memory of a PAM document.
     Document(Box<DocumentEvidence>),
     /// An explicit relation.
@@ -42,7 +44,7 @@ pub enum EvidenceItem {
     /// A vector.
     Vector(Box<VectorEvidence>),
     /// A change that the user made by hand.
-    Word(Box<EditStep>),
+    Edit(Box<EditStep>),
 }
 
 impl EvidenceItem {
@@ -63,9 +65,9 @@ impl EvidenceItem {
         let report = if RelationEvidence::is(json) {
             Self::Edge(decode(json, WHAT)?)
         } else if EditStep::is(json) {
-            Self::Word(decode(json, WHAT)?)
+            Self::Edit(decode(json, WHAT)?)
         } else {
-            Self::Witness(decode(json, WHAT)?)
+            Self::Stored(decode(json, WHAT)?)
         };
         Ok(Some(report))
     }
@@ -89,7 +91,7 @@ impl ActiveEvidence {
         undone: &UndoneImports,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, ProvenanceError> {
-        let left_out = excluded_keys(store, KeyKind::Evidence, undone)?;
+        let left_out = excluded_keys(store, ContributionKind::Evidence, undone)?;
         let mut counted = Self::default();
         for record in store.evidence_all() {
             let record = record?;
@@ -103,8 +105,8 @@ impl ActiveEvidence {
                 counted.add(report);
             }
         }
-        counted.spoken = Spoken::of(&counted.words);
-        counted.row_locations = RowLocations::load(store, counted.witnesses.values(), &counted.documents)?;
+        counted.user_edits = UserEdits::of(&counted.edit_steps);
+        counted.row_locations = RowLocations::load(store, counted.evidence.values(), &counted.documents)?;
         Ok(Some(counted))
     }
 
@@ -115,10 +117,10 @@ impl ActiveEvidence {
             EvidenceItem::Document(document) => self.documents.push(*document),
             EvidenceItem::Edge(edge) => self.edges.push(*edge),
             EvidenceItem::Vector(vector) => self.vectors.push(*vector),
-            EvidenceItem::Word(word) => self.words.push(*word),
-            EvidenceItem::Witness(witness) => {
-                if self.witnesses.get(&witness.id).is_none_or(|known| takes_precedence(&witness, known)) {
-                    self.witnesses.insert(witness.id.clone(), *witness);
+            EvidenceItem::Edit(step) => self.edit_steps.push(*step),
+            EvidenceItem::Stored(new) => {
+                if self.evidence.get(&new.id).is_none_or(|known| takes_precedence(&new, known)) {
+                    self.evidence.insert(new.id.clone(), *new);
                 }
             }
         }
@@ -127,15 +129,15 @@ impl ActiveEvidence {
     /// Returns the evidence that is left when `purged` data is removed.
     #[must_use]
     pub fn without_purged(mut self, purged: &PurgedData) -> Self {
-        for witness in self.witnesses.values_mut() {
-            purged.redact_witness(witness);
+        for evidence in self.evidence.values_mut() {
+            purged.redact_stored(evidence);
         }
         self.documents.retain_mut(|document| !purged.redact_document(document));
         self.vectors.retain(|vector| !purged.contains_vectors_of(&vector.identity.memory));
-        for word in &mut self.words {
-            purged.redact_edit(word);
+        for step in &mut self.edit_steps {
+            purged.redact_edit(step);
         }
-        self.spoken = Spoken::of(&self.words);
+        self.user_edits = UserEdits::of(&self.edit_steps);
         self
     }
 
@@ -148,7 +150,7 @@ impl ActiveEvidence {
     /// Returns the state that follows from the evidence, without the explicit relations.
     #[must_use]
     pub fn derive_implicit(&self) -> DerivedMemories {
-        derive_located(self.witnesses.values(), &self.row_locations, self.documents.iter(), &self.spoken)
+        derive_located(self.evidence.values(), &self.row_locations, self.documents.iter(), &self.user_edits)
     }
 
     /// Returns the state that follows from the evidence.
@@ -160,30 +162,30 @@ impl ActiveEvidence {
     }
 }
 
-/// Replays evidence, with each row placed in the conversation that shows it.
+/// Derives memories from evidence, with each row placed in the conversation that shows it.
 pub fn derive_located<'a, 'd>(
-    witnesses: impl Iterator<Item = &'a StoredEvidence> + Clone,
+    evidence: impl Iterator<Item = &'a StoredEvidence> + Clone,
     places: &RowLocations,
     documents: impl Iterator<Item = &'d DocumentEvidence> + Clone,
-    spoken: &Spoken,
+    user_edits: &UserEdits,
 ) -> DerivedMemories {
-    derive_located_until(witnesses, places, documents, spoken, &|| false).unwrap_or_default()
+    derive_located_until(evidence, places, documents, user_edits, &|| false).unwrap_or_default()
 }
 
-/// Replays evidence like [`derive_located`]. Returns `None` if `stop`, which is called for every memory, returns true.
+/// Works like [`derive_located`]. Returns `None` if `stop`, which is called for every memory, returns true.
 pub fn derive_located_until<'a, 'd>(
-    witnesses: impl Iterator<Item = &'a StoredEvidence> + Clone,
+    evidence: impl Iterator<Item = &'a StoredEvidence> + Clone,
     places: &RowLocations,
     documents: impl Iterator<Item = &'d DocumentEvidence> + Clone,
-    spoken: &Spoken,
+    user_edits: &UserEdits,
     stop: &dyn Fn() -> bool,
 ) -> Option<DerivedMemories> {
-    let located = places.located_witnesses(witnesses.clone());
+    let located = places.located_evidence(evidence.clone());
     let mut all: Vec<&StoredEvidence> = located.iter().collect();
-    for witness in witnesses.filter(|witness| witness.row.is_none()) {
-        all.push(witness);
+    for item in evidence.filter(|item| item.row.is_none()) {
+        all.push(item);
     }
-    let mut derived = derive_until(all, documents.clone(), spoken, stop)?;
+    let mut derived = derive_until(all, documents.clone(), user_edits, stop)?;
     places.locate_memories(&mut derived, documents);
     Some(derived)
 }

@@ -16,12 +16,12 @@ use satchel_pam::record::Claim;
 use satchel_store::{Store, record_key};
 
 use super::{
-    ActiveEvidence, EvidenceItem, EvidenceKey, KeyKind, PackedMap, ProvenanceError, UndoneImports,
+    ActiveEvidence, ContributionKind, EvidenceItem, EvidenceKey, PackedMap, ProvenanceError, UndoneImports,
     excluded_keys, row_groups::RowLookup,
 };
 use satchel_merge::evidence::{
-    EditAction, EditStep, Fated, MemoryState, StoredEvidence, Streams, items_of, memories_of, memory_id,
-    takes_precedence,
+    EditAction, EditStep, ListedMemory, MemoryState, StoredEvidence, Streams, items_of, memories_of,
+    memory_id, takes_precedence,
 };
 
 pub use slice::{EvidenceSlice, GroupedEvidence};
@@ -36,7 +36,7 @@ struct EvidenceRef {
     /// Whether it is a document. A document's version may be exported again, and then counts as the later of two.
     document: bool,
     /// The first bytes of the key of a statement's id.
-    witness: [u8; 8],
+    id_prefix: [u8; 8],
 }
 
 /// A piece of evidence about a list.
@@ -94,7 +94,7 @@ impl<'a> EvidenceCollector<'a> {
         reports: &'a PackedMap,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, ProvenanceError> {
-        let excluded = excluded_keys(store, KeyKind::Evidence, undone)?;
+        let excluded = excluded_keys(store, ContributionKind::Evidence, undone)?;
         let mut collector = Self {
             store,
             reports,
@@ -144,7 +144,7 @@ impl<'a> EvidenceCollector<'a> {
             !later.document && (later.memory, later.report) == (first.memory, first.report)
         });
         self.drop_emptied()?;
-        let Some([now, before]) = self.lists.list_fates(stop) else { return Ok(None) };
+        let Some([now, before]) = self.lists.item_states(stop) else { return Ok(None) };
         self.link_successors(&now);
         let places = Arc::new(self.places.finish()?);
         let mut grouped = GroupedEvidence::new((self.evidence, now, before), self.lists.pieces, places);
@@ -163,38 +163,32 @@ impl<'a> EvidenceCollector<'a> {
             EvidenceItem::Document(document) => {
                 let memory = record_key(&document.memory.id);
                 self.add_row(memory, document.memory.provenance.message_ref.as_deref())?;
-                self.evidence.push(EvidenceRef { memory, report, fresh, document: true, witness: [0; 8] });
+                self.evidence.push(EvidenceRef { memory, report, fresh, document: true, id_prefix: [0; 8] });
             }
-            EvidenceItem::Witness(witness) => self.add_witness(report, *witness, fresh)?,
+            EvidenceItem::Stored(evidence) => self.add_stored(report, *evidence, fresh)?,
             // Those of an import are passed on separately.
             other => self.linked_evidence.add(other),
         }
         Ok(())
     }
 
-    fn add_witness(
+    fn add_stored(
         &mut self,
         report: EvidenceKey,
-        mut witness: StoredEvidence,
+        mut evidence: StoredEvidence,
         fresh: bool,
     ) -> Result<(), ProvenanceError> {
-        let id = record_key(&witness.id);
-        for memory in witness.row.iter().flat_map(|_| memories_of(&witness.claim)) {
-            self.add_row(record_key(&memory), witness.row.as_deref())?;
+        let id = record_key(&evidence.id);
+        for memory in evidence.row.iter().flat_map(|_| memories_of(&evidence.claim)) {
+            self.add_row(record_key(&memory), evidence.row.as_deref())?;
         }
-        if let Claim::Statement(item) = &witness.claim {
-            let witness_id = key_prefix(&id);
+        if let Claim::Statement(item) = &evidence.claim {
+            let id_prefix = key_prefix(&id);
             if item.content.is_empty() {
-                self.emptied.entry(witness_id).or_default().push(witness);
+                self.emptied.entry(id_prefix).or_default().push(evidence);
             } else {
                 let memory = record_key(&memory_id(item));
-                self.evidence.push(EvidenceRef {
-                    memory,
-                    report,
-                    fresh,
-                    document: false,
-                    witness: witness_id,
-                });
+                self.evidence.push(EvidenceRef { memory, report, fresh, document: false, id_prefix });
             }
             return Ok(());
         }
@@ -202,13 +196,13 @@ impl<'a> EvidenceCollector<'a> {
         if fresh && self.lists.ranked.get(&id).is_some_and(known) {
             return Ok(());
         }
-        self.rank((report, id), &witness, fresh)?;
+        self.rank((report, id), &evidence, fresh)?;
         let number = u32::try_from(self.lists.pieces.len()).map_err(|_| too_many_lists())?;
-        self.lists.streams.add(&witness, number);
-        let frame = match &mut witness.claim {
+        self.lists.streams.add(&evidence, number);
+        let frame = match &mut evidence.claim {
             Claim::Snapshot { items, .. } if items.len() > 1 => {
                 *items = Vec::new();
-                Some(Box::new(witness))
+                Some(Box::new(evidence))
             }
             _ => None,
         };
@@ -230,7 +224,7 @@ impl<'a> EvidenceCollector<'a> {
     fn rank(
         &mut self,
         (report, id): (EvidenceKey, EvidenceKey),
-        witness: &StoredEvidence,
+        evidence: &StoredEvidence,
         fresh: bool,
     ) -> Result<(), ProvenanceError> {
         let known = (!fresh).then_some(report);
@@ -241,7 +235,7 @@ impl<'a> EvidenceCollector<'a> {
         let (now, before) = (ranked.now, ranked.before);
         let beats = |other: EvidenceKey| -> Result<bool, ProvenanceError> {
             Ok(match self.read(other, true)? {
-                Some(EvidenceItem::Witness(other)) => takes_precedence(witness, &other),
+                Some(EvidenceItem::Stored(other)) => takes_precedence(evidence, &other),
                 _ => true,
             })
         };
@@ -265,10 +259,10 @@ impl<'a> EvidenceCollector<'a> {
         }
         let mut outranked = BTreeSet::new();
         for one in self.evidence.iter().filter(|one| !one.document) {
-            let Some(emptied) = self.emptied.get(&one.witness) else { continue };
-            let Some(EvidenceItem::Witness(witness)) = self.read(one.report, one.fresh)? else { continue };
-            let mut same = emptied.iter().filter(|emptied| emptied.id == witness.id);
-            if same.any(|emptied| takes_precedence(emptied, &witness)) {
+            let Some(emptied) = self.emptied.get(&one.id_prefix) else { continue };
+            let Some(EvidenceItem::Stored(evidence)) = self.read(one.report, one.fresh)? else { continue };
+            let mut same = emptied.iter().filter(|emptied| emptied.id == evidence.id);
+            if same.any(|emptied| takes_precedence(emptied, &evidence)) {
                 outranked.insert(*one);
             }
         }
@@ -277,8 +271,8 @@ impl<'a> EvidenceCollector<'a> {
     }
 
     /// Links the successors of linked memories too: if the user decides what supersedes what, no cycle may arise.
-    fn link_successors(&mut self, now: &[Fated<u32>]) {
-        if self.linked_evidence.words.is_empty() {
+    fn link_successors(&mut self, now: &[ListedMemory<u32>]) {
+        if self.linked_evidence.edit_steps.is_empty() {
             return;
         }
         let mut open: Vec<EvidenceKey> = self.linked.iter().copied().collect();
@@ -297,8 +291,8 @@ impl<'a> EvidenceCollector<'a> {
 }
 
 impl ListIndex {
-    /// Returns the fate of every list item, now and before the import, ordered by memory.
-    fn list_fates(&self, stop: &dyn Fn() -> bool) -> Option<[Vec<Fated<u32>>; 2]> {
+    /// Returns the state of every list item, now and before the import, ordered by memory.
+    fn item_states(&self, stop: &dyn Fn() -> bool) -> Option<[Vec<ListedMemory<u32>>; 2]> {
         let ranked = |piece: &ListEvidence| self.ranked.get(&piece.id);
         let counts = |number: &u32, before: bool| {
             let piece = usize::try_from(*number).ok().and_then(|number| self.pieces.get(number));
@@ -308,11 +302,11 @@ impl ListIndex {
                 None => false,
             })
         };
-        let now = self.streams.fates(|number| counts(number, false), stop)?;
-        let before = self.streams.fates(|number| counts(number, true), stop)?;
+        let now = self.streams.states(|number| counts(number, false), stop)?;
+        let before = self.streams.states(|number| counts(number, true), stop)?;
         let mut both = [now, before];
-        for fates in &mut both {
-            fates.sort_unstable_by_key(|one| (one.memory, one.of, one.item));
+        for states in &mut both {
+            states.sort_unstable_by_key(|one| (one.memory, one.location, one.item));
         }
         Some(both)
     }
@@ -321,28 +315,28 @@ impl ListIndex {
 /// Returns the memories that a piece connects to others, except for lists.
 fn connected_memories(report: &EvidenceItem) -> Vec<String> {
     match report {
-        EvidenceItem::Witness(witness) => superseded_memories(witness),
+        EvidenceItem::Stored(evidence) => superseded_memories(evidence),
         EvidenceItem::Document(document) => match &document.memory.temporal.superseded_by {
             Some(successor) => vec![document.memory.id.clone(), successor.clone()],
             None => Vec::new(),
         },
         EvidenceItem::Edge(edge) => vec![edge.relation.from.clone(), edge.relation.to.clone()],
         EvidenceItem::Vector(_) => Vec::new(),
-        EvidenceItem::Word(word) => memories_of_edit(word),
+        EvidenceItem::Edit(step) => memories_of_edit(step),
     }
 }
 
 /// Returns the memories for which a piece names a successor, with those successors.
-fn superseded_memories(witness: &StoredEvidence) -> Vec<String> {
-    let items = items_of(&witness.claim).into_iter();
+fn superseded_memories(evidence: &StoredEvidence) -> Vec<String> {
+    let items = items_of(&evidence.claim).into_iter();
     let pairs = items.filter_map(|item| Some([memory_id(item), item.superseded_by.clone()?]));
     pairs.flatten().collect()
 }
 
-fn memories_of_edit(word: &EditStep) -> Vec<String> {
-    match &word.action {
-        EditAction::AddMemory(witness) => {
-            memories_of(&witness.claim).into_iter().chain(superseded_memories(witness)).collect()
+fn memories_of_edit(step: &EditStep) -> Vec<String> {
+    match &step.action {
+        EditAction::AddMemory(evidence) => {
+            memories_of(&evidence.claim).into_iter().chain(superseded_memories(evidence)).collect()
         }
         EditAction::Patch(setting) => {
             let successor = setting.to.temporal.superseded_by.clone();

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_store::{Change, Ledger, Store};
+use satchel_store::{Change, Cursor, Ledger, Store};
 use uuid::Uuid;
 
 use super::{OTHER_ENTRIES, PAGE, ProvenanceError, UndoneImports, put};
+use crate::each_row;
 
 /// The key of a piece of evidence, or of a report about a conversation.
 pub type EvidenceKey = [u8; 16];
@@ -19,7 +20,7 @@ const MIN_FULL_PAGE: usize = 256;
 
 /// The kind of data that the keys refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyKind {
+pub enum ContributionKind {
     /// Reports about conversations.
     Contributions,
     /// Evidence.
@@ -29,7 +30,7 @@ pub enum KeyKind {
 /// The keys that an import brings, page by page.
 pub struct KeyPages {
     import: Uuid,
-    kind: KeyKind,
+    kind: ContributionKind,
     page: u32,
     keys: Vec<EvidenceKey>,
     /// Number of keys that are already stored.
@@ -39,7 +40,7 @@ pub struct KeyPages {
 impl KeyPages {
     /// Creates the pages for what `import` brings of one kind.
     #[must_use]
-    pub fn new(import: Uuid, kind: KeyKind) -> Self {
+    pub fn new(import: Uuid, kind: ContributionKind) -> Self {
         Self { import, kind, page: 0, keys: Vec::new(), stored: 0 }
     }
 
@@ -65,7 +66,7 @@ impl KeyPages {
     }
 }
 
-impl KeyKind {
+impl ContributionKind {
     fn entry_id(self, import: Uuid, page: u32) -> String {
         let kind = match self {
             Self::Contributions => "parts",
@@ -81,7 +82,7 @@ impl KeyKind {
 /// The ledger cannot be read.
 pub fn contributed_keys(
     store: &Store,
-    kind: KeyKind,
+    kind: ContributionKind,
     import: Uuid,
 ) -> Result<Vec<EvidenceKey>, ProvenanceError> {
     let mut keys = Vec::new();
@@ -98,7 +99,7 @@ pub fn contributed_keys(
 /// The ledger cannot be read.
 pub fn excluded_keys(
     store: &Store,
-    kind: KeyKind,
+    kind: ContributionKind,
     undone: &UndoneImports,
 ) -> Result<BTreeSet<EvidenceKey>, ProvenanceError> {
     let mut excluded = BTreeSet::new();
@@ -125,7 +126,7 @@ pub fn excluded_keys(
 /// The ledger cannot be read.
 pub fn newest_imports(
     store: &Store,
-    kind: KeyKind,
+    kind: ContributionKind,
     undone: &UndoneImports,
 ) -> Result<BTreeMap<EvidenceKey, Uuid>, ProvenanceError> {
     let mut newest = BTreeMap::new();
@@ -145,15 +146,6 @@ fn each_import(
     store: &Store,
     mut each: impl FnMut(Uuid) -> Result<(), ProvenanceError>,
 ) -> Result<(), ProvenanceError> {
-    let mut after = None;
-    loop {
-        let page = store.ledger_list(Ledger::Import, after.as_ref(), PAGE)?;
-        for import in page.items.iter().filter_map(|entry| Uuid::parse_str(&entry.id).ok()) {
-            each(import)?;
-        }
-        after = page.next;
-        if after.is_none() {
-            return Ok(());
-        }
-    }
+    let page = |after: Option<&Cursor>| Ok(store.ledger_list(Ledger::Import, after, PAGE)?);
+    each_row(page, |entry| Uuid::parse_str(&entry.id).map_or(Ok(()), &mut each))
 }

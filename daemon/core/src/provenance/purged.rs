@@ -11,10 +11,11 @@ use satchel_pam::{
     memory::Memory,
     record::{Claim, Edit, Item},
 };
-use satchel_store::{Change, Ledger, LedgerWrite, Store, empty_memory};
+use satchel_store::{Change, Cursor, Ledger, LedgerWrite, Store, empty_memory};
 use serde::{Deserialize, Serialize};
 
 use super::{PAGE, ProvenanceError, decode, encode};
+use crate::each_row;
 
 /// Prefix of the ids of these ledger entries; the ledger also has others.
 const KIND: &str = "purge ";
@@ -50,17 +51,15 @@ impl PurgeRecord {
     /// # Errors
     /// The ledger cannot be read.
     pub fn list(store: &Store) -> Result<Vec<Self>, ProvenanceError> {
-        let (mut all, mut after) = (Vec::new(), None);
-        loop {
-            let page = store.ledger_list(Ledger::Audit, after.as_ref(), PAGE)?;
-            for entry in page.items.iter().filter(|entry| entry.id.starts_with(KIND)) {
+        let mut all = Vec::new();
+        let page = |after: Option<&Cursor>| Ok(store.ledger_list(Ledger::Audit, after, PAGE)?);
+        each_row::<_, ProvenanceError>(page, |entry| {
+            if entry.id.starts_with(KIND) {
                 all.push(decode(&entry.value, WHAT)?);
             }
-            after = page.next;
-            if after.is_none() {
-                return Ok(all);
-            }
-        }
+            Ok(())
+        })?;
+        Ok(all)
     }
 
     /// Returns the erasures whose data is not yet gone from the disk.
@@ -166,7 +165,7 @@ impl PurgedData {
 
     /// Removes erased data from a piece of evidence. Returns whether there was any. An erased item leaves an empty item
     /// in its list, so that the order of the others is kept.
-    pub fn redact_witness(&self, witness: &mut StoredEvidence) -> bool {
+    pub fn redact_stored(&self, evidence: &mut StoredEvidence) -> bool {
         let mut redacted = false;
         let mut item = |item: &mut Item| {
             if !item.content.is_empty() && self.contains_memory(&memory_id(item), &hash(&item.content)) {
@@ -174,7 +173,7 @@ impl PurgedData {
                 redacted = true;
             }
         };
-        match &mut witness.claim {
+        match &mut evidence.claim {
             Claim::Statement(one)
             | Claim::Edit { edit: Edit::Add(one) | Edit::Replace { item: one, .. }, .. } => {
                 item(one);
@@ -183,7 +182,7 @@ impl PurgedData {
             Claim::Edit { edit: Edit::Remove { .. }, .. } => {}
         }
         if let Claim::Edit { edit: Edit::Replace { target, .. } | Edit::Remove { target, .. }, .. } =
-            &mut witness.claim
+            &mut evidence.claim
             && let Some(target) = target.as_mut().filter(|target| self.contains_text(target))
         {
             // The line that the target refers to is empty now.
@@ -212,11 +211,11 @@ impl PurgedData {
             return purged.then(|| encode(&vector.erased(), WHAT)).transpose();
         }
         if EditStep::is(json) {
-            let mut word: EditStep = decode(json, WHAT)?;
-            return self.redact_edit(&mut word).then(|| encode(&word, WHAT)).transpose();
+            let mut step: EditStep = decode(json, WHAT)?;
+            return self.redact_edit(&mut step).then(|| encode(&step, WHAT)).transpose();
         }
-        let mut witness: StoredEvidence = decode(json, WHAT)?;
-        self.redact_witness(&mut witness).then(|| encode(&witness, WHAT)).transpose()
+        let mut evidence: StoredEvidence = decode(json, WHAT)?;
+        self.redact_stored(&mut evidence).then(|| encode(&evidence, WHAT)).transpose()
     }
 
     /// Removes erased data from a memory of a document. Returns whether there was any.
@@ -229,9 +228,9 @@ impl PurgedData {
     }
 
     /// Removes erased data from a change that the user made by hand. Returns whether there was any.
-    pub fn redact_edit(&self, word: &mut EditStep) -> bool {
-        match &mut word.action {
-            EditAction::AddMemory(witness) => self.redact_witness(witness),
+    pub fn redact_edit(&self, step: &mut EditStep) -> bool {
+        match &mut step.action {
+            EditAction::AddMemory(evidence) => self.redact_stored(evidence),
             EditAction::Patch(setting) => self.redact_setting(setting),
             EditAction::AddRelation(_) | EditAction::WithdrawRelation(_) | EditAction::Undo(_) => false,
         }

@@ -69,9 +69,9 @@ impl RowGroup {
             groups.entry(sets.find(at)).or_default().new_rows.push(row);
         }
         let groups =
-            groups.into_iter().map(|(first, RowGroupParts { conversations: said, keys, new_rows })| {
+            groups.into_iter().map(|(first, RowGroupParts { conversations: indices, keys, new_rows })| {
                 let name = format!("rows {}", conversations[first].0);
-                Self { conversations: said, new_rows, ..families.merge(name, keys) }
+                Self { conversations: indices, new_rows, ..families.merge(name, keys) }
             });
         Ok(groups.collect())
     }
@@ -109,18 +109,18 @@ impl RowGroup {
 pub struct RowLocations(BTreeMap<String, String>);
 
 impl RowLocations {
-    /// Returns the current locations of the rows that `witnesses` and the memories of `documents` name.
+    /// Returns the current locations of the rows that `evidence` and the memories of `documents` name.
     ///
     /// # Errors
     /// The store or the ledger cannot be read.
     pub fn load<'a>(
         store: &Store,
-        witnesses: impl Iterator<Item = &'a StoredEvidence>,
+        evidence: impl Iterator<Item = &'a StoredEvidence>,
         documents: &[DocumentEvidence],
     ) -> Result<Self, ProvenanceError> {
         let named = documents.iter().filter_map(|document| document.memory.provenance.message_ref.as_deref());
         let mut lookup = RowLookup::new(store);
-        for row in witnesses.filter_map(|witness| witness.row.as_deref()).chain(named) {
+        for row in evidence.filter_map(|item| item.row.as_deref()).chain(named) {
             lookup.add(row)?;
         }
         lookup.finish()
@@ -141,21 +141,21 @@ impl RowLocations {
     }
 
     /// Makes a piece of evidence refer to the conversation that contains its row.
-    pub fn locate_witness(&self, witness: &mut StoredEvidence) {
-        if let Some(place) = witness.row.as_ref().and_then(|row| self.0.get(row)) {
-            witness.conversation = Some(place.clone());
+    pub fn locate_evidence(&self, evidence: &mut StoredEvidence) {
+        if let Some(place) = evidence.row.as_ref().and_then(|row| self.0.get(row)) {
+            evidence.conversation = Some(place.clone());
         }
     }
 
-    /// Returns those of `witnesses` that name rows, each with the conversation that shows its row.
-    pub fn located_witnesses<'a>(
+    /// Returns those of `evidence` that name rows, each with the conversation that shows its row.
+    pub fn located_evidence<'a>(
         &self,
-        witnesses: impl Iterator<Item = &'a StoredEvidence>,
+        evidence: impl Iterator<Item = &'a StoredEvidence>,
     ) -> Vec<StoredEvidence> {
-        let placed = witnesses.filter_map(|witness| {
-            let place = self.0.get(witness.row.as_ref()?);
-            let conversation = place.or(witness.conversation.as_ref()).cloned();
-            Some(StoredEvidence { conversation, ..witness.clone() })
+        let placed = evidence.filter_map(|item| {
+            let place = self.0.get(item.row.as_ref()?);
+            let conversation = place.or(item.conversation.as_ref()).cloned();
+            Some(StoredEvidence { conversation, ..item.clone() })
         });
         placed.collect()
     }

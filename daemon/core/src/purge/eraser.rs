@@ -21,7 +21,7 @@ pub(super) struct ErasedContent {
     purged: PurgedData,
     records: Vec<PurgeRecord>,
     /// Ids of the lineage entries that hold what imports said about the conversations.
-    said: BTreeSet<String>,
+    contribution_ids: BTreeSet<String>,
     /// Titles, file names and memory texts that receipts may repeat.
     names: BTreeSet<String>,
     attachments: BTreeSet<[u8; 32]>,
@@ -32,9 +32,10 @@ impl ErasedContent {
         let purged = PurgedData::from_records(&records);
         let attachments = records.iter().flat_map(|record| &record.attachments);
         let attachments = attachments.filter_map(|hex| sha256(hex)).collect();
-        let mut words = Self { purged, records, said: BTreeSet::new(), names: BTreeSet::new(), attachments };
-        words.name_all(store)?;
-        Ok(words)
+        let mut content =
+            Self { purged, records, contribution_ids: BTreeSet::new(), names: BTreeSet::new(), attachments };
+        content.name_all(store)?;
+        Ok(content)
     }
 
     fn name_all(&mut self, store: &Store) -> Result<(), ProvenanceError> {
@@ -105,7 +106,7 @@ impl ErasedContent {
         let memory =
             vectors::stored_vector_memory(id, value).map_err(|error| bad("a vector that is kept", &error))?;
         Ok(memory.is_some_and(|memory| self.purged.contains_vectors_of(&memory))
-            || self.said.contains(id)
+            || self.contribution_ids.contains(id)
             || self.records.iter().any(|record| record.families.contains(id)))
     }
 }
@@ -115,7 +116,7 @@ fn bad(what: &str, error: &ProvenanceError) -> StoreError {
 }
 
 impl Eraser for ErasedContent {
-    fn memory(&self, id: &str, content_hash: &str) -> bool {
+    fn erases_memory(&self, id: &str, content_hash: &str) -> bool {
         self.purged.contains_memory(id, content_hash)
     }
 
@@ -127,14 +128,14 @@ impl Eraser for ErasedContent {
         self.purged.contains_conversation(id)
     }
 
-    fn look(&mut self, text: OpaqueEntry<'_>) {
+    fn visit(&mut self, text: OpaqueEntry<'_>) {
         match text {
-            OpaqueEntry::Said(memory) => self.purged.add_former_holder(memory),
+            OpaqueEntry::ErasedMemory(memory) => self.purged.add_former_holder(memory),
             OpaqueEntry::Entry { ledger: Ledger::Provenance, id, value }
                 if self.records.iter().any(|record| record.families.contains(id)) =>
             {
                 // Earlier states of the lineage count as well, as parts may have left it since.
-                self.said.extend(ConversationProvenance::stored_entry_ids_in(value));
+                self.contribution_ids.extend(ConversationProvenance::stored_entry_ids_in(value));
             }
             OpaqueEntry::Evidence(_) | OpaqueEntry::Entry { .. } | OpaqueEntry::Issues(_) => {}
         }
@@ -152,7 +153,7 @@ impl Eraser for ErasedContent {
                 self.records.iter().find_map(|record| record.completed_entry(id))
             }
             OpaqueEntry::Entry { ledger: Ledger::Import, value, .. } => self.receipt(value),
-            OpaqueEntry::Entry { .. } | OpaqueEntry::Said(_) => None,
+            OpaqueEntry::Entry { .. } | OpaqueEntry::ErasedMemory(_) => None,
             OpaqueEntry::Issues(value) => {
                 let mut issues: Value = serde_json::from_slice(value).unwrap_or_default();
                 if self.clear(&mut issues) { serde_json::to_vec(&issues).ok() } else { None }

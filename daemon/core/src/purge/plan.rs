@@ -9,7 +9,10 @@ use satchel_merge::{
 use satchel_store::{ChangeKind, ChangePosition, Ledger, Revision, Store, erased};
 use uuid::Uuid;
 
-use crate::provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, row_provenance};
+use crate::{
+    each_row,
+    provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, row_provenance},
+};
 
 /// Changes that are read per page.
 const PAGE: usize = 5_000;
@@ -59,7 +62,7 @@ pub struct Plan {
     /// The number of pieces of evidence from exports and documents.
     pub evidence: u64,
     /// The number of pieces of evidence that the user made by hand.
-    pub words: u64,
+    pub edits: u64,
     /// Conversations from which erased memories came and which are kept: they may contain the same text.
     pub stay: BTreeSet<String>,
 }
@@ -196,15 +199,14 @@ impl Plan {
 
     /// Adds the families that were merged into the erased ones.
     fn families(&mut self, store: &Store) -> Result<(), ProvenanceError> {
-        let (mut moved, mut after) = (BTreeMap::new(), None);
-        loop {
-            let page = ConversationProvenance::page(store, after.as_ref())?;
-            moved.extend(page.items.into_iter().filter_map(|(key, family)| Some((key, family.merged_into?))));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let mut moved = BTreeMap::new();
+        each_row(
+            |after| ConversationProvenance::page(store, after),
+            |(key, family)| {
+                moved.extend(family.merged_into.map(|into| (key, into)));
+                Ok(())
+            },
+        )?;
         loop {
             let known = self.record.families.len();
             let into = moved.iter().filter(|(_, to)| self.record.families.contains(*to));
@@ -229,7 +231,7 @@ impl Plan {
         for record in store.evidence_all() {
             let json = record?.json;
             if !VectorEvidence::is(&json) && purged.redact_evidence(&json)?.is_some() {
-                *(if EditStep::is(&json) { &mut self.words } else { &mut self.evidence }) += 1;
+                *(if EditStep::is(&json) { &mut self.edits } else { &mut self.evidence }) += 1;
             }
         }
         Ok(())

@@ -37,9 +37,9 @@ impl TestDataDir {
         self.path("data")
     }
 
-    fn encrypt(&self, opener: &KeyKind, unlock: &UnlockOptions) -> Result<Secret, VaultError> {
+    fn encrypt(&self, method: &UnlockMethod, unlock: &UnlockOptions) -> Result<Secret, VaultError> {
         let mut phrase_shown = None;
-        encrypt(&self.data(), opener, unlock, &mut |_| {}, &mut |phrase| {
+        encrypt(&self.data(), method, unlock, &mut |_| {}, &mut |phrase| {
             phrase_shown = Some(phrase.clone());
         })?;
         Ok(phrase_shown.unwrap())
@@ -93,7 +93,7 @@ fn only_the_right_passphrase_opens_the_store_and_a_wrong_one_changes_nothing() {
     let dir = TestDataDir::new();
     assert!(!files_with_plaintext(&dir.data()).is_empty());
     let right = with_passphrase("correct horse battery");
-    dir.encrypt(&KeyKind::Passphrase, &right).unwrap();
+    dir.encrypt(&UnlockMethod::Passphrase, &right).unwrap();
     assert_eq!(files_with_plaintext(&dir.data()), Vec::<PathBuf>::new());
     let before = dir.bytes();
     let refused = dir.open(&with_passphrase("correct horse battery ")).unwrap_err();
@@ -112,14 +112,14 @@ fn only_the_right_passphrase_opens_the_store_and_a_wrong_one_changes_nothing() {
 fn a_new_passphrase_rewraps_the_key_and_leaves_the_data_as_it_is() {
     let dir = TestDataDir::new();
     let (old, new) = (with_passphrase("correct horse battery"), with_passphrase("staple and tea"));
-    dir.encrypt(&KeyKind::Passphrase, &old).unwrap();
+    dir.encrypt(&UnlockMethod::Passphrase, &old).unwrap();
     let before = dir.bytes();
-    let refused = change(&dir.data(), &KeyKind::Passphrase, &new, None, &new);
+    let refused = change(&dir.data(), &UnlockMethod::Passphrase, &new, None, &new);
     assert!(matches!(refused, Err(VaultError::WrongPassphrase)));
-    let refused = change(&dir.data(), &KeyKind::Passphrase, &old, None, &with_passphrase("short"));
+    let refused = change(&dir.data(), &UnlockMethod::Passphrase, &old, None, &with_passphrase("short"));
     assert!(matches!(refused, Err(VaultError::TooShort { .. })));
     assert!(dir.bytes() == before);
-    change(&dir.data(), &KeyKind::Passphrase, &old, None, &new).unwrap();
+    change(&dir.data(), &UnlockMethod::Passphrase, &old, None, &new).unwrap();
     let changed: Vec<_> =
         dir.bytes().into_iter().filter(|file| !before.contains(file)).map(|file| file.0).collect();
     assert_eq!(
@@ -137,10 +137,13 @@ fn a_passphrase_file_that_others_may_read_is_refused() {
     fs::write(&path, "correct horse battery\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let unlock = UnlockOptions { passphrase_file: Some(path.clone()), ..UnlockOptions::default() };
-    assert!(matches!(dir.encrypt(&KeyKind::Passphrase, &unlock), Err(VaultError::ReadableByOthers { .. })));
+    assert!(matches!(
+        dir.encrypt(&UnlockMethod::Passphrase, &unlock),
+        Err(VaultError::ReadableByOthers { .. })
+    ));
     assert!(status(&dir.data()).unwrap().is_none());
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    dir.encrypt(&KeyKind::Passphrase, &unlock).unwrap();
+    dir.encrypt(&UnlockMethod::Passphrase, &unlock).unwrap();
     drop(dir.open(&with_passphrase("correct horse battery")).unwrap());
 }
 
@@ -148,7 +151,7 @@ fn a_passphrase_file_that_others_may_read_is_refused() {
 fn a_key_file_may_be_moved_and_must_be_the_right_one() {
     let dir = TestDataDir::new();
     let key = dir.path("data.key");
-    dir.encrypt(&KeyKind::KeyFile(key.clone()), &UnlockOptions::default()).unwrap();
+    dir.encrypt(&UnlockMethod::KeyFile(key.clone()), &UnlockOptions::default()).unwrap();
     drop(dir.open(&UnlockOptions::default()).unwrap());
     assert_eq!(status(&dir.data()).unwrap().unwrap().opened_by, [format!("key file {}", key.display())]);
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
@@ -159,7 +162,7 @@ fn a_key_file_may_be_moved_and_must_be_the_right_one() {
     assert!(matches!(dir.open(&UnlockOptions::default()), Err(VaultError::NoKeyFile { .. })));
     drop(dir.open(&UnlockOptions { key_file: Some(moved), ..UnlockOptions::default() }).unwrap());
     let other = TestDataDir::new();
-    other.encrypt(&KeyKind::KeyFile(key), &UnlockOptions::default()).unwrap();
+    other.encrypt(&UnlockMethod::KeyFile(key), &UnlockOptions::default()).unwrap();
     let before = dir.bytes();
     assert!(matches!(dir.open(&UnlockOptions::default()), Err(VaultError::WrongKeyFile { .. })));
     assert!(dir.bytes() == before);
@@ -169,25 +172,25 @@ fn a_key_file_may_be_moved_and_must_be_the_right_one() {
 fn the_recovery_phrase_replaces_a_lost_key() {
     let dir = TestDataDir::new();
     let key = dir.path("data.key");
-    let phrase = dir.encrypt(&KeyKind::KeyFile(key.clone()), &UnlockOptions::default()).unwrap();
+    let phrase = dir.encrypt(&UnlockMethod::KeyFile(key.clone()), &UnlockOptions::default()).unwrap();
     let written = files(&dir.data()).iter().any(|path| {
         let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
         text.contains(phrase.expose())
     });
     assert!(!written, "the phrase stands nowhere");
     fs::remove_file(&key).unwrap();
-    let opener = KeyKind::KeyFile(dir.path("new.key"));
+    let method = UnlockMethod::KeyFile(dir.path("new.key"));
     let none = UnlockOptions::default();
     let other = recovery_phrase::create().unwrap();
-    let refused = change(&dir.data(), &opener, &none, Some(&other), &none);
+    let refused = change(&dir.data(), &method, &none, Some(&other), &none);
     assert!(matches!(refused, Err(VaultError::WrongPhrase)));
-    change(&dir.data(), &opener, &none, Some(&phrase), &none).unwrap();
+    change(&dir.data(), &method, &none, Some(&phrase), &none).unwrap();
     drop(dir.open(&none).unwrap());
     // A new phrase replaces the old one.
     let newer = renew_phrase(&dir.data(), &none).unwrap();
-    let refused = change(&dir.data(), &opener, &none, Some(&phrase), &none);
+    let refused = change(&dir.data(), &method, &none, Some(&phrase), &none);
     assert!(matches!(refused, Err(VaultError::WrongPhrase)));
-    change(&dir.data(), &opener, &none, Some(&newer), &none).unwrap();
+    change(&dir.data(), &method, &none, Some(&newer), &none).unwrap();
     drop(dir.open(&none).unwrap());
 }
 
@@ -207,7 +210,7 @@ fn the_key_store_opens_the_store_and_a_missing_one_is_reported() {
         key_store: Arc::new(SecretTool::at(tool.clone().into())),
         ..UnlockOptions::default()
     };
-    dir.encrypt(&KeyKind::KeyStore, &unlock).unwrap();
+    dir.encrypt(&UnlockMethod::KeyStore, &unlock).unwrap();
     drop(dir.open(&unlock).unwrap());
     let kept =
         files(dir.0.path()).into_iter().find(|path| path.to_string_lossy().contains("/kept-")).unwrap();
@@ -217,7 +220,7 @@ fn the_key_store_opens_the_store_and_a_missing_one_is_reported() {
     let unlock = UnlockOptions { key_store: Arc::new(missing), ..UnlockOptions::default() };
     assert!(matches!(dir.open(&unlock), Err(VaultError::KeyStore { .. })));
     let plain = TestDataDir::new();
-    assert!(plain.encrypt(&KeyKind::KeyStore, &unlock).is_err());
+    assert!(plain.encrypt(&UnlockMethod::KeyStore, &unlock).is_err());
     assert!(status(&plain.data()).unwrap().is_none() && !files_with_plaintext(&plain.data()).is_empty());
 }
 
@@ -225,8 +228,8 @@ fn the_key_store_opens_the_store_and_a_missing_one_is_reported() {
 fn an_interrupted_encryption_is_completed_by_the_next_start() {
     let dir = TestDataDir::new();
     let key = DataKey::random().unwrap();
-    let opener = KeyKind::KeyFile(dir.path("data.key"));
-    let wrapped = wrap_new_key(&key, &opener, &dir.data(), &UnlockOptions::default()).unwrap();
+    let method = UnlockMethod::KeyFile(dir.path("data.key"));
+    let wrapped = wrap_new_key(&key, &method, &dir.data(), &UnlockOptions::default()).unwrap();
     // Simulates a process that ends right after the commit point.
     drop(satchel_store::stage_encryption(&dir.data(), &Seal::new(&key), &|| false, &mut |_| {}).unwrap());
     Keyring::new(EncryptionState::Replacing, vec![wrapped]).write(&dir.data()).unwrap();
@@ -241,12 +244,12 @@ fn an_interrupted_encryption_is_completed_by_the_next_start() {
 #[test]
 fn a_new_data_directory_is_encrypted_from_the_first_byte() {
     let dir = TestDataDir(tempfile::tempdir().unwrap());
-    dir.encrypt(&KeyKind::KeyFile(dir.path("data.key")), &UnlockOptions::default()).unwrap();
+    dir.encrypt(&UnlockMethod::KeyFile(dir.path("data.key")), &UnlockOptions::default()).unwrap();
     let store = dir.open(&UnlockOptions::default()).unwrap();
     commit(&store, 1);
     drop(store);
     assert_eq!(files_with_plaintext(&dir.data()), Vec::<PathBuf>::new());
-    let again = dir.encrypt(&KeyKind::KeyFile(dir.path("data.key")), &UnlockOptions::default());
+    let again = dir.encrypt(&UnlockMethod::KeyFile(dir.path("data.key")), &UnlockOptions::default());
     assert!(matches!(again, Err(VaultError::AlreadyEncrypted)));
 }
 
@@ -255,7 +258,7 @@ fn a_foreign_or_damaged_keyring_opens_nothing_and_changes_nothing() {
     let (dir, other) = (TestDataDir::new(), TestDataDir::new());
     let unlock = UnlockOptions::default();
     for (dir, name) in [(&dir, "a.key"), (&other, "b.key")] {
-        dir.encrypt(&KeyKind::KeyFile(dir.path(name)), &unlock).unwrap();
+        dir.encrypt(&UnlockMethod::KeyFile(dir.path(name)), &unlock).unwrap();
     }
     let path = dir.data().join("keys/data-key.json");
     let copy = dir.data().join("keys/data-key.copy.json");
@@ -297,7 +300,7 @@ fn a_secret_is_not_printed() {
 fn a_backup_of_an_encrypted_directory_is_restored_with_the_phrase_if_the_key_is_lost() {
     let dir = TestDataDir::new();
     let key = dir.path("key");
-    let phrase = dir.encrypt(&KeyKind::KeyFile(key.clone()), &UnlockOptions::default()).unwrap();
+    let phrase = dir.encrypt(&UnlockMethod::KeyFile(key.clone()), &UnlockOptions::default()).unwrap();
     let store = dir.open(&UnlockOptions::default()).unwrap();
     let backup = dir.path("backup.zip");
     crate::backup::create::create(&store, &dir.data(), &backup, 1, &mut |_| true).unwrap();

@@ -3,11 +3,9 @@
 //! Layout: magic (8 bytes), MAC (32 bytes), length of the name (u16, little-endian), name, code. The MAC covers the
 //! identity and everything that follows the MAC.
 
-use std::{
-    fmt::Write as _,
-    hash::{Hash, Hasher},
-};
+use std::hash::{Hash, Hasher};
 
+use satchel_pam::hash::Sha256Digest;
 use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 
@@ -42,11 +40,7 @@ impl CodeIdentity {
     /// Returns a file name for this identity.
     pub(crate) fn to_hex(&self) -> String {
         let both = Sha256::new().chain_update(self.component).chain_update(self.engine).finalize();
-        both.iter().fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a String cannot fail.
-            write!(hex, "{byte:02x}").ok();
-            hex
-        })
+        Sha256Digest::from_bytes(both.into()).to_hex()
     }
 }
 

@@ -41,8 +41,8 @@ fn collector<'a>(
     limits: &PluginLimits,
 ) -> RecordCollector<'a> {
     let files = NamedFiles(vec![FileEntry { path: "a.json".to_owned(), size: 100 }]);
-    let library = ExportFiles::new(std::sync::Arc::new(files), u64::MAX);
-    RecordCollector::new(out, stop, limits, library.paths(), library.size())
+    let export_files = ExportFiles::new(std::sync::Arc::new(files), u64::MAX);
+    RecordCollector::new(out, stop, limits, export_files.paths(), export_files.size())
 }
 
 fn short(emitted: Emitted) -> String {

@@ -59,8 +59,8 @@ enum ReaderSource {
 
 impl PathIndex {
     fn of(files: &dyn FileSet) -> Self {
-        let places = files.list().iter().enumerate();
-        Self(Arc::new(places.map(|(at, entry)| (entry.path.clone(), at)).collect()))
+        let entries = files.list().iter().enumerate();
+        Self(Arc::new(entries.map(|(at, entry)| (entry.path.clone(), at)).collect()))
     }
 
     pub(crate) fn contains(&self, path: &str) -> bool {

@@ -1,9 +1,9 @@
-//! The import `sink`: sends the emitted records to the thread that checks them.
+//! The imports `sink` and `accounts`: send the emitted records to the thread that checks them.
 
 use satchel_pam::record::Warning;
 
 use crate::{
-    bindings::satchel::importer::{sink as wit, types},
+    bindings::satchel::importer::{accounts, sink as wit, types},
     convert,
     emitted::SinkVerdict,
     run::CallState,
@@ -58,6 +58,12 @@ impl wit::Host for CallState {
         // The plugin's own count cannot be trusted. Only its total is used, as a scale.
         let done = self.files.new_bytes_read();
         self.emit_to_sink(SinkCall::Progress { done, total })
+    }
+}
+
+impl accounts::Host for CallState {
+    fn emit_account(&mut self, account: accounts::Account) -> wasmtime::Result<wit::Verdict> {
+        self.emit_to_sink(SinkCall::Account(convert::account(account)))
     }
 }
 

@@ -7,13 +7,13 @@ use super::*;
 
 /// A store in a map: the state that the next `unite` starts from.
 #[derive(Clone, Default)]
-struct Held {
+struct TestStore {
     known: Option<ConversationState>,
     bodies: HashMap<String, Body>,
 }
 
-impl Held {
-    fn take(&mut self, report: ConversationReport, nodes: Vec<ReportedNode>) -> ConversationPlan {
+impl TestStore {
+    fn import(&mut self, report: ConversationReport, nodes: Vec<ReportedNode>) -> ConversationPlan {
         let bodies = self.bodies.clone();
         let planned =
             unite(report, nodes, self.known.take(), &mut |id| Ok::<_, Infallible>(bodies[id].clone()));
@@ -61,31 +61,31 @@ fn report(title: Option<&str>, updated: i64) -> ConversationReport {
 
 #[test]
 fn an_empty_body_never_replaces_a_full_one() {
-    let mut held = Held::default();
-    held.take(report(Some("t"), 1), vec![node(1, None, "the whole answer", Some(1))]);
-    let planned = held.take(report(None, 2), vec![node(1, None, "", Some(1))]);
+    let mut store = TestStore::default();
+    store.import(report(Some("t"), 1), vec![node(1, None, "the whole answer", Some(1))]);
+    let planned = store.import(report(None, 2), vec![node(1, None, "", Some(1))]);
     assert_eq!(planned.messages, MessageCounts { unchanged: 1, ..MessageCounts::default() });
-    assert_eq!(held.bodies["n1"].content, Some(Content::text("the whole answer")));
+    assert_eq!(store.bodies["n1"].content, Some(Content::text("the whole answer")));
     assert_eq!(planned.report.title.as_deref(), Some("t"));
 }
 
 #[test]
-fn a_node_that_a_newer_export_lacks_stays() {
-    let mut held = Held::default();
-    held.take(report(None, 1), vec![node(1, None, "q", Some(1)), node(2, Some(1), "a", Some(2))]);
+fn a_node_missing_from_a_newer_export_stays() {
+    let mut store = TestStore::default();
+    store.import(report(None, 1), vec![node(1, None, "q", Some(1)), node(2, Some(1), "a", Some(2))]);
     let planned =
-        held.take(report(None, 2), vec![node(1, None, "q", Some(1)), node(3, Some(1), "b", Some(3))]);
+        store.import(report(None, 2), vec![node(1, None, "q", Some(1)), node(3, Some(1), "b", Some(3))]);
     assert_eq!(planned.nodes.len(), 3);
     assert_eq!(planned.messages, MessageCounts { new: 1, unchanged: 1, updated: 0 });
 }
 
 #[test]
-fn the_newest_title_wins_and_the_same_report_changes_nothing() {
-    let mut held = Held::default();
-    held.take(report(Some("new"), 9), vec![node(1, None, "q", Some(1))]);
-    let planned = held.take(report(Some("old and longer"), 3), vec![node(1, None, "q", Some(1))]);
+fn the_newest_title_wins_and_a_repeated_report_changes_nothing() {
+    let mut store = TestStore::default();
+    store.import(report(Some("new"), 9), vec![node(1, None, "q", Some(1))]);
+    let planned = store.import(report(Some("old and longer"), 3), vec![node(1, None, "q", Some(1))]);
     assert_eq!(planned.report.title.as_deref(), Some("new"));
-    let planned = held.take(report(Some("new"), 9), vec![node(1, None, "q", Some(1))]);
+    let planned = store.import(report(Some("new"), 9), vec![node(1, None, "q", Some(1))]);
     assert!(!planned.changed);
 }
 
@@ -108,21 +108,21 @@ fn exports() -> impl Strategy<Value = Vec<Export>> {
     prop::collection::vec(export, 1..5)
 }
 
-fn hold(exports: &[Export]) -> Held {
-    let mut held = Held::default();
+fn import_all(exports: &[Export]) -> TestStore {
+    let mut store = TestStore::default();
     for (title, updated, nodes) in exports {
         let nodes = nodes.iter().map(|(id, up, text, time)| node(*id, *up, text, *time)).collect();
-        held.take(report(*title, *updated), nodes);
+        store.import(report(*title, *updated), nodes);
     }
-    held
+    store
 }
 
 type ShownNode = (Vec<String>, Option<i64>, Option<Content>);
 
-fn shown(held: &Held) -> (Option<ConversationReport>, BTreeMap<String, ShownNode>) {
-    let known = held.known.clone();
+fn shown(store: &TestStore) -> (Option<ConversationReport>, BTreeMap<String, ShownNode>) {
+    let known = store.known.clone();
     let nodes = known.iter().flat_map(|known| &known.nodes).map(|node| {
-        (node.id.clone(), (node.parents.clone(), node.time, held.bodies[&node.id].content.clone()))
+        (node.id.clone(), (node.parents.clone(), node.time, store.bodies[&node.id].content.clone()))
     });
     (known.as_ref().map(|known| known.report.clone()), nodes.collect())
 }
@@ -130,13 +130,13 @@ fn shown(held: &Held) -> (Option<ConversationReport>, BTreeMap<String, ShownNode
 proptest! {
     #[test]
     fn the_order_of_arrival_never_matters(exports in exports(), turn in 0_usize..4) {
-        let one = hold(&exports);
+        let one = import_all(&exports);
         let mut other = exports.clone();
         other.reverse();
         let pivot = turn % other.len();
         other.rotate_left(pivot);
-        prop_assert_eq!(shown(&one), shown(&hold(&other)));
+        prop_assert_eq!(shown(&one), shown(&import_all(&other)));
         let twice: Vec<Export> = exports.iter().chain(&exports).cloned().collect();
-        prop_assert_eq!(shown(&one), shown(&hold(&twice)));
+        prop_assert_eq!(shown(&one), shown(&import_all(&twice)));
     }
 }

@@ -96,16 +96,17 @@ impl Union {
         Ok(added)
     }
 
-    /// Returns how a report relates to the known state, if one of the two comes only from an index. `bare`: the report
+    /// Returns how a report relates to the known state, if one of the two comes only from an index. `without_messages`: the report
     /// has no messages.
-    fn stub_relation(&self, report: &ConversationReport, bare: bool) -> Option<StubRelation> {
+    fn stub_relation(&self, report: &ConversationReport, without_messages: bool) -> Option<StubRelation> {
         let (known, _) = self.report.as_ref()?;
-        let of = |report, bare: bool| if bare { stub::told(report) } else { None };
-        match (of(known, self.nodes.is_empty()), of(report, bare)) {
+        let of =
+            |report, without_messages: bool| if without_messages { stub::facts_of(report) } else { None };
+        match (of(known, self.nodes.is_empty()), of(report, without_messages)) {
             (None, None) => None,
             (None, Some(_)) => Some(StubRelation::ReportIsStub),
             (Some(_), None) => Some(StubRelation::StateIsStub),
-            (Some(known), Some(came)) => Some(StubRelation::Both(stub::union(known, came))),
+            (Some(known), Some(new)) => Some(StubRelation::Both(stub::union(known, new))),
         }
     }
 
@@ -150,10 +151,10 @@ pub fn unite<E>(
     known: Option<ConversationState>,
     stored: &mut dyn FnMut(&str) -> Result<Body, E>,
 ) -> Result<ConversationPlan, E> {
-    let said = known.is_some().then(|| ReportContent::of(&report, &nodes));
+    let content = known.is_some().then(|| ReportContent::of(&report, &nodes));
     let mut union = known.map(Union::of).unwrap_or_default();
     let added = union.add(report, nodes, &mut |id| stored(id).map(Some))?;
-    Ok(finish_plan(union, added, said.as_ref()))
+    Ok(finish_plan(union, added, content.as_ref()))
 }
 
 /// Unites all reports of a conversation; every message of the result has its body.
@@ -166,18 +167,18 @@ pub fn unite_all<E>(
     let (mut union, mut last) = (Union::default(), None);
     for part in parts {
         let (report, nodes) = part?;
-        let said = ReportContent::of(&report, &nodes);
-        last = Some((union.add(report, nodes, &mut |_| Ok::<_, E>(None))?, said));
+        let content = ReportContent::of(&report, &nodes);
+        last = Some((union.add(report, nodes, &mut |_| Ok::<_, E>(None))?, content));
     }
-    Ok(last.map(|(added, said)| finish_plan(union, added, Some(&said))))
+    Ok(last.map(|(added, content)| finish_plan(union, added, Some(&content))))
 }
 
-/// Returns the plan with the counts of the last report. `said` is the content of that report; it is not needed for the
+/// Returns the plan with the counts of the last report. `content` is the content of that report; it is not needed for the
 /// first report of a conversation.
-fn finish_plan(union: Union, added: UnionChange, said: Option<&ReportContent>) -> ConversationPlan {
+fn finish_plan(union: Union, added: UnionChange, content: Option<&ReportContent>) -> ConversationPlan {
     let mut planned = union.planned();
     let UnionChange { messages, changed, differing_bodies: spare } = added;
-    planned.equals_report = said.is_none_or(|said| said.equals(&planned));
+    planned.equals_report = content.is_none_or(|content| content.equals(&planned));
     ConversationPlan { messages, changed, differing_bodies: spare, ..planned }
 }
 
@@ -226,27 +227,27 @@ fn new_node(node: ReportedNode) -> UnionNode {
 }
 
 fn unite_nodes<E>(
-    held: &mut UnionNode,
+    stored_node: &mut UnionNode,
     node: ReportedNode,
     added: &mut UnionChange,
     stored: &mut dyn FnMut(&str) -> Result<Option<Body>, E>,
 ) -> Result<(), E> {
     if let Some(parent) = node.parent
-        && let Err(place) = held.0.parents.binary_search(&parent)
+        && let Err(place) = stored_node.0.parents.binary_search(&parent)
     {
-        held.0.parents.insert(place, parent);
+        stored_node.0.parents.insert(place, parent);
         added.changed = true;
     }
-    if node.digest == held.0.digest {
+    if node.digest == stored_node.0.digest {
         added.messages.unchanged += 1;
         return Ok(());
     }
-    let old = match &held.1 {
+    let old = match &stored_node.1 {
         Some(bytes) => Body::decode(bytes).ok(),
-        None => stored(&held.0.id)?,
+        None => stored(&stored_node.0.id)?,
     };
-    let (Some(old), Ok(came)) = (old, Body::decode(&node.bytes)) else { return Ok(()) };
-    let union = old.union(&came);
+    let (Some(old), Ok(new)) = (old, Body::decode(&node.bytes)) else { return Ok(()) };
+    let union = old.union(&new);
     if union == old {
         added.messages.unchanged += 1;
         added.differing_bodies.push((node.id, node.bytes));
@@ -254,14 +255,14 @@ fn unite_nodes<E>(
     }
     added.messages.updated += 1;
     if let Ok((bytes, digest)) = union.encode() {
-        held.0.time = union.created_at;
-        held.0.role = union.role;
-        held.0.hidden = union.hidden();
-        held.0.thought = union.is_thought;
-        held.0.digest = digest;
-        held.1 = Some(bytes);
+        stored_node.0.time = union.created_at;
+        stored_node.0.role = union.role;
+        stored_node.0.hidden = union.hidden();
+        stored_node.0.thought = union.is_thought;
+        stored_node.0.digest = digest;
+        stored_node.1 = Some(bytes);
     }
-    if held.0.digest != node.digest {
+    if stored_node.0.digest != node.digest {
         added.differing_bodies.push((node.id, node.bytes));
     }
     Ok(())

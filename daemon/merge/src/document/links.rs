@@ -19,19 +19,19 @@ pub(super) struct ParentLinks {
 
 /// Returns the parent of each message. If only the parent lists a link among its children, that link is used. If the
 /// document has no links at all, as with providers whose conversations are linear, each message follows the previous
-/// one; so does a message whose parent is missing. `line`: the document says that it is linear.
-pub(super) fn of(messages: &[Message], line: bool) -> ParentLinks {
+/// one; so does a message whose parent is missing. `linear`: the document says that it is linear.
+pub(super) fn of(messages: &[Message], linear: bool) -> ParentLinks {
     let names = MessageNames::of(messages);
     let by_children = by_children(messages, &names);
     let named = |message: &Message| message.parent_id.as_deref().is_some_and(|id| !id.is_empty());
     let unlinked = by_children.is_empty() && !messages.iter().any(named);
     // For our own exports the note was already given when the conversation was first imported.
-    let ours = line;
-    let line = unlinked && (line || messages.iter().all(without_path_note));
+    let own_export = linear;
+    let linear = unlinked && (linear || messages.iter().all(without_path_note));
     let (mut by_provider, mut lost) = (0_usize, 0_usize);
     let parents = messages.iter().enumerate().map(|(at, message)| {
         let before = || at.checked_sub(1).map(|before| messages[before].id.clone());
-        if line {
+        if linear {
             return before();
         }
         let given = message.parent_id.as_deref().filter(|id| !id.is_empty());
@@ -58,13 +58,13 @@ pub(super) fn of(messages: &[Message], line: bool) -> ParentLinks {
             "parent_id of {lost} of its messages names no message that is here; each follows the one before it"
         ));
     }
-    if line && !ours && !messages.is_sorted_by_key(|message| message.created_at.micros()) {
+    if linear && !own_export && !messages.is_sorted_by_key(|message| message.created_at.micros()) {
         notes.push(
             "the document lists its messages in another order than their times; they are read in the order of the document"
                 .to_owned(),
         );
     }
-    ParentLinks { parents, linear: line, notes }
+    ParentLinks { parents, linear, notes }
 }
 
 /// The names by which messages refer to each other.

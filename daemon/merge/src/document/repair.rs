@@ -81,9 +81,9 @@ pub fn memory(memory: &mut Memory, path: &str) -> Result<Vec<String>, String> {
     repair_metadata(memory, &mut originals);
     let notes = originals.notes();
     if !originals.0.is_empty() {
-        let kept = memory.metadata.entry(ORIGINAL_KEY).or_insert_with(|| Value::Object(Map::new()));
-        match kept {
-            Value::Object(kept) => kept.extend(originals.0),
+        let stored = memory.metadata.entry(ORIGINAL_KEY).or_insert_with(|| Value::Object(Map::new()));
+        match stored {
+            Value::Object(stored) => stored.extend(originals.0),
             other => *other = Value::Object(originals.0),
         }
     }
@@ -137,11 +137,11 @@ fn repair_text(memory: &mut Memory, originals: &mut Originals) {
         originals.record("custom_type", &custom);
     }
     let mut seen = BTreeSet::new();
-    let good: Vec<String> =
+    let valid: Vec<String> =
         memory.tags.iter().filter(|one| valid_tag(one) && seen.insert(one.as_str())).cloned().collect();
-    if good != memory.tags {
+    if valid != memory.tags {
         originals.record("tags", &memory.tags);
-        memory.tags = good;
+        memory.tags = valid;
     }
 }
 
@@ -183,22 +183,22 @@ fn repair_scores(memory: &mut Memory, originals: &mut Originals) {
         }
     }
     if let Some(access) = &mut memory.access {
-        let whole = access.shared_with.clone();
+        let original = access.shared_with.clone();
         for grant in &mut access.shared_with {
             let mut seen = BTreeSet::new();
             grant.permissions.retain(|permission| seen.insert(*permission));
         }
         access.shared_with.retain(|grant| !grant.entity.is_empty() && !grant.permissions.is_empty());
-        if access.shared_with != whole {
-            originals.record("access.shared_with", &whole);
+        if access.shared_with != original {
+            originals.record("access.shared_with", &original);
         }
     }
 }
 
 fn repair_metadata(memory: &mut Memory, originals: &mut Originals) {
     for key in ["language", "domain"] {
-        let odd = memory.metadata.get(key).is_some_and(|value| !value.is_string() && !value.is_null());
-        if odd && let Some(value) = memory.metadata.remove(key) {
+        let wrong_type = memory.metadata.get(key).is_some_and(|value| !value.is_string() && !value.is_null());
+        if wrong_type && let Some(value) = memory.metadata.remove(key) {
             originals.record(&format!("metadata.{key}"), &value.to_string());
         }
     }

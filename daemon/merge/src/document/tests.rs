@@ -7,7 +7,7 @@ fn conversation(document: Conversation) -> MappedConversation {
     super::conversation(document).unwrap()
 }
 
-fn said(node: &ReportedNode) -> Body {
+fn body_of(node: &ReportedNode) -> Body {
     Body::decode(&node.bytes).unwrap()
 }
 
@@ -37,7 +37,7 @@ fn pair(id: &str, parent: Option<&str>) -> (String, Option<String>) {
 }
 
 #[test]
-fn messages_without_any_link_follow_each_other() {
+fn messages_without_links_follow_each_other() {
     let line = json!([
         message("a", &json!({})),
         message("b", &json!({"children_ids": []})),
@@ -47,7 +47,7 @@ fn messages_without_any_link_follow_each_other() {
 }
 
 #[test]
-fn a_link_that_one_end_knows_is_a_link() {
+fn a_link_recorded_at_one_end_is_used() {
     let tree = json!([
         message("a", &json!({"children_ids": ["b", "c", "a"]})),
         message("b", &json!({"parent_id": "a"})),
@@ -62,12 +62,12 @@ fn a_link_that_one_end_knows_is_a_link() {
 
 /// Our exports put their notes under one key; older ones put them among the provider's own fields.
 #[test]
-fn notes_are_taken_off_their_own_key_and_what_stands_beside_it_is_the_providers() {
+fn own_notes_are_removed_and_provider_fields_stay() {
     let noted = json!({"x": 1, "active_path": false, "satchel": {"active_path": true, "created_at_source": "parent"}});
     let messages = json!([message("a", &json!({"raw_metadata": noted}))]);
     let raw = json!({"current_message": "mine", "satchel": {"current_message": "a", "else": 1}});
     let mapped = conversation(document(&messages, &raw));
-    let node = said(&mapped.nodes[0]);
+    let node = body_of(&mapped.nodes[0]);
     let text = |raw: &Option<RawObject>| raw.as_ref().map(|raw| raw.as_str().to_owned()).unwrap_or_default();
     assert_eq!(text(&node.raw_metadata), r#"{"active_path":false,"x":1}"#);
     assert_eq!(node.created_at, None);
@@ -76,7 +76,7 @@ fn notes_are_taken_off_their_own_key_and_what_stands_beside_it_is_the_providers(
 }
 
 #[test]
-fn what_our_exports_add_is_taken_off_again() {
+fn notes_of_older_exports_are_removed() {
     let messages = json!([
         message("a", &json!({"raw_metadata": {"x": 1, "active_path": true}})),
         message(
@@ -90,12 +90,12 @@ fn what_our_exports_add_is_taken_off_again() {
     ]);
     let raw = json!({"y": 2, "created_at_source": "messages", "updated_at_source": "2025-01-01T00:00:00Z", "current_message": "b"});
     let mapped = conversation(document(&messages, &raw));
-    let bare: Vec<_> = mapped
+    let nodes: Vec<_> = mapped
         .nodes
         .iter()
-        .map(|node| (said(node).raw_metadata.map(|raw| raw.as_str().to_owned()), node.time.is_some()))
+        .map(|node| (body_of(node).raw_metadata.map(|raw| raw.as_str().to_owned()), node.time.is_some()))
         .collect();
-    assert_eq!(bare, [(Some("{\"x\":1}".to_owned()), true), (None, false), (None, true)]);
+    assert_eq!(nodes, [(Some("{\"x\":1}".to_owned()), true), (None, false), (None, true)]);
     let report = mapped.report;
     assert_eq!(report.raw_metadata.as_ref().map(RawObject::as_str), Some("{\"y\":2}"));
     assert_eq!((report.created_at, report.updated_at), (None, Some(1_735_689_600_000_000)));
@@ -103,7 +103,7 @@ fn what_our_exports_add_is_taken_off_again() {
 }
 
 #[test]
-fn a_leaf_is_held_fast_only_where_somebody_named_it() {
+fn the_current_message_is_set_only_if_an_export_named_it() {
     let messages = json!([
         message("a", &json!({"raw_metadata": {"active_path": true}})),
         message("b", &json!({"parent_id": "a", "raw_metadata": {"active_path": true}})),
@@ -116,19 +116,19 @@ fn a_leaf_is_held_fast_only_where_somebody_named_it() {
 }
 
 #[test]
-fn a_providers_own_fields_of_those_names_stay() {
+fn provider_fields_with_the_names_of_notes_stay() {
     let messages =
         json!([message("a", &json!({"raw_metadata": {"active_path": "yes", "created_at_source": 7}}))]);
     let mapped = conversation(document(&messages, &json!({"current_message": 3})));
     assert_eq!(
-        said(&mapped.nodes[0]).raw_metadata.as_ref().map(RawObject::as_str),
+        body_of(&mapped.nodes[0]).raw_metadata.as_ref().map(RawObject::as_str),
         Some(r#"{"active_path":"yes","created_at_source":7}"#)
     );
     assert_eq!(mapped.report.raw_metadata.as_ref().map(RawObject::as_str), Some(r#"{"current_message":3}"#));
 }
 
 #[test]
-fn a_memory_is_not_lost_over_its_label() {
+fn a_memory_with_invalid_labels_is_repaired() {
     let text = json!({
         "id": "m", "type": "fact", "custom_type": "x", "content": "Keeps bees",
         "content_hash": format!("sha256:{}", "0".repeat(64)), "tags": ["Good One", "fine", "fine"],

@@ -7,7 +7,7 @@
 //! either side is final.
 //!
 //! **Invariant:** a stranger's document is shown only if no other evidence exists for its memory
-//! (`a_stranger_adds_and_changes_nothing`).
+//! (`untrusted_documents_add_but_never_change`).
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use super::{DerivedMemories, MemoryField, edited_fields};
 
 /// Used in place of the platform in the ids of this evidence; no platform name contains a space.
 const ID_NAMESPACE: &str = "pam document";
-/// The beginning of the stored form; a [`super::Witness`] begins differently.
+/// The beginning of the stored form; other evidence begins differently.
 const STORED_PREFIX: &[u8] = br#"{"document":"#;
 
 /// A memory as a PAM document contains it.
@@ -76,10 +76,10 @@ impl DocumentEvidence {
         let bytes = serde_json::to_vec(self)?;
         let mut version =
             Sha256Digest::of(&serde_json::to_vec(&MemoryVersion { document: &self.memory })?).to_hex();
-        if let Some(stranger) = &self.untrusted_signer {
+        if let Some(signer) = &self.untrusted_signer {
             // The same content from another stranger is separate evidence: each can be removed independently.
             version.push('\n');
-            version.push_str(stranger);
+            version.push_str(signer);
         }
         Ok((ids::evidence_id(ID_NAMESPACE, Some(&self.memory.id), &version).to_string(), bytes))
     }
@@ -95,8 +95,8 @@ pub(super) fn add<'a>(
     let mut shown: BTreeMap<&str, &DocumentEvidence> = BTreeMap::new();
     let mut foreign: BTreeMap<&str, &DocumentEvidence> = BTreeMap::new();
     for document in documents {
-        let among = if document.untrusted_signer.is_none() { &mut shown } else { &mut foreign };
-        let known = among.entry(&document.memory.id).or_insert(document);
+        let group = if document.untrusted_signer.is_none() { &mut shown } else { &mut foreign };
+        let known = group.entry(&document.memory.id).or_insert(document);
         // Among several strangers only one counts: an import that finds another stranger's evidence stores none of its
         // own.
         let other = document.untrusted_signer != known.untrusted_signer;
@@ -137,8 +137,8 @@ fn takes_precedence(one: &DocumentEvidence, other: &DocumentEvidence) -> bool {
 }
 
 /// Returns whether a memory from a document would replace the `known` one if the user trusted its author.
-pub fn would_change(came: &Memory, known: &Memory) -> bool {
-    came != known && overrides_derived(came, known)
+pub fn would_change(new: &Memory, known: &Memory) -> bool {
+    new != known && overrides_derived(new, known)
 }
 
 /// Returns whether a document takes precedence over the exports of providers; otherwise the state derived from our own
@@ -173,7 +173,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::evidence::{Spoken, StoredEvidence, derive_with, memory_id};
+    use crate::evidence::{StoredEvidence, UserEdits, derive_with, memory_id};
 
     fn memory(id: &str, content: &str, status: Status, updated: i64) -> DocumentEvidence {
         let memory = Memory {
@@ -201,12 +201,12 @@ mod tests {
         DocumentEvidence { memory, exported: None, untrusted_signer: None }
     }
 
-    fn of(stranger: &str, document: DocumentEvidence) -> DocumentEvidence {
-        DocumentEvidence { untrusted_signer: Some(stranger.to_owned()), ..document }
+    fn of(signer: &str, document: DocumentEvidence) -> DocumentEvidence {
+        DocumentEvidence { untrusted_signer: Some(signer.to_owned()), ..document }
     }
 
     fn shown(documents: &[DocumentEvidence]) -> Vec<String> {
-        let derived = derive_with(&[], documents, &Spoken::default());
+        let derived = derive_with(&[], documents, &UserEdits::default());
         derived.memories.into_values().map(|memory| format!("{} {}", memory.status, memory.content)).collect()
     }
 
@@ -215,12 +215,12 @@ mod tests {
         let (early, late) =
             (memory("m", "early", Status::Active, 1), memory("m", "late", Status::Archived, 2));
         assert_eq!(shown(&[late.clone(), early.clone()]), ["archived late"]);
-        let gone = memory("m", "gone", Status::Retracted, 0);
-        assert_eq!(shown(&[late, gone, early]), ["retracted gone"]);
+        let retracted = memory("m", "gone", Status::Retracted, 0);
+        assert_eq!(shown(&[late, retracted, early]), ["retracted gone"]);
     }
 
     #[test]
-    fn of_two_that_changed_at_once_the_later_export_is_shown_and_a_version_has_one_id() {
+    fn of_simultaneous_versions_the_later_export_is_shown() {
         let (one, other) = (memory("m", "z", Status::Active, 1), memory("m", "a", Status::Active, 1));
         let dated = |document: &DocumentEvidence, revision| DocumentEvidence {
             exported: Some(ExportTime { at: 0, revision }),
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_retraction_in_a_document_or_by_a_provider_is_final() {
         let derived = |status, at| {
-            let mut derived = derive_with(&[], &[memory("m", "derived", status, at)], &Spoken::default());
+            let mut derived = derive_with(&[], &[memory("m", "derived", status, at)], &UserEdits::default());
             add(&mut derived, &[memory("m", "document", Status::Active, 5)]);
             derived.memories["m"].content.clone()
         };
@@ -243,19 +243,19 @@ mod tests {
             (derived(Status::Active, 4).as_str(), derived(Status::Active, 5).as_str()),
             ("document", "derived")
         );
-        let mut later = derive_with(&[], &[memory("m", "derived", Status::Active, 9)], &Spoken::default());
+        let mut later = derive_with(&[], &[memory("m", "derived", Status::Active, 9)], &UserEdits::default());
         add(&mut later, &[memory("m", "document", Status::Retracted, 5)]);
         assert_eq!(later.memories["m"].status, Status::Retracted);
     }
 
     #[test]
-    fn a_stranger_adds_and_changes_nothing() {
-        let own = memory("m", "own", Status::Active, 1);
+    fn untrusted_documents_add_but_never_change() {
+        let trusted = memory("m", "own", Status::Active, 1);
         for status in [Status::Active, Status::Retracted, Status::Superseded] {
             let late = of("z6MkStranger", memory("m", "late", status, 9));
             let alone = of("z6MkStranger", memory("n", "new", status, 9));
-            let derived = derive_with(&[], [&late, &own, &alone], &Spoken::default());
-            assert_eq!(derived.memories["m"], own.memory);
+            let derived = derive_with(&[], [&late, &trusted, &alone], &UserEdits::default());
+            assert_eq!(derived.memories["m"], trusted.memory);
             assert_eq!(derived.memories["n"], alone.memory);
             assert_eq!(derived.untrusted.keys().collect::<Vec<_>>(), ["n"]);
             assert_ne!(
@@ -271,10 +271,10 @@ mod tests {
     }
 
     #[test]
-    fn a_document_and_an_export_that_speak_of_one_memory_are_one() {
+    fn a_document_and_an_export_of_one_memory_are_united() {
         let item = Item::new("I keep bees", MemoryType::Fact);
         let id = memory_id(&item);
-        let witness = |at| StoredEvidence {
+        let evidence = |at| StoredEvidence {
             id: "w".to_owned(),
             platform: "chatgpt".to_owned(),
             account: None,
@@ -288,7 +288,7 @@ mod tests {
         };
         let document = memory(&id, "I keep bees", Status::Active, 10);
         let by_export = |at| {
-            let derived = derive_with(&[witness(at)], [&document], &Spoken::default());
+            let derived = derive_with(&[evidence(at)], [&document], &UserEdits::default());
             assert_eq!(derived.memories.len(), 1);
             derived.memories[&id].provenance.platform.clone()
         };
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_forms_tell_documents_and_witnesses_apart() {
+    fn stored_documents_are_recognised() {
         let document = memory("m", "x", Status::Active, 1);
         let (id, bytes) = document.encode().unwrap();
         assert!(DocumentEvidence::is(&bytes));
@@ -324,7 +324,7 @@ mod tests {
             let mut turned = documents.clone();
             turned.rotate_left(turn % documents.len());
             turned.reverse();
-            let derived = |documents: &[DocumentEvidence]| derive_with(&[], documents, &Spoken::default());
+            let derived = |documents: &[DocumentEvidence]| derive_with(&[], documents, &UserEdits::default());
             prop_assert_eq!(derived(&documents), derived(&turned));
             let twice: Vec<DocumentEvidence> = documents.iter().chain(&documents).cloned().collect();
             prop_assert_eq!(derived(&documents), derived(&twice));

@@ -1,9 +1,9 @@
 //! The user's own edits of memories: the fourth kind of evidence, which takes precedence over exports.
 //!
-//! Each edit is an act of one or more words, and every word is kept. The result follows from all of them, whatever was
-//! imported before or after: for each field the latest word counts, and fields without a word follow the other evidence
+//! Each edit consists of one or more steps, and every step is kept. The result follows from all of them, whatever was
+//! imported before or after: for each field the latest step counts, and fields without a step follow the other evidence
 //! as before. A text that the user wrote keeps the status that it had at that time, so that no later export replaces
-//! it. An act that was undone no longer counts.
+//! it. An edit that was undone no longer counts.
 
 mod fields;
 mod overlay;
@@ -16,26 +16,26 @@ use serde::{Deserialize, Serialize};
 use super::StoredEvidence;
 use crate::body::{Digest16, digest};
 
-pub use fields::{MemoryField, advance_updated_at, apply_fields, edited_fields};
+pub use fields::{MemoryField, apply_fields, edited_fields};
 pub(super) use overlay::{contradicts_user, overlay};
 
-/// The beginning of the stored form; a [`Witness`] begins differently.
+/// The beginning of the stored form; other evidence begins differently.
 const STORED_PREFIX: &[u8] = br#"{"word":"#;
 
 /// One step of an edit by the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EditStep {
-    /// The act that it is part of, a UUID.
+    /// The edit that it is part of, a UUID.
     #[serde(rename = "word")]
     pub edit_id: String,
-    /// Microseconds; later than any earlier word on the same memory.
+    /// Microseconds; later than any earlier step on the same memory.
     pub at: i64,
     /// What the step does.
     #[serde(rename = "deed")]
     pub action: EditAction,
 }
 
-/// The action of a word.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EditAction {
@@ -51,7 +51,7 @@ pub enum EditAction {
     /// Withdraws the relation with this id.
     #[serde(rename = "withdraw")]
     WithdrawRelation(String),
-    /// Undoes an act.
+    /// Undoes an edit.
     Undo(String),
 }
 
@@ -69,7 +69,7 @@ pub struct MemoryPatch {
 }
 
 impl EditStep {
-    /// Returns whether the bytes of a stored piece of evidence are a word.
+    /// Returns whether the bytes of a stored piece of evidence are a step.
     #[must_use]
     pub fn is(bytes: &[u8]) -> bool {
         bytes.starts_with(STORED_PREFIX)
@@ -84,20 +84,20 @@ impl EditStep {
         Ok((digest(&bytes), bytes))
     }
 
-    /// Returns the memory that the word is about.
+    /// Returns the memory that the step is about.
     #[must_use]
     pub fn memory(&self) -> Option<String> {
         match &self.action {
-            EditAction::AddMemory(witness) => super::memories_of(&witness.claim).pop(),
-            EditAction::Patch(setting) => Some(setting.to.id.clone()),
+            EditAction::AddMemory(evidence) => super::memories_of(&evidence.claim).pop(),
+            EditAction::Patch(patch) => Some(patch.to.id.clone()),
             EditAction::AddRelation(_) | EditAction::WithdrawRelation(_) | EditAction::Undo(_) => None,
         }
     }
 }
 
-/// All words that count, grouped by subject.
+/// The steps of all edits that count, grouped by subject.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spoken {
+pub struct UserEdits {
     /// The memories that the user stated.
     pub added: Vec<StoredEvidence>,
     /// By memory, in order of time.
@@ -108,98 +108,96 @@ pub struct Spoken {
     undo_times: BTreeMap<String, i64>,
 }
 
-impl Spoken {
-    /// Collects the effect of `words`, which may be in any order.
+impl UserEdits {
+    /// Collects the effect of `steps`, which may be in any order.
     #[must_use]
-    pub fn of(words: &[EditStep]) -> Self {
-        let mut words: Vec<(&EditStep, String)> =
-            words.iter().map(|word| (word, serde_json::to_string(word).unwrap_or_default())).collect();
-        words.sort_by(|(one, said), (other, also)| (one.at, said).cmp(&(other.at, also)));
-        words.dedup_by(|(_, one), (_, other)| one == other);
-        let words: Vec<&EditStep> = words.into_iter().map(|(word, _)| word).collect();
-        let counting = effective_edits(&words);
-        let about = memories_by_edit(&words);
-        let mut spoken = Self::default();
-        for word in words.iter().filter(|word| counting.contains(word.edit_id.as_str())) {
-            match &word.action {
-                EditAction::AddMemory(witness) => spoken.added.push(StoredEvidence::clone(witness)),
-                EditAction::Patch(setting) => {
-                    let settings = spoken.patches.entry(setting.to.id.clone()).or_default();
-                    settings.push((word.at, MemoryPatch::clone(setting)));
+    pub fn of(steps: &[EditStep]) -> Self {
+        let mut steps: Vec<(&EditStep, String)> =
+            steps.iter().map(|step| (step, serde_json::to_string(step).unwrap_or_default())).collect();
+        steps.sort_by(|(one, text), (other, other_text)| (one.at, text).cmp(&(other.at, other_text)));
+        steps.dedup_by(|(_, one), (_, other)| one == other);
+        let steps: Vec<&EditStep> = steps.into_iter().map(|(step, _)| step).collect();
+        let effective = effective_edits(&steps);
+        let memories = memories_by_edit(&steps);
+        let mut edits = Self::default();
+        for step in steps.iter().filter(|step| effective.contains(step.edit_id.as_str())) {
+            match &step.action {
+                EditAction::AddMemory(evidence) => edits.added.push(StoredEvidence::clone(evidence)),
+                EditAction::Patch(patch) => {
+                    let patches = edits.patches.entry(patch.to.id.clone()).or_default();
+                    patches.push((step.at, MemoryPatch::clone(patch)));
                 }
                 EditAction::AddRelation(relation) => {
-                    spoken.relations.insert(relation.id.clone(), Some(relation.clone()));
+                    edits.relations.insert(relation.id.clone(), Some(relation.clone()));
                 }
                 EditAction::WithdrawRelation(id) => {
-                    spoken.relations.insert(id.clone(), None);
+                    edits.relations.insert(id.clone(), None);
                 }
-                EditAction::Undo(act) => {
-                    for memory in about.get(act.as_str()).into_iter().flatten() {
-                        let at = spoken.undo_times.entry(memory.clone()).or_insert(word.at);
-                        *at = word.at.max(*at);
+                EditAction::Undo(edit) => {
+                    for memory in memories.get(edit.as_str()).into_iter().flatten() {
+                        let at = edits.undo_times.entry(memory.clone()).or_insert(step.at);
+                        *at = step.at.max(*at);
                     }
                 }
             }
         }
-        spoken
+        edits
     }
-}
 
-impl Spoken {
     /// Returns the ids of the relations that the user added or withdrew.
     pub fn relations(&self) -> impl Iterator<Item = &String> {
         self.relations.keys()
     }
 }
 
-/// Returns the acts that count: those that were not undone by another act that counts.
-fn effective_edits<'a>(words: &[&'a EditStep]) -> BTreeSet<&'a str> {
+/// Returns the edits that count: those that were not undone by another edit that counts.
+fn effective_edits<'a>(steps: &[&'a EditStep]) -> BTreeSet<&'a str> {
     let mut undoing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for word in words {
-        if let EditAction::Undo(act) = &word.action {
-            undoing.entry(act).or_default().push(&word.edit_id);
+    for step in steps {
+        if let EditAction::Undo(edit) = &step.action {
+            undoing.entry(edit).or_default().push(&step.edit_id);
         }
     }
-    // An undo is always later than the act that it undoes, so the latest act is decided first.
-    let mut counting = BTreeSet::new();
+    // An undo is always later than the edit that it undoes, so the latest edit is decided first.
+    let mut effective = BTreeSet::new();
     let mut decided = BTreeSet::new();
-    for word in words.iter().rev().filter(|word| decided.insert(word.edit_id.as_str())) {
-        let undone = undoing.get(word.edit_id.as_str());
-        if undone.is_none_or(|by| by.iter().all(|act| !counting.contains(act))) {
-            counting.insert(word.edit_id.as_str());
+    for step in steps.iter().rev().filter(|step| decided.insert(step.edit_id.as_str())) {
+        let undone = undoing.get(step.edit_id.as_str());
+        if undone.is_none_or(|by| by.iter().all(|edit| !effective.contains(edit))) {
+            effective.insert(step.edit_id.as_str());
         }
     }
-    counting
+    effective
 }
 
-/// Returns the memories that an act is about. For an undo, these are the memories of the act that it undid.
+/// Returns the memories that an edit is about. For an undo, these are the memories of the edit that it undid.
 #[must_use]
-pub fn memories_of_edit(words: &[&EditStep], act: &str) -> BTreeSet<String> {
-    let mut sorted = words.to_vec();
-    sorted.sort_by_key(|word| word.at);
-    memories_by_edit(&sorted).remove(act).unwrap_or_default()
+pub fn memories_of_edit(steps: &[&EditStep], edit: &str) -> BTreeSet<String> {
+    let mut sorted = steps.to_vec();
+    sorted.sort_by_key(|step| step.at);
+    memories_by_edit(&sorted).remove(edit).unwrap_or_default()
 }
 
-/// Returns the memories that each act is about. An undo is always later than the act that it undoes, so one pass over
-/// the words in order of time finds all of them.
-fn memories_by_edit<'a>(words: &[&'a EditStep]) -> BTreeMap<&'a str, BTreeSet<String>> {
-    let mut about: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for word in words {
-        let memories = match &word.action {
-            EditAction::Undo(act) => about.get(act.as_str()).cloned().unwrap_or_default(),
-            _ => word.memory().into_iter().collect(),
+/// Returns the memories that each edit is about. An undo is always later than the edit that it undoes, so one pass over
+/// the steps in order of time finds all of them.
+fn memories_by_edit<'a>(steps: &[&'a EditStep]) -> BTreeMap<&'a str, BTreeSet<String>> {
+    let mut by_edit: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for step in steps {
+        let memories = match &step.action {
+            EditAction::Undo(edit) => by_edit.get(edit.as_str()).cloned().unwrap_or_default(),
+            _ => step.memory().into_iter().collect(),
         };
-        about.entry(&word.edit_id).or_default().extend(memories);
+        by_edit.entry(&step.edit_id).or_default().extend(memories);
     }
-    about
+    by_edit
 }
 
-/// Returns whether `act` counts among `words`.
+/// Returns whether `edit` counts among `steps`.
 #[must_use]
-pub fn in_effect(words: &[EditStep], act: &str) -> bool {
-    let mut sorted: Vec<&EditStep> = words.iter().collect();
-    sorted.sort_by_key(|word| word.at);
-    effective_edits(&sorted).contains(act)
+pub fn in_effect(steps: &[EditStep], edit: &str) -> bool {
+    let mut sorted: Vec<&EditStep> = steps.iter().collect();
+    sorted.sort_by_key(|step| step.at);
+    effective_edits(&sorted).contains(edit)
 }
 
 #[cfg(test)]

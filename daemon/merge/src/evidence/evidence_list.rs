@@ -22,18 +22,18 @@ struct EvidenceLine<'a> {
     count: u64,
 }
 
-/// Lists `evidence`, which must be sorted by time and free of duplicates.
-pub(super) fn list(evidence: &[&StoredEvidence]) -> Vec<Value> {
+/// Lists `all`, which must be sorted by time and free of duplicates.
+pub(super) fn list(all: &[&StoredEvidence]) -> Vec<Value> {
     let mut lines: Vec<EvidenceLine<'_>> = Vec::new();
     let mut series: BTreeMap<StreamName, usize> = BTreeMap::new();
-    for witness in evidence.iter().copied() {
-        let stream = StreamName::of_series(witness);
+    for evidence in all.iter().copied() {
+        let stream = StreamName::of_series(evidence);
         if let Some(&at) = stream.as_ref().and_then(|stream| series.get(stream)) {
-            lines[at].last = witness;
+            lines[at].last = evidence;
             lines[at].count += 1;
         } else {
             series.extend(stream.map(|stream| (stream, lines.len())));
-            lines.push(EvidenceLine { first: witness, last: witness, count: 1 });
+            lines.push(EvidenceLine { first: evidence, last: evidence, count: 1 });
         }
     }
     lines.iter().map(EvidenceLine::to_json).collect()
@@ -54,16 +54,16 @@ impl EvidenceLine<'_> {
     }
 }
 
-fn evidence_entry(witness: &StoredEvidence) -> Map<String, Value> {
-    let mut sighting = Map::new();
-    sighting.insert("id".into(), witness.id.clone().into());
-    if witness.at != UNDATED {
-        sighting.insert("at".into(), Timestamp::saturating(witness.at).to_string().into());
+fn evidence_entry(evidence: &StoredEvidence) -> Map<String, Value> {
+    let mut entry = Map::new();
+    entry.insert("id".into(), evidence.id.clone().into());
+    if evidence.at != UNDATED {
+        entry.insert("at".into(), Timestamp::saturating(evidence.at).to_string().into());
     }
-    for (key, place) in [("conversation", &witness.conversation), ("message", &witness.message)] {
+    for (key, place) in [("conversation", &evidence.conversation), ("message", &evidence.message)] {
         if let Some(id) = place {
-            sighting.insert(key.into(), id.clone().into());
+            entry.insert(key.into(), id.clone().into());
         }
     }
-    sighting
+    entry
 }

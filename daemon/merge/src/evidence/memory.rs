@@ -23,21 +23,21 @@ const REINFORCEMENT: f64 = 0.1;
 const REINFORCEMENTS: usize = 40;
 
 /// Derives memories and relations from all evidence. Returns `None` if `stop` returns true on the way. `known` tells
-/// whether any evidence exists for a memory, in `says` or elsewhere.
+/// whether any evidence exists for a memory, in `items` or elsewhere.
 pub(super) fn combine(
-    mut says: Vec<EvidenceItem<'_>>,
+    mut items: Vec<EvidenceItem<'_>>,
     known: &dyn Fn(&Uuid) -> bool,
     stop: &dyn Fn() -> bool,
 ) -> Option<DerivedMemories> {
-    says.sort_by(|one, other| {
-        (&one.memory, one.witness.at, &one.witness.id).cmp(&(
+    items.sort_by(|one, other| {
+        (&one.memory, one.evidence.at, &one.evidence.id).cmp(&(
             &other.memory,
-            other.witness.at,
-            &other.witness.id,
+            other.evidence.at,
+            &other.evidence.id,
         ))
     });
     let mut derived = DerivedMemories::default();
-    for group in says.chunk_by(|one, other| one.memory == other.memory) {
+    for group in items.chunk_by(|one, other| one.memory == other.memory) {
         if stop() {
             return None;
         }
@@ -55,12 +55,12 @@ fn memory(group: &[EvidenceItem<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory,
     let first = &group[0];
     let item = first.item;
     let (status, by, changed) = status_of(group, known);
-    let last_seen = group.iter().map(|said| said.witness.at).max().unwrap_or(first.witness.at);
+    let last_seen = group.iter().map(|entry| entry.evidence.at).max().unwrap_or(first.evidence.at);
     let created = created_at(group);
-    let own = group.iter().filter_map(|said| said.item.updated_at);
-    let updated = own.chain(changed).max().filter(|at| *at > created);
+    let reported = group.iter().filter_map(|entry| entry.item.updated_at);
+    let updated = reported.chain(changed).max().filter(|at| *at > created);
     let earliest = |field: fn(&Item) -> Option<i64>| {
-        group.iter().find_map(|said| field(said.item)).map(Timestamp::saturating)
+        group.iter().find_map(|entry| field(entry.item)).map(Timestamp::saturating)
     };
     let (id, by) = (first.memory.to_string(), by.map(|by| by.to_string()));
     let relation = by.as_ref().map(|by| supersedes(by, &id, changed.unwrap_or(last_seen)));
@@ -71,10 +71,10 @@ fn memory(group: &[EvidenceItem<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory,
         status,
         content: item.content.clone(),
         content_hash: ContentHash::of(&item.content),
-        summary: group.iter().find_map(|said| said.item.summary.clone()),
+        summary: group.iter().find_map(|entry| entry.item.summary.clone()),
         tags: group
             .iter()
-            .flat_map(|said| said.item.tags.iter().cloned())
+            .flat_map(|entry| entry.item.tags.iter().cloned())
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect(),
@@ -86,9 +86,9 @@ fn memory(group: &[EvidenceItem<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory,
             valid_until: earliest(|item| item.valid_until),
             superseded_by: by,
         },
-        provenance: provenance(first.witness),
-        access: group.iter().find_map(|said| said.item.access.clone()).or_else(|| Some(Access::default())),
-        embedding_ref: group.iter().find_map(|said| said.item.embedding_ref.clone()),
+        provenance: provenance(first.evidence),
+        access: group.iter().find_map(|entry| entry.item.access.clone()).or_else(|| Some(Access::default())),
+        embedding_ref: group.iter().find_map(|entry| entry.item.embedding_ref.clone()),
         metadata: metadata(group, last_seen, created),
     };
     (memory, relation)
@@ -97,7 +97,7 @@ fn memory(group: &[EvidenceItem<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory,
 /// Returns the earliest creation time of the memory: the provider's if it states one for the memory itself, otherwise
 /// that of the evidence. An unknown time counts only if there is no other.
 fn created_at(group: &[EvidenceItem<'_>]) -> i64 {
-    let times = group.iter().map(|said| said.item.created_at.unwrap_or(said.witness.at));
+    let times = group.iter().map(|entry| entry.item.created_at.unwrap_or(entry.evidence.at));
     times.filter(|at| *at != UNDATED).min().unwrap_or(UNDATED)
 }
 
@@ -106,16 +106,16 @@ fn status_of(
     group: &[EvidenceItem<'_>],
     known: &dyn Fn(&Uuid) -> bool,
 ) -> (Status, Option<Uuid>, Option<i64>) {
-    if group.iter().any(|said| said.state == MemoryState::Present) {
+    if group.iter().any(|entry| entry.state == MemoryState::Present) {
         return (Status::Active, None, None);
     }
-    let rank = |fate: &MemoryState| match fate {
+    let rank = |state: &MemoryState| match state {
         MemoryState::Present => (i64::MAX, 3),
         MemoryState::Removed { at } => (*at, 2),
         MemoryState::Replaced { at, .. } => (*at, 1),
         MemoryState::Stated(_) => (i64::MIN, 0),
     };
-    match group.iter().map(|said| &said.state).max_by_key(|fate| rank(fate)) {
+    match group.iter().map(|entry| &entry.state).max_by_key(|state| rank(state)) {
         Some(MemoryState::Removed { at }) => (Status::Retracted, None, Some(*at)),
         Some(MemoryState::Replaced { by, at }) => (Status::Superseded, by.filter(|by| known(by)), Some(*at)),
         Some(MemoryState::Stated(status)) => (*status, None, None),
@@ -123,22 +123,22 @@ fn status_of(
     }
 }
 
-fn provenance(witness: &StoredEvidence) -> Provenance {
+fn provenance(evidence: &StoredEvidence) -> Provenance {
     Provenance {
-        platform: witness.platform.clone(),
-        platform_user_id: witness.account.clone(),
-        conversation_ref: witness.conversation.clone(),
-        message_ref: witness.message.clone(),
-        extraction_method: Some(witness.method),
-        extracted_at: (witness.at != UNDATED).then(|| Timestamp::saturating(witness.at)),
-        extractor: Some(witness.extractor.clone()),
+        platform: evidence.platform.clone(),
+        platform_user_id: evidence.account.clone(),
+        conversation_ref: evidence.conversation.clone(),
+        message_ref: evidence.message.clone(),
+        extraction_method: Some(evidence.method),
+        extracted_at: (evidence.at != UNDATED).then(|| Timestamp::saturating(evidence.at)),
+        extractor: Some(evidence.extractor.clone()),
     }
 }
 
 fn confidence(group: &[EvidenceItem<'_>], last_seen: i64) -> Confidence {
-    let given = group.iter().find_map(|said| said.item.confidence.as_ref());
+    let given = group.iter().find_map(|entry| entry.item.confidence.as_ref());
     let initial =
-        given.and_then(|given| given.initial).unwrap_or_else(|| initial_confidence(group[0].witness.method));
+        given.and_then(|given| given.initial).unwrap_or_else(|| initial_confidence(group[0].evidence.method));
     let times = pieces(group).len().saturating_sub(1).min(REINFORCEMENTS);
     let start = given.and_then(|given| given.current).unwrap_or(initial);
     let doubt = (0..times).fold(1.0 - start, |doubt, _| doubt * (1.0 - REINFORCEMENT));
@@ -164,7 +164,7 @@ fn initial_confidence(method: ExtractionMethod) -> f64 {
 /// Merges the items' own metadata, the earliest first, and records under `satchel` where the memory was seen.
 fn metadata(group: &[EvidenceItem<'_>], last_seen: i64, created: i64) -> Map<String, Value> {
     let mut metadata = Map::new();
-    for raw in group.iter().filter_map(|said| said.item.metadata.as_ref()) {
+    for raw in group.iter().filter_map(|entry| entry.item.metadata.as_ref()) {
         for (key, value) in raw.to_map() {
             if !value.is_null() && !metadata.contains_key(&key) {
                 metadata.insert(key, value);
@@ -172,25 +172,25 @@ fn metadata(group: &[EvidenceItem<'_>], last_seen: i64, created: i64) -> Map<Str
         }
     }
     let evidence = pieces(group);
-    let mut own = Map::new();
-    own.insert("evidence".into(), evidence_list::list(&evidence).into());
-    own.insert("evidence_count".into(), evidence.len().into());
+    let mut entries = Map::new();
+    entries.insert("evidence".into(), evidence_list::list(&evidence).into());
+    entries.insert("evidence_count".into(), evidence.len().into());
     if created == UNDATED {
-        own.insert("created_at_source".into(), "unknown".into());
+        entries.insert("created_at_source".into(), "unknown".into());
     }
     if last_seen != UNDATED {
-        own.insert("last_seen".into(), Timestamp::saturating(last_seen).to_string().into());
+        entries.insert("last_seen".into(), Timestamp::saturating(last_seen).to_string().into());
     }
     if let Some(scope) = &group[0].item.scope {
-        own.insert("scope".into(), scope.clone().into());
+        entries.insert("scope".into(), scope.clone().into());
     }
-    metadata.insert("satchel".into(), own.into());
+    metadata.insert("satchel".into(), entries.into());
     metadata
 }
 
 /// Returns the pieces of evidence in `group` without duplicates: one piece may contain the same item twice.
 fn pieces<'a>(group: &[EvidenceItem<'a>]) -> Vec<&'a StoredEvidence> {
-    let mut pieces: Vec<&StoredEvidence> = group.iter().map(|said| said.witness).collect();
+    let mut pieces: Vec<&StoredEvidence> = group.iter().map(|entry| entry.evidence).collect();
     pieces.dedup_by(|one, other| one.id == other.id);
     pieces
 }

@@ -6,14 +6,14 @@ use satchel_pam::record::{Claim, Item};
 use uuid::Uuid;
 
 use super::{
-    DerivedMemories, DocumentEvidence, EvidenceItem, MemoryState, Spoken, StoredEvidence,
+    DerivedMemories, DocumentEvidence, EvidenceItem, MemoryState, StoredEvidence, UserEdits,
     apply_documents_and_edits, item_at, memory, memory_uuid, takes_precedence,
 };
 
 /// What a piece of evidence says about one memory.
 pub struct MemoryEvidence {
     /// The piece of evidence, reduced to the item about the memory.
-    pub witness: StoredEvidence,
+    pub evidence: StoredEvidence,
     memory: Uuid,
     /// The state of the memory; `None` if it does not count.
     now: Option<MemoryState>,
@@ -26,45 +26,45 @@ pub struct MemoryEvidence {
 pub struct MemoryEvidenceSet(Vec<MemoryEvidence>);
 
 impl MemoryEvidence {
-    /// Extracts the item of `witness` at `place`, or returns `None` if there is none.
+    /// Extracts the item of `evidence` at `place`, or returns `None` if there is none.
     #[must_use]
     pub fn of(
-        witness: &StoredEvidence,
+        evidence: &StoredEvidence,
         place: usize,
         now: Option<MemoryState>,
         before: Option<MemoryState>,
     ) -> Option<Self> {
-        let item = item_at(&witness.claim, place)?;
-        Some(Self::from_frame(witness, item, now, before))
+        let item = item_at(&evidence.claim, place)?;
+        Some(Self::from_base(evidence, item, now, before))
     }
 
-    /// Like [`MemoryEvidence::of`], for a `frame` that may lack the item.
+    /// Like [`MemoryEvidence::of`], for a `base` that may lack the item.
     #[must_use]
-    pub fn from_frame(
-        frame: &StoredEvidence,
+    pub fn from_base(
+        base: &StoredEvidence,
         item: &Item,
         now: Option<MemoryState>,
         before: Option<MemoryState>,
     ) -> Self {
-        let claim = match &frame.claim {
+        let claim = match &base.claim {
             Claim::Snapshot { series, .. } => {
                 Claim::Snapshot { series: series.clone(), items: vec![item.clone()] }
             }
             claim @ (Claim::Statement(_) | Claim::Edit { .. }) => claim.clone(),
         };
-        let witness = StoredEvidence {
-            id: frame.id.clone(),
-            platform: frame.platform.clone(),
-            account: frame.account.clone(),
-            at: frame.at,
-            conversation: frame.conversation.clone(),
-            message: frame.message.clone(),
-            row: frame.row.clone(),
-            method: frame.method,
-            extractor: frame.extractor.clone(),
+        let evidence = StoredEvidence {
+            id: base.id.clone(),
+            platform: base.platform.clone(),
+            account: base.account.clone(),
+            at: base.at,
+            conversation: base.conversation.clone(),
+            message: base.message.clone(),
+            row: base.row.clone(),
+            method: base.method,
+            extractor: base.extractor.clone(),
             claim,
         };
-        Self { memory: memory_uuid(item), witness, now, before }
+        Self { memory: memory_uuid(item), evidence, now, before }
     }
 }
 
@@ -75,37 +75,37 @@ impl MemoryEvidenceSet {
     pub fn of(statements: Vec<(StoredEvidence, bool)>, listed: Vec<MemoryEvidence>) -> Self {
         let mut now: BTreeMap<String, StoredEvidence> = BTreeMap::new();
         let mut before: BTreeMap<String, StoredEvidence> = BTreeMap::new();
-        for (witness, fresh) in statements {
-            let take = |among: &mut BTreeMap<String, StoredEvidence>, witness: StoredEvidence| {
-                if among.get(&witness.id).is_none_or(|other| takes_precedence(&witness, other)) {
-                    among.insert(witness.id.clone(), witness);
+        for (evidence, fresh) in statements {
+            let take = |among: &mut BTreeMap<String, StoredEvidence>, evidence: StoredEvidence| {
+                if among.get(&evidence.id).is_none_or(|other| takes_precedence(&evidence, other)) {
+                    among.insert(evidence.id.clone(), evidence);
                 }
             };
             if fresh {
-                take(&mut now, witness);
+                take(&mut now, evidence);
             } else {
-                take(&mut before, witness);
+                take(&mut before, evidence);
             }
         }
         let mut pieces = listed;
-        for (id, witness) in before {
-            let stated = item_at(&witness.claim, 0).map(super::own_state);
-            let counts = now.get(&id).is_none_or(|fresh| !takes_precedence(fresh, &witness));
+        for (id, evidence) in before {
+            let stated = item_at(&evidence.claim, 0).map(super::own_state);
+            let counts = now.get(&id).is_none_or(|fresh| !takes_precedence(fresh, &evidence));
             if counts {
                 now.remove(&id);
             }
-            pieces.extend(MemoryEvidence::of(&witness, 0, stated.filter(|_| counts), stated));
+            pieces.extend(MemoryEvidence::of(&evidence, 0, stated.filter(|_| counts), stated));
         }
-        pieces.extend(now.into_values().filter_map(|witness| {
-            let stated = item_at(&witness.claim, 0).map(super::own_state);
-            MemoryEvidence::of(&witness, 0, stated, None)
+        pieces.extend(now.into_values().filter_map(|evidence| {
+            let stated = item_at(&evidence.claim, 0).map(super::own_state);
+            MemoryEvidence::of(&evidence, 0, stated, None)
         }));
         Self(pieces)
     }
 
     /// Returns all pieces of evidence, each with its one item.
-    pub fn witnesses_mut(&mut self) -> impl Iterator<Item = &mut StoredEvidence> {
-        self.0.iter_mut().map(|saying| &mut saying.witness)
+    pub fn evidence_mut(&mut self) -> impl Iterator<Item = &mut StoredEvidence> {
+        self.0.iter_mut().map(|piece| &mut piece.evidence)
     }
 
     /// Derives the memories from this evidence, from `documents` and from the user's edits: the state `now`, or the
@@ -116,25 +116,25 @@ impl MemoryEvidenceSet {
         now: bool,
         known: &dyn Fn(&Uuid) -> bool,
         documents: impl IntoIterator<Item = &'d DocumentEvidence>,
-        spoken: &Spoken,
+        edits: &UserEdits,
         stop: &dyn Fn() -> bool,
     ) -> Option<DerivedMemories> {
-        let mut says = Vec::with_capacity(self.0.len());
-        for saying in &self.0 {
-            let Some(fate) = (if now { saying.now } else { saying.before }) else { continue };
-            let Some(item) = item_at(&saying.witness.claim, 0) else { continue };
-            says.push(EvidenceItem { memory: saying.memory, witness: &saying.witness, item, state: fate });
+        let mut items = Vec::with_capacity(self.0.len());
+        for piece in &self.0 {
+            let Some(state) = (if now { piece.now } else { piece.before }) else { continue };
+            let Some(item) = item_at(&piece.evidence.claim, 0) else { continue };
+            items.push(EvidenceItem { memory: piece.memory, evidence: &piece.evidence, item, state });
         }
-        for witness in &spoken.added {
-            if let Some(item) = item_at(&witness.claim, 0) {
-                says.push(EvidenceItem {
+        for evidence in &edits.added {
+            if let Some(item) = item_at(&evidence.claim, 0) {
+                items.push(EvidenceItem {
                     memory: memory_uuid(item),
-                    witness,
+                    evidence,
                     item,
                     state: super::own_state(item),
                 });
             }
         }
-        Some(apply_documents_and_edits(memory::combine(says, known, stop)?, documents, spoken))
+        Some(apply_documents_and_edits(memory::combine(items, known, stop)?, documents, edits))
     }
 }

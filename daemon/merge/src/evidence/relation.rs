@@ -74,13 +74,13 @@ pub fn add_relations<'a>(
             *known = edge;
         }
     }
-    for (id, RelationEvidence { relation, untrusted_signer: stranger }) in named {
+    for (id, RelationEvidence { relation, untrusted_signer: signer }) in named {
         let ends = [&relation.from, &relation.to].into_iter().all(|end| derived.memories.contains_key(end));
-        let against = derived.withdrawn_relations.contains(id)
+        let contradicted = derived.withdrawn_relations.contains(id)
             || edits::contradicts_user(&derived.memories, &derived.status_overrides, relation);
-        let free = derived.status_relations.contains(id) && stranger.is_none()
-            || !derived.relations.contains_key(id);
-        if ends && !against && free && may_assert(derived, relation, stranger.as_deref()) {
+        let replaceable =
+            derived.status_relations.contains(id) && signer.is_none() || !derived.relations.contains_key(id);
+        if ends && !contradicted && replaceable && may_assert(derived, relation, signer.as_deref()) {
             derived.relations.insert(id.to_owned(), relation.clone());
         }
     }
@@ -88,15 +88,15 @@ pub fn add_relations<'a>(
 
 /// Returns whether a stranger may add the relation. A stranger may mark as superseded only a memory that comes from
 /// them alone.
-pub fn may_assert(derived: &DerivedMemories, relation: &Relation, stranger: Option<&str>) -> bool {
-    stranger.is_none()
+pub fn may_assert(derived: &DerivedMemories, relation: &Relation, signer: Option<&str>) -> bool {
+    signer.is_none()
         || relation.relation_type != RelationType::Supersedes
-        || derived.untrusted.get(&relation.to).map(String::as_str) == stranger
+        || derived.untrusted.get(&relation.to).map(String::as_str) == signer
 }
 
 /// Returns the sort key: the user's own edges before those of strangers, then the later ones.
 fn rank(edge: &RelationEvidence) -> (bool, i64, String) {
-    let RelationEvidence { relation, untrusted_signer: stranger } = edge;
+    let RelationEvidence { relation, untrusted_signer: signer } = edge;
     let text = serde_json::to_string(relation).unwrap_or_default();
-    (stranger.is_none(), relation.created_at.micros(), text)
+    (signer.is_none(), relation.created_at.micros(), text)
 }

@@ -35,19 +35,19 @@ enum StreamKind {
 
 impl StreamName {
     /// Returns `None` for a statement, which belongs to no list.
-    fn of(witness: &StoredEvidence) -> Option<Self> {
-        let (kind, name) = match &witness.claim {
+    fn of(evidence: &StoredEvidence) -> Option<Self> {
+        let (kind, name) = match &evidence.claim {
             Claim::Snapshot { series, .. } => (StreamKind::Series, series),
             Claim::Edit { log, .. } => (StreamKind::Log, log),
             Claim::Statement(_) => return None,
         };
-        let StoredEvidence { platform, account, .. } = witness;
+        let StoredEvidence { platform, account, .. } = evidence;
         Some(Self { platform: platform.clone(), account: account.clone(), kind, name: name.clone() })
     }
 
     /// Returns the name of a list that is shown as a whole, again and again.
-    pub(super) fn of_series(witness: &StoredEvidence) -> Option<Self> {
-        Self::of(witness).filter(|name| name.kind == StreamKind::Series)
+    pub(super) fn of_series(evidence: &StoredEvidence) -> Option<Self> {
+        Self::of(evidence).filter(|name| name.kind == StreamKind::Series)
     }
 }
 
@@ -62,9 +62,9 @@ impl<R> Default for Streams<R> {
 
 /// A memory in a piece of evidence on a list, and its state there.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fated<R> {
+pub struct ListedMemory<R> {
     /// Where the piece of evidence is.
-    pub of: R,
+    pub location: R,
     /// The index of the item in it.
     pub item: u32,
     /// Digest of the item: pieces of evidence on one list with the same digest say the same about the memory.
@@ -107,32 +107,36 @@ impl Mention {
     fn of(item: &Item) -> Self {
         let (memory, has_content, own_state) = (memory_uuid(item), !item.content.is_empty(), own_state(item));
         // Empty if the item cannot be serialized. The digest then does not identify the item.
-        let said = serde_json::to_vec(item).unwrap_or_default();
+        let json = serde_json::to_vec(item).unwrap_or_default();
         let mut start = [0; 8];
-        start.copy_from_slice(&Sha256Digest::of(&said).as_bytes()[..8]);
+        start.copy_from_slice(&Sha256Digest::of(&json).as_bytes()[..8]);
         Self { memory, digest: u64::from_be_bytes(start), has_content, own_state }
     }
 }
 
 impl<R: Copy> Streams<R> {
-    /// Adds the evidence of `witness` on a list. If several have the same id, the caller chooses one. Returns false for
+    /// Adds the evidence of `evidence` on a list. If several have the same id, the caller chooses one. Returns false for
     /// a statement.
-    pub fn add(&mut self, witness: &StoredEvidence, of: R) -> bool {
-        let Some(name) = StreamName::of(witness) else { return false };
-        let step = match &witness.claim {
+    pub fn add(&mut self, evidence: &StoredEvidence, location: R) -> bool {
+        let Some(name) = StreamName::of(evidence) else { return false };
+        let step = match &evidence.claim {
             Claim::Statement(_) => return false,
             Claim::Snapshot { items, .. } => StreamStep::Snapshot(items.iter().map(Mention::of).collect()),
             Claim::Edit { sequence, edit, .. } => StreamStep::Edit(*sequence, ListEdit::of(edit)),
         };
-        let entry = StreamEntry { at: witness.at, id: witness.id.as_str().into(), location: of, step };
+        let entry = StreamEntry { at: evidence.at, id: evidence.id.as_str().into(), location, step };
         self.0.entry(name).or_default().push(entry);
         true
     }
 
     /// Returns the state of every memory in the lists, according to the pieces for which `count` is true. Returns
     /// `None` if `stop` returns true on the way; it is called for every list.
-    pub fn fates(&self, count: impl Fn(&R) -> bool, stop: &dyn Fn() -> bool) -> Option<Vec<Fated<R>>> {
-        let mut fates = Vec::new();
+    pub fn states(
+        &self,
+        count: impl Fn(&R) -> bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Vec<ListedMemory<R>>> {
+        let mut states = Vec::new();
         for (name, entries) in &self.0 {
             if stop() {
                 return None;
@@ -141,11 +145,11 @@ impl<R: Copy> Streams<R> {
                 entries.iter().filter(|entry| count(&entry.location)).collect();
             entries.sort_by(|one, other| one.order().cmp(&other.order()));
             match name.kind {
-                StreamKind::Series => replay_snapshots(&entries, &mut fates),
-                StreamKind::Log => replay_edits(&entries, &mut fates),
+                StreamKind::Series => replay_snapshots(&entries, &mut states),
+                StreamKind::Log => replay_edits(&entries, &mut states),
             }
         }
-        Some(fates)
+        Some(states)
     }
 }
 
@@ -181,9 +185,9 @@ impl<R: Copy> StreamEntry<R> {
         }
     }
 
-    fn listed_memory(&self, item: u32, mention: Mention, fate: MemoryState) -> Option<Fated<R>> {
+    fn listed_memory(&self, item: u32, mention: Mention, state: MemoryState) -> Option<ListedMemory<R>> {
         let Mention { memory, digest, has_content: says, own_state: _ } = mention;
-        says.then_some(Fated { of: self.location, item, digest, memory, state: fate })
+        says.then_some(ListedMemory { location: self.location, item, digest, memory, state })
     }
 }
 
@@ -196,7 +200,7 @@ struct SnapshotItem<'a, R> {
 
 /// Determines the states in a list of snapshots. A list of at most one line is a slot: its content is what the newest
 /// snapshot shows.
-fn replay_snapshots<R: Copy>(entries: &[&StreamEntry<R>], fates: &mut Vec<Fated<R>>) {
+fn replay_snapshots<R: Copy>(entries: &[&StreamEntry<R>], states: &mut Vec<ListedMemory<R>>) {
     let slot = entries.iter().all(|entry| entry.shown().len() <= 1);
     let held = entries.iter().flat_map(|entry| {
         (0..).zip(entry.shown()).map(|(item, mention)| SnapshotItem { entry, item, mention: *mention })
@@ -208,11 +212,11 @@ fn replay_snapshots<R: Copy>(entries: &[&StreamEntry<R>], fates: &mut Vec<Fated<
         held.iter().enumerate().map(|(at, held)| (held.mention.memory, at)).collect();
     for SnapshotItem { entry, item, mention } in &held {
         let replaced = newest.is_some_and(|newest| newest != mention.memory);
-        let fate = match last.get(&mention.memory).filter(|_| replaced) {
+        let state = match last.get(&mention.memory).filter(|_| replaced) {
             Some(last) => successor(&held, *last),
             None => mention.own_state,
         };
-        fates.extend(entry.listed_memory(*item, *mention, fate));
+        states.extend(entry.listed_memory(*item, *mention, state));
     }
 }
 
@@ -243,13 +247,13 @@ struct ListLine<'a, R> {
 }
 
 impl<R: Copy> ListLine<'_, R> {
-    fn ended_with(&self, fate: MemoryState) -> Option<Fated<R>> {
-        self.entry.listed_memory(0, self.mention, fate)
+    fn ended_with(&self, state: MemoryState) -> Option<ListedMemory<R>> {
+        self.entry.listed_memory(0, self.mention, state)
     }
 }
 
 /// Replays the edits of the provider's list of memories; a memory that leaves the list was replaced or removed.
-fn replay_edits<R: Copy>(entries: &[&StreamEntry<R>], fates: &mut Vec<Fated<R>>) {
+fn replay_edits<R: Copy>(entries: &[&StreamEntry<R>], states: &mut Vec<ListedMemory<R>>) {
     let mut lines: Vec<ListLine<'_, R>> = Vec::new();
     for entry in entries {
         let StreamStep::Edit(_, change) = &entry.step else { continue };
@@ -259,20 +263,20 @@ fn replay_edits<R: Copy>(entries: &[&StreamEntry<R>], fates: &mut Vec<Fated<R>>)
                 let new = ListLine { entry, mention: *by, hash: *hash };
                 match find_line(&lines, *line, target.as_ref()) {
                     Some(at) => {
-                        let fate = MemoryState::Replaced { by: Some(new.mention.memory), at: entry.at };
-                        fates.extend(std::mem::replace(&mut lines[at], new).ended_with(fate));
+                        let state = MemoryState::Replaced { by: Some(new.mention.memory), at: entry.at };
+                        states.extend(std::mem::replace(&mut lines[at], new).ended_with(state));
                     }
                     None => lines.push(new),
                 }
             }
             ListEdit::Remove { line, target } => {
                 if let Some(at) = find_line(&lines, *line, target.as_ref()) {
-                    fates.extend(lines.remove(at).ended_with(MemoryState::Removed { at: entry.at }));
+                    states.extend(lines.remove(at).ended_with(MemoryState::Removed { at: entry.at }));
                 }
             }
         }
     }
-    fates.extend(lines.iter().filter_map(|line| line.ended_with(line.mention.own_state)));
+    states.extend(lines.iter().filter_map(|line| line.ended_with(line.mention.own_state)));
 }
 
 /// Finds the line that an edit targets. The text is reliable, while the number was counted by the model.

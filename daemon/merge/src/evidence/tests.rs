@@ -25,7 +25,7 @@ fn item(content: &str) -> Item {
     }
 }
 
-fn witness(id: &str, platform: &str, at: i64, claim: Claim) -> StoredEvidence {
+fn evidence(id: &str, platform: &str, at: i64, claim: Claim) -> StoredEvidence {
     StoredEvidence {
         id: id.to_owned(),
         platform: platform.to_owned(),
@@ -49,7 +49,7 @@ fn slot(id: &str, at: i64, content: &str) -> StoredEvidence {
 }
 
 fn list(id: &str, at: i64, items: Vec<Item>) -> StoredEvidence {
-    witness(id, "chatgpt", at, Claim::Snapshot { series: "about".into(), items })
+    evidence(id, "chatgpt", at, Claim::Snapshot { series: "about".into(), items })
 }
 
 /// When, according to the provider, a memory was created and last changed.
@@ -58,7 +58,7 @@ fn own_times() -> impl Strategy<Value = (Option<i64>, Option<i64>)> {
 }
 
 fn edit(id: &str, at: i64, edit: Edit) -> StoredEvidence {
-    witness(id, "claude", at, Claim::Edit { log: "edits".into(), sequence: 0, edit })
+    evidence(id, "claude", at, Claim::Edit { log: "edits".into(), sequence: 0, edit })
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_replaced_statement_is_superseded_and_linked() {
 }
 
 #[test]
-fn a_successor_named_by_its_key_is_the_memory_of_that_item() {
+fn a_successor_key_is_resolved_to_its_memory() {
     let replaced = |by: &str| Item {
         status: Some(Status::Superseded),
         superseded_by: Some(by.to_owned()),
@@ -85,9 +85,9 @@ fn a_successor_named_by_its_key_is_the_memory_of_that_item() {
     let successor = memory_id(&item("I live in Oslo"));
     let keys = BTreeMap::from([("home-2".to_owned(), successor.clone())]);
     for (key, expected) in [("home-2", Some(successor.as_str())), ("home-9", None)] {
-        let mut old = witness("a", "toy", 1, Claim::Statement(replaced(key)));
+        let mut old = evidence("a", "toy", 1, Claim::Statement(replaced(key)));
         name_successors(&mut old, &keys);
-        let new = witness("b", "toy", 2, Claim::Statement(item("I live in Oslo")));
+        let new = evidence("b", "toy", 2, Claim::Statement(item("I live in Oslo")));
         let derived = derive(&[old, new]);
         let old = &derived.memories[&memory_id(&item("I live in Bergen"))];
         assert_eq!(old.temporal.superseded_by.as_deref(), expected);
@@ -96,7 +96,7 @@ fn a_successor_named_by_its_key_is_the_memory_of_that_item() {
 }
 
 #[test]
-fn a_value_that_comes_back_is_active_again() {
+fn a_value_that_returns_is_active_again() {
     let derived = derive(&[slot("a", 1, "one"), slot("b", 2, "two"), slot("c", 3, "one")]);
     assert_eq!((status(&derived, "one"), status(&derived, "two")), (Status::Active, Status::Superseded));
 }
@@ -104,7 +104,7 @@ fn a_value_that_comes_back_is_active_again() {
 #[test]
 fn absence_from_a_longer_list_proves_nothing() {
     let list = |id: &str, at, texts: &[&str]| {
-        witness(
+        evidence(
             id,
             "chatgpt",
             at,
@@ -132,11 +132,11 @@ fn the_providers_log_replaces_and_removes() {
 }
 
 #[test]
-fn the_same_statement_on_two_platforms_is_one_memory_and_surer() {
-    let alone = derive(&[witness("a", "chatgpt", 1, Claim::Statement(item("Keeps bees")))]);
+fn the_same_statement_on_two_platforms_is_one_memory_with_more_confidence() {
+    let alone = derive(&[evidence("a", "chatgpt", 1, Claim::Statement(item("Keeps bees")))]);
     let both = derive(&[
-        witness("a", "chatgpt", 1, Claim::Statement(item("Keeps bees"))),
-        witness("b", "claude", 2, Claim::Statement(item("keeps  BEES"))),
+        evidence("a", "chatgpt", 1, Claim::Statement(item("Keeps bees"))),
+        evidence("b", "claude", 2, Claim::Statement(item("keeps  BEES"))),
     ]);
     assert_eq!(both.memories.len(), 1);
     let sure = |derived: &DerivedMemories| {
@@ -155,17 +155,17 @@ fn listed(derived: &DerivedMemories) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn every_statement_is_listed_however_many_there_are() {
+fn every_statement_is_listed() {
     let all: Vec<StoredEvidence> = (0..1_000)
-        .map(|at| witness(&format!("w{at:04}"), "chatgpt", at, Claim::Statement(item("Keeps bees"))))
+        .map(|at| evidence(&format!("w{at:04}"), "chatgpt", at, Claim::Statement(item("Keeps bees"))))
         .collect();
     let listed = listed(&derive(&all));
     let ids: Vec<&str> = listed.iter().filter_map(|line| line["id"].as_str()).collect();
-    assert_eq!(ids, all.iter().map(|witness| witness.id.as_str()).collect::<Vec<_>>());
+    assert_eq!(ids, all.iter().map(|evidence| evidence.id.as_str()).collect::<Vec<_>>());
 }
 
 #[test]
-fn snapshots_of_one_series_share_a_line_so_that_a_memory_does_not_grow_with_every_conversation() {
+fn snapshots_of_one_series_share_a_line() {
     let all: Vec<StoredEvidence> =
         (1..=1_000).map(|at| slot(&format!("w{at:04}"), at, "Keeps bees")).collect();
     let derived = derive(&all);
@@ -179,7 +179,7 @@ fn snapshots_of_one_series_share_a_line_so_that_a_memory_does_not_grow_with_ever
 }
 
 #[test]
-fn a_list_seen_at_no_known_time_gives_way_to_one_that_was() {
+fn a_dated_list_overrides_an_undated_one() {
     let dated = slot("b", 5, "Keeps bees");
     assert_eq!(derive(&[slot("a", 0, "Keeps bees"), dated.clone()]), derive(std::slice::from_ref(&dated)));
     let other = derive(&[dated, slot("a", 0, "Keeps goats")]);
@@ -195,7 +195,7 @@ fn times(derived: &DerivedMemories, content: &str) -> (i64, Option<i64>) {
 }
 
 #[test]
-fn a_memory_of_a_list_has_the_times_that_the_provider_gives_it() {
+fn a_listed_memory_has_the_times_of_its_provider() {
     let dated = |content: &str, created_at, updated_at| Item { created_at, updated_at, ..item(content) };
     let shown = list(
         "a",
@@ -215,7 +215,7 @@ fn a_memory_of_a_list_has_the_times_that_the_provider_gives_it() {
     assert_eq!(times(&derived, "fig"), (11, None));
     assert_eq!(times(&derived, "nut"), (9, None));
     // An older snapshot contains one of them, and a newer export says that it was changed.
-    let older = witness("b", "chatgpt", 2, Claim::Statement(item("tea")));
+    let older = evidence("b", "chatgpt", 2, Claim::Statement(item("tea")));
     let newer = list("c", 20, vec![dated("tea", Some(3), Some(15)), dated("rye", Some(4), Some(4))]);
     let derived = derive(&[newer, shown, older]);
     assert_eq!(times(&derived, "tea"), (2, Some(15)));
@@ -223,15 +223,15 @@ fn a_memory_of_a_list_has_the_times_that_the_provider_gives_it() {
 }
 
 #[test]
-fn a_time_that_the_provider_gives_counts_before_one_that_nobody_knows() {
-    let undated = witness("a", "grok", 0, Claim::Statement(item("tea")));
+fn a_provider_time_overrides_an_unknown_one() {
+    let undated = evidence("a", "grok", 0, Claim::Statement(item("tea")));
     assert_eq!(times(&derive(std::slice::from_ref(&undated)), "tea"), (0, None));
-    let dated = witness("b", "grok", 0, Claim::Statement(Item { created_at: Some(6), ..item("tea") }));
+    let dated = evidence("b", "grok", 0, Claim::Statement(Item { created_at: Some(6), ..item("tea") }));
     assert_eq!(times(&derive(&[undated, dated]), "tea"), (6, None));
 }
 
 #[test]
-fn accounts_are_listed_apart() {
+fn accounts_are_listed_separately() {
     let mut other = slot("b", 2, "Keeps bees");
     other.account = Some("anna".into());
     let listed = listed(&derive(&[slot("a", 1, "Keeps bees"), other]));
@@ -240,7 +240,7 @@ fn accounts_are_listed_apart() {
 
 proptest! {
     #[test]
-    fn what_follows_does_not_depend_on_the_order_of_evidence(
+    fn derivation_does_not_depend_on_the_order_of_evidence(
         kinds in prop::collection::vec((0_u8..5, 0_u8..3, 0_i64..4, own_times()), 1..12),
         turn in 0_usize..12,
     ) {
@@ -248,11 +248,11 @@ proptest! {
         let all: Vec<StoredEvidence> = kinds
             .iter()
             .enumerate()
-            .map(|(at, (kind, text, time, own))| {
+            .map(|(at, (kind, text, time, times))| {
                 let (id, text) = (format!("w{at}"), texts[usize::from(*text)]);
-                let item = |text: &str| Item { created_at: own.0, updated_at: own.1, ..item(text) };
+                let item = |text: &str| Item { created_at: times.0, updated_at: times.1, ..item(text) };
                 match kind {
-                    0 => witness(&id, "chatgpt", *time, Claim::Statement(item(text))),
+                    0 => evidence(&id, "chatgpt", *time, Claim::Statement(item(text))),
                     1 => list(&id, *time, vec![item(text)]),
                     2 => edit(&id, *time, Edit::Add(item(text))),
                     3 => edit(&id, *time, Edit::Replace { line: Some(1), target: None, item: item(text) }),

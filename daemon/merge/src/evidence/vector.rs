@@ -62,10 +62,10 @@ impl VectorIdentity {
 
     /// Returns the sort key.
     fn rank(&self) -> impl Ord + '_ {
-        let Self { memory, model, after, at, digest, untrusted_signer: stranger } = self;
+        let Self { memory, model, after, at, digest, untrusted_signer: signer } = self;
         let since = after.map_or(*at, |after| after.at.max(*at));
-        let told = after.map(|after| (after.revision, !self.is_withdrawal()));
-        (memory, model, stranger.is_none(), since, told, at, digest, after, stranger)
+        let revision = after.map(|after| (after.revision, !self.is_withdrawal()));
+        (memory, model, signer.is_none(), since, revision, at, digest, after, signer)
     }
 }
 
@@ -91,17 +91,17 @@ impl VectorEvidence {
         let Embedding { memory_id, model, created_at, .. } = embedding;
         let (memory, model) = (memory_id.clone(), model.clone());
         let at = created_at.micros();
-        let named = VectorIdentity { memory, model, after: None, at, digest, untrusted_signer: None };
-        Ok(Self { identity: named, without_import: false })
+        let identity = VectorIdentity { memory, model, after: None, at, digest, untrusted_signer: None };
+        Ok(Self { identity, without_import: false })
     }
 
     /// Returns what remains after the vector is erased: the memory and the stranger.
     #[must_use]
     pub fn erased(&self) -> Self {
-        let VectorIdentity { memory, untrusted_signer: stranger, .. } = self.identity.clone();
+        let VectorIdentity { memory, untrusted_signer: signer, .. } = self.identity.clone();
         let (model, digest) = (String::new(), String::new());
-        let named = VectorIdentity { memory, model, after: None, at: 0, digest, untrusted_signer: stranger };
-        Self { identity: named, without_import: self.without_import }
+        let identity = VectorIdentity { memory, model, after: None, at: 0, digest, untrusted_signer: signer };
+        Self { identity, without_import: self.without_import }
     }
 
     /// Returns whether the vector was erased.
@@ -121,13 +121,12 @@ impl VectorEvidence {
     /// # Errors
     /// None in practice: every field is text or a number.
     pub fn encode(&self) -> serde_json::Result<(String, Vec<u8>)> {
-        let VectorIdentity { memory, model, after, at: _, digest, untrusted_signer: stranger } =
-            &self.identity;
+        let VectorIdentity { memory, model, after, at: _, digest, untrusted_signer: signer } = &self.identity;
         // The id differs, so that an import with the same vector does not become an owner of one that belongs to no
         // import.
         let kind = if self.without_import { WITHOUT_IMPORT_NAMESPACE } else { ID_NAMESPACE };
         let after = after.map(|after| format!("\n{} {}", after.at, after.revision)).unwrap_or_default();
-        let by = stranger.as_ref().map(|stranger| format!("\n{stranger}")).unwrap_or_default();
+        let by = signer.as_ref().map(|signer| format!("\n{signer}")).unwrap_or_default();
         let id = ids::evidence_id(kind, Some(memory), &format!("{model}\n{digest}{after}{by}")).to_string();
         Ok((id, serde_json::to_vec(self)?))
     }

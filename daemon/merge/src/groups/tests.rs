@@ -62,7 +62,7 @@ fn shown(parts: Vec<GroupPart>) -> Vec<Shown> {
 }
 
 #[test]
-fn parts_that_share_a_message_are_one_conversation_whatever_the_order() {
+fn parts_that_share_a_message_are_one_conversation_in_any_order() {
     let parts = || vec![part(&[1, 2, 3]), part(&[3, 4, 5]), part(&[5, 6]), part(&[50, 51])];
     let first = shown(parts());
     assert_eq!(first.len(), 2);
@@ -78,7 +78,7 @@ fn parts_that_share_a_message_are_one_conversation_whatever_the_order() {
 }
 
 #[test]
-fn an_event_joins_nothing_and_stays_in_the_older_conversation() {
+fn an_event_joins_no_parts_and_stays_in_the_older_conversation() {
     let first = shown(vec![part(&[20, -45]), part(&[-45, 60, 61])]);
     assert_eq!(first.len(), 2);
     assert_eq!(first[0].3, ["m20", "m45"]);
@@ -90,7 +90,7 @@ fn an_event_joins_nothing_and_stays_in_the_older_conversation() {
 }
 
 #[test]
-fn a_part_alone_is_what_the_store_then_holds() {
+fn a_single_part_is_stored_unchanged() {
     let components = components("p", &[part(&[1, -2, 3])]);
     let (report, nodes) = part(&[1, -2, 3]);
     assert!(components[0].planned.equals(&report, &nodes));
@@ -99,7 +99,7 @@ fn a_part_alone_is_what_the_store_then_holds() {
 }
 
 #[test]
-fn of_two_that_begin_alike_the_newer_gives_the_title_whatever_the_order() {
+fn of_parts_with_the_same_beginning_the_newer_gives_the_title() {
     let titled = |title: &str, minutes: &[i64]| {
         let (report, nodes) = part(minutes);
         (ConversationReport { title: Some(title.to_owned()), ..report }, nodes)
@@ -122,21 +122,21 @@ fn after(before: &GroupedConversation, part: &GroupPart) -> Option<GroupedConver
 }
 
 #[test]
-fn a_conversation_that_grows_is_what_all_its_parts_come_to() {
-    let mut said: Vec<GroupPart> = vec![part(&[1, 2, 3])];
+fn growing_gives_the_same_conversation_as_all_parts() {
+    let mut parts: Vec<GroupPart> = vec![part(&[1, 2, 3])];
     for minutes in [&[2, 3, 4, 5][..], &[5, 6], &[1, 2, 3], &[4, 9]] {
-        let before = components("p", &said).remove(0);
+        let before = components("p", &parts).remove(0);
         let part = part(minutes);
         let grown = after(&before, &part).unwrap();
-        said.push(part);
-        let all = components("p", &said).remove(0);
+        parts.push(part);
+        let all = components("p", &parts).remove(0);
         assert_eq!((&grown.id, &grown.title_key), (&all.id, &all.title_key));
         assert!(grown.planned.state().same_content(&all.planned.state()), "{minutes:?}");
     }
 }
 
 #[test]
-fn a_part_that_may_change_more_than_one_conversation_is_not_simply_added() {
+fn grow_refuses_parts_that_may_affect_other_conversations() {
     let before = components("p", &[part(&[5, 6, 7])]).remove(0);
     for (minutes, why) in
         [(&[1, 5][..], "another name"), (&[8, 9], "no row in common"), (&[7, -8], "an event")]

@@ -9,12 +9,11 @@ use satchel_proto::{
 };
 use satchel_source::chain;
 use satchel_store::{Health, Stats, StoreError};
-use tonic::{Request, Response, Status};
 
 use super::{
     ServerState, maintenance,
     operation::OperationReporter,
-    request::check_absolute,
+    request::{check_absolute, service},
     source,
     status::{CallError, ResourceKind},
     wire::{
@@ -29,60 +28,45 @@ const MAX_PURGED_RECORDS: usize = 30_000;
 #[derive(Clone)]
 pub(super) struct AdminHandler(pub(super) ServerState);
 
-#[tonic::async_trait]
-impl AdminService for AdminHandler {
-    async fn create_backup(
-        &self,
-        request: Request<v1::CreateBackupRequest>,
-    ) -> Result<Response<v1::CreateBackupResponse>, Status> {
-        let v1::CreateBackupRequest { output } = request.into_inner();
-        check_absolute("output", &output)?;
-        let state = self.0.clone();
-        let work = move |reporter: &OperationReporter| maintenance::back_up(&state, &output, reporter);
-        let operation = Some(self.0.operations.start(&self.0.clock, v1::OperationKind::Backup, work)?);
-        Ok(Response::new(v1::CreateBackupResponse { operation, header: Some(self.0.header()) }))
-    }
+service!(AdminService for AdminHandler {
+    create_backup: CreateBackupRequest => CreateBackupResponse = create_backup;
+    verify_store: VerifyStoreRequest => VerifyStoreResponse = verify_store;
+    get_purge_plan: GetPurgePlanRequest => GetPurgePlanResponse = purge_plan;
+    get_status: GetStatusRequest => GetStatusResponse = get_status;
+    get_stats: GetStatsRequest => GetStatsResponse = get_stats;
+});
 
-    async fn verify_store(
-        &self,
-        request: Request<v1::VerifyStoreRequest>,
-    ) -> Result<Response<v1::VerifyStoreResponse>, Status> {
-        let v1::VerifyStoreRequest {} = request.into_inner();
-        let state = self.0.clone();
-        let work = move |reporter: &OperationReporter| maintenance::verify(&state, reporter);
-        let operation = Some(self.0.operations.start(&self.0.clock, v1::OperationKind::VerifyStore, work)?);
-        Ok(Response::new(v1::VerifyStoreResponse { operation, header: Some(self.0.header()) }))
-    }
-
-    async fn get_purge_plan(
-        &self,
-        request: Request<v1::GetPurgePlanRequest>,
-    ) -> Result<Response<v1::GetPurgePlanResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| purge_plan(state, request)).await
-    }
-
-    async fn get_status(
-        &self,
-        _request: Request<v1::GetStatusRequest>,
-    ) -> Result<Response<v1::GetStatusResponse>, Status> {
-        self.0.respond(get_status).await
-    }
-
-    async fn get_stats(
-        &self,
-        _request: Request<v1::GetStatsRequest>,
-    ) -> Result<Response<v1::GetStatsResponse>, Status> {
-        self.0
-            .respond(|state| {
-                let header = Some(state.header());
-                Ok(v1::GetStatsResponse { header, ..stats_to_wire(state.store.stats()?) })
-            })
-            .await
-    }
+fn create_backup(
+    state: &ServerState,
+    request: v1::CreateBackupRequest,
+) -> Result<v1::CreateBackupResponse, CallError> {
+    let v1::CreateBackupRequest { output } = request;
+    check_absolute("output", &output)?;
+    let backed_up = state.clone();
+    let work = move |reporter: &OperationReporter| maintenance::back_up(&backed_up, &output, reporter);
+    let operation = Some(state.operations.start(&state.clock, v1::OperationKind::Backup, work)?);
+    Ok(v1::CreateBackupResponse { operation, header: Some(state.header()) })
 }
 
-fn get_status(state: &ServerState) -> Result<v1::GetStatusResponse, CallError> {
+fn verify_store(
+    state: &ServerState,
+    _request: v1::VerifyStoreRequest,
+) -> Result<v1::VerifyStoreResponse, CallError> {
+    let verified = state.clone();
+    let work = move |reporter: &OperationReporter| maintenance::verify(&verified, reporter);
+    let operation = Some(state.operations.start(&state.clock, v1::OperationKind::VerifyStore, work)?);
+    Ok(v1::VerifyStoreResponse { operation, header: Some(state.header()) })
+}
+
+fn get_stats(state: &ServerState, _request: v1::GetStatsRequest) -> Result<v1::GetStatsResponse, CallError> {
+    let header = Some(state.header());
+    Ok(v1::GetStatsResponse { header, ..stats_to_wire(state.store.stats()?) })
+}
+
+fn get_status(
+    state: &ServerState,
+    _request: v1::GetStatusRequest,
+) -> Result<v1::GetStatusResponse, CallError> {
     let (stats, unreadable) = match state.store.stats() {
         Ok(stats) => (stats, None),
         // Permissions were taken away. Report this in the status, because that is where users look for it.
@@ -126,22 +110,28 @@ fn purge_plan(
     };
     let plan =
         purge::planned(&state.store, &target, state.clock.now_micros()).map_err(CallError::internal)?;
-    let Plan { record, memories, conversations, evidence, words, stay } =
-        plan.ok_or_else(|| CallError::not_found(kind, id))?;
-    if memories.len() + conversations.len() > MAX_PURGED_RECORDS {
+    let plan = plan.ok_or_else(|| CallError::not_found(kind, id))?;
+    if plan.memories.len() + plan.conversations.len() > MAX_PURGED_RECORDS {
         return Err(CallError::Busy(format!(
             "more than {MAX_PURGED_RECORDS} records would be erased; stop the daemon to list them"
         )));
     }
-    Ok(v1::GetPurgePlanResponse {
+    Ok(v1::GetPurgePlanResponse { header: Some(state.header()), ..purge_plan_to_wire(plan) })
+}
+
+/// Converts the plan of a purge to the wire, without a header.
+#[must_use]
+pub fn purge_plan_to_wire(plan: Plan) -> v1::GetPurgePlanResponse {
+    let Plan { record, memories, conversations, evidence, edits, stay } = plan;
+    v1::GetPurgePlanResponse {
         memories: memories.into_iter().map(purged_to_wire).collect(),
         conversations: conversations.into_iter().map(purged_to_wire).collect(),
         evidence: signed(evidence),
-        changes_by_hand: signed(words),
+        changes_by_hand: signed(edits),
         attachments: signed(record.attachments.len() as u64),
         staying_conversation_ids: stay.into_iter().collect(),
-        header: Some(state.header()),
-    })
+        header: None,
+    }
 }
 
 fn purged_to_wire(line: Line) -> v1::PurgedRecord {

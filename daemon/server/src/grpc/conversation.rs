@@ -8,12 +8,11 @@ use satchel_core::{
 };
 use satchel_proto::v1::{self, conversation_service_server::ConversationService};
 use satchel_store::{ConversationRecord, Cursor, MessageHead, Page, Revision};
-use tonic::{Request, Response, Status};
 
 use super::{
     ServerState,
     listing_cache::MessageListing,
-    request::{check_length, check_required, fill_page, index_cursor, index_of, slice_page},
+    request::{PageRequest, check_length, check_required, index_cursor, index_of, page_request, service},
     status::{CallError, ResourceKind},
     wire::{
         conversation::{ConversationState, conversation_to_wire, filter_from_wire, summary_to_wire},
@@ -27,40 +26,12 @@ const BODY_BYTES: u64 = 4 << 20;
 #[derive(Clone)]
 pub(super) struct ConversationHandler(pub(super) ServerState);
 
-#[tonic::async_trait]
-impl ConversationService for ConversationHandler {
-    async fn get_conversation(
-        &self,
-        request: Request<v1::GetConversationRequest>,
-    ) -> Result<Response<v1::GetConversationResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(move |state| get(state, &request)).await
-    }
-
-    async fn list_conversations(
-        &self,
-        request: Request<v1::ListConversationsRequest>,
-    ) -> Result<Response<v1::ListConversationsResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| list(state, request)).await
-    }
-
-    async fn list_conversation_ids(
-        &self,
-        request: Request<v1::ListConversationIdsRequest>,
-    ) -> Result<Response<v1::ListConversationIdsResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| list_ids(state, request)).await
-    }
-
-    async fn list_messages(
-        &self,
-        request: Request<v1::ListMessagesRequest>,
-    ) -> Result<Response<v1::ListMessagesResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| list_messages(state, request)).await
-    }
-}
+service!(ConversationService for ConversationHandler {
+    get_conversation: GetConversationRequest => GetConversationResponse = get;
+    list_conversations: ListConversationsRequest => ListConversationsResponse = list;
+    list_conversation_ids: ListConversationIdsRequest => ListConversationIdsResponse = list_ids;
+    list_messages: ListMessagesRequest => ListMessagesResponse = list_messages;
+});
 
 fn find_conversation(
     state: &ServerState,
@@ -77,11 +48,11 @@ fn find_conversation(
 
 fn get(
     state: &ServerState,
-    request: &v1::GetConversationRequest,
+    request: v1::GetConversationRequest,
 ) -> Result<v1::GetConversationResponse, CallError> {
     let v1::GetConversationRequest { id } = request;
     let revision = state.store.revision();
-    let record = find_conversation(state, "id", id, revision)?;
+    let record = find_conversation(state, "id", &id, revision)?;
     let header =
         SourceDigests::default().add_source_digest(&state.store, &record.origin, shown_header(&record))?;
     let conversation_state = ConversationState {
@@ -101,23 +72,18 @@ fn list(
     state: &ServerState,
     mut request: v1::ListConversationsRequest,
 ) -> Result<v1::ListConversationsResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListConversations", &request, size, &token)?;
+    let page = page_request!(state, "ListConversations", request)?;
     let v1::ListConversationsRequest { page_size: _, page_token: _, filter } = request;
     let query = filter_from_wire(filter)?;
-    let revision = page.revision.unwrap_or_else(|| state.store.revision());
-    let (conversations, next) = fill_page(
-        page.rows,
-        page.store_cursor(),
-        |after, limit| Ok(state.store.conversations(&query, after, limit, revision)?),
+    let (conversations, next_page_token) = state.fill(
+        &page,
+        |after, limit| Ok(state.store.conversations(&query, after, limit, page.revision)?),
         |summary| Ok(summary_to_wire(summary)),
     )?;
-    let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListConversationsResponse {
         conversations,
-        next_page_token: state.next_token(&page, revision, next),
-        header: Some(state.header_at(revision)),
+        next_page_token,
+        header: Some(state.header_at(page.revision)),
     })
 }
 
@@ -125,52 +91,30 @@ fn list_ids(
     state: &ServerState,
     mut request: v1::ListConversationIdsRequest,
 ) -> Result<v1::ListConversationIdsResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListConversationIds", &request, size, &token)?;
+    let page = page_request!(state, "ListConversationIds", request)?;
     check_length("prefix", &request.prefix)?;
-    let revision = page.revision.unwrap_or_else(|| state.store.revision());
-    let all = state.store.conversation_ids(&request.prefix, revision)?;
-    let (ids, next) = fill_page(
-        page.rows,
-        page.store_cursor(),
-        |after, limit| slice_page(&all, after, limit),
-        |id| Ok(v1::ConversationId { id }),
-    )?;
-    let next = next.map(|cursor| cursor.as_bytes().to_vec());
-    Ok(v1::ListConversationIdsResponse {
-        ids,
-        next_page_token: state.next_token(&page, revision, next),
-        header: Some(state.header_at(revision)),
-    })
+    let all = state.store.conversation_ids(&request.prefix, page.revision)?;
+    let (ids, next_page_token) = state.fill_from(&page, &all, |id| Ok(v1::ConversationId { id }))?;
+    Ok(v1::ListConversationIdsResponse { ids, next_page_token, header: Some(state.header_at(page.revision)) })
 }
 
 fn list_messages(
     state: &ServerState,
     mut request: v1::ListMessagesRequest,
 ) -> Result<v1::ListMessagesResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListMessages", &request, size, &token)?;
-    let revision = page.revision.unwrap_or_else(|| state.store.revision());
-    let listing = state
-        .listings
-        .get_or_prepare(page.list(), revision, || prepare_listing(state, &request, revision))?;
-    let (messages, next) = fill_page(
-        page.rows,
-        page.store_cursor(),
+    let page = page_request!(state, "ListMessages", request)?;
+    let PageRequest { list, revision, .. } = page;
+    let listing =
+        state.listings.get_or_prepare(list, revision, || prepare_listing(state, &request, revision))?;
+    let (messages, next_page_token) = state.fill(
+        &page,
         |after, limit| fetch_messages(state, &listing, after, limit),
         |message| listed_message(&listing, message, request.include_raw_metadata),
     )?;
-    if state.listings.update(page.list(), revision, &listing, next.is_some()) {
+    if state.listings.update(list, revision, &listing, !next_page_token.is_empty()) {
         tokio::runtime::Handle::current().spawn(state.listings.clone().evict_idle());
     }
-    let next = next.map(|cursor| cursor.as_bytes().to_vec());
-    Ok(v1::ListMessagesResponse {
-        messages,
-        next_page_token: state.next_token(&page, revision, next),
-        header: Some(state.header_at(revision)),
-    })
+    Ok(v1::ListMessagesResponse { messages, next_page_token, header: Some(state.header_at(revision)) })
 }
 
 /// Reads the conversation of the request and selects its messages.

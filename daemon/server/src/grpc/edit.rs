@@ -30,7 +30,7 @@ const MAX_REASON_BYTES: usize = 1_024;
 
 /// Returns the actor, reason and request key of a call. The request id must be cleared in `request`, and so must the
 /// etag: an etag is a precondition, and a call that is repeated because its response was lost may conflict with its own change.
-pub(super) fn edit_call(
+pub(super) fn edit_context(
     method: &str,
     request_id: &str,
     reason: String,
@@ -54,6 +54,15 @@ pub(super) fn edit_call(
     };
     Ok(EditContext { actor: OWNER_ACTOR.to_owned(), reason, request })
 }
+
+/// Returns the actor, reason and request key of a call, and clears its request id.
+macro_rules! edit_call {
+    ($method:literal, $request:ident) => {{
+        let request_id = std::mem::take(&mut $request.request_id);
+        $crate::grpc::edit::edit_context($method, &request_id, $request.reason.clone(), &$request)
+    }};
+}
+pub(super) use edit_call;
 
 impl ServerState {
     /// Returns a memory as it was after a change.
@@ -87,8 +96,7 @@ pub(super) fn create(
     state: &ServerState,
     mut request: v1::CreateMemoryRequest,
 ) -> Result<v1::CreateMemoryResponse, CallError> {
-    let request_id = std::mem::take(&mut request.request_id);
-    let call = edit_call("CreateMemory", &request_id, request.reason.clone(), &request)?;
+    let call = edit_call!("CreateMemory", request)?;
     let memory = request.memory.ok_or_else(|| CallError::invalid_field("memory", "is missing"))?;
     let outcome = state.imports.edits().add_memory(&call, &draft_from_wire(memory)?)?;
     Ok(v1::CreateMemoryResponse {
@@ -103,9 +111,8 @@ pub(super) fn update(
     state: &ServerState,
     mut request: v1::UpdateMemoryRequest,
 ) -> Result<v1::UpdateMemoryResponse, CallError> {
-    let request_id = std::mem::take(&mut request.request_id);
     let etag = std::mem::take(&mut request.etag);
-    let call = edit_call("UpdateMemory", &request_id, request.reason.clone(), &request)?;
+    let call = edit_call!("UpdateMemory", request)?;
     let v1::UpdateMemoryRequest { request_id: _, memory, update_mask, etag: _, reason: _ } = request;
     let memory = memory.ok_or_else(|| CallError::invalid_field("memory", "is missing"))?;
     let id = memory.id.clone();
@@ -123,9 +130,8 @@ pub(super) fn set_status(
     state: &ServerState,
     mut request: v1::SetMemoryStatusRequest,
 ) -> Result<v1::SetMemoryStatusResponse, CallError> {
-    let request_id = std::mem::take(&mut request.request_id);
     let etag = std::mem::take(&mut request.etag);
-    let call = edit_call("SetMemoryStatus", &request_id, request.reason.clone(), &request)?;
+    let call = edit_call!("SetMemoryStatus", request)?;
     let v1::SetMemoryStatusRequest { request_id: _, id, status, etag: _, reason: _ } = request;
     check_required("id", &id)?;
     let status = status_from_wire("status", status)?;
@@ -141,9 +147,8 @@ pub(super) fn supersede(
     state: &ServerState,
     mut request: v1::SupersedeMemoryRequest,
 ) -> Result<v1::SupersedeMemoryResponse, CallError> {
-    let request_id = std::mem::take(&mut request.request_id);
     let etag = std::mem::take(&mut request.etag);
-    let call = edit_call("SupersedeMemory", &request_id, request.reason.clone(), &request)?;
+    let call = edit_call!("SupersedeMemory", request)?;
     let v1::SupersedeMemoryRequest { request_id: _, old_id, replacement, etag: _, reason: _ } = request;
     check_required("old_id", &old_id)?;
     let outcome = match replacement {
@@ -174,8 +179,7 @@ pub(super) fn bulk_set_status(
     state: &ServerState,
     mut request: v1::BulkSetStatusRequest,
 ) -> Result<v1::BulkSetStatusResponse, CallError> {
-    let request_id = std::mem::take(&mut request.request_id);
-    let call = edit_call("BulkSetStatus", &request_id, request.reason.clone(), &request)?;
+    let call = edit_call!("BulkSetStatus", request)?;
     let v1::BulkSetStatusRequest { request_id: _, filter, status, reason: _, dry_run, expected_count } =
         request;
     let expected = expected_count.map(|count| count_from_wire("expected_count", count)).transpose()?;
@@ -204,8 +208,7 @@ pub(super) fn restore(
     state: &ServerState,
     mut request: v1::RestoreMemoryVersionRequest,
 ) -> Result<v1::RestoreMemoryVersionResponse, CallError> {
-    let request_id = std::mem::take(&mut request.request_id);
-    let call = edit_call("RestoreMemoryVersion", &request_id, request.reason.clone(), &request)?;
+    let call = edit_call!("RestoreMemoryVersion", request)?;
     let outcome = match request.target {
         None => return Err(CallError::invalid_field("target", "is missing")),
         Some(Target::MemoryVersion(v1::MemoryVersionRef { id, version })) => {

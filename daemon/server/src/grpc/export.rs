@@ -25,7 +25,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     ServerState,
-    request::{check_absolute, check_length, check_required, fill_page},
+    request::{check_absolute, check_length, check_required, page_request, service},
     status::{CallError, ResourceKind},
     wire::{
         export::{
@@ -50,38 +50,18 @@ impl ExportHandler {
     }
 }
 
-#[tonic::async_trait]
-impl ExportService for ExportHandler {
+service!(ExportService for ExportHandler {
+    create_export: CreateExportRequest => CreateExportResponse = create;
+    get_export: GetExportRequest => GetExportResponse = get;
+    list_exports: ListExportsRequest => ListExportsResponse = list;
+    verify_export: VerifyExportRequest => VerifyExportResponse = start_verification;
+    get_signing_keys: GetSigningKeysRequest => GetSigningKeysResponse = signing_keys;
+    list_trusted_keys: ListTrustedKeysRequest => ListTrustedKeysResponse = list_trusted_keys;
+    rotate_signing_key: RotateSigningKeyRequest => RotateSigningKeyResponse = rotate_signing_key;
+    trust_key: TrustKeyRequest => TrustKeyResponse = trust_key;
+    untrust_key: UntrustKeyRequest => UntrustKeyResponse = untrust_key;
+    ..
     type DownloadExportStream = DownloadStream;
-
-    async fn create_export(
-        &self,
-        request: Request<v1::CreateExportRequest>,
-    ) -> Result<Response<v1::CreateExportResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| create(state, request)).await
-    }
-
-    async fn get_export(
-        &self,
-        request: Request<v1::GetExportRequest>,
-    ) -> Result<Response<v1::GetExportResponse>, Status> {
-        let v1::GetExportRequest { id } = request.into_inner();
-        self.0
-            .respond(move |state| {
-                let export = export_to_wire(find(state, &id)?);
-                Ok(v1::GetExportResponse { export: Some(export), header: Some(state.header()) })
-            })
-            .await
-    }
-
-    async fn list_exports(
-        &self,
-        request: Request<v1::ListExportsRequest>,
-    ) -> Result<Response<v1::ListExportsResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| list(state, request)).await
-    }
 
     async fn download_export(
         &self,
@@ -94,100 +74,55 @@ impl ExportService for ExportHandler {
         let (file, size) = self.0.run_blocking(move |state| open(state, &id, offset)).await?;
         Ok(Response::new(stream_file(file, (offset, size), self.0.header(), permit, STALL_TIMEOUT)))
     }
+});
 
-    async fn verify_export(
-        &self,
-        request: Request<v1::VerifyExportRequest>,
-    ) -> Result<Response<v1::VerifyExportResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| start_verification(state, request)).await
-    }
+fn get(state: &ServerState, request: v1::GetExportRequest) -> Result<v1::GetExportResponse, CallError> {
+    let export = Some(export_to_wire(find(state, &request.id)?));
+    Ok(v1::GetExportResponse { export, header: Some(state.header()) })
+}
 
-    async fn get_signing_keys(
-        &self,
-        request: Request<v1::GetSigningKeysRequest>,
-    ) -> Result<Response<v1::GetSigningKeysResponse>, Status> {
-        let v1::GetSigningKeysRequest {} = request.into_inner();
-        self.0
-            .respond(|state| {
-                let keys = state.exports.signing_keys()?.map(keys_to_wire);
-                Ok(v1::GetSigningKeysResponse { keys, header: Some(state.header()) })
-            })
-            .await
-    }
+fn signing_keys(
+    state: &ServerState,
+    _request: v1::GetSigningKeysRequest,
+) -> Result<v1::GetSigningKeysResponse, CallError> {
+    let keys = state.exports.signing_keys()?.map(keys_to_wire);
+    Ok(v1::GetSigningKeysResponse { keys, header: Some(state.header()) })
+}
 
-    async fn list_trusted_keys(
-        &self,
-        request: Request<v1::ListTrustedKeysRequest>,
-    ) -> Result<Response<v1::ListTrustedKeysResponse>, Status> {
-        let v1::ListTrustedKeysRequest { page_size, page_token } = request.into_inner();
-        self.0
-            .respond(move |state| {
-                let list = ("ListTrustedKeys", &v1::ListTrustedKeysRequest::default());
-                let show = |key| Ok(trusted_key_to_wire(key));
-                let all = trust::list(&state.store)?;
-                let (trusted_keys, next_page_token) =
-                    state.list_page(list, (page_size, &page_token), &all, show)?;
-                Ok(v1::ListTrustedKeysResponse {
-                    trusted_keys,
-                    next_page_token,
-                    header: Some(state.header()),
-                })
-            })
-            .await
-    }
+fn list_trusted_keys(
+    state: &ServerState,
+    mut request: v1::ListTrustedKeysRequest,
+) -> Result<v1::ListTrustedKeysResponse, CallError> {
+    let page = page_request!(state, "ListTrustedKeys", request)?;
+    let all = trust::list(&state.store)?;
+    let (trusted_keys, next_page_token) = state.fill_from(&page, &all, |key| Ok(trusted_key_to_wire(key)))?;
+    Ok(v1::ListTrustedKeysResponse { trusted_keys, next_page_token, header: Some(state.header()) })
+}
 
-    async fn rotate_signing_key(
-        &self,
-        request: Request<v1::RotateSigningKeyRequest>,
-    ) -> Result<Response<v1::RotateSigningKeyResponse>, Status> {
-        let v1::RotateSigningKeyRequest { new_identity } = request.into_inner();
-        self.0
-            .respond(move |state| {
-                let keys = if new_identity {
-                    state.exports.start_new_identity()?
-                } else {
-                    state.exports.rotate_key()?
-                };
-                let keys = Some(keys_to_wire(keys));
-                Ok(v1::RotateSigningKeyResponse { keys, header: Some(state.header()) })
-            })
-            .await
-    }
+fn rotate_signing_key(
+    state: &ServerState,
+    request: v1::RotateSigningKeyRequest,
+) -> Result<v1::RotateSigningKeyResponse, CallError> {
+    let exports = &state.exports;
+    let keys = if request.new_identity { exports.start_new_identity()? } else { exports.rotate_key()? };
+    Ok(v1::RotateSigningKeyResponse { keys: Some(keys_to_wire(keys)), header: Some(state.header()) })
+}
 
-    async fn trust_key(
-        &self,
-        request: Request<v1::TrustKeyRequest>,
-    ) -> Result<Response<v1::TrustKeyResponse>, Status> {
-        let v1::TrustKeyRequest { public_key } = request.into_inner();
-        self.0
-            .respond(move |state| {
-                let key = key_from_wire("public_key", &public_key)?;
-                let added = trust::add(&state.store, &key, state.clock.now_micros())?;
-                let trusted = trust::list(&state.store)?;
-                let trusted = trusted.into_iter().find(|trusted| trusted.public_key == key.multibase());
-                Ok(v1::TrustKeyResponse {
-                    trusted_key: trusted.map(trusted_key_to_wire),
-                    header: Some(state.header()),
-                    added,
-                })
-            })
-            .await
-    }
+fn trust_key(state: &ServerState, request: v1::TrustKeyRequest) -> Result<v1::TrustKeyResponse, CallError> {
+    let key = key_from_wire("public_key", &request.public_key)?;
+    let added = trust::add(&state.store, &key, state.clock.now_micros())?;
+    let mut trusted = trust::list(&state.store)?.into_iter();
+    let trusted_key = trusted.find(|trusted| trusted.public_key == key.multibase()).map(trusted_key_to_wire);
+    Ok(v1::TrustKeyResponse { trusted_key, header: Some(state.header()), added })
+}
 
-    async fn untrust_key(
-        &self,
-        request: Request<v1::UntrustKeyRequest>,
-    ) -> Result<Response<v1::UntrustKeyResponse>, Status> {
-        let v1::UntrustKeyRequest { public_key } = request.into_inner();
-        self.0
-            .respond(move |state| {
-                let key = key_from_wire("public_key", &public_key)?;
-                let removed = trust::remove(&state.store, &key, state.clock.now_micros())?;
-                Ok(v1::UntrustKeyResponse { header: Some(state.header()), removed })
-            })
-            .await
-    }
+fn untrust_key(
+    state: &ServerState,
+    request: v1::UntrustKeyRequest,
+) -> Result<v1::UntrustKeyResponse, CallError> {
+    let key = key_from_wire("public_key", &request.public_key)?;
+    let removed = trust::remove(&state.store, &key, state.clock.now_micros())?;
+    Ok(v1::UntrustKeyResponse { header: Some(state.header()), removed })
 }
 
 /// Reads a public key in any supported form.
@@ -301,21 +236,13 @@ fn list(
     state: &ServerState,
     mut request: v1::ListExportsRequest,
 ) -> Result<v1::ListExportsResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListExports", &request, size, &token)?;
-    let (exports, next) = fill_page(
-        page.rows,
-        page.store_cursor(),
+    let page = page_request!(state, "ListExports", request)?;
+    let (exports, next_page_token) = state.fill(
+        &page,
         |after, limit| Ok(state.exports.list(after, limit)?),
         |record| Ok(export_to_wire(record)),
     )?;
-    let next = next.map(|cursor| cursor.as_bytes().to_vec());
-    Ok(v1::ListExportsResponse {
-        exports,
-        next_page_token: state.next_token(&page, state.store.revision(), next),
-        header: Some(state.header()),
-    })
+    Ok(v1::ListExportsResponse { exports, next_page_token, header: Some(state.header()) })
 }
 
 fn open(state: &ServerState, id: &str, offset: u64) -> Result<(File, u64), CallError> {

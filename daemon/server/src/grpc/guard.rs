@@ -268,11 +268,10 @@ mod tests {
     async fn a_call_times_out() {
         let (client, _server) = UnixStream::pair().unwrap();
         let info = client.connect_info();
-        let impatient =
-            GuardLayer { deadline: Duration::ZERO, ..layer(info.peer_cred.as_ref().unwrap().uid()) };
+        let strict = GuardLayer { deadline: Duration::ZERO, ..layer(info.peer_cred.as_ref().unwrap().uid()) };
         let mut slow = request(Some(info));
         slow.headers_mut().insert("slow", HeaderValue::from_static("1"));
-        assert_eq!(code(&respond_to(impatient, slow).await), "4");
+        assert_eq!(code(&respond_to(strict, slow).await), "4");
     }
 
     /// Starts endless calls, one more than may run at once, and one call that waits.

@@ -6,12 +6,15 @@ use satchel_core::ingest::{
     undo::{UndoDirection, UndoRequest},
 };
 use satchel_proto::v1::{self, import_service_server::ImportService, operation::Result as OperationResult};
-use tonic::{Request, Response, Status};
+use satchel_store::Cursor;
 
 use super::{
     ServerState,
     export::{key_from_wire, keys_from_wire},
-    request::{PageRequest, check_absolute, check_length, check_required, index_cursor, index_of},
+    request::{
+        PageRequest, check_absolute, check_length, check_required, index_cursor, index_of, page_request,
+        service,
+    },
     source,
     status::{CallError, ResourceKind},
     wire::{
@@ -31,116 +34,56 @@ const MAX_EXAMINED_ROWS: usize = 5_000;
 #[derive(Clone)]
 pub(super) struct ImportHandler(pub(super) ServerState);
 
-#[tonic::async_trait]
-impl ImportService for ImportHandler {
-    async fn create_import(
-        &self,
-        request: Request<v1::CreateImportRequest>,
-    ) -> Result<Response<v1::CreateImportResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| create(state, request)).await
-    }
+service!(ImportService for ImportHandler {
+    create_import: CreateImportRequest => CreateImportResponse = create;
+    get_import: GetImportRequest => GetImportResponse = get;
+    list_imports: ListImportsRequest => ListImportsResponse = list;
+    list_import_issues: ListImportIssuesRequest => ListImportIssuesResponse = issues;
+    undo_import: UndoImportRequest => UndoImportResponse = undo;
+    redo_import: RedoImportRequest => RedoImportResponse = redo;
+    list_sources: ListSourcesRequest => ListSourcesResponse = source::list;
+    add_source: AddSourceRequest => AddSourceResponse = source::add;
+    remove_source: RemoveSourceRequest => RemoveSourceResponse = source::remove;
+});
 
-    async fn get_import(
-        &self,
-        request: Request<v1::GetImportRequest>,
-    ) -> Result<Response<v1::GetImportResponse>, Status> {
-        let v1::GetImportRequest { id } = request.into_inner();
-        self.0
-            .respond(move |state| {
-                let import = import_to_wire(find(state, &id)?);
-                Ok(v1::GetImportResponse { receipt: Some(import), header: Some(state.header()) })
-            })
-            .await
-    }
-
-    async fn list_imports(
-        &self,
-        request: Request<v1::ListImportsRequest>,
-    ) -> Result<Response<v1::ListImportsResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| list(state, request)).await
-    }
-
-    async fn list_import_issues(
-        &self,
-        request: Request<v1::ListImportIssuesRequest>,
-    ) -> Result<Response<v1::ListImportIssuesResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| issues(state, request)).await
-    }
-
-    async fn undo_import(
-        &self,
-        request: Request<v1::UndoImportRequest>,
-    ) -> Result<Response<v1::UndoImportResponse>, Status> {
-        let v1::UndoImportRequest { id, dry_run, expected_records } = request.into_inner();
-        let operation = Some(self.reverse(UndoDirection::Undo, id, dry_run, expected_records)?);
-        Ok(Response::new(v1::UndoImportResponse { operation, header: Some(self.0.header()) }))
-    }
-
-    async fn redo_import(
-        &self,
-        request: Request<v1::RedoImportRequest>,
-    ) -> Result<Response<v1::RedoImportResponse>, Status> {
-        let v1::RedoImportRequest { id, dry_run, expected_records } = request.into_inner();
-        let operation = Some(self.reverse(UndoDirection::Redo, id, dry_run, expected_records)?);
-        Ok(Response::new(v1::RedoImportResponse { operation, header: Some(self.0.header()) }))
-    }
-
-    async fn list_sources(
-        &self,
-        request: Request<v1::ListSourcesRequest>,
-    ) -> Result<Response<v1::ListSourcesResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(move |state| source::list(state, request)).await
-    }
-
-    async fn add_source(
-        &self,
-        request: Request<v1::AddSourceRequest>,
-    ) -> Result<Response<v1::AddSourceResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| source::add(state, request)).await
-    }
-
-    async fn remove_source(
-        &self,
-        request: Request<v1::RemoveSourceRequest>,
-    ) -> Result<Response<v1::RemoveSourceResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| source::remove(state, request)).await
-    }
+fn undo(state: &ServerState, request: v1::UndoImportRequest) -> Result<v1::UndoImportResponse, CallError> {
+    let v1::UndoImportRequest { id, dry_run, expected_records } = request;
+    let operation = Some(reverse(state, UndoDirection::Undo, id, dry_run, expected_records)?);
+    Ok(v1::UndoImportResponse { operation, header: Some(state.header()) })
 }
 
-impl ImportHandler {
-    /// Starts to undo an import, or to redo it.
-    fn reverse(
-        &self,
-        reversal: UndoDirection,
-        id: String,
-        dry_run: bool,
-        expected: Option<i64>,
-    ) -> Result<v1::Operation, CallError> {
-        check_required("id", &id)?;
-        let expected = expected.map(|count| count_from_wire("expected_records", count)).transpose()?;
-        let kind = match reversal {
-            UndoDirection::Undo => v1::OperationKind::UndoImport,
-            UndoDirection::Redo => v1::OperationKind::RedoImport,
-        };
-        let imports = self.0.imports.clone();
-        self.0.operations.start(&self.0.clock, kind, move |reporter| {
-            let request = UndoRequest { id: &id, turn: reversal, dry_run, expected };
-            match imports.turn(request, reporter.cancel()) {
-                Ok(Some(outcome)) if outcome.cancelled => Ok(None),
-                Ok(Some(outcome)) => Ok(Some(OperationResult::Reversal(reversal_to_wire(outcome)))),
-                Ok(None) => Err(CallError::not_found(ResourceKind::Import, &id)),
-                Err(IngestError::Cancelled) => Ok(None),
-                Err(IngestError::Refused(problem)) => Err(CallError::ImportState { id, problem }),
-                Err(error) => Err(error.into()),
-            }
-        })
-    }
+fn redo(state: &ServerState, request: v1::RedoImportRequest) -> Result<v1::RedoImportResponse, CallError> {
+    let v1::RedoImportRequest { id, dry_run, expected_records } = request;
+    let operation = Some(reverse(state, UndoDirection::Redo, id, dry_run, expected_records)?);
+    Ok(v1::RedoImportResponse { operation, header: Some(state.header()) })
+}
+
+/// Starts to undo an import, or to redo it.
+fn reverse(
+    state: &ServerState,
+    direction: UndoDirection,
+    id: String,
+    dry_run: bool,
+    expected: Option<i64>,
+) -> Result<v1::Operation, CallError> {
+    check_required("id", &id)?;
+    let expected = expected.map(|count| count_from_wire("expected_records", count)).transpose()?;
+    let kind = match direction {
+        UndoDirection::Undo => v1::OperationKind::UndoImport,
+        UndoDirection::Redo => v1::OperationKind::RedoImport,
+    };
+    let imports = state.imports.clone();
+    state.operations.start(&state.clock, kind, move |reporter| {
+        let request = UndoRequest { id: &id, direction, dry_run, expected };
+        match imports.undo_or_redo(request, reporter.cancel()) {
+            Ok(Some(outcome)) if outcome.cancelled => Ok(None),
+            Ok(Some(outcome)) => Ok(Some(OperationResult::Reversal(reversal_to_wire(outcome)))),
+            Ok(None) => Err(CallError::not_found(ResourceKind::Import, &id)),
+            Err(IngestError::Cancelled) => Ok(None),
+            Err(IngestError::Refused(problem)) => Err(CallError::ImportState { id, problem }),
+            Err(error) => Err(error.into()),
+        }
+    })
 }
 
 fn create(
@@ -169,6 +112,11 @@ fn create(
     Ok(v1::CreateImportResponse { operation, header: Some(state.header()) })
 }
 
+fn get(state: &ServerState, request: v1::GetImportRequest) -> Result<v1::GetImportResponse, CallError> {
+    let receipt = Some(import_to_wire(find(state, &request.id)?));
+    Ok(v1::GetImportResponse { receipt, header: Some(state.header()) })
+}
+
 fn find(state: &ServerState, id: &str) -> Result<ImportRecord, CallError> {
     check_required("id", id)?;
     state.imports.get(id)?.ok_or_else(|| CallError::not_found(ResourceKind::Import, id))
@@ -178,9 +126,7 @@ fn list(
     state: &ServerState,
     mut request: v1::ListImportsRequest,
 ) -> Result<v1::ListImportsResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListImports", &request, size, &token)?;
+    let page = page_request!(state, "ListImports", request)?;
     let v1::ListImportsRequest { page_size: _, page_token: _, statuses } = request;
     check_count("statuses", statuses.len())?;
     let requested: Vec<ImportStatus> =
@@ -200,12 +146,12 @@ fn list(
     });
     Ok(v1::ListImportsResponse {
         imports: imports.collect(),
-        next_page_token: state.next_token(&page, state.store.revision(), next),
+        next_page_token: state.next_token(&page, next.as_ref()),
         header: Some(state.header()),
     })
 }
 
-type ImportPage = (Vec<ImportRecord>, Option<Vec<u8>>);
+type ImportPage = (Vec<ImportRecord>, Option<Cursor>);
 
 /// Reads the ledger until the page is full or enough entries were examined, so that a rare status does not delay the
 /// call.
@@ -217,7 +163,7 @@ fn imports_with_status(
 ) -> Result<ImportPage, CallError> {
     let mut matching = Vec::new();
     let mut examined = 0;
-    let mut at = page.store_cursor();
+    let mut at = page.cursor.clone();
     loop {
         let page = state.imports.list(at.as_ref(), rows - matching.len())?;
         examined += page.items.len();
@@ -228,7 +174,7 @@ fn imports_with_status(
         );
         at = page.next;
         if at.is_none() || matching.len() >= rows || examined >= MAX_EXAMINED_ROWS {
-            return Ok((matching, at.map(|cursor| cursor.as_bytes().to_vec())));
+            return Ok((matching, at));
         }
     }
 }
@@ -237,18 +183,15 @@ fn issues(
     state: &ServerState,
     mut request: v1::ListImportIssuesRequest,
 ) -> Result<v1::ListImportIssuesResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListImportIssues", &request, size, &token)?;
+    let page = page_request!(state, "ListImportIssues", request)?;
     let v1::ListImportIssuesRequest { id, page_size: _, page_token: _, kinds } = request;
     let (skips, warnings) = issue_kinds_from_wire(&kinds)?;
     let record = find(state, &id)?;
-    let from = index_of(page.store_cursor().as_ref())?;
+    let from = index_of(page.cursor.as_ref())?;
     let (issues, next) = fill_issues(state, &record, (skips, warnings), from, page.rows)?;
-    let next = next.map(|position| index_cursor(position).as_bytes().to_vec());
     Ok(v1::ListImportIssuesResponse {
         issues,
-        next_page_token: state.next_token(&page, state.store.revision(), next),
+        next_page_token: state.next_token(&page, next.map(index_cursor).as_ref()),
         header: Some(state.header()),
     })
 }

@@ -1,4 +1,4 @@
-//! `MemoryService`: reads memories. The methods that change them are in `change` and `relation`.
+//! `MemoryService`: reads memories. The methods that change them are in `edit` and `relation`.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,10 @@ use satchel_proto::{
     v1::{self, memory_service_server::MemoryService},
 };
 use satchel_store::{MemoryQuery, MemoryRecord};
-use tonic::{Request, Response, Status};
 
 use super::{
     ServerState, edit, relation,
-    request::{PAGE_BYTES, check_length, check_required, fill_page, slice_page},
+    request::{PAGE_BYTES, check_length, check_required, page_request, service},
     status::{CallError, ResourceKind},
     wire::{
         memory::{View, filter_from_wire, order_from_wire, record_to_wire, view_from_wire},
@@ -28,120 +27,22 @@ const MAX_BATCH: usize = 500;
 #[derive(Clone)]
 pub(super) struct MemoryHandler(pub(super) ServerState);
 
-#[tonic::async_trait]
-impl MemoryService for MemoryHandler {
-    async fn get_memory(
-        &self,
-        request: Request<v1::GetMemoryRequest>,
-    ) -> Result<Response<v1::GetMemoryResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| get(state, request)).await
-    }
-
-    async fn batch_get_memories(
-        &self,
-        request: Request<v1::BatchGetMemoriesRequest>,
-    ) -> Result<Response<v1::BatchGetMemoriesResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| batch_get(state, request)).await
-    }
-
-    async fn list_memories(
-        &self,
-        request: Request<v1::ListMemoriesRequest>,
-    ) -> Result<Response<v1::ListMemoriesResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| list(state, request)).await
-    }
-
-    async fn list_memory_ids(
-        &self,
-        request: Request<v1::ListMemoryIdsRequest>,
-    ) -> Result<Response<v1::ListMemoryIdsResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| list_ids(state, request)).await
-    }
-
-    async fn list_memory_versions(
-        &self,
-        request: Request<v1::ListMemoryVersionsRequest>,
-    ) -> Result<Response<v1::ListMemoryVersionsResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| list_versions(state, request)).await
-    }
-
-    async fn create_memory(
-        &self,
-        request: Request<v1::CreateMemoryRequest>,
-    ) -> Result<Response<v1::CreateMemoryResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| edit::create(state, request)).await
-    }
-
-    async fn update_memory(
-        &self,
-        request: Request<v1::UpdateMemoryRequest>,
-    ) -> Result<Response<v1::UpdateMemoryResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| edit::update(state, request)).await
-    }
-
-    async fn set_memory_status(
-        &self,
-        request: Request<v1::SetMemoryStatusRequest>,
-    ) -> Result<Response<v1::SetMemoryStatusResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| edit::set_status(state, request)).await
-    }
-
-    async fn supersede_memory(
-        &self,
-        request: Request<v1::SupersedeMemoryRequest>,
-    ) -> Result<Response<v1::SupersedeMemoryResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| edit::supersede(state, request)).await
-    }
-
-    async fn bulk_set_status(
-        &self,
-        request: Request<v1::BulkSetStatusRequest>,
-    ) -> Result<Response<v1::BulkSetStatusResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| edit::bulk_set_status(state, request)).await
-    }
-
-    async fn restore_memory_version(
-        &self,
-        request: Request<v1::RestoreMemoryVersionRequest>,
-    ) -> Result<Response<v1::RestoreMemoryVersionResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| edit::restore(state, request)).await
-    }
-
-    async fn create_relation(
-        &self,
-        request: Request<v1::CreateRelationRequest>,
-    ) -> Result<Response<v1::CreateRelationResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| relation::create(state, request)).await
-    }
-
-    async fn withdraw_relation(
-        &self,
-        request: Request<v1::WithdrawRelationRequest>,
-    ) -> Result<Response<v1::WithdrawRelationResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| relation::withdraw(state, request)).await
-    }
-
-    async fn list_relations(
-        &self,
-        request: Request<v1::ListRelationsRequest>,
-    ) -> Result<Response<v1::ListRelationsResponse>, Status> {
-        let request = request.into_inner();
-        self.0.respond(|state| relation::list(state, request)).await
-    }
-}
+service!(MemoryService for MemoryHandler {
+    get_memory: GetMemoryRequest => GetMemoryResponse = get;
+    batch_get_memories: BatchGetMemoriesRequest => BatchGetMemoriesResponse = batch_get;
+    list_memories: ListMemoriesRequest => ListMemoriesResponse = list;
+    list_memory_ids: ListMemoryIdsRequest => ListMemoryIdsResponse = list_ids;
+    list_memory_versions: ListMemoryVersionsRequest => ListMemoryVersionsResponse = list_versions;
+    create_memory: CreateMemoryRequest => CreateMemoryResponse = edit::create;
+    update_memory: UpdateMemoryRequest => UpdateMemoryResponse = edit::update;
+    set_memory_status: SetMemoryStatusRequest => SetMemoryStatusResponse = edit::set_status;
+    supersede_memory: SupersedeMemoryRequest => SupersedeMemoryResponse = edit::supersede;
+    bulk_set_status: BulkSetStatusRequest => BulkSetStatusResponse = edit::bulk_set_status;
+    restore_memory_version: RestoreMemoryVersionRequest => RestoreMemoryVersionResponse = edit::restore;
+    create_relation: CreateRelationRequest => CreateRelationResponse = relation::create;
+    withdraw_relation: WithdrawRelationRequest => WithdrawRelationResponse = relation::withdraw;
+    list_relations: ListRelationsRequest => ListRelationsResponse = relation::list;
+});
 
 impl ServerState {
     /// Returns a memory with its confidence as of now, after decay.
@@ -170,11 +71,11 @@ fn get(state: &ServerState, request: v1::GetMemoryRequest) -> Result<v1::GetMemo
         .store
         .memory(&id, Some(revision))?
         .ok_or_else(|| CallError::not_found(ResourceKind::Memory, &id))?;
-    let stranger = provenance::untrusted_signer(&state.store, &id)?.unwrap_or_default();
+    let untrusted = provenance::untrusted_signer(&state.store, &id)?.unwrap_or_default();
     Ok(v1::GetMemoryResponse {
         memory: Some(state.memory_with_decay(record, view)?),
         header: Some(state.header_at(revision)),
-        stranger,
+        stranger: untrusted,
     })
 }
 
@@ -217,79 +118,48 @@ fn list(
     state: &ServerState,
     mut request: v1::ListMemoriesRequest,
 ) -> Result<v1::ListMemoriesResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListMemories", &request, size, &token)?;
+    let page = page_request!(state, "ListMemories", request)?;
     let v1::ListMemoriesRequest { page_size: _, page_token: _, filter, order, view } = request;
     let query = MemoryQuery { order: order_from_wire(order)?, ..filter_from_wire(filter)? };
     let view = view_from_wire(view, View::Basic)?;
-    let revision = page.revision.unwrap_or_else(|| state.store.revision());
-    let (memories, next) = fill_page(
-        page.rows,
-        page.store_cursor(),
-        |after, limit| Ok(state.store.memories(&query, after, limit, revision)?),
+    let (memories, next_page_token) = state.fill(
+        &page,
+        |after, limit| Ok(state.store.memories(&query, after, limit, page.revision)?),
         |record| state.memory_with_decay(record, view),
     )?;
-    let next = next.map(|cursor| cursor.as_bytes().to_vec());
-    Ok(v1::ListMemoriesResponse {
-        memories,
-        next_page_token: state.next_token(&page, revision, next),
-        header: Some(state.header_at(revision)),
-    })
+    Ok(v1::ListMemoriesResponse { memories, next_page_token, header: Some(state.header_at(page.revision)) })
 }
 
 fn list_ids(
     state: &ServerState,
     mut request: v1::ListMemoryIdsRequest,
 ) -> Result<v1::ListMemoryIdsResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListMemoryIds", &request, size, &token)?;
+    let page = page_request!(state, "ListMemoryIds", request)?;
     check_length("prefix", &request.prefix)?;
-    let revision = page.revision.unwrap_or_else(|| state.store.revision());
-    let all = state.store.memory_ids(&request.prefix, revision)?;
-    let (ids, next) = fill_page(
-        page.rows,
-        page.store_cursor(),
-        |after, limit| slice_page(&all, after, limit),
-        |id| Ok(v1::MemoryId { id }),
-    )?;
-    let next = next.map(|cursor| cursor.as_bytes().to_vec());
-    Ok(v1::ListMemoryIdsResponse {
-        ids,
-        next_page_token: state.next_token(&page, revision, next),
-        header: Some(state.header_at(revision)),
-    })
+    let all = state.store.memory_ids(&request.prefix, page.revision)?;
+    let (ids, next_page_token) = state.fill_from(&page, &all, |id| Ok(v1::MemoryId { id }))?;
+    Ok(v1::ListMemoryIdsResponse { ids, next_page_token, header: Some(state.header_at(page.revision)) })
 }
 
 fn list_versions(
     state: &ServerState,
     mut request: v1::ListMemoryVersionsRequest,
 ) -> Result<v1::ListMemoryVersionsResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListMemoryVersions", &request, size, &token)?;
+    let page = page_request!(state, "ListMemoryVersions", request)?;
     let v1::ListMemoryVersionsRequest { id, page_size: _, page_token: _, view } = request;
     check_required("id", &id)?;
     let view = view_from_wire(view, View::Basic)?;
-    let revision = page.revision.unwrap_or_else(|| state.store.revision());
     let mut all = state.store.memory_versions(&id)?;
-    all.retain(|record| record.revision <= revision);
+    all.retain(|record| record.revision <= page.revision);
     if all.is_empty() {
         return Err(CallError::not_found(ResourceKind::Memory, id));
     }
     all.reverse();
-    let (versions, next) = fill_page(
-        page.rows,
-        page.store_cursor(),
-        |after, limit| slice_page(&all, after, limit),
-        |record| version_to_wire(record, view),
-    )?;
-    let next = next.map(|cursor| cursor.as_bytes().to_vec());
+    let (versions, next_page_token) = state.fill_from(&page, &all, |record| version_to_wire(record, view))?;
     Ok(v1::ListMemoryVersionsResponse {
         versions,
-        next_page_token: state.next_token(&page, revision, next),
-        header: Some(state.header_at(revision)),
+        next_page_token,
+        header: Some(state.header_at(page.revision)),
     })
 }
 

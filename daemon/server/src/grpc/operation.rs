@@ -15,44 +15,23 @@ pub(super) use self::registry::{OperationReporter, WorkOutcome, bytes_progress};
 use self::watch::{WatchedOperation, interval};
 use super::{
     ServerState,
-    request::fill_page,
+    request::{page_request, service},
     status::CallError,
     wire::{import::job_summary_to_wire, scalar::check_count},
 };
 
+/// The service, with a value that becomes true when the daemon is about to stop.
 #[derive(Clone)]
-pub(super) struct OperationHandler {
-    pub(super) state: ServerState,
-    /// Becomes true when the daemon is about to stop.
-    pub(super) stopping: tokio::sync::watch::Receiver<bool>,
-}
+pub(super) struct OperationHandler(pub(super) ServerState, pub(super) tokio::sync::watch::Receiver<bool>);
 
 type OperationStream = Pin<Box<dyn Stream<Item = Result<v1::WatchOperationResponse, Status>> + Send>>;
 
-#[tonic::async_trait]
-impl OperationService for OperationHandler {
+service!(OperationService for OperationHandler {
+    get_operation: GetOperationRequest => GetOperationResponse = get;
+    list_operations: ListOperationsRequest => ListOperationsResponse = list;
+    cancel_operation: CancelOperationRequest => CancelOperationResponse = cancel;
+    ..
     type WatchOperationStream = OperationStream;
-
-    async fn get_operation(
-        &self,
-        request: Request<v1::GetOperationRequest>,
-    ) -> Result<Response<v1::GetOperationResponse>, Status> {
-        let v1::GetOperationRequest { id } = request.into_inner();
-        self.state
-            .respond(move |state| {
-                let operation = Some(WatchedOperation::find(state, &id)?.snapshot());
-                Ok(v1::GetOperationResponse { operation, header: Some(state.header()) })
-            })
-            .await
-    }
-
-    async fn list_operations(
-        &self,
-        request: Request<v1::ListOperationsRequest>,
-    ) -> Result<Response<v1::ListOperationsResponse>, Status> {
-        let request = request.into_inner();
-        self.state.respond(|state| list(state, request)).await
-    }
 
     async fn watch_operation(
         &self,
@@ -60,38 +39,34 @@ impl OperationService for OperationHandler {
     ) -> Result<Response<OperationStream>, Status> {
         let v1::WatchOperationRequest { id, min_interval } = request.into_inner();
         let interval = interval(min_interval)?;
-        let operation = self.state.run_blocking(move |state| WatchedOperation::find(state, &id)).await?;
-        let states = watch::stream_states(self.state.clone(), self.stopping.clone(), operation, interval);
+        let operation = self.0.run_blocking(move |state| WatchedOperation::find(state, &id)).await?;
+        let states = watch::stream_states(self.0.clone(), self.1.clone(), operation, interval);
         Ok(Response::new(Box::pin(states)))
     }
+});
 
-    async fn cancel_operation(
-        &self,
-        request: Request<v1::CancelOperationRequest>,
-    ) -> Result<Response<v1::CancelOperationResponse>, Status> {
-        let v1::CancelOperationRequest { id } = request.into_inner();
-        self.state
-            .respond(move |state| {
-                let operation = WatchedOperation::find(state, &id)?;
-                if !state.operations.cancel(&id) {
-                    state.imports.cancel(&id);
-                }
-                Ok(v1::CancelOperationResponse {
-                    operation: Some(operation.snapshot()),
-                    header: Some(state.header()),
-                })
-            })
-            .await
+fn get(state: &ServerState, request: v1::GetOperationRequest) -> Result<v1::GetOperationResponse, CallError> {
+    let operation = Some(WatchedOperation::find(state, &request.id)?.snapshot());
+    Ok(v1::GetOperationResponse { operation, header: Some(state.header()) })
+}
+
+fn cancel(
+    state: &ServerState,
+    request: v1::CancelOperationRequest,
+) -> Result<v1::CancelOperationResponse, CallError> {
+    let v1::CancelOperationRequest { id } = request;
+    let operation = WatchedOperation::find(state, &id)?;
+    if !state.operations.cancel(&id) {
+        state.imports.cancel(&id);
     }
+    Ok(v1::CancelOperationResponse { operation: Some(operation.snapshot()), header: Some(state.header()) })
 }
 
 fn list(
     state: &ServerState,
     mut request: v1::ListOperationsRequest,
 ) -> Result<v1::ListOperationsResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListOperations", &request, size, &token)?;
+    let page = page_request!(state, "ListOperations", request)?;
     let states = states_from_wire(&request.states)?;
     let mut all = state.operations.list();
     all.extend(state.imports.jobs().into_iter().map(job_summary_to_wire));
@@ -107,13 +82,8 @@ fn list(
         let next = items.last().filter(|_| more).map(|last| Cursor::from_bytes(&sort_key(last)));
         Ok(satchel_store::Page { items, next })
     };
-    let (operations, next) = fill_page(page.rows, page.store_cursor(), fetch, Ok)?;
-    let next = next.map(|cursor| cursor.as_bytes().to_vec());
-    Ok(v1::ListOperationsResponse {
-        operations,
-        next_page_token: state.next_token(&page, state.store.revision(), next),
-        header: Some(state.header()),
-    })
+    let (operations, next_page_token) = state.fill(&page, fetch, Ok)?;
+    Ok(v1::ListOperationsResponse { operations, next_page_token, header: Some(state.header()) })
 }
 
 /// Returns the sort key of an operation: time and id.

@@ -1,31 +1,29 @@
 //! `PluginService`: lists the importers.
 
 use satchel_proto::v1::{self, plugin_service_server::PluginService};
-use tonic::{Request, Response, Status};
 
-use super::ServerState;
+use super::{
+    ServerState,
+    request::{page_request, service},
+    status::CallError,
+};
 
 #[derive(Clone)]
 pub(super) struct PluginHandler(pub(super) ServerState);
 
-#[tonic::async_trait]
-impl PluginService for PluginHandler {
-    async fn list_plugins(
-        &self,
-        request: Request<v1::ListPluginsRequest>,
-    ) -> Result<Response<v1::ListPluginsResponse>, Status> {
-        let v1::ListPluginsRequest { page_size, page_token } = request.into_inner();
-        self.0
-            .respond(move |state| {
-                let mut plugins: Vec<_> = state.plugins.load_all()?.iter().map(plugin_to_wire).collect();
-                plugins.sort_by(|one, other| one.name.cmp(&other.name));
-                let list = ("ListPlugins", &v1::ListPluginsRequest::default());
-                let (plugins, next_page_token) =
-                    state.list_page(list, (page_size, &page_token), &plugins, Ok)?;
-                Ok(v1::ListPluginsResponse { plugins, header: Some(state.header()), next_page_token })
-            })
-            .await
-    }
+service!(PluginService for PluginHandler {
+    list_plugins: ListPluginsRequest => ListPluginsResponse = list;
+});
+
+fn list(
+    state: &ServerState,
+    mut request: v1::ListPluginsRequest,
+) -> Result<v1::ListPluginsResponse, CallError> {
+    let page = page_request!(state, "ListPlugins", request)?;
+    let mut plugins: Vec<_> = state.plugins.load_all()?.iter().map(plugin_to_wire).collect();
+    plugins.sort_by(|one, other| one.name.cmp(&other.name));
+    let (plugins, next_page_token) = state.fill_from(&page, &plugins, Ok)?;
+    Ok(v1::ListPluginsResponse { plugins, header: Some(state.header()), next_page_token })
 }
 
 fn plugin_to_wire(plugin: &satchel_host::Plugin) -> v1::Plugin {

@@ -6,7 +6,7 @@ use satchel_proto::v1;
 use super::{
     ServerState,
     edit::edit_call,
-    request::{check_length, check_required, fill_page, slice_page},
+    request::{check_length, check_required, page_request},
     status::{CallError, ResourceKind},
     wire::{
         WireError,
@@ -19,8 +19,7 @@ pub(super) fn create(
     state: &ServerState,
     mut request: v1::CreateRelationRequest,
 ) -> Result<v1::CreateRelationResponse, CallError> {
-    let request_id = std::mem::take(&mut request.request_id);
-    let call = edit_call("CreateRelation", &request_id, request.reason.clone(), &request)?;
+    let call = edit_call!("CreateRelation", request)?;
     let relation = request.relation.ok_or_else(|| CallError::invalid_field("relation", "is missing"))?;
     let outcome = state.imports.edits().draw_relation(&call, &relation_from_wire(relation)?)?;
     Ok(v1::CreateRelationResponse {
@@ -35,8 +34,7 @@ pub(super) fn withdraw(
     state: &ServerState,
     mut request: v1::WithdrawRelationRequest,
 ) -> Result<v1::WithdrawRelationResponse, CallError> {
-    let request_id = std::mem::take(&mut request.request_id);
-    let call = edit_call("WithdrawRelation", &request_id, request.reason.clone(), &request)?;
+    let call = edit_call!("WithdrawRelation", request)?;
     check_required("id", &request.id)?;
     let outcome = state.imports.edits().withdraw_relation(&call, &request.id)?;
     Ok(v1::WithdrawRelationResponse {
@@ -50,9 +48,7 @@ pub(super) fn list(
     state: &ServerState,
     mut request: v1::ListRelationsRequest,
 ) -> Result<v1::ListRelationsResponse, CallError> {
-    let size = std::mem::take(&mut request.page_size);
-    let token = std::mem::take(&mut request.page_token);
-    let page = state.page_request("ListRelations", &request, size, &token)?;
+    let page = page_request!(state, "ListRelations", request)?;
     let v1::ListRelationsRequest { memory_id, direction, types, page_size: _, page_token: _ } = request;
     check_length("memory_id", &memory_id)?;
     let direction = v1::Direction::try_from(direction)
@@ -73,27 +69,20 @@ pub(super) fn list(
         };
         at_end && (types.is_empty() || types.contains(&relation.relation_type))
     };
-    let revision = page.revision.unwrap_or_else(|| state.store.revision());
-    let (relations, next) = if memory_id.is_empty() {
+    let (relations, next_page_token) = if memory_id.is_empty() {
         let fetch = |after: Option<&satchel_store::Cursor>, limit| {
-            let mut page = state.store.relations(after, limit, revision)?;
+            let mut page = state.store.relations(after, limit, page.revision)?;
             page.items.retain(|record| matches(&record.relation));
             Ok(page)
         };
-        fill_page(page.rows, page.store_cursor(), fetch, |record| Ok(relation_to_wire(record)))?
+        state.fill(&page, fetch, |record| Ok(relation_to_wire(record)))?
     } else {
-        if state.store.memory(&memory_id, Some(revision))?.is_none() {
+        if state.store.memory(&memory_id, Some(page.revision))?.is_none() {
             return Err(CallError::not_found(ResourceKind::Memory, memory_id));
         }
-        let mut all = state.store.relations_of(&memory_id, Some(revision))?;
+        let mut all = state.store.relations_of(&memory_id, Some(page.revision))?;
         all.retain(|record| matches(&record.relation));
-        let fetch = |after: Option<&satchel_store::Cursor>, limit| slice_page(&all, after, limit);
-        fill_page(page.rows, page.store_cursor(), fetch, |record| Ok(relation_to_wire(record)))?
+        state.fill_from(&page, &all, |record| Ok(relation_to_wire(record)))?
     };
-    let next = next.map(|cursor| cursor.as_bytes().to_vec());
-    Ok(v1::ListRelationsResponse {
-        relations,
-        next_page_token: state.next_token(&page, revision, next),
-        header: Some(state.header_at(revision)),
-    })
+    Ok(v1::ListRelationsResponse { relations, next_page_token, header: Some(state.header_at(page.revision)) })
 }

@@ -24,11 +24,11 @@ const MAX_PATH_BYTES: usize = 4_096;
 
 /// The position and size of a requested page.
 pub(super) struct PageRequest {
-    list: ListId,
-    /// The revision of the first page; `None` on the first page.
-    pub(super) revision: Option<Revision>,
+    pub(super) list: ListId,
+    /// The revision that all pages show.
+    pub(super) revision: Revision,
     /// The position in the list; `None` on the first page.
-    pub(super) cursor: Option<Vec<u8>>,
+    pub(super) cursor: Option<Cursor>,
     /// Largest number of rows.
     pub(super) rows: usize,
 }
@@ -77,40 +77,41 @@ impl ServerState {
             .ok_or_else(|| CallError::invalid_field("page_size", "must not be negative"))?;
         let list = ListId::of(&self.store.store_id().to_string(), method, request);
         if page_token.is_empty() {
-            return Ok(PageRequest { list, revision: None, cursor: None, rows });
+            return Ok(PageRequest { list, revision: self.store.revision(), cursor: None, rows });
         }
         let PagePosition { revision, cursor } =
             page_token::open(&self.page_key, list, page_token, self.now_seconds())?;
-        Ok(PageRequest { list, revision: Some(Revision::new(revision)), cursor: Some(cursor), rows })
+        let (revision, cursor) = (Revision::new(revision), Some(Cursor::from_bytes(&cursor)));
+        Ok(PageRequest { list, revision, cursor, rows })
     }
 
     /// Seals the position of the next page in a token; empty after the last page.
-    pub(super) fn next_token(
-        &self,
-        page_request: &PageRequest,
-        revision: Revision,
-        cursor: Option<Vec<u8>>,
-    ) -> String {
-        cursor.map_or_else(String::new, |cursor| {
-            let position = PagePosition { revision: revision.get(), cursor };
-            page_token::seal(&self.page_key, page_request.list, &position, self.now_seconds())
+    pub(super) fn next_token(&self, page: &PageRequest, next: Option<&Cursor>) -> String {
+        next.map_or_else(String::new, |cursor| {
+            let position = PagePosition { revision: page.revision.get(), cursor: cursor.as_bytes().to_vec() };
+            page_token::seal(&self.page_key, page.list, &position, self.now_seconds())
         })
     }
 
-    /// Returns a page of a list in memory, and the token of the next page. Page size and token must be cleared in
-    /// `request`.
-    pub(super) fn list_page<R: Clone, M: Message>(
+    /// Returns the rows of a page, and the token of the next page.
+    pub(super) fn fill<R, M: Message>(
         &self,
-        (method, request): (&str, &impl Message),
-        (size, token): (i32, &str),
+        page: &PageRequest,
+        fetch: impl Fn(Option<&Cursor>, usize) -> Result<Page<R>, CallError>,
+        show: impl Fn(R) -> Result<M, CallError>,
+    ) -> Result<(Vec<M>, String), CallError> {
+        let (rows, next) = fill_page(page.rows, page.cursor.clone(), fetch, show)?;
+        Ok((rows, self.next_token(page, next.as_ref())))
+    }
+
+    /// Returns a page of a list in memory, and the token of the next page.
+    pub(super) fn fill_from<R: Clone, M: Message>(
+        &self,
+        page: &PageRequest,
         all: &[R],
         show: impl Fn(R) -> Result<M, CallError>,
     ) -> Result<(Vec<M>, String), CallError> {
-        let page_request = self.page_request(method, request, size, token)?;
-        let page = |after: Option<&Cursor>, limit| slice_page(all, after, limit);
-        let (rows, next) = fill_page(page_request.rows, page_request.store_cursor(), page, show)?;
-        let next = next.map(|cursor| cursor.as_bytes().to_vec());
-        Ok((rows, self.next_token(&page_request, self.store.revision(), next)))
+        self.fill(page, |after, limit| slice_page(all, after, limit), show)
     }
 
     fn now_seconds(&self) -> u64 {
@@ -118,21 +119,41 @@ impl ServerState {
     }
 }
 
-impl PageRequest {
-    /// Returns the identity of the list.
-    pub(super) fn list(&self) -> ListId {
-        self.list
-    }
-
-    /// Returns the cursor for the store.
-    pub(super) fn store_cursor(&self) -> Option<Cursor> {
-        self.cursor.as_deref().map(Cursor::from_bytes)
-    }
+/// Opens the page token of a list request, which has the fields `page_size` and `page_token`.
+macro_rules! page_request {
+    ($state:ident, $method:literal, $request:ident) => {{
+        let size = std::mem::take(&mut $request.page_size);
+        let token = std::mem::take(&mut $request.page_token);
+        $state.page_request($method, &$request, size, &token)
+    }};
 }
+pub(super) use page_request;
+
+/// Implements a service whose methods run on threads that may block on the disk, one line for each method:
+/// `method: Request => Response = function;`. Other items of the service follow after `..`.
+macro_rules! service {
+    ($service:ident for $handler:ident {
+        $($method:ident: $request:ident => $response:ident = $function:path;)+
+        $(.. $($other:tt)+)?
+    }) => {
+        #[tonic::async_trait]
+        impl $service for $handler {
+            $(async fn $method(
+                &self,
+                request: tonic::Request<satchel_proto::v1::$request>,
+            ) -> Result<tonic::Response<satchel_proto::v1::$response>, tonic::Status> {
+                let request = request.into_inner();
+                self.0.respond(move |state| $function(state, request)).await
+            })+
+            $($($other)+)?
+        }
+    };
+}
+pub(super) use service;
 
 /// Fills a page with at most `rows` rows. It ends before the row that would exceed [`PAGE_BYTES`], unless that is the
 /// first.
-pub(super) fn fill_page<R, M: Message>(
+fn fill_page<R, M: Message>(
     rows: usize,
     start: Option<Cursor>,
     fetch: impl Fn(Option<&Cursor>, usize) -> Result<Page<R>, CallError>,
@@ -144,7 +165,7 @@ pub(super) fn fill_page<R, M: Message>(
     loop {
         let slice = fetch(at.as_ref(), FETCH_ROWS.min(rows - filled.len()))?;
         let before = filled.len();
-        let whole = slice.items.len();
+        let fetched = slice.items.len();
         for row in slice.items {
             let row = show(row)?;
             bytes += row.encoded_len();
@@ -154,7 +175,7 @@ pub(super) fn fill_page<R, M: Message>(
             filled.push(row);
         }
         let taken = filled.len() - before;
-        if taken < whole {
+        if taken < fetched {
             // Fetch again up to the last row that fits, because only the end of a fetched page has a cursor.
             let next = if taken == 0 { at } else { fetch(at.as_ref(), taken)?.next };
             return Ok((filled, next));

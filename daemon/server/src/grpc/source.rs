@@ -7,7 +7,12 @@ use satchel_proto::{integers::signed, v1};
 use satchel_source::names::{shown, text};
 use satchel_watch::{FileStatus, FolderStatus, Watch, WatchOrigin, WatchState, WatchedFolder};
 
-use super::{ServerState, request::check_absolute, status::CallError, wire::scalar::duration_to_wire};
+use super::{
+    ServerState,
+    request::{check_absolute, page_request},
+    status::CallError,
+    wire::scalar::duration_to_wire,
+};
 
 /// Largest number of unrecognised files that are listed for a folder.
 const MAX_UNRECOGNISED: usize = 1_000;
@@ -19,22 +24,20 @@ const MAX_REASON_CHARS: usize = 500;
 /// Lists every watched folder.
 pub(super) fn list(
     state: &ServerState,
-    request: v1::ListSourcesRequest,
+    mut request: v1::ListSourcesRequest,
 ) -> Result<v1::ListSourcesResponse, CallError> {
-    let v1::ListSourcesRequest { unrecognized, page_size, page_token } = request;
+    let page = page_request!(state, "ListSources", request)?;
     let show = |folder: WatchedFolder| {
         let root = folder.path.clone();
         let mut source = source_to_wire(&state.watch, folder);
-        if unrecognized {
+        if request.unrecognized {
             source.unrecognized_items = unrecognised_items(state, &root)?;
             // Without a running watcher, nothing is counted.
             source.unrecognized = source.unrecognized.max(signed(source.unrecognized_items.len() as u64));
         }
         Ok(source)
     };
-    let list = ("ListSources", &v1::ListSourcesRequest { unrecognized, ..v1::ListSourcesRequest::default() });
-    let (sources, next_page_token) =
-        state.list_page(list, (page_size, &page_token), &state.watch.folders(), show)?;
+    let (sources, next_page_token) = state.fill_from(&page, &state.watch.folders(), show)?;
     Ok(v1::ListSourcesResponse { sources, header: Some(state.header()), next_page_token })
 }
 
@@ -102,19 +105,19 @@ pub(super) fn problems(state: &ServerState) -> Vec<v1::Problem> {
         )
     });
     let folders = watch.folders();
-    let troubles = folders.into_iter().flat_map(|folder| {
+    let problems = folders.into_iter().flat_map(|folder| {
         let failed = failure_problem(&folder);
         folder
             .status
             .problems
             .into_iter()
-            .map(|trouble| ("SOURCE_TROUBLE", trouble.message, trouble.fix))
+            .map(|found| ("SOURCE_TROUBLE", found.message, found.fix))
             .chain(failed.map(|(message, fix)| ("SOURCE_FAILED", message, fix)))
     });
     let stalled = state.imports.stalled();
     refused
         .chain(stalled.iter().map(stalled_problem))
-        .chain(troubles.map(|(reason, message, fix)| problem(reason, message, fix)))
+        .chain(problems.map(|(reason, message, fix)| problem(reason, message, fix)))
         .collect()
 }
 

@@ -8,6 +8,8 @@ pub mod memory;
 pub mod message;
 pub mod relation;
 pub mod scalar;
+#[cfg(test)]
+mod testing;
 
 /// A field of a message from a client is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,15 +38,5 @@ impl From<WireError> for super::status::CallError {
     fn from(error: WireError) -> Self {
         let WireError { field, problem } = error;
         Self::InvalidField { field, problem }
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod counts {
-    use proptest::{array, prelude::*};
-
-    /// Returns counts that the contract can represent exactly.
-    pub(crate) fn counts<const N: usize>() -> impl Strategy<Value = [u64; N]> {
-        array::UniformArrayStrategy::new(0..=i64::MAX.unsigned_abs())
     }
 }

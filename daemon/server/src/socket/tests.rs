@@ -65,21 +65,21 @@ fn data_dir_with_long_path(base: &Path) -> PathBuf {
 
 #[test]
 fn the_runtime_folder_belongs_to_the_user_or_has_the_user_id_in_its_name() {
-    let (own, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (private, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let uid = rustix::process::geteuid().as_raw();
     let shared = temporary.path().join(format!("satchel-{uid}"));
     let chosen = |user_dir: Option<&Path>| default_runtime_dir(user_dir, temporary.path());
-    fs::set_permissions(own.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(chosen(Some(own.path())), own.path().join("satchel"));
+    fs::set_permissions(private.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(chosen(Some(private.path())), private.path().join("satchel"));
     assert_eq!(chosen(None), shared);
     assert_eq!(chosen(Some(Path::new("run/user/1"))), shared);
-    assert_eq!(chosen(Some(&own.path().join("missing"))), shared);
-    fs::set_permissions(own.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(chosen(Some(own.path())), shared, "open to others");
+    assert_eq!(chosen(Some(&private.path().join("missing"))), shared);
+    fs::set_permissions(private.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(chosen(Some(private.path())), shared, "open to others");
     if uid == 0 {
-        fs::set_permissions(own.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        std::os::unix::fs::chown(own.path(), Some(4_711), None).unwrap();
-        assert_eq!(chosen(Some(own.path())), shared, "another user's");
+        fs::set_permissions(private.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::chown(private.path(), Some(4_711), None).unwrap();
+        assert_eq!(chosen(Some(private.path())), shared, "another user's");
     }
 }
 

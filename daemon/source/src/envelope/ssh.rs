@@ -115,13 +115,13 @@ mod tests {
             "a private key is not shown: {}",
             error(UNLOCKED[1])
         );
-        let told = [
+        let errors = [
             (keys(LOCKED[1], None), "locked by a passphrase"),
             (keys(LOCKED[1], Some("another passphrase")), "not the one of the ssh key"),
             (keys(RSA[1], None), "no ssh-ed25519 key"),
             (keys("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n", None), "cannot be read"),
         ];
-        for (refused, words) in told {
+        for (refused, words) in errors {
             let error = refused.unwrap_err().to_string();
             assert!(error.contains(words) && !error.contains("passphrase\""), "{error}");
         }

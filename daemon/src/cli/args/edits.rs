@@ -225,70 +225,33 @@ pub enum Relations {
     },
 }
 
-/// PAM's relation types, as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum RelationTypeArg {
-    Supports,
-    Contradicts,
-    Extends,
-    Supersedes,
-    RelatedTo,
-    DerivedFrom,
-}
-
-impl RelationTypeArg {
-    /// The type on the wire.
-    pub fn to_wire(self) -> RelationType {
-        match self {
-            Self::Supports => RelationType::Supports,
-            Self::Contradicts => RelationType::Contradicts,
-            Self::Extends => RelationType::Extends,
-            Self::Supersedes => RelationType::Supersedes,
-            Self::RelatedTo => RelationType::RelatedTo,
-            Self::DerivedFrom => RelationType::DerivedFrom,
-        }
+wire_args! {
+    /// PAM's relation types, as typed.
+    #[value(rename_all = "snake_case")]
+    RelationTypeArg: RelationType {
+        Supports,
+        Contradicts,
+        Extends,
+        Supersedes,
+        RelatedTo,
+        DerivedFrom,
     }
-}
 
-/// PAM's decay models, as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum DecayArg {
-    /// By a constant amount per unit of time.
-    TimeLinear,
-    /// By a constant fraction per unit of time.
-    TimeExponential,
-    /// Not at all.
-    None,
-}
-
-impl DecayArg {
-    /// The model on the wire.
-    pub fn to_wire(self) -> DecayModel {
-        match self {
-            Self::TimeLinear => DecayModel::TimeLinear,
-            Self::TimeExponential => DecayModel::TimeExponential,
-            Self::None => DecayModel::None,
-        }
+    /// PAM's decay models, as typed.
+    #[value(rename_all = "snake_case")]
+    DecayArg: DecayModel {
+        /// By a constant amount per unit of time.
+        TimeLinear,
+        /// By a constant fraction per unit of time.
+        TimeExponential,
+        /// Not at all.
+        None,
     }
-}
 
-/// PAM's visibilities, as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum VisibilityArg {
-    Private,
-    Shared,
-    Public,
-}
-
-impl VisibilityArg {
-    /// The visibility on the wire.
-    pub fn to_wire(self) -> Visibility {
-        match self {
-            Self::Private => Visibility::Private,
-            Self::Shared => Visibility::Shared,
-            Self::Public => Visibility::Public,
-        }
+    /// PAM's visibilities, as typed.
+    VisibilityArg: Visibility {
+        Private,
+        Shared,
+        Public,
     }
 }

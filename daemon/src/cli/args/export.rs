@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
+use satchel_proto::v1::ExportFormat;
 
 use super::{
     IdOrLast, examples,
     filters::{MemoryTypeArg, Paging},
-    unlock::{PassphraseArgs, UnlockArgs},
 };
 
 /// `export`.
@@ -74,15 +74,16 @@ pub struct ExportFilterArgs {
     pub created_until: Option<String>,
 }
 
-/// The format of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormatArg {
-    /// Signed Portable AI Memory 1.0 bundle
-    Pam,
-    /// Memory lists and conversations in the format of MemU, unsigned
-    Memu,
-    /// One Markdown file per conversation and per memory type, with front matter and links, unsigned
-    Markdown,
+wire_args! {
+    /// The format of an export.
+    ExportFormatArg: ExportFormat {
+        /// Signed Portable AI Memory 1.0 bundle
+        Pam,
+        /// Memory lists and conversations in the format of MemU, unsigned
+        Memu,
+        /// One Markdown file per conversation and per memory type, with front matter and links, unsigned
+        Markdown,
+    }
 }
 
 /// `exports …`.
@@ -136,4 +137,27 @@ pub struct ApplyArgs {
     pub trust: Option<String>,
     #[command(flatten)]
     pub unlock: UnlockArgs,
+}
+
+/// What opens an encrypted export. A passphrase itself is never an argument, because other users can list the arguments
+/// of a process.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Encrypted exports")]
+pub struct UnlockArgs {
+    /// File with age identities, as written by `age-keygen`, or an ssh-ed25519 key; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub identity: Vec<PathBuf>,
+    #[command(flatten)]
+    pub passphrase: PassphraseArgs,
+}
+
+/// Where a passphrase comes from.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PassphraseArgs {
+    /// Use a passphrase: `SATCHEL_PASSPHRASE` if set, otherwise prompt for it
+    #[arg(long, conflicts_with = "passphrase_file")]
+    pub passphrase: bool,
+    /// Read the passphrase from the first line of this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub passphrase_file: Option<PathBuf>,
 }

@@ -96,38 +96,20 @@ pub struct ConversationFilterArgs {
     pub title: Option<String>,
 }
 
-/// PAM's memory types, as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MemoryTypeArg {
-    Fact,
-    Preference,
-    Skill,
-    Context,
-    Relationship,
-    Goal,
-    Instruction,
-    Identity,
-    Environment,
-    Project,
-    Custom,
-}
-
-impl MemoryTypeArg {
-    /// The type on the wire.
-    pub fn to_wire(self) -> MemoryType {
-        match self {
-            Self::Fact => MemoryType::Fact,
-            Self::Preference => MemoryType::Preference,
-            Self::Skill => MemoryType::Skill,
-            Self::Context => MemoryType::Context,
-            Self::Relationship => MemoryType::Relationship,
-            Self::Goal => MemoryType::Goal,
-            Self::Instruction => MemoryType::Instruction,
-            Self::Identity => MemoryType::Identity,
-            Self::Environment => MemoryType::Environment,
-            Self::Project => MemoryType::Project,
-            Self::Custom => MemoryType::Custom,
-        }
+wire_args! {
+    /// PAM's memory types, as typed.
+    MemoryTypeArg: MemoryType {
+        Fact,
+        Preference,
+        Skill,
+        Context,
+        Relationship,
+        Goal,
+        Instruction,
+        Identity,
+        Environment,
+        Project,
+        Custom,
     }
 }
 

@@ -284,15 +284,15 @@ pub(super) mod tests {
         let branches = Branches::new(&wide);
         assert!(wide.iter().all(|message| branches.fork(&message.id).is_some_and(|fork| fork.of == 50_000)));
         // Forks at which most branches lead to no shown message.
-        let barren: Vec<Message> =
+        let mostly_hidden: Vec<Message> =
             (0..40_000)
                 .map(|n| {
                     if n < 20_000 { hidden(&n.to_string(), None) } else { message(&n.to_string(), None, "x") }
                 })
                 .collect();
-        let branches = Branches::new(&barren);
+        let branches = Branches::new(&mostly_hidden);
         assert!(
-            barren[20_000..]
+            mostly_hidden[20_000..]
                 .iter()
                 .all(|message| branches.fork(&message.id).is_some_and(|fork| fork.of == 20_000))
         );

@@ -96,7 +96,7 @@ fn describe_orphans(many: u64) -> String {
 mod tests {
     use std::{cell::Cell, fs, rc::Rc};
 
-    use satchel_failpoints::listen_here;
+    use satchel_failpoints::listen_on_thread;
     use satchel_pam::conversation::Role;
     use satchel_server::config::Config;
     use satchel_store::{Batch, Change, ConversationWrite, MessageHead, MessageWrite, OpenOptions};
@@ -108,7 +108,7 @@ mod tests {
     /// conversation.
     fn store_with_an_orphan(config: &Config) -> [[u8; 32]; 2] {
         let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
-        let kept = store.blob_put(&mut &b"kept"[..]).unwrap();
+        let used = store.blob_put(&mut &b"kept"[..]).unwrap();
         let orphan = store.blob_put(&mut &b"orphan"[..]).unwrap();
         let conversation_write = |digest: u8, attachments: serde_json::Value| {
             let header = serde_json::json!({
@@ -132,20 +132,20 @@ mod tests {
                 messages: vec![MessageWrite::Put { head, body }],
             }
         };
-        let with = serde_json::json!([{"type": "image", "ref": format!("attachments/{kept}")}]);
+        let with = serde_json::json!([{"type": "image", "ref": format!("attachments/{used}")}]);
         for (digest, attachments) in [(1, with), (2, serde_json::json!([]))] {
             let change = Change::Conversation(Box::new(conversation_write(digest, attachments)));
             store.commit(Batch { changes: vec![change], ..Batch::default() }).unwrap();
         }
         store.close().unwrap();
-        [kept.sha256, orphan.sha256]
+        [used.sha256, orphan.sha256]
     }
 
     #[test]
     fn an_orphaned_file_is_reported_and_removed_only_with_repair() {
         let home = tempfile::tempdir().unwrap();
         let config = Config::new(home.path().join("data"), home.path().to_owned());
-        let [kept, orphan] = store_with_an_orphan(&config);
+        let [used, orphan] = store_with_an_orphan(&config);
         for _ in 0..2 {
             let found = diagnose(&config, false);
             assert!(found.problems.is_empty() && found.repaired.is_empty(), "{found:?}");
@@ -158,10 +158,10 @@ mod tests {
         let repaired = diagnose(&config, true);
         assert!(repaired.problems.is_empty() && repaired.residue.is_empty(), "{repaired:?}");
         assert!(repaired.repaired[0].contains("removed, 6 B"), "{repaired:?}");
-        let well = diagnose(&config, true);
-        assert!(well.repaired.is_empty() && well.residue.is_empty(), "{well:?}");
+        let again = diagnose(&config, true);
+        assert!(again.repaired.is_empty() && again.residue.is_empty(), "{again:?}");
         let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
-        assert!(store.blob_open(&kept).unwrap().is_some() && store.blob_open(&orphan).unwrap().is_none());
+        assert!(store.blob_open(&used).unwrap().is_some() && store.blob_open(&orphan).unwrap().is_none());
     }
 
     #[test]
@@ -185,8 +185,11 @@ mod tests {
             (2, 0, false),
             "{repaired:?}"
         );
-        let well = diagnose(&config, true);
-        assert!(well.repaired.is_empty() && well.residue.is_empty() && well.problems.is_empty(), "{well:?}");
+        let again = diagnose(&config, true);
+        assert!(
+            again.repaired.is_empty() && again.residue.is_empty() && again.problems.is_empty(),
+            "{again:?}"
+        );
     }
 
     /// Another process that waits for the store opens it as soon as it is closed, and refers to an orphaned file.
@@ -196,7 +199,7 @@ mod tests {
         let config = Config::new(home.path().join("data"), home.path().to_owned());
         let [_, orphan] = store_with_an_orphan(&config);
         let closed = Rc::new(Cell::new(false));
-        listen_here({
+        listen_on_thread({
             let (dir, closed) = (config.data_dir.clone(), Rc::clone(&closed));
             move |place| {
                 // Only once: at a later close it would write the file again that was removed in between.

@@ -70,13 +70,13 @@ fn trust_notes(import: &Import) -> Vec<String> {
         let counts = counts.into_iter().filter(|(count, ..)| **count > 0);
         let counts: Vec<String> =
             counts.map(|(count, one, many)| text::count(unsigned(*count), one, many)).collect();
-        let how = if import.signer.is_empty() || import.partly_signed {
+        let option = if import.signer.is_empty() || import.partly_signed {
             "--force".to_owned()
         } else {
             format!("--trust {}", import.signer)
         };
         let path = text::shell_quoted(&text::one_line(&import.path));
-        lines.push(format!("would change {}: `satchel apply {how} {path}`", counts.join(", ")));
+        lines.push(format!("would change {}: `satchel apply {option} {path}`", counts.join(", ")));
     }
     lines
 }

@@ -16,67 +16,39 @@ pub(crate) struct Exports<'a> {
     pub more: bool,
 }
 
-/// `export`, and an element of `exports`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Export<'a> {
-    pub export_id: &'a str,
-    pub export_type: String,
-    /// Only for incremental exports, as is `since`.
-    pub base_export_id: Option<&'a str>,
-    pub since: Option<&'a str>,
-    pub memories: u64,
-    pub conversations: u64,
-    pub relations: u64,
-    /// Only for PAM, as are `signer` and `manifest_sha256`.
-    pub checksum: Option<&'a str>,
-    pub revision: u64,
-    pub path: &'a str,
-    pub export_date: &'a str,
-    pub withheld: u64,
-    pub bytes: u64,
-    pub signer: Option<&'a str>,
-    pub manifest_sha256: Option<&'a str>,
-    pub format: String,
-    /// Why the export is full although an incremental one was requested.
-    pub reason: Option<&'a str>,
-    /// What an incremental export cannot express.
-    pub warnings: &'a [String],
-    /// True if it was made elsewhere and merged into this store.
-    pub applied: bool,
-    /// The criteria of a selection; such an export is not a copy of the store.
-    pub selected_by: &'a [String],
-    /// True if identifiers were removed.
-    pub stripped: bool,
-    /// True if it is a single `age` file.
-    pub encrypted: bool,
-}
-
-impl<'a> Export<'a> {
-    pub(crate) fn new(export: &'a v1::Export) -> Self {
-        Self {
-            export_id: &export.id,
-            export_type: labels::export_type(export.r#type),
-            base_export_id: non_empty(&export.base_export_id),
-            since: non_empty(&export.since),
-            memories: unsigned(export.memories),
-            conversations: unsigned(export.conversations),
-            relations: unsigned(export.relations),
-            checksum: non_empty(&export.checksum),
-            revision: unsigned(export.revision),
-            path: &export.path,
-            export_date: &export.export_date,
-            withheld: unsigned(export.withheld),
-            bytes: unsigned(export.size_bytes),
-            signer: non_empty(&export.signer),
-            manifest_sha256: non_empty(&export.manifest_sha256),
-            format: labels::export_format(export.format),
-            reason: non_empty(&export.reason),
-            warnings: &export.warnings,
-            applied: export.applied,
-            selected_by: &export.selected_by,
-            stripped: export.stripped,
-            encrypted: export.encrypted,
-        }
+document! {
+    /// `export`, and an element of `exports`.
+    Export<'a> from export: v1::Export {
+        export_id: &'a str = &export.id,
+        export_type: String = labels::export_type(export.r#type),
+        /// Only for incremental exports, as is `since`.
+        base_export_id: Option<&'a str> = non_empty(&export.base_export_id),
+        since: Option<&'a str> = non_empty(&export.since),
+        memories: u64 = unsigned(export.memories),
+        conversations: u64 = unsigned(export.conversations),
+        relations: u64 = unsigned(export.relations),
+        /// Only for PAM, as are `signer` and `manifest_sha256`.
+        checksum: Option<&'a str> = non_empty(&export.checksum),
+        revision: u64 = unsigned(export.revision),
+        path: &'a str = &export.path,
+        export_date: &'a str = &export.export_date,
+        withheld: u64 = unsigned(export.withheld),
+        bytes: u64 = unsigned(export.size_bytes),
+        signer: Option<&'a str> = non_empty(&export.signer),
+        manifest_sha256: Option<&'a str> = non_empty(&export.manifest_sha256),
+        format: String = labels::export_format(export.format),
+        /// Why the export is full although an incremental one was requested.
+        reason: Option<&'a str> = non_empty(&export.reason),
+        /// What an incremental export cannot express.
+        warnings: &'a [String] = &export.warnings,
+        /// True if it was made elsewhere and merged into this store.
+        applied: bool = export.applied,
+        /// The criteria of a selection; such an export is not a copy of the store.
+        selected_by: &'a [String] = &export.selected_by,
+        /// True if identifiers were removed.
+        stripped: bool = export.stripped,
+        /// True if it is a single `age` file.
+        encrypted: bool = export.encrypted,
     }
 }
 

@@ -27,35 +27,19 @@ impl<'a> Conversations<'a> {
     }
 }
 
-/// The part of a conversation that lists contain.
-#[derive(Debug, Serialize)]
-pub(crate) struct ConversationSummary<'a> {
-    pub id: &'a str,
-    pub platform: &'a str,
-    pub account: Option<&'a str>,
-    pub title: Option<&'a str>,
-    pub created_at: Option<String>,
-    pub updated_at: Option<String>,
-    pub message_count: u64,
-    pub tags: &'a [String],
-    pub is_archived: bool,
-    pub mod_revision: u64,
-}
-
-impl<'a> ConversationSummary<'a> {
-    fn new(row: &'a v1::Conversation) -> Self {
-        Self {
-            id: &row.id,
-            platform: &row.platform,
-            account: row.account.as_deref(),
-            title: row.title.as_deref(),
-            created_at: timestamp(row.created_at.as_ref()),
-            updated_at: timestamp(row.updated_at.as_ref()),
-            message_count: unsigned(row.message_count),
-            tags: &row.tags,
-            is_archived: row.is_archived,
-            mod_revision: unsigned(row.mod_revision),
-        }
+document! {
+    /// The part of a conversation that lists contain.
+    ConversationSummary<'a> from row: v1::Conversation {
+        id: &'a str = &row.id,
+        platform: &'a str = &row.platform,
+        account: Option<&'a str> = row.account.as_deref(),
+        title: Option<&'a str> = row.title.as_deref(),
+        created_at: Option<String> = timestamp(row.created_at.as_ref()),
+        updated_at: Option<String> = timestamp(row.updated_at.as_ref()),
+        message_count: u64 = unsigned(row.message_count),
+        tags: &'a [String] = &row.tags,
+        is_archived: bool = row.is_archived,
+        mod_revision: u64 = unsigned(row.mod_revision),
     }
 }
 
@@ -75,38 +59,22 @@ impl<'a> ConversationDocument<'a> {
     }
 }
 
-/// A conversation without its messages.
-#[derive(Debug, Serialize)]
-pub(crate) struct ConversationDetails<'a> {
-    #[serde(flatten)]
-    pub row: ConversationSummary<'a>,
-    pub provider_conversation_id: Option<&'a str>,
-    pub export_format_version: Option<&'a str>,
-    pub model: Option<&'a str>,
-    pub system_instruction: Option<&'a str>,
-    pub participants: Vec<Participant<'a>>,
-    pub active_leaf_id: Option<&'a str>,
-    pub raw_metadata: Option<&'a RawValue>,
-    pub abridged: bool,
-    /// True if an undo removed everything that had brought the conversation.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub withdrawn: bool,
-}
-
-impl<'a> ConversationDetails<'a> {
-    fn new(all: &'a v1::Conversation) -> Self {
-        Self {
-            row: ConversationSummary::new(all),
-            provider_conversation_id: all.provider_conversation_id.as_deref(),
-            export_format_version: all.export_format_version.as_deref(),
-            model: all.model.as_deref(),
-            system_instruction: all.system_instruction.as_deref(),
-            participants: all.participants.iter().map(Participant::new).collect(),
-            active_leaf_id: all.active_leaf_id.as_deref(),
-            raw_metadata: raw(all.raw_metadata_json.as_ref()),
-            abridged: all.abridged,
-            withdrawn: all.withdrawn,
-        }
+document! {
+    /// A conversation without its messages.
+    ConversationDetails<'a> from all: v1::Conversation {
+        #[serde(flatten)]
+        row: ConversationSummary<'a> = ConversationSummary::new(all),
+        provider_conversation_id: Option<&'a str> = all.provider_conversation_id.as_deref(),
+        export_format_version: Option<&'a str> = all.export_format_version.as_deref(),
+        model: Option<&'a str> = all.model.as_deref(),
+        system_instruction: Option<&'a str> = all.system_instruction.as_deref(),
+        participants: Vec<Participant<'a>> = all.participants.iter().map(Participant::new).collect(),
+        active_leaf_id: Option<&'a str> = all.active_leaf_id.as_deref(),
+        raw_metadata: Option<&'a RawValue> = raw(all.raw_metadata_json.as_ref()),
+        abridged: bool = all.abridged,
+        /// True if an undo removed all imports of the conversation.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        withdrawn: bool = all.withdrawn,
     }
 }
 

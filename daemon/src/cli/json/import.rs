@@ -30,56 +30,58 @@ pub(crate) struct ImportDocument<'a> {
     pub import: Import<'a>,
 }
 
-/// The receipt for one export.
-#[derive(Debug, Serialize)]
-pub(crate) struct Import<'a> {
-    pub id: &'a str,
-    pub source: &'a str,
-    pub source_checksum: Option<&'a str>,
-    pub provider: Option<&'a str>,
-    pub importer: Option<&'a str>,
-    pub status: String,
-    pub conversations: Counts,
-    pub messages: Counts,
-    pub memories: Counts,
-    /// Vectors of memories, if the export has any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub embeddings: Option<Counts>,
-    /// The first 1,000.
-    pub skipped: Vec<Skip<'a>>,
-    /// True if `imports issues` has more.
-    pub more_skipped: bool,
-    pub warnings: Vec<Warning<'a>>,
-    pub warnings_total: u64,
-    /// The first and the last revision that the import committed.
-    pub revisions: Option<[u64; 2]>,
-    pub elapsed_ms: u64,
-    pub reason: Option<&'a str>,
-    pub dry_run: bool,
-    pub plugin: Option<&'a str>,
-    pub path: &'a str,
-    /// The files of the source that make up the export, the first 10; empty if the source is not a folder.
-    pub files: &'a [String],
-    pub files_total: u64,
-    pub bytes: u64,
-    pub attachments: u64,
-    pub started_at: Option<String>,
-    pub finished_at: Option<String>,
-    /// For a dry run over PAM documents; the first 1,000.
-    pub differences: Vec<Difference<'a>>,
-    pub differences_total: u64,
-    /// The accounts that the export belongs to; empty in lists.
-    pub accounts: Vec<Account<'a>>,
-    /// For PAM documents: `own`, `trusted`, `stranger` or `forced`.
-    pub standing: Option<String>,
-    /// For PAM documents: the key that signed them; null if they are unsigned or do not verify.
-    pub signer: Option<&'a str>,
-    /// For PAM documents: true if `signer` signed only some of them.
-    pub partly_signed: bool,
-    /// What documents of an untrusted signer would have changed but did not; null if nothing.
-    pub would_change: Option<HeldBack<'a>>,
-    /// The problems of documents that were merged with `--force`.
-    pub forced: &'a [String],
+document! {
+    /// The receipt for one export.
+    Import<'a> from import: v1::Import {
+        id: &'a str = &import.id,
+        source: &'a str = &import.source,
+        source_checksum: Option<&'a str> = non_empty(&import.source_checksum),
+        provider: Option<&'a str> = non_empty(&import.platform),
+        importer: Option<&'a str> = non_empty(&import.format),
+        status: String = labels::import_status(import.status),
+        conversations: Counts = Counts::or_zero(import.conversations.as_ref()),
+        messages: Counts = Counts::or_zero(import.messages.as_ref()),
+        memories: Counts = Counts::or_zero(import.memories.as_ref()),
+        /// Vectors of memories, if the export has any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        embeddings: Option<Counts> = import.embeddings.map(Counts::new),
+        /// The first 1,000.
+        skipped: Vec<Skip<'a>> = import.skipped.iter().map(Skip::new).collect(),
+        /// True if `imports issues` has more.
+        more_skipped: bool = import.more_skipped,
+        warnings: Vec<Warning<'a>> = import.warnings.iter().map(Warning::new).collect(),
+        warnings_total: u64 = unsigned(import.warnings_total),
+        /// The first and the last revision that the import committed.
+        revisions: Option<[u64; 2]> =
+            import.revisions.as_ref().map(|range| [range.first, range.last].map(unsigned)),
+        elapsed_ms: u64 = millis(import.elapsed.as_ref()),
+        reason: Option<&'a str> = non_empty(&import.reason),
+        dry_run: bool = import.dry_run,
+        plugin: Option<&'a str> = non_empty(&import.plugin),
+        path: &'a str = &import.path,
+        /// The files of the source that make up the export, the first 10; empty if the source is not a folder.
+        files: &'a [String] = &import.files,
+        files_total: u64 = unsigned(import.files_total),
+        bytes: u64 = unsigned(import.bytes),
+        attachments: u64 = unsigned(import.attachments),
+        started_at: Option<String> = timestamp(import.started_at.as_ref()),
+        finished_at: Option<String> = timestamp(import.finished_at.as_ref()),
+        /// For a dry run over PAM documents; the first 1,000.
+        differences: Vec<Difference<'a>> = import.differences.iter().map(Difference::new).collect(),
+        differences_total: u64 = unsigned(import.differences_total),
+        /// The accounts that the export belongs to; empty in lists.
+        accounts: Vec<Account<'a>> = import.accounts.iter().map(Account::new).collect(),
+        /// For PAM documents: `own`, `trusted`, `stranger` or `forced`.
+        standing: Option<String> = (import.standing != 0).then(|| labels::document_standing(import.standing)),
+        /// For PAM documents: the key that signed them; null if they are unsigned or do not verify.
+        signer: Option<&'a str> = non_empty(&import.signer),
+        /// For PAM documents: true if `signer` signed only some of them.
+        partly_signed: bool = import.partly_signed,
+        /// What documents of an untrusted signer would have changed but did not; null if nothing.
+        would_change: Option<HeldBack<'a>> = import.would_change.as_ref().map(HeldBack::new),
+        /// The problems of documents that were merged with `--force`.
+        forced: &'a [String] = &import.forced,
+    }
 }
 
 /// Records that documents of an untrusted signer would have changed.
@@ -119,70 +121,17 @@ impl<'a> Account<'a> {
     }
 }
 
-/// A memory that would change.
-#[derive(Debug, Serialize)]
-pub(crate) struct Difference<'a> {
-    pub id: &'a str,
-    /// `new`, `changed`, or `kept` if the stored version stays.
-    pub kind: String,
-    pub held_status: Option<String>,
-    pub held_content: Option<&'a str>,
-    pub status: String,
-    pub content: &'a str,
-}
-
-impl<'a> Difference<'a> {
-    fn new(difference: &'a v1::MemoryDifference) -> Self {
-        Self {
-            id: &difference.id,
-            kind: labels::difference_kind(difference.kind),
-            held_status: (difference.held_status != 0).then(|| labels::memory_status(difference.held_status)),
-            held_content: non_empty(&difference.held_content),
-            status: labels::memory_status(difference.status),
-            content: &difference.content,
-        }
-    }
-}
-
-impl<'a> Import<'a> {
-    pub(crate) fn new(import: &'a v1::Import) -> Self {
-        let counts = |counts: Option<&v1::RecordCounts>| Counts::new(counts.copied().unwrap_or_default());
-        Self {
-            id: &import.id,
-            source: &import.source,
-            source_checksum: non_empty(&import.source_checksum),
-            provider: non_empty(&import.platform),
-            importer: non_empty(&import.format),
-            status: labels::import_status(import.status),
-            conversations: counts(import.conversations.as_ref()),
-            messages: counts(import.messages.as_ref()),
-            memories: counts(import.memories.as_ref()),
-            embeddings: import.embeddings.map(Counts::new),
-            skipped: import.skipped.iter().map(Skip::new).collect(),
-            more_skipped: import.more_skipped,
-            warnings: import.warnings.iter().map(Warning::new).collect(),
-            warnings_total: unsigned(import.warnings_total),
-            revisions: import.revisions.as_ref().map(|range| [range.first, range.last].map(unsigned)),
-            elapsed_ms: millis(import.elapsed.as_ref()),
-            reason: non_empty(&import.reason),
-            dry_run: import.dry_run,
-            plugin: non_empty(&import.plugin),
-            files: &import.files,
-            files_total: unsigned(import.files_total),
-            path: &import.path,
-            bytes: unsigned(import.bytes),
-            attachments: unsigned(import.attachments),
-            started_at: timestamp(import.started_at.as_ref()),
-            finished_at: timestamp(import.finished_at.as_ref()),
-            differences: import.differences.iter().map(Difference::new).collect(),
-            differences_total: unsigned(import.differences_total),
-            accounts: import.accounts.iter().map(Account::new).collect(),
-            standing: (import.standing != 0).then(|| labels::document_standing(import.standing)),
-            signer: non_empty(&import.signer),
-            partly_signed: import.partly_signed,
-            would_change: import.would_change.as_ref().map(HeldBack::new),
-            forced: &import.forced,
-        }
+document! {
+    /// A memory that would change.
+    Difference<'a> from difference: v1::MemoryDifference {
+        id: &'a str = &difference.id,
+        /// `new`, `changed`, or `kept` if the stored version stays.
+        kind: String = labels::difference_kind(difference.kind),
+        held_status: Option<String> =
+            (difference.held_status != 0).then(|| labels::memory_status(difference.held_status)),
+        held_content: Option<&'a str> = non_empty(&difference.held_content),
+        status: String = labels::memory_status(difference.status),
+        content: &'a str = &difference.content,
     }
 }
 
@@ -197,6 +146,10 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    fn or_zero(counts: Option<&v1::RecordCounts>) -> Self {
+        Self::new(counts.copied().unwrap_or_default())
+    }
+
     fn new(counts: v1::RecordCounts) -> Self {
         let v1::RecordCounts { found, new, updated, unchanged, skipped } = counts;
         Self {

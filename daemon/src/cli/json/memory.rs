@@ -38,15 +38,15 @@ pub(crate) struct MemoryDocument<'a> {
     pub version: u32,
     pub create_revision: u64,
     pub mod_revision: u64,
-    /// Set if only a document that is not trusted brought the memory: the key that signed it, or `unsigned`. Null
+    /// Set if the memory comes only from an untrusted document: the key that signed it, or `unsigned`. Null
     /// if the memory is the owner's own.
     pub stranger: Option<&'a str>,
 }
 
 impl<'a> MemoryDocument<'a> {
-    pub(crate) fn new(memory: &'a v1::Memory, stranger: &'a str) -> Self {
+    pub(crate) fn new(memory: &'a v1::Memory, untrusted: &'a str) -> Self {
         Self {
-            stranger: non_empty(stranger),
+            stranger: non_empty(untrusted),
             memory: Memory::new(memory),
             version: unsigned(memory.version),
             create_revision: unsigned(memory.create_revision),

@@ -12,28 +12,29 @@ pub(crate) struct Sources<'a> {
     pub sources: Vec<Source<'a>>,
 }
 
-/// `sources add`, and an element of `sources list` and `status`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Source<'a> {
-    pub path: &'a str,
-    pub origin: String,
-    pub state: String,
-    pub polling_reason: Option<&'a str>,
-    pub recursive: bool,
-    /// True if the whole folder was scanned since the daemon started.
-    pub scanned: bool,
-    pub imported: u64,
-    pub unrecognized: u64,
-    pub queued: u64,
-    pub waiting_total: u64,
-    pub failed_total: u64,
-    pub overflows: u64,
-    /// The first items of each kind.
-    pub reading: Vec<Item<'a>>,
-    pub waiting: Vec<Item<'a>>,
-    pub failed: Vec<Item<'a>>,
-    /// Only with `--unrecognised`: `reason` says what each file seems to be.
-    pub unrecognized_items: Vec<Item<'a>>,
+document! {
+    /// `sources add`, and an element of `sources list` and `status`.
+    Source<'a> from source: v1::Source {
+        path: &'a str = &source.path,
+        origin: String = labels::source_origin(source.origin),
+        state: String = labels::source_state(source.state),
+        polling_reason: Option<&'a str> = non_empty(&source.polling_reason),
+        recursive: bool = source.recursive,
+        /// True if the whole folder was scanned since the daemon started.
+        scanned: bool = source.scanned,
+        imported: u64 = unsigned(source.imported),
+        unrecognized: u64 = unsigned(source.unrecognized),
+        queued: u64 = unsigned(source.queued),
+        waiting_total: u64 = unsigned(source.waiting_total),
+        failed_total: u64 = unsigned(source.failed_total),
+        overflows: u64 = unsigned(source.overflows),
+        /// The first items of each kind.
+        reading: Vec<Item<'a>> = source.reading.iter().map(Item::new).collect(),
+        waiting: Vec<Item<'a>> = source.waiting.iter().map(Item::new).collect(),
+        failed: Vec<Item<'a>> = source.failed.iter().map(Item::new).collect(),
+        /// Only with `--unrecognised`: `reason` says what each file seems to be.
+        unrecognized_items: Vec<Item<'a>> = source.unrecognized_items.iter().map(Item::new).collect(),
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -53,30 +54,6 @@ pub(crate) struct Removed<'a> {
 impl<'a> Sources<'a> {
     pub(crate) fn new(sources: &'a [v1::Source]) -> Self {
         Self { sources: sources.iter().map(Source::new).collect() }
-    }
-}
-
-impl<'a> Source<'a> {
-    pub(crate) fn new(source: &'a v1::Source) -> Self {
-        let items = |items: &'a [v1::SourceItem]| items.iter().map(Item::new).collect();
-        Self {
-            path: &source.path,
-            origin: labels::source_origin(source.origin),
-            state: labels::source_state(source.state),
-            polling_reason: non_empty(&source.polling_reason),
-            recursive: source.recursive,
-            scanned: source.scanned,
-            imported: unsigned(source.imported),
-            unrecognized: unsigned(source.unrecognized),
-            queued: unsigned(source.queued),
-            waiting_total: unsigned(source.waiting_total),
-            failed_total: unsigned(source.failed_total),
-            overflows: unsigned(source.overflows),
-            reading: items(&source.reading),
-            waiting: items(&source.waiting),
-            failed: items(&source.failed),
-            unrecognized_items: items(&source.unrecognized_items),
-        }
     }
 }
 

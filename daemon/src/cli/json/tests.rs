@@ -111,7 +111,7 @@ fn an_import_has_the_keys_of_its_contract() {
 #[test]
 fn a_memory_is_the_pam_object_to_the_byte() {
     let pam = r#"{"id":"m","big":12345678901234567890,"precise":1.10,"content":"x"}"#;
-    let whole =
+    let full =
         v1::Memory { id: "m".to_owned(), pam_json: pam.to_owned(), version: 2, ..v1::Memory::default() };
     let cut = v1::Memory {
         id: "n".to_owned(),
@@ -121,7 +121,7 @@ fn a_memory_is_the_pam_object_to_the_byte() {
         abridged: true,
         ..v1::Memory::default()
     };
-    let memories = [whole, cut];
+    let memories = [full, cut];
     let header = v1::StoreHeader { store_id: "s".to_owned(), revision: 7 };
     let list = memory::Memories::new(&memories, true, &header);
     assert_eq!(keys(&list), ["memories", "more", "revision", "store_id"]);

@@ -263,8 +263,8 @@ async fn print_change(
 fn line(memory: &Memory) -> String {
     let state =
         if memory.withdrawn { "no longer shown".to_owned() } else { labels::memory_status(memory.status) };
-    let says = text::one_line(memory.summary.as_deref().unwrap_or(&memory.content));
-    format!("{}  {state}  {}\n", text::short_id(&memory.id), text::fit(&says, CONTENT_COLUMNS))
+    let content = text::one_line(memory.summary.as_deref().unwrap_or(&memory.content));
+    format!("{}  {state}  {}\n", text::short_id(&memory.id), text::fit(&content, CONTENT_COLUMNS))
 }
 
 /// Columns of the content in that line.

@@ -56,7 +56,7 @@ pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> T
 }
 
 /// Returns one memory with all its facts.
-pub(super) fn details(memory: &Memory, stranger: &str, calendar: &Calendar, style: TerminalStyle) -> String {
+pub(super) fn details(memory: &Memory, untrusted: &str, calendar: &Calendar, style: TerminalStyle) -> String {
     let content = text::clean(content(memory));
     let options = Options::new(style.text_columns()).initial_indent("  ").subsequent_indent("  ");
     let mut out = format!("{}\n", textwrap::fill(&content, options));
@@ -64,7 +64,7 @@ pub(super) fn details(memory: &Memory, stranger: &str, calendar: &Calendar, styl
         out.push_str("  … truncated; an export contains the whole text\n");
     }
     out.push('\n');
-    out.push_str(&properties(memory, stranger, calendar).render(style));
+    out.push_str(&properties(memory, untrusted, calendar).render(style));
     out.push_str(&metadata(memory, style));
     out
 }
@@ -75,7 +75,7 @@ pub(super) fn hint(memory: &Memory) -> Option<String> {
     (memory.version > 1).then(|| format!("`{command}` shows its {} versions", memory.version))
 }
 
-fn properties(memory: &Memory, stranger: &str, calendar: &Calendar) -> Properties {
+fn properties(memory: &Memory, untrusted: &str, calendar: &Calendar) -> Properties {
     let mut properties = Properties::new();
     properties.add_painted("id", &memory.id, Paint::Id);
     properties.add("type", &kind(memory));
@@ -88,7 +88,7 @@ fn properties(memory: &Memory, stranger: &str, calendar: &Calendar) -> Propertie
         };
         properties.add_painted("shown", why, Paint::Warn);
     }
-    match stranger {
+    match untrusted {
         "" => {}
         UNSIGNED => properties.add_painted("source", "an unsigned document", Paint::Warn),
         key => {

@@ -1,79 +1,12 @@
 //! Output of an erasure. The erased text itself is not printed, because a terminal keeps its scrollback.
 
-use satchel_core::purge::{Line, Plan};
-use satchel_proto::{
-    integers::{signed, unsigned},
-    v1::{self, GetPurgePlanResponse},
-};
-use satchel_server::grpc::wire::scalar::known_micros_to_wire;
+use satchel_proto::{integers::unsigned, v1::GetPurgePlanResponse};
 use serde::Serialize;
 
 use crate::cli::{Context, error::CliError, style::Paint, text};
 
 /// Maximum number of ids listed per kind.
 const MAX_LISTED: usize = 50;
-
-/// What would be erased, whether this process or the daemon determined it.
-#[derive(Debug)]
-pub(super) struct PurgePreview {
-    memories: Vec<v1::PurgedRecord>,
-    conversations: Vec<v1::PurgedRecord>,
-    evidence: u64,
-    by_hand: u64,
-    attachments: u64,
-    /// Conversations that may contain the same text.
-    stay: Vec<String>,
-}
-
-impl From<&Plan> for PurgePreview {
-    fn from(plan: &Plan) -> Self {
-        let Plan { record, memories, conversations, evidence, words, stay } = plan;
-        let records = |lines: &[Line]| {
-            let record = |line: &Line| {
-                let Line { id, platform, created_at, versions, messages } = line.clone();
-                v1::PurgedRecord {
-                    id,
-                    platform,
-                    created_at: known_micros_to_wire(created_at),
-                    versions: signed(versions),
-                    messages: signed(messages),
-                }
-            };
-            lines.iter().map(record).collect()
-        };
-        Self {
-            memories: records(memories),
-            conversations: records(conversations),
-            evidence: *evidence,
-            by_hand: *words,
-            attachments: record.attachments.len() as u64,
-            stay: stay.iter().cloned().collect(),
-        }
-    }
-}
-
-impl From<GetPurgePlanResponse> for PurgePreview {
-    fn from(answer: GetPurgePlanResponse) -> Self {
-        let GetPurgePlanResponse {
-            memories,
-            conversations,
-            evidence,
-            changes_by_hand,
-            attachments,
-            staying_conversation_ids,
-            header: _,
-        } = answer;
-        let (by_hand, stay) = (changes_by_hand, staying_conversation_ids);
-        Self {
-            memories,
-            conversations,
-            evidence: unsigned(evidence),
-            by_hand: unsigned(by_hand),
-            attachments: unsigned(attachments),
-            stay,
-        }
-    }
-}
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
@@ -90,19 +23,18 @@ struct PurgeReport<'a> {
 }
 
 impl<'a> PurgeReport<'a> {
-    fn new(plan: &'a PurgePreview, erased: bool, attachments: u64) -> Self {
-        let PurgePreview { memories, conversations, evidence, by_hand, attachments: _, stay } = plan;
-        let all = || memories.iter().chain(conversations);
+    fn new(plan: &'a GetPurgePlanResponse, erased: bool, attachments: u64) -> Self {
+        let all = || plan.memories.iter().chain(&plan.conversations);
         Self {
             erased,
-            memories: memories.iter().map(|line| line.id.as_str()).collect(),
-            conversations: conversations.iter().map(|line| line.id.as_str()).collect(),
+            memories: plan.memories.iter().map(|line| line.id.as_str()).collect(),
+            conversations: plan.conversations.iter().map(|line| line.id.as_str()).collect(),
             versions: all().map(|line| u64::from(unsigned(line.versions))).sum(),
             messages: all().map(|line| unsigned(line.messages)).sum(),
-            evidence: *evidence,
-            words_by_hand: *by_hand,
+            evidence: unsigned(plan.evidence),
+            words_by_hand: unsigned(plan.changes_by_hand),
             attachments,
-            conversations_that_stay: stay.iter().map(String::as_str).collect(),
+            conversations_that_stay: plan.staying_conversation_ids.iter().map(String::as_str).collect(),
         }
     }
 }
@@ -111,11 +43,11 @@ impl<'a> PurgeReport<'a> {
 pub(super) fn plan(
     context: &mut Context,
     word: &str,
-    plan: &PurgePreview,
+    plan: &GetPurgePlanResponse,
     dry_run: bool,
 ) -> Result<(), CliError> {
     if context.out.json {
-        let report = PurgeReport::new(plan, false, plan.attachments);
+        let report = PurgeReport::new(plan, false, unsigned(plan.attachments));
         return if dry_run { context.out.json(&report) } else { Ok(()) };
     }
     let mut out = String::from(if dry_run {
@@ -147,10 +79,10 @@ pub(super) fn plan(
         }
     }
     let counts = [
-        (plan.evidence, "piece of evidence from exports", "pieces of evidence from exports"),
-        (plan.by_hand, "edit", "edits"),
+        (unsigned(plan.evidence), "piece of evidence from exports", "pieces of evidence from exports"),
+        (unsigned(plan.changes_by_hand), "edit", "edits"),
         (
-            plan.attachments,
+            unsigned(plan.attachments),
             "attachment, unless another conversation has it",
             "attachments, except those that other conversations have",
         ),
@@ -160,7 +92,7 @@ pub(super) fn plan(
     }
     out.push_str("  including their vectors, older versions, and what imports recorded about them\n");
     out.push_str("kept: the ids, the hashes of the texts, and the fact that you erased them\n");
-    for id in plan.stay.iter().take(MAX_LISTED) {
+    for id in plan.staying_conversation_ids.iter().take(MAX_LISTED) {
         let id = text::one_line(id);
         text::append(
             &mut out,
@@ -173,16 +105,20 @@ pub(super) fn plan(
 }
 
 /// Prints what was erased, and what remains to be done elsewhere.
-pub(super) fn done(context: &mut Context, plan: &PurgePreview, attachments: u64) -> Result<(), CliError> {
+pub(super) fn done(
+    context: &mut Context,
+    plan: &GetPurgePlanResponse,
+    attachments: u64,
+) -> Result<(), CliError> {
     if context.out.json {
         return context.out.json(&PurgeReport::new(plan, true, attachments));
     }
     let mark = context.out.style.paint(Paint::Good, "✓");
     let mut out = format!("{mark} erased permanently; the old files were overwritten\n");
-    let kept = plan.attachments.saturating_sub(attachments);
-    if kept > 0 {
-        let kept = text::count(kept, "attachment", "attachments");
-        text::append(&mut out, format_args!("  kept {kept} that other conversations have\n"));
+    let retained = unsigned(plan.attachments).saturating_sub(attachments);
+    if retained > 0 {
+        let retained = text::count(retained, "attachment", "attachments");
+        text::append(&mut out, format_args!("  kept {retained} that other conversations have\n"));
     }
     out.push_str(
         "not erased: exports and backups that you made before, and the files that you imported. Delete those that contain\n\

@@ -6,8 +6,7 @@ use plist::{Dictionary, Value};
 
 use super::{
     GENERATED_MARKER,
-    command::{ManagerCommand, ServiceFile},
-    spec::{ServiceSpec, line_safe},
+    spec::{ManagerCommand, ServiceFile, ServiceSpec, line_safe},
 };
 use crate::cli::error::CliError;
 
@@ -21,10 +20,8 @@ pub(super) fn files(spec: &ServiceSpec, home: &Path) -> Result<Vec<ServiceFile>,
     let path = home.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
     // This folder always exists; launchd does not create any.
     let logs = home.join("Library/Logs");
-    let text = agent(spec, &line_safe(&logs)?).map_err(|source| CliError::Step {
-        what: "cannot write the property list".to_owned(),
-        source: source.into(),
-    })?;
+    let text = agent(spec, &line_safe(&logs)?)
+        .map_err(|source| CliError::step("cannot write the property list", source))?;
     Ok(vec![ServiceFile { path, text }])
 }
 

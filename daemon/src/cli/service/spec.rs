@@ -4,10 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::{
-    Environment, absolute,
+    Environment,
     args::{Global, InstallArgs},
     config_file, default_config,
     error::CliError,
+    path::absolute,
+    text,
 };
 
 /// A daemon as the service manager starts it. Every path is absolute and is text without control characters.
@@ -54,6 +56,29 @@ impl ServiceSpec {
         let socket = satchel_server::socket::listen_path(&data_dir, &environment.runtime_dir)
             .map_err(|source| CliError::Store { dir: data_dir, source: source.into() })?;
         Ok(Self { executable: line_safe(executable)?, words, socket: line_safe(&socket)? })
+    }
+}
+
+/// A file of the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServiceFile {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+}
+
+/// A command that controls the service manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ManagerCommand {
+    pub(super) words: Vec<String>,
+    /// True if it must succeed.
+    pub(super) required: bool,
+}
+
+impl ManagerCommand {
+    /// Returns the command as a person would type it.
+    pub(super) fn shell_line(&self) -> String {
+        let quoted = self.words.iter().map(|word| text::shell_quoted(word));
+        quoted.collect::<Vec<_>>().join(" ")
     }
 }
 

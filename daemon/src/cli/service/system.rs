@@ -7,10 +7,8 @@ use std::{
 };
 
 use super::{
-    GENERATED_MARKER,
-    command::{ManagerCommand, ServiceFile},
-    launchd,
-    spec::ServiceSpec,
+    GENERATED_MARKER, launchd,
+    spec::{ManagerCommand, ServiceFile, ServiceSpec},
     systemd,
 };
 use crate::cli::{Environment, config_home, error::CliError};

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use super::{
     GENERATED_MARKER,
-    command::{ManagerCommand, ServiceFile},
-    spec::ServiceSpec,
+    spec::{ManagerCommand, ServiceFile, ServiceSpec},
 };
 use crate::cli::error::CliError;
 

@@ -227,7 +227,7 @@ fn a_file_without_its_end_is_incomplete() {
         fs::write(path(name), bytes).unwrap();
     }
     let folder = os_folder(dir.path());
-    let whole = |name: &str| folder.check_complete(OsStr::new(name)).unwrap().is_ok();
+    let complete = |name: &str| folder.check_complete(OsStr::new(name)).unwrap().is_ok();
     for (name, expected) in [
         ("whole.zip", true),
         ("cut.zip", false),
@@ -239,11 +239,11 @@ fn a_file_without_its_end_is_incomplete() {
         ("zeros.csv", false),
         ("whole.csv", true),
     ] {
-        assert_eq!(whole(name), expected, "{name}");
+        assert_eq!(complete(name), expected, "{name}");
     }
     fs::create_dir(path("export")).unwrap();
     fs::copy(path("whole.json"), path("export/a.json")).unwrap();
-    assert!(whole("export"));
+    assert!(complete("export"));
     fs::copy(path("cut.zip"), path("export/b.zip")).unwrap();
     assert!(folder.check_complete(OsStr::new("export")).unwrap().unwrap_err().contains("b.zip"));
 }

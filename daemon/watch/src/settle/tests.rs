@@ -34,9 +34,9 @@ impl SingleFile {
         self.0.observe(OsStr::new(NAME), observation, at(seconds))
     }
 
-    /// Inspects the file, and if that asks for it checks the end.
-    fn arrives(&mut self, seconds: u64, seen: Observation, whole: bool) -> bool {
-        let end = if whole { Ok(()) } else { Err("the end is missing".to_owned()) };
+    /// Inspects the file, and checks its end if the state machine requests it.
+    fn arrives(&mut self, seconds: u64, seen: Observation, complete: bool) -> bool {
+        let end = if complete { Ok(()) } else { Err("the end is missing".to_owned()) };
         self.observe(seconds, seen.clone()) == SettleStep::Check
             && self.0.end_checked(OsStr::new(NAME), &seen, end, at(seconds))
     }

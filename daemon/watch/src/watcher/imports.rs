@@ -134,7 +134,7 @@ impl FolderWatcher {
             FileOutcome::Changed => return,
             FileOutcome::Imported => FileVerdict::Imported,
             FileOutcome::Cancelled => FileVerdict::Cancelled,
-            FileOutcome::Unrecognised(_) => {
+            FileOutcome::Unrecognised => {
                 let streak = self.streaks.entry(name.to_owned()).or_insert(0);
                 *streak = (*streak + 1).min(MAX_STREAK);
                 let delay = self.dependencies.intervals.quiet * 2_u32.pow(*streak);

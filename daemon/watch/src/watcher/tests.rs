@@ -51,7 +51,7 @@ fn after_a_restart_nothing_is_imported_again() {
     fixture.add_file("b.zip", 1);
     fixture.advance_seconds(4);
     fixture.end_import("a.zip", FileOutcome::Imported);
-    fixture.end_import("b.zip", FileOutcome::Unrecognised(String::new()));
+    fixture.end_import("b.zip", FileOutcome::Unrecognised);
     fixture.take_started();
     let mut again = WatcherFixture::with_simulation(fixture.simulated.clone(), false);
     again.advance_seconds(10_000);
@@ -150,7 +150,7 @@ fn an_unrecognised_folder_that_keeps_changing_is_tried_less_and_less_often() {
         fixture.advance_seconds(1);
         for name in fixture.take_started() {
             imports += 1;
-            fixture.end_import(&name, FileOutcome::Unrecognised(String::new()));
+            fixture.end_import(&name, FileOutcome::Unrecognised);
         }
     }
     assert!((5..20).contains(&imports), "{imports}");

@@ -8,7 +8,7 @@ use satchel_pam::{
     issue::Issue,
     memory::Memory,
     merge::{self, Action},
-    parse::{self, How, StoreEntry},
+    parse::{self, ScanOptions, StoreEntry},
     store::{IndexEntry, StoreHeader},
 };
 use satchel_seal::{PackedKey, PackedMap, PackedMapError};
@@ -51,8 +51,8 @@ impl StoreContent {
         let Some(name) = &self.store else { return Ok(None) };
         let mut failed = None;
         let wanted = || true;
-        let how = How { salvage: false, wanted: &wanted };
-        let scan = parse::scan_store(&SourceText::new(&self.bundle, name), how, &mut |at, entry| {
+        let options = ScanOptions { salvage: false, keep_going: &wanted };
+        let scan = parse::scan_store(&SourceText::new(&self.bundle, name), options, &mut |at, entry| {
             if failed.is_none() {
                 failed = take(at, entry).err();
             }
@@ -60,7 +60,7 @@ impl StoreContent {
         let unreadable = |source: io::Error| VerifyError::Read { name: name.clone(), source };
         let scan = scan.map_err(unreadable)?;
         failed.map_or(Ok(()), Err)?;
-        Ok(scan.and_then(|scan| scan.frame).map(|frame| frame.header))
+        Ok(scan.and_then(|scan| scan.root).map(|root| root.header))
     }
 
     /// Reads the base and merges `changes` into it.
@@ -79,7 +79,7 @@ impl StoreContent {
                 known.conversations.insert(key_of(&entry.id));
                 Ok(())
             }
-            StoreEntry::Relation(_) | StoreEntry::LeftOut(_) => Ok(()),
+            StoreEntry::Relation(_) | StoreEntry::Unreadable(_) => Ok(()),
         })?;
         let outcome = if merging.unordered { self.merged_in_order(changes)? } else { merging.finish()? };
         Ok((header, known, outcome))
@@ -132,7 +132,7 @@ impl StoreContent {
                         check(&known.memories, id, path);
                     }
                 }
-                StoreEntry::LeftOut(_) => {}
+                StoreEntry::Unreadable(_) => {}
             }
             Ok(())
         })?;
@@ -150,7 +150,7 @@ impl IncrementalChanges {
                 changes.conversations.insert(key_of(&entry.id));
                 Ok(())
             }
-            StoreEntry::Relation(_) | StoreEntry::LeftOut(_) => Ok(()),
+            StoreEntry::Relation(_) | StoreEntry::Unreadable(_) => Ok(()),
         })?;
         changes.ids.sort_unstable();
         Ok((header, changes))
@@ -208,38 +208,38 @@ impl<'c> MemoryMerge<'c> {
     }
 
     /// Takes the next memory of the base.
-    fn push_base(&mut self, held: Memory) -> Result<(), PackedMapError> {
-        self.unordered |= self.previous.as_ref().is_some_and(|previous| *previous >= held.id);
+    fn push_base(&mut self, base_memory: Memory) -> Result<(), PackedMapError> {
+        self.unordered |= self.previous.as_ref().is_some_and(|previous| *previous >= base_memory.id);
         if self.unordered {
             return Ok(());
         }
-        self.previous = Some(held.id.clone());
+        self.previous = Some(base_memory.id.clone());
         while let Some(id) = self.changes.ids.get(self.applied) {
-            match id.cmp(&held.id) {
+            match id.cmp(&base_memory.id) {
                 Ordering::Less => {
                     self.push(&self.changes.memory(id)?);
                     self.applied += 1;
                 }
                 Ordering::Equal => {
                     self.applied += 1;
-                    return self.resolve_conflict(&held, id);
+                    return self.resolve_conflict(&base_memory, id);
                 }
                 Ordering::Greater => break,
             }
         }
-        self.push(&held);
+        self.push(&base_memory);
         Ok(())
     }
 
     /// Takes a memory of which both sides have a version.
-    fn resolve_conflict(&mut self, held: &Memory, id: &str) -> Result<(), PackedMapError> {
-        let came = self.changes.memory(id)?;
-        let verdict = merge::memory(Some(held), &came);
+    fn resolve_conflict(&mut self, base_memory: &Memory, id: &str) -> Result<(), PackedMapError> {
+        let new = self.changes.memory(id)?;
+        let verdict = merge::memory(Some(base_memory), &new);
         if verdict.conflict() {
             let message = format!("memory {id:?} stays as the base has it ({})", verdict.reason);
             self.conflicts.push(Issue::warning(CHECK, "$.memories", message));
         }
-        self.push(if verdict.action() == Action::Replace { &came } else { held });
+        self.push(if verdict.action() == Action::Replace { &new } else { base_memory });
         Ok(())
     }
 

@@ -50,37 +50,37 @@ fn text(number: u8) -> String {
 }
 
 struct History {
-    desk: Desk,
+    fixture: Fixture,
     acts: Vec<String>,
-    brought: i64,
+    imported: i64,
 }
 
 impl History {
     /// Returns the id of one of the visible memories.
     fn some(&self, number: u8) -> Option<String> {
-        let ids: Vec<String> = self.desk.shown().0.into_keys().collect();
+        let ids: Vec<String> = self.fixture.shown().0.into_keys().collect();
         ids.get(usize::from(number) % ids.len().max(1)).cloned()
     }
 
-    fn witness(&mut self, claim: Claim) -> StoredEvidence {
-        self.brought += 1;
+    fn evidence(&mut self, claim: Claim) -> StoredEvidence {
+        self.imported += 1;
         // The times of the evidence are not in the order of its arrival.
-        let at = (self.brought * 7) % 13;
-        witness(&format!("w{}", self.brought), at, claim)
+        let at = (self.imported * 7) % 13;
+        evidence(&format!("w{}", self.imported), at, claim)
     }
 
-    fn go(&mut self, step: &Step) -> Option<()> {
+    fn apply(&mut self, step: &Step) -> Option<()> {
         let call = call("a test");
         let done = match step {
             Step::Stated(number) => {
-                let witness = self.witness(Claim::Statement(item(&text(*number))));
-                self.desk.bring(&[witness]);
+                let evidence = self.evidence(Claim::Statement(item(&text(*number))));
+                self.fixture.import(&[evidence]);
                 return Some(());
             }
             Step::Slot(number) => {
                 let items = vec![item(&text(*number))];
-                let witness = self.witness(Claim::Snapshot { series: "about".to_owned(), items });
-                self.desk.bring(&[witness]);
+                let evidence = self.evidence(Claim::Snapshot { series: "about".to_owned(), items });
+                self.fixture.import(&[evidence]);
                 return Some(());
             }
             Step::Removed(number) => {
@@ -89,16 +89,16 @@ impl History {
                     Claim::Edit { log: log.clone(), sequence: 0, edit: Edit::Add(item(&text(*number))) };
                 let target = Some(text(*number));
                 let remove = Claim::Edit { log, sequence: 1, edit: Edit::Remove { line: None, target } };
-                let witnesses = [self.witness(add), self.witness(remove)];
-                self.desk.bring(&witnesses);
+                let both = [self.evidence(add), self.evidence(remove)];
+                self.fixture.import(&both);
                 return Some(());
             }
             Step::Clock(seconds) => {
-                self.desk.clock.0.fetch_add(i64::from(*seconds) * SECOND, Ordering::Relaxed);
+                self.fixture.clock.0.fetch_add(i64::from(*seconds) * SECOND, Ordering::Relaxed);
                 return None;
             }
-            Step::Add(number) => self.desk.imports.edits().add_memory(&call, &content(&text(*number))),
-            Step::Content(number, other) => self.desk.imports.edits().edit_memory(
+            Step::Add(number) => self.fixture.imports.edits().add_memory(&call, &content(&text(*number))),
+            Step::Content(number, other) => self.fixture.imports.edits().edit_memory(
                 &call,
                 &self.some(*number)?,
                 "",
@@ -106,34 +106,36 @@ impl History {
             ),
             Step::Tags(number, other) => {
                 let tags = tags(&[format!("tag-{}", other % 3).as_str()]);
-                self.desk.imports.edits().edit_memory(&call, &self.some(*number)?, "", &tags)
+                self.fixture.imports.edits().edit_memory(&call, &self.some(*number)?, "", &tags)
             }
             Step::Status(number, other) => {
                 let status = Status::ALL[usize::from(*other) % Status::ALL.len()];
-                self.desk.imports.edits().set_memory_status(&call, &self.some(*number)?, "", status)
+                self.fixture.imports.edits().set_memory_status(&call, &self.some(*number)?, "", status)
             }
             Step::Replace(number, other) => {
                 let by = self.some(*other)?;
-                self.desk.imports.edits().supersede_memory(&call, &self.some(*number)?, "", Err(&by))
+                self.fixture.imports.edits().supersede_memory(&call, &self.some(*number)?, "", Err(&by))
             }
             Step::Restore(number, other) => {
                 let version = u32::from(*other % 4) + 1;
-                self.desk.imports.edits().restore_memory_version(&call, &self.some(*number)?, version)
+                self.fixture.imports.edits().restore_memory_version(&call, &self.some(*number)?, version)
             }
             Step::Undo(number) => {
                 let act = self.acts.get(usize::from(*number) % self.acts.len().max(1))?.clone();
-                self.desk.imports.edits().undo_change(&call, &act)
+                self.fixture.imports.edits().undo_change(&call, &act)
             }
-            Step::UndoLast(number) => self.desk.imports.edits().undo_last_change(&call, &self.some(*number)?),
+            Step::UndoLast(number) => {
+                self.fixture.imports.edits().undo_last_change(&call, &self.some(*number)?)
+            }
             Step::Draw(number, other) => {
                 let (from, to) = (self.some(*number)?, self.some(*other)?);
                 let new = NewRelation { from, to, relation_type: RelationType::RelatedTo, confidence: None };
-                self.desk.imports.edits().draw_relation(&call, &new)
+                self.fixture.imports.edits().draw_relation(&call, &new)
             }
             Step::Withdraw(number) => {
-                let ids: Vec<String> = self.desk.shown().1.into_keys().collect();
+                let ids: Vec<String> = self.fixture.shown().1.into_keys().collect();
                 let id = ids.get(usize::from(*number) % ids.len().max(1))?.clone();
-                self.desk.imports.edits().withdraw_relation(&call, &id)
+                self.fixture.imports.edits().withdraw_relation(&call, &id)
             }
         };
         let act = done.ok()?.act;
@@ -145,15 +147,15 @@ impl History {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
-    fn what_is_shown_is_what_all_evidence_says(steps in prop::collection::vec(step(), 1..24)) {
-        let mut history = History { desk: Desk::new(), acts: Vec::new(), brought: 0 };
+    fn visible_records_follow_from_all_evidence(steps in prop::collection::vec(step(), 1..24)) {
+        let mut history = History { fixture: Fixture::new(), acts: Vec::new(), imported: 0 };
         for (number, step) in steps.iter().enumerate() {
-            history.go(step);
-            let sound = history.desk.sound();
-            prop_assert!(sound.is_ok(), "after step {number}, {step:?}: {}", sound.unwrap_err());
+            history.apply(step);
+            let checked = history.fixture.check();
+            prop_assert!(checked.is_ok(), "after step {number}, {step:?}: {}", checked.unwrap_err());
         }
-        let before = history.desk.shown();
-        let desk = history.desk.restarted(true);
-        prop_assert_eq!(desk.shown(), before);
+        let before = history.fixture.shown();
+        let fixture = history.fixture.restarted(true);
+        prop_assert_eq!(fixture.shown(), before);
     }
 }

@@ -15,84 +15,87 @@ const MANY: usize = 450;
 const WHY: &str = "tidy";
 
 /// Returns a store of memories, and the ids of those that are to be deprecated.
-fn laid() -> (Desk, Vec<String>) {
-    let desk = Desk::new();
-    let ids = (0..MANY).map(|number| desk.add(&format!("Fact {number}"))).collect();
-    (desk, ids)
+fn many_memories() -> (Fixture, Vec<String>) {
+    let fixture = Fixture::new();
+    let ids = (0..MANY).map(|number| fixture.add(&format!("Fact {number}"))).collect();
+    (fixture, ids)
 }
 
 /// Begins the change, and stops after its first commit.
-fn cut(desk: &Desk, ids: &[String]) {
+fn interrupt(fixture: &Fixture, ids: &[String]) {
     let call = call(WHY);
-    let mut act = Transaction::new(&desk.store, &call, desk.clock.now_micros());
+    let mut act = Transaction::new(&fixture.store, &call, fixture.clock.now_micros());
     for id in ids {
         let shown = act.shown(id, "").unwrap().memory;
         act.set_status(&shown, Status::Deprecated, None).unwrap();
     }
     let (batches, _) = act.written().unwrap();
-    assert!(batches.len() > 1, "one commit holds it all");
-    desk.store.commit(batches[0].clone()).unwrap();
-    assert!(ids.iter().any(|id| desk.memory(id).status == Status::Active), "nothing is owed");
+    assert!(batches.len() > 1, "one commit holds all changes");
+    fixture.store.commit(batches[0].clone()).unwrap();
+    assert!(ids.iter().any(|id| fixture.memory(id).status == Status::Active), "nothing is pending");
 }
 
 /// Checks that the whole change is visible, with its reason in every history.
-fn stands(desk: &Desk, ids: &[String]) {
+fn check_complete(fixture: &Fixture, ids: &[String]) {
     for id in ids {
-        let versions = desk.store.memory_versions(id).unwrap();
+        let versions = fixture.store.memory_versions(id).unwrap();
         let last = versions.last().unwrap();
         assert_eq!(
             (last.memory.status, versions.len(), last.origin.reason.as_str()),
             (Status::Deprecated, 2, WHY)
         );
     }
-    desk.sound().unwrap();
+    fixture.check().unwrap();
 }
 
-fn mark(desk: &Desk) -> String {
-    String::from_utf8(pending_by(&desk.store).unwrap().unwrap_or_default()).unwrap()
+fn pending_mark(fixture: &Fixture) -> String {
+    String::from_utf8(pending_by(&fixture.store).unwrap().unwrap_or_default()).unwrap()
 }
 
-fn set_mark(desk: &Desk, text: &str) {
-    desk.store.commit(Batch { changes: vec![mark_pending(text)], ..Batch::default() }).unwrap();
+fn set_mark(fixture: &Fixture, text: &str) {
+    fixture.store.commit(Batch { changes: vec![mark_pending(text)], ..Batch::default() }).unwrap();
 }
 
 #[test]
-fn it_is_completed_also_if_an_import_owed_something_before_which_is_owed_still() {
-    let (desk, ids) = laid();
-    set_mark(&desk, "an import");
-    cut(&desk, &ids);
-    assert!(!mark(&desk).contains(WHY), "what a person typed stands where an erasure does not reach");
-    let desk = desk.restarted(false);
-    stands(&desk, &ids);
-    assert_eq!(mark(&desk), "an import");
+fn an_interrupted_change_is_completed_and_the_import_stays_pending() {
+    let (fixture, ids) = many_memories();
+    set_mark(&fixture, "an import");
+    interrupt(&fixture, &ids);
+    assert!(
+        !pending_mark(&fixture).contains(WHY),
+        "an erasure does not reach the mark, so it must not hold the reason"
+    );
+    let fixture = fixture.restarted(false);
+    check_complete(&fixture, &ids);
+    assert_eq!(pending_mark(&fixture), "an import");
     let query = satchel_store::MemoryQuery { statuses: vec![Status::Deprecated], ..Default::default() };
     let all =
         BulkStatusChange { query, status: Status::Archived, dry_run: false, expected: Some(MANY as u64) };
-    desk.imports.edits().set_status_of_all(&call(""), &all).unwrap();
-    assert_eq!(mark(&desk), "an import");
+    fixture.imports.edits().set_status_of_all(&call(""), &all).unwrap();
+    assert_eq!(pending_mark(&fixture), "an import");
 }
 
 #[test]
-fn an_import_completes_it_before_it_writes() {
-    let (desk, ids) = laid();
-    cut(&desk, &ids);
+fn an_import_first_completes_an_interrupted_change() {
+    let (fixture, ids) = many_memories();
+    interrupt(&fixture, &ids);
     let lock = WriteLock::default();
     let tools = (&lock, CancelToken::new(), Throttle::default());
-    let mut session = Session::new(&desk.store, tools, Origin::default(), false);
+    let mut session = Session::new(&fixture.store, tools, Origin::default(), false);
     session.lock().unwrap();
-    stands(&desk, &ids);
-    assert_eq!(mark(&desk), "");
+    check_complete(&fixture, &ids);
+    assert_eq!(pending_mark(&fixture), "");
 }
 
 #[test]
-fn one_that_an_earlier_version_of_the_program_noted_is_completed_too() {
-    let (desk, ids) = laid();
-    cut(&desk, &ids);
-    let owed: serde_json::Value = serde_json::from_str(&mark(&desk)).unwrap();
-    let (act, actor, at) = (&owed["act"], &owed["actor"], &owed["at"]);
+fn the_mark_of_an_earlier_program_version_is_completed_too() {
+    let (fixture, ids) = many_memories();
+    interrupt(&fixture, &ids);
+    let pending: serde_json::Value = serde_json::from_str(&pending_mark(&fixture)).unwrap();
+    let (act, actor, at) = (&pending["act"], &pending["actor"], &pending["at"]);
     let earlier = serde_json::json!({"act": act, "actor": actor, "reason": WHY, "at": at});
-    set_mark(&desk, &earlier.to_string());
-    let desk = desk.restarted(false);
-    stands(&desk, &ids);
-    assert_eq!(mark(&desk), "");
+    set_mark(&fixture, &earlier.to_string());
+    let fixture = fixture.restarted(false);
+    check_complete(&fixture, &ids);
+    assert_eq!(pending_mark(&fixture), "");
 }

@@ -77,16 +77,16 @@ impl ExportJob<'_> {
         Ok(best)
     }
 
-    /// Returns whether a vector that was stored at revision `came` may be exported and matches the current content of
+    /// Returns whether a vector that was stored at `revision` may be exported and matches the current content of
     /// its memory. The user, or a document, may have changed the content since (PAM rule ).
-    fn is_current_vector(&self, embedding: &Embedding, came: Revision) -> Result<bool, ExportError> {
+    fn is_current_vector(&self, embedding: &Embedding, revision: Revision) -> Result<bool, ExportError> {
         let id = &embedding.memory_id;
         if !self.is_exported(id)? {
             return Ok(false);
         }
         let Some(record) = self.store.memory(id, Some(self.revision))? else { return Ok(false) };
         // A vector that was stored before its memory belongs to the memory's first version.
-        let then = match self.store.memory(id, Some(came))? {
+        let then = match self.store.memory(id, Some(revision))? {
             None => self.store.memory_versions(id)?.into_iter().next(),
             then => then,
         };

@@ -13,7 +13,7 @@ pub(super) fn write(
         let mut front = FrontMatter::new("index");
         front.text("export_id", Some(&job.id));
         front.plain("exported", job.date());
-        let selection = job.request.selection.description().map(|selection| selection.words());
+        let selection = job.request.selection.description().map(|selection| selection.describe());
         front.text("selection", selection.as_deref());
         front.plain("memories", targets.types.values().sum::<u64>());
         front.plain("conversations", targets.conversations.len());

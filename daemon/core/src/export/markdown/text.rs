@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_where_any_reader_ends_them() {
+    fn every_line_terminator_ends_a_line() {
         let all = |text: &str| lines(text).collect::<Vec<_>>();
         assert_eq!(all("a\r\nb\rc\n\nd\u{2028}e\u{85}f\n"), ["a", "b", "c", "", "d", "e", "f"]);
         assert_eq!(all(""), [""]);

@@ -55,14 +55,14 @@ struct MemuEntry<'a> {
 
 /// Returns MemU's most recent lists, each with all the metadata recorded next to it.
 #[must_use]
-pub fn lists(witnesses: &[StoredEvidence], sources: &MemuSources<'_>) -> MemuLists {
+pub fn lists(evidence: &[StoredEvidence], sources: &MemuSources<'_>) -> MemuLists {
     let mut owners: BTreeMap<ListOwner, BTreeMap<String, MemuList<'_>>> = BTreeMap::new();
     let mut found = MemuLists::default();
-    for witness in witnesses.iter().filter(|witness| witness.platform == PLATFORM) {
-        for item in items_of(&witness.claim) {
+    for one in evidence.iter().filter(|one| one.platform == PLATFORM) {
+        for item in items_of(&one.claim) {
             let origin = origin(item);
             if origin.contains_key("index") || origin.contains_key("whole") {
-                add_item(witness.at, item, origin, &mut owners);
+                add_item(one.at, item, origin, &mut owners);
             } else {
                 found.concluded.insert(memory_id(item));
             }

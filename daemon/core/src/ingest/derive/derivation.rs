@@ -43,11 +43,11 @@ impl ConnectedMemories {
     ) -> Result<Self, IngestError> {
         let store = session.store;
         let mut derived = evidence.derive(&session.cancel)?;
-        let references::DocumentRelations { relations, mut withdrawn, stranger } = drawn;
-        if let Some(stranger) = stranger.as_deref() {
-            withdrawn.retain(|(id, _)| references::brought_by(evidence.edges(), id, stranger));
+        let references::DocumentRelations { relations, mut withdrawn, untrusted } = drawn;
+        if let Some(untrusted) = untrusted.as_deref() {
+            withdrawn.retain(|(id, _)| references::named_by(evidence.edges(), id, untrusted));
         }
-        let drawn = (relations, stranger, evidence.edges());
+        let drawn = (relations, untrusted, evidence.edges());
         edges.extend(references::drawn_edges(session, &derived, drawn, record)?);
         let mut taken_back = references::withdrawn_at_origin(store, &derived, withdrawn)?;
         taken_back.extend(references::overridden_relations(store, &derived, evidence.edges())?);
@@ -67,7 +67,7 @@ pub(super) struct Derivation<'s> {
     /// Keys of the memories that the import mentions and that are not counted yet.
     touched: BTreeSet<EvidenceKey>,
     /// Ids of the relations that the user changed by hand.
-    ruled: BTreeSet<String>,
+    edited: BTreeSet<String>,
     /// Relations derived in slices; they are stored after all memories.
     followed: BTreeMap<String, Relation>,
     /// Documents that are already stored with another export date.
@@ -75,19 +75,19 @@ pub(super) struct Derivation<'s> {
 }
 
 impl<'s> Derivation<'s> {
-    /// Creates the state for an import that mentions the memories `touched`; the user changed the relations `ruled` by
+    /// Creates the state for an import that mentions the memories `touched`; the user changed the relations `edited` by
     /// hand.
     pub(super) fn new(
         session: &'s Session<'s>,
         batches: Batches,
         touched: BTreeSet<EvidenceKey>,
-        ruled: BTreeSet<String>,
+        edited: BTreeSet<String>,
     ) -> Self {
-        Self { session, batches, touched, ruled, followed: BTreeMap::new(), kept: PackedMap::default() }
+        Self { session, batches, touched, edited, followed: BTreeMap::new(), kept: PackedMap::default() }
     }
 
     /// Records that the import brought the evidence stored under `keys`.
-    pub(super) fn record_brought(
+    pub(super) fn record_keys(
         &mut self,
         pages: &mut KeyPages,
         keys: impl Iterator<Item = EvidenceKey>,
@@ -145,19 +145,19 @@ impl<'s> Derivation<'s> {
     /// Derives and stores independent memories, slice by slice.
     pub(super) fn slices(
         &mut self,
-        mut sifted: GroupedEvidence,
+        mut grouped: GroupedEvidence,
         reports: &PackedMap,
         record: &mut ImportRecord,
     ) -> Result<GroupedEvidence, IngestError> {
-        while let Some(slice) = sifted.next(self.session.store, reports)? {
+        while let Some(slice) = grouped.next(self.session.store, reports)? {
             self.session.check_cancelled()?;
             let evidence = DerivationEvidence::of(slice);
             let mut derived = evidence.derive(&self.session.cancel)?;
-            derived.relations.retain(|id, _| !self.ruled.contains(id));
+            derived.relations.retain(|id, _| !self.edited.contains(id));
             self.memories(&evidence, &mut derived, record)?;
             self.followed.append(&mut derived.relations);
         }
-        Ok(sifted)
+        Ok(grouped)
     }
 
     /// Stores the records derived from connected memories.
@@ -204,7 +204,7 @@ impl<'s> Derivation<'s> {
                 record.would_change.memory(id);
             }
         }
-        for id in evidence.of_strangers() {
+        for id in evidence.untrusted_memories() {
             let note = record_untrusted_signer(self.session.store, id, derived.untrusted.get(id))?;
             self.put(note, record)?;
         }
@@ -223,24 +223,24 @@ impl<'s> Derivation<'s> {
         Ok(())
     }
 
-    /// Keeps visible memories without any evidence, which old versions of the program left: they belong to nobody,
-    /// hence to no stranger.
+    /// Keeps visible memories without any evidence, which old versions of the program left: no import owns them,
+    /// so none of them is untrusted.
     fn keep_unproven(
         &self,
         evidence: &DerivationEvidence,
         derived: &mut DerivedMemories,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        for id in evidence.of_strangers() {
+        for id in evidence.untrusted_memories() {
             if !derived.untrusted.contains_key(id) || untrusted_signer(self.session.store, id)?.is_some() {
                 continue;
             }
             let Some(stored) = self.session.store.memory(id, None)?.filter(|stored| !stored.withdrawn) else {
                 continue;
             };
-            let came = derived.memories.remove(id);
+            let new = derived.memories.remove(id);
             derived.untrusted.remove(id);
-            if came.is_some_and(|came| came != stored.memory) {
+            if new.is_some_and(|new| new != stored.memory) {
                 record.would_change.memory(id);
             }
         }
@@ -249,7 +249,7 @@ impl<'s> Derivation<'s> {
 
     /// Returns the change that stores `memory`, if it differs from the store. A memory that the import does not mention
     /// is counted only if the import's evidence changed it, by replacing or removing it. If it differs for another
-    /// reason, such as an import that died before deriving it, it is stored without being counted.
+    /// reason, such as an import that was interrupted before deriving it, it is stored without being counted.
     fn memory(
         &mut self,
         id: &str,
@@ -278,10 +278,10 @@ impl<'s> Derivation<'s> {
     /// Counts the memories on which the import has only evidence that was known, and which were not derived again.
     pub(super) fn count_rest(
         &mut self,
-        sifted: &GroupedEvidence,
+        grouped: &GroupedEvidence,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        for id in std::mem::take(&mut self.touched).iter().filter(|id| !sifted.is_linked(id)) {
+        for id in std::mem::take(&mut self.touched).iter().filter(|id| !grouped.is_linked(id)) {
             self.session.check_cancelled()?;
             unchanged::count(self.session.store, *id, record)?;
         }
@@ -308,22 +308,22 @@ fn warn_of_newer(
     document: &DocumentEvidence,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    let came = &document.memory;
-    let id = &came.id;
+    let new = &document.memory;
+    let id = &new.id;
     let Some(shown) = derived.memories.get(id) else { return Ok(()) };
-    if shown == came || *shown == with_conversation(came, shown.provenance.conversation_ref.clone()) {
+    if shown == new || *shown == with_conversation(new, shown.provenance.conversation_ref.clone()) {
         return Ok(());
     }
     let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
     record.warn(Warning { locator: format!("memory {id:?}"), message });
     if record.dry_run {
         let held = store.memory(id, None)?.map(|stored| stored.memory);
-        record.differ(difference(DifferenceKind::Kept, held.as_ref(), came));
+        record.differ(difference(DifferenceKind::Kept, held.as_ref(), new));
     }
     Ok(())
 }
 
-fn difference(kind: DifferenceKind, held: Option<&Memory>, came: &Memory) -> Difference {
-    let told = |memory: &Memory| (memory.status, memory.content.clone());
-    Difference { id: came.id.clone(), kind, held: held.map(told), came: told(came) }
+fn difference(kind: DifferenceKind, held: Option<&Memory>, new: &Memory) -> Difference {
+    let summary = |memory: &Memory| (memory.status, memory.content.clone());
+    Difference { id: new.id.clone(), kind, held: held.map(summary), came: summary(new) }
 }

@@ -48,7 +48,7 @@ impl DerivationEvidence {
             };
             match versions.iter().find(same) {
                 None => true,
-                // What it would have changed is reported by each import.
+                // Each import reports what the document would have changed.
                 Some(_) if document.untrusted_signer.is_some() => true,
                 // A later export date matters only if there is another version.
                 Some(known) => versions.len() > 1 && known.exported < document.exported,
@@ -83,31 +83,31 @@ impl DerivationEvidence {
     }
 
     /// Returns the ids of memories on which there is a stranger's document.
-    pub(super) fn of_strangers(&self) -> BTreeSet<&str> {
+    pub(super) fn untrusted_memories(&self) -> BTreeSet<&str> {
         let all = self.slice.known.documents.iter().chain(&self.documents);
-        let strangers = all.filter(|document| document.untrusted_signer.is_some());
-        strangers.map(|document| document.memory.id.as_str()).collect()
+        let untrusted_ids = all.filter(|document| document.untrusted_signer.is_some());
+        untrusted_ids.map(|document| document.memory.id.as_str()).collect()
     }
 
     /// Leaves out a stranger's vectors where there is one from another source, and its withdrawals of such vectors.
     pub(super) fn hold_vectors_back(
         &self,
         store: &Store,
-        stranger: &str,
-        (came, told): (&mut Vec<Embedding>, &mut DocumentVectors),
+        untrusted: &str,
+        (embeddings, statements): (&mut Vec<Embedding>, &mut DocumentVectors),
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
         let known = vectors::current_vectors(&self.slice.known.vectors);
         let own = |place: &VectorKey| {
-            known.get(place).is_some_and(|one| one.untrusted_signer.as_deref() == Some(stranger))
+            known.get(place).is_some_and(|one| one.untrusted_signer.as_deref() == Some(untrusted))
         };
-        told.withdrawn.retain(|place, _| own(place));
-        let mut kept = Vec::with_capacity(came.len());
-        for vector in came.drain(..) {
+        statements.withdrawn.retain(|place, _| own(place));
+        let mut kept = Vec::with_capacity(embeddings.len());
+        for vector in embeddings.drain(..) {
             let place = (vector.memory_id.clone(), vector.model.clone());
             let stored = store.embedding(&place.0, &place.1)?;
-            let anothers = !own(&place) && (known.contains_key(&place) || stored.is_some());
-            if anothers && stored.is_none_or(|stored| stored.embedding != vector) {
+            let from_another_signer = !own(&place) && (known.contains_key(&place) || stored.is_some());
+            if from_another_signer && stored.is_none_or(|stored| stored.embedding != vector) {
                 record.would_change.embeddings += 1;
                 record.embeddings.leave_out();
                 let locator = format!("embedding {:?}", vector.id);
@@ -117,7 +117,7 @@ impl DerivationEvidence {
                 kept.push(vector);
             }
         }
-        *came = kept;
+        *embeddings = kept;
         Ok(())
     }
 
@@ -142,35 +142,36 @@ impl DerivationEvidence {
         Ok(changes)
     }
 
-    /// Records the vectors that `came`, and what was `told` about others.
+    /// Records the vectors of the import, and its `statements` about others.
     pub(super) fn vectors(
         &self,
         store: &Store,
-        (came, stranger): (Vec<Embedding>, Option<&str>),
-        told: &DocumentVectors,
+        (embeddings, untrusted): (Vec<Embedding>, Option<&str>),
+        statements: &DocumentVectors,
         counts: &mut Counts,
     ) -> Result<VectorChanges, IngestError> {
         let mut places: BTreeMap<VectorKey, BTreeMap<String, Embedding>> = BTreeMap::new();
         let mut found: BTreeMap<VectorKey, u64> = BTreeMap::new();
-        for embedding in came {
+        for embedding in embeddings {
             *found.entry((embedding.memory_id.clone(), embedding.model.clone())).or_default() += 1;
             let VectorIdentity { memory, model, digest, .. } = vectors::vector_name(&embedding)?;
             places.entry((memory, model)).or_default().insert(digest, embedding);
         }
         let known = vectors::current_vectors(&self.slice.known.vectors);
-        for place in told.withdrawn.keys() {
-            // A vector that nobody brought cannot be withdrawn, however many are named.
+        for place in statements.withdrawn.keys() {
+            // A vector that no import has cannot be withdrawn, however many are named.
             if known.contains_key(place) || store.embedding(&place.0, &place.1)?.is_some() {
                 places.entry(place.clone()).or_default();
             }
         }
-        let outdated = told.outdated_withdrawals(&self.slice.known.vectors);
+        let outdated = statements.outdated_withdrawals(&self.slice.known.vectors);
         let mut shown = VectorChanges::default();
-        for (place, came) in places {
+        for (place, embeddings) in places {
             let mut all: Vec<VectorIdentity> = known.get(&place).cloned().into_iter().collect();
-            let mut reported = came.values().map(vectors::vector_name).collect::<Result<Vec<_>, _>>()?;
-            reported.extend(told.additional_entries(&place, &reported, outdated.get(&place)));
-            reported.iter_mut().for_each(|named| named.untrusted_signer = stranger.map(str::to_owned));
+            let mut reported =
+                embeddings.values().map(vectors::vector_name).collect::<Result<Vec<_>, _>>()?;
+            reported.extend(statements.additional_entries(&place, &reported, outdated.get(&place)));
+            reported.iter_mut().for_each(|named| named.untrusted_signer = untrusted.map(str::to_owned));
             for named in reported {
                 let (key, json) = encoded(&named, false)?;
                 shown.reports.insert(key, json);
@@ -178,20 +179,20 @@ impl DerivationEvidence {
             }
             let stored = store.embedding(&place.0, &place.1)?.map(|stored| stored.embedding);
             if let Some(named) = stored.as_ref().map(vectors::vector_name).transpose()? {
-                let [said, found] = [encoded(&named, false)?, encoded(&named, true)?];
-                let told = known.get(&place).is_some_and(|known| known.digest == named.digest);
-                if !told && !store.has_evidence(said.0)? && !store.has_evidence(found.0)? {
+                let [imported, found] = [encoded(&named, false)?, encoded(&named, true)?];
+                let recorded = known.get(&place).is_some_and(|known| known.digest == named.digest);
+                if !recorded && !store.has_evidence(imported.0)? && !store.has_evidence(found.0)? {
                     let (id, json) = found;
                     shown.found.push(EvidenceWrite { id, json });
                     all.push(named);
                 }
             }
-            let digests: BTreeSet<String> = came.keys().cloned().collect();
+            let digests: BTreeSet<String> = embeddings.keys().cloned().collect();
             let standing = all.iter().max();
             let shows = standing.filter(|standing| digests.contains(&standing.digest)).map(|one| &one.digest);
             let stored = stored.as_ref().map(vectors::vector_name).transpose()?.map(|named| named.digest);
             count(counts, found.get(&place).copied().unwrap_or(0), shows, stored.as_ref());
-            shown.changes.extend(vectors::visibility_changes(store, &place, standing, came)?);
+            shown.changes.extend(vectors::visibility_changes(store, &place, standing, embeddings)?);
         }
         Ok(shown)
     }

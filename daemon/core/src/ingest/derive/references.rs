@@ -65,8 +65,8 @@ pub(super) fn overridden_relations(
     known: &[RelationEvidence],
 ) -> Result<Vec<String>, IngestError> {
     let mut outlived = Vec::new();
-    for RelationEvidence { relation, untrusted_signer: stranger } in known {
-        if may_assert(derived, relation, stranger.as_deref()) || !derived.memories.contains_key(&relation.to)
+    for RelationEvidence { relation, untrusted_signer: untrusted } in known {
+        if may_assert(derived, relation, untrusted.as_deref()) || !derived.memories.contains_key(&relation.to)
         {
             continue;
         }
@@ -148,7 +148,7 @@ pub(super) struct DocumentRelations {
     /// Relations that were withdrawn at the origin of the document, with the time in microseconds.
     pub(super) withdrawn: Vec<(String, i64)>,
     /// The stranger whose documents they are: a key, or the marker for unsigned documents.
-    pub(super) stranger: Option<String>,
+    pub(super) untrusted: Option<String>,
 }
 
 /// Checks the relations of PAM documents, which keep their ids. A relation that was withdrawn here stays withdrawn,
@@ -156,14 +156,14 @@ pub(super) struct DocumentRelations {
 pub(super) fn drawn_edges(
     session: &Session<'_>,
     derived: &DerivedMemories,
-    (drawn, stranger, known): (Vec<Relation>, Option<String>, &[RelationEvidence]),
+    (drawn, untrusted, known): (Vec<Relation>, Option<String>, &[RelationEvidence]),
     record: &mut ImportRecord,
 ) -> Result<Vec<RelationEvidence>, IngestError> {
     let store = session.store;
     let mut edges = Vec::with_capacity(drawn.len());
     for edge in drawn {
-        if let Some(stranger) = stranger.as_deref() {
-            match held_back(store, derived, (&edge, stranger), known)? {
+        if let Some(untrusted) = untrusted.as_deref() {
+            match held_back(store, derived, (&edge, untrusted), known)? {
                 Some(true) => {
                     record.would_change.relations += 1;
                     continue;
@@ -198,7 +198,7 @@ pub(super) fn drawn_edges(
                 let message = format!("the relation is left out: {reason}");
                 record.warn(Warning { locator, message });
             }
-            None => edges.push(RelationEvidence { relation: edge, untrusted_signer: stranger.clone() }),
+            None => edges.push(RelationEvidence { relation: edge, untrusted_signer: untrusted.clone() }),
         }
     }
     Ok(edges)
@@ -209,14 +209,14 @@ pub(super) fn drawn_edges(
 fn held_back(
     store: &Store,
     derived: &DerivedMemories,
-    (edge, stranger): (&Relation, &str),
+    (edge, untrusted): (&Relation, &str),
     known: &[RelationEvidence],
 ) -> Result<Option<bool>, IngestError> {
-    if !may_assert(derived, edge, Some(stranger)) {
+    if !may_assert(derived, edge, Some(untrusted)) {
         return Ok(Some(true));
     }
     let Some(stored) = store.relation(&edge.id, None)? else { return Ok(None) };
-    let own = brought_by(known, &edge.id, stranger);
+    let own = named_by(known, &edge.id, untrusted);
     if stored.withdrawn {
         return Ok((!own && stored.origin.reason != UNDO_REASON).then_some(true));
     }
@@ -227,13 +227,13 @@ fn held_back(
 /// the memories may arrive later. A vector of a text other than the memory's current one does not apply to it (PAM rule
 /// If the user wrote the current text by hand, the vector is kept nevertheless: it may be of the text that an
 /// undo restores.
-pub(super) fn told_vectors(
+pub(super) fn document_vectors(
     session: &Session<'_>,
     derived: &DerivedMemories,
     vectors: Vec<DocumentVector>,
     record: &mut ImportRecord,
 ) -> Result<Vec<Embedding>, IngestError> {
-    let mut told = Vec::with_capacity(vectors.len());
+    let mut accepted = Vec::with_capacity(vectors.len());
     for DocumentVector { embedding: vector, of } in vectors {
         let mut refuse = None;
         let shown = derived.memories.get(&vector.memory_id);
@@ -263,15 +263,15 @@ pub(super) fn told_vectors(
             record.warn(Warning { locator, message: format!("the embedding is left out: {reason}") });
             continue;
         }
-        told.push(vector);
+        accepted.push(vector);
     }
-    Ok(told)
+    Ok(accepted)
 }
 
-/// Returns whether only this stranger brought the relation.
-pub(super) fn brought_by(edges: &[RelationEvidence], id: &str, stranger: &str) -> bool {
+/// Returns whether only this stranger names the relation.
+pub(super) fn named_by(edges: &[RelationEvidence], id: &str, untrusted: &str) -> bool {
     let mut of_it = edges.iter().filter(|edge| edge.relation.id == id).peekable();
-    of_it.peek().is_some() && of_it.all(|edge| edge.untrusted_signer.as_deref() == Some(stranger))
+    of_it.peek().is_some() && of_it.all(|edge| edge.untrusted_signer.as_deref() == Some(untrusted))
 }
 
 /// Returns the reason why the store would not accept a record of a document.

@@ -27,13 +27,13 @@ use crate::{
 
 const MODEL: &str = "toy";
 
-struct Shelf {
+struct Fixture {
     store: Store,
     imports: Imports,
     lock: WriteLock,
 }
 
-impl Shelf {
+impl Fixture {
     fn open(dir: &Path) -> Self {
         let store = Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap();
         let (plugins, clock) = (Arc::new(Plugins::built_in(None)), Arc::new(SystemClock));
@@ -55,7 +55,7 @@ impl Shelf {
         let lock = (&self.lock, CancelToken::new(), Throttle::default());
         let session = Session::new(&self.store, lock, origin, false);
         let mut writer = Writer::new(session, ImportMetadata::default());
-        writer.write(ImportItem::Evidence(vec![witness()]), &mut record).unwrap();
+        writer.write(ImportItem::Evidence(vec![stored_evidence()]), &mut record).unwrap();
         let vectors = vector
             .into_iter()
             .map(|(at, number)| vector_of(at, number))
@@ -66,9 +66,9 @@ impl Shelf {
         record
     }
 
-    fn turn(&self, record: &ImportRecord, turn: UndoDirection) {
-        let request = UndoRequest { id: &record.id, turn, dry_run: false, expected: None };
-        self.imports.turn(request, &CancelToken::new()).unwrap().unwrap();
+    fn undo_or_redo(&self, record: &ImportRecord, direction: UndoDirection) {
+        let request = UndoRequest { id: &record.id, direction, dry_run: false, expected: None };
+        self.imports.undo_or_redo(request, &CancelToken::new()).unwrap().unwrap();
     }
 
     /// Returns the first number of the vector that is shown.
@@ -90,7 +90,7 @@ fn receipt() -> ImportRecord {
     .unwrap()
 }
 
-fn witness() -> StoredEvidence {
+fn stored_evidence() -> StoredEvidence {
     let reported: Reported = serde_json::from_value(json!({
         "id": "e", "at": 5, "extraction_method": "explicit_user_input",
         "claim": {"statement": {"content": "Keeps bees", "memory_type": "preference"}},
@@ -101,7 +101,7 @@ fn witness() -> StoredEvidence {
 }
 
 fn memory() -> String {
-    memories_of(&witness().claim).into_iter().next().unwrap()
+    memories_of(&stored_evidence().claim).into_iter().next().unwrap()
 }
 
 fn vector_of(at: i64, number: f64) -> Embedding {
@@ -113,28 +113,28 @@ fn vector_of(at: i64, number: f64) -> Embedding {
 }
 
 #[test]
-fn of_two_vectors_the_later_stands_and_an_undo_gives_back_the_other() {
+fn the_later_vector_is_shown_and_an_undo_restores_the_earlier() {
     let (early, late) = (Some((10, 1.0)), Some((20, 2.0)));
     for order in [[early, late], [late, early]] {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = Shelf::open(dir.path());
-        let mut imports = order.map(|vector| (vector, shelf.import(vector)));
+        let fixture = Fixture::open(dir.path());
+        let mut imports = order.map(|vector| (vector, fixture.import(vector)));
         imports.sort_by_key(|(vector, _)| vector.map(|(at, _)| at));
         let [(_, early), (_, late)] = &imports;
-        assert_eq!(shelf.shown(), Some(2.0));
-        shelf.turn(early, UndoDirection::Undo);
-        assert_eq!(shelf.shown(), Some(2.0));
-        shelf.turn(late, UndoDirection::Undo);
-        assert_eq!(shelf.shown(), None);
-        shelf.turn(early, UndoDirection::Redo);
-        assert_eq!(shelf.shown(), Some(1.0));
-        shelf.turn(late, UndoDirection::Redo);
-        assert_eq!(shelf.shown(), Some(2.0));
-        shelf.turn(late, UndoDirection::Undo);
-        assert_eq!(shelf.shown(), Some(1.0));
-        assert!(shelf.store.check(true, &mut |_| {}).unwrap().clean());
-        let digest = shelf.store.state_digest();
-        drop(shelf);
+        assert_eq!(fixture.shown(), Some(2.0));
+        fixture.undo_or_redo(early, UndoDirection::Undo);
+        assert_eq!(fixture.shown(), Some(2.0));
+        fixture.undo_or_redo(late, UndoDirection::Undo);
+        assert_eq!(fixture.shown(), None);
+        fixture.undo_or_redo(early, UndoDirection::Redo);
+        assert_eq!(fixture.shown(), Some(1.0));
+        fixture.undo_or_redo(late, UndoDirection::Redo);
+        assert_eq!(fixture.shown(), Some(2.0));
+        fixture.undo_or_redo(late, UndoDirection::Undo);
+        assert_eq!(fixture.shown(), Some(1.0));
+        assert!(fixture.store.check(true, &mut |_| {}).unwrap().clean());
+        let digest = fixture.store.state_digest();
+        drop(fixture);
         let options = OpenOptions { rebuild: true, ..OpenOptions::default() };
         let rebuilt = Store::open(dir.path(), options, &mut |_| {}).unwrap();
         assert_eq!(rebuilt.state_digest(), digest);
@@ -142,37 +142,37 @@ fn of_two_vectors_the_later_stands_and_an_undo_gives_back_the_other() {
 }
 
 #[test]
-fn a_vector_leaves_with_the_import_that_brought_it_though_others_brought_the_memory() {
+fn undoing_an_import_removes_its_vector_and_keeps_a_shared_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path());
-    shelf.import(None);
-    let with = shelf.import(Some((10, 1.0)));
-    assert_eq!(shelf.shown(), Some(1.0));
-    shelf.turn(&with, UndoDirection::Undo);
-    assert_eq!(shelf.shown(), None);
-    assert!(shelf.store.memory_visible(record_key(&memory())).unwrap());
+    let fixture = Fixture::open(dir.path());
+    fixture.import(None);
+    let with = fixture.import(Some((10, 1.0)));
+    assert_eq!(fixture.shown(), Some(1.0));
+    fixture.undo_or_redo(&with, UndoDirection::Undo);
+    assert_eq!(fixture.shown(), None);
+    assert!(fixture.store.memory_visible(record_key(&memory())).unwrap());
     // Another export brings the same vector.
-    let again = shelf.import(Some((10, 1.0)));
-    assert_eq!(shelf.shown(), Some(1.0));
-    shelf.turn(&with, UndoDirection::Redo);
-    shelf.turn(&again, UndoDirection::Undo);
-    assert_eq!(shelf.shown(), Some(1.0));
-    shelf.turn(&with, UndoDirection::Undo);
-    assert_eq!(shelf.shown(), None);
+    let again = fixture.import(Some((10, 1.0)));
+    assert_eq!(fixture.shown(), Some(1.0));
+    fixture.undo_or_redo(&with, UndoDirection::Redo);
+    fixture.undo_or_redo(&again, UndoDirection::Undo);
+    assert_eq!(fixture.shown(), Some(1.0));
+    fixture.undo_or_redo(&with, UndoDirection::Undo);
+    assert_eq!(fixture.shown(), None);
 }
 
 #[test]
-fn a_vector_that_was_stored_before_anybody_noted_whose_it_is_stays() {
+fn a_vector_without_a_recorded_import_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path());
-    shelf.import(None);
+    let fixture = Fixture::open(dir.path());
+    fixture.import(None);
     let origin = Origin { import: None, actor: "p/1.0.0".into(), reason: "import".into(), at_micros: 1 };
     let changes = vec![Change::Embedding(vector_of(10, 1.0))];
-    shelf.store.commit(satchel_store::Batch { origin, changes }).unwrap();
-    let later = shelf.import(Some((20, 2.0)));
-    let same = shelf.import(Some((10, 1.0)));
-    assert_eq!(shelf.shown(), Some(2.0));
-    shelf.turn(&later, UndoDirection::Undo);
-    shelf.turn(&same, UndoDirection::Undo);
-    assert_eq!(shelf.shown(), Some(1.0));
+    fixture.store.commit(satchel_store::Batch { origin, changes }).unwrap();
+    let later = fixture.import(Some((20, 2.0)));
+    let same = fixture.import(Some((10, 1.0)));
+    assert_eq!(fixture.shown(), Some(2.0));
+    fixture.undo_or_redo(&later, UndoDirection::Undo);
+    fixture.undo_or_redo(&same, UndoDirection::Undo);
+    assert_eq!(fixture.shown(), Some(1.0));
 }

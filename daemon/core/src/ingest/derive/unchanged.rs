@@ -21,11 +21,11 @@ use crate::{
 pub(super) fn finish(
     session: &Session<'_>,
     pending: &mut PendingEvidence,
-    tail: &DeferredRecords,
+    deferred: &DeferredRecords,
     record: &mut ImportRecord,
 ) -> Result<bool, IngestError> {
     let documents = pending.documents > 0;
-    if !tail.is_empty() || documents || !pending.unresolved.is_empty() || !session.undone.is_empty() {
+    if !deferred.is_empty() || documents || !pending.unresolved.is_empty() || !session.undone.is_empty() {
         return Ok(false);
     }
     if derived::is_pending(session.store)? {
@@ -40,11 +40,11 @@ pub(super) fn finish(
     keys.append(&mut pending.cached);
     let mut batches = Batches::default();
     for key in keys {
-        if let Some(page) = pending.brought.add(key) {
+        if let Some(page) = pending.key_pages.add(key) {
             batches.put(page, session, record)?;
         }
     }
-    if let Some(page) = pending.brought.flush() {
+    if let Some(page) = pending.key_pages.flush() {
         batches.put(page, session, record)?;
     }
     batches.commit(session, record)?;

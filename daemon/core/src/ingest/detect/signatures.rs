@@ -22,14 +22,19 @@ const MEDIA: [&str; 15] = [
     "png", "jpg", "jpeg", "webp", "gif", "heic", "svg", "wav", "mp3", "m4a", "mp4", "mov", "webm", "pdf",
     "dat",
 ];
-/// Strings that occur near the start of most exports of these importers. A missing signature costs time, nothing else.
-const SIGNATURES: [(&str, &[&str]); 6] = [
-    ("chatgpt", &["\"mapping\""]),
-    ("claude", &["\"chat_messages\""]),
-    ("deepseek", &["\"inserted_at\""]),
-    ("gemini", &["\"titleUrl\"", "\"safeHtmlItem\"", "\"userInteractions\"", "outer-cell"]),
-    ("grok", &["\"responses\""]),
-    ("memu", &["\"recall_files\"", "\"memory_categories\""]),
+/// For each importer, sets of strings; most of its exports have all strings of one set near their start. A missing
+/// signature costs time, nothing else.
+const SIGNATURES: [(&str, &[&[&str]]); 9] = [
+    // DeepSeek has "mapping" too.
+    ("chatgpt", &[&["\"mapping\"", "\"create_time\""]]),
+    ("claude", &[&["\"chat_messages\""]]),
+    ("copilot", &[&["Conversation,Time,Author,Message"], &["ChatName"], &["ClientApp"]]),
+    ("deepseek", &[&["\"inserted_at\""]]),
+    ("gemini", &[&["\"titleUrl\""], &["\"safeHtmlItem\""], &["\"userInteractions\""], &["outer-cell"]]),
+    ("grok", &[&["\"responses\""]]),
+    ("memu", &[&["\"agent_id\"", "\"user_id\""], &["\"recall_files\""], &["\"memory_categories\""]]),
+    ("mistral", &[&["\"chatId\""]]),
+    ("perplexity", &[&["\"query\""], &["\"query_str\""]]),
 ];
 
 /// Returns the names of the importers whose signatures occur at the start of these files.
@@ -41,8 +46,9 @@ pub(super) fn likely_importers(bundle: &Bundle) -> Vec<&'static str> {
         if file.take(HEAD).read_to_end(&mut head).is_err() {
             continue;
         }
-        let has = |sign: &&str| head.windows(sign.len()).any(|window| window == sign.as_bytes());
-        found.extend(SIGNATURES.iter().filter(|(_, signs)| signs.iter().any(has)).map(|(name, _)| *name));
+        let has = |text: &&str| head.windows(text.len()).any(|window| window == text.as_bytes());
+        let matches = |set: &&[&str]| set.iter().all(has);
+        found.extend(SIGNATURES.iter().filter(|(_, sets)| sets.iter().any(matches)).map(|(name, _)| *name));
     }
     found
 }

@@ -127,7 +127,7 @@ pub(super) fn whole_files(bundle: &Bundle, mut files: Vec<String>, faults: &[Rea
 pub(super) fn name_faults(record: &mut ImportRecord, faults: Vec<ReadFault>) -> Vec<ReadFault> {
     let (ImportStatus::Failed, Some(reason)) = (record.status, &record.reason) else { return Vec::new() };
     // An unreadable attachment does not stop an import, so it is not listed here.
-    let faults: Vec<ReadFault> = faults.into_iter().filter(|fault| reason.contains(&fault.told)).collect();
+    let faults: Vec<ReadFault> = faults.into_iter().filter(|fault| reason.contains(&fault.error)).collect();
     let mut sentences: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
     sentences.dedup();
     sentences.truncate(NAMED);

@@ -10,7 +10,7 @@ use satchel_bundle::{
 use satchel_merge::evidence::ExportTime;
 use satchel_pam::{
     merge::{self, Ledger},
-    parse::ChecksumReading,
+    parse::ChecksumStatus,
     sign::{self, PublicKey, SignatureCheck},
     store::{ExportType, StoreHeader},
     time::Timestamp,
@@ -66,8 +66,8 @@ impl PamRun<'_> {
         let force = self.apply.is_some_and(|apply| apply.force);
         let any_owner = self.apply.is_none_or(|apply| apply.any_owner);
         let ledger = || Ledger { owner, export: &kind };
-        let footing = merge::check_base(&looked.frame.header, ledger(), any_owner, force);
-        let strict = merge::check_base(&looked.frame.header, ledger(), self.apply.is_none(), false);
+        let footing = merge::check_base(&looked.root.header, ledger(), any_owner, force);
+        let strict = merge::check_base(&looked.root.header, ledger(), self.apply.is_none(), false);
         if let Some(error) = failed.into_inner() {
             return Err(error.into());
         }
@@ -89,7 +89,11 @@ impl PamRun<'_> {
 
     /// Returns what the manifest withdraws, if the signer of the document signed it; otherwise the reason why it is
     /// ignored.
-    pub(super) fn told(&self, header: &StoreHeader, right: &DocumentOrigin) -> Result<Withdrawals, String> {
+    pub(super) fn withdrawals(
+        &self,
+        header: &StoreHeader,
+        right: &DocumentOrigin,
+    ) -> Result<Withdrawals, String> {
         let Some(bytes) = self.beside(MANIFEST)? else { return Ok(Withdrawals::default()) };
         let manifest = Manifest::parse(&bytes)?;
         let Manifest { withdrawn_relations: withdrawn, undone_conversations: undone, export_id, .. } =
@@ -168,8 +172,7 @@ impl PamRun<'_> {
 fn unproven(looked: &ScannedStore, right: &DocumentOrigin) -> Option<String> {
     let problem = if looked.scan.broken.is_some() {
         "the document breaks off before its end".to_owned()
-    } else if let ChecksumReading::Mismatch { .. } | ChecksumReading::NotCanonical(_) = &looked.scan.checksum
-    {
+    } else if let ChecksumStatus::Mismatch { .. } | ChecksumStatus::NotCanonical(_) = &looked.scan.checksum {
         "its checksum does not fit its memories".to_owned()
     } else if let SignatureCheck::Invalid(problem) = sign::verify(&looked.scan.signed) {
         format!("its signature is not valid: {problem}")
@@ -184,10 +187,10 @@ fn unproven(looked: &ScannedStore, right: &DocumentOrigin) -> Option<String> {
 /// Returns the ledger entry for a merged document; `None` if it has no export id. The caller fills in time, path and
 /// revision.
 pub(super) fn record(looked: &ScannedStore, right: &DocumentOrigin) -> Option<ExportRecord> {
-    let header = &looked.frame.header;
+    let header = &looked.root.header;
     let export_id = header.export_id.clone().filter(|id| !id.is_empty())?;
     let signer = right.signer.as_ref().map(PublicKey::multibase).unwrap_or_default();
-    let checksum = looked.frame.integrity.as_ref().map(|integrity| integrity.checksum.to_string());
+    let checksum = looked.root.integrity.as_ref().map(|integrity| integrity.checksum.to_string());
     Some(ExportRecord {
         export_id,
         export_type: header.export_type.as_str().to_owned(),

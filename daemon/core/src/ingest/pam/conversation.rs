@@ -9,7 +9,7 @@ use satchel_merge::{
 use satchel_pam::{
     conversation::{Attachment, Conversation as Document, Message},
     issue::Issue,
-    parse::{self, LeftOut, Remains},
+    parse::{self, SalvageReport, UnreadableEntry},
     record::{AttachmentRecord, RecordKind, Source},
 };
 use satchel_source::FileSet as _;
@@ -25,7 +25,7 @@ use crate::ingest::{
 };
 
 /// A document, its issues, and the parts of it that could not be read.
-type Read = (Option<Document>, Vec<Issue>, Remains);
+type Read = (Option<Document>, Vec<Issue>, SalvageReport);
 
 /// Name given to a tool call that has none, which PAM does not allow.
 const UNNAMED: &str = "unknown";
@@ -51,7 +51,7 @@ impl DocumentImport<'_, '_, '_> {
         if self.purged.contains_conversation(&document.header.id) && !rows {
             return self.skip(RecordKind::Conversation, name.to_owned(), erased::REASON.to_owned());
         }
-        let left_out = remains.left_out.iter().map(LeftOut::path).collect();
+        let left_out = remains.unreadable.iter().map(UnreadableEntry::path).collect();
         self.tell(name, &issues, &left_out, remains.broken.is_some());
         self.broken(name, remains.broken.as_ref())?;
         for note in repair::header(&mut document.header) {
@@ -72,7 +72,7 @@ impl DocumentImport<'_, '_, '_> {
                     self.warn(format!("{name}:$.messages"), note.clone());
                 }
                 let mut conversation = reported(mapped);
-                conversation.stranger.clone_from(&self.tail.stranger);
+                conversation.untrusted.clone_from(&self.deferred.untrusted);
                 if rows {
                     // The oldest remaining message determines the id, as in every later export of the provider.
                     let NormalisedConversation { platform, report, nodes, .. } = &conversation;
@@ -107,21 +107,21 @@ impl DocumentImport<'_, '_, '_> {
         &mut self,
         name: &str,
         document: &mut Document,
-        remains: &Remains,
+        remains: &SalvageReport,
     ) -> Result<(), IngestError> {
-        for entry in &remains.left_out {
+        for entry in &remains.unreadable {
             self.skip(RecordKind::Message, format!("{name}:{}", entry.path()), entry.reason.clone())?;
         }
-        let left_out: BTreeSet<usize> = remains.left_out.iter().map(|entry| entry.index).collect();
+        let left_out: BTreeSet<usize> = remains.unreadable.iter().map(|entry| entry.index).collect();
         let mut places = (0..).filter(|at| !left_out.contains(at));
-        let (mut seen, mut told) = (BTreeSet::new(), Ok(()));
+        let (mut seen, mut result) = (BTreeSet::new(), Ok(()));
         // The list is filtered in place, as a copy would take as much memory again.
         document.messages.retain_mut(|message| {
             let locator = format!("{name}:$.messages[{}]", places.next().unwrap_or_default());
             let erased = self.purged.contains_row(&message.id).then(|| erased::REASON.to_owned());
             if let Some(reason) = erased.or_else(|| unfit(message, &seen)) {
-                if told.is_ok() {
-                    told = self.skip(RecordKind::Message, locator, reason);
+                if result.is_ok() {
+                    result = self.skip(RecordKind::Message, locator, reason);
                 }
                 return false;
             }
@@ -132,7 +132,7 @@ impl DocumentImport<'_, '_, '_> {
             }
             true
         });
-        told
+        result
     }
 
     /// Stores the files that came with the documents, and makes the messages refer to the stored bytes.
@@ -146,12 +146,16 @@ impl DocumentImport<'_, '_, '_> {
         if files.is_empty() {
             return Ok(());
         }
-        let keeper = AttachmentStore { store: run.store, bundle: run.bundle, dry_run: run.dry_run };
+        let attachments = AttachmentStore { store: run.store, bundle: run.bundle, dry_run: run.dry_run };
         let notes = self.aside(move || {
             let mut notes = Vec::new();
             for (file, path) in files {
                 let source = Some(Source::Path(path.to_owned()));
-                *file = keeper.store(AttachmentRecord { attachment: file.clone(), source }, name, &mut notes);
+                *file = attachments.store(
+                    AttachmentRecord { attachment: file.clone(), source },
+                    name,
+                    &mut notes,
+                );
             }
             notes
         })?;
@@ -182,5 +186,5 @@ fn reported(mapped: MappedConversation) -> NormalisedConversation {
         node.parent = node.parent.take().filter(|parent| !satchel_store::id_too_long(parent));
     }
     let weight = weight(&nodes);
-    NormalisedConversation { id, platform, import, foreign: true, stranger: None, report, nodes, weight }
+    NormalisedConversation { id, platform, import, foreign: true, untrusted: None, report, nodes, weight }
 }

@@ -87,13 +87,13 @@ impl DocumentImport<'_, '_, '_> {
         let report = stub::report(entry, header.tags, header.raw_metadata);
         let platform = header.provider.name;
         let nodes = Vec::new();
-        let stranger = self.tail.stranger.clone();
+        let untrusted = self.deferred.untrusted.clone();
         let conversation = NormalisedConversation {
             id,
             platform,
             import: None,
             foreign: true,
-            stranger,
+            untrusted,
             report,
             nodes,
             weight,

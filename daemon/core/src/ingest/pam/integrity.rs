@@ -1,7 +1,7 @@
 //! Describes checksum, count and signature of a store in words. Nothing is refused because of them: the user decides.
 
 use satchel_pam::{
-    parse::ChecksumReading,
+    parse::ChecksumStatus,
     record::Warning,
     sign::{self, SignatureCheck},
     validate,
@@ -14,9 +14,9 @@ pub(super) fn summary(looked: &ScannedStore, right: &DocumentOrigin) -> String {
     let scan = &looked.scan;
     let checksum = match &scan.checksum {
         _ if scan.broken.is_some() => "the document is cut, so nothing vouches for it",
-        ChecksumReading::Spec | ChecksumReading::SdkNormalForm => "the checksum fits the memories",
-        ChecksumReading::Absent => "there is no checksum",
-        ChecksumReading::Mismatch { .. } | ChecksumReading::NotCanonical(_) => {
+        ChecksumStatus::Spec | ChecksumStatus::SdkNormalForm => "the checksum fits the memories",
+        ChecksumStatus::Absent => "there is no checksum",
+        ChecksumStatus::Mismatch { .. } | ChecksumStatus::NotCanonical(_) => {
             "the checksum does not fit the memories"
         }
     };
@@ -35,7 +35,7 @@ pub(super) fn summary(looked: &ScannedStore, right: &DocumentOrigin) -> String {
 
 /// Returns the problems that deserve their own warnings.
 pub(super) fn warnings(name: &str, looked: &ScannedStore) -> Vec<Warning> {
-    let ScannedStore { frame, scan, .. } = looked;
+    let ScannedStore { root, scan, .. } = looked;
     let mut found = Vec::new();
     let mut warn = |path: &str, message: String| {
         found.push(Warning { locator: format!("{name}:{path}"), message });
@@ -43,13 +43,13 @@ pub(super) fn warnings(name: &str, looked: &ScannedStore) -> Vec<Warning> {
     // A truncated text is reported as such; its wrong checksum adds nothing.
     if scan.broken.is_none() {
         match &scan.checksum {
-            ChecksumReading::Spec | ChecksumReading::SdkNormalForm => {}
-            ChecksumReading::Absent => warn("$.integrity", "there is no checksum".to_owned()),
-            ChecksumReading::Mismatch { computed } => {
+            ChecksumStatus::Spec | ChecksumStatus::SdkNormalForm => {}
+            ChecksumStatus::Absent => warn("$.integrity", "there is no checksum".to_owned()),
+            ChecksumStatus::Mismatch { computed } => {
                 let problem = "the memories are not those that were exported: their checksum is";
                 warn("$.integrity.checksum", format!("{problem} {computed}"));
             }
-            ChecksumReading::NotCanonical(problem) => {
+            ChecksumStatus::NotCanonical(problem) => {
                 warn("$.integrity.checksum", format!("there is no canonical form to check: {problem}"));
             }
         }
@@ -63,24 +63,24 @@ pub(super) fn warnings(name: &str, looked: &ScannedStore) -> Vec<Warning> {
             warn("$.signature", format!("the signature cannot be checked: {problem}"));
         }
     }
-    let stated = frame.integrity.as_ref().map(|integrity| integrity.total_memories);
+    let stated = root.integrity.as_ref().map(|integrity| integrity.total_memories);
     if let Some(stated) = stated.filter(|stated| *stated != scan.count && scan.broken.is_none()) {
         let message = format!("is {stated}, but there are {} memories", scan.count);
         warn("$.integrity.total_memories", message);
     }
-    // The records are validated one by one when they are read; this validates the rest of the frame.
+    // The records are validated one by one when they are read; this validates the rest of the root.
     let mut bare = satchel_pam::store::MemoryStore {
-        schema_version: frame.schema_version.clone(),
-        header: frame.header.clone(),
+        schema_version: root.schema_version.clone(),
+        header: root.header.clone(),
         memories: Vec::new(),
         relations: Vec::new(),
         conversations_index: Vec::new(),
         integrity: None,
-        signature: frame.signature.clone(),
-        unknown: frame.unknown.clone(),
+        signature: root.signature.clone(),
+        unknown: root.unknown.clone(),
     };
     if scan.broken.is_none() {
-        bare.integrity.clone_from(&frame.integrity);
+        bare.integrity.clone_from(&root.integrity);
     }
     for issue in validate::memory_store(&bare) {
         found.push(Warning { locator: format!("{name}:{}", issue.path), message: issue.message });

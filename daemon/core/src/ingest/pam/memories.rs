@@ -56,7 +56,7 @@ impl DocumentImport<'_, '_, '_> {
         let document = DocumentEvidence {
             memory,
             exported: self.exported,
-            untrusted_signer: self.tail.stranger.clone(),
+            untrusted_signer: self.deferred.untrusted.clone(),
         };
         self.writer.write(ImportItem::Document(Box::new(document)), self.record)
     }
@@ -94,6 +94,6 @@ impl DocumentImport<'_, '_, '_> {
         if let Some(score) = relation.confidence.take_if(|score| !(0.0..=1.0).contains(score)) {
             self.warn(locator, format!("its confidence {score} is not within 0 to 1 and is left out"));
         }
-        self.tail.drawn.push(relation);
+        self.deferred.drawn.push(relation);
     }
 }

@@ -36,14 +36,14 @@ impl DocumentOrigin {
     /// Returns the standing of documents without a verified signer.
     pub(super) fn of_nobody(apply: Option<&Apply>) -> Self {
         let forced = apply.is_some_and(|apply| apply.force);
-        let standing = if forced { DocumentStanding::Forced } else { DocumentStanding::Stranger };
+        let standing = if forced { DocumentStanding::Forced } else { DocumentStanding::Untrusted };
         Self { standing, signer: None, problem: None, keys: Vec::new(), open: false }
     }
 
     /// Returns the stranger whose documents they are; `None` if they are merged.
-    pub(super) fn stranger(&self) -> Option<String> {
+    pub(super) fn untrusted_signer(&self) -> Option<String> {
         let name = || self.signer.as_ref().map_or_else(|| UNSIGNED.to_owned(), PublicKey::multibase);
-        (self.standing == DocumentStanding::Stranger).then(name)
+        (self.standing == DocumentStanding::Untrusted).then(name)
     }
 
     /// Returns the problems that the user waived.
@@ -97,7 +97,7 @@ impl PamRun<'_> {
         beside(MANIFEST)
             || beside(SIGNATURE)
             || looked.scan.signed.signature.is_some()
-            || looked.frame.header.exported_by.is_some()
+            || looked.root.header.exported_by.is_some()
     }
 
     /// Returns the standing if the signer's documents are merged. Documents that are not fully signed have none: the
@@ -121,7 +121,7 @@ impl PamRun<'_> {
         match (&right.signer, &right.problem) {
             (_, Some(problem)) => Err(format!("{problem}; `satchel verify` says more")),
             (None, None) => Err(format!("nobody signed it, and --trust names {named}")),
-            (Some(_), None) if right.keys.contains(&named) && right.standing == DocumentStanding::Stranger => {
+            (Some(_), None) if right.keys.contains(&named) && right.standing == DocumentStanding::Untrusted => {
                 Err("its signature does not cover all of it, so the rest may be anybody's; `satchel verify` says more"
                     .to_owned())
             }

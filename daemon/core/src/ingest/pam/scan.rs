@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, io};
 
 use satchel_pam::{
     issue::Issue,
-    parse::{self, How, StoreEntry, StoreFrame, StoreScan, Text},
+    parse::{self, ScanOptions, StoreEntry, StoreRoot, StoreScan, TextSource},
 };
 
 /// Maximum number of left-out entries whose issues are suppressed as duplicates; no document reports more issues than
@@ -13,8 +13,8 @@ pub(super) const MOST_LEFT_OUT: usize = 10_000;
 
 /// A memory store as a whole, without its entries.
 pub(super) struct ScannedStore {
-    pub(super) frame: StoreFrame,
-    /// The other results of the scan; the frame is taken out of it.
+    pub(super) root: StoreRoot,
+    /// The other results of the scan; the root is taken out of it.
     pub(super) scan: StoreScan,
     /// The number of readable entries.
     pub(super) readable: Readable,
@@ -32,22 +32,26 @@ pub(super) struct Readable {
 /// Scans a whole memory store; the inner error holds the issues if it is no memory store. `None` if the scan was
 /// cancelled.
 pub(super) fn scan_store(
-    text: &dyn Text,
+    text: &dyn TextSource,
     wanted: &dyn Fn() -> bool,
 ) -> io::Result<Option<Result<ScannedStore, Vec<Issue>>>> {
     let (mut readable, mut left_out) = (Readable::default(), BTreeSet::new());
-    let scan = parse::scan_store(text, How { salvage: true, wanted }, &mut |_, entry| match entry {
-        StoreEntry::Memory(_) => readable.memories += 1,
-        StoreEntry::Relation(_) => readable.relations += 1,
-        StoreEntry::Conversation(_) => readable.conversations += 1,
-        StoreEntry::LeftOut(entry) => {
-            if left_out.len() < MOST_LEFT_OUT {
-                left_out.insert(entry.path());
+    let scan = parse::scan_store(
+        text,
+        ScanOptions { salvage: true, keep_going: wanted },
+        &mut |_, entry| match entry {
+            StoreEntry::Memory(_) => readable.memories += 1,
+            StoreEntry::Relation(_) => readable.relations += 1,
+            StoreEntry::Conversation(_) => readable.conversations += 1,
+            StoreEntry::Unreadable(entry) => {
+                if left_out.len() < MOST_LEFT_OUT {
+                    left_out.insert(entry.path());
+                }
             }
-        }
-    })?;
-    Ok(scan.map(|mut scan| match scan.frame.take() {
-        Some(frame) => Ok(ScannedStore { frame, scan, readable, left_out }),
+        },
+    )?;
+    Ok(scan.map(|mut scan| match scan.root.take() {
+        Some(root) => Ok(ScannedStore { root, scan, readable, left_out }),
         None => Err(scan.issues),
     }))
 }

@@ -13,7 +13,7 @@ use std::{
 use satchel_bundle::manifest::{MANIFEST, VectorName};
 use satchel_merge::evidence::ExportTime;
 use satchel_pam::{
-    parse::{self, How, LeftOut, StoreEntry},
+    parse::{self, ScanOptions, StoreEntry, UnreadableEntry},
     record::RecordKind,
     store::IndexEntry,
 };
@@ -71,26 +71,28 @@ impl DocumentImport<'_, '_, '_> {
 
     /// Records the header of the store in the receipt and for the ledger, with warnings about its origin and contents.
     fn introduce(&mut self, name: &str, looked: &ScannedStore, right: &DocumentOrigin) {
-        if let Some(problem) = right.problem.as_ref().filter(|_| right.standing == DocumentStanding::Stranger)
+        if let Some(problem) =
+            right.problem.as_ref().filter(|_| right.standing == DocumentStanding::Untrusted)
         {
             let message = format!(
                 "taken as the unsigned document of a stranger: {problem}; `satchel verify` says more"
             );
             self.warn(name.to_owned(), message);
         }
-        let header = &looked.frame.header;
+        let header = &looked.root.header;
         self.exported = self.run.exported(header);
-        self.tail.told_vectors.exported = self.exported;
+        self.deferred.vector_statements.exported = self.exported;
         let selection = self.run.selected(header);
         let record = admission::record(looked, right)
             .map(|record| ExportRecord { selection: selection.clone(), ..record });
-        self.tail.applied = Some(Box::new(ReadDocument { record, about: DocumentInfo::from_header(header) }));
+        self.deferred.applied =
+            Some(Box::new(ReadDocument { record, about: DocumentInfo::from_header(header) }));
         if let Some(selection) = selection {
-            let message = format!("this is {}: what it leaves out stays as it is here", selection.words());
+            let message = format!("this is {}: what it leaves out stays as it is here", selection.describe());
             self.warn(name.to_owned(), message);
         }
-        match self.run.told(header, right) {
-            Ok(told) => self.take_back(name, told),
+        match self.run.withdrawals(header, right) {
+            Ok(withdrawals) => self.take_back(name, withdrawals),
             Err(problem) => {
                 let message = format!("what it lists as taken back is not followed: {problem}");
                 self.warn(format!("{}{MANIFEST}", self.run.files.root), message);
@@ -103,14 +105,14 @@ impl DocumentImport<'_, '_, '_> {
     }
 
     /// Records what was withdrawn at the origin of the export.
-    fn take_back(&mut self, name: &str, told: Withdrawals) {
-        let Withdrawals { withdrawn, undone, vectors, at } = told;
-        self.tail.withdrawn = withdrawn.into_iter().map(|id| (id, at)).collect();
+    fn take_back(&mut self, name: &str, withdrawals: Withdrawals) {
+        let Withdrawals { withdrawn, undone, vectors, at } = withdrawals;
+        self.deferred.withdrawn = withdrawn.into_iter().map(|id| (id, at)).collect();
         let at = self.exported.unwrap_or(ExportTime { at, revision: 0 });
         // The entry of a vector without a model name matches nothing.
         let named = vectors.into_iter().filter(|vector| !vector.model.is_empty());
         let places = named.map(|VectorName { memory_id, model }| ((memory_id, model), at));
-        self.tail.told_vectors.withdrawn = places.collect();
+        self.deferred.vector_statements.withdrawn = places.collect();
         self.undone = undone.into_iter().map(|id| (name.to_owned(), id)).collect();
     }
 
@@ -122,7 +124,7 @@ impl DocumentImport<'_, '_, '_> {
                 reading.relation(format!("{name}:$.relations[{at}]"), relation);
                 Ok(())
             }
-            StoreEntry::LeftOut(entry) => reading.left_out(name, entry),
+            StoreEntry::Unreadable(entry) => reading.left_out(name, entry),
             StoreEntry::Conversation(_) => Ok(()),
         })
     }
@@ -135,7 +137,7 @@ impl DocumentImport<'_, '_, '_> {
     ) -> Result<io::Result<()>, IngestError> {
         self.entries(name, false, |reading, at, entry| match entry {
             StoreEntry::Conversation(entry) => take(reading, at, entry),
-            StoreEntry::Memory(_) | StoreEntry::Relation(_) | StoreEntry::LeftOut(_) => Ok(()),
+            StoreEntry::Memory(_) | StoreEntry::Relation(_) | StoreEntry::Unreadable(_) => Ok(()),
         })
     }
 
@@ -152,8 +154,9 @@ impl DocumentImport<'_, '_, '_> {
         let scanned = self.stream(
             |push| {
                 let wanted = Cell::new(true);
-                let how = How { salvage: true, wanted: &|| wanted.get() && !cancel.cancelled() };
-                parse::scan_store(&Counted::new(bundle, name, &read), how, &mut |at, entry| {
+                let options =
+                    ScanOptions { salvage: true, keep_going: &|| wanted.get() && !cancel.cancelled() };
+                parse::scan_store(&Counted::new(bundle, name, &read), options, &mut |at, entry| {
                     wanted.set(push((at, entry)));
                 })
             },
@@ -163,7 +166,7 @@ impl DocumentImport<'_, '_, '_> {
         Ok(scanned.map(|_| ()))
     }
 
-    fn left_out(&mut self, name: &str, entry: LeftOut) -> Result<(), IngestError> {
+    fn left_out(&mut self, name: &str, entry: UnreadableEntry) -> Result<(), IngestError> {
         let locator = format!("{name}:{}", entry.path());
         match entry.list {
             "memories" => return self.skip(RecordKind::Memory, locator, entry.reason),
@@ -181,6 +184,6 @@ fn weight(entry: &StoreEntry) -> usize {
         StoreEntry::Memory(memory) => memory.content.len() + 2048,
         StoreEntry::Relation(_) => 512,
         StoreEntry::Conversation(entry) => 512 + 48 * entry.derived_memories.len(),
-        StoreEntry::LeftOut(entry) => 128 + entry.reason.len(),
+        StoreEntry::Unreadable(entry) => 128 + entry.reason.len(),
     }
 }

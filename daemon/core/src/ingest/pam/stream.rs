@@ -10,7 +10,7 @@ use std::{
 };
 
 use satchel_host::channel::{self, Received};
-use satchel_pam::parse::Text;
+use satchel_pam::parse::TextSource;
 use satchel_source::{Bundle, SourceText};
 
 use super::DocumentImport;
@@ -86,13 +86,13 @@ impl<'b> Counted<'b> {
     }
 }
 
-impl Text for Counted<'_> {
+impl TextSource for Counted<'_> {
     fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(Box::new(CountedReader { input: self.document.reader()?, read: &self.read }))
     }
 
-    fn part(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
-        self.document.part(offset, length)
+    fn read_at(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+        self.document.read_at(offset, length)
     }
 }
 

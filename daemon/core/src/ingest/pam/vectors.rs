@@ -10,7 +10,7 @@ use std::{
 use satchel_merge::evidence::ExportTime;
 use satchel_pam::{
     embedding::Embedding,
-    parse::{self, EmbeddingsScan, How, LeftOut, Text as _},
+    parse::{self, EmbeddingsScan, ScanOptions, TextSource as _, UnreadableEntry},
     record::RecordKind,
 };
 
@@ -39,7 +39,7 @@ const BATCH_BYTES: usize = 16 << 20;
 pub(in crate::ingest) struct EmbeddingsState {
     pub(super) taken: ClaimedIds,
     pub(super) exported: Option<ExportTime>,
-    pub(super) stranger: Option<String>,
+    pub(super) untrusted: Option<String>,
     /// Bytes read so far.
     pub(super) done: u64,
 }
@@ -68,7 +68,7 @@ impl PamRun<'_> {
 }
 
 /// An embedding, or the reason why it could not be read.
-type Entry = Result<Embedding, LeftOut>;
+type Entry = Result<Embedding, UnreadableEntry>;
 
 impl DocumentImport<'_, '_, '_> {
     fn embeddings(&mut self, name: &str) -> Result<(), IngestError> {
@@ -108,10 +108,11 @@ impl DocumentImport<'_, '_, '_> {
         let scanned = self.stream(
             |push| {
                 let wanted = Cell::new(true);
-                let how = How { salvage: true, wanted: &|| wanted.get() && !cancel.cancelled() };
+                let options =
+                    ScanOptions { salvage: true, keep_going: &|| wanted.get() && !cancel.cancelled() };
                 let text = Counted::new(bundle, name, &read);
                 let input = text.reader()?;
-                parse::scan_embeddings(input, how, &mut |at, entry| wanted.set(push((at, entry))))
+                parse::scan_embeddings(input, options, &mut |at, entry| wanted.set(push((at, entry))))
             },
             |(_, entry)| weight(entry),
             |reading, (at, entry)| take(reading, at, entry),
@@ -150,11 +151,15 @@ impl DocumentImport<'_, '_, '_> {
         if batch.vectors.is_empty() {
             return Ok(());
         }
-        let told_vectors = DocumentVectors { exported: self.exported, ..DocumentVectors::default() };
-        let stranger = self.tail.stranger.clone();
-        let tail =
-            DeferredRecords { vectors: batch.vectors, told_vectors, stranger, ..DeferredRecords::default() };
-        self.writer.derive(tail, self.record)
+        let vector_statements = DocumentVectors { exported: self.exported, ..DocumentVectors::default() };
+        let untrusted = self.deferred.untrusted.clone();
+        let deferred = DeferredRecords {
+            vectors: batch.vectors,
+            vector_statements,
+            untrusted,
+            ..DeferredRecords::default()
+        };
+        self.writer.derive(deferred, self.record)
     }
 }
 

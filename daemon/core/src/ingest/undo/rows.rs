@@ -47,15 +47,14 @@ impl UndoRun<'_> {
             }
             let GroupedConversation { id, parts: own, planned, title_key: _ } = component;
             let last = own.last().and_then(|place| parts.get(place.at));
-            let by = last.map(|part| self.brought_by(part)).transpose()?.flatten();
+            let by = last.map(|part| self.import_of_part(part)).transpose()?.flatten();
             let import = by.or_else(|| stored.as_ref()?.header.import_metadata.clone()).unwrap_or_default();
             let labels = WriteLabels { id: &id, platform: &platform, fallback: 0, import };
             changes.push(write_of(planned, labels, stored.as_deref()));
             ids.push(id);
         }
         if family.add_shown_in(ids) | family.title_source.take().is_some() {
-            // The family is written before the conversations that it lists: an undo that dies in between is completed
-            // from it.
+            // The family is written before the conversations that it lists: an interrupted undo is completed from it.
             changes.insert(0, family.to_change(key)?);
         }
         Ok(changes)

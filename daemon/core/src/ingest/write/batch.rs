@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     derived,
-    provenance::{EvidenceKey, KeyKind, KeyPages},
+    provenance::{ContributionKind, EvidenceKey, KeyPages},
 };
 
 /// Maximum encoded bytes of one batch; each batch is one revision and one fsync.
@@ -30,7 +30,7 @@ pub(super) struct OpenBatch {
 
 impl OpenBatch {
     pub(super) fn new(import: Uuid) -> Self {
-        let parts = KeyPages::new(import, KeyKind::Contributions);
+        let parts = KeyPages::new(import, ContributionKind::Contributions);
         Self { changes: Vec::new(), bytes: 0, ids: BTreeSet::new(), parts, moved: false }
     }
 

@@ -37,12 +37,12 @@ impl StoredState {
     /// report, and what is shown differs from it.
     fn is_superseded_by(
         &self,
-        stranger: Option<&str>,
+        untrusted: Option<&str>,
         (report, nodes): (&ConversationReport, &[ReportedNode]),
         left_out: &BTreeSet<EvidenceKey>,
     ) -> bool {
         let shown = self.stored.as_ref().filter(|stored| !stored.withdrawn);
-        self.family.is_superseded_by(stranger, left_out)
+        self.family.is_superseded_by(untrusted, left_out)
             && shown
                 .is_none_or(|shown| !conversation_record::known(shown).same_visible_content(report, nodes))
     }
@@ -54,9 +54,9 @@ impl Writer<'_> {
         conversation: NormalisedConversation,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let NormalisedConversation { id, platform, import, foreign, stranger, report, nodes, weight } =
+        let NormalisedConversation { id, platform, import, foreign, untrusted, report, nodes, weight } =
             conversation;
-        let stranger = stranger.as_deref();
+        let untrusted = untrusted.as_deref();
         if self.batch.contains(&id) {
             self.store_batch(record)?;
         }
@@ -67,19 +67,19 @@ impl Writer<'_> {
         let before = StoredState { stored, family };
         let fresh = before.stored.as_ref().is_none_or(|stored| stored.withdrawn);
         let found = nodes.len() as u64;
-        let said = ContributionSkeleton::of(&id, &report, &nodes)?.attributed_to(stranger);
-        if stranger.is_some() && before.family.has_other_signer(&self.session.left_out, stranger) {
+        let skeleton = ContributionSkeleton::of(&id, &report, &nodes)?.attributed_to(untrusted);
+        if untrusted.is_some() && before.family.has_other_signer(&self.session.left_out, untrusted) {
             return self.hold_back(&id, report, nodes, &before, record);
         }
-        let outdone = before.is_superseded_by(stranger, (&report, &nodes), &self.session.left_out);
-        let planned = self.united(&id, (report, nodes), &before, outdone)?;
+        let superseded = before.is_superseded_by(untrusted, (&report, &nodes), &self.session.left_out);
+        let planned = self.united(&id, (report, nodes), &before, superseded)?;
         let (messages, changed) = (planned.messages, planned.changed);
-        if outdone && changed {
+        if superseded && changed {
             record.warn(superseded_untrusted(&id));
         }
-        let key = said.key();
+        let key = skeleton.key();
         let StoredState { stored, family } = before;
-        let lineage = Self::lineage(&id, (said, stranger), &planned, (family, stored.as_ref()))?;
+        let lineage = Self::lineage(&id, (skeleton, untrusted), &planned, (family, stored.as_ref()))?;
         let mut change = None;
         if changed {
             let import = import.unwrap_or_else(|| self.import.clone());
@@ -101,7 +101,7 @@ impl Writer<'_> {
             (false, true) => record.conversations.updated += 1,
             (false, false) => record.conversations.unchanged += 1,
         }
-        self.brought(key);
+        self.record_part(key);
         self.pieces.add_part(key);
         let changes: Vec<Change> = change.into_iter().chain(lineage).collect();
         if !self.session.dry_run && !changes.is_empty() {
@@ -110,16 +110,16 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Returns the union of a report with the earlier parts that count; `outdone`: without those of strangers.
+    /// Returns the union of a report with the earlier parts that count; if `superseded`, without those of strangers.
     fn united(
         &self,
         id: &str,
         (report, nodes): (ConversationReport, Vec<ReportedNode>),
         before: &StoredState,
-        outdone: bool,
+        superseded: bool,
     ) -> Result<ConversationPlan, IngestError> {
         let shown = before.stored.as_ref().filter(|stored| !stored.withdrawn);
-        if !outdone && !before.family.has_excluded(&self.session.left_out) {
+        if !superseded && !before.family.has_excluded(&self.session.left_out) {
             let mut bodies = StoredBodies::of(self.session.store, shown);
             return unite(report, nodes, shown.map(conversation_record::known), &mut |message| {
                 bodies.get(message)
@@ -127,7 +127,7 @@ impl Writer<'_> {
         }
         // An undo in progress may not have updated the stored conversation yet.
         let mut reading = ContributionReader::new(self.session.store);
-        let parts = before.family.included(&self.session.left_out, outdone);
+        let parts = before.family.included(&self.session.left_out, superseded);
         let parts = parts.map(|part| Ok(reading.read(id, part)?)).chain([Ok((report, nodes))]);
         let planned = unite_all::<IngestError>(parts)?;
         let mut planned = planned.ok_or(IngestError::Unencodable { what: "a conversation" })?;
@@ -148,8 +148,8 @@ impl Writer<'_> {
     ) -> Result<(), IngestError> {
         let found = nodes.len() as u64;
         // The result if the user trusted the stranger.
-        let outdone = before.is_superseded_by(None, (&report, &nodes), &self.session.left_out);
-        let planned = self.united(id, (report, nodes), before, outdone)?;
+        let superseded = before.is_superseded_by(None, (&report, &nodes), &self.session.left_out);
+        let planned = self.united(id, (report, nodes), before, superseded)?;
         record.messages.found += found;
         if !planned.changed {
             record.conversations.found += 1;
@@ -176,24 +176,25 @@ impl Writer<'_> {
     /// Returns the changes that keep the reported part in the lineage, if it is not there yet.
     fn lineage(
         id: &str,
-        (said, stranger): (ContributionSkeleton, Option<&str>),
+        (skeleton, untrusted): (ContributionSkeleton, Option<&str>),
         planned: &ConversationPlan,
         (mut family, stored): (ConversationProvenance, Option<&ConversationRecord>),
     ) -> Result<Vec<Change>, IngestError> {
-        if family.contributions.iter().any(|part| part.digest == said.digest) {
+        if family.contributions.iter().any(|part| part.digest == skeleton.digest) {
             return Ok(Vec::new());
         }
         let now = stored.map_or(0, |stored| stored.version) + u32::from(planned.changed);
         let version = planned.equals_report.then_some(now);
-        let (digest, stranger) = (said.digest.clone(), stranger.map(str::to_owned));
-        family.contributions.push(Contribution { digest, version, conversation: None, untrusted: stranger });
+        let (digest, untrusted) = (skeleton.digest.clone(), untrusted.map(str::to_owned));
+        family.contributions.push(Contribution { digest, version, conversation: None, untrusted });
         let mut changes = Vec::new();
         if version.is_none() {
-            let digest = said.digest.clone();
+            let digest = skeleton.digest.clone();
             let spare =
                 planned.differing_bodies.iter().map(|(id, bytes)| (id.as_str(), bytes.as_slice())).collect();
             changes.push(
-                StoredContribution::from_skeleton(said, &shown(planned), &spare, now)?.to_change(&digest)?,
+                StoredContribution::from_skeleton(skeleton, &shown(planned), &spare, now)?
+                    .to_change(&digest)?,
             );
         }
         changes.push(family.to_change(id)?);

@@ -36,7 +36,7 @@ pub(super) struct RowConversation {
     platform: String,
     import: Option<ImportMetadata>,
     /// See [`Conversation`].
-    stranger: Option<String>,
+    untrusted: Option<String>,
     part: groups::GroupPart,
 }
 
@@ -140,13 +140,13 @@ impl Writer<'_> {
         conversation: NormalisedConversation,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let NormalisedConversation { id, platform, import, foreign: _, stranger, report, nodes, weight } =
+        let NormalisedConversation { id, platform, import, foreign: _, untrusted, report, nodes, weight } =
             conversation;
         self.waiting.conversations.push(RowConversation {
             id,
             platform,
             import,
-            stranger,
+            untrusted,
             part: (report, nodes),
         });
         self.waiting.bytes += weight;
@@ -179,10 +179,10 @@ impl Writer<'_> {
     ) -> Result<(), IngestError> {
         let rows: Vec<(&str, Vec<&str>)> =
             groups.iter().map(|group| (group.id.as_str(), group.rows())).collect();
-        for mut clan in RowGroup::load_all(self.session.store, &rows)? {
+        for mut row_group in RowGroup::load_all(self.session.store, &rows)? {
             self.session.check_cancelled()?;
-            let mine: Vec<&RowConversation> = clan.conversations.iter().map(|at| groups[*at]).collect();
-            let Err(refusal) = self.write_row_group(&mut clan, &mine, record)? else { continue };
+            let mine: Vec<&RowConversation> = row_group.conversations.iter().map(|at| groups[*at]).collect();
+            let Err(refusal) = self.write_row_group(&mut row_group, &mine, record)? else { continue };
             if mine.len() == 1 || *tries == 0 {
                 for group in mine {
                     self.refuse(&group.id, group.part.1.len() as u64, &refusal, record)?;

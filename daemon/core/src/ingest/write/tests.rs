@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     ingest::normalise::Normaliser,
-    provenance::{KeyKind, contributed_keys},
+    provenance::{ContributionKind, contributed_keys},
     write_lock::WriteLock,
 };
 
@@ -79,7 +79,7 @@ fn revisions(asked: bool) -> u64 {
     writer.flush(&mut record).unwrap();
     assert_eq!(record.conversations.new, 40);
     let import = writer.session.origin.import.unwrap();
-    assert_eq!(contributed_keys(&store, KeyKind::Contributions, import).unwrap().len(), 40);
+    assert_eq!(contributed_keys(&store, ContributionKind::Contributions, import).unwrap().len(), 40);
     let second = store.ledger_get(Ledger::Provenance, &format!("parts {import} 1")).unwrap();
     assert!(second.is_none(), "a page for each little batch");
     let [first, last] = record.revisions.unwrap();
@@ -93,7 +93,7 @@ fn batches_are_small_while_somebody_asks() {
 }
 
 #[test]
-fn an_import_whose_queue_was_left_has_not_ended_well() {
+fn a_cancelled_import_ends_with_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let (lock, cancel, pace) = (WriteLock::default(), CancelToken::new(), Throttle::default());
@@ -107,7 +107,7 @@ fn an_import_whose_queue_was_left_has_not_ended_well() {
 }
 
 #[test]
-fn what_a_cancelled_import_stored_is_known_to_be_its_own() {
+fn records_of_a_cancelled_import_are_attributed_to_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let (lock, cancel, pace) = (WriteLock::default(), CancelToken::new(), Throttle::default());
@@ -118,18 +118,18 @@ fn what_a_cancelled_import_stored_is_known_to_be_its_own() {
     assert!(matches!(writer.flush(&mut record), Err(IngestError::Cancelled)));
     assert_eq!((record.conversations.new, record.revisions), (1, Some([1, 1])));
     let import = writer.session.origin.import.unwrap();
-    assert_eq!(contributed_keys(&store, KeyKind::Contributions, import).unwrap().len(), 1);
+    assert_eq!(contributed_keys(&store, ContributionKind::Contributions, import).unwrap().len(), 1);
 }
 
 #[test]
-fn what_is_said_again_counts_at_once() {
+fn a_part_reported_again_counts_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let (lock, cancel, pace) = (WriteLock::default(), CancelToken::new(), Throttle::default());
     let (mut writer, mut record) = (writer(&store, (&lock, &cancel, &pace)), receipt());
     writer.session.lock().unwrap();
     writer.session.left_out.insert([7; 16]);
-    writer.brought([7; 16]);
+    writer.record_part([7; 16]);
     assert!(writer.session.left_out.is_empty());
     writer.flush(&mut record).unwrap();
 }

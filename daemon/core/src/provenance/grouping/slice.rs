@@ -6,14 +6,14 @@ use std::{
 };
 
 use satchel_merge::evidence::{
-    DerivedMemories, DocumentEvidence, MemoryEvidence, MemoryEvidenceSet, MemoryState, Spoken, item_at,
+    DerivedMemories, DocumentEvidence, MemoryEvidence, MemoryEvidenceSet, MemoryState, UserEdits, item_at,
     memory_id,
 };
 use satchel_pam::record::Item;
 use satchel_store::{Store, record_key};
 use uuid::Uuid;
 
-use super::{EvidenceRef, Fated, ListEvidence};
+use super::{EvidenceRef, ListEvidence, ListedMemory};
 use crate::provenance::{
     ActiveEvidence, EvidenceItem, EvidenceKey, PackedMap, ProvenanceError, RowLocations,
 };
@@ -23,10 +23,10 @@ const SLICE_SIZE: usize = 1_024;
 /// Grouped evidence, ordered by memory.
 pub struct GroupedEvidence {
     evidence: Vec<EvidenceRef>,
-    /// The fates of memories in lists.
-    now: Vec<Fated<u32>>,
+    /// The states of memories in lists.
+    now: Vec<ListedMemory<u32>>,
     /// The same, as it was before the import.
-    before: Vec<Fated<u32>>,
+    before: Vec<ListedMemory<u32>>,
     /// Where the next slice begins in each of the three lists.
     at: [usize; 3],
     /// Number of pieces in a slice.
@@ -45,14 +45,14 @@ struct AssertedMemories([Arc<[EvidenceKey]>; 2]);
 /// A list item that is needed.
 struct NeededItem {
     digest: u64,
-    /// Its fate, now and before the import.
-    fates: [Option<MemoryState>; 2],
+    /// Its state, now and before the import.
+    states: [Option<MemoryState>; 2],
 }
 
 /// All evidence about a group of memories.
 #[derive(Default)]
 pub struct EvidenceSlice {
-    sayings: MemoryEvidenceSet,
+    reported: MemoryEvidenceSet,
     /// The evidence in the store, except for the reports of exports.
     pub known: ActiveEvidence,
     /// Memories of the import's documents.
@@ -64,7 +64,7 @@ pub struct EvidenceSlice {
 impl GroupedEvidence {
     /// Creates it from lists that are each ordered by memory.
     pub(super) fn new(
-        (evidence, now, before): (Vec<EvidenceRef>, Vec<Fated<u32>>, Vec<Fated<u32>>),
+        (evidence, now, before): (Vec<EvidenceRef>, Vec<ListedMemory<u32>>, Vec<ListedMemory<u32>>),
         lists: Vec<ListEvidence>,
         places: Arc<RowLocations>,
     ) -> Self {
@@ -72,24 +72,28 @@ impl GroupedEvidence {
         Self { evidence, now, before, at: [0; 3], size: SLICE_SIZE, linked, asserted, lists, places }
     }
 
-    /// Removes the evidence about the memories in `linked` and returns it, added to `whole`.
+    /// Removes the evidence about the memories in `linked` and returns it, added to `linked_evidence`.
     pub(super) fn extract_linked(
         &mut self,
         linked: BTreeSet<EvidenceKey>,
-        whole: ActiveEvidence,
+        linked_evidence: ActiveEvidence,
         store: &Store,
         reports: &PackedMap,
     ) -> Result<EvidenceSlice, ProvenanceError> {
-        let spoken = Spoken::of(&whole.words);
-        self.asserted = AssertedMemories::new(self, &spoken);
+        let user_edits = UserEdits::of(&linked_evidence.edit_steps);
+        self.asserted = AssertedMemories::new(self, &user_edits);
         let evidence: Vec<EvidenceRef> =
             self.evidence.extract_if(.., |item| linked.contains(&item.memory)).collect();
-        let fated = |fates: &mut Vec<Fated<u32>>| -> Vec<Fated<u32>> {
-            fates.extract_if(.., |item| linked.contains(item.memory.as_bytes())).collect()
+        let extract = |listed: &mut Vec<ListedMemory<u32>>| -> Vec<ListedMemory<u32>> {
+            listed.extract_if(.., |item| linked.contains(item.memory.as_bytes())).collect()
         };
-        let (now, before) = (fated(&mut self.now), fated(&mut self.before));
+        let (now, before) = (extract(&mut self.now), extract(&mut self.before));
         self.linked = linked;
-        self.read((&evidence, &now, &before), ActiveEvidence { spoken, ..whole }, (store, reports))
+        self.read(
+            (&evidence, &now, &before),
+            ActiveEvidence { user_edits, ..linked_evidence },
+            (store, reports),
+        )
     }
 
     /// Drops memories whose state does not change, as far as that is known. Those in `changed` are kept.
@@ -97,7 +101,7 @@ impl GroupedEvidence {
         changed.extend(self.evidence.iter().filter(|item| item.fresh).map(|item| item.memory));
         let (mut now, mut before) = (self.now.as_slice(), self.before.as_slice());
         while let Some(memory) = first(now, before) {
-            let same = |item: &&Fated<u32>| item.memory == memory;
+            let same = |item: &&ListedMemory<u32>| item.memory == memory;
             let (of_now, of_before) =
                 (now.iter().take_while(same).count(), before.iter().take_while(same).count());
             let (one, rest) = now.split_at(of_now);
@@ -132,18 +136,18 @@ impl GroupedEvidence {
         if evidence.is_empty() && now.is_empty() && before.is_empty() {
             return Ok(None);
         }
-        let fated = |item: &Fated<u32>| item.memory.into_bytes();
+        let key = |item: &ListedMemory<u32>| item.memory.into_bytes();
         // The evidence about one memory is never split.
         let last = [
             self.evidence[evidence.clone()].get(self.size - 1).map(|item| item.memory),
-            self.now[now.clone()].get(self.size - 1).map(fated),
-            self.before[before.clone()].get(self.size - 1).map(fated),
+            self.now[now.clone()].get(self.size - 1).map(key),
+            self.before[before.clone()].get(self.size - 1).map(key),
         ];
         let last = last.into_iter().flatten().min().unwrap_or([0xff; 16]);
         let ends = [
             evidence.start + self.evidence[evidence.clone()].partition_point(|item| item.memory <= last),
-            now.start + self.now[now.clone()].partition_point(|item| fated(item) <= last),
-            before.start + self.before[before.clone()].partition_point(|item| fated(item) <= last),
+            now.start + self.now[now.clone()].partition_point(|item| key(item) <= last),
+            before.start + self.before[before.clone()].partition_point(|item| key(item) <= last),
         ];
         let evidence = self.evidence[evidence.start..ends[0]].to_vec();
         let now = self.now[now.start..ends[1]].to_vec();
@@ -154,7 +158,7 @@ impl GroupedEvidence {
 
     fn read(
         &mut self,
-        (evidence, now, before): (&[EvidenceRef], &[Fated<u32>], &[Fated<u32>]),
+        (evidence, now, before): (&[EvidenceRef], &[ListedMemory<u32>], &[ListedMemory<u32>]),
         mut known: ActiveEvidence,
         (store, reports): (&Store, &PackedMap),
     ) -> Result<EvidenceSlice, ProvenanceError> {
@@ -162,15 +166,15 @@ impl GroupedEvidence {
         for item in evidence {
             match read(store, reports, item.report, item.fresh)? {
                 Some(EvidenceItem::Document(document)) if item.fresh => documents.push(*document),
-                Some(EvidenceItem::Witness(witness)) => statements.push((*witness, item.fresh)),
+                Some(EvidenceItem::Stored(stored)) => statements.push((*stored, item.fresh)),
                 Some(report) => known.add(report),
                 None => {}
             }
         }
-        let mut sayings = MemoryEvidenceSet::of(statements, self.read_lists(now, before, (store, reports))?);
-        sayings.witnesses_mut().for_each(|witness| self.places.locate_witness(witness));
+        let mut reported = MemoryEvidenceSet::of(statements, self.read_lists(now, before, (store, reports))?);
+        reported.evidence_mut().for_each(|one| self.places.locate_evidence(one));
         Ok(EvidenceSlice {
-            sayings,
+            reported,
             known,
             documents,
             asserted: self.asserted.clone(),
@@ -181,33 +185,33 @@ impl GroupedEvidence {
     /// Returns what lists report. Of several pieces that report the same about a memory, only one is read.
     fn read_lists(
         &self,
-        now: &[Fated<u32>],
-        before: &[Fated<u32>],
+        now: &[ListedMemory<u32>],
+        before: &[ListedMemory<u32>],
         (store, reports): (&Store, &PackedMap),
     ) -> Result<Vec<MemoryEvidence>, ProvenanceError> {
         let mut needed: BTreeMap<(Uuid, u32, u32), NeededItem> = BTreeMap::new();
-        for (which, fates) in [now, before].into_iter().enumerate() {
-            for Fated { of, item, digest, memory, state: fate } in fates {
-                let none = NeededItem { digest: *digest, fates: [None; 2] };
-                needed.entry((*memory, *of, *item)).or_insert(none).fates[which] = Some(*fate);
+        for (which, listed) in [now, before].into_iter().enumerate() {
+            for ListedMemory { location: of, item, digest, memory, state } in listed {
+                let none = NeededItem { digest: *digest, states: [None; 2] };
+                needed.entry((*memory, *of, *item)).or_insert(none).states[which] = Some(*state);
             }
         }
         let mut listed = Vec::with_capacity(needed.len());
         let mut items: BTreeMap<(Uuid, u64), Item> = BTreeMap::new();
-        for ((memory, of, place), NeededItem { digest, fates: [now, before] }) in needed {
+        for ((memory, of, place), NeededItem { digest, states: [now, before] }) in needed {
             let (Ok(of), Ok(place)) = (usize::try_from(of), usize::try_from(place)) else { continue };
             let Some(list) = self.lists.get(of) else { continue };
             if let (Some(frame), Some(item)) = (&list.frame, items.get(&(memory, digest))) {
-                listed.push(MemoryEvidence::from_frame(frame, item, now, before));
+                listed.push(MemoryEvidence::from_base(frame, item, now, before));
                 continue;
             }
-            let Some(EvidenceItem::Witness(witness)) = read(store, reports, list.report, list.fresh)? else {
+            let Some(EvidenceItem::Stored(evidence)) = read(store, reports, list.report, list.fresh)? else {
                 continue;
             };
             if list.frame.is_some() {
-                items.extend(item_at(&witness.claim, place).map(|item| ((memory, digest), item.clone())));
+                items.extend(item_at(&evidence.claim, place).map(|item| ((memory, digest), item.clone())));
             }
-            listed.extend(MemoryEvidence::of(&witness, place, now, before));
+            listed.extend(MemoryEvidence::of(&evidence, place, now, before));
         }
         Ok(listed)
     }
@@ -222,24 +226,24 @@ impl EvidenceSlice {
         documents: &[DocumentEvidence],
         stop: &dyn Fn() -> bool,
     ) -> Option<DerivedMemories> {
-        let Self { sayings, known, asserted, .. } = self;
+        let Self { reported, known, asserted, .. } = self;
         let asserted = |memory: &Uuid| asserted.0[usize::from(!now)].binary_search(memory.as_bytes()).is_ok();
         let all = || known.documents.iter().chain(documents);
-        let mut derived = sayings.derive(now, &asserted, all(), &known.spoken, stop)?;
+        let mut derived = reported.derive(now, &asserted, all(), &known.user_edits, stop)?;
         self.places.locate_memories(&mut derived, all());
         Some(derived)
     }
 }
 
 impl AssertedMemories {
-    fn new(grouped: &GroupedEvidence, spoken: &Spoken) -> Self {
+    fn new(grouped: &GroupedEvidence, user_edits: &UserEdits) -> Self {
         let added = || {
-            let items = spoken.added.iter().filter_map(|witness| item_at(&witness.claim, 0));
+            let items = user_edits.added.iter().filter_map(|added| item_at(&added.claim, 0));
             items.map(|item| record_key(&memory_id(item)))
         };
-        let set = |fates: &[Fated<u32>], fresh: bool| {
+        let set = |listed: &[ListedMemory<u32>], fresh: bool| {
             let evidence = grouped.evidence.iter().filter(|item| !item.document && (fresh || !item.fresh));
-            let listed = fates.iter().map(|item| item.memory.into_bytes());
+            let listed = listed.iter().map(|item| item.memory.into_bytes());
             let mut asserted: Vec<EvidenceKey> =
                 evidence.map(|item| item.memory).chain(listed).chain(added()).collect();
             asserted.sort_unstable();
@@ -265,6 +269,6 @@ pub(super) fn read(
     EvidenceItem::decode(&stored.json)
 }
 
-fn first(now: &[Fated<u32>], before: &[Fated<u32>]) -> Option<Uuid> {
-    [now, before].into_iter().filter_map(|fates| fates.first()).map(|item| item.memory).min()
+fn first(now: &[ListedMemory<u32>], before: &[ListedMemory<u32>]) -> Option<Uuid> {
+    [now, before].into_iter().filter_map(|listed| listed.first()).map(|item| item.memory).min()
 }

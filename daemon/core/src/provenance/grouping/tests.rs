@@ -28,8 +28,8 @@ fn id_of(text: usize) -> String {
     memory_id(&item(text, None))
 }
 
-fn witness(id: &str, at: i64, claim: Claim) -> EvidenceItem {
-    EvidenceItem::Witness(Box::new(StoredEvidence {
+fn stored(id: &str, at: i64, claim: Claim) -> EvidenceItem {
+    EvidenceItem::Stored(Box::new(StoredEvidence {
         id: id.to_owned(),
         platform: "p".to_owned(),
         account: None,
@@ -44,10 +44,10 @@ fn witness(id: &str, at: i64, claim: Claim) -> EvidenceItem {
 }
 
 fn document(text: usize, at: i64, successor: Option<usize>, exported: Option<i64>) -> EvidenceItem {
-    let EvidenceItem::Witness(witness) = witness("d", 1, Claim::Statement(item(text, None))) else {
+    let EvidenceItem::Stored(evidence) = stored("d", 1, Claim::Statement(item(text, None))) else {
         unreachable!()
     };
-    let mut memory = derive([&*witness]).memories.remove(&id_of(text)).unwrap();
+    let mut memory = derive([&*evidence]).memories.remove(&id_of(text)).unwrap();
     memory.temporal.updated_at = Some(Timestamp::saturating(at));
     memory.temporal.superseded_by = successor.map(id_of);
     let exported = exported.map(|at| ExportTime { at, revision: 0 });
@@ -60,8 +60,8 @@ fn relation(from: usize, to: usize, relation_type: RelationType) -> Relation {
     Relation { id, from, to, relation_type, confidence: None, created_at: Timestamp::EPOCH }
 }
 
-fn word(at: i64, deed: EditAction) -> EvidenceItem {
-    EvidenceItem::Word(Box::new(EditStep { edit_id: format!("act {at}"), at, action: deed }))
+fn edit_step(at: i64, action: EditAction) -> EvidenceItem {
+    EvidenceItem::Edit(Box::new(EditStep { edit_id: format!("act {at}"), at, action }))
 }
 
 fn archived(text: usize) -> EditAction {
@@ -83,11 +83,11 @@ fn report() -> impl Strategy<Value = (EvidenceKey, Vec<u8>)> {
     let statement = (text(), 1..4_i64, other(), 0..3_u8).prop_map(|(text, at, other, copy)| {
         let id = format!("statement {text} {other:?} {copy}");
         let created_at = (copy == 2).then_some(2);
-        witness(&id, at, Claim::Statement(Item { created_at, ..item(text, other) }))
+        stored(&id, at, Claim::Statement(Item { created_at, ..item(text, other) }))
     });
     let emptied = (text(), 1..4_i64, 0..3_u8).prop_map(|(text, at, copy)| {
         let gone = Item::new("", MemoryType::Fact);
-        witness(&format!("statement {text} None {copy}"), at, Claim::Statement(gone))
+        stored(&format!("statement {text} None {copy}"), at, Claim::Statement(gone))
     });
     let dated = || (text(), prop::option::of(1..6_i64));
     let shown = (prop::collection::vec(dated(), 0..4), 1..4_i64).prop_map(|(texts, at)| {
@@ -97,12 +97,12 @@ fn report() -> impl Strategy<Value = (EvidenceKey, Vec<u8>)> {
             ..item(*text, None)
         };
         let items = texts.iter().map(dated).collect();
-        witness(&format!("shown {texts:?} {}", at % 2), at, Claim::Snapshot { series: "about".into(), items })
+        stored(&format!("shown {texts:?} {}", at % 2), at, Claim::Snapshot { series: "about".into(), items })
     });
     let edited = (text(), text(), 1..4_i64).prop_map(|(text, target, at)| {
         let target = Some(TEXTS[target].to_owned());
         let edit = Edit::Replace { line: None, target, item: item(text, None) };
-        witness(&format!("edited {text}"), at, Claim::Edit { log: "log".into(), sequence: 0, edit })
+        stored(&format!("edited {text}"), at, Claim::Edit { log: "log".into(), sequence: 0, edit })
     });
     let documents = (text(), 1..3_i64, other(), prop::option::of(1..4_i64))
         .prop_map(|(text, at, other, exported)| document(text, at, other, exported));
@@ -110,8 +110,8 @@ fn report() -> impl Strategy<Value = (EvidenceKey, Vec<u8>)> {
         let relation = relation(from, to, RelationType::RelatedTo);
         EvidenceItem::Edge(Box::new(RelationEvidence { relation, untrusted_signer: None }))
     });
-    let word = (text(), text(), 1..9_i64, any::<bool>()).prop_map(|(one, other, at, draws)| {
-        word(
+    let edit_step = (text(), text(), 1..9_i64, any::<bool>()).prop_map(|(one, other, at, draws)| {
+        edit_step(
             at,
             if draws {
                 EditAction::AddRelation(relation(one, other, RelationType::Supports))
@@ -120,14 +120,14 @@ fn report() -> impl Strategy<Value = (EvidenceKey, Vec<u8>)> {
             },
         )
     });
-    prop_oneof![6 => statement, 1 => emptied, 1 => shown, 1 => edited, 3 => documents, 1 => edge, 1 => word]
+    prop_oneof![6 => statement, 1 => emptied, 1 => shown, 1 => edited, 3 => documents, 1 => edge, 1 => edit_step]
         .prop_map(|report| encode(&report))
 }
 
 fn encode(report: &EvidenceItem) -> (EvidenceKey, Vec<u8>) {
     match report {
-        EvidenceItem::Witness(witness) => witness.encode().unwrap(),
-        EvidenceItem::Word(word) => word.encode().unwrap(),
+        EvidenceItem::Stored(evidence) => evidence.encode().unwrap(),
+        EvidenceItem::Edit(step) => step.encode().unwrap(),
         EvidenceItem::Document(document) => {
             document.encode().map(|(id, json)| (record_key(&id), json)).unwrap()
         }
@@ -170,11 +170,11 @@ fn derive_in_slices(store: &Store, fresh: &PackedMap, all: bool, size: usize) ->
     let never = || false;
     let collector =
         EvidenceCollector::collect_until(store, &UndoneImports::new(), fresh, &never).unwrap().unwrap();
-    let (whole, mut grouped) = collector.group(all, &never).unwrap().unwrap();
+    let (linked, mut grouped) = collector.group(all, &never).unwrap().unwrap();
     grouped.size = size;
-    let mut together = whole.derive(true, &whole.documents, &never).unwrap();
-    add_relations(&mut together, &whole.known.edges);
-    let ruled: BTreeSet<&String> = whole.known.spoken.relations().collect();
+    let mut together = linked.derive(true, &linked.documents, &never).unwrap();
+    add_relations(&mut together, &linked.known.edges);
+    let edited: BTreeSet<&String> = linked.known.user_edits.relations().collect();
     let mut slices = 0;
     while let Some(slice) = grouped.next(store, fresh).unwrap() {
         let DerivedMemories { memories, relations, .. } =
@@ -183,7 +183,7 @@ fn derive_in_slices(store: &Store, fresh: &PackedMap, all: bool, size: usize) ->
             assert!(!grouped.is_linked(&record_key(&id)), "{id} is derived twice");
             assert!(together.memories.insert(id.clone(), memory).is_none(), "{id} is split");
         }
-        for (id, relation) in relations.into_iter().filter(|(id, _)| !ruled.contains(id)) {
+        for (id, relation) in relations.into_iter().filter(|(id, _)| !edited.contains(id)) {
             assert!(together.relations.insert(id, relation).is_none());
         }
         slices += 1;
@@ -196,8 +196,8 @@ fn before(store: &Store, fresh: &PackedMap) -> BTreeMap<String, satchel_pam::mem
     let never = || false;
     let collector =
         EvidenceCollector::collect_until(store, &UndoneImports::new(), fresh, &never).unwrap().unwrap();
-    let (whole, mut grouped) = collector.group(true, &never).unwrap().unwrap();
-    let mut before = whole.derive(false, &[], &never).unwrap().memories;
+    let (linked, mut grouped) = collector.group(true, &never).unwrap().unwrap();
+    let mut before = linked.derive(false, &[], &never).unwrap().memories;
     while let Some(slice) = grouped.next(store, fresh).unwrap() {
         before.extend(slice.derive(false, &[], &never).unwrap().memories);
     }
@@ -207,7 +207,7 @@ fn before(store: &Store, fresh: &PackedMap) -> BTreeMap<String, satchel_pam::mem
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
-    fn slices_derive_the_same_state_as_the_whole(
+    fn slices_derive_the_same_state_as_all_evidence_at_once(
         stored in prop::collection::vec(report(), 0..16),
         fresh in prop::collection::vec(report(), 0..12),
         size in 1..5_usize,
@@ -215,7 +215,7 @@ proptest! {
         let [one, both] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let (store, whole) = (open(one.path()), open(both.path()));
         let mut stored: BTreeMap<EvidenceKey, Vec<u8>> = stored.into_iter().collect();
-        // An import does not bring edges, manual changes or erased content in this way.
+        // An import does not add edges, manual changes or erased content in this way.
         let (fresh, others): (BTreeMap<EvidenceKey, Vec<u8>>, BTreeMap<EvidenceKey, Vec<u8>>) = fresh.into_iter().partition(|(_, json)| {
             let erased = r#"{"statement":{"content":"","#;
             !RelationEvidence::is(json) && !EditStep::is(json) && !String::from_utf8_lossy(json).contains(erased)
@@ -250,7 +250,7 @@ fn a_slice_is_bounded_and_never_splits_a_memory() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let reports = (0..40).map(|n| {
-        encode(&witness(&format!("{n}"), n, Claim::Statement(item(usize::try_from(n % 8).unwrap(), None))))
+        encode(&stored(&format!("{n}"), n, Claim::Statement(item(usize::try_from(n % 8).unwrap(), None))))
     });
     let (derived, slices) = derive_in_slices(&store, &packed(reports), true, 5);
     assert_eq!((derived.memories.len(), slices), (8, 8));

@@ -100,10 +100,10 @@ pub(super) fn copy_field(field: MemoryField, from: &Memory, to: &mut Memory) {
         }
         MemoryField::Access => to.access.clone_from(&from.access),
         MemoryField::Metadata => {
-            let own = to.metadata.remove(SATCHEL_KEY);
+            let entries = to.metadata.remove(SATCHEL_KEY);
             to.metadata.clone_from(&from.metadata);
             to.metadata.remove(SATCHEL_KEY);
-            to.metadata.extend(own.map(|own| (SATCHEL_KEY.to_owned(), own)));
+            to.metadata.extend(entries.map(|entries| (SATCHEL_KEY.to_owned(), entries)));
         }
         MemoryField::Status => {
             to.status = from.status;
@@ -127,7 +127,7 @@ pub fn apply_fields<'a>(
 }
 
 /// Records that a memory changed at `at`, if that is later than its last known change.
-pub fn advance_updated_at(at: i64, memory: &mut Memory) {
+pub(crate) fn advance_updated_at(at: i64, memory: &mut Memory) {
     let times = &mut memory.temporal;
     let last = times.updated_at.unwrap_or(times.created_at);
     if at > last.micros() {
@@ -141,9 +141,9 @@ pub(super) fn mark_edited(field: MemoryField, at: i64, memory: &mut Memory) {
             *value = Value::Object(Map::new());
         }
     };
-    let own = memory.metadata.entry(SATCHEL_KEY).or_insert_with(|| Value::Object(Map::new()));
-    object(own);
-    let edited = own.as_object_mut().map(|own| own.entry(EDITED).or_insert(Value::Null));
+    let entries = memory.metadata.entry(SATCHEL_KEY).or_insert_with(|| Value::Object(Map::new()));
+    object(entries);
+    let edited = entries.as_object_mut().map(|entries| entries.entry(EDITED).or_insert(Value::Null));
     if let Some(edited) = edited {
         object(edited);
         let at = Timestamp::saturating(at).to_string();
@@ -155,7 +155,8 @@ pub(super) fn mark_edited(field: MemoryField, at: i64, memory: &mut Memory) {
 /// comes from.
 #[must_use]
 pub fn edited_fields(memory: &Memory) -> BTreeMap<MemoryField, i64> {
-    let edited = memory.metadata.get(SATCHEL_KEY).and_then(|own| own.get(EDITED)).and_then(Value::as_object);
+    let edited =
+        memory.metadata.get(SATCHEL_KEY).and_then(|entries| entries.get(EDITED)).and_then(Value::as_object);
     let at = |field: MemoryField| {
         let text = edited?.get(field.as_str())?.as_str()?;
         Some((field, Timestamp::parse(text).ok()?.micros()))

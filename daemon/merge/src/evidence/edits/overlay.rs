@@ -9,7 +9,7 @@ use satchel_pam::{
 
 use super::{
     super::{DerivedMemories, relation::supersedes},
-    MemoryField, MemoryPatch, Spoken,
+    MemoryField, MemoryPatch, UserEdits,
     fields::{advance_updated_at, copy_field, edited_fields, mark_edited},
 };
 
@@ -23,29 +23,29 @@ struct StatusOverride {
     since: i64,
 }
 
-/// Applies `spoken` to `derived`. `retracted` says when PAM documents retracted a memory. A retraction is final unless
+/// Applies `edits` to `derived`. `retracted` says when PAM documents retracted a memory. A retraction is final unless
 /// the user reversed it later.
 pub(in crate::evidence) fn overlay(
     derived: &mut DerivedMemories,
-    spoken: &Spoken,
+    edits: &UserEdits,
     retracted: &BTreeMap<String, i64>,
 ) {
-    let mut standings = Vec::new();
-    for (id, settings) in &spoken.patches {
-        let base = derived.memories.get(id).cloned().or_else(|| memory_from_patches(settings));
+    let mut overrides = Vec::new();
+    for (id, patches) in &edits.patches {
+        let base = derived.memories.get(id).cloned().or_else(|| memory_from_patches(patches));
         let Some(mut memory) = base else { continue };
-        standings.extend(apply_patches(&mut memory, settings, retracted.get(id).copied()));
+        overrides.extend(apply_patches(&mut memory, patches, retracted.get(id).copied()));
         derived.memories.insert(id.clone(), memory);
     }
-    for (id, at) in &spoken.undo_times {
+    for (id, at) in &edits.undo_times {
         if let Some(memory) = derived.memories.get_mut(id) {
             advance_updated_at(*at, memory);
         }
     }
-    let ruled = apply_statuses(derived, standings);
-    derived.relations.retain(|_, relation| !contradicts_user(&derived.memories, &ruled, relation));
-    derived.status_overrides = ruled;
-    for (id, relation) in &spoken.relations {
+    let overridden = apply_statuses(derived, overrides);
+    derived.relations.retain(|_, relation| !contradicts_user(&derived.memories, &overridden, relation));
+    derived.status_overrides = overridden;
+    for (id, relation) in &edits.relations {
         derived.relations.remove(id);
         let ends = |relation: &&Relation| {
             [&relation.from, &relation.to].into_iter().all(|end| derived.memories.contains_key(end))
@@ -64,71 +64,70 @@ pub(in crate::evidence) fn overlay(
 /// Returns whether a relation says that a memory superseded another one for which the user decided otherwise.
 pub(in crate::evidence) fn contradicts_user(
     memories: &BTreeMap<String, Memory>,
-    ruled: &BTreeSet<String>,
+    overridden: &BTreeSet<String>,
     relation: &Relation,
 ) -> bool {
     let named = || memories.get(&relation.to).and_then(|memory| memory.temporal.superseded_by.as_ref());
     relation.relation_type == RelationType::Supersedes
-        && ruled.contains(&relation.to)
+        && overridden.contains(&relation.to)
         && named() != Some(&relation.from)
 }
 
 /// Returns the memory that the user wrote, for the case that no other evidence contains it.
-fn memory_from_patches(settings: &[(i64, MemoryPatch)]) -> Option<Memory> {
-    let last = settings.iter().rev().find(|(_, setting)| setting.fields.contains(&MemoryField::Content));
-    last.map(|(_, setting)| setting.to.clone())
+fn memory_from_patches(patches: &[(i64, MemoryPatch)]) -> Option<Memory> {
+    let last = patches.iter().rev().find(|(_, patch)| patch.fields.contains(&MemoryField::Content));
+    last.map(|(_, patch)| patch.to.clone())
 }
 
 /// Sets every field but the status. Returns the status if the user gave one that counts.
 fn apply_patches(
     memory: &mut Memory,
-    settings: &[(i64, MemoryPatch)],
+    patches: &[(i64, MemoryPatch)],
     retracted: Option<i64>,
 ) -> Option<StatusOverride> {
     let known = edited_fields(memory);
-    let mut standing = None;
-    for (at, setting) in settings {
-        for field in &setting.fields {
+    let mut status_patch = None;
+    for (at, patch) in patches {
+        for field in &patch.fields {
             if *field == MemoryField::Status {
-                standing = Some((*at, setting));
+                status_patch = Some((*at, patch));
             } else if known.get(field).is_none_or(|known| known <= at) {
-                copy_field(*field, &setting.to, memory);
+                copy_field(*field, &patch.to, memory);
                 mark_edited(*field, *at, memory);
             }
         }
         advance_updated_at(*at, memory);
     }
-    let (at, setting) = standing?;
-    let status = setting.to.status;
+    let (at, patch) = status_patch?;
+    let status = patch.to.status;
     if status != Status::Retracted {
-        let lifted =
-            settings.iter().filter(|(_, setting)| setting.reverses_retraction).map(|(at, _)| *at).max();
-        let stays = retracted.is_some_and(|retracted| lifted.is_none_or(|lifted| retracted > lifted));
+        let reversed = patches.iter().filter(|(_, patch)| patch.reverses_retraction).map(|(at, _)| *at).max();
+        let stays = retracted.is_some_and(|retracted| reversed.is_none_or(|reversed| retracted > reversed));
         if stays || known.get(&MemoryField::Status).is_some_and(|known| *known > at) {
             return None;
         }
     }
-    let successor = setting.to.temporal.superseded_by.clone();
-    let names = |setting: &MemoryPatch| {
-        setting.fields.contains(&MemoryField::Status) && setting.to.temporal.superseded_by == successor
+    let successor = patch.to.temporal.superseded_by.clone();
+    let names = |patch: &MemoryPatch| {
+        patch.fields.contains(&MemoryField::Status) && patch.to.temporal.superseded_by == successor
     };
-    let since = settings.iter().find(|(_, setting)| names(setting)).map_or(at, |(since, _)| *since);
+    let since = patches.iter().find(|(_, patch)| names(patch)).map_or(at, |(since, _)| *since);
     Some(StatusOverride { at, memory: memory.id.clone(), status, successor, since })
 }
 
 /// Gives each memory its status, in order of time. A memory whose successor is missing, or whose successors lead back
 /// to it, keeps the status from the other evidence. Returns the memories whose status the user gave.
-fn apply_statuses(derived: &mut DerivedMemories, mut standings: Vec<StatusOverride>) -> BTreeSet<String> {
-    standings.sort_by(|one, other| (one.at, &one.memory).cmp(&(other.at, &other.memory)));
+fn apply_statuses(derived: &mut DerivedMemories, mut overrides: Vec<StatusOverride>) -> BTreeSet<String> {
+    overrides.sort_by(|one, other| (one.at, &one.memory).cmp(&(other.at, &other.memory)));
     let mut next: BTreeMap<String, String> = derived
         .memories
         .iter()
         .filter_map(|(id, memory)| Some((id.clone(), memory.temporal.superseded_by.clone()?)))
         .collect();
     let before: BTreeMap<String, Option<String>> =
-        standings.iter().map(|one| (one.memory.clone(), next.remove(&one.memory))).collect();
-    let mut ruled = BTreeSet::new();
-    for StatusOverride { at, memory: id, status, successor, since } in standings {
+        overrides.iter().map(|one| (one.memory.clone(), next.remove(&one.memory))).collect();
+    let mut overridden = BTreeSet::new();
+    for StatusOverride { at, memory: id, status, successor, since } in overrides {
         let fits =
             successor.as_ref().filter(|by| derived.memories.contains_key(*by) && !leads_to(&next, by, &id));
         let fits = fits.cloned();
@@ -154,9 +153,9 @@ fn apply_statuses(derived: &mut DerivedMemories, mut standings: Vec<StatusOverri
             }
             next.insert(id.clone(), by);
         }
-        ruled.insert(id);
+        overridden.insert(id);
     }
-    ruled
+    overridden
 }
 
 /// Returns whether following the successors from `from` leads to `to`.

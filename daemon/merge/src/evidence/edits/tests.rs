@@ -1,4 +1,4 @@
-//! Tests of the effect of words, alone and on top of other evidence.
+//! Tests of the effect of edits, alone and on top of other evidence.
 
 use proptest::prelude::*;
 use satchel_pam::{
@@ -35,53 +35,53 @@ fn memory(id: &str, content: &str) -> Memory {
     }
 }
 
-fn set(act: &str, at: i64, fields: &[MemoryField], to: Memory) -> EditStep {
-    let setting = MemoryPatch { fields: fields.iter().copied().collect(), to, reverses_retraction: false };
-    EditStep { edit_id: act.to_owned(), at, action: EditAction::Patch(Box::new(setting)) }
+fn set(edit: &str, at: i64, fields: &[MemoryField], to: Memory) -> EditStep {
+    let patch = MemoryPatch { fields: fields.iter().copied().collect(), to, reverses_retraction: false };
+    EditStep { edit_id: edit.to_owned(), at, action: EditAction::Patch(Box::new(patch)) }
 }
 
-fn undo(act: &str, at: i64, of: &str) -> EditStep {
-    EditStep { edit_id: act.to_owned(), at, action: EditAction::Undo(of.to_owned()) }
+fn undo(edit: &str, at: i64, of: &str) -> EditStep {
+    EditStep { edit_id: edit.to_owned(), at, action: EditAction::Undo(of.to_owned()) }
 }
 
 fn document(memory: Memory) -> DocumentEvidence {
     DocumentEvidence { memory, exported: None, untrusted_signer: None }
 }
 
-fn shown(words: &[EditStep], documents: &[DocumentEvidence]) -> Vec<String> {
-    let derived = derive_with(&[], documents, &Spoken::of(words));
+fn shown(steps: &[EditStep], documents: &[DocumentEvidence]) -> Vec<String> {
+    let derived = derive_with(&[], documents, &UserEdits::of(steps));
     derived.memories.into_values().map(|memory| format!("{} {}", memory.status, memory.content)).collect()
 }
 
 #[test]
-fn an_undo_that_was_undone_counts_no_more() {
+fn an_undone_undo_has_no_effect() {
     let base = [document(memory("m", "theirs"))];
-    let mut words = vec![set("a", 1, &[MemoryField::Content], memory("m", "mine"))];
-    assert_eq!(shown(&words, &base), ["active mine"]);
-    words.push(undo("b", 2, "a"));
-    assert_eq!(shown(&words, &base), ["active theirs"]);
-    words.push(undo("c", 3, "b"));
-    assert_eq!(shown(&words, &base), ["active mine"]);
-    assert!(in_effect(&words, "a") && !in_effect(&words, "b") && in_effect(&words, "c"));
+    let mut steps = vec![set("a", 1, &[MemoryField::Content], memory("m", "mine"))];
+    assert_eq!(shown(&steps, &base), ["active mine"]);
+    steps.push(undo("b", 2, "a"));
+    assert_eq!(shown(&steps, &base), ["active theirs"]);
+    steps.push(undo("c", 3, "b"));
+    assert_eq!(shown(&steps, &base), ["active mine"]);
+    assert!(in_effect(&steps, "a") && !in_effect(&steps, "b") && in_effect(&steps, "c"));
 }
 
 #[test]
-fn the_person_has_the_last_word_on_a_field_and_only_on_it() {
+fn an_edit_overrides_only_its_own_fields() {
     let mut theirs = memory("m", "theirs");
     theirs.tags = vec!["theirs".to_owned()];
     theirs.temporal.updated_at = Some(Timestamp::saturating(99));
-    let words = [
+    let steps = [
         set("a", 1, &[MemoryField::Content], memory("m", "first")),
         set("b", 2, &[MemoryField::Content], memory("m", "mine")),
     ];
-    let derived = derive_with(&[], &[document(theirs)], &Spoken::of(&words));
+    let derived = derive_with(&[], &[document(theirs)], &UserEdits::of(&steps));
     let memory = &derived.memories["m"];
     assert_eq!((memory.content.as_str(), memory.tags.as_slice()), ("mine", ["theirs".to_owned()].as_slice()));
     assert_eq!(edited_fields(memory), BTreeMap::from([(MemoryField::Content, 2)]));
 }
 
 #[test]
-fn a_named_edge_does_not_bring_back_what_the_person_took_back() {
+fn relation_evidence_does_not_override_a_withdrawal() {
     let (one, other) = (document(memory("a", "a")), document(memory("b", "b")));
     let relation = |kind| Relation {
         id: "r".to_owned(),
@@ -92,8 +92,8 @@ fn a_named_edge_does_not_bring_back_what_the_person_took_back() {
         created_at: Timestamp::EPOCH,
     };
     let kinds = satchel_pam::relation::RelationType::ALL;
-    let edges = |words: &[EditStep], kind| {
-        let mut derived = derive_with(&[], [&one, &other], &Spoken::of(words));
+    let edges = |steps: &[EditStep], kind| {
+        let mut derived = derive_with(&[], [&one, &other], &UserEdits::of(steps));
         crate::evidence::add_relations(
             &mut derived,
             [&RelationEvidence { relation: relation(kind), untrusted_signer: None }],
@@ -111,38 +111,38 @@ fn a_named_edge_does_not_bring_back_what_the_person_took_back() {
 }
 
 #[test]
-fn stored_forms_are_told_apart() {
-    let word = set("a", 1, &[MemoryField::Tags], memory("m", "x"));
-    let (_, bytes) = word.encode().unwrap();
+fn stored_edit_steps_are_recognised() {
+    let step = set("a", 1, &[MemoryField::Tags], memory("m", "x"));
+    let (_, bytes) = step.encode().unwrap();
     assert!(EditStep::is(&bytes) && !DocumentEvidence::is(&bytes) && !RelationEvidence::is(&bytes));
-    assert_eq!(serde_json::from_slice::<EditStep>(&bytes).unwrap(), word);
+    assert_eq!(serde_json::from_slice::<EditStep>(&bytes).unwrap(), step);
     let (_, document) = document(memory("m", "x")).encode().unwrap();
     assert!(!EditStep::is(&document));
 }
 
 proptest! {
     #[test]
-    fn the_order_of_words_never_matters(
-        said in prop::collection::vec((0_u8..4, 0_u8..3, 0_usize..10, 0_i64..5), 1..10),
+    fn the_order_of_edit_steps_never_matters(
+        inputs in prop::collection::vec((0_u8..4, 0_u8..3, 0_usize..10, 0_i64..5), 1..10),
         turn in 0_usize..10,
     ) {
-        let words: Vec<EditStep> = said
+        let steps: Vec<EditStep> = inputs
             .into_iter()
             .enumerate()
             .map(|(number, (kind, which, field, at))| {
-                let act = format!("act-{number}");
+                let edit = format!("act-{number}");
                 let to = memory(&which.to_string(), &format!("content {number}"));
-                let word = set(&act, at, &[MemoryField::ALL[field]], to);
-                if kind == 0 { undo(&act, at, &format!("act-{which}")) } else { word }
+                let step = set(&edit, at, &[MemoryField::ALL[field]], to);
+                if kind == 0 { undo(&edit, at, &format!("act-{which}")) } else { step }
             })
             .collect();
-        let mut turned = words.clone();
-        turned.rotate_left(turn % words.len());
+        let mut turned = steps.clone();
+        turned.rotate_left(turn % steps.len());
         turned.reverse();
-        prop_assert_eq!(Spoken::of(&words), Spoken::of(&turned));
+        prop_assert_eq!(UserEdits::of(&steps), UserEdits::of(&turned));
         let base: Vec<DocumentEvidence> = (0..3).map(|id| document(memory(&id.to_string(), "theirs"))).collect();
-        prop_assert_eq!(shown(&words, &base), shown(&turned, &base));
-        let twice: Vec<EditStep> = words.iter().chain(&turned).cloned().collect();
-        prop_assert_eq!(shown(&words, &base), shown(&twice, &base));
+        prop_assert_eq!(shown(&steps, &base), shown(&turned, &base));
+        let twice: Vec<EditStep> = steps.iter().chain(&turned).cloned().collect();
+        prop_assert_eq!(shown(&steps, &base), shown(&twice, &base));
     }
 }

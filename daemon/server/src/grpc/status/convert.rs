@@ -1,6 +1,6 @@
 //! Conversion of the errors of the lower layers to a [`CallError`].
 
-use std::io;
+use std::{io, path::Path};
 
 use satchel_bundle::verify::VerifyError;
 use satchel_core::{
@@ -72,10 +72,10 @@ impl From<WatchError> for CallError {
         match error {
             WatchError::Spec(_) => Self::invalid_field("path", format!("cannot be watched: {problem}")),
             WatchError::Overlap { path, .. } | WatchError::Fixed { path, .. } => {
-                Self::SourceRefused { path: path.to_string_lossy().into_owned(), problem }
+                Self::SourceRefused { path: text(path), problem }
             }
             WatchError::TooMany => Self::Busy(problem),
-            WatchError::Unknown { path } => Self::not_found(ResourceKind::Source, path.to_string_lossy()),
+            WatchError::Unknown { path } => Self::not_found(ResourceKind::Source, text(path)),
             WatchError::Store(error) => Self::Store(error),
         }
     }
@@ -110,20 +110,18 @@ impl From<BackupError> for CallError {
     fn from(error: BackupError) -> Self {
         match error {
             BackupError::Store(error) => Self::Store(error),
-            BackupError::OutputExists { path } => {
-                Self::OutputExists { path: path.to_string_lossy().into_owned() }
-            }
+            BackupError::OutputExists { path } => Self::OutputExists { path: text(path) },
             BackupError::InsideDataDir(error) => output_inside_data_dir(&error),
             BackupError::BadOutput { .. } => Self::invalid_field("output", "must name a file"),
             BackupError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Self::DiskFull
             }
             BackupError::Write { path, source } => {
-                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
+                Self::OutputRefused { path: text(path), problem: source.to_string() }
             }
             BackupError::TooManyFiles { path } => {
                 let problem = "the data directory contains more files than a backup can hold";
-                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: problem.to_owned() }
+                Self::OutputRefused { path: text(path), problem: problem.to_owned() }
             }
             error @ BackupError::Cancelled => Self::internal(error),
         }
@@ -139,15 +137,16 @@ impl From<ExportLedgerError> for CallError {
     }
 }
 
+fn text(path: impl AsRef<Path>) -> String {
+    path.as_ref().to_string_lossy().into_owned()
+}
+
 /// Returns the error for an output path that is not allowed.
 fn output_inside_data_dir(error: &DataDirError) -> CallError {
     match error {
         DataDirError::OutputInside { path, .. } => {
             let problem = "it lies in the data directory, which is for Satchel's own files; choose a path outside of it";
-            CallError::OutputRefused {
-                path: path.to_string_lossy().into_owned(),
-                problem: problem.to_owned(),
-            }
+            CallError::OutputRefused { path: text(path), problem: problem.to_owned() }
         }
         _ => CallError::invalid_field("output", error.to_string()),
     }
@@ -159,13 +158,11 @@ impl From<ExportError> for CallError {
             ExportError::Store(error) | ExportError::Ledger(ExportLedgerError::Store(error)) => {
                 Self::Store(error)
             }
-            ExportError::Occupied { path } => {
-                Self::OutputExists { path: path.to_string_lossy().into_owned() }
-            }
+            ExportError::Occupied { path } => Self::OutputExists { path: text(path) },
             ExportError::InsideDataDir(error) => output_inside_data_dir(&error),
             ExportError::Clock(error) => Self::Clock(error),
             ExportError::Key { ref path, .. } => {
-                Self::SigningKey { path: path.to_string_lossy().into_owned(), problem: error.to_string() }
+                Self::SigningKey { path: text(path), problem: error.to_string() }
             }
             ExportError::BadOutput { .. } => Self::invalid_field("output", "must name a file or folder"),
             ExportError::Write { source, .. } | ExportError::Temporary(source)
@@ -174,7 +171,7 @@ impl From<ExportError> for CallError {
                 Self::DiskFull
             }
             ExportError::Write { path, source } => {
-                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
+                Self::OutputRefused { path: text(path), problem: source.to_string() }
             }
             ExportError::UnknownBase { id } => Self::not_found(ResourceKind::Export, id),
             ExportError::UnfitBase { id, problem } => {
@@ -199,7 +196,7 @@ impl From<ExportError> for CallError {
             ExportError::KeyWorks => Self::invalid_field("new_identity", error.to_string()),
             ExportError::NotOurs { .. } => Self::invalid_field("id", error.to_string()),
             ExportError::Lock(_) => Self::invalid_field("age_recipients", error.to_string()),
-            ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
+            ExportError::Gone { path, .. } => Self::BundleGone { path: text(path) },
             ExportError::Ledger(_)
             | ExportError::Temporary(_)
             | ExportError::Cancelled

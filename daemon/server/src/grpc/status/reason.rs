@@ -2,210 +2,110 @@
 
 use tonic::Code;
 
-/// `ErrorInfo.reason`: stable words for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ErrorReason {
-    FieldInvalid,
-    PageTokenInvalid,
-    RequestIdReused,
-    RequestMalformed,
-    MemoryNotFound,
-    RelationNotFound,
-    ChangeNotFound,
-    ConversationNotFound,
-    MessageNotFound,
-    ImportNotFound,
-    ExportNotFound,
-    OperationNotFound,
-    SourceNotFound,
-    PathNotFound,
-    ImportState,
-    OutputExists,
-    OutputRefused,
-    SourceRefused,
-    MemoryState,
-    IllegalTransition,
-    EtagMismatch,
-    MatchCountChanged,
-    BundleGone,
-    BundleUnreadable,
-    SigningKeyUnusable,
-    ClockWrong,
-    OffsetPastEnd,
-    NotOwner,
-    LimitExceeded,
-    DiskFull,
-    Deadline,
-    StoreCorrupt,
-    StoreStopped,
-    ShuttingDown,
-    Internal,
-}
-
-impl ErrorReason {
-    /// All reasons, in the order of the table.
-    pub const ALL: [Self; 35] = [
-        Self::FieldInvalid,
-        Self::PageTokenInvalid,
-        Self::RequestIdReused,
-        Self::RequestMalformed,
-        Self::MemoryNotFound,
-        Self::RelationNotFound,
-        Self::ChangeNotFound,
-        Self::ConversationNotFound,
-        Self::MessageNotFound,
-        Self::ImportNotFound,
-        Self::ExportNotFound,
-        Self::OperationNotFound,
-        Self::SourceNotFound,
-        Self::PathNotFound,
-        Self::ImportState,
-        Self::OutputExists,
-        Self::OutputRefused,
-        Self::SourceRefused,
-        Self::MemoryState,
-        Self::IllegalTransition,
-        Self::EtagMismatch,
-        Self::MatchCountChanged,
-        Self::BundleGone,
-        Self::BundleUnreadable,
-        Self::SigningKeyUnusable,
-        Self::ClockWrong,
-        Self::OffsetPastEnd,
-        Self::NotOwner,
-        Self::LimitExceeded,
-        Self::DiskFull,
-        Self::Deadline,
-        Self::StoreCorrupt,
-        Self::StoreStopped,
-        Self::ShuttingDown,
-        Self::Internal,
-    ];
-
-    /// Returns the word on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::FieldInvalid => "FIELD_INVALID",
-            Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
-            Self::RequestIdReused => "REQUEST_ID_REUSED",
-            Self::RequestMalformed => "REQUEST_MALFORMED",
-            Self::MemoryNotFound => "MEMORY_NOT_FOUND",
-            Self::RelationNotFound => "RELATION_NOT_FOUND",
-            Self::ChangeNotFound => "CHANGE_NOT_FOUND",
-            Self::MemoryState => "MEMORY_STATE",
-            Self::IllegalTransition => "ILLEGAL_TRANSITION",
-            Self::EtagMismatch => "ETAG_MISMATCH",
-            Self::MatchCountChanged => "MATCH_COUNT_CHANGED",
-            Self::ConversationNotFound => "CONVERSATION_NOT_FOUND",
-            Self::MessageNotFound => "MESSAGE_NOT_FOUND",
-            Self::ImportNotFound => "IMPORT_NOT_FOUND",
-            Self::ExportNotFound => "EXPORT_NOT_FOUND",
-            Self::OperationNotFound => "OPERATION_NOT_FOUND",
-            Self::SourceNotFound => "SOURCE_NOT_FOUND",
-            Self::SourceRefused => "SOURCE_REFUSED",
-            Self::PathNotFound => "PATH_NOT_FOUND",
-            Self::ImportState => "IMPORT_STATE",
-            Self::OutputExists => "OUTPUT_EXISTS",
-            Self::OutputRefused => "OUTPUT_REFUSED",
-            Self::BundleGone => "BUNDLE_GONE",
-            Self::BundleUnreadable => "BUNDLE_UNREADABLE",
-            Self::SigningKeyUnusable => "SIGNING_KEY_UNUSABLE",
-            Self::ClockWrong => "CLOCK_WRONG",
-            Self::OffsetPastEnd => "OFFSET_PAST_END",
-            Self::NotOwner => "NOT_OWNER",
-            Self::LimitExceeded => "LIMIT_EXCEEDED",
-            Self::DiskFull => "DISK_FULL",
-            Self::Deadline => "DEADLINE",
-            Self::StoreCorrupt => "STORE_CORRUPT",
-            Self::StoreStopped => "STORE_STOPPED",
-            Self::ShuttingDown => "SHUTTING_DOWN",
-            Self::Internal => "INTERNAL",
+/// Defines [`ErrorReason`] from rows of a variant, its word on the wire, and its gRPC code.
+macro_rules! reasons {
+    ($($reason:ident, $word:literal, $code:ident;)+) => {
+        /// `ErrorInfo.reason`: stable words for programs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ErrorReason {
+            $($reason,)+
         }
-    }
 
-    /// Returns the gRPC code of the reason.
-    #[must_use]
-    pub fn code(self) -> Code {
-        match self {
-            Self::FieldInvalid | Self::PageTokenInvalid | Self::RequestIdReused | Self::RequestMalformed => {
-                Code::InvalidArgument
+        impl ErrorReason {
+            /// All reasons, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$reason,)+];
+
+            /// Returns the word on the wire.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $word,)+
+                }
             }
-            Self::EtagMismatch | Self::MatchCountChanged => Code::Aborted,
-            Self::MemoryNotFound
-            | Self::RelationNotFound
-            | Self::ChangeNotFound
-            | Self::ConversationNotFound
-            | Self::MessageNotFound
-            | Self::ImportNotFound
-            | Self::ExportNotFound
-            | Self::OperationNotFound
-            | Self::SourceNotFound
-            | Self::PathNotFound => Code::NotFound,
-            Self::ImportState
-            | Self::OutputExists
-            | Self::OutputRefused
-            | Self::SourceRefused
-            | Self::MemoryState
-            | Self::IllegalTransition
-            | Self::BundleGone
-            | Self::BundleUnreadable
-            | Self::SigningKeyUnusable
-            | Self::ClockWrong => Code::FailedPrecondition,
-            Self::OffsetPastEnd => Code::OutOfRange,
-            Self::NotOwner => Code::PermissionDenied,
-            Self::LimitExceeded | Self::DiskFull => Code::ResourceExhausted,
-            Self::Deadline => Code::DeadlineExceeded,
-            Self::StoreCorrupt => Code::DataLoss,
-            Self::StoreStopped | Self::ShuttingDown => Code::Unavailable,
-            Self::Internal => Code::Internal,
+
+            /// Returns the gRPC code of the reason.
+            #[must_use]
+            pub fn code(self) -> Code {
+                match self {
+                    $(Self::$reason => Code::$code,)+
+                }
+            }
         }
-    }
+    };
 }
 
-/// The kind of a record that was not found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResourceKind {
-    Memory,
-    Relation,
-    Change,
-    Conversation,
-    Message,
-    Import,
-    Export,
-    Operation,
-    Source,
-    Path,
+reasons! {
+    FieldInvalid, "FIELD_INVALID", InvalidArgument;
+    PageTokenInvalid, "PAGE_TOKEN_INVALID", InvalidArgument;
+    RequestIdReused, "REQUEST_ID_REUSED", InvalidArgument;
+    RequestMalformed, "REQUEST_MALFORMED", InvalidArgument;
+    MemoryNotFound, "MEMORY_NOT_FOUND", NotFound;
+    RelationNotFound, "RELATION_NOT_FOUND", NotFound;
+    ChangeNotFound, "CHANGE_NOT_FOUND", NotFound;
+    ConversationNotFound, "CONVERSATION_NOT_FOUND", NotFound;
+    MessageNotFound, "MESSAGE_NOT_FOUND", NotFound;
+    ImportNotFound, "IMPORT_NOT_FOUND", NotFound;
+    ExportNotFound, "EXPORT_NOT_FOUND", NotFound;
+    OperationNotFound, "OPERATION_NOT_FOUND", NotFound;
+    SourceNotFound, "SOURCE_NOT_FOUND", NotFound;
+    PathNotFound, "PATH_NOT_FOUND", NotFound;
+    ImportState, "IMPORT_STATE", FailedPrecondition;
+    OutputExists, "OUTPUT_EXISTS", FailedPrecondition;
+    OutputRefused, "OUTPUT_REFUSED", FailedPrecondition;
+    SourceRefused, "SOURCE_REFUSED", FailedPrecondition;
+    MemoryState, "MEMORY_STATE", FailedPrecondition;
+    IllegalTransition, "ILLEGAL_TRANSITION", FailedPrecondition;
+    EtagMismatch, "ETAG_MISMATCH", Aborted;
+    MatchCountChanged, "MATCH_COUNT_CHANGED", Aborted;
+    BundleGone, "BUNDLE_GONE", FailedPrecondition;
+    BundleUnreadable, "BUNDLE_UNREADABLE", FailedPrecondition;
+    SigningKeyUnusable, "SIGNING_KEY_UNUSABLE", FailedPrecondition;
+    ClockWrong, "CLOCK_WRONG", FailedPrecondition;
+    OffsetPastEnd, "OFFSET_PAST_END", OutOfRange;
+    NotOwner, "NOT_OWNER", PermissionDenied;
+    LimitExceeded, "LIMIT_EXCEEDED", ResourceExhausted;
+    DiskFull, "DISK_FULL", ResourceExhausted;
+    Deadline, "DEADLINE", DeadlineExceeded;
+    StoreCorrupt, "STORE_CORRUPT", DataLoss;
+    StoreStopped, "STORE_STOPPED", Unavailable;
+    ShuttingDown, "SHUTTING_DOWN", Unavailable;
+    Internal, "INTERNAL", Internal;
 }
 
-impl ResourceKind {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Relation => "relation",
-            Self::Change => "change",
-            Self::Conversation => "conversation",
-            Self::Message => "message",
-            Self::Import => "import",
-            Self::Export => "export",
-            Self::Operation => "operation",
-            Self::Source => "source",
-            Self::Path => "path",
+/// Defines [`ResourceKind`] from rows of a variant, its name, and the reason for a missing record.
+macro_rules! resource_kinds {
+    ($($kind:ident, $name:literal, $reason:ident;)+) => {
+        /// The kind of a record that was not found.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum ResourceKind {
+            $($kind,)+
         }
-    }
 
-    pub(super) fn reason(self) -> ErrorReason {
-        match self {
-            Self::Memory => ErrorReason::MemoryNotFound,
-            Self::Relation => ErrorReason::RelationNotFound,
-            Self::Change => ErrorReason::ChangeNotFound,
-            Self::Conversation => ErrorReason::ConversationNotFound,
-            Self::Message => ErrorReason::MessageNotFound,
-            Self::Import => ErrorReason::ImportNotFound,
-            Self::Export => ErrorReason::ExportNotFound,
-            Self::Operation => ErrorReason::OperationNotFound,
-            Self::Source => ErrorReason::SourceNotFound,
-            Self::Path => ErrorReason::PathNotFound,
+        impl ResourceKind {
+            pub(super) fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+
+            pub(super) fn reason(self) -> ErrorReason {
+                match self {
+                    $(Self::$kind => ErrorReason::$reason,)+
+                }
+            }
         }
-    }
+    };
+}
+
+resource_kinds! {
+    Memory, "memory", MemoryNotFound;
+    Relation, "relation", RelationNotFound;
+    Change, "change", ChangeNotFound;
+    Conversation, "conversation", ConversationNotFound;
+    Message, "message", MessageNotFound;
+    Import, "import", ImportNotFound;
+    Export, "export", ExportNotFound;
+    Operation, "operation", OperationNotFound;
+    Source, "source", SourceNotFound;
+    Path, "path", PathNotFound;
 }

@@ -20,8 +20,9 @@ fn the_readme_lists_every_reason() {
         })
         .collect();
     let ours: Vec<(String, String)> = ErrorReason::ALL
+        .iter()
         .map(|reason| (reason.as_str().to_owned(), code_word(reason.code()).to_owned()))
-        .into();
+        .collect();
     assert_eq!(rows, ours);
 }
 

@@ -11,16 +11,11 @@ use satchel_core::ingest::{
     undo::{UndoEffect, UndoOutcome},
 };
 use satchel_pam::record::{RecordKind, Skip, Warning};
-use satchel_proto::{
-    integers::{millis, signed, unsigned},
-    v1,
-};
+use satchel_proto::{integers::signed, v1};
 
 use super::{
-    WireError, memory,
-    scalar::{
-        duration_to_wire, enum_pair, optional_time_from_wire, required_time_from_wire, time_to_wire, truncate,
-    },
+    memory,
+    scalar::{duration_to_wire, enum_pair, time_to_wire, truncate},
 };
 use crate::grpc::request::PAGE_BYTES;
 
@@ -52,7 +47,7 @@ enum_pair!(difference_kind_to_wire, difference_kind_from_wire, DifferenceKind, v
 enum_pair!(standing_to_wire, standing_from_wire, DocumentStanding, v1::DocumentStanding, [
     Own => Own,
     Trusted => Trusted,
-    Stranger => Stranger,
+    Untrusted => Stranger,
     Forced => Forced,
 ]);
 
@@ -76,41 +71,11 @@ pub fn counts_to_wire(counts: Counts) -> v1::RecordCounts {
     }
 }
 
-/// Reads the counts of one kind from the wire.
-///
-/// # Errors
-/// If they are missing.
-pub fn counts_from_wire(field: &str, wire: Option<v1::RecordCounts>) -> Result<Counts, WireError> {
-    let v1::RecordCounts { found, new, updated, unchanged, skipped } =
-        wire.ok_or_else(|| WireError::new(field, "is missing"))?;
-    Ok(Counts {
-        found: unsigned(found),
-        new: unsigned(new),
-        updated: unsigned(updated),
-        unchanged: unsigned(unchanged),
-        skipped: unsigned(skipped),
-    })
-}
-
 /// Converts the effect on the records of one kind to the wire.
 #[must_use]
 pub fn effect_to_wire(effect: UndoEffect) -> v1::RecordEffect {
     let UndoEffect { withdrawn, restored, changed } = effect;
     v1::RecordEffect { withdrawn: signed(withdrawn), restored: signed(restored), changed: signed(changed) }
-}
-
-/// Reads the effect on the records of one kind from the wire.
-///
-/// # Errors
-/// If it is missing.
-pub fn effect_from_wire(field: &str, wire: Option<v1::RecordEffect>) -> Result<UndoEffect, WireError> {
-    let v1::RecordEffect { withdrawn, restored, changed } =
-        wire.ok_or_else(|| WireError::new(field, "is missing"))?;
-    Ok(UndoEffect {
-        withdrawn: unsigned(withdrawn),
-        restored: unsigned(restored),
-        changed: unsigned(changed),
-    })
 }
 
 /// Converts a skip to the wire; long texts are truncated.
@@ -125,18 +90,6 @@ pub fn skip_to_wire(skip: Skip) -> v1::ImportIssue {
     }
 }
 
-/// Reads a skip from the wire.
-///
-/// # Errors
-/// A warning, or an unknown kind of record.
-pub fn skip_from_wire(wire: v1::ImportIssue) -> Result<Skip, WireError> {
-    let v1::ImportIssue { kind, record, locator, message } = wire;
-    if kind != i32::from(v1::IssueKind::Skip) {
-        return Err(WireError::new("kind", "is not a skip"));
-    }
-    Ok(Skip { kind: record_kind_from_wire("record", record)?, locator, reason: message })
-}
-
 /// Converts a warning to the wire; long texts are truncated.
 #[must_use]
 pub fn warning_to_wire(warning: Warning) -> v1::ImportIssue {
@@ -147,18 +100,6 @@ pub fn warning_to_wire(warning: Warning) -> v1::ImportIssue {
         locator: truncate(locator, MAX_TEXT_BYTES),
         message: truncate(message, MAX_TEXT_BYTES),
     }
-}
-
-/// Reads a warning from the wire.
-///
-/// # Errors
-/// A skip.
-pub fn warning_from_wire(wire: v1::ImportIssue) -> Result<Warning, WireError> {
-    let v1::ImportIssue { kind, record, locator, message } = wire;
-    if kind != i32::from(v1::IssueKind::Warning) || record != 0 {
-        return Err(WireError::new("kind", "is not a warning"));
-    }
-    Ok(Warning { locator, message })
 }
 
 /// Converts the effect of a merge on a memory to the wire; long texts are truncated.
@@ -180,20 +121,6 @@ pub fn difference_to_wire(difference: Difference) -> v1::MemoryDifference {
     }
 }
 
-/// Reads the effect of a merge on a memory from the wire.
-///
-/// # Errors
-/// An unknown kind or status.
-pub fn difference_from_wire(wire: v1::MemoryDifference) -> Result<Difference, WireError> {
-    let v1::MemoryDifference { id, kind, held_status, held_content, status, content } = wire;
-    let held = match v1::MemoryStatus::try_from(held_status) {
-        Ok(v1::MemoryStatus::Unspecified) => None,
-        _ => Some((memory::status_from_wire("held_status", held_status)?, held_content)),
-    };
-    let came = (memory::status_from_wire("status", status)?, content);
-    Ok(Difference { id, kind: difference_kind_from_wire("kind", kind)?, held, came })
-}
-
 fn held_back_to_wire(held: HeldBack) -> v1::HeldBack {
     let HeldBack { memories, relations, conversations, embeddings, listed } = held;
     v1::HeldBack {
@@ -205,25 +132,9 @@ fn held_back_to_wire(held: HeldBack) -> v1::HeldBack {
     }
 }
 
-fn held_back_from_wire(wire: v1::HeldBack) -> HeldBack {
-    let v1::HeldBack { memories, relations, conversations, embeddings, memory_ids: listed } = wire;
-    HeldBack {
-        memories: unsigned(memories),
-        relations: unsigned(relations),
-        conversations: unsigned(conversations),
-        embeddings: unsigned(embeddings),
-        listed,
-    }
-}
-
 fn account_to_wire(account: Account) -> v1::ImportAccount {
     let Account { id, name } = account;
     v1::ImportAccount { id, name }
-}
-
-fn account_from_wire(wire: v1::ImportAccount) -> Account {
-    let v1::ImportAccount { id, name } = wire;
-    Account { id, name }
 }
 
 /// Converts a receipt to the wire; long texts are truncated.
@@ -306,90 +217,6 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
     }
 }
 
-/// Reads a receipt from the wire. The number of pages with further issues, and their import, are known only to the
-/// ledger; one page stands for any number.
-///
-/// # Errors
-/// A field with a value that none of our receipts has.
-pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
-    let v1::Import {
-        id,
-        operation_id,
-        source,
-        source_checksum,
-        platform,
-        format,
-        status,
-        conversations,
-        messages,
-        memories,
-        skipped,
-        warnings,
-        more_skipped,
-        warnings_total,
-        revisions,
-        elapsed,
-        reason,
-        dry_run,
-        started_at,
-        finished_at,
-        path,
-        plugin,
-        attachments,
-        bytes,
-        differences,
-        differences_total,
-        embeddings,
-        accounts,
-        files,
-        files_total,
-        standing,
-        signer,
-        partly_signed,
-        would_change,
-        forced,
-    } = wire;
-    let non_empty = |text: String| (!text.is_empty()).then_some(text);
-    Ok(ImportRecord {
-        id,
-        job: operation_id,
-        source,
-        path,
-        files,
-        files_found: unsigned(files_total),
-        source_checksum: non_empty(source_checksum),
-        provider: non_empty(platform),
-        importer: non_empty(format),
-        plugin: non_empty(plugin),
-        status: status_from_wire("status", status)?,
-        reason: non_empty(reason),
-        conversations: counts_from_wire("conversations", conversations)?,
-        messages: counts_from_wire("messages", messages)?,
-        memories: counts_from_wire("memories", memories)?,
-        embeddings: counts_from_wire("embeddings", Some(embeddings.unwrap_or_default()))?,
-        same_as: None,
-        attachments: unsigned(attachments),
-        skipped: skipped.into_iter().map(skip_from_wire).collect::<Result<_, _>>()?,
-        warnings: warnings.into_iter().map(warning_from_wire).collect::<Result<_, _>>()?,
-        warnings_found: unsigned(warnings_total),
-        issue_pages: more_skipped.into(),
-        revisions: revisions.map(|v1::RevisionRange { first, last }| [first, last].map(unsigned)),
-        bytes: unsigned(bytes),
-        started_at: required_time_from_wire("started_at", started_at)?,
-        finished_at: optional_time_from_wire("finished_at", finished_at)?,
-        elapsed_ms: millis(elapsed.as_ref()),
-        dry_run,
-        differences: differences.into_iter().map(difference_from_wire).collect::<Result<_, _>>()?,
-        differences_found: unsigned(differences_total),
-        accounts: accounts.into_iter().map(account_from_wire).collect(),
-        standing: (standing != 0).then(|| standing_from_wire("standing", standing)).transpose()?,
-        signer: non_empty(signer),
-        partly_signed,
-        would_change: would_change.map(held_back_from_wire).unwrap_or_default(),
-        forced,
-    })
-}
-
 /// Converts a receipt without its issues to the wire, for lists and for progress.
 #[must_use]
 pub fn import_summary_to_wire(record: ImportRecord) -> v1::Import {
@@ -469,11 +296,11 @@ fn import_to_wire_within(record: ImportRecord, budget: &mut usize) -> v1::Import
     if *budget == 0 {
         return import_summary_to_wire(record);
     }
-    let whole = import_to_wire(record.clone());
-    match budget.checked_sub(whole.encoded_len()) {
+    let complete = import_to_wire(record.clone());
+    match budget.checked_sub(complete.encoded_len()) {
         Some(remaining) => {
             *budget = remaining;
-            whole
+            complete
         }
         None => import_summary_to_wire(record),
     }

@@ -2,11 +2,10 @@
 
 mod filter;
 
-pub use self::filter::{filter_from_wire, filter_to_wire, order_from_wire};
+pub use self::filter::{filter_from_wire, order_from_wire};
 
 use prost::Message as _;
 use satchel_pam::{
-    hash::ContentHash,
     memory::{
         Access, AccessGrant, Confidence, DecayModel, ExtractionMethod, Memory, MemoryType, Permission,
         Provenance, Status, Temporal, Visibility,
@@ -202,62 +201,6 @@ pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, CallError> {
     })
 }
 
-/// Reads a memory in the full view from the wire.
-///
-/// # Errors
-/// A field with a value that no memory has, and an abridged memory.
-pub fn memory_from_wire(wire: v1::Memory) -> Result<Memory, WireError> {
-    let v1::Memory {
-        id,
-        r#type,
-        custom_type,
-        status,
-        content,
-        content_hash,
-        summary,
-        tags,
-        confidence,
-        temporal,
-        provenance,
-        access,
-        embedding_ref,
-        metadata_json,
-        etag: _,
-        create_revision: _,
-        mod_revision: _,
-        version: _,
-        pam_json: _,
-        abridged,
-        withdrawn: _,
-    } = wire;
-    if abridged {
-        return Err(WireError::new("abridged", "is set, so the memory is incomplete"));
-    }
-    Ok(Memory {
-        id: not_empty("id", id)?,
-        memory_type: memory_type_from_wire("type", r#type)?,
-        custom_type,
-        status: status_from_wire("status", status)?,
-        content: not_empty("content", content)?,
-        content_hash: ContentHash::parse(&content_hash)
-            .map_err(|error| WireError::new("content_hash", error.to_string()))?,
-        summary,
-        tags,
-        confidence: confidence.map(confidence_from_wire).transpose()?,
-        temporal: temporal_from_wire(temporal.ok_or_else(|| WireError::new("temporal", "is missing"))?)?,
-        provenance: provenance_from_wire(
-            provenance.ok_or_else(|| WireError::new("provenance", "is missing"))?,
-        )?,
-        access: access.map(access_from_wire).transpose()?,
-        embedding_ref,
-        metadata: match metadata_json {
-            Some(json) => serde_json::from_str(&json)
-                .map_err(|_| WireError::new("metadata_json", "is not a JSON object"))?,
-            None => serde_json::Map::new(),
-        },
-    })
-}
-
 pub(super) fn not_empty(field: &str, text: String) -> Result<String, WireError> {
     if text.is_empty() { Err(WireError::new(field, "must not be empty")) } else { Ok(text) }
 }
@@ -269,14 +212,6 @@ pub(super) fn timestamp_to_wire(time: Timestamp) -> prost_types::Timestamp {
 /// Converts a time that PAM requires to the wire; `None` if the time is unknown.
 pub(super) fn known_timestamp_to_wire(time: Timestamp) -> Option<prost_types::Timestamp> {
     time.known().then(|| timestamp_to_wire(time))
-}
-
-/// Reads a time that PAM requires; a missing time is unknown.
-pub(super) fn known_timestamp_from_wire(
-    field: &str,
-    wire: Option<prost_types::Timestamp>,
-) -> Result<Timestamp, WireError> {
-    Ok(timestamp_from_wire(field, wire)?.unwrap_or(Timestamp::EPOCH))
 }
 
 pub(super) fn timestamp_from_wire(
@@ -301,18 +236,6 @@ fn confidence_to_wire(confidence: &Confidence) -> v1::Confidence {
     }
 }
 
-fn confidence_from_wire(wire: v1::Confidence) -> Result<Confidence, WireError> {
-    let v1::Confidence { initial, current, decay_model, last_reinforced, faded: _ } = wire;
-    Ok(Confidence {
-        initial,
-        current,
-        decay_model: (decay_model != 0)
-            .then(|| decay_from_wire("confidence.decay_model", decay_model))
-            .transpose()?,
-        last_reinforced: timestamp_from_wire("confidence.last_reinforced", last_reinforced)?,
-    })
-}
-
 fn temporal_to_wire(temporal: Temporal) -> v1::Temporal {
     let Temporal { created_at, updated_at, valid_from, valid_until, superseded_by } = temporal;
     v1::Temporal {
@@ -322,17 +245,6 @@ fn temporal_to_wire(temporal: Temporal) -> v1::Temporal {
         valid_until: valid_until.map(timestamp_to_wire),
         superseded_by,
     }
-}
-
-fn temporal_from_wire(wire: v1::Temporal) -> Result<Temporal, WireError> {
-    let v1::Temporal { created_at, updated_at, valid_from, valid_until, superseded_by } = wire;
-    Ok(Temporal {
-        created_at: known_timestamp_from_wire("temporal.created_at", created_at)?,
-        updated_at: timestamp_from_wire("temporal.updated_at", updated_at)?,
-        valid_from: timestamp_from_wire("temporal.valid_from", valid_from)?,
-        valid_until: timestamp_from_wire("temporal.valid_until", valid_until)?,
-        superseded_by,
-    })
 }
 
 fn provenance_to_wire(provenance: Provenance) -> v1::Provenance {
@@ -354,30 +266,6 @@ fn provenance_to_wire(provenance: Provenance) -> v1::Provenance {
         extracted_at: extracted_at.and_then(known_timestamp_to_wire),
         extractor,
     }
-}
-
-fn provenance_from_wire(wire: v1::Provenance) -> Result<Provenance, WireError> {
-    let v1::Provenance {
-        platform,
-        platform_user_id,
-        conversation_ref,
-        message_ref,
-        extraction_method,
-        extracted_at,
-        extractor,
-    } = wire;
-    let method = extraction_method;
-    Ok(Provenance {
-        platform: not_empty("provenance.platform", platform)?,
-        platform_user_id,
-        conversation_ref,
-        message_ref,
-        extraction_method: (method != 0)
-            .then(|| method_from_wire("provenance.extraction_method", method))
-            .transpose()?,
-        extracted_at: timestamp_from_wire("provenance.extracted_at", extracted_at)?,
-        extractor,
-    })
 }
 
 fn access_to_wire(access: Access) -> v1::Access {

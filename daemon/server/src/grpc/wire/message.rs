@@ -4,15 +4,11 @@ use prost::Message as _;
 use satchel_pam::conversation::{
     Attachment, AttachmentKind, Citation, Content, ContentKind, Message, Part, PartKind, ToolCall, ToolInput,
 };
-use satchel_proto::{
-    integers::{signed, unsigned},
-    v1,
-};
+use satchel_proto::{integers::signed, v1};
 
 use super::{
-    WireError,
-    conversation::{raw_from_wire, role_from_wire, role_to_wire},
-    memory::{MAX_ROW_BYTES, known_timestamp_from_wire, known_timestamp_to_wire, not_empty},
+    conversation::role_to_wire,
+    memory::{MAX_ROW_BYTES, known_timestamp_to_wire},
     scalar::{enum_pair, truncate},
 };
 
@@ -85,51 +81,6 @@ pub fn message_to_wire(message: Message) -> v1::Message {
     wire
 }
 
-/// Reads a message from the wire.
-///
-/// # Errors
-/// A field with a value that no message has, and an abridged message.
-pub fn message_from_wire(wire: v1::Message) -> Result<Message, WireError> {
-    let v1::Message {
-        id,
-        provider_message_id,
-        role,
-        content,
-        created_at,
-        parent_id,
-        children_ids,
-        model,
-        is_thought,
-        token_count,
-        attachments,
-        citations,
-        tool_calls,
-        raw_metadata_json,
-        hidden: _,
-        on_active_branch: _,
-        abridged,
-    } = wire;
-    if abridged {
-        return Err(WireError::new("abridged", "is set, so the message is incomplete"));
-    }
-    Ok(Message {
-        id: not_empty("id", id)?,
-        provider_message_id,
-        role: role_from_wire("role", role)?,
-        content: content.map(content_from_wire).transpose()?,
-        created_at: known_timestamp_from_wire("created_at", created_at)?,
-        parent_id,
-        children_ids,
-        model,
-        is_thought,
-        token_count: unsigned(token_count),
-        attachments: attachments.into_iter().map(attachment_from_wire).collect::<Result<_, _>>()?,
-        citations: citations.into_iter().map(citation_from_wire).collect(),
-        tool_calls: tool_calls.into_iter().map(call_from_wire).collect::<Result<_, _>>()?,
-        raw_metadata: raw_from_wire("raw_metadata_json", raw_metadata_json)?,
-    })
-}
-
 fn content_to_wire(content: Content) -> v1::Content {
     let Content { kind, text, parts } = content;
     v1::Content {
@@ -139,29 +90,9 @@ fn content_to_wire(content: Content) -> v1::Content {
     }
 }
 
-fn content_from_wire(wire: v1::Content) -> Result<Content, WireError> {
-    let v1::Content { kind, text, parts } = wire;
-    Ok(Content {
-        kind: content_kind_from_wire("content.kind", kind)?,
-        text,
-        parts: parts.into_iter().map(part_from_wire).collect::<Result<_, _>>()?,
-    })
-}
-
 fn part_to_wire(part: Part) -> v1::ContentPart {
     let Part { kind, text, language, mime_type, reference } = part;
     v1::ContentPart { kind: part_kind_to_wire(kind), text, language, mime_type, r#ref: reference }
-}
-
-fn part_from_wire(wire: v1::ContentPart) -> Result<Part, WireError> {
-    let v1::ContentPart { kind, text, language, mime_type, r#ref } = wire;
-    Ok(Part {
-        kind: part_kind_from_wire("content.parts.kind", kind)?,
-        text,
-        language,
-        mime_type,
-        reference: r#ref,
-    })
 }
 
 fn attachment_to_wire(attachment: Attachment) -> v1::Attachment {
@@ -176,20 +107,9 @@ fn attachment_to_wire(attachment: Attachment) -> v1::Attachment {
     }
 }
 
-fn attachment_from_wire(wire: v1::Attachment) -> Result<Attachment, WireError> {
-    let v1::Attachment { kind, name, mime_type, size_bytes, r#ref, provider_id } = wire;
-    let kind = attachment_kind_from_wire("attachments.kind", kind)?;
-    Ok(Attachment { kind, name, mime_type, size_bytes: unsigned(size_bytes), reference: r#ref, provider_id })
-}
-
 fn citation_to_wire(citation: Citation) -> v1::Citation {
     let Citation { title, url, snippet } = citation;
     v1::Citation { title, url, snippet }
-}
-
-fn citation_from_wire(wire: v1::Citation) -> Citation {
-    let v1::Citation { title, url, snippet } = wire;
-    Citation { title, url, snippet }
 }
 
 fn call_to_wire(call: ToolCall) -> v1::ToolCall {
@@ -199,18 +119,6 @@ fn call_to_wire(call: ToolCall) -> v1::ToolCall {
         ToolInput::Object(object) => v1::tool_call::Input::InputJson(object.as_str().to_owned()),
     });
     v1::ToolCall { id, name, output, input }
-}
-
-fn call_from_wire(wire: v1::ToolCall) -> Result<ToolCall, WireError> {
-    let v1::ToolCall { id, name, output, input } = wire;
-    let input = match input {
-        None => None,
-        Some(v1::tool_call::Input::InputText(text)) => Some(ToolInput::Text(text)),
-        Some(v1::tool_call::Input::InputJson(json)) => {
-            raw_from_wire("tool_calls.input_json", Some(json))?.map(ToolInput::Object)
-        }
-    };
-    Ok(ToolCall { id, name, input, output })
 }
 
 /// Truncates a row that is too large, and marks it as abridged.

@@ -34,26 +34,10 @@ pub fn time_from_wire(field: &str, wire: Timestamp) -> Result<i64, WireError> {
     Ok(seconds * MICROS + i64::from(nanos / 1_000))
 }
 
-/// Reads a required time.
-///
-/// # Errors
-/// As for [`time_from_wire`], and a missing time.
-pub fn required_time_from_wire(field: &str, wire: Option<Timestamp>) -> Result<i64, WireError> {
-    time_from_wire(field, wire.ok_or_else(|| WireError::new(field, "is missing"))?)
-}
-
 /// Converts the time of a record to the wire; `None` if it is unknown.
 #[must_use]
 pub fn known_micros_to_wire(micros: i64) -> Option<Timestamp> {
     (micros != UNKNOWN_TIME).then(|| time_to_wire(micros))
-}
-
-/// Reads the time of a record; a missing time is unknown.
-///
-/// # Errors
-/// As for [`time_from_wire`].
-pub fn known_micros_from_wire(field: &str, wire: Option<Timestamp>) -> Result<i64, WireError> {
-    Ok(optional_time_from_wire(field, wire)?.unwrap_or(UNKNOWN_TIME))
 }
 
 /// Reads an optional time.
@@ -62,14 +46,6 @@ pub fn known_micros_from_wire(field: &str, wire: Option<Timestamp>) -> Result<i6
 /// As for [`time_from_wire`].
 pub fn optional_time_from_wire(field: &str, wire: Option<Timestamp>) -> Result<Option<i64>, WireError> {
     wire.map(|wire| time_from_wire(field, wire)).transpose()
-}
-
-/// Converts a range to the wire; `None` if it is open at both ends.
-#[must_use]
-pub fn range_to_wire(range: TimeRange) -> Option<v1::TimeRange> {
-    let TimeRange { from, until } = range;
-    (from.is_some() || until.is_some())
-        .then(|| v1::TimeRange { start: from.map(time_to_wire), end: until.map(time_to_wire) })
 }
 
 /// Reads a range from the wire.
@@ -187,6 +163,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::grpc::wire::testing::range_to_wire;
 
     proptest! {
         #[test]

@@ -144,9 +144,9 @@ fn systemd_confirms_the_sandboxing_options() {
     for file in &files {
         fs::write(&file.path, &file.text).unwrap();
     }
-    let mut judge = Command::new("systemd-analyze");
-    judge.args(["--offline=true", "--no-pager", "--json=short", "security"]).arg(&files[0].path);
-    let Ok(output) = judge.env("XDG_RUNTIME_DIR", folder.path()).env("HOME", folder.path()).output() else {
+    let mut analyze = Command::new("systemd-analyze");
+    analyze.args(["--offline=true", "--no-pager", "--json=short", "security"]).arg(&files[0].path);
+    let Ok(output) = analyze.env("XDG_RUNTIME_DIR", folder.path()).env("HOME", folder.path()).output() else {
         return;
     };
     let Ok(rows) = serde_json::from_slice::<Vec<serde_json::Value>>(&output.stdout) else { return };

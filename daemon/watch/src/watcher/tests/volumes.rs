@@ -59,12 +59,12 @@ fn a_removed_file_is_forgotten_and_is_new_when_it_returns() {
         fixture.end_import(name, FileOutcome::Imported);
     }
     fixture.take_started();
-    let gone = fixture.simulation().files.remove(OsStr::new("a.zip")).unwrap();
+    let removed = fixture.simulation().files.remove(OsStr::new("a.zip")).unwrap();
     fixture.advance_seconds(700);
     let stored_names =
         |fixture: &WatcherFixture| fixture.simulation().verdicts.keys().cloned().collect::<Vec<_>>();
     assert_eq!(stored_names(&fixture), ["b.zip"]);
-    fixture.simulation().files.insert("a.zip".into(), gone);
+    fixture.simulation().files.insert("a.zip".into(), removed);
     fixture.advance_seconds(700);
     assert_eq!(fixture.take_started(), ["a.zip"]);
     fixture.end_import("a.zip", FileOutcome::Imported);

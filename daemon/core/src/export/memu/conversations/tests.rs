@@ -92,7 +92,7 @@ fn a_request_and_its_answer_round_trip() {
 }
 
 #[test]
-fn a_conversation_of_another_assistant_follows_memus_rules() {
+fn a_conversation_of_another_assistant_is_exported_by_memus_rules() {
     let (mut header, mut messages) = stored("conversation-with-pipeline-result");
     header.provider = Provider { name: "claude".to_owned(), ..Provider::default() };
     header.participants = vec![Participant { role: Role::User, name: None, provider_id: None }];

@@ -25,11 +25,11 @@ fn lines(name: &str) -> Vec<Line> {
     lines.map(|line| serde_json::from_value(line.clone()).expect("it is a line")).collect()
 }
 
-fn witnesses(lines: &[Line]) -> Vec<StoredEvidence> {
+fn stored_evidence(lines: &[Line]) -> Vec<StoredEvidence> {
     let mut found = BTreeMap::new();
     for line in lines {
         let Line::Evidence(evidence) = line else { continue };
-        let witness = StoredEvidence {
+        let stored = StoredEvidence {
             id: evidence.id.clone(),
             platform: PLATFORM.to_owned(),
             account: evidence.account.clone(),
@@ -41,7 +41,7 @@ fn witnesses(lines: &[Line]) -> Vec<StoredEvidence> {
             extractor: "memu/0.1.0".to_owned(),
             claim: evidence.claim.clone(),
         };
-        found.insert(evidence.id.clone(), witness);
+        found.insert(evidence.id.clone(), stored);
     }
     found.into_values().collect()
 }
@@ -49,9 +49,9 @@ fn witnesses(lines: &[Line]) -> Vec<StoredEvidence> {
 /// Returns texts and vectors by memory, as a store with no other data has them.
 fn store(
     lines: &[Line],
-    witnesses: &[StoredEvidence],
+    evidence: &[StoredEvidence],
 ) -> (BTreeMap<String, String>, BTreeMap<String, Vec<f64>>) {
-    let items: Vec<&Item> = witnesses.iter().flat_map(|witness| items_of(&witness.claim)).collect();
+    let items: Vec<&Item> = evidence.iter().flat_map(|one| items_of(&one.claim)).collect();
     let texts = items.iter().map(|item| (memory_id(item), item.content.clone())).collect();
     let mut vectors = BTreeMap::new();
     for line in lines {
@@ -65,11 +65,11 @@ fn store(
 
 fn view(name: &str, edit: impl Fn(&mut BTreeMap<String, String>)) -> MemuLists {
     let lines = lines(name);
-    let witnesses = witnesses(&lines);
-    let (mut texts, vectors) = store(&lines, &witnesses);
+    let evidence = stored_evidence(&lines);
+    let (mut texts, vectors) = store(&lines, &evidence);
     edit(&mut texts);
     let sources = MemuSources { shown: &|id| texts.get(id).cloned(), vector: &|id| vectors.get(id).cloned() };
-    lists(&witnesses, &sources)
+    lists(&evidence, &sources)
 }
 
 fn input(name: &str, file: &str) -> Value {
@@ -150,7 +150,7 @@ fn memory(id: &str, memory_type: MemoryType, status: Status) -> Memory {
 }
 
 #[test]
-fn what_other_assistants_hold_is_sorted_by_type() {
+fn memories_of_other_assistants_are_grouped_by_type() {
     let memories = [
         memory("a", MemoryType::Preference, Status::Active),
         memory("b", MemoryType::Goal, Status::Active),

@@ -37,7 +37,7 @@ struct RowGroupChanges {
 /// One conversation of the import, compared with what is known.
 struct ComparedConversation<'a> {
     group: &'a RowConversation,
-    said: ContributionSkeleton,
+    skeleton: ContributionSkeleton,
     /// Whether it takes part in the union: it is a new part, or known parts have to be united again.
     new: bool,
     /// Whether the lineage has to record it as a new part.
@@ -56,37 +56,37 @@ enum ConversationEffect {
 }
 
 impl Writer<'_> {
-    /// Adds the changes to the rows of a clan to the batch and counts them. The commit lock is held. The inner error is
+    /// Adds the changes to a group of rows to the batch and counts them. The write lock is held. The inner error is
     /// a refusal because of the contents: the store accepts none of these conversations, and nothing was changed.
     pub(super) fn write_row_group(
         &mut self,
-        clan: &mut RowGroup,
+        row_group: &mut RowGroup,
         groups: &[&RowConversation],
         record: &mut ImportRecord,
     ) -> Result<Result<(), StoreError>, IngestError> {
         // All documents of one run come from the same stranger, or from none.
-        let stranger = groups.iter().find_map(|group| group.stranger.as_deref());
-        if stranger.is_some() && clan.provenance.has_other_signer(&self.session.left_out, stranger) {
-            return self.hold_rows_back(&clan.provenance, groups, record).map(Ok);
+        let untrusted = groups.iter().find_map(|group| group.untrusted.as_deref());
+        if untrusted.is_some() && row_group.provenance.has_other_signer(&self.session.left_out, untrusted) {
+            return self.hold_rows_back(&row_group.provenance, groups, record).map(Ok);
         }
-        let mut heard = self.compare(&clan.provenance, groups, stranger)?;
-        let outdone = clan.provenance.is_superseded_by(stranger, &self.session.left_out);
-        let told = self.plan_changes(clan, &mut heard, stranger)?;
+        let mut compared = self.compare(&row_group.provenance, groups, untrusted)?;
+        let superseded = row_group.provenance.is_superseded_by(untrusted, &self.session.left_out);
+        let outcome = self.plan_changes(row_group, &mut compared, untrusted)?;
         // A union may exceed the limits of one conversation, whoever reported its parts.
-        for change in &told.changes {
+        for change in &outcome.changes {
             if let Some(refusal) = self.session.refusal(change)? {
                 return Ok(Err(refusal));
             }
         }
-        for heard in heard {
-            if outdone && !matches!(heard.becomes, ConversationEffect::Unchanged) {
-                record.warn(conversation::superseded_untrusted(&heard.group.id));
+        for compared in compared {
+            if superseded && !matches!(compared.becomes, ConversationEffect::Unchanged) {
+                record.warn(conversation::superseded_untrusted(&compared.group.id));
             }
-            heard.count(&mut record.conversations, &mut record.messages);
-            self.brought(heard.said.key());
+            compared.count(&mut record.conversations, &mut record.messages);
+            self.record_part(compared.skeleton.key());
         }
         if !self.session.dry_run {
-            self.batch.add_all(told.lineage, told.changes, told.moved);
+            self.batch.add_all(outcome.lineage, outcome.changes, outcome.moved);
             if self.batch.is_full(1) {
                 self.store_changes(record)?;
             }
@@ -124,21 +124,21 @@ impl Writer<'_> {
         &self,
         family: &ConversationProvenance,
         groups: &[&'a RowConversation],
-        stranger: Option<&str>,
+        untrusted: Option<&str>,
     ) -> Result<Vec<ComparedConversation<'a>>, IngestError> {
         let mut known: HashSet<String> =
             family.contributions.iter().map(|part| part.digest.clone()).collect();
         let (again, mut now) = (family.has_excluded(&self.session.left_out), HashSet::new());
         let mut all = Vec::with_capacity(groups.len());
         for group in groups {
-            let said =
-                ContributionSkeleton::of(&group.id, &group.part.0, &group.part.1)?.attributed_to(stranger);
-            let noted = known.insert(said.digest.clone());
-            let new = now.insert(said.digest.clone()) && (noted || again);
+            let skeleton =
+                ContributionSkeleton::of(&group.id, &group.part.0, &group.part.1)?.attributed_to(untrusted);
+            let noted = known.insert(skeleton.digest.clone());
+            let new = now.insert(skeleton.digest.clone()) && (noted || again);
             let messages = MessageCounts { unchanged: group.part.1.len() as u64, ..MessageCounts::default() };
             all.push(ComparedConversation {
                 group,
-                said,
+                skeleton,
                 new,
                 noted,
                 becomes: ConversationEffect::Unchanged,
@@ -148,35 +148,35 @@ impl Writer<'_> {
         Ok(all)
     }
 
-    /// Returns the changes to conversations and lineage when this import brings the conversations `heard`.
+    /// Returns the changes to conversations and lineage when this import brings the conversations `compared`.
     fn plan_changes(
         &self,
-        clan: &mut RowGroup,
-        heard: &mut [ComparedConversation<'_>],
-        stranger: Option<&str>,
+        row_group: &mut RowGroup,
+        compared: &mut [ComparedConversation<'_>],
+        untrusted: Option<&str>,
     ) -> Result<RowGroupChanges, IngestError> {
-        let mut told = RowGroupChanges::default();
-        let new: Vec<usize> = (0..heard.len()).filter(|at| heard[*at].new).collect();
-        let Some(last) = new.last().copied() else { return Ok(told) };
-        let platform = &heard[last].group.platform;
-        let parts: Vec<&groups::GroupPart> = new.iter().map(|at| &heard[*at].group.part).collect();
-        let (components, first) = self.unite_parts(platform, clan, &parts, stranger)?;
+        let mut outcome = RowGroupChanges::default();
+        let new: Vec<usize> = (0..compared.len()).filter(|at| compared[*at].new).collect();
+        let Some(last) = new.last().copied() else { return Ok(outcome) };
+        let platform = &compared[last].group.platform;
+        let parts: Vec<&groups::GroupPart> = new.iter().map(|at| &compared[*at].group.part).collect();
+        let (components, first) = self.unite_parts(platform, row_group, &parts, untrusted)?;
         // An event may have moved from one conversation to another.
-        told.moved = components.len() > 1;
-        clan.provenance.title_source = match components.as_slice() {
+        outcome.moved = components.len() > 1;
+        row_group.provenance.title_source = match components.as_slice() {
             [only] => Some(only.title_key.clone()),
             _ => None,
         };
-        for step in steps(self.session.store, &clan.provenance, components)? {
+        for step in steps(self.session.store, &row_group.provenance, components)? {
             let (component, stored, changed) = match step {
                 GroupStep::Withdraw(change) => {
-                    told.changes.push(change);
-                    told.moved = true;
+                    outcome.changes.push(change);
+                    outcome.moved = true;
                     continue;
                 }
                 GroupStep::Show { component, stored, changed } => (component, stored, changed),
             };
-            clan.provenance.add_shown_in([component.id.clone()]);
+            row_group.provenance.add_shown_in([component.id.clone()]);
             let shown = stored.as_ref().is_some_and(|stored| !stored.withdrawn);
             let now = stored.as_ref().map_or(0, |stored| stored.version) + u32::from(changed);
             let own: Vec<(usize, PartOutcome)> = component
@@ -186,65 +186,66 @@ impl Writer<'_> {
                 .collect();
             for (at, place) in &own {
                 let alone = component.parts.len() == 1;
-                heard[*at].becomes = if place.joins == 0 && !(alone && shown) {
+                compared[*at].becomes = if place.joins == 0 && !(alone && shown) {
                     ConversationEffect::New
                 } else if alone && changed || !alone && place.changed {
                     ConversationEffect::Updated
                 } else {
                     ConversationEffect::Unchanged
                 };
-                heard[*at].messages = place.messages;
+                compared[*at].messages = place.messages;
             }
-            let noted = own.iter().map(|(at, _)| &heard[*at]).filter(|heard| heard.noted);
-            told.lineage.extend(add_contributions(&mut clan.provenance, &component, now, noted)?);
+            let noted = own.iter().map(|(at, _)| &compared[*at]).filter(|compared| compared.noted);
+            outcome.lineage.extend(add_contributions(&mut row_group.provenance, &component, now, noted)?);
             if changed {
-                let import = self.import_of(&heard[own.last().map_or(last, |(at, _)| *at)]);
+                let import = self.import_of(&compared[own.last().map_or(last, |(at, _)| *at)]);
                 let GroupedConversation { id, planned, .. } = *component;
                 let labels = WriteLabels { id: &id, platform, fallback: 0, import };
-                told.changes.push(write_of(planned, labels, stored.as_deref()));
+                outcome.changes.push(write_of(planned, labels, stored.as_deref()));
             }
         }
-        told.lineage.extend(clan.changes()?);
-        Ok(told)
+        outcome.lineage.extend(row_group.changes()?);
+        Ok(outcome)
     }
 
-    fn import_of(&self, heard: &ComparedConversation<'_>) -> ImportMetadata {
-        heard.group.import.clone().unwrap_or_else(|| self.import.clone())
+    fn import_of(&self, compared: &ComparedConversation<'_>) -> ImportMetadata {
+        compared.group.import.clone().unwrap_or_else(|| self.import.clone())
     }
 
-    /// Returns the conversations of a clan including the new `parts`, and the index of the first new part among all
+    /// Returns the conversations of a group of rows including the new `parts`, and the index of the first new part among all
     /// parts.
     fn unite_parts(
         &self,
         platform: &str,
-        clan: &RowGroup,
+        row_group: &RowGroup,
         parts: &[&groups::GroupPart],
-        stranger: Option<&str>,
+        untrusted: Option<&str>,
     ) -> Result<(Vec<GroupedConversation>, usize), IngestError> {
-        let outdone = clan.provenance.is_superseded_by(stranger, &self.session.left_out);
-        if !outdone && let Some(component) = self.extend_only(platform, clan, parts)? {
+        let superseded = row_group.provenance.is_superseded_by(untrusted, &self.session.left_out);
+        if !superseded && let Some(component) = self.extend_only(platform, row_group, parts)? {
             return Ok((vec![component], 1));
         }
         let known: Vec<&Contribution> =
-            clan.provenance.included(&self.session.left_out, stranger.is_none()).collect();
+            row_group.provenance.included(&self.session.left_out, untrusted.is_none()).collect();
         Ok((planned(self.session.store, platform, &known, parts, &self.session.cancel)?, known.len()))
     }
 
-    /// Returns the only conversation of a clan extended by `parts`; `None` if the shortcut does not apply.
+    /// Returns the only conversation of a group of rows extended by `parts`; `None` if the shortcut does not apply.
     fn extend_only(
         &self,
         platform: &str,
-        clan: &RowGroup,
+        row_group: &RowGroup,
         parts: &[&groups::GroupPart],
     ) -> Result<Option<GroupedConversation>, IngestError> {
-        let Some(titled) = clan.provenance.title_source.as_ref().filter(|_| clan.is_single()) else {
+        let Some(titled) = row_group.provenance.title_source.as_ref().filter(|_| row_group.is_single())
+        else {
             return Ok(None);
         };
-        if clan.provenance.has_excluded(&self.session.left_out) {
+        if row_group.provenance.has_excluded(&self.session.left_out) {
             return Ok(None);
         }
         let mut shown = Vec::new();
-        for id in &clan.provenance.shown {
+        for id in &row_group.provenance.shown {
             shown.extend(self.session.store.conversation(id, None)?.filter(|stored| !stored.withdrawn));
         }
         let [stored] = shown.as_slice() else { return Ok(None) };
@@ -277,24 +278,25 @@ fn add_contributions<'a>(
     family: &mut ConversationProvenance,
     component: &GroupedConversation,
     now: u32,
-    said: impl Iterator<Item = &'a ComparedConversation<'a>>,
+    skeleton: impl Iterator<Item = &'a ComparedConversation<'a>>,
 ) -> Result<Vec<Change>, IngestError> {
     let (mut changes, digests) = (Vec::new(), shown(&component.planned));
-    for ComparedConversation { group, said, .. } in said {
+    for ComparedConversation { group, skeleton, .. } in skeleton {
         let (report, nodes) = &group.part;
-        let (digest, conversation) = (said.digest.clone(), Some(component.id.clone()));
+        let (digest, conversation) = (skeleton.digest.clone(), Some(component.id.clone()));
         let version = component.planned.equals(report, nodes).then_some(now);
         family.contributions.push(Contribution {
             digest: digest.clone(),
             version,
             conversation,
-            untrusted: group.stranger.clone(),
+            untrusted: group.untrusted.clone(),
         });
         if version.is_none() {
             let own: HashMap<&str, &[u8]> =
                 nodes.iter().map(|node| (node.id.as_str(), node.bytes.as_slice())).collect();
             changes.push(
-                StoredContribution::from_skeleton(said.clone(), &digests, &own, now)?.to_change(&digest)?,
+                StoredContribution::from_skeleton(skeleton.clone(), &digests, &own, now)?
+                    .to_change(&digest)?,
             );
         }
     }

@@ -32,7 +32,7 @@ use crate::{
 
 const MINUTE: i64 = 60_000_000;
 
-struct Shelf {
+struct Fixture {
     store: Store,
     imports: Imports,
     lock: WriteLock,
@@ -41,7 +41,7 @@ struct Shelf {
 /// An export: conversations with messages at these minutes, and the minute of a message with a memory.
 type Export<'a> = (&'a [&'a [i64]], Option<i64>);
 
-impl Shelf {
+impl Fixture {
     fn open(dir: &Path) -> Self {
         let store = Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap();
         let (plugins, clock) = (Arc::new(Plugins::built_in(None)), Arc::new(SystemClock));
@@ -78,8 +78,8 @@ impl Shelf {
             let place = KeyScope::of(&conversation);
             writer.write(ImportItem::Conversation(Box::new(conversation)), &mut record).unwrap();
             for minute in remembered.iter().filter(|minute| minutes.contains(minute)) {
-                let witness = reader.evidence(evidence(*minute), 0, &place);
-                writer.write(ImportItem::Evidence(vec![witness]), &mut record).unwrap();
+                let stored = reader.evidence(evidence(*minute), 0, &place);
+                writer.write(ImportItem::Evidence(vec![stored]), &mut record).unwrap();
             }
         }
         writer.flush(&mut record).unwrap();
@@ -91,9 +91,9 @@ impl Shelf {
         record
     }
 
-    fn turn(&self, record: &ImportRecord, turn: UndoDirection) {
-        let request = UndoRequest { id: &record.id, turn, dry_run: false, expected: None };
-        self.imports.turn(request, &CancelToken::new()).unwrap().unwrap();
+    fn undo_or_redo(&self, record: &ImportRecord, direction: UndoDirection) {
+        let request = UndoRequest { id: &record.id, direction, dry_run: false, expected: None };
+        self.imports.undo_or_redo(request, &CancelToken::new()).unwrap().unwrap();
     }
 
     fn memory(&self) -> Memory {
@@ -158,42 +158,42 @@ fn evidence(minute: i64) -> Evidence {
 }
 
 #[test]
-fn a_memory_follows_its_row_when_conversations_join_and_part() {
+fn a_memory_follows_its_row_when_conversations_join_and_split() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path());
-    shelf.import((&[&[5, 6, 7]], Some(6)), true);
-    shelf.import((&[&[1, 2, 3]], None), true);
-    assert_eq!(shelf.around(), [5, 6, 7]);
-    let between = shelf.import((&[&[3, 4, 5]], None), true);
-    assert_eq!(shelf.around(), [1, 2, 3, 4, 5, 6, 7]);
-    shelf.turn(&between, UndoDirection::Undo);
-    assert_eq!(shelf.around(), [5, 6, 7]);
-    shelf.turn(&between, UndoDirection::Redo);
-    assert_eq!(shelf.around(), [1, 2, 3, 4, 5, 6, 7]);
+    let fixture = Fixture::open(dir.path());
+    fixture.import((&[&[5, 6, 7]], Some(6)), true);
+    fixture.import((&[&[1, 2, 3]], None), true);
+    assert_eq!(fixture.around(), [5, 6, 7]);
+    let between = fixture.import((&[&[3, 4, 5]], None), true);
+    assert_eq!(fixture.around(), [1, 2, 3, 4, 5, 6, 7]);
+    fixture.undo_or_redo(&between, UndoDirection::Undo);
+    assert_eq!(fixture.around(), [5, 6, 7]);
+    fixture.undo_or_redo(&between, UndoDirection::Redo);
+    assert_eq!(fixture.around(), [1, 2, 3, 4, 5, 6, 7]);
     let other = tempfile::tempdir().unwrap();
-    let reversed = Shelf::open(other.path());
+    let reversed = Fixture::open(other.path());
     for export in [(&[&[3, 4, 5][..]][..], None), (&[&[1, 2, 3]], None), (&[&[5, 6, 7]], Some(6))] {
         reversed.import(export, true);
     }
-    assert_eq!(reversed.memory(), shelf.memory());
+    assert_eq!(reversed.memory(), fixture.memory());
 }
 
 #[test]
-fn an_import_that_dies_before_memories_follow_is_made_up_for_by_the_next() {
+fn the_next_import_derives_memories_that_an_interrupted_one_did_not() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path());
-    shelf.import((&[&[5, 6, 7]], Some(5)), true);
-    shelf.import((&[&[1, 5]], None), false);
-    shelf.import((&[&[90]], None), true);
-    assert_eq!(shelf.around(), [1, 5, 6, 7]);
+    let fixture = Fixture::open(dir.path());
+    fixture.import((&[&[5, 6, 7]], Some(5)), true);
+    fixture.import((&[&[1, 5]], None), false);
+    fixture.import((&[&[90]], None), true);
+    assert_eq!(fixture.around(), [1, 5, 6, 7]);
 }
 
 #[test]
 fn one_batch_joins_several_conversations() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path());
-    shelf.import((&[&[5, 6], &[50, 51]], Some(50)), true);
-    let both = shelf.import((&[&[1, 5], &[40, 50]], None), true);
+    let fixture = Fixture::open(dir.path());
+    fixture.import((&[&[5, 6], &[50, 51]], Some(50)), true);
+    let both = fixture.import((&[&[1, 5], &[40, 50]], None), true);
     assert_eq!(both.conversations.updated, 2);
-    assert_eq!(shelf.around(), [40, 50, 51]);
+    assert_eq!(fixture.around(), [40, 50, 51]);
 }

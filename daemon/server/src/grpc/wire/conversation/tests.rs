@@ -1,11 +1,15 @@
 //! Tests of round trips and truncation of conversations.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
-use satchel_pam::time::Timestamp;
+use satchel_pam::{hash::Sha256Digest, raw::RawObject, time::Timestamp};
+use satchel_proto::integers::unsigned;
 use satchel_store::TimeRange;
 
 use super::*;
-use crate::grpc::wire::counts::counts;
+use crate::grpc::wire::{
+    memory::{not_empty, timestamp_from_wire},
+    testing::{counts, known_micros_from_wire, known_timestamp_from_wire, range_to_wire, raw_from_wire},
+};
 
 fn text() -> impl Strategy<Value = Option<String>> {
     option::of(".{1,12}")
@@ -123,5 +127,140 @@ proptest! {
         let shown = conversation_to_wire(long, ConversationState::default());
         prop_assert!(shown.encoded_len() <= MAX_ROW_BYTES);
         prop_assert!(shown.abridged || shown.system_instruction.is_some_and(|text| text.len() == length));
+    }
+}
+
+/// Reads a conversation from the wire.
+fn conversation_from_wire(
+    wire: v1::Conversation,
+) -> Result<(ConversationHeader, ConversationState), WireError> {
+    let v1::Conversation {
+        id,
+        platform,
+        provider_conversation_id,
+        account,
+        title,
+        model,
+        created_at,
+        updated_at,
+        message_count,
+        tags,
+        is_archived,
+        system_instruction,
+        participants,
+        raw_metadata_json,
+        active_leaf_id,
+        active_message_count,
+        mod_revision,
+        export_format_version,
+        abridged,
+        withdrawn,
+        import_metadata,
+    } = wire;
+    if abridged {
+        return Err(WireError::new("abridged", "is set, so the conversation is incomplete"));
+    }
+    let header = ConversationHeader {
+        id: not_empty("id", id)?,
+        provider: Provider {
+            name: not_empty("platform", platform)?,
+            conversation_id: provider_conversation_id,
+            account_id: account,
+            export_format_version,
+        },
+        title,
+        temporal: ConversationTemporal {
+            created_at: known_timestamp_from_wire("created_at", created_at)?,
+            updated_at: timestamp_from_wire("updated_at", updated_at)?,
+        },
+        participants: participants.into_iter().map(participant_from_wire).collect::<Result<_, _>>()?,
+        model,
+        system_instruction,
+        is_archived,
+        tags,
+        raw_metadata: raw_from_wire("raw_metadata_json", raw_metadata_json)?,
+        import_metadata: import_metadata.map(import_metadata_from_wire).transpose()?,
+    };
+    let state = ConversationState {
+        messages: unsigned(message_count),
+        active_leaf: active_leaf_id,
+        active_messages: unsigned(active_message_count.unwrap_or_default()),
+        revision: Revision::new(unsigned(mod_revision)),
+        withdrawn,
+    };
+    Ok((header, state))
+}
+
+fn participant_from_wire(wire: v1::Participant) -> Result<Participant, WireError> {
+    let v1::Participant { role, name, provider_id } = wire;
+    Ok(Participant { role: role_from_wire("participants.role", role)?, name, provider_id })
+}
+
+fn import_metadata_from_wire(wire: v1::ImportMetadata) -> Result<ImportMetadata, WireError> {
+    let v1::ImportMetadata { importer, importer_version, imported_at, source_file, source_checksum } = wire;
+    let digest = source_checksum.as_deref().map(Sha256Digest::parse).transpose();
+    Ok(ImportMetadata {
+        importer,
+        importer_version,
+        imported_at: timestamp_from_wire("import_metadata.imported_at", imported_at)?,
+        source_file,
+        source_checksum: digest
+            .map_err(|error| WireError::new("import_metadata.source_checksum", error.to_string()))?,
+    })
+}
+
+/// Reads a row of the list from the wire.
+fn summary_from_wire(wire: v1::Conversation) -> Result<ConversationSummary, WireError> {
+    // A row leaves the other fields out.
+    let v1::Conversation {
+        id,
+        platform,
+        account,
+        title,
+        created_at,
+        updated_at,
+        message_count,
+        tags,
+        is_archived,
+        mod_revision,
+        ..
+    } = wire;
+    Ok(ConversationSummary {
+        id: not_empty("id", id)?,
+        title,
+        platform: not_empty("platform", platform)?,
+        account,
+        created_at_micros: known_micros_from_wire("created_at", created_at)?,
+        updated_at_micros: known_micros_from_wire("updated_at", updated_at)?,
+        messages: u32::try_from(message_count)
+            .map_err(|_| WireError::new("message_count", "is too large"))?,
+        archived: is_archived,
+        tags,
+        revision: Revision::new(unsigned(mod_revision)),
+    })
+}
+
+/// Converts a query to a filter.
+#[must_use]
+fn filter_to_wire(query: ConversationQuery) -> v1::ConversationFilter {
+    let ConversationQuery {
+        platforms,
+        accounts,
+        tags_any,
+        tags_all,
+        archived,
+        created,
+        updated,
+        title_contains,
+    } = query;
+    v1::ConversationFilter {
+        platforms,
+        created: range_to_wire(created),
+        updated: range_to_wire(updated),
+        tags_all,
+        title_contains: title_contains.unwrap_or_default(),
+        tags_any,
+        accounts,
+        is_archived: archived,
     }
 }

@@ -1,10 +1,15 @@
 //! Tests of round trips of receipts, and of the states of jobs.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
+use satchel_proto::integers::{millis, unsigned};
 use uuid::Uuid;
 
 use super::*;
-use crate::grpc::wire::counts::counts as numbers;
+use crate::grpc::wire::{
+    WireError,
+    scalar::optional_time_from_wire,
+    testing::{counts as numbers, required_time_from_wire},
+};
 
 fn counts() -> impl Strategy<Value = Counts> {
     numbers().prop_map(|[found, new, updated, unchanged, skipped]| Counts {
@@ -104,7 +109,7 @@ fn record() -> impl Strategy<Value = ImportRecord> {
                 differences: differences(revisions.is_some()),
                 differences_found: elapsed_ms,
                 accounts: accounts(warnings_found),
-                standing: (warnings_found % 2 == 1).then_some(DocumentStanding::Stranger),
+                standing: (warnings_found % 2 == 1).then_some(DocumentStanding::Untrusted),
                 signer: (warnings_found % 3 == 1).then(|| "z6Mk".to_owned()),
                 partly_signed: warnings_found % 4 == 1,
                 would_change: HeldBack {
@@ -128,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn a_summary_says_whether_it_omits_skips(record in record()) {
+    fn a_summary_states_whether_it_omits_skips(record in record()) {
         let summary = import_summary_to_wire(record.clone());
         prop_assert!(summary.skipped.is_empty() && summary.warnings.is_empty());
         prop_assert_eq!(summary.more_skipped, !record.skipped.is_empty() || record.issue_pages > 0);
@@ -215,4 +220,143 @@ fn the_state_of_a_job_follows_its_phase_and_imports() {
     assert_eq!(state(Phase::Ended, with(ImportStatus::Failed)), v1::OperationState::Failed);
     assert_eq!(state(Phase::Ended, with(ImportStatus::Cancelled)), v1::OperationState::Cancelled);
     assert_eq!(state(Phase::Ended, Vec::new()), v1::OperationState::Cancelled);
+}
+
+/// Reads a receipt from the wire. The number of pages with further issues, and their import, are known only to the
+/// ledger; one page stands for any number.
+fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
+    let v1::Import {
+        id,
+        operation_id,
+        source,
+        source_checksum,
+        platform,
+        format,
+        status,
+        conversations,
+        messages,
+        memories,
+        skipped,
+        warnings,
+        more_skipped,
+        warnings_total,
+        revisions,
+        elapsed,
+        reason,
+        dry_run,
+        started_at,
+        finished_at,
+        path,
+        plugin,
+        attachments,
+        bytes,
+        differences,
+        differences_total,
+        embeddings,
+        accounts,
+        files,
+        files_total,
+        standing,
+        signer,
+        partly_signed,
+        would_change,
+        forced,
+    } = wire;
+    let non_empty = |text: String| (!text.is_empty()).then_some(text);
+    Ok(ImportRecord {
+        id,
+        job: operation_id,
+        source,
+        path,
+        files,
+        files_found: unsigned(files_total),
+        source_checksum: non_empty(source_checksum),
+        provider: non_empty(platform),
+        importer: non_empty(format),
+        plugin: non_empty(plugin),
+        status: status_from_wire("status", status)?,
+        reason: non_empty(reason),
+        conversations: counts_from_wire("conversations", conversations)?,
+        messages: counts_from_wire("messages", messages)?,
+        memories: counts_from_wire("memories", memories)?,
+        embeddings: counts_from_wire("embeddings", Some(embeddings.unwrap_or_default()))?,
+        same_as: None,
+        attachments: unsigned(attachments),
+        skipped: skipped.into_iter().map(skip_from_wire).collect::<Result<_, _>>()?,
+        warnings: warnings.into_iter().map(warning_from_wire).collect::<Result<_, _>>()?,
+        warnings_found: unsigned(warnings_total),
+        issue_pages: more_skipped.into(),
+        revisions: revisions.map(|v1::RevisionRange { first, last }| [first, last].map(unsigned)),
+        bytes: unsigned(bytes),
+        started_at: required_time_from_wire("started_at", started_at)?,
+        finished_at: optional_time_from_wire("finished_at", finished_at)?,
+        elapsed_ms: millis(elapsed.as_ref()),
+        dry_run,
+        differences: differences.into_iter().map(difference_from_wire).collect::<Result<_, _>>()?,
+        differences_found: unsigned(differences_total),
+        accounts: accounts.into_iter().map(account_from_wire).collect(),
+        standing: (standing != 0).then(|| standing_from_wire("standing", standing)).transpose()?,
+        signer: non_empty(signer),
+        partly_signed,
+        would_change: would_change.map(held_back_from_wire).unwrap_or_default(),
+        forced,
+    })
+}
+
+/// Reads the counts of one kind from the wire.
+fn counts_from_wire(field: &str, wire: Option<v1::RecordCounts>) -> Result<Counts, WireError> {
+    let v1::RecordCounts { found, new, updated, unchanged, skipped } =
+        wire.ok_or_else(|| WireError::new(field, "is missing"))?;
+    Ok(Counts {
+        found: unsigned(found),
+        new: unsigned(new),
+        updated: unsigned(updated),
+        unchanged: unsigned(unchanged),
+        skipped: unsigned(skipped),
+    })
+}
+
+/// Reads a skip from the wire.
+fn skip_from_wire(wire: v1::ImportIssue) -> Result<Skip, WireError> {
+    let v1::ImportIssue { kind, record, locator, message } = wire;
+    if kind != i32::from(v1::IssueKind::Skip) {
+        return Err(WireError::new("kind", "is not a skip"));
+    }
+    Ok(Skip { kind: record_kind_from_wire("record", record)?, locator, reason: message })
+}
+
+/// Reads a warning from the wire.
+fn warning_from_wire(wire: v1::ImportIssue) -> Result<Warning, WireError> {
+    let v1::ImportIssue { kind, record, locator, message } = wire;
+    if kind != i32::from(v1::IssueKind::Warning) || record != 0 {
+        return Err(WireError::new("kind", "is not a warning"));
+    }
+    Ok(Warning { locator, message })
+}
+
+/// Reads the effect of a merge on a memory from the wire.
+fn difference_from_wire(wire: v1::MemoryDifference) -> Result<Difference, WireError> {
+    let v1::MemoryDifference { id, kind, held_status, held_content, status, content } = wire;
+    let held = match v1::MemoryStatus::try_from(held_status) {
+        Ok(v1::MemoryStatus::Unspecified) => None,
+        _ => Some((memory::status_from_wire("held_status", held_status)?, held_content)),
+    };
+    let came = (memory::status_from_wire("status", status)?, content);
+    Ok(Difference { id, kind: difference_kind_from_wire("kind", kind)?, held, came })
+}
+
+fn held_back_from_wire(wire: v1::HeldBack) -> HeldBack {
+    let v1::HeldBack { memories, relations, conversations, embeddings, memory_ids: listed } = wire;
+    HeldBack {
+        memories: unsigned(memories),
+        relations: unsigned(relations),
+        conversations: unsigned(conversations),
+        embeddings: unsigned(embeddings),
+        listed,
+    }
+}
+
+fn account_from_wire(wire: v1::ImportAccount) -> Account {
+    let v1::ImportAccount { id, name } = wire;
+    Account { id, name }
 }

@@ -3,13 +3,10 @@
 use satchel_proto::v1;
 use satchel_store::{MemoryOrder, MemoryQuery};
 
-use super::{memory_type_from_wire, memory_type_to_wire, status_from_wire, status_to_wire};
+use super::{memory_type_from_wire, status_from_wire};
 use crate::grpc::wire::{
     WireError,
-    scalar::{
-        check_count, optional_time_from_wire, range_from_wire, range_to_wire, time_to_wire, value_from_wire,
-        values_from_wire,
-    },
+    scalar::{check_count, optional_time_from_wire, range_from_wire, value_from_wire, values_from_wire},
 };
 
 /// Reads an order.
@@ -22,41 +19,6 @@ pub fn order_from_wire(wire: i32) -> Result<MemoryOrder, WireError> {
         Ok(v1::MemoryOrder::CreatedAsc) => Ok(MemoryOrder::CreatedAscending),
         Ok(v1::MemoryOrder::IdAsc) => Ok(MemoryOrder::IdAscending),
         Err(_) => Err(WireError::new("order", format!("holds {wire}, which is not a known value"))),
-    }
-}
-
-/// Converts a query to a filter. A filter cannot represent its `ids` and its order.
-#[must_use]
-pub fn filter_to_wire(query: MemoryQuery) -> v1::MemoryFilter {
-    let MemoryQuery {
-        types,
-        statuses,
-        platforms,
-        accounts,
-        tags_any,
-        tags_all,
-        conversation,
-        created,
-        updated,
-        content_hash,
-        valid_at,
-        expired_at,
-        ids: _,
-        order: _,
-    } = query;
-    v1::MemoryFilter {
-        types: types.into_iter().map(memory_type_to_wire).collect(),
-        statuses: statuses.into_iter().map(status_to_wire).collect(),
-        platforms,
-        tags_any,
-        tags_all,
-        conversation_id: conversation.unwrap_or_default(),
-        created: range_to_wire(created),
-        updated: range_to_wire(updated),
-        accounts,
-        content_hash: content_hash.unwrap_or_default(),
-        valid_at: valid_at.map(time_to_wire),
-        expired_at: expired_at.map(time_to_wire),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Tests of round trips and views of memories.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
+use satchel_pam::hash::ContentHash;
 use satchel_store::{MemoryOrder, MemoryQuery, Origin, Revision, TimeRange};
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::grpc::wire::testing::{known_timestamp_from_wire, range_to_wire};
 
 fn text() -> impl Strategy<Value = Option<String>> {
     option::of(".{1,12}")
@@ -189,4 +191,139 @@ fn unknown_enum_values_are_refused_with_the_field() {
     }
     assert!(view_from_wire(9, View::Full).is_err());
     assert!(order_from_wire(9).is_err());
+}
+
+/// Reads a memory in the full view from the wire.
+fn memory_from_wire(wire: v1::Memory) -> Result<Memory, WireError> {
+    let v1::Memory {
+        id,
+        r#type,
+        custom_type,
+        status,
+        content,
+        content_hash,
+        summary,
+        tags,
+        confidence,
+        temporal,
+        provenance,
+        access,
+        embedding_ref,
+        metadata_json,
+        etag: _,
+        create_revision: _,
+        mod_revision: _,
+        version: _,
+        pam_json: _,
+        abridged,
+        withdrawn: _,
+    } = wire;
+    if abridged {
+        return Err(WireError::new("abridged", "is set, so the memory is incomplete"));
+    }
+    Ok(Memory {
+        id: not_empty("id", id)?,
+        memory_type: memory_type_from_wire("type", r#type)?,
+        custom_type,
+        status: status_from_wire("status", status)?,
+        content: not_empty("content", content)?,
+        content_hash: ContentHash::parse(&content_hash)
+            .map_err(|error| WireError::new("content_hash", error.to_string()))?,
+        summary,
+        tags,
+        confidence: confidence.map(confidence_from_wire).transpose()?,
+        temporal: temporal_from_wire(temporal.ok_or_else(|| WireError::new("temporal", "is missing"))?)?,
+        provenance: provenance_from_wire(
+            provenance.ok_or_else(|| WireError::new("provenance", "is missing"))?,
+        )?,
+        access: access.map(access_from_wire).transpose()?,
+        embedding_ref,
+        metadata: match metadata_json {
+            Some(json) => serde_json::from_str(&json)
+                .map_err(|_| WireError::new("metadata_json", "is not a JSON object"))?,
+            None => Map::new(),
+        },
+    })
+}
+
+fn confidence_from_wire(wire: v1::Confidence) -> Result<Confidence, WireError> {
+    let v1::Confidence { initial, current, decay_model, last_reinforced, faded: _ } = wire;
+    Ok(Confidence {
+        initial,
+        current,
+        decay_model: (decay_model != 0)
+            .then(|| decay_from_wire("confidence.decay_model", decay_model))
+            .transpose()?,
+        last_reinforced: timestamp_from_wire("confidence.last_reinforced", last_reinforced)?,
+    })
+}
+
+fn temporal_from_wire(wire: v1::Temporal) -> Result<Temporal, WireError> {
+    let v1::Temporal { created_at, updated_at, valid_from, valid_until, superseded_by } = wire;
+    Ok(Temporal {
+        created_at: known_timestamp_from_wire("temporal.created_at", created_at)?,
+        updated_at: timestamp_from_wire("temporal.updated_at", updated_at)?,
+        valid_from: timestamp_from_wire("temporal.valid_from", valid_from)?,
+        valid_until: timestamp_from_wire("temporal.valid_until", valid_until)?,
+        superseded_by,
+    })
+}
+
+fn provenance_from_wire(wire: v1::Provenance) -> Result<Provenance, WireError> {
+    let v1::Provenance {
+        platform,
+        platform_user_id,
+        conversation_ref,
+        message_ref,
+        extraction_method,
+        extracted_at,
+        extractor,
+    } = wire;
+    let method = extraction_method;
+    Ok(Provenance {
+        platform: not_empty("provenance.platform", platform)?,
+        platform_user_id,
+        conversation_ref,
+        message_ref,
+        extraction_method: (method != 0)
+            .then(|| method_from_wire("provenance.extraction_method", method))
+            .transpose()?,
+        extracted_at: timestamp_from_wire("provenance.extracted_at", extracted_at)?,
+        extractor,
+    })
+}
+
+/// Converts a query to a filter. A filter cannot represent its `ids` and its order.
+#[must_use]
+fn filter_to_wire(query: MemoryQuery) -> v1::MemoryFilter {
+    let MemoryQuery {
+        types,
+        statuses,
+        platforms,
+        accounts,
+        tags_any,
+        tags_all,
+        conversation,
+        created,
+        updated,
+        content_hash,
+        valid_at,
+        expired_at,
+        ids: _,
+        order: _,
+    } = query;
+    v1::MemoryFilter {
+        types: types.into_iter().map(memory_type_to_wire).collect(),
+        statuses: statuses.into_iter().map(status_to_wire).collect(),
+        platforms,
+        tags_any,
+        tags_all,
+        conversation_id: conversation.unwrap_or_default(),
+        created: range_to_wire(created),
+        updated: range_to_wire(updated),
+        accounts,
+        content_hash: content_hash.unwrap_or_default(),
+        valid_at: valid_at.map(time_to_wire),
+        expired_at: expired_at.map(time_to_wire),
+    }
 }

@@ -2,8 +2,15 @@
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use satchel_pam::{conversation::Role, raw::RawObject, time::Timestamp};
+use satchel_proto::integers::unsigned;
 
 use super::*;
+use crate::grpc::wire::{
+    WireError,
+    conversation::role_from_wire,
+    memory::not_empty,
+    testing::{known_timestamp_from_wire, raw_from_wire},
+};
 
 fn text() -> impl Strategy<Value = Option<String>> {
     option::of(".{1,12}")
@@ -103,4 +110,89 @@ proptest! {
 fn an_abridged_message_is_refused() {
     let wire = v1::Message { abridged: true, ..v1::Message::default() };
     assert_eq!(message_from_wire(wire).err().map(|error| error.field), Some("abridged".to_owned()));
+}
+
+/// Reads a message from the wire.
+fn message_from_wire(wire: v1::Message) -> Result<Message, WireError> {
+    let v1::Message {
+        id,
+        provider_message_id,
+        role,
+        content,
+        created_at,
+        parent_id,
+        children_ids,
+        model,
+        is_thought,
+        token_count,
+        attachments,
+        citations,
+        tool_calls,
+        raw_metadata_json,
+        hidden: _,
+        on_active_branch: _,
+        abridged,
+    } = wire;
+    if abridged {
+        return Err(WireError::new("abridged", "is set, so the message is incomplete"));
+    }
+    Ok(Message {
+        id: not_empty("id", id)?,
+        provider_message_id,
+        role: role_from_wire("role", role)?,
+        content: content.map(content_from_wire).transpose()?,
+        created_at: known_timestamp_from_wire("created_at", created_at)?,
+        parent_id,
+        children_ids,
+        model,
+        is_thought,
+        token_count: unsigned(token_count),
+        attachments: attachments.into_iter().map(attachment_from_wire).collect::<Result<_, _>>()?,
+        citations: citations.into_iter().map(citation_from_wire).collect(),
+        tool_calls: tool_calls.into_iter().map(call_from_wire).collect::<Result<_, _>>()?,
+        raw_metadata: raw_from_wire("raw_metadata_json", raw_metadata_json)?,
+    })
+}
+
+fn content_from_wire(wire: v1::Content) -> Result<Content, WireError> {
+    let v1::Content { kind, text, parts } = wire;
+    Ok(Content {
+        kind: content_kind_from_wire("content.kind", kind)?,
+        text,
+        parts: parts.into_iter().map(part_from_wire).collect::<Result<_, _>>()?,
+    })
+}
+
+fn part_from_wire(wire: v1::ContentPart) -> Result<Part, WireError> {
+    let v1::ContentPart { kind, text, language, mime_type, r#ref } = wire;
+    Ok(Part {
+        kind: part_kind_from_wire("content.parts.kind", kind)?,
+        text,
+        language,
+        mime_type,
+        reference: r#ref,
+    })
+}
+
+fn attachment_from_wire(wire: v1::Attachment) -> Result<Attachment, WireError> {
+    let v1::Attachment { kind, name, mime_type, size_bytes, r#ref, provider_id } = wire;
+    let kind = attachment_kind_from_wire("attachments.kind", kind)?;
+    Ok(Attachment { kind, name, mime_type, size_bytes: unsigned(size_bytes), reference: r#ref, provider_id })
+}
+
+fn citation_from_wire(wire: v1::Citation) -> Citation {
+    let v1::Citation { title, url, snippet } = wire;
+    Citation { title, url, snippet }
+}
+
+fn call_from_wire(wire: v1::ToolCall) -> Result<ToolCall, WireError> {
+    let v1::ToolCall { id, name, output, input } = wire;
+    let input = match input {
+        None => None,
+        Some(v1::tool_call::Input::InputText(text)) => Some(ToolInput::Text(text)),
+        Some(v1::tool_call::Input::InputJson(json)) => {
+            raw_from_wire("tool_calls.input_json", Some(json))?.map(ToolInput::Object)
+        }
+    };
+    Ok(ToolCall { id, name, input, output })
 }

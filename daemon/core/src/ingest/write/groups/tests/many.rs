@@ -3,21 +3,21 @@
 
 use std::cell::Cell;
 
-use satchel_failpoints::listen_here;
+use satchel_failpoints::listen_on_thread;
 use satchel_merge::conversation::{ConversationState, NodeState};
 
 use super::*;
 
 thread_local! {
-    static READ: Cell<u64> = const { Cell::new(0) };
-    static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
+    static VERSION_READS: Cell<u64> = const { Cell::new(0) };
+    static LOCATION_READS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Counts the reads of this thread from now on.
 fn count() {
-    listen_here(|name| match name {
-        "version of a conversation read" => READ.set(READ.get() + 1),
-        "conversation of a row read" => LOOKED_AT.set(LOOKED_AT.get() + 1),
+    listen_on_thread(|name| match name {
+        "version of a conversation read" => VERSION_READS.set(VERSION_READS.get() + 1),
+        "conversation of a row read" => LOCATION_READS.set(LOCATION_READS.get() + 1),
         _ => {}
     });
 }
@@ -68,22 +68,22 @@ impl Shape {
     /// of their rows.
     fn cost(self, groups: i64, before: bool) -> Cost {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = Shelf::open(dir.path());
+        let fixture = Fixture::open(dir.path());
         let parts = self.parts(groups);
         let parts: Vec<&[i64]> = parts.iter().map(Vec::as_slice).collect();
-        let whole: Vec<i64> = (1..=groups * self.rows + 1).collect();
+        let all_rows: Vec<i64> = (1..=groups * self.rows + 1).collect();
         if before {
-            shelf.import((&[&whole], None), true);
+            fixture.import((&[&all_rows], None), true);
         }
         let now = || Cost {
-            revisions: shelf.store.revision().get(),
+            revisions: fixture.store.revision().get(),
             journal: journal(dir.path()),
-            read: READ.get(),
+            read: VERSION_READS.get(),
         };
         let then = now();
-        let import = shelf.import((&parts, None), true);
+        let import = fixture.import((&parts, None), true);
         assert_eq!(import.conversations.found, parts.len() as u64);
-        assert_eq!(shelf.messages(), whole.len() + if self.events { parts.len() } else { 0 });
+        assert_eq!(fixture.messages(), all_rows.len() + if self.events { parts.len() } else { 0 });
         let now = now();
         Cost {
             revisions: now.revisions - then.revisions,
@@ -93,7 +93,7 @@ impl Shape {
     }
 }
 
-impl Shelf {
+impl Fixture {
     /// Returns the number of visible messages.
     fn messages(&self) -> usize {
         let (query, mut all) = (satchel_store::ConversationQuery::default(), 0);
@@ -125,17 +125,17 @@ fn grows_with_the_rows(shape: Shape, before: bool) {
 }
 
 #[test]
-fn conversations_that_another_export_has_as_one_cost_what_they_hold() {
+fn merging_many_conversations_at_once_costs_linear_time() {
     grows_with_the_rows(PARTED, true);
 }
 
 #[test]
-fn conversations_with_events_cost_what_they_hold() {
+fn conversations_with_events_cost_linear_time() {
     grows_with_the_rows(Shape { events: true, ..PARTED }, true);
 }
 
 #[test]
-fn conversations_that_join_one_by_one_cost_what_they_hold() {
+fn merging_conversations_one_by_one_costs_linear_time() {
     for backwards in [false, true] {
         grows_with_the_rows(Shape { chained: true, backwards, ..PARTED }, false);
         grows_with_the_rows(Shape { chained: true, backwards, ..PARTED }, true);
@@ -143,30 +143,30 @@ fn conversations_that_join_one_by_one_cost_what_they_hold() {
 }
 
 #[test]
-fn memories_that_follow_their_rows_look_once_at_each_conversation() {
+fn each_conversation_is_read_once_to_locate_rows() {
     count();
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path());
+    let fixture = Fixture::open(dir.path());
     let parts = PARTED.parts(40);
     let parts: Vec<&[i64]> = parts.iter().map(Vec::as_slice).collect();
     let remembered: Vec<i64> = parts.iter().map(|part| part[1]).collect();
-    shelf.import_remembering(&parts, &remembered, true);
-    let whole: Vec<i64> = (1..=160).collect();
-    for whole in [&whole[..], &whole[..159]] {
-        LOOKED_AT.set(0);
-        shelf.import_remembering(&[whole], &[], true);
+    fixture.import_remembering(&parts, &remembered, true);
+    let all_rows: Vec<i64> = (1..=160).collect();
+    for all_rows in [&all_rows[..], &all_rows[..159]] {
+        LOCATION_READS.set(0);
+        fixture.import_remembering(&[all_rows], &[], true);
         // Conversations that have become part of the single one are read as well.
-        assert!(LOOKED_AT.get() <= 2 * 40, "{}", LOOKED_AT.get());
+        assert!(LOCATION_READS.get() <= 2 * 40, "{}", LOCATION_READS.get());
     }
-    let evidence = shelf.memory().metadata["satchel"]["evidence"].as_array().unwrap().len();
+    let evidence = fixture.memory().metadata["satchel"]["evidence"].as_array().unwrap().len();
     assert_eq!(evidence, 40);
-    assert_eq!(shelf.around(), whole);
+    assert_eq!(fixture.around(), all_rows);
 }
 
 /// The visible conversations: id, title and messages of each.
 type Shown = Vec<(String, Option<String>, Vec<NodeState>)>;
 
-impl Shelf {
+impl Fixture {
     fn shown(&self) -> Shown {
         let query = satchel_store::ConversationQuery::default();
         let page = self.store.conversations(&query, None, 100, self.store.revision()).unwrap();
@@ -182,7 +182,7 @@ impl Shelf {
 }
 
 #[test]
-fn said_together_they_are_what_they_are_one_by_one() {
+fn importing_together_or_one_by_one_gives_the_same_result() {
     for (events, chained, backwards) in [
         (false, false, false),
         (true, false, true),
@@ -194,12 +194,12 @@ fn said_together_they_are_what_they_are_one_by_one() {
         let parts = shape.parts(9);
         let parts: Vec<&[i64]> = parts.iter().map(Vec::as_slice).collect();
         // It has only the rows of the middle, so some conversations stay separate.
-        let whole: &[i64] = &(9..=18).collect::<Vec<i64>>();
+        let all_rows: &[i64] = &(9..=18).collect::<Vec<i64>>();
         let [together, apart] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let [together, apart] = [together.path(), apart.path()].map(Shelf::open);
-        let wholes = [&together, &apart].map(|shelf| shelf.import((&[whole], None), true));
+        let [together, apart] = [together.path(), apart.path()].map(Fixture::open);
+        let complete = [&together, &apart].map(|fixture| fixture.import((&[all_rows], None), true));
         let before = together.shown();
-        let lot = together.import((&parts, None), true);
+        let batch = together.import((&parts, None), true);
         let single: Vec<ImportRecord> =
             parts.iter().map(|part| apart.import((&[part], None), true)).collect();
         assert_eq!(together.shown(), apart.shown(), "{shape:?}");
@@ -212,17 +212,17 @@ fn said_together_they_are_what_they_are_one_by_one() {
             for record in &single {
                 sum.iter_mut().zip(counts(record)).for_each(|(sum, more)| *sum += more);
             }
-            assert_eq!(counts(&lot), sum, "{what}, {shape:?}");
+            assert_eq!(counts(&batch), sum, "{what}, {shape:?}");
         }
-        let whole_gone = |shelf: &Shelf, record| shelf.turn(record, UndoDirection::Undo);
-        whole_gone(&together, &wholes[0]);
-        whole_gone(&apart, &wholes[1]);
+        let undo = |fixture: &Fixture, record| fixture.undo_or_redo(record, UndoDirection::Undo);
+        undo(&together, &complete[0]);
+        undo(&apart, &complete[1]);
         assert_eq!(together.shown(), apart.shown(), "without what joins them, {shape:?}");
-        together.turn(&wholes[0], UndoDirection::Redo);
-        together.turn(&lot, UndoDirection::Undo);
+        together.undo_or_redo(&complete[0], UndoDirection::Redo);
+        together.undo_or_redo(&batch, UndoDirection::Undo);
         assert_eq!(together.shown(), before, "{shape:?}");
-        together.turn(&lot, UndoDirection::Redo);
-        apart.turn(&wholes[1], UndoDirection::Redo);
+        together.undo_or_redo(&batch, UndoDirection::Redo);
+        apart.undo_or_redo(&complete[1], UndoDirection::Redo);
         assert_eq!(together.shown(), apart.shown(), "{shape:?}");
     }
 }
