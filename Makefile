@@ -31,9 +31,8 @@ test: setup
 # The same fault tests as `make test`, longer: seeds, kills and failpoints. ROUNDS=100 for a night.
 ROUNDS ?= 25
 fault: setup
-	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --lib -- --nocapture \
-		tests::power tests::dying tests::failpoints tests::harm tests::small_disk tests::crash tests::damage
-	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --test fault --test killed_imports --test failpoints
+	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --lib \
+		--test fault --test killed_imports --test failpoints --test maintenance
 
 lint: setup
 	$(CARGO) fmt --all --check
