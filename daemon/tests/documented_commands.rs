@@ -15,7 +15,7 @@ use std::{
 };
 
 use age::{secrecy::ExposeSecret as _, x25519::Identity};
-use home::{TestHome, code, ended, stderr};
+use home::{TestHome, code, stderr, stop};
 use serde_json::Value;
 
 /// Ids that the pages use as examples, the list that has real ones, and the row that stands for the example.
@@ -201,10 +201,8 @@ impl Reader {
     }
 
     fn stop(&mut self) {
-        if let Some(mut child) = self.daemon.take() {
-            let pid = rustix::process::Pid::from_child(&child);
-            rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-            assert!(ended(&mut child).success());
+        if let Some(daemon) = self.daemon.take() {
+            stop(daemon);
         }
     }
 }

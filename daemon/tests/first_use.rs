@@ -7,12 +7,11 @@ mod home;
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Output, Stdio},
+    process::{Output, Stdio},
 };
 
-use home::{TestHome, code, ended, stderr};
+use home::{TestHome, code, stderr, stop};
 use serde_json::Value;
 
 fn stdout(output: &Output) -> String {
@@ -64,21 +63,6 @@ const REMEMBERED: &str = r#"[{"title": "Hives", "conversation_id": "c", "current
     "create_time": null, "content": {"content_type": "text", "parts": ["Model set context updated."]},
     "metadata": {}, "recipient": "assistant"}}
 }}]"#;
-
-/// Starts a daemon on the data directory of the home, and waits until it answers.
-fn daemon(home: &TestHome) -> Child {
-    let mut child = home.command(&["serve"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("serving"), "{line}");
-    child
-}
-
-fn stop(mut child: Child) {
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert!(ended(&mut child).success());
-}
 
 /// Runs the program on a terminal of its own, with these variables.
 fn at_terminal(home: &TestHome, words: &[&str], variables: &[(&str, &str)]) -> String {
@@ -275,10 +259,10 @@ fn while_a_daemon_runs_a_purge_can_be_previewed_but_not_executed() {
     let added = json(&home.run(&["memories", "add", "Opens with 1234", "--json"]));
     let id = added["memory"]["id"].as_str().unwrap().to_owned();
     let alone = ok(&home.run(&["memories", "purge", &id[..8], "--dry-run"]));
-    let child = daemon(&home);
+    let daemon = home.serve();
     let beside = home.run(&["memories", "purge", &id[..8], "--dry-run"]);
     let refused = home.run(&["memories", "purge", &id[..8], "--confirm", &id]);
-    stop(child);
+    stop(daemon);
     assert_eq!(ok(&beside), alone);
     assert_eq!(code(&refused), Some(4), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("stop the daemon first"), "{}", stderr(&refused));
@@ -407,7 +391,7 @@ fn receipts_of_a_folder_name_its_exports_and_unrecognised_files_are_listed() {
     fs::create_dir(&watched).unwrap();
     fs::copy(downloads.join("session.jsonl"), watched.join("session.jsonl")).unwrap();
     ok(&home.run(&["sources", "add", watched.to_str().unwrap()]));
-    let child = daemon(&home);
+    let daemon = home.serve();
     let begun = std::time::Instant::now();
     let items = loop {
         let listed = json(&home.run(&["sources", "list", "--unrecognised", "--json"]));
@@ -418,7 +402,7 @@ fn receipts_of_a_folder_name_its_exports_and_unrecognised_files_are_listed() {
         std::thread::park_timeout(std::time::Duration::from_millis(50));
     };
     let text = ok(&home.run(&["sources", "list", "--unrecognised"]));
-    stop(child);
+    stop(daemon);
     assert_eq!(items[0]["name"], "session.jsonl");
     assert!(items[0]["reason"].as_str().unwrap().contains("a session of Claude Code"), "{items}");
     assert!(text.contains("not recognised session.jsonl: a session of Claude Code"), "{text}");

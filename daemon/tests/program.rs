@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod edits;
+#[expect(dead_code, reason = "other tests use the rest of it")]
 mod home;
 
 use std::{

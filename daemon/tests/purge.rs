@@ -7,12 +7,11 @@ mod home;
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::{Output, Stdio},
+    process::Output,
 };
 
-use home::{TestHome, code, stderr};
+use home::{TestHome, code, stderr, stop};
 use serde_json::Value;
 
 const PLANTED: &str = "planted-Medlar-2210";
@@ -101,13 +100,9 @@ fn erased_content_is_gone_and_the_erasure_is_shown() {
 #[test]
 fn a_purge_is_refused_while_a_daemon_runs() {
     let (home, id) = planted();
-    let mut daemon = home.command(&["serve"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut ready = String::new();
-    BufReader::new(daemon.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let daemon = home.serve();
     let refused = home.run(&["memories", "purge", &id, "--confirm", &id]);
-    rustix::process::kill_process(rustix::process::Pid::from_child(&daemon), rustix::process::Signal::TERM)
-        .unwrap();
-    home::ended(&mut daemon);
+    stop(daemon);
     assert_eq!(code(&refused), Some(4), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("stop the daemon first"), "{}", stderr(&refused));
     ok(&home.run(&["memories", "purge", &id, "--confirm", &id]));

@@ -11,7 +11,7 @@ use std::{
     time::Instant,
 };
 
-use home::{LONG, TestHome, code, ended, large_export, stderr};
+use home::{LONG, TestHome, code, ended, large_export, stderr, stop};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -112,11 +112,7 @@ fn an_interrupted_export_leaves_no_files() {
     let out = home.path().join("out");
     let words = ["export", "--output", out.to_str().unwrap()];
     for with_daemon in [false, true] {
-        let daemon = with_daemon.then(|| home.command(&["serve"]).stderr(Stdio::null()).spawn().unwrap());
-        let begun = Instant::now();
-        while with_daemon && !String::from_utf8_lossy(&home.run(&["status"]).stdout).contains("since") {
-            assert!(begun.elapsed() < LONG, "the daemon does not answer");
-        }
+        let daemon = with_daemon.then(|| home.serve());
         let mut exporting = home.command(&words).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
         while written(home.path()).is_empty() {
@@ -129,8 +125,7 @@ fn an_interrupted_export_leaves_no_files() {
         assert_eq!(listed["exports"].as_array().unwrap().len(), 0);
         if let Some(mut daemon) = daemon {
             assert!(daemon.try_wait().unwrap().is_none(), "the daemon ended");
-            kill_process(Pid::from_child(&daemon), Signal::TERM).unwrap();
-            assert!(ended(&mut daemon).success());
+            stop(daemon);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader},
     path::Path,
     process::{Child, Command, ExitStatus, Output, Stdio},
     time::{Duration, Instant},
@@ -43,6 +44,17 @@ impl TestHome {
         self.command(words).output().unwrap()
     }
 
+    /// Starts a daemon and waits until it says that it answers. No command is asked instead: without a daemon it would lock the
+    /// data directory, which the daemon would then find in use.
+    pub(crate) fn serve(&self) -> Child {
+        let mut serve = self.command(&["serve"]);
+        let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("serving"), "{line}");
+        child
+    }
+
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -73,6 +85,13 @@ pub(crate) fn ended(child: &mut Child) -> ExitStatus {
         }
         std::thread::park_timeout(Duration::from_millis(20));
     }
+}
+
+/// Asks a daemon to stop, and waits until it has.
+pub(crate) fn stop(mut daemon: Child) {
+    let pid = rustix::process::Pid::from_child(&daemon);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(ended(&mut daemon).success());
 }
 
 /// Returns a ChatGPT export of this many conversations, large enough that another command ends while it is
