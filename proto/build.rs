@@ -7,7 +7,7 @@ use protox::{
     prost_reflect::{DescriptorPool, Value},
 };
 
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "satchel/v1/options.proto",
     "satchel/v1/common.proto",
     "satchel/v1/memory.proto",
@@ -16,6 +16,7 @@ const FILES: [&str; 16] = [
     "satchel/v1/conversation_service.proto",
     "satchel/v1/import.proto",
     "satchel/v1/import_service.proto",
+    "satchel/v1/plugin.proto",
     "satchel/v1/plugin_service.proto",
     "satchel/v1/export.proto",
     "satchel/v1/export_service.proto",

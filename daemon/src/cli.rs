@@ -9,6 +9,7 @@ mod backup;
 mod byte_progress;
 mod client;
 mod config;
+mod confirm;
 mod conversations;
 mod demo;
 mod doctor;
@@ -67,7 +68,9 @@ use satchel_server::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::{
-    args::{Cli, ColorWhen, Command, Conversations, Global, Keys, Memories},
+    args::{
+        Cli, ColorWhen, Command, Conversations, Global, Imports, InstalledCommand, Keys, Memories, Plugins,
+    },
     client::{DaemonClient, DaemonLocation},
     error::CliError,
     exit::Exit,
@@ -160,6 +163,12 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
             refuse_output_in_data_dir(output.as_deref(), &cli.global, environment)?;
             return shell::man(output.as_deref(), &mut out).map(|()| Exit::Done);
         }
+        Command::Plugins(Plugins::CompileChild(args)) => return plugins::compile_child(args, &mut out),
+        Command::Plugins(Plugins::Author(command)) => {
+            let (config_home, cache) = (config_home(environment), code_cache(environment));
+            let mut context = plugins::author::AuthorContext { out: &mut out, config_home, cache };
+            return plugins::author::run(&mut context, command);
+        }
         Command::Config(command) => return config::run(*command, &cli.global, environment, &mut out),
         Command::Service(command) => return service::run(command, &cli.global, environment, &mut out),
         _ => {}
@@ -245,6 +254,9 @@ fn creates_data_dir(command: &Command) -> bool {
             | Command::Apply(_)
             | Command::Restore(_)
             | Command::Memories(Memories::Add(_))
+            | Command::Plugins(Plugins::Installed(
+                InstalledCommand::Install(_) | InstalledCommand::Trust(_)
+            ))
             | Command::Keys(Keys::Encryption(args::EncryptionCommand::Encrypt(_)))
     )
 }
@@ -340,6 +352,7 @@ async fn run_until_interrupted(
         // These commands stop their imports themselves.
         Command::Import(args) => return import::run(context, client, args, prompted.unlock.clone()).await,
         Command::Apply(args) => return import::run(context, client, args, prompted.unlock.clone()).await,
+        Command::Imports(Imports::Again(args)) => return imports::again::run(context, client, args).await,
         _ => {}
     }
     // Listens before the operation starts: a signal that arrives earlier would end the process, which then cannot
@@ -374,7 +387,7 @@ async fn dispatch(
         Command::Export(args) => exports::create(context, client, args, prompted.passphrase.as_deref()).await,
         Command::Exports(command) => exports::run(context, client, command).await,
         Command::Keys(Keys::Signing(command)) => signing::run(context, client, command).await,
-        Command::Plugins(command) => plugins::run(context, client, command).await,
+        Command::Plugins(Plugins::Installed(command)) => plugins::run(context, client, command).await,
         Command::Status => status::run(context, client).await,
         Command::Backup(args) => backup::create(context, client, args).await,
         Command::Serve(_)
@@ -387,6 +400,7 @@ async fn dispatch(
         | Command::Doctor(_)
         | Command::Restore(_)
         | Command::Rebuild(_)
+        | Command::Plugins(Plugins::Author(_) | Plugins::CompileChild(_))
         | Command::Keys(Keys::Encryption(_))
         | Command::Completions { .. }
         | Command::Man { .. } => Err(CliError::Usage("this command does not use a daemon".to_owned())),
@@ -422,6 +436,7 @@ fn default_config(global: &Global, environment: &Environment) -> Result<Config, 
     config.home.clone_from(&environment.home);
     config.allow_other_owner = global.allow_other_owner;
     config.code_cache = code_cache(environment);
+    config.plugin_compiler.clone_from(&environment.executable);
     config.unlock.passphrase.clone_from(&environment.data_passphrase);
     let file = global.data_passphrase_file.as_deref().map(path::absolute).transpose()?;
     // A file given by name takes precedence over the environment.

@@ -4,6 +4,8 @@
 
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod home;
+#[expect(dead_code, reason = "other tests use the rest of it")]
+mod packages;
 
 use std::{
     collections::BTreeMap,
@@ -27,6 +29,9 @@ const EXAMPLE_IDS: [(&str, &str, usize); 5] = [
     ("3f2a", "imports", 0),
 ];
 const EXAMPLE_RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+/// The name of an importer, and the key of its author, that the pages use as examples.
+const EXAMPLE_IMPORTER: &str = "example-notes";
+const EXAMPLE_AUTHOR: &str = "z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
 const SSH_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGs79rhHKgxX1GbmIHBB0fCVKzgn5Y/yISQVcQ4l+NSh noor@example.org\n";
 const PASSPHRASE: &str = "correct horse battery staple";
@@ -77,6 +82,7 @@ impl Reader {
             archive(export, &home.path().join("Downloads").join(export).with_extension("zip"));
         }
         home.file(".ssh/id_ed25519.pub", SSH_KEY);
+        home.file("Downloads/notes.json", packages::export("garden"));
         // No service manager runs here; the tests of `service` check which commands it is given.
         let systemctl = home.file("bin/systemctl", "#!/bin/sh\nexit 0\n");
         fs::set_permissions(systemctl, fs::Permissions::from_mode(0o755)).unwrap();
@@ -131,6 +137,7 @@ impl Reader {
     /// Replaces the ids, the key and the count of the page by those of this reader.
     fn adapt(&mut self, line: &str) -> String {
         let mut line = line.replace(EXAMPLE_RECIPIENT, &self.recipient);
+        line = line.replace(EXAMPLE_IMPORTER, packages::NAME).replace(EXAMPLE_AUTHOR, &packages::author());
         for (example, list, row) in EXAMPLE_IDS {
             if line.split(' ').any(|word| word == example) {
                 if !self.ids.contains_key(example) {
@@ -155,6 +162,10 @@ impl Reader {
         }
         if line.starts_with("satchel serve") {
             self.serve(&command);
+        } else if let Some(file) = command.split(' ').find(|word| word.ends_with(".satchel")) {
+            let version = file.trim_end_matches(".satchel").rsplit('-').next().unwrap();
+            packages::write_signed(self.home.path(), packages::NAME, version);
+            self.run(&command, Some(if line.contains("--dry-run") { "" } else { "y\n" }));
         } else if line.contains(" purge ") && !line.contains("--dry-run") {
             let id = command.split(' ').nth(3).unwrap().to_owned();
             self.run(&command, Some(&format!("{id}\n")));
@@ -222,11 +233,12 @@ fn follow(page: &str, imported: bool) {
 }
 
 /// The pages with command lines, and whether their reader has imported something already.
-const PAGES: [(&str, bool); 9] = [
+const PAGES: [(&str, bool); 10] = [
     ("README.md", false),
     ("daemon/docs/encryption.md", true),
     ("daemon/docs/erase.md", true),
     ("daemon/docs/exports.md", true),
+    ("daemon/docs/importers.md", false),
     ("daemon/docs/imports.md", false),
     ("daemon/docs/memories.md", true),
     ("daemon/docs/service.md", true),

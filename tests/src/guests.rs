@@ -20,9 +20,13 @@ pub fn component(name: &str) -> Result<Vec<u8>> {
 
 /// Returns the component of a guest with this text and a memory of this many pages.
 pub fn component_from_wat(text: &str, pages: u32) -> Result<Vec<u8>> {
+    component_in_frame(FRAME, text, pages)
+}
+
+fn component_in_frame(frame: &str, text: &str, pages: u32) -> Result<Vec<u8>> {
     let detect =
         if text.contains("(func $detect") { "" } else { "(func $detect (result i32) (i32.const 192))" };
-    let module = FRAME
+    let module = frame
         .replace("(; pages ;)", &pages.to_string())
         .replace("(; detect ;)", detect)
         .replace("(; guest ;)", text);
@@ -32,6 +36,21 @@ pub fn component_from_wat(text: &str, pages: u32) -> Result<Vec<u8>> {
     let world = resolve.select_world(&[package], Some("importer"))?;
     embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8)?;
     ComponentEncoder::default().validate(true).module(&core)?.encode()
+}
+
+/// Returns the component of `guests/<name>.wat` that calls itself, its platform and its format `called`, in seven letters, with this
+/// version of five.
+///
+/// # Panics
+/// If a name or version has another length: its place in the guest's memory is fixed.
+pub fn component_called(name: &str, called: &str, version: &str) -> Result<Vec<u8>> {
+    assert_eq!((called.len(), version.len()), (7, 5), "{called:?} {version:?}");
+    let frame = FRAME
+        .replace("(data (i32.const 0x400) \"hostile\")", &format!("(data (i32.const 0x400) \"{called}\")"))
+        .replace("\"1.2.3\"", &format!("\"{version}\""));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests").join(name).with_extension("wat");
+    let text = fs::read_to_string(&path).with_context(|| format!("no guest {name}"))?;
+    component_in_frame(&frame, &text, PAGES).with_context(|| format!("guest {name}"))
 }
 
 /// Returns an empty component that imports an instance with this name.

@@ -4,6 +4,7 @@ pub mod generate;
 pub mod guests;
 pub mod histories;
 pub mod operation;
+pub mod packages;
 pub mod samples;
 pub mod test_core;
 pub mod test_daemon;

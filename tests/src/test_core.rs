@@ -10,19 +10,22 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use satchel_core::{
     clock::{Clock, SystemClock},
+    data_dir,
     export::{ExportFormat, ExportRecord, ExportRequest, Exports, Extent, Selection},
     ingest::{Apply, ImportRequest, Imports, Phase, receipt::ImportRecord},
-    plugins::Plugins,
     trust,
 };
-use satchel_host::CodeCache;
+use satchel_host::{CodeCache, PluginLimits};
 use satchel_pam::sign::PublicKey;
+use satchel_registry::{Plugins, PluginsOptions};
 use satchel_source::{Limits, envelope::DecryptionKeys};
 use satchel_store::{Durability, Ledger, LedgerWrite, OpenOptions, Store};
 use serde_json::Value;
 
 /// Time limit to stop an import.
 const STOP_TIMEOUT: Duration = Duration::from_mins(2);
+/// Processor time without progress of an installed plugin.
+const IDLE_TIME: Duration = Duration::from_secs(3);
 
 /// An opened data directory.
 pub struct TestCore {
@@ -56,16 +59,33 @@ impl TestCore {
     /// # Errors
     /// If the store cannot be opened.
     pub fn with_limits_and_clock(dir: &Path, limits: Limits, clock: Arc<dyn Clock>) -> Result<Self> {
-        let store = Store::open(dir, OpenOptions::default(), &mut |_| {})?;
         // All tests share one cache: compiling the importers again for each test would take most of its time.
         let plugins = Arc::new(Plugins::built_in(Some(code_cache())));
-        let imports = Imports::new(
-            store.clone(),
-            plugins,
-            Arc::clone(&clock),
-            limits,
-            satchel_host::PluginLimits::default(),
-        )?;
+        Self::with_plugins(dir, plugins, (limits, PluginLimits::default()), clock)
+    }
+
+    /// Opens `dir` with these importers, whose installed ones are in its folder `plugins`.
+    ///
+    /// # Errors
+    /// If the store cannot be opened.
+    pub fn with_installed_plugins(dir: &Path) -> Result<(Self, Arc<Plugins>)> {
+        let options = PluginsOptions { cache: Some(code_cache()), compiler: None };
+        let plugins = Arc::new(Plugins::open(&dir.join(data_dir::PLUGINS), options));
+        // A plugin that hangs ends sooner than with the default limits.
+        let limits = PluginLimits { idle: IDLE_TIME, ..PluginLimits::default() };
+        let clock = Arc::new(SystemClock);
+        let core = Self::with_plugins(dir, Arc::clone(&plugins), (Limits::default(), limits), clock)?;
+        Ok((core, plugins))
+    }
+
+    fn with_plugins(
+        dir: &Path,
+        plugins: Arc<Plugins>,
+        (limits, plugin_limits): (Limits, PluginLimits),
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
+        let store = Store::open(dir, OpenOptions::default(), &mut |_| {})?;
+        let imports = Imports::new(store.clone(), plugins, Arc::clone(&clock), limits, plugin_limits)?;
         let exports = Exports::new(store.clone(), clock, dir.join("keys"));
         let signers = exports.clone();
         imports.know_signers(move || signers.public_keys());
@@ -80,6 +100,7 @@ impl TestCore {
         self.run(ImportRequest {
             path: path.to_owned(),
             provider: None,
+            plugin: None,
             again: false,
             dry_run: false,
             apply: None,
@@ -94,6 +115,7 @@ impl TestCore {
         self.run(ImportRequest {
             path: path.to_owned(),
             provider: None,
+            plugin: None,
             again: true,
             dry_run: false,
             apply: None,
@@ -117,6 +139,7 @@ impl TestCore {
         only_import(self.run(ImportRequest {
             path: path.to_owned(),
             provider: None,
+            plugin: None,
             again: false,
             dry_run,
             apply,

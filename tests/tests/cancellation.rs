@@ -52,7 +52,14 @@ fn cancel_in_phase(core: &TestCore, path: &Path, phase: Phase) -> Result<Option<
     if !again {
         core.record_source_size(fs::metadata(path)?.len())?;
     }
-    let request = ImportRequest { path: path.to_owned(), provider: None, again, dry_run: false, apply: None };
+    let request = ImportRequest {
+        path: path.to_owned(),
+        provider: None,
+        plugin: None,
+        again,
+        dry_run: false,
+        apply: None,
+    };
     let job = core.imports.start(request)?;
     let mut view = core.imports.subscribe(job).context("the job")?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -180,8 +187,14 @@ fn a_blocked_job_does_not_delay_the_shutdown() -> Result<()> {
     let core =
         TestCore::with_limits_and_clock(&data, Limits::default(), Arc::clone(&clock) as Arc<dyn Clock>)?;
     *BlockingClock::lock(&clock.test_thread) = Some(thread::current().id());
-    let request =
-        ImportRequest { path: export.clone(), provider: None, again: false, dry_run: false, apply: None };
+    let request = ImportRequest {
+        path: export.clone(),
+        provider: None,
+        plugin: None,
+        again: false,
+        dry_run: false,
+        apply: None,
+    };
     let job = core.imports.start(request)?;
     let mut view = core.imports.subscribe(job).context("the job")?;
     assert!(receiver.recv().is_err(), "a message was sent");

@@ -2,15 +2,13 @@
 
 #![expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 
+use satchel_registry::Plugins;
 use std::{fs, io::Write as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_core::{
-    ingest::{
-        ImportRequest, Phase,
-        receipt::{ImportRecord, ImportStatus},
-    },
-    plugins::Plugins,
+use satchel_core::ingest::{
+    ImportRequest, Phase,
+    receipt::{ImportRecord, ImportStatus},
 };
 use satchel_tests::test_core::{TestCore, code_cache, demo_folder, only_import, shared_samples};
 use serde_json::Value;
@@ -76,7 +74,8 @@ async fn hashing_a_long_file_reports_progress_and_can_be_cancelled() -> Result<(
     let core = TestCore::open(&dir.path().join("data"))?;
     let path = write_huge_file(dir.path())?;
     core.record_source_size(fs::metadata(&path)?.len())?;
-    let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
+    let request =
+        ImportRequest { path, provider: None, plugin: None, again: false, dry_run: false, apply: None };
     let job = core.imports.start(request)?;
     let mut view = core.imports.subscribe(job).context("a job")?;
     view.wait_for(|view| view.phase == Phase::Hashing).await?;
@@ -322,7 +321,8 @@ fn a_dry_run_reports_the_effect_of_an_import_and_stores_nothing() -> Result<()> 
     let dir = tempfile::tempdir()?;
     let core = TestCore::open(&dir.path().join("data"))?;
     let path = demo_folder().join("claude-export");
-    let request = ImportRequest { path, provider: None, again: false, dry_run: true, apply: None };
+    let request =
+        ImportRequest { path, provider: None, plugin: None, again: false, dry_run: true, apply: None };
     let dry = only_import(core.run(request)?)?;
     assert_eq!(core.store.revision().get(), 0);
     let real = only_import(core.import(&demo_folder().join("claude-export"))?)?;
@@ -359,6 +359,7 @@ fn concurrent_imports_count_their_own_memories() -> Result<()> {
         core.imports.start(ImportRequest {
             path: demo_folder().join(sample),
             provider: None,
+            plugin: None,
             again: false,
             dry_run: false,
             apply: None,

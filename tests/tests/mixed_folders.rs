@@ -228,7 +228,14 @@ fn the_order_in_which_importers_are_asked_does_not_matter() -> Result<()> {
         backdate(&together)?;
         for folder in [alone, together] {
             let path = folder.clone();
-            let request = ImportRequest { path, provider: None, again: false, dry_run: true, apply: None };
+            let request = ImportRequest {
+                path,
+                provider: None,
+                plugin: None,
+                again: false,
+                dry_run: true,
+                apply: None,
+            };
             let imports = core.run(request)?;
             let ours = imports
                 .into_iter()

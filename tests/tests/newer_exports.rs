@@ -147,6 +147,7 @@ fn request(path: &Path, again: bool) -> satchel_core::ingest::ImportRequest {
     satchel_core::ingest::ImportRequest {
         path: path.to_owned(),
         provider: None,
+        plugin: None,
         again,
         dry_run: false,
         apply: None,

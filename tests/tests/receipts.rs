@@ -158,6 +158,7 @@ fn a_dry_run_can_be_looked_up_as_long_as_its_job() -> Result<()> {
     let request = ImportRequest {
         path: demo_folder().join("claude-export"),
         provider: None,
+        plugin: None,
         again: false,
         dry_run: true,
         apply: None,
@@ -194,8 +195,14 @@ fn a_job_that_panics_fails_and_the_next_one_runs() -> Result<()> {
 }
 
 fn import_with_timeout(core: &TestCore, path: &Path) -> Result<Vec<ImportRecord>> {
-    let request =
-        ImportRequest { path: path.to_owned(), provider: None, again: false, dry_run: false, apply: None };
+    let request = ImportRequest {
+        path: path.to_owned(),
+        provider: None,
+        plugin: None,
+        again: false,
+        dry_run: false,
+        apply: None,
+    };
     let job = core.imports.start(request)?;
     let mut view = core.imports.subscribe(job).context("the job")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;

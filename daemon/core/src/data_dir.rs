@@ -31,6 +31,8 @@ const NAMES: [&str; 16] = [
 ];
 /// Prefixes of the other names.
 const PREFIXES: [&str; 3] = ["db.broken-", "db.kept-", "satchel.sock."];
+/// The folder of installed importers.
+pub const PLUGINS: &str = "plugins";
 /// What the first start creates before anything else, and what a service manager creates before the first start.
 const LOCK: &str = "store.lock";
 const SOCKET: &str = "satchel.sock";

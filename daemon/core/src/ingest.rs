@@ -41,6 +41,7 @@ use std::{
 
 use satchel_host::{Plugin, PluginLimits};
 use satchel_pam::record::Skip;
+use satchel_registry::{PluginLoadError, Plugins};
 use satchel_source::{CancelToken, Limits, envelope::DecryptionKeys};
 use satchel_store::{Cursor, Health, Page, Store};
 use tokio::sync::watch;
@@ -58,13 +59,7 @@ use self::{
     receipt::ImportRecord,
     undo::{UndoOutcome, UndoRequest},
 };
-use crate::{
-    clock::Clock,
-    edits::Edits,
-    plugins::{PluginLoadError, Plugins},
-    trust,
-    write_lock::WriteLock,
-};
+use crate::{clock::Clock, edits::Edits, trust, write_lock::WriteLock};
 
 /// Jobs that run at the same time: one parses while the other writes.
 const AT_ONCE: usize = 2;
@@ -147,7 +142,7 @@ impl Imports {
         &self.0.edits
     }
 
-    /// Returns the importers, in the order in which they are asked.
+    /// Returns the built-in importers, loaded.
     ///
     /// # Errors
     /// When one of them does not load.
@@ -172,7 +167,8 @@ impl Imports {
         request: ImportRequest,
         keys: Option<DecryptionKeys>,
     ) -> Result<Uuid, IngestError> {
-        Inner::check(request.provider.as_slice())?;
+        self.0.check(request.provider.as_slice())?;
+        self.0.check_plugin(request.plugin.as_deref())?;
         self.add(request, keys, None, None)
     }
 
@@ -181,9 +177,10 @@ impl Imports {
     /// # Errors
     /// When a provider is unknown or too many jobs are waiting.
     pub fn start_watched(&self, watched: WatchedImport, on_end: OnEnd) -> Result<Uuid, IngestError> {
-        Inner::check(&watched.providers)?;
+        self.0.check(&watched.providers)?;
         let path = watched.root.join(&watched.name);
-        let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
+        let request =
+            ImportRequest { path, provider: None, plugin: None, again: false, dry_run: false, apply: None };
         self.add(request, None, Some(watched), Some(on_end))
     }
 
@@ -213,7 +210,7 @@ impl Imports {
 
     /// Returns a fingerprint of the set of importers and their versions. When it changes, files that were not
     /// recognised are worth another attempt.
-    pub fn importers(&self) -> &str {
+    pub fn importers(&self) -> String {
         self.0.plugins.fingerprint()
     }
 
@@ -417,16 +414,27 @@ impl Inner {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn check(providers: &[String]) -> Result<(), IngestError> {
+    fn check(&self, providers: &[String]) -> Result<(), IngestError> {
         // The caller waits for the answer, and compiling importers may take longer than a call should: none is
         // compiled for this check.
-        match providers.iter().find(|provider| !Plugins::is_known(provider)) {
+        let known = self.plugins.platforms();
+        match providers.iter().find(|provider| !known.contains(provider)) {
             None => Ok(()),
-            Some(provider) => Err(IngestError::UnknownProvider {
-                provider: provider.clone(),
-                known: Plugins::platforms().join(", "),
-            }),
+            Some(provider) => {
+                Err(IngestError::UnknownProvider { provider: provider.clone(), known: known.join(", ") })
+            }
         }
+    }
+
+    fn check_plugin(&self, plugin: Option<&str>) -> Result<(), IngestError> {
+        let Some(plugin) = plugin else { return Ok(()) };
+        let in_use = self.plugins.in_use();
+        let mut names = in_use.iter().map(|importer| importer.name());
+        if names.clone().any(|name| name == plugin) {
+            return Ok(());
+        }
+        let known = names.by_ref().collect::<Vec<_>>().join(", ");
+        Err(IngestError::UnknownPlugin { plugin: plugin.to_owned(), known })
     }
 }
 

@@ -15,7 +15,6 @@ pub mod integrity;
 pub mod key_checksum;
 pub mod open_store;
 pub mod plain_file;
-pub mod plugins;
 pub mod provenance;
 pub mod purge;
 pub mod residue;

@@ -19,7 +19,7 @@ use satchel_pam::{
 pub(crate) use self::check::RecordNotes;
 use self::pending::PendingConversation;
 use crate::{
-    emitted::{Emitted, RunSummary, SinkVerdict},
+    emitted::{Emitted, MAX_LISTED_BREACHES, RunSummary, SinkVerdict},
     imports::PathIndex,
     limits::{MIB, PluginLimits},
     stop::StopFlag,
@@ -99,7 +99,7 @@ impl<'a> RecordCollector<'a> {
     pub(crate) fn message(&mut self, mut record: MessageRecord, mut notes: RecordNotes, size: usize) {
         let Some(pending) = &mut self.pending else {
             let reason = "this message came before any conversation".to_owned();
-            return self.skip(Skip { kind: RecordKind::Message, locator: record.id, reason });
+            return self.reject(Skip { kind: RecordKind::Message, locator: record.id, reason });
         };
         if pending.is_refused() {
             return pending.drop_message();
@@ -111,7 +111,7 @@ impl<'a> RecordCollector<'a> {
         }
         let locator = format!("{}#{}", pending.locator(), record.id);
         if let Err(check::Rejection(reason)) = checked {
-            return self.skip(Skip { kind: RecordKind::Message, locator, reason });
+            return self.reject(Skip { kind: RecordKind::Message, locator, reason });
         }
         pending.add(record, size);
         self.warn_all(notes, || locator.clone());
@@ -125,12 +125,15 @@ impl<'a> RecordCollector<'a> {
             Err(refused) => {
                 // The messages are counted here, but reported once for the whole conversation.
                 *self.summary.skipped.entry(RecordKind::Message).or_default() += refused.messages;
-                return self.skip(refused.skip);
+                return self.reject(refused.skip);
             }
         };
         let problems = structure::repair(&mut record);
-        problems.skips.into_iter().for_each(|skip| self.skip(skip));
-        problems.warnings.into_iter().for_each(|warning| self.warn(warning));
+        problems.skips.into_iter().for_each(|skip| self.reject(skip));
+        for warning in problems.warnings {
+            self.list_breach(&warning.locator, &warning.message);
+            self.warn(warning);
+        }
         if let Some(message) = unread::in_conversation(&record) {
             self.warn(Warning { locator: record.locator.clone(), message });
         }
@@ -171,7 +174,7 @@ impl<'a> RecordCollector<'a> {
         match checked {
             Ok(()) => self.deliver(Emitted::Account(account)),
             Err(check::Rejection(reason)) => {
-                self.skip(Skip { kind: RecordKind::File, locator: account.locator, reason });
+                self.reject(Skip { kind: RecordKind::File, locator: account.locator, reason });
             }
         }
     }
@@ -191,7 +194,7 @@ impl<'a> RecordCollector<'a> {
                     checked.push(record);
                 }
                 Err(check::Rejection(reason)) => {
-                    self.skip(Skip { kind: RecordKind::Memory, locator: locator_of(&record), reason });
+                    self.reject(Skip { kind: RecordKind::Memory, locator: locator_of(&record), reason });
                 }
             }
         }
@@ -218,7 +221,23 @@ impl<'a> RecordCollector<'a> {
         }
     }
 
+    /// Skips a record that breaks a rule of the interface.
+    fn reject(&mut self, skip: Skip) {
+        self.list_breach(&skip.locator, &skip.reason);
+        self.skip(skip);
+    }
+
+    fn list_breach(&mut self, locator: &str, message: &str) {
+        if self.summary.breaches.len() < MAX_LISTED_BREACHES {
+            let (locator, message) = (text::clean(locator), text::clean(message));
+            self.summary.breaches.push(Warning { locator, message });
+        }
+    }
+
     fn warn_all(&mut self, notes: RecordNotes, locator: impl Fn() -> String) {
+        if let Some(breach) = notes.breach() {
+            self.list_breach(&locator(), breach);
+        }
         for message in notes.into_messages() {
             self.warn(Warning { locator: locator(), message });
         }

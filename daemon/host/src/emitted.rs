@@ -6,6 +6,9 @@ use satchel_pam::record::{
     AccountRecord, ConversationRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning,
 };
 
+/// Breaches of the interface's rules that a summary lists.
+pub const MAX_LISTED_BREACHES: usize = 100;
+
 /// One delivery of a run, already checked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Emitted {
@@ -75,4 +78,9 @@ pub struct RunSummary {
     pub skipped: BTreeMap<RecordKind, u64>,
     /// Number of warnings, including those beyond [`crate::PluginLimits::warnings`].
     pub warnings: u64,
+    /// The linear memory of the plugin at the end, in bytes. Memory is never given back, so this is also the peak.
+    pub memory_bytes: usize,
+    /// The records that the host left out or changed because they break a rule of the interface, the first
+    /// [`MAX_LISTED_BREACHES`]. Each of them was also delivered as a skip or a warning.
+    pub breaches: Vec<Warning>,
 }

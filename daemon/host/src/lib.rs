@@ -30,7 +30,7 @@ mod throttle;
 mod ticker;
 
 pub use cache::{CacheStatus, CodeCache};
-pub use emitted::{Emitted, RunSummary, SinkVerdict};
+pub use emitted::{Emitted, MAX_LISTED_BREACHES, RunSummary, SinkVerdict};
 pub use error::{HostError, PluginError, PluginErrorKind};
 pub use host::{Host, HostOptions};
 pub use info::PluginInfo;

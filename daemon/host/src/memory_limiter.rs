@@ -24,6 +24,11 @@ impl MemoryLimiter {
         Self { max_bytes, bytes: 0, table_elements: 0, denied: false }
     }
 
+    /// Returns the bytes of all memories together. Memories never shrink.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns whether growth was refused since the last `clear_denied`.
     pub(crate) fn denied(&self) -> bool {
         self.denied
@@ -98,6 +103,7 @@ mod tests {
         assert!(grow(&mut limiter, 0, 40));
         assert!(!grow(&mut limiter, 40, 41));
         assert!(limiter.denied());
+        assert_eq!(limiter.bytes(), 100);
     }
 
     #[test]

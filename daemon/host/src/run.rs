@@ -93,8 +93,8 @@ pub(crate) fn run(
         let receiver = receiver;
         let plugin_thread = spawn(scope, || read_export(runtime, pre, job, files, sender, stop.clone()))?;
         let collector = collect(&receiver, collector, &stop);
-        let bytes_read = join(plugin_thread)?;
-        let summary = RunSummary { bytes_read, ..collector.finish() };
+        let ReadExport { bytes_read, memory_bytes } = join(plugin_thread)?;
+        let summary = RunSummary { bytes_read, memory_bytes, ..collector.finish() };
         if stop.requested() { Err(PluginError::Cancelled) } else { Ok(summary) }
     })
     .map_err(|error| if stop.requested() { PluginError::Cancelled } else { error })
@@ -113,7 +113,13 @@ fn collect<'a>(
     collector
 }
 
-/// Returns the number of bytes that the plugin read. The plugin's own summary is not trusted; the collector counts.
+/// What a plugin used for an export that it read to the end.
+struct ReadExport {
+    bytes_read: u64,
+    memory_bytes: usize,
+}
+
+/// Lets the plugin read an export. The plugin's own summary is not trusted; the collector counts.
 fn read_export(
     runtime: &Runtime,
     pre: &ImporterPre<CallState>,
@@ -121,7 +127,7 @@ fn read_export(
     files: ExportFiles,
     out: Sender<SinkCall>,
     stop: StopFlag,
-) -> Result<u64, PluginError> {
+) -> Result<ReadExport, PluginError> {
     let limits = job.limits;
     let meter = Meter::new(limits.emitted_budget(files.size()));
     let clock = CpuClock::start(limits.idle, limits.total);
@@ -135,7 +141,8 @@ fn read_export(
     let mut call = PluginCall::start(runtime, pre, state)?;
     let ran = call.importer.satchel_importer_plugin().call_run(&mut call.store, job.format);
     ran.map_err(|error| call.failure(&error))?.map_err(from_import_error)?;
-    Ok(call.store.data().files.bytes_read())
+    let state = call.store.data();
+    Ok(ReadExport { bytes_read: state.files.bytes_read(), memory_bytes: state.memory.bytes() })
 }
 
 /// Creates a state without a sink, with limits for a short call.

@@ -23,10 +23,10 @@ use file::{
 use satchel_core::{
     data_dir::{self, DataDirError},
     plain_file,
-    plugins::Plugins,
     schedule::{InvalidSchedule, RenewalPolicy, ScheduledExports},
     vault::UnlockOptions,
 };
+use satchel_registry::Plugins;
 use satchel_source::{
     Limits,
     envelope::{EnvelopeError, ExportEncryption},
@@ -75,6 +75,9 @@ pub struct Config {
     pub unlock: UnlockOptions,
     /// The cache of compiled importers; without one they are compiled at each start.
     pub code_cache: Option<CodeCache>,
+    /// The program that compiles packages of importers in a child process: this one. `None`: they are compiled in this
+    /// process.
+    pub plugin_compiler: Option<PathBuf>,
     /// Whether to open a data directory that another user owns.
     pub allow_other_owner: bool,
 }
@@ -184,6 +187,7 @@ impl Config {
             confidence_decay: ConfidenceDecay::default(),
             unlock: UnlockOptions::default(),
             code_cache: None,
+            plugin_compiler: None,
             allow_other_owner: false,
         }
     }
@@ -208,6 +212,7 @@ impl Config {
             confidence_decay,
             unlock,
             code_cache: _,
+            plugin_compiler: _,
             allow_other_owner: _,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
@@ -397,8 +402,10 @@ impl Config {
     fn watch_spec(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
         let WatchSection { path, recursive, poll, providers, ignore, settle_ms } = section;
         let path = self.expand_home(path);
-        if let Some(found) = providers.iter().find(|name| !Plugins::is_known(name)) {
-            let advice = unknown_key::suggest(found, &Plugins::platforms());
+        let known = Plugins::known_platforms(&self.data_dir.join(data_dir::PLUGINS));
+        if let Some(found) = providers.iter().find(|name| !known.contains(name)) {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let advice = unknown_key::suggest(found, &known);
             return Err(ConfigError::Provider { found: found.clone(), advice });
         }
         let spec = WatchSpec {

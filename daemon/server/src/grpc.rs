@@ -26,7 +26,7 @@ pub use self::admin::purge_plan_to_wire;
 
 use std::{error::Error, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
-use satchel_core::{clock::Clock, export::Exports, ingest::Imports, plugins::Plugins};
+use satchel_core::{clock::Clock, export::Exports, ingest::Imports};
 use satchel_proto::v1::{
     admin_service_server::{self, AdminServiceServer},
     conversation_service_server::{self, ConversationServiceServer},
@@ -36,6 +36,7 @@ use satchel_proto::v1::{
     operation_service_server::{self, OperationServiceServer},
     plugin_service_server::{self, PluginServiceServer},
 };
+use satchel_registry::Plugins;
 use satchel_store::Store;
 use satchel_watch::Watch;
 use tokio::{
@@ -223,7 +224,7 @@ async fn router(
         .add_service(limited!(ConversationServiceServer, conversation::ConversationHandler(state.clone())))
         .add_service(limited!(ImportServiceServer, import::ImportHandler(state.clone())))
         .add_service(limited!(OperationServiceServer, operation::OperationHandler(state.clone(), stopping)))
-        .add_service(limited!(PluginServiceServer, plugin::PluginHandler(state.clone())))
+        .add_service(limited!(PluginServiceServer, plugin::PluginHandler::new(state.clone())))
         .add_service(limited!(ExportServiceServer, export::ExportHandler::new(state.clone())))
         .add_service(limited!(AdminServiceServer, admin::AdminHandler(state)));
     Ok((health, router))

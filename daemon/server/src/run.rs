@@ -14,12 +14,12 @@ use satchel_core::{
     export::{ExportSettings, Exports},
     ingest::{Imports, IngestError},
     open_store,
-    plugins::Plugins,
     provenance::ProvenanceError,
     purge,
     schedule::ScheduledExports,
     vault::{self, VaultError},
 };
+use satchel_registry::{Plugins, PluginsOptions};
 use satchel_source::chain;
 use satchel_store::{OpenEvent, Store, StoreError};
 use satchel_watch::{Watch, WatchError};
@@ -347,7 +347,9 @@ fn open(
     let store = opened()?;
     let store = purge::complete(&data_dir, store, seal.as_ref(), &mut opened)?;
     vault::confirm(&data_dir);
-    let plugins = Arc::new(Plugins::built_in(config.code_cache.clone()));
+    let options =
+        PluginsOptions { cache: config.code_cache.clone(), compiler: config.plugin_compiler.clone() };
+    let plugins = Arc::new(Plugins::open(&config.data_dir.join(data_dir::PLUGINS), options));
     let limits = satchel_host::PluginLimits::default();
     let imports = Imports::new(
         store.clone(),

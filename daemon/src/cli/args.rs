@@ -25,6 +25,7 @@ mod examples;
 mod export;
 mod filters;
 mod keys;
+mod plugins;
 mod purge;
 mod system;
 
@@ -44,6 +45,10 @@ pub use self::{
     },
     filters::{ConversationFilterArgs, MemoryFilterArgs, MemoryStatusArg, MemoryTypeArg, Paging},
     keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},
+    plugins::{
+        AuthorCommand, AuthorKeyArgs, BuildArgs, CompileChildArgs, InstalledCommand, KeyCommand, LanguageArg,
+        NewArgs, PluginArgs, PluginInstallArgs, Plugins, RunArgs, SignArgs, TestArgs,
+    },
     purge::PurgeArgs,
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
 };
@@ -142,7 +147,7 @@ pub enum Command {
     /// Ctrl-C cancels the import; records that are already stored are complete and are kept.
     #[command(after_help = examples::IMPORT)]
     Import(ImportArgs),
-    /// List, inspect, cancel, undo and redo imports
+    /// List, inspect, cancel, undo, redo and repeat imports
     #[command(subcommand, after_help = examples::IMPORTS)]
     Imports(Imports),
     /// Manage the watched folders
@@ -184,8 +189,8 @@ pub enum Command {
     /// is rejected here too.
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArgs),
-    /// List the installed importers
-    #[command(subcommand, after_help = examples::PLUGINS)]
+    /// Install, list and remove importers of others, and write your own
+    #[command(subcommand, after_help = examples::plugins::PLUGINS)]
     Plugins(Plugins),
     /// Show what is stored, and any problems
     #[command(after_help = examples::STATUS)]
@@ -266,6 +271,9 @@ pub struct ImportArgs {
     /// Use only the importer for this platform, such as chatgpt or claude
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
+    /// Use only the importer of this name, as `satchel plugins list` shows it
+    #[arg(long, value_name = "NAME")]
+    pub plugin: Option<String>,
     /// Read and count everything without storing it
     #[arg(long)]
     pub dry_run: bool,
@@ -305,6 +313,23 @@ pub enum Imports {
     /// Redo an import that was undone
     #[command(after_help = examples::IMPORTS_REDO)]
     Redo(UndoArgs),
+    /// Read again what another version of an importer has read
+    ///
+    /// Imports the files of earlier imports again, where they still are, with the version of the importer that is in use now. Files that
+    /// are gone are listed. What this version has read already is not read again.
+    #[command(after_help = examples::IMPORTS_AGAIN)]
+    Again(AgainArgs),
+}
+
+/// Options of `imports again`.
+#[derive(Debug, Args)]
+pub struct AgainArgs {
+    /// Importer, as `satchel plugins list` shows it
+    #[arg(long, value_name = "NAME")]
+    pub plugin: String,
+    /// Read and count everything without storing it
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Options of `imports undo` and `imports redo`.
@@ -459,14 +484,6 @@ pub struct RestoreArgs {
     /// Unlock an encrypted backup with the recovery phrase, if the key is lost; the phrase is prompted for, or read from standard input
     #[arg(long)]
     pub recovery: bool,
-}
-
-/// `plugins …`.
-#[derive(Debug, Subcommand)]
-pub enum Plugins {
-    /// List the installed importers
-    #[command(after_help = examples::PLUGINS_LIST)]
-    List,
 }
 
 /// The id of one record.

@@ -7,9 +7,7 @@ use std::{error::Error, fs, os::unix::fs::PermissionsExt, path::Path};
 
 use satchel_core::{
     integrity::{self, DATABASE_DIFFERS, IntegrityFinding, IntegrityReport, JOURNAL_DAMAGED},
-    open_store,
-    plugins::Plugins,
-    residue, vault,
+    open_store, residue, vault,
 };
 use satchel_host::CacheStatus;
 use satchel_proto::{
@@ -19,6 +17,7 @@ use satchel_proto::{
         operation::Result as Reached,
     },
 };
+use satchel_registry::Plugins;
 use satchel_server::{
     config::Config,
     connect::{ConnectError, connect},

@@ -1,10 +1,11 @@
 //! Explains an empty list: what was asked for, and what there is instead.
 
-use satchel_core::{nearest, plugins::Plugins};
+use satchel_core::nearest;
 use satchel_proto::{
     integers::unsigned,
     v1::{GetStatsRequest, GetStatsResponse, MemoryStatus, PlatformCount},
 };
+use satchel_registry::Plugins;
 
 use super::{
     args::{ConversationFilterArgs, MemoryFilterArgs, MemoryTypeArg},
@@ -155,7 +156,7 @@ impl StoredRecords<'_> {
     /// Returns the message for a platform that is neither in the store nor supported.
     fn unknown_platform(&self, platforms: &[String]) -> Option<String> {
         let held = self.by_platform.iter().map(|count| count.platform.as_str());
-        let known: Vec<&str> = held.chain(Plugins::platforms()).collect();
+        let known: Vec<&str> = held.chain(Plugins::built_in_platforms()).collect();
         let unknown = platforms.iter().find(|name| !known.contains(&name.as_str()))?;
         let hint = match nearest(unknown, &known) {
             Some(near) => format!("did you mean {near}?"),

@@ -392,6 +392,8 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
         "CONVERSATION_NOT_FOUND" => "`satchel conversations list` lists all conversations",
         "MESSAGE_NOT_FOUND" => "`satchel conversations show ID --tree` shows all messages",
         "IMPORT_NOT_FOUND" => "`satchel imports list` lists all imports",
+        "PLUGIN_NOT_FOUND" => "`satchel plugins list` lists the importers",
+        "PLUGIN_CONSENT_NEEDED" => "run the command again, and agree to it",
         "SOURCE_NOT_FOUND" => "`satchel sources list` lists the watched folders",
         "EXPORT_NOT_FOUND" => "`satchel exports list` lists all exports",
         "IMPORT_STATE" => "`satchel imports list` shows the state of each import",

@@ -34,6 +34,8 @@ const STARTED_AHEAD: usize = 4;
 pub(crate) struct ImportRequest {
     paths: Vec<PathBuf>,
     provider: String,
+    /// Only the importer of this name reads.
+    plugin: String,
     again: bool,
     dry_run: bool,
     apply: Option<ApplyRules>,
@@ -43,9 +45,16 @@ pub(crate) struct ImportRequest {
 
 impl From<&ImportArgs> for ImportRequest {
     fn from(args: &ImportArgs) -> Self {
-        let ImportArgs { paths, provider, dry_run, again, unlock: _ } = args;
-        let provider = provider.clone().unwrap_or_default();
-        Self { paths: paths.clone(), provider, again: *again, dry_run: *dry_run, apply: None, unlock: None }
+        let ImportArgs { paths, provider, plugin, dry_run, again, unlock: _ } = args;
+        Self {
+            paths: paths.clone(),
+            provider: provider.clone().unwrap_or_default(),
+            plugin: plugin.clone().unwrap_or_default(),
+            again: *again,
+            dry_run: *dry_run,
+            apply: None,
+            unlock: None,
+        }
     }
 }
 
@@ -55,7 +64,22 @@ impl From<&ApplyArgs> for ImportRequest {
         let trust = trust.clone().unwrap_or_default();
         let apply = Some(ApplyRules { any_owner: *any_owner, force: *force, trust });
         let paths = vec![path.clone()];
-        Self { paths, provider: String::new(), again: false, dry_run: *dry_run, apply, unlock: None }
+        Self {
+            paths,
+            provider: String::new(),
+            plugin: String::new(),
+            again: false,
+            dry_run: *dry_run,
+            apply,
+            unlock: None,
+        }
+    }
+}
+
+impl ImportRequest {
+    /// Returns a request to read these files with the importer of this name.
+    pub(crate) fn with_plugin(paths: Vec<PathBuf>, plugin: String, dry_run: bool) -> Self {
+        Self { paths, provider: String::new(), plugin, again: false, dry_run, apply: None, unlock: None }
     }
 }
 
@@ -69,7 +93,19 @@ pub(crate) async fn run(
     args: impl Into<ImportRequest>,
     unlock: Option<Unlock>,
 ) -> Result<Exit, CliError> {
-    let args = ImportRequest { unlock, ..args.into() };
+    run_request(context, client, ImportRequest { unlock, ..args.into() }, None).await
+}
+
+/// Works as [`run`]; `gone` are paths that were to be imported too, and no longer exist.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) async fn run_request(
+    context: &mut Context,
+    client: &DaemonClient,
+    args: ImportRequest,
+    gone: Option<&[PathBuf]>,
+) -> Result<Exit, CliError> {
     let paths = args.paths.iter().map(|path| absolute_path(context, path)).collect::<Result<Vec<_>, _>>()?;
     let mut jobs = ImportJobs { client, started: VecDeque::new(), cancelled: false };
     let mut imports = Vec::new();
@@ -91,7 +127,9 @@ pub(crate) async fn run(
         imports.extend(ended.imports().iter().cloned());
     }
     if context.out.json {
-        output_is_open(context.out.json(&json::import::Imports::new(&imports, None)))?;
+        let document = json::import::Imports::new(&imports, None);
+        let document = if let Some(gone) = gone { document.with_gone(gone) } else { document };
+        output_is_open(context.out.json(&document))?;
     }
     Ok(if jobs.cancelled { Exit::Cancelled } else { exit })
 }
@@ -146,6 +184,7 @@ impl ImportJobs<'_> {
         let request = CreateImportRequest {
             path: path.to_owned(),
             platform: args.provider.clone(),
+            plugin: args.plugin.clone(),
             again: args.again,
             dry_run: args.dry_run,
             apply: args.apply.clone(),

@@ -1,5 +1,6 @@
 //! `imports …`: the history of imports.
 
+pub(super) mod again;
 mod undo;
 
 use satchel_proto::{
@@ -42,6 +43,7 @@ pub(crate) async fn run(
         Imports::Cancel(id) => cancel(context, client, id.given()).await,
         Imports::Undo(args) => undo::run(context, client, args, Direction::Undo).await,
         Imports::Redo(args) => undo::run(context, client, args, Direction::Redo).await,
+        Imports::Again(args) => again::run(context, client, args).await,
     }
 }
 
@@ -67,7 +69,7 @@ async fn fetch(
     page_size: i32,
     page_token: String,
 ) -> Result<ResultPage<Import>, CliError> {
-    let request = ListImportsRequest { page_size, page_token, statuses: Vec::new() };
+    let request = ListImportsRequest { page_size, page_token, ..ListImportsRequest::default() };
     let answer = client.imports().list_imports(request).await?.into_inner();
     Ok(ResultPage { rows: answer.imports, next: answer.next_page_token })
 }
@@ -164,7 +166,7 @@ fn table(imports: &[Import], calendar: &Calendar) -> Table {
         table.row([
             Cell::painted(&ids.shorten(&import.id), Paint::Id),
             Cell::new(&receipt::export_name(import)),
-            Cell::new(&import.platform),
+            platform(import),
             status(import),
             Cell::new(&conversations),
             Cell::new(&memories),
@@ -173,6 +175,15 @@ fn table(imports: &[Import], calendar: &Calendar) -> Table {
         ]);
     }
     table
+}
+
+/// Returns the platform, marked if nobody signed the importer that read it.
+fn platform(import: &Import) -> Cell {
+    if import.plugin_unsigned {
+        Cell::painted(&format!("{} (unsigned)", import.platform), Paint::Warn)
+    } else {
+        Cell::new(&import.platform)
+    }
 }
 
 fn status(import: &Import) -> Cell {

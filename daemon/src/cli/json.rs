@@ -26,6 +26,7 @@ pub(crate) mod change;
 pub(crate) mod conversation;
 pub(crate) mod import;
 pub(crate) mod memory;
+pub(crate) mod plugin;
 pub(crate) mod source;
 
 use prost_types::Timestamp;

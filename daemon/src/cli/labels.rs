@@ -7,7 +7,7 @@ use satchel_proto::{
     v1::{
         AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
         ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
-        OperationState, PartKind, Permission, PlatformCount, RecordKind, RelationType, Role, SourceOrigin,
+        OperationState, PartKind, Permission, PlatformCount, PluginState, RecordKind, RelationType, Role, SourceOrigin,
         SourceState, Visibility,
     },
 };
@@ -85,6 +85,8 @@ labels! {
     source_origin: SourceOrigin, "SOURCE_ORIGIN_";
     /// `idle`, `watching`, …
     source_state: SourceState, "SOURCE_STATE_";
+    /// `enabled`, `disabled`, …
+    plugin_state: PluginState, "PLUGIN_STATE_";
     /// `full`, `incremental`.
     export_type: ExportType, "EXPORT_TYPE_";
     /// `new`, `changed`, `kept`.

@@ -55,6 +55,6 @@ impl ImportQueue for FolderImportQueue {
     }
 
     fn importers(&self) -> String {
-        self.imports.importers().to_owned()
+        self.imports.importers()
     }
 }

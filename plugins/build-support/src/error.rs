@@ -8,8 +8,8 @@ use std::{io, path::PathBuf};
 pub enum BuildError {
     /// Neither the running toolchain nor Debian's can build for wasm.
     #[error(
-        "no Rust toolchain on this machine builds for wasm32-unknown-unknown; run `make setup`, or by hand `rustup \
-         target add wasm32-unknown-unknown`, or on Debian `apt-get install rustc-web cargo-web rust-web-src lld`"
+        "no Rust toolchain on this machine builds for wasm32-unknown-unknown; run `rustup target add \
+         wasm32-unknown-unknown`, or on Debian `apt-get install rustc-web cargo-web rust-web-src lld`"
     )]
     NoToolchain,
     /// A program cannot be started.

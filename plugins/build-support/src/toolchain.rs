@@ -14,11 +14,13 @@ pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 /// The folder of Debian's `rustc-web` and `cargo-web`.
 const SYSTEM_BIN: &str = "/usr/bin";
 
-/// A cargo and its rustc.
-pub(crate) struct Toolchain {
+/// A cargo and its rustc that can build for wasm.
+pub struct Toolchain {
     pub(crate) cargo: PathBuf,
     pub(crate) rustc: PathBuf,
     pub(crate) sysroot: PathBuf,
+    /// Such as `rustc 1.95.0`.
+    pub(crate) version: String,
     /// It is not the one that runs this build, so it must not see that one's variables.
     pub(crate) foreign: bool,
     /// The target's standard library must be built from source.
@@ -28,42 +30,53 @@ pub(crate) struct Toolchain {
 }
 
 impl Toolchain {
-    /// Finds the running toolchain or the system's, whichever can build for the target.
-    pub(crate) fn find() -> Result<Self, BuildError> {
+    /// Finds the toolchain that is used in `folder` or the system's, whichever can build for the target.
+    pub fn find(folder: &Path) -> Result<Self, BuildError> {
         let from_env =
             |variable: &str, name: &str| env::var_os(variable).map_or_else(|| name.into(), PathBuf::from);
         let running = (from_env("CARGO", "cargo"), from_env("RUSTC", "rustc"), false);
         let system = (Path::new(SYSTEM_BIN).join("cargo"), Path::new(SYSTEM_BIN).join("rustc"), true);
         let mut found: Vec<Self> = [running, system]
             .into_iter()
-            .filter_map(|(cargo, rustc, foreign)| Self::probe(cargo, rustc, foreign))
+            .filter_map(|(cargo, rustc, foreign)| Self::probe(folder, cargo, rustc, foreign))
             .collect();
         // A toolchain that has the standard library builds faster.
         found.sort_by_key(|toolchain| toolchain.builds_std);
         found.into_iter().next().ok_or(BuildError::NoToolchain)
     }
 
-    fn probe(cargo: PathBuf, rustc: PathBuf, foreign: bool) -> Option<Self> {
+    /// Returns the compiler's name and version, such as `rustc 1.95.0`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn probe(folder: &Path, cargo: PathBuf, rustc: PathBuf, foreign: bool) -> Option<Self> {
         let query = |arguments: &[&str]| {
             let mut command = Command::new(&rustc);
+            // A file `rust-toolchain.toml` in the folder decides which compiler a proxy of rustup runs.
+            command.current_dir(folder);
             if foreign {
                 command.env_remove("RUSTUP_TOOLCHAIN");
             }
             let output = command.args(arguments).output().ok().filter(|output| output.status.success())?;
-            String::from_utf8(output.stdout).ok().map(|text| PathBuf::from(text.trim_end()))
+            String::from_utf8(output.stdout).ok().map(|text| text.trim_end().to_owned())
         };
-        let sysroot = query(&["--print", "sysroot"])?;
-        let ready = query(&["--print", "target-libdir", "--target", TARGET])?.is_dir();
+        let path = |arguments: &[&str]| query(arguments).map(PathBuf::from);
+        let sysroot = path(&["--print", "sysroot"])?;
+        let ready = path(&["--print", "target-libdir", "--target", TARGET])?.is_dir();
         let source = sysroot.join("lib/rustlib/src/rust/library/Cargo.lock").is_file();
         if !ready && !source {
             return None;
         }
         let own_linker =
-            query(&["--print", "target-libdir"])?.with_file_name("bin").join("rust-lld").is_file();
+            path(&["--print", "target-libdir"])?.with_file_name("bin").join("rust-lld").is_file();
+        // The commit and its date follow in parentheses.
+        let version = query(&["--version"])?.split(" (").next()?.to_owned();
         Some(Self {
             cargo,
             rustc,
             sysroot,
+            version,
             foreign,
             builds_std: !ready,
             linker: (!own_linker).then_some("wasm-ld"),

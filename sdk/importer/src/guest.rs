@@ -26,7 +26,7 @@ mod lower_memory;
 )]
 pub mod bindings {
     wit_bindgen::generate!({
-        path: "../wit",
+        path: "wit",
         world: "importer",
         ownership: Borrowing { duplicate_if_necessary: false },
         pub_export_macro: true,

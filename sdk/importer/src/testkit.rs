@@ -29,8 +29,8 @@ mod suite;
 
 #[cfg(any(test, feature = "property-tests"))]
 pub use broken::{BrokenFiles, CutFile};
-pub use difference::first_difference;
-pub use fields::{Emitted, FieldTable, Rule};
+pub use difference::{by_kind, first_difference, without_locators};
+pub use fields::{Emitted, FieldCheck, FieldTable, Rule, value_of};
 pub use fuzz::{FILE_SEPARATOR, Flaw, check_input, check_lines, input_files, replay};
 pub use lines::{
     conversation_ids, conversations, evidence, messages, parents_are_messages, skips, skips_of, text,
@@ -200,20 +200,31 @@ pub fn check_secrets<T: Importer>(
     FixtureError::of_faults(faults)
 }
 
-/// Compares the output with `expected.json` in the folder `fixture`, or writes that file if `UPDATE=1` is set.
+/// Compares the output with `expected.json` in the folder `fixture`, kind by kind ([`by_kind`]), or writes that file if `UPDATE=1` is set.
 pub fn compare(fixture: &Path, produced: &Produced) -> Result<(), FixtureError> {
     let path = fixture.join("expected.json");
     let actual = produced.to_json().map_err(FixtureError::at(&path))?;
     if env::var_os("UPDATE").is_some_and(|value| value == "1") {
-        let text = serde_json::to_string_pretty(&actual).map_err(FixtureError::at(&path))?;
-        return fs::write(&path, text + "\n").map_err(FixtureError::at(&path));
+        return write_expected(fixture, &actual);
     }
-    let expected = fs::read(&path).map_err(FixtureError::at(&path))?;
-    let expected: Value = serde_json::from_slice(&expected).map_err(FixtureError::at(&path))?;
-    match first_difference(&expected, &actual) {
+    match first_difference(&by_kind(read_expected(fixture)?), &by_kind(actual)) {
         Some(difference) => Err(FixtureError::Differs { path: fixture.to_owned(), difference }),
         None => Ok(()),
     }
+}
+
+/// Reads `expected.json` in the folder `fixture`.
+pub fn read_expected(fixture: &Path) -> Result<Value, FixtureError> {
+    let path = fixture.join("expected.json");
+    let expected = fs::read(&path).map_err(FixtureError::at(&path))?;
+    serde_json::from_slice(&expected).map_err(FixtureError::at(&path))
+}
+
+/// Writes `expected.json` in the folder `fixture`, with the content that [`Produced::to_json`] returned.
+pub fn write_expected(fixture: &Path, produced: &Value) -> Result<(), FixtureError> {
+    let path = fixture.join("expected.json");
+    let text = serde_json::to_string_pretty(produced).map_err(FixtureError::at(&path))?;
+    fs::write(&path, text + "\n").map_err(FixtureError::at(&path))
 }
 
 impl FixtureError {

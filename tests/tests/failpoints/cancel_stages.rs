@@ -129,7 +129,14 @@ fn a_dry_run_is_cancelled_while_it_plans() -> Result<()> {
     let export = write_memu_export(folder.path())?;
     let core = TestCore::open(&folder.path().join("data"))?;
     let gate = Gate::at("derivation started", 1);
-    let request = ImportRequest { path: export, provider: None, again: false, dry_run: true, apply: None };
+    let request = ImportRequest {
+        path: export,
+        provider: None,
+        plugin: None,
+        again: false,
+        dry_run: true,
+        apply: None,
+    };
     let job = core.imports.start(request)?;
     let mut view: watch::Receiver<JobView> = core.imports.subscribe(job).context("the job")?;
     gate.wait_for_thread()?;

@@ -14,7 +14,8 @@ use crate::gate::{self, Gate};
 
 pub(crate) fn start_import(core: &TestCore, path: &Path) -> Result<(String, watch::Receiver<JobView>)> {
     let path = path.to_owned();
-    let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
+    let request =
+        ImportRequest { path, provider: None, plugin: None, again: false, dry_run: false, apply: None };
     let job = core.imports.start(request)?;
     Ok((job.to_string(), core.imports.subscribe(job).context("the job")?))
 }

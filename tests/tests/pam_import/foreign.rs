@@ -112,6 +112,7 @@ fn pam_documents_photos_and_exports_in_one_folder_are_distinguished() -> Result<
     let request = |provider: &str| ImportRequest {
         path: downloads.clone(),
         provider: Some(provider.to_owned()),
+        plugin: None,
         again: true,
         dry_run: true,
         apply: None,
@@ -127,6 +128,7 @@ fn a_dry_run_counts_and_stores_nothing() -> Result<()> {
     let request = ImportRequest {
         path: write_foreign_bundle(&fixture)?,
         provider: None,
+        plugin: None,
         again: false,
         dry_run: true,
         apply: None,

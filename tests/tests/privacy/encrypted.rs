@@ -70,6 +70,7 @@ fn an_export_with_a_passphrase_can_be_applied_and_a_truncated_one_cannot() -> Re
     let request = |path: &Path| ImportRequest {
         path: path.to_owned(),
         provider: None,
+        plugin: None,
         again: false,
         dry_run: false,
         apply: Some(Apply::default()),
@@ -138,6 +139,7 @@ fn a_changed_or_truncated_file_is_refused_and_changes_nothing() -> Result<()> {
             let request = ImportRequest {
                 path: broken.clone(),
                 provider: None,
+                plugin: None,
                 again: true,
                 dry_run: false,
                 apply: Some(Apply::default()),

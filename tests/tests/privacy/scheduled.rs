@@ -29,7 +29,7 @@ impl Clock for FixedClock {
 
 fn apply_request(path: &Path) -> ImportRequest {
     let apply = Some(Apply::default());
-    ImportRequest { path: path.to_owned(), provider: None, again: false, dry_run: false, apply }
+    ImportRequest { path: path.to_owned(), provider: None, plugin: None, again: false, dry_run: false, apply }
 }
 
 #[test]

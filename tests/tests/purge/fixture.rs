@@ -1,5 +1,6 @@
 //! A data directory with secrets in every place that can contain words, and the search for them.
 
+use satchel_registry::Plugins;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -12,7 +13,6 @@ use satchel_core::{
     edits::{Draft, EditContext},
     export::Exports,
     ingest::Imports,
-    plugins::Plugins,
     purge::{self, Plan, Target},
 };
 use satchel_seal::{DataKey, Seal};

@@ -30,7 +30,7 @@ fn dry_run(core: &TestCore, path: &Path, apply: Option<Apply>) -> Result<Vec<Imp
     let path = path.to_owned();
     let apply = apply.map(|apply| Ok::<_, anyhow::Error>(Apply { owner: core.exports.owner()?, ..apply }));
     let apply = apply.transpose()?;
-    core.run(ImportRequest { path, provider: None, again: true, dry_run: true, apply })
+    core.run(ImportRequest { path, provider: None, plugin: None, again: true, dry_run: true, apply })
 }
 
 /// Checks that one bundle gets the same verdict from verify, apply and import, both where its key is the person's own

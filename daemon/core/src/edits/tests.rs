@@ -4,6 +4,7 @@ mod histories;
 mod interrupted;
 mod memories;
 
+use satchel_registry::Plugins;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -26,7 +27,6 @@ use super::*;
 use crate::{
     clock::Clock,
     ingest::Imports,
-    plugins::Plugins,
     provenance::{ActiveEvidence, UndoneImports},
 };
 

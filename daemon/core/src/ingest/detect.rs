@@ -1,24 +1,50 @@
 //! Finds the exports in a source and the reader of each.
 
+mod assign;
 mod signatures;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use satchel_host::Plugin;
 use satchel_pam::record::Warning;
-use satchel_plugins::BUILT_IN;
+use satchel_registry::{Importer, PluginLoadError, Plugins};
 use satchel_source::{
     Bundle, FileSet as _, ReadFault, chain,
     pam::{self as documents, PamFiles},
 };
 
 use super::{pam, request::PAM_PLATFORM};
-use crate::plugins::{PluginLoadError, Plugins};
+
+/// An importer that is ready to run.
+#[derive(Clone)]
+pub(super) struct LoadedImporter {
+    pub(super) importer: Arc<Importer>,
+    pub(super) plugin: Plugin,
+}
+
+/// The importers that may claim files.
+pub(super) struct Only {
+    /// Those of these platforms; empty: of all.
+    pub(super) platforms: Vec<String>,
+    /// The one of this name.
+    pub(super) plugin: Option<String>,
+}
+
+impl Only {
+    fn allows(&self, importer: &Importer) -> bool {
+        self.allows_platform(importer.platform())
+            && self.plugin.as_deref().is_none_or(|name| name == importer.name())
+    }
+
+    fn allows_platform(&self, platform: &str) -> bool {
+        self.platforms.is_empty() || self.platforms.iter().any(|one| one == platform)
+    }
+}
 
 /// The reader of an export.
 pub(super) enum ExportReader {
     /// An importer in the sandbox.
-    Plugin(Plugin),
+    Plugin(LoadedImporter),
     /// Satchel's own reader: PAM is the model in which everything is stored, so there is no mapping that a plugin could
     /// do better.
     Pam(PamFiles),
@@ -28,7 +54,7 @@ impl ExportReader {
     /// Returns the platform, as used to select importers.
     pub(super) fn platform(&self) -> &str {
         match self {
-            Self::Plugin(plugin) => &plugin.info().platform,
+            Self::Plugin(loaded) => &loaded.plugin.info().platform,
             Self::Pam(_) => PAM_PLATFORM,
         }
     }
@@ -36,8 +62,19 @@ impl ExportReader {
     /// Returns name and version, as `name/x.y.z`.
     pub(super) fn software(&self) -> String {
         match self {
-            Self::Plugin(plugin) => format!("{}/{}", plugin.info().name, plugin.info().version),
+            Self::Plugin(loaded) => {
+                let info = loaded.plugin.info();
+                format!("{}/{}", info.name, info.version)
+            }
             Self::Pam(_) => pam::SOFTWARE.to_owned(),
+        }
+    }
+
+    /// Returns the importer, if it is an installed one.
+    pub(super) fn installed(&self) -> Option<&Importer> {
+        match self {
+            Self::Plugin(loaded) => Some(&*loaded.importer).filter(|importer| importer.installed().is_some()),
+            Self::Pam(_) => None,
         }
     }
 }
@@ -64,20 +101,20 @@ pub(super) enum DetectionResult {
 }
 
 /// Detects the exports in a source. PAM documents are recognised first. Then importers are asked about the remaining
-/// files until all of those are claimed with high confidence. If two importers claim a file, the one with the higher
-/// confidence gets it. `only` restricts detection to the importers of these platforms; if empty, all are asked.
+/// files until all of those are claimed with high confidence by built-in importers. Installed importers are asked if
+/// the source has a file that fits their manifest. `only` restricts detection to some importers.
 ///
 /// # Errors
-/// When the importers do not load.
+/// When a built-in importer does not load.
 pub(super) fn detect(
     plugins: &Arc<Plugins>,
     bundle: &Bundle,
-    only: &[String],
+    only: &Only,
 ) -> Result<DetectionResult, PluginLoadError> {
     // Discard faults that were recorded before detection.
     drop(bundle.take_faults());
     let mut all = Vec::new();
-    if wanted(only, PAM_PLATFORM) {
+    if only.allows_platform(PAM_PLATFORM) && only.plugin.is_none() {
         all.extend(documents::find(bundle).into_iter().map(|files| DetectedExport {
             format: pam::FORMAT.to_owned(),
             files: files.files(),
@@ -93,96 +130,99 @@ pub(super) fn detect(
     let rest =
         if all.is_empty() { Some(bundle.clone()) } else { (!rest.is_empty()).then(|| bundle.subset(&rest)) };
     if let Some(rest) = rest {
-        match claims(plugins, &rest, only, &mut notes)? {
-            Ok((claims, more)) => {
-                all.extend(assign_files(claims));
-                faults.extend(more);
-            }
-            Err(broken) => return Ok(DetectionResult::Broken(broken)),
+        let mut survey =
+            Survey { plugins, bundle: &rest, claims: Vec::new(), faults: Vec::new(), notes: &mut notes };
+        if let Err(broken) = survey.ask_all(only)? {
+            return Ok(DetectionResult::Broken(broken));
         }
+        let Survey { claims, faults: more, .. } = survey;
+        faults.extend(more);
+        all.extend(assign::assign_files(claims, &mut notes));
     }
     all.sort_by(|one, other| one.files.cmp(&other.files));
     Ok(DetectionResult::Found(all, notes, faults))
 }
 
-fn wanted(only: &[String], platform: &str) -> bool {
-    only.is_empty() || only.iter().any(|one| one == platform)
+/// The unreadable files that kept an importer from examining the others.
+type AskResult = Result<(), Vec<ReadFault>>;
+
+/// The claims of importers on the files of a source, as they are collected.
+struct Survey<'a> {
+    plugins: &'a Arc<Plugins>,
+    bundle: &'a Bundle,
+    claims: Vec<Claim>,
+    /// Unreadable files that no importer needed.
+    faults: Vec<ReadFault>,
+    notes: &'a mut Vec<Warning>,
 }
 
-/// On success, the claims, and unreadable files that the importers did not need; otherwise the unreadable files that
-/// kept an importer from examining the others.
-type AskResult = Result<(Vec<Claim>, Vec<ReadFault>), Vec<ReadFault>>;
-
-/// Collects the claims of the importers. Likely importers are asked first; the others are asked only if files remain
-/// unclaimed.
-fn claims(
-    plugins: &Arc<Plugins>,
-    bundle: &Bundle,
-    only: &[String],
-    notes: &mut Vec<Warning>,
-) -> Result<AskResult, PluginLoadError> {
-    let names = signatures::likely_importers(bundle);
-    // An importer that needs the file runs into the same fault, and reports it.
-    drop(bundle.take_faults());
-    let wanted = (0..BUILT_IN.len()).filter(|at| wanted(only, BUILT_IN[*at].name));
-    let (first, others): (Vec<usize>, Vec<usize>) =
-        wanted.partition(|at| names.contains(&BUILT_IN[*at].name));
-    let (mut claims, mut all_faults) = (Vec::new(), Vec::new());
-    for places in [first, others] {
-        if places.is_empty() || (!claims.is_empty() && signatures::all_claimed(bundle, &claims)) {
-            continue;
-        }
-        // The import was cancelled, so no caller needs the answer.
-        let Some(plugins) = plugins.load_until(&places, &|| bundle.cancelled())? else { break };
-        match ask(&plugins, bundle, notes) {
-            Ok((more, faults)) => {
-                claims.extend(more);
-                all_faults.extend(faults);
+impl Survey<'_> {
+    /// Asks the likely importers first; the other built-in ones only if files remain unclaimed.
+    ///
+    /// # Errors
+    /// When a built-in importer does not load.
+    fn ask_all(&mut self, only: &Only) -> Result<AskResult, PluginLoadError> {
+        let importers = self.plugins.in_use();
+        let wanted: Vec<Arc<Importer>> =
+            importers.iter().filter(|importer| only.allows(importer)).cloned().collect();
+        let candidates = signatures::candidates(self.bundle, &wanted);
+        // An importer that needs the file runs into the same fault, and reports it.
+        drop(self.bundle.take_faults());
+        let signatures::Candidates { likely, others } = candidates;
+        for importers in [likely, others] {
+            if importers.is_empty()
+                || (!self.claims.is_empty() && signatures::all_claimed(self.bundle, &self.claims))
+            {
+                continue;
             }
-            Err(broken) => return Ok(Err(broken)),
+            // The import was cancelled, so no caller needs the answer.
+            let Some(loaded) = self.plugins.load_until(&importers, &|| self.bundle.cancelled()) else {
+                break;
+            };
+            for (importer, plugin) in importers.into_iter().zip(loaded) {
+                if self.bundle.cancelled() {
+                    break;
+                }
+                match plugin {
+                    Ok(plugin) => {
+                        if let Err(broken) = self.ask(LoadedImporter { importer, plugin }) {
+                            return Ok(Err(broken));
+                        }
+                    }
+                    Err(error) if importer.installed().is_none() => return Err(error),
+                    Err(error) => self.note(&importer, error.to_string()),
+                }
+            }
         }
+        Ok(Ok(()))
     }
-    Ok(Ok((claims, all_faults)))
-}
 
-fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> AskResult {
-    let mut claims = Vec::new();
-    let mut all_faults = Vec::new();
-    for plugin in plugins {
-        let info = plugin.info();
-        if bundle.cancelled() {
-            break;
-        }
-        let detected = plugin.detect(Arc::new(bundle.clone()));
-        let faults = bundle.take_faults();
+    fn ask(&mut self, loaded: LoadedImporter) -> AskResult {
+        let detected = loaded.plugin.detect(Arc::new(self.bundle.clone()));
+        let faults = self.bundle.take_faults();
         match detected {
             Err(_) if !faults.is_empty() => return Err(faults),
-            Ok(found) => claims.extend(found.into_iter().map(|detection| Claim {
-                confidence: detection.confidence,
+            Ok(found) => self.claims.extend(found.into_iter().map(|detection| Claim {
+                confidence: loaded.importer.capped_confidence(detection.confidence),
                 found: DetectedExport {
-                    reader: ExportReader::Plugin(plugin.clone()),
+                    reader: ExportReader::Plugin(loaded.clone()),
                     format: detection.format,
                     files: detection.files,
                 },
             })),
             Err(error) => {
-                let message = format!("the importer could not look at the files: {}", chain(&error));
-                notes.push(Warning { locator: info.name.clone(), message });
+                self.note(
+                    &loaded.importer,
+                    format!("the importer could not look at the files: {}", chain(&error)),
+                );
+                self.plugins.record_run(&loaded.importer, Err(&error));
             }
         }
-        all_faults.extend(faults);
+        self.faults.extend(faults);
+        Ok(())
     }
-    Ok((claims, all_faults))
-}
 
-/// Assigns each file to the claim with the highest confidence.
-fn assign_files(mut claims: Vec<Claim>) -> Vec<DetectedExport> {
-    claims.sort_by_cached_key(|claim| (std::cmp::Reverse(claim.confidence), claim.found.reader.software()));
-    let mut taken = BTreeSet::new();
-    let mut all: Vec<DetectedExport> = claims.into_iter().map(|claim| claim.found).collect();
-    for found in &mut all {
-        found.files.retain(|file| taken.insert(file.clone()));
+    fn note(&mut self, importer: &Importer, message: String) {
+        self.notes.push(Warning { locator: importer.name().to_owned(), message });
     }
-    all.retain(|found| !found.files.is_empty());
-    all
 }

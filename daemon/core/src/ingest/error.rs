@@ -1,13 +1,13 @@
 //! The reasons why an import fails.
 
+use satchel_registry::PluginLoadError;
 use satchel_seal::PackedMapError;
 use satchel_source::SourceError;
 use satchel_store::StoreError;
 
 use super::request::WAITING;
 use crate::{
-    clock::ClockError, edits::EditError, export_ledger::ExportLedgerError, plugins::PluginLoadError,
-    provenance::ProvenanceError,
+    clock::ClockError, edits::EditError, export_ledger::ExportLedgerError, provenance::ProvenanceError,
 };
 
 /// The reason why an import could not be made, or stopped before its end.
@@ -31,6 +31,9 @@ pub enum IngestError {
     /// There is no importer of this name.
     #[error("no importer reads exports of {provider:?}; known are {known}")]
     UnknownProvider { provider: String, known: String },
+    /// There is no enabled importer of this name.
+    #[error("no importer {plugin:?} is in use; these are: {known}")]
+    UnknownPlugin { plugin: String, known: String },
     /// The clock of the machine is unusable.
     #[error(transparent)]
     Clock(#[from] ClockError),

@@ -14,6 +14,7 @@ use std::{
 };
 
 use satchel_pam::{conversation::ImportMetadata, record::Warning};
+use satchel_registry::MAX_FAILURES;
 use satchel_source::{
     Bundle, CancelToken, FileSet as _, Heartbeat, ReadFault, Source, envelope::DecryptionKeys,
 };
@@ -24,7 +25,7 @@ use uuid::Uuid;
 use self::report::CHANGED;
 use super::{
     ImportRequest, IngestError, Inner, JobView, OnEnd, Phase, WatchedImport,
-    detect::{DetectedExport, ExportReader},
+    detect::{DetectedExport, ExportReader, LoadedImporter, Only},
     ledger,
     outcome::{ReadOutcome, conclude, stays_undone, unchanged},
     pam,
@@ -151,13 +152,14 @@ impl ImportTask {
         Ok(())
     }
 
-    /// The platforms whose importers may be used; empty means all.
-    fn platforms(&self) -> Vec<String> {
-        match &self.watched {
+    /// The importers that may be used.
+    fn only(&self) -> Only {
+        let platforms = match &self.watched {
             Some(watched) => watched.providers.clone(),
             None if self.request.apply.is_some() => vec![PAM_PLATFORM.to_owned()],
             None => self.request.provider.iter().cloned().collect(),
-        }
+        };
+        Only { platforms, plugin: self.request.plugin.clone() }
     }
 
     fn name(&self) -> String {
@@ -352,12 +354,22 @@ impl ImportTask {
         let progress = |done, total, record: &ImportRecord| self.progress(&shown, done, total, record);
         let (store, dry_run) = (&self.inner.store, self.request.dry_run);
         match &found.reader {
-            ExportReader::Plugin(plugin) => {
-                let (limits, cancel) = (&self.inner.plugin_limits, &self.cancel);
+            ExportReader::Plugin(LoadedImporter { importer, plugin }) => {
+                let limits = &importer.limits(&self.inner.plugin_limits, files.bytes());
                 let (format, pace, recall) = (&found.format, self.inner.plugins.pace(), !self.request.again);
+                let cancel = &self.cancel;
                 let run =
                     PluginRun { store, plugin, bundle: files, format, limits, cancel, dry_run, pace, recall };
                 let (deferred, outcome) = run.run(writer, record, &progress)?;
+                let ended = outcome.as_ref().map(|_| ());
+                if self.inner.plugins.record_run(importer, ended) {
+                    let message = format!(
+                        "the importer failed {MAX_FAILURES} times in a row and is disabled now; `satchel plugins enable \
+                         {}` enables it again",
+                        importer.name()
+                    );
+                    record.warn(Warning { locator: importer.name().to_owned(), message });
+                }
                 settle(writer, record, deferred)?;
                 Ok(outcome.into())
             }
@@ -401,8 +413,9 @@ fn names<'a>(source: &Source, found: &'a DetectedExport) -> &'a [String] {
 
 /// Returns the identity under which an import is found again; `None` while the digest of its source is unknown.
 fn identity(record: &ImportRecord, names: &[String]) -> Option<String> {
-    let plugin = record.plugin.as_deref().unwrap_or_default();
-    Some(ledger::identity(record.source_checksum.as_deref()?, plugin, names))
+    // Installed importers may have the name and version of another one, such as the built-in one that they replace.
+    let plugin = record.plugin.iter().chain(&record.plugin_sha256).cloned().collect::<Vec<_>>().join("+");
+    Some(ledger::identity(record.source_checksum.as_deref()?, &plugin, names))
 }
 
 /// Returns the digest of a source that is a single file; all exports in it share that digest.

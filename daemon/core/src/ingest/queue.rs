@@ -173,8 +173,14 @@ mod tests {
     use super::*;
 
     fn job(id: Uuid, watched: bool, phase: Phase) -> Job {
-        let request =
-            ImportRequest { path: "/a".into(), provider: None, again: false, dry_run: false, apply: None };
+        let request = ImportRequest {
+            path: "/a".into(),
+            provider: None,
+            plugin: None,
+            again: false,
+            dry_run: false,
+            apply: None,
+        };
         let watched =
             watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
         let view = watch::Sender::new(JobView { phase, ..JobView::waiting(id, "/a".into(), 0) });

@@ -187,6 +187,12 @@ pub struct ImportRecord {
     /// The plugin, as `name/x.y.z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
+    /// For an installed plugin: the SHA-256 of its package, 64 hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin_sha256: Option<String>,
+    /// For an installed plugin that is signed: the key of its author, as multibase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin_signer: Option<String>,
     /// The state or result.
     pub status: ImportStatus,
     /// The reason for the status, where one is needed.

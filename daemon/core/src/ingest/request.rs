@@ -17,6 +17,8 @@ pub struct ImportRequest {
     pub path: PathBuf,
     /// Use only the importers of this platform.
     pub provider: Option<String>,
+    /// Use only the importer of this name.
+    pub plugin: Option<String>,
     /// Import even if the same bytes were imported before.
     pub again: bool,
     /// Report what would happen, but store nothing.

@@ -142,7 +142,7 @@ mod tests {
         assert!(
             ABANDON_AFTER + 2 * SUPERVISION_INTERVAL < second
                 && write_lock::POLL + IDLE < second
-                && crate::plugins::CANCEL_POLL < second
+                && satchel_registry::CANCEL_POLL < second
         );
     }
 }

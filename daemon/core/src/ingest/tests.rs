@@ -15,10 +15,10 @@ fn known_providers_are_listed_without_compiling() {
     let imports = Imports::new(store, Arc::clone(&plugins), clock, limits, PluginLimits::default()).unwrap();
     let mut all: Vec<String> = BUILT_IN.iter().map(|one| one.name.to_owned()).collect();
     all.push(request::PAM_PLATFORM.to_owned());
-    Inner::check(&all).unwrap();
-    Inner::check(&[]).unwrap();
+    imports.0.check(&all).unwrap();
+    imports.0.check(&[]).unwrap();
     let (path, provider) = ("/a.zip".into(), Some("nobody".to_owned()));
-    let unknown = ImportRequest { path, provider, again: false, dry_run: false, apply: None };
+    let unknown = ImportRequest { path, provider, plugin: None, again: false, dry_run: false, apply: None };
     assert!(matches!(imports.start(unknown), Err(IngestError::UnknownProvider { .. })));
-    assert!(!plugins.compiled());
+    assert!(!plugins.loaded_any());
 }

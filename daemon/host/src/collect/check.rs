@@ -37,24 +37,38 @@ pub(super) struct Rejection(pub(super) String);
 
 /// Notes about values that were left out of a record. The caller adds the locator, and only if there is a note.
 #[derive(Debug, Default)]
-pub(crate) struct RecordNotes(Vec<String>);
+pub(crate) struct RecordNotes {
+    messages: Vec<String>,
+    /// The first message about a value that breaks a rule of the interface.
+    breach: Option<String>,
+}
 
 impl RecordNotes {
     pub(crate) fn left_out(&mut self, field: &str, problem: &str) {
-        self.0.push(format!("{field} {problem}; it is left out"));
+        self.add_breach(format!("{field} {problem}; it is left out"));
     }
 
     /// Adds a note about a value that was changed while it was read.
     pub(crate) fn add(&mut self, note: String) {
-        self.0.push(note);
+        self.messages.push(note);
+    }
+
+    fn add_breach(&mut self, note: String) {
+        self.breach.get_or_insert_with(|| note.clone());
+        self.messages.push(note);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.messages.is_empty()
+    }
+
+    /// Returns the first message about a value that breaks a rule of the interface.
+    pub(super) fn breach(&self) -> Option<&str> {
+        self.breach.as_deref()
     }
 
     pub(crate) fn into_messages(self) -> Vec<String> {
-        self.0
+        self.messages
     }
 
     /// Checks an optional id.
@@ -99,7 +113,9 @@ impl RecordNotes {
             fits
         });
         if tags.len() > MAX_TAGS {
-            self.0.push(format!("the list of tags goes on after the first {MAX_TAGS}; the rest is left out"));
+            self.add_breach(format!(
+                "the list of tags goes on after the first {MAX_TAGS}; the rest is left out"
+            ));
             tags.truncate(MAX_TAGS);
         }
     }

@@ -39,7 +39,7 @@ impl RecordCollector<'_> {
             Ok(Line::Account(account)) => self.account(account),
             Ok(Line::Skip(skip)) => self.skip(skip),
             Ok(Line::Warning(warning)) => self.warn(warning),
-            Err(error) => self.skip(Skip {
+            Err(error) => self.reject(Skip {
                 kind: guess_kind(line),
                 locator: format!("emitted line {}", self.lines),
                 reason: format!(

@@ -275,3 +275,24 @@ fn a_sink_that_asks_to_stop_receives_nothing_more() {
     assert!(stop.requested());
     assert_eq!(delivered, 1);
 }
+
+#[test]
+fn breaches_of_the_rules_are_listed_apart_from_what_the_plugin_reports() {
+    let (_, summary) = collected(&PluginLimits::default(), |collector| {
+        collector.skip(Skip {
+            kind: RecordKind::Message,
+            locator: "a.json[7]".to_owned(),
+            reason: "no role".to_owned(),
+        });
+        collector.warn(Warning { locator: "a.json[8]".to_owned(), message: "odd".to_owned() });
+        let late = ConversationRecord { created_at: Some(i64::MAX), ..conversation("c1") };
+        collector.conversation(late, RecordNotes::default(), 500);
+        for id in ["m1", "m1", ""] {
+            collector.message(message(id), RecordNotes::default(), 100);
+        }
+        collector.json_lines(b"hello\n");
+    });
+    let listed: Vec<&str> = summary.breaches.iter().map(|breach| breach.locator.as_str()).collect();
+    assert_eq!(listed, ["a.json#c1", "a.json#c1#", "emitted line 1", "a.json#c1#m1"]);
+    assert!(summary.breaches[0].message.contains("created_at lies outside"), "{:?}", summary.breaches);
+}

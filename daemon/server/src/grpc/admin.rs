@@ -13,6 +13,7 @@ use satchel_store::{Health, Stats, StoreError};
 use super::{
     ServerState, maintenance,
     operation::OperationReporter,
+    plugin,
     request::{check_absolute, service},
     source,
     status::{CallError, ResourceKind},
@@ -88,10 +89,12 @@ fn get_status(
             .into_iter()
             .chain(unreadable)
             .chain(source::problems(state))
+            .chain(plugin::problems(&state.plugins))
             .collect(),
         data_dir: state.data_dir.to_string_lossy().into_owned(),
         pid: signed(std::process::id()),
         sources: source::list_all(state),
+        disabled_plugins: plugin::disabled_after_failures(&state.plugins),
     })
 }
 

@@ -11,6 +11,7 @@ use satchel_store::Cursor;
 use super::{
     ServerState,
     export::{key_from_wire, keys_from_wire},
+    plugin::outdated_imports,
     request::{
         PageRequest, check_absolute, check_length, check_required, index_cursor, index_of, page_request,
         service,
@@ -90,11 +91,13 @@ fn create(
     state: &ServerState,
     request: v1::CreateImportRequest,
 ) -> Result<v1::CreateImportResponse, CallError> {
-    let v1::CreateImportRequest { path, platform, again, dry_run, apply, unlock } = request;
+    let v1::CreateImportRequest { path, platform, again, dry_run, apply, unlock, plugin } = request;
     let keys = keys_from_wire(unlock)?;
     check_absolute("path", &path)?;
     check_length("platform", &platform)?;
-    let provider = (!platform.is_empty()).then_some(platform);
+    check_length("plugin", &plugin)?;
+    let named = |name: String| (!name.is_empty()).then_some(name);
+    let (provider, plugin) = (named(platform), named(plugin));
     let apply = match apply {
         Some(v1::ApplyRules { any_owner, force, trust }) => {
             let key = (!trust.is_empty()).then(|| key_from_wire("apply.trust", &trust)).transpose()?;
@@ -102,7 +105,7 @@ fn create(
         }
         None => None,
     };
-    let request = ImportRequest { path: path.into(), provider, again, dry_run, apply };
+    let request = ImportRequest { path: path.into(), provider, plugin, again, dry_run, apply };
     let id = state.imports.start_with(request, keys)?;
     let view = state
         .imports
@@ -127,10 +130,14 @@ fn list(
     mut request: v1::ListImportsRequest,
 ) -> Result<v1::ListImportsResponse, CallError> {
     let page = page_request!(state, "ListImports", request)?;
-    let v1::ListImportsRequest { page_size: _, page_token: _, statuses } = request;
+    let v1::ListImportsRequest { page_size: _, page_token: _, statuses, outdated_by_plugin } = request;
     check_count("statuses", statuses.len())?;
+    check_length("outdated_by_plugin", &outdated_by_plugin)?;
     let requested: Vec<ImportStatus> =
         statuses.into_iter().map(|status| status_from_wire("statuses", status)).collect::<Result<_, _>>()?;
+    if !outdated_by_plugin.is_empty() {
+        return list_outdated(state, &page, &outdated_by_plugin, &requested);
+    }
     let running: Vec<ImportRecord> = state
         .imports
         .active()
@@ -149,6 +156,20 @@ fn list(
         next_page_token: state.next_token(&page, next.as_ref()),
         header: Some(state.header()),
     })
+}
+
+/// Lists the imports of sources that the plugin of this name would read anew.
+fn list_outdated(
+    state: &ServerState,
+    page: &PageRequest,
+    plugin: &str,
+    requested: &[ImportStatus],
+) -> Result<v1::ListImportsResponse, CallError> {
+    let mut all = outdated_imports(state, plugin)?;
+    all.retain(|record| requested.is_empty() || requested.contains(&record.status));
+    let show = |record| Ok(import_summary_to_wire(record));
+    let (imports, next_page_token) = state.fill_from(page, &all, show)?;
+    Ok(v1::ListImportsResponse { imports, next_page_token, header: Some(state.header()) })
 }
 
 type ImportPage = (Vec<ImportRecord>, Option<Cursor>);

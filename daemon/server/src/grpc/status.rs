@@ -61,6 +61,18 @@ pub enum CallError {
     /// A folder cannot be watched, or its watch cannot be removed.
     #[error("{problem}")]
     SourceRefused { path: String, problem: String },
+    /// A package cannot be installed, whatever the person agrees to.
+    #[error("{problem}")]
+    PluginRefused { problem: String },
+    /// The person has to agree to something before a package is installed.
+    #[error("{problem}")]
+    PluginConsentNeeded { name: String, consent: &'static str, problem: String },
+    /// A plugin is not in the state that the call requires.
+    #[error("{problem}")]
+    PluginState { name: String, problem: String },
+    /// An upload sent nothing for too long, or took too long.
+    #[error("the package did not arrive within {seconds} s; send it again")]
+    UploadStalled { seconds: u64 },
     /// The bundle of an export is no longer at its path, or was changed.
     #[error("the bundle is no longer at {path:?}; export again")]
     BundleGone { path: String },
@@ -132,6 +144,10 @@ impl CallError {
             Self::OutputExists { .. } => ErrorReason::OutputExists,
             Self::OutputRefused { .. } => ErrorReason::OutputRefused,
             Self::SourceRefused { .. } => ErrorReason::SourceRefused,
+            Self::PluginRefused { .. } => ErrorReason::PluginRefused,
+            Self::PluginConsentNeeded { .. } => ErrorReason::PluginConsentNeeded,
+            Self::PluginState { .. } => ErrorReason::PluginState,
+            Self::UploadStalled { .. } => ErrorReason::Deadline,
             Self::BundleGone { .. } => ErrorReason::BundleGone,
             Self::BundleUnreadable { .. } => ErrorReason::BundleUnreadable,
             Self::OffsetPastEnd { .. } => ErrorReason::OffsetPastEnd,
@@ -175,6 +191,7 @@ impl CallError {
             }
             Self::EtagMismatch { current, .. } => vec![("current_etag", current.clone())],
             Self::MatchCountChanged { matched, .. } => vec![("matched", matched.to_string())],
+            Self::PluginConsentNeeded { consent, .. } => vec![("consent", (*consent).to_owned())],
             Self::Store(StoreError::TooLarge { limit, .. }) => vec![("limit", limit.to_string())],
             _ => Vec::new(),
         };
@@ -199,6 +216,12 @@ impl CallError {
             | Self::MemoryState { id, .. }
             | Self::IllegalTransition { id, .. } => {
                 details.add_precondition_failure_violation(reason.as_str(), id, self.to_string());
+            }
+            Self::PluginConsentNeeded { name, .. } | Self::PluginState { name, .. } => {
+                details.add_precondition_failure_violation(reason.as_str(), name, self.to_string());
+            }
+            Self::PluginRefused { .. } => {
+                details.add_precondition_failure_violation(reason.as_str(), "", self.to_string());
             }
             Self::OutputExists { path }
             | Self::OutputRefused { path, .. }

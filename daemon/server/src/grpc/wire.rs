@@ -6,6 +6,7 @@ pub mod export;
 pub mod import;
 pub mod memory;
 pub mod message;
+pub mod plugin;
 pub mod relation;
 pub mod scalar;
 #[cfg(test)]

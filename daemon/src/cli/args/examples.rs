@@ -1,5 +1,7 @@
 //! The examples and notes at the end of each command's help. A test parses every example.
 
+pub(super) mod plugins;
+
 pub(super) const SATCHEL: &str = "\
 Examples:
   satchel demo
@@ -91,6 +93,7 @@ Examples:
   satchel import ~/Downloads/chatgpt-export.zip
   satchel import ~/Downloads/data-2026-03-01.zip ~/Downloads/claude-export
   satchel import --dry-run ~/Downloads/export.zip
+  satchel import --plugin example-notes ~/Downloads/notes.json
   satchel import --json export.zip | jq '.imports[].status'";
 
 pub(super) const IMPORTS: &str = "\
@@ -115,6 +118,11 @@ Examples:
 pub(super) const IMPORTS_CANCEL: &str = "\
 Example:
   satchel imports cancel 3f2a";
+
+pub(super) const IMPORTS_AGAIN: &str = "\
+Examples:
+  satchel imports again --plugin example-notes --dry-run
+  satchel imports again --plugin example-notes";
 
 pub(super) const IMPORTS_UNDO: &str = "\
 Examples:
@@ -236,14 +244,6 @@ Example:
 pub(super) const KEYS_EXPORT_PUBLIC: &str = "\
 Example:
   satchel keys export-public > my-satchel-keys.json";
-
-pub(super) const PLUGINS: &str = "\
-Example:
-  satchel plugins list";
-
-pub(super) const PLUGINS_LIST: &str = "\
-Example:
-  satchel plugins list";
 
 pub(super) const STATUS: &str = "\
 Examples:

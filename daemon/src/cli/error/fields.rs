@@ -36,6 +36,8 @@ const NAMES: &[(&str, &str)] = &[
     ("passphrase", "the passphrase"),
     ("path", "the path"),
     ("platform", "--provider"),
+    ("plugin", "--plugin"),
+    ("public_key", "the key"),
     ("reason", "--reason"),
     ("relation.confidence", "--confidence"),
     ("relation.from_id", "the first memory"),

@@ -28,6 +28,10 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, style: Termin
             textwrap::Options::new(style.text_columns()).initial_indent("  ").subsequent_indent("  ");
         text::append(&mut out, format_args!("{}\n", textwrap::fill(&text::clean(&import.reason), options)));
     }
+    if let Some(line) = importer_note(import) {
+        let paint = if import.plugin_unsigned { Paint::Warn } else { Paint::Dim };
+        text::append(&mut out, format_args!("  {}\n", style.paint(paint, &line)));
+    }
     for line in trust_notes(import) {
         let options =
             textwrap::Options::new(style.text_columns()).initial_indent("  ").subsequent_indent("  ");
@@ -52,6 +56,16 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, style: Termin
         out.push_str(&warnings(import, style));
     }
     out
+}
+
+/// Returns which installed importer read the export, and who signed it. Importers of the program are not named.
+fn importer_note(import: &Import) -> Option<String> {
+    let plugin = text::one_line(&import.plugin).replacen('/', " ", 1);
+    if import.plugin_unsigned {
+        return Some(format!("read by {plugin}, an installed importer that nobody signed"));
+    }
+    let signer = text::one_line(&import.plugin_signer);
+    (!signer.is_empty()).then(|| format!("read by {plugin}, signed by {signer}"))
 }
 
 /// Returns what the documents of an untrusted signer would have changed, and the problems of documents that were
@@ -335,6 +349,18 @@ mod tests {
 ";
         assert_eq!(plain(&import()), expected);
         assert_eq!(hint(&import()).as_deref(), Some("`satchel imports issues 3f2a91bc` lists all of them"));
+    }
+
+    #[test]
+    fn a_receipt_names_an_installed_importer_and_who_signed_it() {
+        let plugin = "notes/1.0.0\u{1b}[2J".to_owned();
+        let signed = Import { plugin, plugin_signer: "z6MkAna".to_owned(), ..import() };
+        assert!(plain(&signed).contains("\n  read by notes 1.0.0\\u{1b}[2J, signed by z6MkAna\n"));
+        let unsigned = Import { plugin: "notes/1.0.0".to_owned(), plugin_unsigned: true, ..import() };
+        assert!(
+            plain(&unsigned).contains("\n  read by notes 1.0.0, an installed importer that nobody signed\n")
+        );
+        assert!(!plain(&import()).contains("read by"));
     }
 
     #[test]

@@ -86,7 +86,9 @@ fn phase_label(phase: OperationPhase) -> &'static str {
     match phase {
         OperationPhase::Unspecified
         | OperationPhase::WritingConversations
-        | OperationPhase::WritingMemories => "waiting",
+        | OperationPhase::WritingMemories
+        | OperationPhase::Compiling
+        | OperationPhase::Installing => "waiting",
         OperationPhase::Detecting => "detecting the format",
         OperationPhase::Hashing => "hashing",
         OperationPhase::Reading => "reading",

@@ -12,7 +12,7 @@ use satchel_proto::{
 
 use super::resolve;
 use crate::cli::{
-    Context, args::UndoArgs, client::DaemonClient, error::CliError, exit::Exit, json,
+    Context, args::UndoArgs, client::DaemonClient, confirm, error::CliError, exit::Exit, json,
     operation::unexpected_result, text,
 };
 
@@ -94,13 +94,7 @@ async fn confirm(direction: Direction) -> Result<bool, CliError> {
             "cannot ask for confirmation without a terminal; use --yes to {verb} the import, or --dry-run"
         )));
     }
-    let answer = tokio::task::spawn_blocking(move || {
-        let mut answer = String::new();
-        std::io::Write::write_all(&mut std::io::stderr(), format!("{verb} this import? [y/N] ").as_bytes())?;
-        stdin().read_line(&mut answer).map(|_| answer)
-    });
-    let answer = answer.await.map_err(|_| CliError::Cancelled)?.map_err(CliError::Output)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    confirm::ask(format!("{verb} this import? [y/N] ")).await
 }
 
 fn print_result(

@@ -1,11 +1,11 @@
-//! JSON documents for exports, importers and the state of the daemon.
+//! JSON documents for exports and the state of the daemon.
 
 use std::collections::BTreeMap;
 
 use satchel_proto::{integers::unsigned, v1};
 use serde::Serialize;
 
-use super::{non_empty, source::Source, timestamp};
+use super::{non_empty, plugin::Plugin, source::Source, timestamp};
 use crate::cli::labels;
 
 /// `exports list`.
@@ -52,38 +52,6 @@ document! {
     }
 }
 
-/// `plugins list`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Plugins<'a> {
-    pub plugins: Vec<Plugin<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Plugin<'a> {
-    pub name: &'a str,
-    pub version: &'a str,
-    pub platform: &'a str,
-    pub importer_version: &'a str,
-    pub formats: &'a [String],
-    pub built_in: bool,
-    pub sha256: &'a str,
-}
-
-impl<'a> Plugin<'a> {
-    pub(crate) fn new(plugin: &'a v1::Plugin) -> Self {
-        let v1::Plugin { name, version, platform, sha256, built_in, formats, newest_format } = plugin;
-        Self {
-            name,
-            version,
-            platform,
-            importer_version: newest_format,
-            formats,
-            built_in: *built_in,
-            sha256,
-        }
-    }
-}
-
 /// `status`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Status<'a> {
@@ -106,6 +74,8 @@ pub(crate) struct Status<'a> {
     pub problems: Vec<Problem<'a>>,
     /// The watched folders.
     pub sources: Vec<Source<'a>>,
+    /// The importers that were disabled after failures.
+    pub disabled_plugins: Vec<Plugin<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -170,6 +140,7 @@ impl<'a> Status<'a> {
             blob_bytes: unsigned(status.blob_bytes),
             problems: status.problems.iter().map(Problem::new).collect(),
             sources: status.sources.iter().map(Source::new).collect(),
+            disabled_plugins: status.disabled_plugins.iter().map(Plugin::new).collect(),
         }
     }
 }

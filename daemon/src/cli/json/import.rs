@@ -1,5 +1,7 @@
 //! JSON documents for the receipts of imports, and for what they skipped.
 
+use std::path::PathBuf;
+
 use satchel_proto::{
     integers::{millis, unsigned},
     v1,
@@ -16,11 +18,19 @@ pub(crate) struct Imports<'a> {
     /// True if there are more than `--limit`; only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more: Option<bool>,
+    /// Paths of earlier imports that no longer exist; only for `imports again`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone: Option<Vec<String>>,
 }
 
 impl<'a> Imports<'a> {
     pub(crate) fn new(imports: impl IntoIterator<Item = &'a v1::Import>, more: Option<bool>) -> Self {
-        Self { imports: imports.into_iter().map(Import::new).collect(), more }
+        Self { imports: imports.into_iter().map(Import::new).collect(), more, gone: None }
+    }
+
+    /// Adds the paths that no longer exist.
+    pub(crate) fn with_gone(self, gone: &[PathBuf]) -> Self {
+        Self { gone: Some(gone.iter().map(|path| path.to_string_lossy().into_owned()).collect()), ..self }
     }
 }
 
@@ -58,6 +68,12 @@ document! {
         reason: Option<&'a str> = non_empty(&import.reason),
         dry_run: bool = import.dry_run,
         plugin: Option<&'a str> = non_empty(&import.plugin),
+        /// For an installed importer: the key of its author; null if nobody signed it.
+        plugin_signer: Option<&'a str> = non_empty(&import.plugin_signer),
+        /// True if the importer was installed, and nobody signed it.
+        plugin_unsigned: bool = import.plugin_unsigned,
+        /// For an installed importer: SHA-256 of its package.
+        plugin_sha256: Option<&'a str> = non_empty(&import.plugin_sha256),
         path: &'a str = &import.path,
         /// The files of the source that make up the export, the first 10; empty if the source is not a folder.
         files: &'a [String] = &import.files,

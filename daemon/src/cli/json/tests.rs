@@ -4,7 +4,7 @@ use satchel_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{admin, conversation, import, memory};
+use super::{admin, conversation, import, memory, plugin};
 
 /// Returns the keys of an object in the order in which they are printed.
 fn keys(value: &impl Serialize) -> Vec<String> {
@@ -75,6 +75,9 @@ fn an_import_has_the_keys_of_its_contract() {
             "reason",
             "dry_run",
             "plugin",
+            "plugin_signer",
+            "plugin_unsigned",
+            "plugin_sha256",
             "path",
             "files",
             "files_total",
@@ -258,10 +261,45 @@ fn exports_plugins_and_status_have_their_keys() {
         ]
     );
     assert_eq!((&json(&shown)["export_type"], &json(&shown)["since"]), (&"full".into(), &Value::Null));
-    let plugin = v1::Plugin::default();
     assert_eq!(
-        keys(&admin::Plugin::new(&plugin)),
-        ["name", "version", "platform", "importer_version", "formats", "built_in", "sha256"]
+        keys(&plugin::Installation::new(&v1::PluginInstallation::default())),
+        [
+            "installed",
+            "already_installed",
+            "sha256",
+            "bytes",
+            "signer",
+            "key_trusted",
+            "replaces_version",
+            "downgrade",
+            "replaces_built_in",
+            "similar_to",
+            "reads_differently",
+            "earlier_imports",
+            "manifest",
+        ]
+    );
+    assert_eq!(
+        keys(&plugin::Plugin::new(&v1::Plugin::default())),
+        [
+            "name",
+            "version",
+            "platform",
+            "importer_version",
+            "formats",
+            "built_in",
+            "sha256",
+            "state",
+            "signer",
+            "unsigned",
+            "replaces_built_in",
+            "replaced_by",
+            "bytes",
+            "installed_at",
+            "failures",
+            "last_failure",
+            "manifest",
+        ]
     );
     let (status, stored) = (v1::GetStatusResponse::default(), v1::GetStatsResponse::default());
     let shown = admin::Status::new(&status, &stored, false);
@@ -285,6 +323,7 @@ fn exports_plugins_and_status_have_their_keys() {
             "blob_bytes",
             "problems",
             "sources",
+            "disabled_plugins",
         ]
     );
     assert_eq!(keys(&shown.memories), ["total", "by_status", "by_type", "by_platform"]);

@@ -22,11 +22,24 @@ use crate::{Importer, address::unsigned, json::time_of_text};
 /// Whether the output contains `value` in another form.
 pub type Rule = fn(value: &Value, emitted: &Emitted) -> bool;
 
+/// The first name of the paths of a file.
+type Root<'t> = Box<dyn Fn(&str) -> Option<String> + 't>;
+
 /// The field tables of a README, and the rules for checking them.
 pub struct FieldTable<'t> {
     rows: Vec<Row>,
     rules: BTreeMap<&'t str, Rule>,
-    root: fn(&str) -> Option<&'static str>,
+    root: Root<'t>,
+    unknown_rules_hold: bool,
+}
+
+/// The result of checking a table on one fixture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldCheck {
+    /// Values that were checked.
+    pub leaves: usize,
+    /// One line for each fault: the file, the path and what is wrong.
+    pub faults: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -153,11 +166,35 @@ impl<'t> FieldTable<'t> {
     /// Reads the rows of all tables in `readme` whose first column is `Path`. `root` gives the first name of the paths for the name of a
     /// file; a file without a root is not checked. The rules `time` (in microseconds), `trim` (without white space around the text) and
     /// `bytes` (the bytes of the text as numbers) are built in.
-    pub fn parse(readme: &str, root: fn(&str) -> Option<&'static str>, rules: &[(&'t str, Rule)]) -> Self {
+    pub fn parse<N: Into<String>>(
+        readme: &str,
+        root: impl Fn(&str) -> Option<N> + 't,
+        rules: &[(&'t str, Rule)],
+    ) -> Self {
         let rows = tables(readme).filter_map(Row::parse).collect();
         let rules =
             rules.iter().copied().chain([("time", time as Rule), ("trim", trim), ("bytes", bytes)]).collect();
-        Self { rows, rules, root }
+        let root = Box::new(move |file: &str| root(file).map(Into::into));
+        Self { rows, rules, root, unknown_rules_hold: false }
+    }
+
+    /// The table, with every rule that has no code taken as true: for importers in languages in which rules cannot be written.
+    #[must_use]
+    pub fn trusting_unknown_rules(self) -> Self {
+        Self { unknown_rules_hold: true, ..self }
+    }
+
+    /// The first names of the paths in the rows.
+    pub fn roots(&self) -> BTreeSet<&str> {
+        self.rows.iter().filter_map(|row| row.path.first()).map(String::as_str).collect()
+    }
+
+    /// The rows that do not say what becomes of a value, or name a rule that does not exist; one line for each.
+    pub fn unclear_rows(&self) -> Vec<String> {
+        let unclear = self.rows.iter().filter(|row| !self.is_known(&row.treatment));
+        unclear
+            .map(|row| format!("{}: the table does not say what becomes of it", row.path.join(".")))
+            .collect()
     }
 
     /// Checks the table on every leaf of every fixture in `folder`. Files that are not JSON or belong to no export, empty and null values,
@@ -166,27 +203,13 @@ impl<'t> FieldTable<'t> {
     /// # Errors
     /// One line for each fault.
     pub fn check<T: Importer>(&self, folder: impl AsRef<Path>) -> Result<(), FixtureError> {
-        let mut faults = Vec::new();
-        for row in self.rows.iter().filter(|row| !self.is_known(&row.treatment)) {
-            faults.push(format!("{}: the table does not say what becomes of it", row.path.join(".")));
-        }
+        let mut faults = self.unclear_rows();
         let mut leaves = 0;
         for fixture in fixtures(folder.as_ref())? {
             let input = fixture.join("input");
-            let produced = produce_folder::<T>(&input)?;
-            let skipped = produced.skipped();
-            let emitted = Emitted::of(&produced).map_err(FixtureError::at(&fixture))?;
-            for file in produced.exports.iter().flat_map(|export| &export.detection.files) {
-                let Some(root) = (self.root)(file) else { continue };
-                let bytes = fs::read(input.join(file)).map_err(FixtureError::at(&input.join(file)))?;
-                let Some(value) = value_of(&bytes) else { continue };
-                let mut walk = Walk { emitted: &emitted, skipped: &skipped, leaves: 0, faults: Vec::new() };
-                self.walk(&value, &mut Position::root(root, file, &value), &mut walk);
-                leaves += walk.leaves;
-                faults.extend(
-                    walk.faults.into_iter().map(|fault| format!("{}: {file}: {fault}", fixture.display())),
-                );
-            }
+            let checked = self.check_fixture(&input, &produce_folder::<T>(&input)?)?;
+            leaves += checked.leaves;
+            faults.extend(checked.faults.into_iter().map(|fault| format!("{}: {fault}", fixture.display())));
         }
         if leaves == 0 {
             faults.push("no fixture holds a field".to_owned());
@@ -194,10 +217,30 @@ impl<'t> FieldTable<'t> {
         FixtureError::of_faults(faults)
     }
 
+    /// Checks the table on what was produced for the files in the folder `input`, wherever the importer ran.
+    ///
+    /// # Errors
+    /// If a file cannot be read. Faults are part of the result.
+    pub fn check_fixture(&self, input: &Path, produced: &Produced) -> Result<FieldCheck, FixtureError> {
+        let skipped = produced.skipped();
+        let emitted = Emitted::of(produced).map_err(FixtureError::at(input))?;
+        let mut checked = FieldCheck::default();
+        for file in produced.exports.iter().flat_map(|export| &export.detection.files) {
+            let Some(root) = (self.root)(file) else { continue };
+            let bytes = fs::read(input.join(file)).map_err(FixtureError::at(&input.join(file)))?;
+            let Some(value) = value_of(&bytes) else { continue };
+            let mut walk = Walk { emitted: &emitted, skipped: &skipped, leaves: 0, faults: Vec::new() };
+            self.walk(&value, &mut Position::root(&root, file, &value), &mut walk);
+            checked.leaves += walk.leaves;
+            checked.faults.extend(walk.faults.into_iter().map(|fault| format!("{file}: {fault}")));
+        }
+        Ok(checked)
+    }
+
     fn is_known(&self, treatment: &Treatment) -> bool {
         match treatment {
             Treatment::Verbatim | Treatment::Dropped | Treatment::Private => true,
-            Treatment::Transformed(rule) => self.rules.contains_key(rule.as_str()),
+            Treatment::Transformed(rule) => self.unknown_rules_hold || self.rules.contains_key(rule.as_str()),
             Treatment::Unclear => false,
         }
     }
@@ -235,8 +278,9 @@ impl<'t> FieldTable<'t> {
         let true_for_value = match &row.treatment {
             Treatment::Verbatim => emitted.holds_value(value),
             Treatment::Transformed(rule) => {
+                let rule = self.rules.get(rule.as_str());
                 emitted.holds_value(value)
-                    || self.rules.get(rule.as_str()).is_some_and(|rule| rule(value, emitted))
+                    || rule.map_or(self.unknown_rules_hold, |rule| rule(value, emitted))
             }
             Treatment::Private => !value.as_str().is_some_and(|text| emitted.holds(text)),
             Treatment::Dropped | Treatment::Unclear => true,
@@ -284,7 +328,7 @@ impl Row {
 }
 
 /// The JSON of a file; an array for JSON Lines.
-pub(super) fn value_of(bytes: &[u8]) -> Option<Value> {
+pub fn value_of(bytes: &[u8]) -> Option<Value> {
     let lines = || serde_json::Deserializer::from_slice(bytes).into_iter().collect::<Result<Vec<Value>, _>>();
     serde_json::from_slice(bytes).ok().or_else(|| lines().ok().map(Value::Array))
 }
@@ -357,6 +401,19 @@ mod tests {
         assert_eq!(faults("| `x[].a` | dropped: a copy |", &value, &json!([])).len(), 1, "one has no row");
         assert_eq!(faults("| `x.**` | dropped: private |", &value, &json!("tea")).len(), 1);
         assert_eq!(faults("| `x.**` | dropped: private |", &value, &json!("rye")), [""; 0]);
+    }
+
+    #[test]
+    fn a_rule_without_code_is_trusted_only_if_asked_for() {
+        let readme = "| Path | | |\n|---|---|---|\n| `x.a` | transformed by *own* | |\n| `x.b` | gone | |";
+        let table = || FieldTable::parse(readme, |_| Some("x"), &[]);
+        let faults = |table: &FieldTable<'_>| {
+            faults_unless_skipped(table, &json!({"a": "tea"}), &Emitted::default(), &BTreeSet::new()).len()
+        };
+        let trusting = table().trusting_unknown_rules();
+        assert_eq!((faults(&table()), faults(&trusting)), (1, 0));
+        assert_eq!((table().unclear_rows().len(), trusting.unclear_rows().len()), (2, 1));
+        assert_eq!(trusting.roots().into_iter().collect::<Vec<_>>(), ["x"]);
     }
 
     #[test]

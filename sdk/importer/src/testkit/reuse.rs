@@ -5,10 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use satchel_pam::record::Line;
-use serde_json::Value;
-
-use super::{FixtureError, first_difference};
+use super::{FixtureError, first_difference, without_locators};
 use crate::{Bundle, Importer, Sink, native::Memo};
 
 /// Reads all fixtures with the memo of those before, and then again with the memo of all. The fixtures have the same pieces
@@ -42,16 +39,4 @@ fn check_fixture<T: Importer>(
         }
     }
     Ok(())
-}
-
-/// The lines without their locators: a piece may be in another place.
-fn without_locators(lines: &[Line]) -> Value {
-    let mut value = serde_json::to_value(lines).unwrap_or_default();
-    let records = value.as_array_mut().into_iter().flatten();
-    for record in records.filter_map(Value::as_object_mut).flat_map(|line| line.values_mut()) {
-        if let Value::Object(record) = record {
-            record.remove("locator");
-        }
-    }
-    value
 }

@@ -81,6 +81,12 @@ impl PublicKey {
         VerifyingKey::from_bytes(bytes).map(|key| Self(Kind::Ed25519(key))).map_err(|_| KeyError::Point)
     }
 
+    /// The 32 bytes of an Ed25519 key; none for another kind of key.
+    #[must_use]
+    pub fn ed25519(&self) -> Option<[u8; 32]> {
+        if let Kind::Ed25519(key) = &self.0 { Some(*key.as_bytes()) } else { None }
+    }
+
     /// Parses any form: `z…` multibase, `did:key:z…` with or without fragment, base58 or base64url of the 32 bytes of
     /// an Ed25519 key, a JWK (OKP, EC or RSA) as JSON, a PEM `PUBLIC KEY`. At most 4,096 bytes.
     ///

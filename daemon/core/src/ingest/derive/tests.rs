@@ -1,6 +1,7 @@
 //! Vectors that several imports brought for one memory, and the one that is shown when some of these imports are
 //! undone.
 
+use satchel_registry::Plugins;
 use std::{path::Path, sync::Arc};
 
 use satchel_host::Throttle;
@@ -21,7 +22,6 @@ use crate::{
         undo::{UndoDirection, UndoRequest},
         write::Writer,
     },
-    plugins::Plugins,
     write_lock::WriteLock,
 };
 

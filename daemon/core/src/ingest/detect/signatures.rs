@@ -5,8 +5,9 @@
 //! file that could be an export is already claimed with the highest confidence that any importer reports
 //! (`the_order_in_which_importers_are_asked_does_not_matter` in `tests/`).
 
-use std::io::Read as _;
+use std::{collections::BTreeSet, io::Read as _, sync::Arc};
 
+use satchel_registry::Importer;
 use satchel_source::{Bundle, FileSet as _};
 
 use super::Claim;
@@ -15,7 +16,7 @@ use super::Claim;
 const CERTAIN: u8 = 95;
 /// Bytes that are searched at the start of a file.
 const HEAD: u64 = 64 << 10;
-/// Maximum number of files that are examined.
+/// Maximum number of files whose start is read.
 const FILES: usize = 32;
 /// File extensions, in lower case, that no importer takes for an export by themselves.
 const MEDIA: [&str; 15] = [
@@ -37,26 +38,62 @@ const SIGNATURES: [(&str, &[&[&str]]); 9] = [
     ("perplexity", &[&["\"query\""], &["\"query_str\""]]),
 ];
 
-/// Returns the names of the importers whose signatures occur at the start of these files.
-pub(super) fn likely_importers(bundle: &Bundle) -> Vec<&'static str> {
-    let mut found = Vec::new();
-    for entry in bundle.list().iter().filter(|entry| may_be_export(&entry.path)).take(FILES) {
+/// The importers to ask about a source.
+pub(super) struct Candidates {
+    /// Those that the first bytes of the files speak for.
+    pub(super) likely: Vec<Arc<Importer>>,
+    /// Built-in importers that may recognise the files all the same.
+    pub(super) others: Vec<Arc<Importer>>,
+}
+
+/// Sorts out which importers to ask. An installed importer whose manifest fits no file is not asked at all.
+pub(super) fn candidates(bundle: &Bundle, importers: &[Arc<Importer>]) -> Candidates {
+    let mut likely = BTreeSet::new();
+    let exports = bundle.list().iter().filter(|entry| may_be_export(&entry.path));
+    for (at, entry) in exports.enumerate() {
+        let name = entry.path.rsplit('/').next().unwrap_or(&entry.path);
+        let fitting: Vec<usize> = (0..importers.len())
+            .filter(|at| !likely.contains(at) && importers[*at].fits_name(name))
+            .collect();
+        let by_text =
+            |at: &usize| importers[*at].installed().is_none() || !importers[*at].required_texts().is_empty();
+        likely.extend(fitting.iter().filter(|at| !by_text(at)));
+        if at >= FILES || !fitting.iter().any(by_text) {
+            continue;
+        }
         let mut head = Vec::new();
         let Ok(file) = bundle.open(&entry.path, 0) else { continue };
         if file.take(HEAD).read_to_end(&mut head).is_err() {
             continue;
         }
-        let has = |text: &&str| head.windows(text.len()).any(|window| window == text.as_bytes());
-        let matches = |set: &&[&str]| set.iter().all(has);
-        found.extend(SIGNATURES.iter().filter(|(_, sets)| sets.iter().any(matches)).map(|(name, _)| *name));
+        likely.extend(fitting.into_iter().filter(|at| by_text(at) && is_likely(&importers[*at], &head)));
     }
-    found
+    let others = |at: &usize| !likely.contains(at) && importers[*at].installed().is_none();
+    let pick = |at: usize| Arc::clone(&importers[at]);
+    Candidates {
+        others: (0..importers.len()).filter(others).map(pick).collect(),
+        likely: likely.iter().copied().map(pick).collect(),
+    }
 }
 
-/// Returns whether no other importer could claim any of the files.
+/// Returns whether the start of a file speaks for an importer.
+fn is_likely(importer: &Importer, head: &[u8]) -> bool {
+    let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
+    if importer.installed().is_some() {
+        return importer.required_texts().iter().any(|text| has(text));
+    }
+    let sets =
+        SIGNATURES.iter().filter(|(name, _)| *name == importer.name()).flat_map(|(_, sets)| sets.iter());
+    sets.into_iter().any(|set| set.iter().all(|text| has(text)))
+}
+
+/// Returns whether no other importer could claim any of the files. A claim of an installed importer does not count: it
+/// must not keep a built-in one from being asked.
 pub(super) fn all_claimed(bundle: &Bundle, claims: &[Claim]) -> bool {
     let sure = |path: &str| {
-        let mut by = claims.iter().filter(|claim| claim.confidence >= CERTAIN);
+        let mut by = claims
+            .iter()
+            .filter(|claim| claim.confidence >= CERTAIN && claim.found.reader.installed().is_none());
         by.any(|claim| claim.found.files.iter().any(|file| file == path))
     };
     bundle.list().iter().all(|entry| entry.size == 0 || !may_be_export(&entry.path) || sure(&entry.path))

@@ -39,7 +39,7 @@ impl ImportTask {
     ) -> Result<(Vec<DetectedExport>, Vec<Warning>), IngestError> {
         let mut opened = OpenedArchives::default();
         loop {
-            let detected = detect(&self.inner.plugins, bundle, &self.platforms())?;
+            let detected = detect(&self.inner.plugins, bundle, &self.only())?;
             if self.cancel.cancelled() {
                 return Ok((Vec::new(), Vec::new()));
             }

@@ -93,6 +93,8 @@ impl ImportTask {
             provider: None,
             importer: None,
             plugin: None,
+            plugin_sha256: None,
+            plugin_signer: None,
             status: ImportStatus::Running,
             reason: None,
             conversations: Counts::default(),
@@ -128,7 +130,10 @@ impl ImportTask {
         found: &DetectedExport,
         bytes: u64,
     ) -> ImportRecord {
+        let installed = found.reader.installed();
         ImportRecord {
+            plugin_sha256: installed.and_then(|importer| Some(importer.installed()?.sha256.clone())),
+            plugin_signer: installed.and_then(|importer| importer.signer().map(ToString::to_string)),
             provider: Some(found.reader.platform().to_owned()),
             importer: Some(found.format.clone()),
             plugin: Some(found.reader.software()),

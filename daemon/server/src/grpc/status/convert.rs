@@ -5,8 +5,9 @@ use std::{io, path::Path};
 use satchel_bundle::verify::VerifyError;
 use satchel_core::{
     backup::create::BackupError, data_dir::DataDirError, edits::EditError, export::ExportError,
-    export_ledger::ExportLedgerError, ingest::IngestError, plugins::PluginLoadError,
+    export_ledger::ExportLedgerError, ingest::IngestError,
 };
+use satchel_registry::{InstallError, PluginLoadError, RegistryError, compile::CompileError};
 use satchel_source::SourceError;
 use satchel_watch::WatchError;
 
@@ -20,6 +21,9 @@ impl From<IngestError> for CallError {
             }
             IngestError::UnknownProvider { .. } => {
                 Self::invalid_field("platform", format!("is not known: {error}"))
+            }
+            IngestError::UnknownPlugin { .. } => {
+                Self::invalid_field("plugin", format!("is not in use: {error}"))
             }
             IngestError::Busy => Self::Busy(error.to_string()),
             IngestError::Stopping => Self::ShuttingDown,
@@ -84,6 +88,43 @@ impl From<WatchError> for CallError {
 impl From<PluginLoadError> for CallError {
     fn from(error: PluginLoadError) -> Self {
         Self::internal(error)
+    }
+}
+
+impl From<RegistryError> for CallError {
+    fn from(error: RegistryError) -> Self {
+        let problem = error.to_string();
+        match error {
+            RegistryError::NotInstalled { name, version } => {
+                let id = version.map_or_else(|| name.clone(), |version| format!("{name} {version}"));
+                Self::not_found(ResourceKind::Plugin, id)
+            }
+            RegistryError::BuiltIn { name } => Self::PluginState { name, problem },
+            RegistryError::UnknownKey { .. } => {
+                Self::invalid_field("public_key", format!("is not known: {problem}"))
+            }
+            RegistryError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Self::DiskFull,
+            RegistryError::Damaged { .. } | RegistryError::NoFolder => {
+                Self::PluginState { name: String::new(), problem }
+            }
+            _ => Self::internal(error),
+        }
+    }
+}
+
+impl From<InstallError> for CallError {
+    fn from(error: InstallError) -> Self {
+        let problem = error.to_string();
+        let (name, consent) = match error {
+            InstallError::KeyNotTrusted { name, .. } => (name, "trust_key"),
+            InstallError::Unsigned { name } => (name, "allow_unsigned"),
+            InstallError::BuiltIn { name, .. } => (name, "replace_built_in"),
+            InstallError::Downgrade { name, .. } => (name, "allow_downgrade"),
+            InstallError::Registry(error) => return error.into(),
+            InstallError::Compile(CompileError::Cancelled) => return Self::internal(error),
+            _ => return Self::PluginRefused { problem },
+        };
+        Self::PluginConsentNeeded { name, consent, problem }
     }
 }
 

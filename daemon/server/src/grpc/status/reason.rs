@@ -47,12 +47,16 @@ reasons! {
     ImportNotFound, "IMPORT_NOT_FOUND", NotFound;
     ExportNotFound, "EXPORT_NOT_FOUND", NotFound;
     OperationNotFound, "OPERATION_NOT_FOUND", NotFound;
+    PluginNotFound, "PLUGIN_NOT_FOUND", NotFound;
     SourceNotFound, "SOURCE_NOT_FOUND", NotFound;
     PathNotFound, "PATH_NOT_FOUND", NotFound;
     ImportState, "IMPORT_STATE", FailedPrecondition;
     OutputExists, "OUTPUT_EXISTS", FailedPrecondition;
     OutputRefused, "OUTPUT_REFUSED", FailedPrecondition;
     SourceRefused, "SOURCE_REFUSED", FailedPrecondition;
+    PluginRefused, "PLUGIN_REFUSED", FailedPrecondition;
+    PluginConsentNeeded, "PLUGIN_CONSENT_NEEDED", FailedPrecondition;
+    PluginState, "PLUGIN_STATE", FailedPrecondition;
     MemoryState, "MEMORY_STATE", FailedPrecondition;
     IllegalTransition, "ILLEGAL_TRANSITION", FailedPrecondition;
     EtagMismatch, "ETAG_MISMATCH", Aborted;
@@ -106,6 +110,7 @@ resource_kinds! {
     Import, "import", ImportNotFound;
     Export, "export", ExportNotFound;
     Operation, "operation", OperationNotFound;
+    Plugin, "plugin", PluginNotFound;
     Source, "source", SourceNotFound;
     Path, "path", PathNotFound;
 }

@@ -2,6 +2,7 @@
 
 mod many;
 
+use satchel_registry::Plugins;
 use std::{path::Path, sync::Arc};
 
 use satchel_host::Throttle;
@@ -26,7 +27,6 @@ use crate::{
         session::Session,
         undo::{UndoDirection, UndoRequest},
     },
-    plugins::Plugins,
     write_lock::WriteLock,
 };
 

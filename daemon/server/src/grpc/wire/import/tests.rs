@@ -88,6 +88,8 @@ fn record() -> impl Strategy<Value = ImportRecord> {
                 provider: next_text(),
                 importer: next_text(),
                 plugin: next_text(),
+                plugin_sha256: (warnings_found % 2 == 0).then(|| "0a".repeat(32)),
+                plugin_signer: (warnings_found % 4 == 0).then(|| "z6MkAuthor".to_owned()),
                 status,
                 reason: next_text(),
                 conversations: counts.0,
@@ -168,6 +170,8 @@ fn long_receipt() -> ImportRecord {
         provider: None,
         importer: None,
         plugin: None,
+        plugin_sha256: None,
+        plugin_signer: None,
         status: ImportStatus::CompletedWithSkips,
         reason: None,
         conversations: counts,
@@ -261,8 +265,14 @@ fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         partly_signed,
         would_change,
         forced,
+        plugin_signer,
+        plugin_unsigned,
+        plugin_sha256,
     } = wire;
     let non_empty = |text: String| (!text.is_empty()).then_some(text);
+    if plugin_unsigned != (!plugin_sha256.is_empty() && plugin_signer.is_empty()) {
+        return Err(WireError::new("plugin_unsigned", "contradicts the signer"));
+    }
     Ok(ImportRecord {
         id,
         job: operation_id,
@@ -274,6 +284,8 @@ fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         provider: non_empty(platform),
         importer: non_empty(format),
         plugin: non_empty(plugin),
+        plugin_sha256: non_empty(plugin_sha256),
+        plugin_signer: non_empty(plugin_signer),
         status: status_from_wire("status", status)?,
         reason: non_empty(reason),
         conversations: counts_from_wire("conversations", conversations)?,
