@@ -254,9 +254,7 @@ fn creates_data_dir(command: &Command) -> bool {
             | Command::Apply(_)
             | Command::Restore(_)
             | Command::Memories(Memories::Add(_))
-            | Command::Plugins(Plugins::Installed(
-                InstalledCommand::Install(_) | InstalledCommand::Trust(_)
-            ))
+            | Command::Plugins(Plugins::Installed(InstalledCommand::Install(_) | InstalledCommand::Trust(_)))
             | Command::Keys(Keys::Encryption(args::EncryptionCommand::Encrypt(_)))
     )
 }

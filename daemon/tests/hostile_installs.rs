@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[expect(dead_code, reason = "other tests use the rest of it")]
 mod home;
 
 use std::{fs, process::Output, time::Instant};

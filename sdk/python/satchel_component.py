@@ -1,13 +1,12 @@
 """Connects an importer to the host. Only the sandbox has `wit_world`, so the entry of the component alone imports this."""
 
-import traceback
-
 from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports.plugin import Detection, PluginInfo, Summary
 from wit_world.imports import files, log, sink, types
 
 from satchel_importer import Bundle, Entry, ImporterError, Sink
+from satchel_importer.errors import places
 from satchel_importer.lower import Lower
 from satchel_importer.text import well_formed
 
@@ -51,9 +50,10 @@ def _guarded(work):
     except Exception as error:
         failure = ImporterError.of(error)
         if failure.kind == "internal":
-            log.log(log.Level.ERROR, "".join(traceback.format_exception(error))[-4000:])
+            log.log(log.Level.ERROR, well_formed("\n".join([failure.message, *places(error)[-16:]])))
         kind = types.ErrorKind[failure.kind.replace("-", "_").upper()]
-        raise Err(types.ImportError(kind, failure.message, failure.locator))
+        locator = None if failure.locator is None else well_formed(failure.locator)
+        raise Err(types.ImportError(kind, well_formed(failure.message), locator))
 
 
 class _Files:

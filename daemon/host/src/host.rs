@@ -1,6 +1,11 @@
 //! The host: checks, compiles and loads plugins.
 
-use std::{num::NonZeroUsize, path::Path, sync::Arc};
+use std::{
+    num::NonZeroUsize,
+    panic::{self, AssertUnwindSafe},
+    path::Path,
+    sync::Arc,
+};
 
 use wasmtime::{
     Cache, CacheConfig, Config, Engine,
@@ -60,10 +65,12 @@ impl Host {
     /// MiB; with a cache, later loads take a millisecond.
     pub fn load(&self, wasm: &[u8]) -> Result<Plugin, HostError> {
         let imports = inspect::inspect(wasm)?;
-        if let Ok(cache) = &self.cache {
-            self.prepare(cache, wasm)?;
-        }
-        let component = Component::new(&self.runtime.engine, wasm).map_err(|error| invalid(&error))?;
+        let component = contain_panic(|| {
+            if let Ok(cache) = &self.cache {
+                self.prepare(cache, wasm)?;
+            }
+            Component::new(&self.runtime.engine, wasm).map_err(|error| invalid(&error))
+        })?;
         let pre = self.linker.instantiate_pre(&component).and_then(ImporterPre::new).map_err(|error| {
             HostError::Mismatch { offered: inspect::API_VERSION.to_owned(), reason: format!("{error:#}") }
         })?;
@@ -94,6 +101,13 @@ impl Host {
     }
 }
 
+/// Turns a panic of the compiler, which would be a bug in it, into an error about the component.
+fn contain_panic<T>(compile: impl FnOnce() -> Result<T, HostError>) -> Result<T, HostError> {
+    panic::catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| {
+        Err(HostError::Invalid { reason: "the compiler cannot compile it; please report this".to_owned() })
+    })
+}
+
 /// Compiles a component in a separate engine. An engine keeps the memory of its compiler, about 25 MiB, as long as it
 /// exists; this engine is dropped here.
 fn compile(cache: &OpenCache, wasm: &[u8]) -> Result<Option<CompiledCode>, HostError> {
@@ -118,7 +132,6 @@ fn config(cache: Option<Cache>) -> Config {
         .wasm_backtrace_max_frames(NonZeroUsize::new(MAX_FRAMES))
         // Disable features that no importer needs, so that less of the compiler must be trusted.
         .wasm_memory64(false)
-        .wasm_multi_memory(false)
         // These settings give the same result on every processor.
         .wasm_relaxed_simd(false)
         .cranelift_nan_canonicalization(true)
@@ -154,4 +167,15 @@ fn invalid(error: &wasmtime::Error) -> HostError {
 
 fn engine_error(error: &wasmtime::Error) -> HostError {
     HostError::Engine { reason: format!("{error:#}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_compiler_is_an_error() {
+        let refused = contain_panic::<()>(|| panic::resume_unwind(Box::new("a bug")));
+        assert!(matches!(refused, Err(HostError::Invalid { .. })));
+    }
 }

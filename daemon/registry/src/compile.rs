@@ -22,7 +22,7 @@ use crate::{
     package::{MAX_PACKAGE_BYTES, Package},
 };
 
-/// Memory of the child, in bytes. The largest toolchain that was measured (StarlingMonkey) needs 474 MB.
+/// Memory of the child, in bytes. The largest toolchain that was measured (`StarlingMonkey`) needs 474 MB.
 const MEMORY_BYTES: u64 = 1 << 30;
 /// Processor time of the child. The largest toolchain that was measured needs 11 s on two processors.
 const CPU_SECONDS: u64 = 120;

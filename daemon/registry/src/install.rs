@@ -35,6 +35,7 @@ pub struct Review {
 
 /// What the person agrees to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Consent {
     /// To trust the author's key from now on.
     pub trust_key: bool,

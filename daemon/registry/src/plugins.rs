@@ -188,7 +188,7 @@ impl Plugins {
         enabled: bool,
     ) -> Result<Installed, RegistryError> {
         self.change(|registry| registry.set_enabled(name, version, enabled))
-            .map_err(|error| self.or_built_in(name, error))
+            .map_err(|error| or_built_in(name, error))
     }
 
     /// Removes one version of an installed importer, or all of them. What it imported stays. Durable when this returns.
@@ -196,7 +196,7 @@ impl Plugins {
     /// # Errors
     /// It is not installed, or the registry cannot be written.
     pub fn remove(&self, name: &str, version: Option<&str>) -> Result<Vec<Installed>, RegistryError> {
-        self.change(|registry| registry.remove(name, version)).map_err(|error| self.or_built_in(name, error))
+        self.change(|registry| registry.remove(name, version)).map_err(|error| or_built_in(name, error))
     }
 
     /// Trusts an author's key. Returns false if it was trusted already. Durable when this returns.
@@ -259,11 +259,6 @@ impl Plugins {
             }
             Err(_) => Err(RegistryError::NoFolder),
         }
-    }
-
-    fn or_built_in(&self, name: &str, error: RegistryError) -> RegistryError {
-        let built_in = matches!(error, RegistryError::NotInstalled { .. }) && Self::is_built_in(name);
-        if built_in { RegistryError::BuiltIn { name: name.to_owned() } } else { error }
     }
 
     /// Uses the enabled importers of the registry. An importer that was in use stays loaded.
@@ -417,6 +412,12 @@ impl Plugins {
     }
 }
 
+/// Says of an importer that comes with the program that it cannot be changed, instead of that it is not installed.
+fn or_built_in(name: &str, error: RegistryError) -> RegistryError {
+    let built_in = matches!(error, RegistryError::NotInstalled { .. }) && Plugins::is_built_in(name);
+    if built_in { RegistryError::BuiltIn { name: name.to_owned() } } else { error }
+}
+
 /// Whether an installed importer takes the place of the built-in one of this name, if the person agreed.
 fn replaces(installed: &Installed, built_in: &str) -> bool {
     installed.manifest.name == built_in || installed.manifest.platform == built_in
@@ -424,19 +425,19 @@ fn replaces(installed: &Installed, built_in: &str) -> bool {
 
 /// Whether the importer itself is to blame for how its run ended.
 fn is_fault(error: &PluginError) -> bool {
-    match error {
+    matches!(
+        error,
         PluginError::NoProgress(_)
-        | PluginError::TooLong(_)
-        | PluginError::StackOverflow
-        | PluginError::OutOfBounds
-        | PluginError::Memory(_)
-        | PluginError::Panic(_)
-        | PluginError::Trap(_)
-        | PluginError::TooMuchAtOnce(_)
-        | PluginError::TooMuchEmitted(_)
-        | PluginError::Reported { kind: PluginErrorKind::Internal, .. } => true,
-        _ => false,
-    }
+            | PluginError::TooLong(_)
+            | PluginError::StackOverflow
+            | PluginError::OutOfBounds
+            | PluginError::Memory(_)
+            | PluginError::Panic(_)
+            | PluginError::Trap(_)
+            | PluginError::TooMuchAtOnce(_)
+            | PluginError::TooMuchEmitted(_)
+            | PluginError::Reported { kind: PluginErrorKind::Internal, .. }
+    )
 }
 
 fn lock(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {

@@ -236,16 +236,17 @@ impl Registry {
         version: Option<&str>,
         enabled: bool,
     ) -> Result<Installed, RegistryError> {
-        let sha256 = self.find(name, version)?.sha256.clone();
-        let trusted = self.stored.trusted.clone();
+        let found = self.find(name, version)?;
+        let sha256 = found.sha256.clone();
+        let known = found.signer.is_none_or(|key| self.trusts(&key));
         self.change(|stored| {
             for installed in same_name(&mut stored.importers, name) {
                 if installed.sha256 != sha256 {
-                    if enabled {
+                    // The version in use stays in use if this one cannot be.
+                    if enabled && known {
                         installed.state = InstalledState::Superseded;
                     }
                 } else if enabled {
-                    let known = installed.signer.is_none_or(|key| trusted.contains_key(&key));
                     installed.state =
                         if known { InstalledState::Enabled } else { InstalledState::KeyNotTrusted };
                     installed.failures = 0;
@@ -372,17 +373,17 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes packages that are not listed, and unfinished files: what an interrupted change left behind. What cannot be removed does no harm.
+    /// Removes packages that are not listed, and unfinished files: what an interrupted change left behind. A file that
+    /// cannot be removed does no harm.
     pub(crate) fn remove_unlisted(&self) {
         let listed: BTreeSet<PathBuf> =
             self.stored.importers.iter().map(|installed| self.path(&installed.sha256)).collect();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
             let package = path.extension().is_some_and(|extension| extension == EXTENSION);
-            if (package && !listed.contains(&path)) || files::is_unfinished(&path) {
-                if let Err(error) = fs::remove_file(&path) {
-                    tracing::debug!(%error, ?path, "an unlisted file of an importer stays behind");
-                }
+            let unlisted = (package && !listed.contains(&path)) || files::is_unfinished(&path);
+            if unlisted && let Err(error) = fs::remove_file(&path) {
+                tracing::debug!(%error, ?path, "an unlisted file of an importer stays behind");
             }
         }
     }

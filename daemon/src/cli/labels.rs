@@ -7,8 +7,8 @@ use satchel_proto::{
     v1::{
         AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
         ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
-        OperationState, PartKind, Permission, PlatformCount, PluginState, RecordKind, RelationType, Role, SourceOrigin,
-        SourceState, Visibility,
+        OperationState, PartKind, Permission, PlatformCount, PluginState, RecordKind, RelationType, Role,
+        SourceOrigin, SourceState, Visibility,
     },
 };
 

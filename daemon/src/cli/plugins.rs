@@ -175,14 +175,11 @@ mod tests {
             Plugin { unsigned: true, ..plugin("notes", "1.0.0\u{1b}[2J", PluginState::Superseded) },
         ];
         let expected = "\
-NAME     VERSION           PLATFORM  STATE                 FROM      NEWEST FORMAT             FORMATS  SHA256
-chatgpt  1.4.0             chatgpt   replaced by my-chats  satchel   chatgpt-importer/2026.07        2  0123456789ab
-notes    2.0.0             notes     enabled               z6MkAna   notes-importer/2026.07          2  0123456789ab
-notes    1.0.0\\u{1b}[2J  notes     other version in use  unsigned  notes-importer/2026.07          2  0123456789ab
+NAME     VERSION         STATE                 FROM
+chatgpt  1.4.0           replaced by my-chats  satchel
+notes    2.0.0           enabled               z6MkAna
+notes    1.0.0\\u{1b}[2J  other version in use  unsigned
 ";
-        let shown = table(&plugins).render(TerminalStyle::plain(130));
-        assert_eq!(shown.replace("  notes", "  notes"), shown);
-        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(squeeze(&shown), squeeze(expected));
+        assert_eq!(table(&plugins).render(TerminalStyle::plain(60)), expected);
     }
 }

@@ -5,10 +5,7 @@ const NATIVE = typeof Uint8Array.fromBase64 === "function" && typeof Uint8Array.
 /** Arguments of one call of `String.fromCharCode`. */
 const MAX_ARGUMENTS = 8192;
 /** Bytes of a text that are decoded at once if the text is not ASCII. */
-const PIECE = 4096;
-/** Parts of a piece from which on decoding the rest at once is faster. */
-const MAX_PARTS = 100;
-const MAX_KNOWN_RUNS = 1024;
+const PIECE = 1024;
 /** Bytes of large texts that are converted at once, so that the base64 of the whole never exists. A multiple of 3. */
 const STEP = 3 * 64 * 1024;
 
@@ -70,10 +67,10 @@ export function decode(bytes) {
   if (isAscii(bytes)) return { text: binaryString(bytes), valid: true };
   const parts = [];
   let valid = true;
+  // Only the pieces that are not ASCII take the slow way, and its long intermediate texts stay small.
   for (let at = 0; at < bytes.length; ) {
     const end = characterStart(bytes, Math.min(at + PIECE, bytes.length));
-    // A copy begins at a multiple of four bytes.
-    const piece = bytes.slice(at, end);
+    const piece = bytes.subarray(at, end);
     const text = decodePiece(piece);
     valid &&= text !== null;
     parts.push(text ?? decodeReplacing(piece));
@@ -82,51 +79,17 @@ export function decode(bytes) {
   return { text: parts.join(""), valid };
 }
 
-/** The text of a piece; null if it is invalid. */
-function decodePiece(piece) {
+/** The text of a few bytes; null if they are invalid. */
+function decodePiece(bytes) {
+  const binary = smallBinaryString(bytes);
+  if (isAscii(bytes)) return binary;
   try {
-    return decodeRuns(piece, smallBinaryString(piece));
+    return decodeURIComponent(escape(binary));
   } catch (error) {
     if (error instanceof URIError) return null;
     throw error;
   }
 }
-
-/** Decodes only the runs of bytes above 0x7f, or the whole piece if there are many. */
-function decodeRuns(piece, binary) {
-  const words = new Int32Array(piece.buffer, 0, piece.length >> 2);
-  const parts = [];
-  let plain = 0;
-  for (let block = 0; block < piece.length; block += 32) {
-    const w = block >> 2;
-    const high = (words[w] | words[w + 1] | words[w + 2] | words[w + 3]
-      | words[w + 4] | words[w + 5] | words[w + 6] | words[w + 7]) & 0x80808080;
-    if (high === 0 && block + 32 <= piece.length) continue;
-    for (let at = Math.max(block, plain); at < block + 32; at++) {
-      if (!(piece[at] > 0x7f)) continue;
-      let end = at + 1;
-      while (piece[end] > 0x7f) end++;
-      if (parts.length > MAX_PARTS) return parts.join("") + decodeURIComponent(escape(binary.slice(plain)));
-      parts.push(binary.slice(plain, at), decodeRun(binary.slice(at, end)));
-      plain = end;
-      at = end - 1;
-    }
-  }
-  parts.push(binary.slice(plain));
-  return parts.join("");
-}
-
-/** Most runs are one of a few characters, such as quotes and letters with accents. */
-function decodeRun(run) {
-  let text = knownRuns.get(run);
-  if (text === undefined) {
-    text = decodeURIComponent(escape(run));
-    if (run.length <= 4 && knownRuns.size < MAX_KNOWN_RUNS) knownRuns.set(run, text);
-  }
-  return text;
-}
-
-const knownRuns = new Map();
 
 /** `at`, or the start of the character that it is inside of. */
 function characterStart(bytes, at) {

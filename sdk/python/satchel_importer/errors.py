@@ -1,7 +1,5 @@
 """The errors of an importer."""
 
-import traceback
-
 KINDS = ("not-this-format", "unsupported-version", "malformed", "limit", "io", "cancelled", "internal")
 
 
@@ -63,7 +61,19 @@ class ImporterError(Exception):
         return self
 
 
+def places(error):
+    """The places in the code that the error passed, the innermost last.
+
+    The module `traceback` cannot be used: it looks for the text of the lines, and any access to files aborts the component.
+    """
+    found, frame = [], error.__traceback__
+    while frame is not None:
+        code = frame.tb_frame.f_code
+        found.append(f"{code.co_filename}:{frame.tb_lineno} in {code.co_name}")
+        frame = frame.tb_next
+    return found
+
+
 def _place(error):
-    """The place in the code where the error was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    found = places(error)
+    return f" ({found[-1]})" if found else ""

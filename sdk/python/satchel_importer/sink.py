@@ -1,7 +1,8 @@
 """The sink: takes the records that an importer emits.
 
 Conversations, skips and warnings go to the host by the functions of importer.wit, the rarer records as JSON Lines.
-componentize-py 0.25.1 never frees the bytes of a call, so JSON Lines would need as much memory as the export has.
+componentize-py 0.25.1 never frees the lists and bytes that a call passes: with JSON Lines a run would need as much memory as
+the export has, with records it needs about 100 bytes for each message.
 """
 
 import json

@@ -85,7 +85,7 @@ impl WatchFixture {
         let mut all = Vec::new();
         let mut page_token = String::new();
         loop {
-            let request = v1::ListImportsRequest { page_size: 500, page_token, statuses: Vec::new() };
+            let request = v1::ListImportsRequest { page_size: 500, page_token, ..Default::default() };
             let page = self.client().list_imports(request).await?.into_inner();
             all.extend(page.imports);
             page_token = page.next_page_token;

@@ -38,8 +38,8 @@ pub(super) fn component(
     command.current_dir(folder).args(["--wit-path", "sdk/wit", "--world", "importer", "componentize"]);
     // The sandbox has no WASI.
     command.args(["--stub-wasi", "-p", SOURCES, "-p", "sdk/python", ENTRY, "-o"]).arg(&wasm);
-    // The interpreter's state becomes part of the component: the order of its sets must be the same each time, and no
-    // file of an earlier build may be read.
+    // The interpreter's state becomes part of the component. Fewer things in it differ from build to build this way, but
+    // not none: componentize-py draws random keys of its own.
     command.env("PYTHONHASHSEED", "0").env("PYTHONDONTWRITEBYTECODE", "1");
     process::run(command, progress)?;
     let wasm = fs::read(&wasm).map_err(|source| BuildProjectError::Io { path: wasm.clone(), source })?;

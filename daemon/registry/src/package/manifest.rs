@@ -111,7 +111,7 @@ impl Manifest {
         rule("memory-mib", memory_mib, memory, "16 to 512")?;
         rule("toolchain", toolchain, is_text(toolchain, MAX_TEXT), "a text of at most 500 characters")?;
         let fits = self.to_json().len() <= MAX_MANIFEST_BYTES;
-        rule("manifest", &"…", fits, "at most 64 KiB")
+        rule("manifest", "…", fits, "at most 64 KiB")
     }
 }
 

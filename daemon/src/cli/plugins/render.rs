@@ -33,18 +33,15 @@ pub(super) fn plugin(plugin: &Plugin, calendar: &Calendar, style: TerminalStyle)
         properties.add_painted("broke off", &failures, Paint::Bad);
     }
     properties.add_painted("last failure", &plugin.last_failure, Paint::Warn);
-    match &plugin.manifest {
-        Some(manifest) => {
-            add_signer(&mut properties, &plugin.signer, None);
-            add_manifest(&mut properties, manifest, unsigned(plugin.size_bytes));
-            properties.add("installed", &calendar.minute(plugin.installed_at.as_ref()));
-        }
-        None => {
-            properties.add("from", "satchel");
-            properties.add("platform", &plugin.platform);
-            properties.add("formats", &some(&plugin.formats));
-            properties.add("can see", SEES);
-        }
+    if let Some(manifest) = &plugin.manifest {
+        add_signer(&mut properties, &plugin.signer, None);
+        add_manifest(&mut properties, manifest, unsigned(plugin.size_bytes));
+        properties.add("installed", &calendar.minute(plugin.installed_at.as_ref()));
+    } else {
+        properties.add("from", "satchel");
+        properties.add("platform", &plugin.platform);
+        properties.add("formats", &some(&plugin.formats));
+        properties.add("can see", SEES);
     }
     properties.add_painted("sha256", &plugin.sha256, Paint::Dim);
     properties.render(style)

@@ -30,9 +30,9 @@ Examples:
   satchel plugins install --unsigned my-notes/my-notes-0.1.0.satchel
   satchel plugins install --replace-built-in chatgpt-9.0.0.satchel
 
-The first package that a key signed asks whether you trust the key; compare it with what the author published. A later version
-has to be signed by the same key. A package that nobody signed needs --unsigned, and one that has the name or platform of an
-importer of satchel needs --replace-built-in.";
+The first package that a key signed asks whether you trust the key; compare it with what the author
+published. A later version has to be signed by the same key. A package that nobody signed needs
+--unsigned, and one that has the name or platform of an importer of satchel --replace-built-in.";
 
 pub(in crate::cli::args) const UPGRADE: &str = "\
 Examples:

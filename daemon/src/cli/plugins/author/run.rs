@@ -67,7 +67,7 @@ impl RecordPrinter<'_> {
 
     fn show(&mut self, event: RunEvent<'_>) -> SinkVerdict {
         let printed = match event {
-            RunEvent::Line(line) => self.print(&line),
+            RunEvent::Line(line) => self.print(line),
             RunEvent::Detected(_) | RunEvent::Progress { .. } => Ok(()),
         };
         match printed {
