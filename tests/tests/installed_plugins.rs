@@ -229,3 +229,20 @@ fn a_damaged_package_does_not_stop_other_importers() -> Result<()> {
     ensure!(record.warnings.iter().any(|warning| warning.message.contains("install it again")), "{record:?}");
     Ok(())
 }
+
+/// The package was built for the release 1.0.0 of the WIT package, and is never built again.
+#[test]
+fn an_importer_for_the_first_release_of_the_interface_runs() -> Result<()> {
+    const NOTES: &str = include_str!("../../sdk/templates/rust/fixtures/two-notes/input/notes.json");
+    let kept = include_bytes!("../contract/importer-1.0.0.satchel");
+    let package = satchel_registry::package::Package::read(kept.to_vec())?;
+    ensure!(package.manifest().api == "1.0.0", "{:?}", package.manifest());
+    let place = Place::new()?;
+    place.plugins.review(&package, &|| false)?;
+    place.plugins.install(&package, AGREED, 0)?;
+    let record = place.import(&place.file("in", NOTES)?, None)?;
+    ensure!(record.plugin.as_deref() == Some("kept-notes/0.1.0"), "{record:?}");
+    ensure!(record.status == ImportStatus::Completed, "{record:?}");
+    ensure!((record.conversations.new, record.messages.new) == (2, 4), "{record:?}");
+    Ok(())
+}
