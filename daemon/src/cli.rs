@@ -357,17 +357,23 @@ async fn run_until_interrupted(
     // cancel the operation.
     let mut interrupts =
         signal(SignalKind::interrupt()).map_err(|error| CliError::step("cannot listen for SIGINT", error))?;
+    let mut running = Box::pin(dispatch(context, client, command, prompted));
     tokio::select! {
-        outcome = dispatch(context, client, command, prompted) => outcome,
-        _ = interrupts.recv() => {
-            // Cancels the operation that was started and waits for its end, unless Ctrl-C is pressed a second time.
-            tokio::select! {
-                stopped = client.cancel_started() => stopped?,
-                _ = interrupts.recv() => {}
-            }
-            Err(CliError::Cancelled)
-        }
+        outcome = &mut running => return outcome,
+        _ = interrupts.recv() => {}
     }
+    // The operation may have been started, but its id not have arrived yet. A second Ctrl-C waits for nothing.
+    tokio::select! {
+        outcome = &mut running => return outcome,
+        () = client.answered() => {}
+        _ = interrupts.recv() => return Err(CliError::Cancelled),
+    }
+    // Cancels the operation that was started and waits for its end.
+    tokio::select! {
+        stopped = client.cancel_started() => stopped?,
+        _ = interrupts.recv() => {}
+    }
+    Err(CliError::Cancelled)
 }
 
 async fn dispatch(

@@ -13,6 +13,9 @@ use home::{TestHome, code, stderr};
 use packages::NAME;
 use serde_json::Value;
 
+/// The data directory in a home directory.
+const DATA_DIR: &str = ".local/share/satchel";
+
 fn json(output: &Output) -> Value {
     assert_eq!(code(output), Some(0), "{}", stderr(output));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -206,4 +209,43 @@ fn an_author_sees_what_an_importer_emits() {
     let unrecognised = home.run(&["plugins", "run", "--json", &package, &other]);
     assert_eq!(code(&unrecognised), Some(3));
     assert!(serde_json::from_slice::<Value>(&unrecognised.stdout).is_ok());
+}
+
+#[test]
+fn doctor_names_an_installed_importer_that_was_changed() {
+    let home = TestHome::new();
+    author(&home, "ana.key");
+    for version in ["1.0.0", "1.1.0"] {
+        json(&home.run(&["plugins", "install", "--yes", "--json", &signed(&home, "ana.key", version)]));
+    }
+    let checked = |findings: &Value, words: &str| {
+        let checked = findings["checked"].as_array().unwrap();
+        checked.iter().any(|line| line.as_str().unwrap().contains(words))
+    };
+    let healthy = json(&home.run(&["doctor", "--json"]));
+    assert!(checked(&healthy, "installed importers: 2 packages are intact"), "{healthy}");
+
+    let sha256 = installed(&home)[1]["sha256"].as_str().unwrap().to_owned();
+    let package = home.path().join(format!("{DATA_DIR}/plugins/{sha256}.satchel"));
+    let mut bytes = fs::read(&package).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&package, bytes).unwrap();
+    let looked = home.run(&["doctor", "--json"]);
+    assert_eq!(code(&looked), Some(1), "{}", stderr(&looked));
+    let damaged: Value = serde_json::from_slice(&looked.stdout).unwrap();
+    let problem = &damaged["problems"][0];
+    assert_eq!(problem["reason"], "PLUGIN_DAMAGED", "{damaged}");
+    assert!(problem["message"].as_str().unwrap().contains("journal 1.0.0"), "{damaged}");
+    assert!(checked(&damaged, "installed importers: 1 package is intact"), "{damaged}");
+    // The remedy works.
+    let fix = problem["fix"].as_str().unwrap();
+    assert!(fix.contains("satchel plugins remove journal --version 1.0.0"), "{fix}");
+    json(&home.run(&["plugins", "remove", NAME, "--version", "1.0.0", "--json"]));
+    json(&home.run(&["doctor", "--json"]));
+
+    fs::write(home.path().join(format!("{DATA_DIR}/plugins/registry.json")), "{").unwrap();
+    let looked = home.run(&["doctor", "--json"]);
+    assert_eq!(code(&looked), Some(1), "{}", stderr(&looked));
+    let damaged: Value = serde_json::from_slice(&looked.stdout).unwrap();
+    assert_eq!(damaged["problems"][0]["reason"], "PLUGINS_UNREADABLE", "{damaged}");
 }

@@ -11,6 +11,7 @@ mod gemini;
 mod grok;
 mod memu;
 mod mistral;
+mod notes;
 mod perplexity;
 mod rng;
 
@@ -22,6 +23,7 @@ pub use gemini::{gemini, gemini_pages};
 pub use grok::grok;
 pub use memu::memu;
 pub use mistral::mistral;
+pub use notes::notes;
 pub use perplexity::perplexity;
 pub use rng::Rng;
 

@@ -246,3 +246,29 @@ fn an_importer_for_the_first_release_of_the_interface_runs() -> Result<()> {
     ensure!((record.conversations.new, record.messages.new) == (2, 4), "{record:?}");
     Ok(())
 }
+
+#[test]
+fn a_thousand_flipped_bits_of_the_code_harm_nothing() -> Result<()> {
+    let place = Place::new()?;
+    let package = unsigned("good", "journal", "1.2.3")?;
+    let signed = package.sign(&signing_key(1))?;
+    let code = package.bytes().len() - 1_000;
+    for round in 0..1_000_usize {
+        // Spread over the code by a step that shares no factor with most lengths.
+        let (at, bit) = (round * 7_919 % code, round % 8);
+        let flipped = |bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            bytes[at] ^= 1 << bit;
+            satchel_registry::package::Package::read(bytes)
+        };
+        ensure!(flipped(signed.bytes()).is_err(), "byte {at}, bit {bit}");
+        // Nobody vouches for an unsigned package: it is refused, or it is another valid importer.
+        if let Ok(changed) = flipped(package.bytes())
+            && let Ok(review) = place.plugins.review(&changed, &|| false)
+        {
+            ensure!(review.sha256 != package.sha256_hex(), "byte {at}, bit {bit}");
+        }
+    }
+    ensure!(place.plugins.installed().is_empty());
+    Ok(())
+}

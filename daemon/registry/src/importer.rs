@@ -1,6 +1,9 @@
 //! One importer of the set, which is loaded when it is first needed.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use glob::{MatchOptions, Pattern};
 use satchel_host::{Host, HostError, Plugin, PluginLimits};
@@ -139,19 +142,24 @@ impl Importer {
 }
 
 /// Reads a package again and loads it, if it is the one that was installed.
-fn load_installed(
-    host: &Host,
-    installed: &Installed,
-    path: &std::path::Path,
-) -> Result<Plugin, PluginLoadError> {
+fn load_installed(host: &Host, installed: &Installed, path: &Path) -> Result<Plugin, PluginLoadError> {
     let failed = |problem: String| PluginLoadError::installed(&installed.manifest.name, problem);
-    let bytes = files::read_limited(path, MAX_PACKAGE_BYTES as u64)
-        .map_err(|error| failed(format!("its file {path:?} cannot be read: {error}")))?;
-    let package = Package::read(bytes).map_err(|error: PackageError| failed(error.to_string()))?;
-    if package.sha256_hex() != installed.sha256 || package.signer() != installed.signer.as_ref() {
-        return Err(failed(format!("its file {path:?} was changed after it was installed")));
-    }
+    let package = read_installed(installed, path).map_err(failed)?;
     let plugin = host.load(package.bytes()).map_err(|error| failed(satchel_source::chain(&error)))?;
     // Under the same name and version other bytes may have run before: what those remembered is not theirs.
     Ok(plugin.with_memo_scope(format!("{}/{}", installed.manifest.name, installed.sha256)))
+}
+
+/// Reads the package at `path`, and checks that it is the one that was installed.
+///
+/// # Errors
+/// Fails with the problem as a text: the file cannot be read, or it was changed.
+pub(crate) fn read_installed(installed: &Installed, path: &Path) -> Result<Package, String> {
+    let bytes = files::read_limited(path, MAX_PACKAGE_BYTES as u64)
+        .map_err(|error| format!("its file {path:?} cannot be read: {error}"))?;
+    let package = Package::read(bytes).map_err(|error: PackageError| error.to_string())?;
+    if package.sha256_hex() != installed.sha256 || package.signer() != installed.signer.as_ref() {
+        return Err(format!("its file {path:?} was changed after it was installed"));
+    }
+    Ok(package)
 }

@@ -2,7 +2,7 @@
 //!
 //! A package is a WebAssembly component with one or two custom sections at its end. `satchel:manifest` is the
 //! [`Manifest`] as JSON. `satchel:signature`, if there is one, is the last section: the Ed25519 public key of the
-//! author (32 bytes), then the signature (64 bytes) over [`SIGNED_PREFIX`] and the SHA-256 of all bytes before the
+//! author (32 bytes), then the signature (64 bytes) over `SIGNED_PREFIX` and the SHA-256 of all bytes before the
 //! section. An engine ignores both sections, so the file is loaded as it is.
 //!
 //! **Invariant:** no byte of a signed package can change without [`Package::read`] noticing it; held by

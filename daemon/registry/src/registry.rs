@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     files,
+    importer::read_installed,
     package::{AuthorKey, EXTENSION, Manifest, Package, version_key},
 };
 
@@ -167,6 +168,12 @@ impl Registry {
     /// Returns the path of a package.
     pub fn path(&self, sha256: &str) -> PathBuf {
         self.folder.join(format!("{sha256}.{EXTENSION}"))
+    }
+
+    /// Returns the installed importers whose package cannot be read or was changed, each with its problem.
+    pub fn damaged(&self) -> Vec<(&Installed, String)> {
+        let check = |installed: &Installed| read_installed(installed, &self.path(&installed.sha256)).err();
+        self.installed().iter().filter_map(|installed| Some((installed, check(installed)?))).collect()
     }
 
     /// Returns the keys that are trusted or signed an installed importer.

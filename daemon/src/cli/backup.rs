@@ -61,7 +61,7 @@ pub(crate) async fn create(
     args: &BackupArgs,
 ) -> Result<Exit, CliError> {
     let request = CreateBackupRequest { output: path::path_to_string(path::absolute(&args.file)?)? };
-    let operation = client.admin().create_backup(request).await?.into_inner().operation;
+    let operation = client.start(client.admin().create_backup(request)).await?.operation;
     let mut progress = ByteProgress::new(&context.out, "writing the backup");
     let ended =
         client.result_of(operation, |operation| progress.show_operation(&mut context.out, operation)).await;

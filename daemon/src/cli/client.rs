@@ -4,7 +4,6 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -20,7 +19,10 @@ use satchel_server::{
     connect::{ConnectError, connect, connect_socket},
 };
 use satchel_store::{OpenEvent, StoreError};
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinHandle,
+};
 use tonic::transport::Channel;
 
 use super::{error::CliError, output::Output};
@@ -77,8 +79,19 @@ impl DaemonLocation {
 pub(crate) struct DaemonClient {
     channel: Channel,
     in_process: Option<InProcessDaemon>,
-    /// The id of the operation that this command has started and that has not ended.
-    operation_id: Mutex<Option<String>>,
+    /// The operation that this command has started and that has not ended.
+    started: watch::Sender<StartedOperation>,
+}
+
+/// The operation of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum StartedOperation {
+    #[default]
+    None,
+    /// The daemon was asked to start it, and has not answered yet.
+    Asked,
+    /// It runs under this id.
+    Running(String),
 }
 
 /// A daemon inside this process.
@@ -173,12 +186,12 @@ impl DaemonClient {
     }
 
     fn new(channel: Channel, in_process: Option<InProcessDaemon>) -> Self {
-        Self { channel, in_process, operation_id: Mutex::default() }
+        Self { channel, in_process, started: watch::Sender::default() }
     }
 
-    /// Replaces the operation that this command has started, and returns the previous one.
-    pub(super) fn replace_operation(&self, id: Option<String>) -> Option<String> {
-        std::mem::replace(&mut *self.operation_id.lock().unwrap_or_else(PoisonError::into_inner), id)
+    /// Returns the operation that this command has started.
+    pub(super) fn started(&self) -> &watch::Sender<StartedOperation> {
+        &self.started
     }
 
     /// Returns whether the daemon is a separate process.
@@ -236,7 +249,7 @@ impl DaemonClient {
     /// # Errors
     /// Fails if that daemon could not close its store.
     pub(crate) async fn close(self, location: &DaemonLocation) -> Result<(), CliError> {
-        let Self { channel, in_process: hosted, operation_id: _ } = self;
+        let Self { channel, in_process: hosted, started: _ } = self;
         // An open connection would delay the shutdown.
         drop(channel);
         let (Some(InProcessDaemon { stop, served }), DaemonLocation::DataDir(config)) = (hosted, location)

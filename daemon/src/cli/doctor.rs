@@ -1,5 +1,6 @@
 //! `doctor`: checks whether the data directory holds what it should.
 
+mod importers;
 mod leftovers;
 mod open_errors;
 
@@ -9,7 +10,6 @@ use satchel_core::{
     integrity::{self, DATABASE_DIFFERS, IntegrityFinding, IntegrityReport, JOURNAL_DAMAGED},
     open_store, residue, vault,
 };
-use satchel_host::CacheStatus;
 use satchel_proto::{
     integers::unsigned,
     v1::{
@@ -17,7 +17,6 @@ use satchel_proto::{
         operation::Result as Reached,
     },
 };
-use satchel_registry::Plugins;
 use satchel_server::{
     config::Config,
     connect::{ConnectError, connect},
@@ -102,6 +101,7 @@ async fn check_local(
         Ok(_) => {
             check_through_daemon(context, args, findings).await?;
             findings.check_data_key(&[], &config.data_dir);
+            findings.check_installed_importers(&config.data_dir);
             findings.handle_leftovers(&config.data_dir, &[]);
         }
         Err(ConnectError::NotRunning { .. }) => {
@@ -110,7 +110,8 @@ async fn check_local(
             let checked = tokio::task::spawn_blocking(move || {
                 let mut found = DoctorReport::default();
                 let outcome = found.check_store(&config, args.repair);
-                found.check_importers(&config);
+                found.check_built_in_importers(&config);
+                found.check_installed_importers(&config.data_dir);
                 outcome.map(|()| found)
             });
             let found = checked.await.map_err(|error| CliError::step("the check was aborted", error));
@@ -146,7 +147,7 @@ async fn check_through_daemon(
     findings.checked.push(format!("the status of the daemon (process {})", status.pid));
     findings.problems.extend(status.problems);
     let data_dir = status.data_dir;
-    let operation = client.admin().verify_store(VerifyStoreRequest {}).await?.into_inner().operation;
+    let operation = client.start(client.admin().verify_store(VerifyStoreRequest {})).await?.operation;
     let mut progress = ByteProgress::new(&context.out, "checking the store");
     let ended =
         client.result_of(operation, |operation| progress.show_operation(&mut context.out, operation)).await;
@@ -309,32 +310,6 @@ impl DoctorReport {
         self.add_counts(frames, records, files);
         for IntegrityFinding { reason, message, fix } in findings {
             self.add_problem(reason, &message, fix);
-        }
-    }
-
-    fn check_importers(&mut self, config: &Config) {
-        let plugins = Plugins::built_in(config.code_cache.clone());
-        match plugins.load_all() {
-            Ok(all) => self.checked.push(format!("importers: {} loaded", all.len())),
-            Err(error) => {
-                self.add_error("IMPORTERS", &error, "reinstall satchel");
-            }
-        }
-        match plugins.cache() {
-            CacheStatus::On { folder, rejected } if rejected > 0 => {
-                let entries = text::count(rejected as u64, "entry", "entries");
-                let folder = folder.display();
-                self.repaired.push(format!(
-                    "compiled importers in {folder}: {entries} damaged or not written by you, and recompiled"
-                ));
-            }
-            CacheStatus::On { folder, .. } => {
-                self.checked.push(format!("compiled importers in {}", folder.display()));
-            }
-            CacheStatus::Unusable { reason } => {
-                self.checked.push(format!("importers are compiled at every start: {reason}"));
-            }
-            CacheStatus::Off => {}
         }
     }
 

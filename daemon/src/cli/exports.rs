@@ -91,7 +91,7 @@ async fn make(
     request: CreateExportRequest,
     spinner: &ProgressBar,
 ) -> Result<Export, CliError> {
-    let operation = client.exports().create_export(request).await?.into_inner().operation;
+    let operation = client.start(client.exports().create_export(request)).await?.operation;
     let show = |operation: &Operation| {
         if let Some(stage) = operation.progress.as_ref().and_then(stage) {
             spinner.set_message(stage);

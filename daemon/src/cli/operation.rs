@@ -6,7 +6,10 @@ use satchel_proto::v1::{
 };
 use tonic::{Status, transport::Channel};
 
-use super::{client::DaemonClient, error::CliError};
+use super::{
+    client::{DaemonClient, StartedOperation},
+    error::CliError,
+};
 
 /// Follows `operation` to its end and returns its last state. `show` is called with each state.
 ///
@@ -32,6 +35,32 @@ pub(super) async fn follow(
 }
 
 impl DaemonClient {
+    /// Makes a call that starts an operation, and returns its answer. Until [`DaemonClient::result_of`] knows the operation,
+    /// an interruption of the command waits for the answer: otherwise the operation would go on without it.
+    ///
+    /// # Errors
+    /// Fails with the error of the call.
+    pub(super) async fn start<T>(
+        &self,
+        call: impl Future<Output = Result<tonic::Response<T>, Status>>,
+    ) -> Result<T, CliError> {
+        self.started().send_replace(StartedOperation::Asked);
+        let answer = call.await;
+        if answer.is_err() {
+            self.started().send_replace(StartedOperation::None);
+        }
+        Ok(answer?.into_inner())
+    }
+
+    /// Waits until no call that starts an operation is under way.
+    pub(super) async fn answered(&self) {
+        let mut started = self.started().subscribe();
+        let answered = started.wait_for(|started| *started != StartedOperation::Asked).await;
+        if answered.is_err() {
+            tracing::debug!("the client is gone");
+        }
+    }
+
     /// Follows an operation that this command has started, and returns its result. If the command is interrupted
     /// meanwhile, [`DaemonClient::cancel_started`] cancels the operation.
     ///
@@ -42,10 +71,13 @@ impl DaemonClient {
         operation: Option<Operation>,
         show: impl FnMut(&Operation),
     ) -> Result<operation::Result, CliError> {
+        let running = operation
+            .as_ref()
+            .map_or(StartedOperation::None, |operation| StartedOperation::Running(operation.id.clone()));
+        self.started().send_replace(running);
         let operation = operation.ok_or_else(|| Status::internal("the daemon returned no operation"))?;
-        self.replace_operation(Some(operation.id.clone()));
         let ended = follow(self.operations(), operation, show).await?;
-        self.replace_operation(None);
+        self.started().send_replace(StartedOperation::None);
         Ok(ended.into_result()?)
     }
 
@@ -54,7 +86,8 @@ impl DaemonClient {
     /// # Errors
     /// Fails if the daemon goes away.
     pub(super) async fn cancel_started(&self) -> Result<(), CliError> {
-        let Some(id) = self.replace_operation(None) else { return Ok(()) };
+        let started = self.started().send_replace(StartedOperation::None);
+        let StartedOperation::Running(id) = started else { return Ok(()) };
         let cancelled = self.operations().cancel_operation(CancelOperationRequest { id }).await?;
         if let Some(operation) = cancelled.into_inner().operation {
             follow(self.operations(), operation, |_| {}).await?;

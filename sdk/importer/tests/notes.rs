@@ -128,7 +128,7 @@ fn a_difference_has_both_sides() -> Result<(), ImportError> {
     let Err(FixtureError::Differs { difference, .. }) = difference else {
         return Err(ImportError::internal(format!("{difference:?}")));
     };
-    assert!(difference.starts_with("at /0/lines/3\n  expected {\"evidence\""), "{difference}");
+    assert!(difference.starts_with("at /0/lines/evidence\n  expected [{\"claim\""), "{difference}");
     assert!(difference.ends_with("produced nothing"), "{difference}");
     Ok(())
 }

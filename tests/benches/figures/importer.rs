@@ -43,25 +43,39 @@ pub(crate) fn measure(provider: &str, folder: &Path, cache: &Path) -> Result<()>
     Ok(())
 }
 
-/// Runs the importer once; returns the seconds in which it produced its records, without the time to load the
+/// Runs a built-in importer once; returns the seconds in which it produced its records, without the time to load the
 /// component.
 pub(crate) fn run_importer(provider: &str, folder: &Path, cache: &Path) -> Result<f64> {
-    let cache = CodeCache { folder: cache.join("code"), key_file: cache.join("key/code-cache.key") };
-    let host = Host::new(HostOptions { cache: Some(cache), ..HostOptions::default() })?;
     let built_in =
         satchel_plugins::BUILT_IN.iter().find(|one| one.name == provider).context("no such importer")?;
-    let plugin = host.load(built_in.wasm)?;
+    Ok(run_component(built_in.wasm, folder, cache)?.seconds)
+}
+
+/// What one run of an importer took.
+pub(crate) struct ImporterRun {
+    /// Without the time to load the component.
+    pub(crate) seconds: f64,
+    /// The memory of the importer, in MiB.
+    pub(crate) memory_mib: usize,
+}
+
+/// Runs a component once.
+pub(crate) fn run_component(component: &[u8], folder: &Path, cache: &Path) -> Result<ImporterRun> {
+    let cache = CodeCache { folder: cache.join("code"), key_file: cache.join("key/code-cache.key") };
+    let host = Host::new(HostOptions { cache: Some(cache), ..HostOptions::default() })?;
+    let plugin = host.load(component)?;
     let bundle = Source::at(folder)?.open(&IntakeLimits::default())?;
     let detection = plugin.detect(Arc::new(bundle.clone()))?.into_iter().next().context("not recognised")?;
     let start = Instant::now();
     let mut messages = 0;
     let files = Arc::new(bundle.subset(&detection.files));
-    plugin.run(files, &detection.format, &PluginLimits::default(), &CancelToken::new(), &mut |emitted| {
+    let limits = PluginLimits::default();
+    let summary = plugin.run(files, &detection.format, &limits, &CancelToken::new(), &mut |emitted| {
         if let Emitted::Conversation(conversation) = emitted {
             messages += conversation.messages.len();
         }
         SinkVerdict::Proceed
     })?;
     ensure!(messages > 0, "the importer read nothing");
-    Ok(start.elapsed().as_secs_f64())
+    Ok(ImporterRun { seconds: start.elapsed().as_secs_f64(), memory_mib: summary.memory_bytes >> 20 })
 }

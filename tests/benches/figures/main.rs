@@ -4,7 +4,7 @@
 //! Sizes can be lowered for a quick run: `SATCHEL_BENCH_MB=20 make bench`. The `pam` program of the official SDK is the
 //! peer if it is installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`).
 //! `SATCHEL_BENCH_ONLY=always,load` measures only these groups; the groups are `importers`, `program`, `daily`,
-//! `reads`, `always`, `load`, `sealed` and `delta`. `SATCHEL=/path/to/satchel` measures another build.
+//! `reads`, `always`, `load`, `sealed`, `delta` and `installed`. `SATCHEL=/path/to/satchel` measures another build.
 
 mod always_on;
 mod client;
@@ -12,6 +12,7 @@ mod daily;
 mod delta;
 mod encryption;
 mod importer;
+mod installed;
 mod large_exports;
 mod native_readers;
 mod process;
@@ -40,7 +41,7 @@ fn main() -> Result<()> {
     print_line(&processor_line());
     let folder = tempfile::tempdir()?;
     let (scratch, megabytes) = (folder.path(), setting("SATCHEL_BENCH_MB", 100));
-    let groups: [(&str, BenchGroup); 8] = [
+    let groups: [(&str, BenchGroup); 9] = [
         ("importers", importers),
         ("program", program_group),
         ("daily", daily_group),
@@ -49,6 +50,7 @@ fn main() -> Result<()> {
         ("load", large_exports::all),
         ("sealed", encryption::all),
         ("delta", delta::all),
+        ("installed", installed::all),
     ];
     let only = std::env::var("SATCHEL_BENCH_ONLY").ok();
     for (name, group) in groups {

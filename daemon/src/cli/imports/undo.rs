@@ -67,11 +67,11 @@ async fn call(
     let operation = match direction {
         Direction::Undo => {
             let request = UndoImportRequest { id, dry_run, expected_records };
-            imports.undo_import(request).await?.into_inner().operation
+            client.start(imports.undo_import(request)).await?.operation
         }
         Direction::Redo => {
             let request = RedoImportRequest { id, dry_run, expected_records };
-            imports.redo_import(request).await?.into_inner().operation
+            client.start(imports.redo_import(request)).await?.operation
         }
     };
     let Reached::Reversal(reversal) = client.result_of(operation, |_| {}).await? else {

@@ -119,7 +119,7 @@ impl PackageFile {
         let parts = std::iter::once(Part::Header(header)).chain(chunks);
         let messages = parts.map(|part| InstallPluginRequest { part: Some(part) });
         let outcome = async {
-            let answer = client.plugins().install_plugin(tokio_stream::iter(messages)).await?.into_inner();
+            let answer = client.start(client.plugins().install_plugin(tokio_stream::iter(messages))).await?;
             let show = |state: &Operation| spinner.set_message(phase_words(state));
             client.result_of(answer.operation, show).await
         };
