@@ -48,7 +48,7 @@ struct User<'a> {
 impl User<'_> {
     fn run(&self, words: &[&dyn AsRef<OsStr>]) -> Result<f64> {
         let data: [&dyn AsRef<OsStr>; 2] = [&"--data-dir", &self.data];
-        let words: Vec<&OsStr> = data.iter().chain(words).map(|word| word.as_ref()).collect();
+        let words: Vec<&OsStr> = data.iter().chain(words).map(AsRef::as_ref).collect();
         let variables: [(&str, &Path); 3] =
             [("HOME", &self.home), ("XDG_CACHE_HOME", &self.home), ("XDG_STATE_HOME", &self.home)];
         Ok(run_with(self.program, &words, &variables)?.seconds)
