@@ -5,8 +5,14 @@
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod home;
 
-use std::{fs, process::Output, time::Instant};
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Output, Stdio},
+    time::Instant,
+};
 
+use rustix::process::{Pid, Signal, kill_process};
 use satchel_registry::package::{MAX_PACKAGE_BYTES, Package};
 use satchel_tests::{
     guests,
@@ -165,8 +171,7 @@ fn a_package_that_compiles_slowly_does_not_stop_the_daemon() {
     let slow = package(&home, "slow.satchel", &Package::pack(&slow_component(), &about).unwrap());
     let daemon = home.serve();
     let mut install = home.command(&["plugins", "install", &slow, "--yes", "--unsigned"]);
-    let mut install =
-        install.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut install = install.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     // The daemon answers others while the package is compiled, whatever becomes of it.
     let mut answers = 0;
     let begun = Instant::now();
@@ -177,6 +182,41 @@ fn a_package_that_compiles_slowly_does_not_stop_the_daemon() {
     }
     ended(&mut install);
     assert!(answers > 0);
+    stop(daemon);
+}
+
+/// Returns the number of compilers that a daemon runs now.
+fn compilers(daemon: &Child) -> usize {
+    let (daemon, processes) = (daemon.id().to_string(), fs::read_dir("/proc").unwrap());
+    let is_compiler = |folder: &Path| {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+        // After the name, which ends with a bracket, come the state and the parent.
+        let parent =
+            read("stat").rsplit(')').next().and_then(|rest| rest.split(' ').nth(2).map(str::to_owned));
+        parent.as_deref() == Some(&daemon) && read("cmdline").contains("compile-child")
+    };
+    processes.flatten().filter(|process| is_compiler(&process.path())).count()
+}
+
+#[test]
+fn an_interrupted_install_stops_its_compiler() {
+    let home = TestHome::new();
+    let slow = Package::pack(&slow_component(), &manifest("hostile", "1.2.3")).unwrap();
+    let slow = package(&home, "slow.satchel", &slow);
+    let daemon = home.serve();
+    let mut install = home.command(&["plugins", "install", &slow, "--yes", "--unsigned"]);
+    let mut install = install.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while compilers(&daemon) == 0 {
+        assert!(install.try_wait().unwrap().is_none() && begun.elapsed() < LONG, "nothing is compiled");
+    }
+    kill_process(Pid::from_child(&install), Signal::INT).unwrap();
+    assert_eq!(ended(&mut install).code(), Some(130));
+    assert_eq!(compilers(&daemon), 0);
+    assert_eq!(stored(&home), [""; 0]);
+    let good = package(&home, "good.satchel", &signed("good", "journal", "1.2.3", 1).unwrap());
+    assert_eq!(code(&home.run(&["plugins", "install", &good, "--yes"])), Some(0));
+    assert_eq!(installed(&home), ["journal 1.2.3"]);
     stop(daemon);
 }
 
@@ -191,7 +231,7 @@ fn two_installs_at_once_end_in_one_set() {
         .map(|(at, name)| {
             let file = package(&home, &format!("{at}.satchel"), &signed("good", name, "1.2.3", 1).unwrap());
             let mut command = home.command(&["plugins", "install", &file, "--yes"]);
-            command.stdout(std::process::Stdio::null()).spawn().unwrap()
+            command.stdout(Stdio::null()).spawn().unwrap()
         })
         .collect();
     for child in &mut running {
@@ -217,8 +257,7 @@ fn a_killed_install_leaves_the_old_or_the_new_set() {
         let file = package(&home, "next.satchel", &signed("good", "journal", &version, 1).unwrap());
         let before = installed(&home);
         let mut child = home.command(&["plugins", "upgrade", &file, "--yes"]);
-        let mut child =
-            child.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::park_timeout(whole * step / steps);
         drop(child.kill());
         child.wait().unwrap();

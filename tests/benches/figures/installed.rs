@@ -119,12 +119,17 @@ fn template(program: &PathBuf, language: &str, files: (&Path, &Path), scratch: &
     print_line(&format!(
         "template in {language}: {:.1} MB, installed in {:.1} s; alone {:.0} MB/s and {memory} MiB of its memory; import of {size:.0} MB \
          in {:.1} s",
-        megabytes(package)?,
+        megabytes_of(&component),
         median(install),
         size / median(alone),
         median(import)
     ));
     Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the size of a file")]
+fn megabytes_of(bytes: &[u8]) -> f64 {
+    bytes.len() as f64 / 1e6
 }
 
 /// Creates and builds the project of a language in `project`; returns the path of its package.
