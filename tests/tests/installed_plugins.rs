@@ -9,7 +9,10 @@ use satchel_core::ingest::{
     ImportRequest,
     receipt::{ImportRecord, ImportStatus},
 };
-use satchel_registry::{InstalledState, Plugins, package::AuthorKey};
+use satchel_registry::{
+    InstalledState, Plugins,
+    package::{AuthorKey, Package},
+};
 use satchel_tests::{
     packages::{AGREED, manifest, signed, signing_key, unsigned},
     test_core::{TestCore, only_import},
@@ -136,6 +139,21 @@ fn among_installed_importers_the_first_name_gets_the_file() -> Result<()> {
 }
 
 #[test]
+fn an_importer_cannot_change_a_conversation_of_another_platform() -> Result<()> {
+    let place = Place::new()?;
+    place.plugins.install(&signed("good", "journal", "1.2.3", 1)?, AGREED, 0)?;
+    let before = place.import(&place.file("chatgpt", CHATGPT)?, None)?;
+    ensure!(before.conversations.new == 1, "{before:?}");
+    // Both say that their conversation is "c1".
+    let record = place.import(&place.file("in", "{}")?, None)?;
+    ensure!((record.conversations.new, record.conversations.updated) == (1, 0), "{record:?}");
+    let again = place.core.import_again(&place.dir.path().join("chatgpt"))?;
+    ensure!(again[0].conversations.unchanged == 1, "{again:?}");
+    ensure!(place.core.store.stats()?.conversations == 2);
+    Ok(())
+}
+
+#[test]
 fn an_unknown_importer_is_refused_before_anything_is_read() -> Result<()> {
     let place = Place::new()?;
     let error = place.import(&place.file("in", "{}")?, Some("journal")).unwrap_err();
@@ -205,7 +223,7 @@ fn importers_that_do_not_fit_the_source_are_not_loaded() -> Result<()> {
         } else {
             manifest.contains = vec!["no such text".to_owned()];
         }
-        let package = satchel_registry::package::Package::pack(&component, &manifest)?;
+        let package = Package::pack(&component, &manifest)?;
         place.plugins.install(&package, AGREED, 0)?;
     }
     let record = place.import(&place.file("in", CHATGPT)?, None)?;
@@ -235,7 +253,7 @@ fn a_damaged_package_does_not_stop_other_importers() -> Result<()> {
 fn an_importer_for_the_first_release_of_the_interface_runs() -> Result<()> {
     const NOTES: &str = include_str!("../../sdk/templates/rust/fixtures/two-notes/input/notes.json");
     let kept = include_bytes!("../contract/importer-1.0.0.satchel");
-    let package = satchel_registry::package::Package::read(kept.to_vec())?;
+    let package = Package::read(kept.to_vec())?;
     ensure!(package.manifest().api == "1.0.0", "{:?}", package.manifest());
     let place = Place::new()?;
     place.plugins.review(&package, &|| false)?;
@@ -254,12 +272,12 @@ fn a_thousand_flipped_bits_of_the_code_harm_nothing() -> Result<()> {
     let signed = package.sign(&signing_key(1))?;
     let code = package.bytes().len() - 1_000;
     for round in 0..1_000_usize {
-        // Spread over the code by a step that shares no factor with most lengths.
+        // A large prime as the step spreads the flips over the code.
         let (at, bit) = (round * 7_919 % code, round % 8);
         let flipped = |bytes: &[u8]| {
             let mut bytes = bytes.to_vec();
             bytes[at] ^= 1 << bit;
-            satchel_registry::package::Package::read(bytes)
+            Package::read(bytes)
         };
         ensure!(flipped(signed.bytes()).is_err(), "byte {at}, bit {bit}");
         // Nobody vouches for an unsigned package: it is refused, or it is another valid importer.

@@ -13,6 +13,10 @@ use anyhow::{Context as _, Result, ensure};
 
 /// Interval at which private memory is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a daemon may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Interval at which its socket is looked for: a fraction of the time that a start takes.
+const START_POLL: Duration = Duration::from_millis(1);
 /// The unit of processor time in `/proc`: on every machine, Linux reports 100 of them per second to programs.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -132,11 +136,12 @@ impl DaemonProcess {
             .stderr(Stdio::null())
             .spawn()?;
         let daemon = Self(child);
-        for _ in 0..600 {
+        let begun = Instant::now();
+        while begun.elapsed() < START_TIMEOUT {
             if socket.exists() {
                 return Ok(daemon);
             }
-            thread::sleep(SAMPLE_INTERVAL);
+            thread::sleep(START_POLL);
         }
         anyhow::bail!("the daemon did not start")
     }

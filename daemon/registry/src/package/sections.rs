@@ -12,6 +12,9 @@ pub(super) const MANIFEST: &str = "satchel:manifest";
 /// Name of the section that holds the author's key and signature.
 pub(super) const SIGNATURE: &str = "satchel:signature";
 
+/// The first bytes of every WebAssembly file.
+const WASM_MAGIC: &[u8] = b"\0asm";
+
 /// Where the parts of a package are, as ranges of its bytes.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
@@ -85,6 +88,11 @@ fn is_canonical(bytes: &[u8], section: &Custom) -> bool {
 fn custom_sections(bytes: &[u8]) -> Result<Vec<Custom>, PackageError> {
     let invalid =
         |error: &wasmparser::BinaryReaderError| PackageError::NotAComponent { reason: error.to_string() };
+    // The parser's own message shows bytes, over ten lines.
+    if !bytes.starts_with(WASM_MAGIC) {
+        let reason = "its first bytes are not those of WebAssembly".to_owned();
+        return Err(PackageError::NotAComponent { reason });
+    }
     let mut found = Vec::new();
     let (mut depth, mut end) = (0_usize, 0);
     for payload in Parser::new(0).parse_all(bytes) {
