@@ -7,7 +7,7 @@ use protox::{
     prost_reflect::{DescriptorPool, Value},
 };
 
-const FILES: [&str; 17] = [
+const FILES: [&str; 21] = [
     "satchel/v1/options.proto",
     "satchel/v1/common.proto",
     "satchel/v1/memory.proto",
@@ -25,6 +25,10 @@ const FILES: [&str; 17] = [
     "satchel/v1/admin_service.proto",
     "satchel/v1/operation.proto",
     "satchel/v1/operation_service.proto",
+    "satchel/v1/device.proto",
+    "satchel/v1/device_service.proto",
+    "satchel/v1/pairing_service.proto",
+    "satchel/v1/watch_service.proto",
 ];
 
 /// Messages with secrets in them: how they are shown is written by hand.
