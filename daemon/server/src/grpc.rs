@@ -4,6 +4,7 @@
 
 mod accept;
 mod admin;
+mod call_state;
 mod conversation;
 mod edit;
 mod export;

@@ -11,7 +11,9 @@ use satchel_source::chain;
 use satchel_store::{Health, Stats, StoreError};
 
 use super::{
-    ServerState, maintenance,
+    ServerState,
+    call_state::CallState,
+    maintenance,
     operation::OperationReporter,
     plugin,
     request::{check_absolute, service},
@@ -38,7 +40,7 @@ service!(AdminService for AdminHandler {
 });
 
 fn create_backup(
-    state: &ServerState,
+    state: &CallState,
     request: v1::CreateBackupRequest,
 ) -> Result<v1::CreateBackupResponse, CallError> {
     let v1::CreateBackupRequest { output } = request;
@@ -50,7 +52,7 @@ fn create_backup(
 }
 
 fn verify_store(
-    state: &ServerState,
+    state: &CallState,
     _request: v1::VerifyStoreRequest,
 ) -> Result<v1::VerifyStoreResponse, CallError> {
     let verified = state.clone();
@@ -59,15 +61,12 @@ fn verify_store(
     Ok(v1::VerifyStoreResponse { operation, header: Some(state.header()) })
 }
 
-fn get_stats(state: &ServerState, _request: v1::GetStatsRequest) -> Result<v1::GetStatsResponse, CallError> {
+fn get_stats(state: &CallState, _request: v1::GetStatsRequest) -> Result<v1::GetStatsResponse, CallError> {
     let header = Some(state.header());
     Ok(v1::GetStatsResponse { header, ..stats_to_wire(state.store.stats()?) })
 }
 
-fn get_status(
-    state: &ServerState,
-    _request: v1::GetStatusRequest,
-) -> Result<v1::GetStatusResponse, CallError> {
+fn get_status(state: &CallState, _request: v1::GetStatusRequest) -> Result<v1::GetStatusResponse, CallError> {
     let (stats, unreadable) = match state.store.stats() {
         Ok(stats) => (stats, None),
         // Permissions were taken away. Report this in the status, because that is where users look for it.
@@ -99,7 +98,7 @@ fn get_status(
 }
 
 fn purge_plan(
-    state: &ServerState,
+    state: &CallState,
     request: v1::GetPurgePlanRequest,
 ) -> Result<v1::GetPurgePlanResponse, CallError> {
     use v1::get_purge_plan_request::Target as WireTarget;

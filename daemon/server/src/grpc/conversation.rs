@@ -11,6 +11,7 @@ use satchel_store::{ConversationRecord, Cursor, MessageHead, Page, Revision};
 
 use super::{
     ServerState,
+    call_state::CallState,
     listing_cache::MessageListing,
     request::{PageRequest, check_length, check_required, index_cursor, index_of, page_request, service},
     status::{CallError, ResourceKind},
@@ -34,7 +35,7 @@ service!(ConversationService for ConversationHandler {
 });
 
 fn find_conversation(
-    state: &ServerState,
+    state: &CallState,
     field: &str,
     id: &str,
     revision: Revision,
@@ -47,7 +48,7 @@ fn find_conversation(
 }
 
 fn get(
-    state: &ServerState,
+    state: &CallState,
     request: v1::GetConversationRequest,
 ) -> Result<v1::GetConversationResponse, CallError> {
     let v1::GetConversationRequest { id } = request;
@@ -69,7 +70,7 @@ fn get(
 }
 
 fn list(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListConversationsRequest,
 ) -> Result<v1::ListConversationsResponse, CallError> {
     let page = page_request!(state, "ListConversations", request)?;
@@ -88,7 +89,7 @@ fn list(
 }
 
 fn list_ids(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListConversationIdsRequest,
 ) -> Result<v1::ListConversationIdsResponse, CallError> {
     let page = page_request!(state, "ListConversationIds", request)?;
@@ -99,7 +100,7 @@ fn list_ids(
 }
 
 fn list_messages(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListMessagesRequest,
 ) -> Result<v1::ListMessagesResponse, CallError> {
     let page = page_request!(state, "ListMessages", request)?;
@@ -119,7 +120,7 @@ fn list_messages(
 
 /// Reads the conversation of the request and selects its messages.
 fn prepare_listing(
-    state: &ServerState,
+    state: &CallState,
     request: &v1::ListMessagesRequest,
     revision: Revision,
 ) -> Result<MessageListing, CallError> {
@@ -175,7 +176,7 @@ fn branch_end<'a>(
 
 /// Returns messages from the cursor on, as indexes and bodies: at most `limit`, and not more than [`BODY_BYTES`].
 fn fetch_messages(
-    state: &ServerState,
+    state: &CallState,
     listing: &MessageListing,
     after: Option<&Cursor>,
     limit: usize,

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    ServerState,
+    call_state::CallState,
     request::{PAGE_BYTES, check_required},
     status::{CallError, ResourceKind},
     wire::{
@@ -64,7 +64,7 @@ macro_rules! edit_call {
 }
 pub(super) use edit_call;
 
-impl ServerState {
+impl CallState {
     /// Returns a memory as it was after a change.
     fn memory_after(&self, outcome: &EditOutcome, id: &str) -> Result<v1::Memory, CallError> {
         let record = self.store.memory(id, Some(Revision::new(outcome.revision)))?;
@@ -93,7 +93,7 @@ impl ServerState {
 }
 
 pub(super) fn create(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::CreateMemoryRequest,
 ) -> Result<v1::CreateMemoryResponse, CallError> {
     let call = edit_call!("CreateMemory", request)?;
@@ -108,7 +108,7 @@ pub(super) fn create(
 }
 
 pub(super) fn update(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::UpdateMemoryRequest,
 ) -> Result<v1::UpdateMemoryResponse, CallError> {
     let etag = std::mem::take(&mut request.etag);
@@ -127,7 +127,7 @@ pub(super) fn update(
 }
 
 pub(super) fn set_status(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::SetMemoryStatusRequest,
 ) -> Result<v1::SetMemoryStatusResponse, CallError> {
     let etag = std::mem::take(&mut request.etag);
@@ -144,7 +144,7 @@ pub(super) fn set_status(
 }
 
 pub(super) fn supersede(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::SupersedeMemoryRequest,
 ) -> Result<v1::SupersedeMemoryResponse, CallError> {
     let etag = std::mem::take(&mut request.etag);
@@ -176,7 +176,7 @@ pub(super) fn supersede(
 }
 
 pub(super) fn bulk_set_status(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::BulkSetStatusRequest,
 ) -> Result<v1::BulkSetStatusResponse, CallError> {
     let call = edit_call!("BulkSetStatus", request)?;
@@ -205,7 +205,7 @@ pub(super) fn bulk_set_status(
 }
 
 pub(super) fn restore(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::RestoreMemoryVersionRequest,
 ) -> Result<v1::RestoreMemoryVersionResponse, CallError> {
     let call = edit_call!("RestoreMemoryVersion", request)?;

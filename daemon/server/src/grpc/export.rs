@@ -25,6 +25,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     ServerState,
+    call_state::CallState,
     request::{check_absolute, check_length, check_required, page_request, service},
     status::{CallError, ResourceKind},
     wire::{
@@ -67,22 +68,23 @@ service!(ExportService for ExportHandler {
         &self,
         request: Request<v1::DownloadExportRequest>,
     ) -> Result<Response<DownloadStream>, Status> {
+        let state = CallState::of(&self.0, &request)?;
         let v1::DownloadExportRequest { id, offset } = request.into_inner();
         let offset = count_from_wire("offset", offset).map_err(CallError::from)?;
         let busy = format!("{MAX_DOWNLOADS} downloads are running; try again when one of them has ended");
         let permit = Arc::clone(&self.1).try_acquire_owned().map_err(|_| CallError::Busy(busy))?;
-        let (file, size) = self.0.run_blocking(move |state| open(state, &id, offset)).await?;
-        Ok(Response::new(stream_file(file, (offset, size), self.0.header(), permit, STALL_TIMEOUT)))
+        let (file, size) = state.run_blocking(move |state| open(state, &id, offset)).await?;
+        Ok(Response::new(stream_file(file, (offset, size), state.header(), permit, STALL_TIMEOUT)))
     }
 });
 
-fn get(state: &ServerState, request: v1::GetExportRequest) -> Result<v1::GetExportResponse, CallError> {
+fn get(state: &CallState, request: v1::GetExportRequest) -> Result<v1::GetExportResponse, CallError> {
     let export = Some(export_to_wire(find(state, &request.id)?));
     Ok(v1::GetExportResponse { export, header: Some(state.header()) })
 }
 
 fn signing_keys(
-    state: &ServerState,
+    state: &CallState,
     _request: v1::GetSigningKeysRequest,
 ) -> Result<v1::GetSigningKeysResponse, CallError> {
     let keys = state.exports.signing_keys()?.map(keys_to_wire);
@@ -90,7 +92,7 @@ fn signing_keys(
 }
 
 fn list_trusted_keys(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListTrustedKeysRequest,
 ) -> Result<v1::ListTrustedKeysResponse, CallError> {
     let page = page_request!(state, "ListTrustedKeys", request)?;
@@ -100,7 +102,7 @@ fn list_trusted_keys(
 }
 
 fn rotate_signing_key(
-    state: &ServerState,
+    state: &CallState,
     request: v1::RotateSigningKeyRequest,
 ) -> Result<v1::RotateSigningKeyResponse, CallError> {
     let exports = &state.exports;
@@ -108,7 +110,7 @@ fn rotate_signing_key(
     Ok(v1::RotateSigningKeyResponse { keys: Some(keys_to_wire(keys)), header: Some(state.header()) })
 }
 
-fn trust_key(state: &ServerState, request: v1::TrustKeyRequest) -> Result<v1::TrustKeyResponse, CallError> {
+fn trust_key(state: &CallState, request: v1::TrustKeyRequest) -> Result<v1::TrustKeyResponse, CallError> {
     let key = key_from_wire("public_key", &request.public_key)?;
     let added = trust::add(&state.store, &key, state.clock.now_micros())?;
     let mut trusted = trust::list(&state.store)?.into_iter();
@@ -117,7 +119,7 @@ fn trust_key(state: &ServerState, request: v1::TrustKeyRequest) -> Result<v1::Tr
 }
 
 fn untrust_key(
-    state: &ServerState,
+    state: &CallState,
     request: v1::UntrustKeyRequest,
 ) -> Result<v1::UntrustKeyResponse, CallError> {
     let key = key_from_wire("public_key", &request.public_key)?;
@@ -137,7 +139,7 @@ pub(super) fn key_from_wire(field: &'static str, text: &str) -> Result<PublicKey
 }
 
 fn create(
-    state: &ServerState,
+    state: &CallState,
     request: v1::CreateExportRequest,
 ) -> Result<v1::CreateExportResponse, CallError> {
     let (request, exports) = (request_from_wire(request)?, state.exports.clone());
@@ -227,13 +229,13 @@ fn extent_from_wire(kind: i32, base: String) -> Result<Extent, CallError> {
     }
 }
 
-fn find(state: &ServerState, id: &str) -> Result<ExportRecord, CallError> {
+fn find(state: &CallState, id: &str) -> Result<ExportRecord, CallError> {
     check_required("id", id)?;
     state.exports.get(id)?.ok_or_else(|| CallError::not_found(ResourceKind::Export, id))
 }
 
 fn list(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListExportsRequest,
 ) -> Result<v1::ListExportsResponse, CallError> {
     let page = page_request!(state, "ListExports", request)?;
@@ -245,7 +247,7 @@ fn list(
     Ok(v1::ListExportsResponse { exports, next_page_token, header: Some(state.header()) })
 }
 
-fn open(state: &ServerState, id: &str, offset: u64) -> Result<(File, u64), CallError> {
+fn open(state: &CallState, id: &str, offset: u64) -> Result<(File, u64), CallError> {
     let file = state.exports.open(&find(state, id)?)?;
     let size = file.metadata().map_err(CallError::internal)?.len();
     if offset > size {
@@ -255,7 +257,7 @@ fn open(state: &ServerState, id: &str, offset: u64) -> Result<(File, u64), CallE
 }
 
 fn start_verification(
-    state: &ServerState,
+    state: &CallState,
     request: v1::VerifyExportRequest,
 ) -> Result<v1::VerifyExportResponse, CallError> {
     let v1::VerifyExportRequest { bundle, signer, strict, base_path, unlock } = request;

@@ -17,6 +17,7 @@ use tracing::{Instrument, Span, debug, field, info_span};
 use uuid::Uuid;
 
 use super::{
+    call_state::Caller,
     status::CallError,
     unread_limit::{LimitedBody, UnreadBytes},
 };
@@ -139,7 +140,7 @@ where
 
 async fn handle<S>(
     mut inner: S,
-    request: Request<Body>,
+    mut request: Request<Body>,
     layer: GuardLayer,
 ) -> Result<Response<Body>, BoxError>
 where
@@ -150,6 +151,7 @@ where
     if peer_uid(&request) != Some(owner) {
         return Ok(CallError::NotOwner.into_status().into_http());
     }
+    request.extensions_mut().insert(Caller::Owner);
     if request.uri().path().starts_with(OWN_PREFIX)
         && let Err(error) = clock::check(clock.now_micros())
     {

@@ -10,6 +10,7 @@ use satchel_store::Cursor;
 
 use super::{
     ServerState,
+    call_state::CallState,
     export::{key_from_wire, keys_from_wire},
     plugin::outdated_imports,
     request::{
@@ -47,13 +48,13 @@ service!(ImportService for ImportHandler {
     remove_source: RemoveSourceRequest => RemoveSourceResponse = source::remove;
 });
 
-fn undo(state: &ServerState, request: v1::UndoImportRequest) -> Result<v1::UndoImportResponse, CallError> {
+fn undo(state: &CallState, request: v1::UndoImportRequest) -> Result<v1::UndoImportResponse, CallError> {
     let v1::UndoImportRequest { id, dry_run, expected_records } = request;
     let operation = Some(reverse(state, UndoDirection::Undo, id, dry_run, expected_records)?);
     Ok(v1::UndoImportResponse { operation, header: Some(state.header()) })
 }
 
-fn redo(state: &ServerState, request: v1::RedoImportRequest) -> Result<v1::RedoImportResponse, CallError> {
+fn redo(state: &CallState, request: v1::RedoImportRequest) -> Result<v1::RedoImportResponse, CallError> {
     let v1::RedoImportRequest { id, dry_run, expected_records } = request;
     let operation = Some(reverse(state, UndoDirection::Redo, id, dry_run, expected_records)?);
     Ok(v1::RedoImportResponse { operation, header: Some(state.header()) })
@@ -61,7 +62,7 @@ fn redo(state: &ServerState, request: v1::RedoImportRequest) -> Result<v1::RedoI
 
 /// Starts to undo an import, or to redo it.
 fn reverse(
-    state: &ServerState,
+    state: &CallState,
     direction: UndoDirection,
     id: String,
     dry_run: bool,
@@ -88,7 +89,7 @@ fn reverse(
 }
 
 fn create(
-    state: &ServerState,
+    state: &CallState,
     request: v1::CreateImportRequest,
 ) -> Result<v1::CreateImportResponse, CallError> {
     let v1::CreateImportRequest { path, platform, again, dry_run, apply, unlock, plugin } = request;
@@ -115,18 +116,18 @@ fn create(
     Ok(v1::CreateImportResponse { operation, header: Some(state.header()) })
 }
 
-fn get(state: &ServerState, request: v1::GetImportRequest) -> Result<v1::GetImportResponse, CallError> {
+fn get(state: &CallState, request: v1::GetImportRequest) -> Result<v1::GetImportResponse, CallError> {
     let receipt = Some(import_to_wire(find(state, &request.id)?));
     Ok(v1::GetImportResponse { receipt, header: Some(state.header()) })
 }
 
-fn find(state: &ServerState, id: &str) -> Result<ImportRecord, CallError> {
+fn find(state: &CallState, id: &str) -> Result<ImportRecord, CallError> {
     check_required("id", id)?;
     state.imports.get(id)?.ok_or_else(|| CallError::not_found(ResourceKind::Import, id))
 }
 
 fn list(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListImportsRequest,
 ) -> Result<v1::ListImportsResponse, CallError> {
     let page = page_request!(state, "ListImports", request)?;
@@ -160,7 +161,7 @@ fn list(
 
 /// Lists the imports of sources that the plugin of this name would read anew.
 fn list_outdated(
-    state: &ServerState,
+    state: &CallState,
     page: &PageRequest,
     plugin: &str,
     requested: &[ImportStatus],
@@ -177,7 +178,7 @@ type ImportPage = (Vec<ImportRecord>, Option<Cursor>);
 /// Reads the ledger until the page is full or enough entries were examined, so that a rare status does not delay the
 /// call.
 fn imports_with_status(
-    state: &ServerState,
+    state: &CallState,
     page: &PageRequest,
     rows: usize,
     requested: &[ImportStatus],
@@ -201,7 +202,7 @@ fn imports_with_status(
 }
 
 fn issues(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListImportIssuesRequest,
 ) -> Result<v1::ListImportIssuesResponse, CallError> {
     let page = page_request!(state, "ListImportIssues", request)?;
@@ -237,7 +238,7 @@ fn issue_kinds_from_wire(kinds: &[i32]) -> Result<(bool, bool), CallError> {
 
 /// Returns issues from a position on: first the skips, then the warnings.
 fn fill_issues(
-    state: &ServerState,
+    state: &CallState,
     record: &ImportRecord,
     (skips, warnings): (bool, bool),
     from: usize,

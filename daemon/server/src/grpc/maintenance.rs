@@ -14,12 +14,12 @@ use satchel_proto::{
 use satchel_store::{CheckProgress, StoreError};
 
 use super::{
-    ServerState,
+    call_state::CallState,
     operation::{OperationReporter, WorkOutcome, bytes_progress},
 };
 
 /// Writes a backup.
-pub(super) fn back_up(state: &ServerState, output: &str, reporter: &OperationReporter) -> WorkOutcome {
+pub(super) fn back_up(state: &CallState, output: &str, reporter: &OperationReporter) -> WorkOutcome {
     let now = state.clock.now_micros();
     let mut report = |BackupProgress { done, total }| reporter.report(bytes_progress(done, total));
     match create::create(&state.store, &state.data_dir, output.as_ref(), now, &mut report) {
@@ -42,7 +42,7 @@ fn backup_to_wire(backup: create::Backup) -> v1::Backup {
 }
 
 /// Checks the store.
-pub(super) fn verify(state: &ServerState, reporter: &OperationReporter) -> WorkOutcome {
+pub(super) fn verify(state: &CallState, reporter: &OperationReporter) -> WorkOutcome {
     let idle = || state.imports.active().is_empty();
     let mut report = |CheckProgress { done, total }| {
         let proceed = reporter.report(bytes_progress(done, total));

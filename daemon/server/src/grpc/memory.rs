@@ -12,7 +12,9 @@ use satchel_proto::{
 use satchel_store::{MemoryQuery, MemoryRecord};
 
 use super::{
-    ServerState, edit, relation,
+    ServerState,
+    call_state::CallState,
+    edit, relation,
     request::{PAGE_BYTES, check_length, check_required, page_request, service},
     status::{CallError, ResourceKind},
     wire::{
@@ -44,7 +46,7 @@ service!(MemoryService for MemoryHandler {
     list_relations: ListRelationsRequest => ListRelationsResponse = relation::list;
 });
 
-impl ServerState {
+impl CallState {
     /// Returns a memory with its confidence as of now, after decay.
     pub(super) fn memory_with_decay(
         &self,
@@ -62,7 +64,7 @@ impl ServerState {
     }
 }
 
-fn get(state: &ServerState, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryResponse, CallError> {
+fn get(state: &CallState, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryResponse, CallError> {
     let v1::GetMemoryRequest { id, view } = request;
     check_required("id", &id)?;
     let view = view_from_wire(view, View::Full)?;
@@ -80,7 +82,7 @@ fn get(state: &ServerState, request: v1::GetMemoryRequest) -> Result<v1::GetMemo
 }
 
 fn batch_get(
-    state: &ServerState,
+    state: &CallState,
     request: v1::BatchGetMemoriesRequest,
 ) -> Result<v1::BatchGetMemoriesResponse, CallError> {
     let v1::BatchGetMemoriesRequest { ids, view } = request;
@@ -115,7 +117,7 @@ fn batch_get(
 }
 
 fn list(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListMemoriesRequest,
 ) -> Result<v1::ListMemoriesResponse, CallError> {
     let page = page_request!(state, "ListMemories", request)?;
@@ -131,7 +133,7 @@ fn list(
 }
 
 fn list_ids(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListMemoryIdsRequest,
 ) -> Result<v1::ListMemoryIdsResponse, CallError> {
     let page = page_request!(state, "ListMemoryIds", request)?;
@@ -142,7 +144,7 @@ fn list_ids(
 }
 
 fn list_versions(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListMemoryVersionsRequest,
 ) -> Result<v1::ListMemoryVersionsResponse, CallError> {
     let page = page_request!(state, "ListMemoryVersions", request)?;

@@ -15,6 +15,7 @@ pub(super) use self::registry::{OperationReporter, WorkOutcome, bytes_progress};
 use self::watch::{WatchedOperation, interval};
 use super::{
     ServerState,
+    call_state::CallState,
     request::{page_request, service},
     status::CallError,
     wire::{import::job_summary_to_wire, scalar::check_count},
@@ -37,21 +38,22 @@ service!(OperationService for OperationHandler {
         &self,
         request: Request<v1::WatchOperationRequest>,
     ) -> Result<Response<OperationStream>, Status> {
+        let state = CallState::of(&self.0, &request)?;
         let v1::WatchOperationRequest { id, min_interval } = request.into_inner();
         let interval = interval(min_interval)?;
-        let operation = self.0.run_blocking(move |state| WatchedOperation::find(state, &id)).await?;
-        let states = watch::stream_states(self.0.clone(), self.1.clone(), operation, interval);
+        let operation = state.run_blocking(move |state| WatchedOperation::find(state, &id)).await?;
+        let states = watch::stream_states(state, self.1.clone(), operation, interval);
         Ok(Response::new(Box::pin(states)))
     }
 });
 
-fn get(state: &ServerState, request: v1::GetOperationRequest) -> Result<v1::GetOperationResponse, CallError> {
+fn get(state: &CallState, request: v1::GetOperationRequest) -> Result<v1::GetOperationResponse, CallError> {
     let operation = Some(WatchedOperation::find(state, &request.id)?.snapshot());
     Ok(v1::GetOperationResponse { operation, header: Some(state.header()) })
 }
 
 fn cancel(
-    state: &ServerState,
+    state: &CallState,
     request: v1::CancelOperationRequest,
 ) -> Result<v1::CancelOperationResponse, CallError> {
     let v1::CancelOperationRequest { id } = request;
@@ -63,7 +65,7 @@ fn cancel(
 }
 
 fn list(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListOperationsRequest,
 ) -> Result<v1::ListOperationsResponse, CallError> {
     let page = page_request!(state, "ListOperations", request)?;

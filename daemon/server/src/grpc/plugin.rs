@@ -22,6 +22,7 @@ use self::{
 };
 use super::{
     ServerState,
+    call_state::CallState,
     request::{check_length, check_required, page_request, service},
     status::{CallError, ResourceKind},
     wire::plugin::{author_to_wire, plugin_to_wire},
@@ -53,6 +54,7 @@ service!(PluginService for PluginHandler {
         &self,
         request: Request<Streaming<v1::InstallPluginRequest>>,
     ) -> Result<Response<v1::InstallPluginResponse>, Status> {
+        let state = CallState::of(&self.0, &request)?;
         let busy = format!(
             "{MAX_PACKAGES} packages are received or wait to be installed; try again when one of them has ended"
         );
@@ -61,12 +63,12 @@ service!(PluginService for PluginHandler {
         let late = |_| CallError::UploadStalled { seconds: UPLOAD_TIMEOUT.as_secs() };
         let upload: Upload = tokio::time::timeout(UPLOAD_TIMEOUT, received).await.map_err(late)??;
         let turn = Arc::clone(&self.2);
-        self.0.respond(move |state| install::start(state, upload, permit, turn)).await
+        state.respond(move |state| install::start(state, upload, permit, turn)).await
     }
 });
 
 fn list(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListPluginsRequest,
 ) -> Result<v1::ListPluginsResponse, CallError> {
     let page = page_request!(state, "ListPlugins", request)?;
@@ -75,14 +77,14 @@ fn list(
     Ok(v1::ListPluginsResponse { plugins, header: Some(state.header()), next_page_token })
 }
 
-fn get(state: &ServerState, request: v1::GetPluginRequest) -> Result<v1::GetPluginResponse, CallError> {
+fn get(state: &CallState, request: v1::GetPluginRequest) -> Result<v1::GetPluginResponse, CallError> {
     let v1::GetPluginRequest { name, version } = request;
     let plugin = Some(plugin_to_wire(find(state, &name, &version)?));
     Ok(v1::GetPluginResponse { plugin, header: Some(state.header()) })
 }
 
 /// Returns the given version of a plugin; without one the version in use, else the newest.
-fn find(state: &ServerState, name: &str, version: &str) -> Result<ImporterRow, CallError> {
+fn find(state: &CallState, name: &str, version: &str) -> Result<ImporterRow, CallError> {
     let version = check_name(name, version)?;
     let rows = state.plugins.list()?.into_iter().filter(|row| row.name == name);
     let mut rows: Vec<ImporterRow> =
@@ -112,7 +114,7 @@ fn check_name<'a>(name: &str, version: &'a str) -> Result<Option<&'a str>, CallE
 }
 
 fn set_enabled(
-    state: &ServerState,
+    state: &CallState,
     request: v1::SetPluginEnabledRequest,
 ) -> Result<v1::SetPluginEnabledResponse, CallError> {
     let v1::SetPluginEnabledRequest { name, version, enabled } = request;
@@ -152,7 +154,7 @@ fn installed_row(installed: Installed) -> ImporterRow {
 }
 
 fn remove(
-    state: &ServerState,
+    state: &CallState,
     request: v1::RemovePluginRequest,
 ) -> Result<v1::RemovePluginResponse, CallError> {
     let v1::RemovePluginRequest { name, version } = request;
@@ -169,7 +171,7 @@ fn remove(
 }
 
 fn list_authors(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListPluginAuthorsRequest,
 ) -> Result<v1::ListPluginAuthorsResponse, CallError> {
     let page = page_request!(state, "ListPluginAuthors", request)?;
@@ -179,7 +181,7 @@ fn list_authors(
 }
 
 fn trust(
-    state: &ServerState,
+    state: &CallState,
     request: v1::TrustPluginAuthorRequest,
 ) -> Result<v1::TrustPluginAuthorResponse, CallError> {
     let key = author_key_from_wire(&request.public_key)?;
@@ -188,7 +190,7 @@ fn trust(
 }
 
 fn untrust(
-    state: &ServerState,
+    state: &CallState,
     request: v1::UntrustPluginAuthorRequest,
 ) -> Result<v1::UntrustPluginAuthorResponse, CallError> {
     let key = author_key_from_wire(&request.public_key)?;

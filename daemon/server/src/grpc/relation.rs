@@ -2,9 +2,10 @@
 
 use satchel_pam::relation::{Relation, RelationType};
 use satchel_proto::v1;
+use satchel_store::RelationRecord;
 
 use super::{
-    ServerState,
+    call_state::CallState,
     edit::edit_call,
     request::{check_length, check_required, page_request},
     status::{CallError, ResourceKind},
@@ -16,7 +17,7 @@ use super::{
 };
 
 pub(super) fn create(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::CreateRelationRequest,
 ) -> Result<v1::CreateRelationResponse, CallError> {
     let call = edit_call!("CreateRelation", request)?;
@@ -31,7 +32,7 @@ pub(super) fn create(
 }
 
 pub(super) fn withdraw(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::WithdrawRelationRequest,
 ) -> Result<v1::WithdrawRelationResponse, CallError> {
     let call = edit_call!("WithdrawRelation", request)?;
@@ -45,7 +46,7 @@ pub(super) fn withdraw(
 }
 
 pub(super) fn list(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListRelationsRequest,
 ) -> Result<v1::ListRelationsResponse, CallError> {
     let page = page_request!(state, "ListRelations", request)?;
@@ -71,11 +72,10 @@ pub(super) fn list(
     };
     let (relations, next_page_token) = if memory_id.is_empty() {
         let fetch = |after: Option<&satchel_store::Cursor>, limit| {
-            let mut page = state.store.relations(after, limit, page.revision)?;
-            page.items.retain(|record| matches(&record.relation));
-            Ok(page)
+            Ok(state.store.relations(after, limit, page.revision)?)
         };
-        state.fill(&page, fetch, |record| Ok(relation_to_wire(record)))?
+        let show = |record: RelationRecord| Ok(matches(&record.relation).then(|| relation_to_wire(record)));
+        state.fill_visible(&page, fetch, show)?
     } else {
         if state.store.memory(&memory_id, Some(page.revision))?.is_none() {
             return Err(CallError::not_found(ResourceKind::Memory, memory_id));

@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use prost::Message;
-use satchel_proto::{integers::signed, v1};
 use satchel_store::{Cursor, Page, Revision};
-use tonic::{Response, Status};
 
 use super::{
-    ServerState,
+    call_state::CallState,
     page_token::{self, ListId, PagePosition},
     status::CallError,
 };
@@ -33,38 +31,7 @@ pub(super) struct PageRequest {
     pub(super) rows: usize,
 }
 
-impl ServerState {
-    /// Runs `work` on a thread that may block on the disk, and returns its result as the response.
-    pub(super) async fn respond<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Self) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<Response<T>, Status> {
-        Ok(Response::new(self.run_blocking(work).await?))
-    }
-
-    /// Runs `work` on a thread that may block on the disk.
-    pub(super) async fn run_blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Self) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, Status> {
-        self.plugins.pace().request_arrived();
-        let state = self.clone();
-        let span = tracing::Span::current();
-        let task = tokio::task::spawn_blocking(move || span.in_scope(|| work(&state)));
-        let outcome = task.await.unwrap_or_else(|error| Err(CallError::internal(error)));
-        outcome.map_err(Status::from)
-    }
-
-    /// Returns the header of a response that shows `revision`.
-    pub(super) fn header_at(&self, revision: Revision) -> v1::StoreHeader {
-        v1::StoreHeader { store_id: self.store.store_id().to_string(), revision: signed(revision.get()) }
-    }
-
-    /// Returns the header of a response that shows the current state of the store.
-    pub(super) fn header(&self) -> v1::StoreHeader {
-        self.header_at(self.store.revision())
-    }
-
+impl CallState {
     /// Opens the page token of a list. Page size and token must be cleared in `request`.
     pub(super) fn page_request(
         &self,
@@ -99,6 +66,16 @@ impl ServerState {
         page: &PageRequest,
         fetch: impl Fn(Option<&Cursor>, usize) -> Result<Page<R>, CallError>,
         show: impl Fn(R) -> Result<M, CallError>,
+    ) -> Result<(Vec<M>, String), CallError> {
+        self.fill_visible(page, fetch, |row| show(row).map(Some))
+    }
+
+    /// Returns the rows of a page that `show` does not leave out, and the token of the next page.
+    pub(super) fn fill_visible<R, M: Message>(
+        &self,
+        page: &PageRequest,
+        fetch: impl Fn(Option<&Cursor>, usize) -> Result<Page<R>, CallError>,
+        show: impl Fn(R) -> Result<Option<M>, CallError>,
     ) -> Result<(Vec<M>, String), CallError> {
         let (rows, next) = fill_page(page.rows, page.cursor.clone(), fetch, show)?;
         Ok((rows, self.next_token(page, next.as_ref())))
@@ -142,8 +119,9 @@ macro_rules! service {
                 &self,
                 request: tonic::Request<satchel_proto::v1::$request>,
             ) -> Result<tonic::Response<satchel_proto::v1::$response>, tonic::Status> {
+                let state = $crate::grpc::call_state::CallState::of(&self.0, &request)?;
                 let request = request.into_inner();
-                self.0.respond(move |state| $function(state, request)).await
+                state.respond(move |state| $function(state, request)).await
             })+
             $($($other)+)?
         }
@@ -152,29 +130,36 @@ macro_rules! service {
 pub(super) use service;
 
 /// Fills a page with at most `rows` rows. It ends before the row that would exceed [`PAGE_BYTES`], unless that is the
-/// first.
+/// first. Rows for which `show` returns `None` are left out.
 fn fill_page<R, M: Message>(
     rows: usize,
     start: Option<Cursor>,
     fetch: impl Fn(Option<&Cursor>, usize) -> Result<Page<R>, CallError>,
-    show: impl Fn(R) -> Result<M, CallError>,
+    show: impl Fn(R) -> Result<Option<M>, CallError>,
 ) -> Result<(Vec<M>, Option<Cursor>), CallError> {
     let mut filled = Vec::new();
     let mut bytes = 0;
     let mut at = start;
+    let mut limit = FETCH_ROWS.min(rows);
     loop {
-        let slice = fetch(at.as_ref(), FETCH_ROWS.min(rows - filled.len()))?;
-        let before = filled.len();
+        let slice = fetch(at.as_ref(), limit)?;
         let fetched = slice.items.len();
+        let (mut taken, mut left_out) = (0, 0);
         for row in slice.items {
-            let row = show(row)?;
-            bytes += row.encoded_len();
-            if bytes > PAGE_BYTES && !filled.is_empty() {
+            if filled.len() == rows {
                 break;
             }
-            filled.push(row);
+            if let Some(row) = show(row)? {
+                bytes += row.encoded_len();
+                if bytes > PAGE_BYTES && !filled.is_empty() {
+                    break;
+                }
+                filled.push(row);
+            } else {
+                left_out += 1;
+            }
+            taken += 1;
         }
-        let taken = filled.len() - before;
         if taken < fetched {
             // Fetch again up to the last row that fits, because only the end of a fetched page has a cursor.
             let next = if taken == 0 { at } else { fetch(at.as_ref(), taken)?.next };
@@ -184,6 +169,8 @@ fn fill_page<R, M: Message>(
         if at.is_none() || filled.len() >= rows {
             return Ok((filled, at));
         }
+        // Where rows are left out, as many again are probably needed to find the rest.
+        limit = if left_out > 0 { FETCH_ROWS } else { FETCH_ROWS.min(rows - filled.len()) };
     }
 }
 
@@ -239,6 +226,7 @@ pub(super) fn check_length(field: &str, value: &str) -> Result<(), CallError> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use proptest::prelude::*;
+    use satchel_proto::v1;
 
     use super::*;
 
@@ -256,22 +244,26 @@ mod tests {
         #[test]
         fn pages_return_every_row_once_and_stay_within_the_limits(
             lengths in proptest::collection::vec(prop_oneof![0..200_usize, 600_000..1_000_000_usize], 0..130),
+            hidden_every in 1..6_usize,
             rows in 1..120_usize,
         ) {
             let mut seen = Vec::new();
             let mut at = None;
+            let shown = |length: &usize| hidden_every == 1 || length % hidden_every != 0;
             loop {
-                let (page, next) = fill_page(rows, at, fetch(&lengths), |length| Ok(text(length))).unwrap();
+                let show = |length| Ok(shown(&length).then(|| text(length)));
+                let (page, next) = fill_page(rows, at, fetch(&lengths), show).unwrap();
                 prop_assert!(page.len() <= rows);
                 prop_assert!(page.iter().map(Message::encoded_len).sum::<usize>() <= PAGE_BYTES);
                 prop_assert!(next.is_none() || !page.is_empty());
+                prop_assert!(next != Some(index_cursor(0)));
                 seen.extend(page.iter().map(|row| row.id.len()));
                 at = next;
                 if at.is_none() {
                     break;
                 }
             }
-            prop_assert_eq!(seen, lengths);
+            prop_assert_eq!(seen, lengths.into_iter().filter(|length| shown(length)).collect::<Vec<_>>());
         }
     }
 

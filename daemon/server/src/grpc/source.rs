@@ -8,7 +8,7 @@ use satchel_source::names::{shown, text};
 use satchel_watch::{FileStatus, FolderStatus, Watch, WatchOrigin, WatchState, WatchedFolder};
 
 use super::{
-    ServerState,
+    call_state::CallState,
     request::{check_absolute, page_request},
     status::CallError,
     wire::scalar::duration_to_wire,
@@ -23,7 +23,7 @@ const MAX_REASON_CHARS: usize = 500;
 
 /// Lists every watched folder.
 pub(super) fn list(
-    state: &ServerState,
+    state: &CallState,
     mut request: v1::ListSourcesRequest,
 ) -> Result<v1::ListSourcesResponse, CallError> {
     let page = page_request!(state, "ListSources", request)?;
@@ -43,7 +43,7 @@ pub(super) fn list(
 
 /// Returns the unrecognised files of a folder, each with a guess of its content. Files that no longer exist are left
 /// out.
-fn unrecognised_items(state: &ServerState, root: &Path) -> Result<Vec<v1::SourceItem>, CallError> {
+fn unrecognised_items(state: &CallState, root: &Path) -> Result<Vec<v1::SourceItem>, CallError> {
     let names = state.watch.unrecognised(root, MAX_UNRECOGNISED)?;
     let limits = state.imports.limits();
     let items = names.iter().enumerate().filter_map(|(at, name)| {
@@ -64,12 +64,12 @@ fn unrecognised_items(state: &ServerState, root: &Path) -> Result<Vec<v1::Source
     Ok(items.collect())
 }
 
-pub(super) fn list_all(state: &ServerState) -> Vec<v1::Source> {
+pub(super) fn list_all(state: &CallState) -> Vec<v1::Source> {
     state.watch.folders().into_iter().map(|folder| source_to_wire(&state.watch, folder)).collect()
 }
 
 pub(super) fn add(
-    state: &ServerState,
+    state: &CallState,
     request: v1::AddSourceRequest,
 ) -> Result<v1::AddSourceResponse, CallError> {
     let v1::AddSourceRequest { path } = request;
@@ -82,7 +82,7 @@ pub(super) fn add(
 }
 
 pub(super) fn remove(
-    state: &ServerState,
+    state: &CallState,
     request: v1::RemoveSourceRequest,
 ) -> Result<v1::RemoveSourceResponse, CallError> {
     let v1::RemoveSourceRequest { path } = request;
@@ -93,7 +93,7 @@ pub(super) fn remove(
 }
 
 /// Returns the problems of the watched folders that the user should look at.
-pub(super) fn problems(state: &ServerState) -> Vec<v1::Problem> {
+pub(super) fn problems(state: &CallState) -> Vec<v1::Problem> {
     let watch = &state.watch;
     let problem =
         |reason: &str, message: String, fix: String| v1::Problem { reason: reason.to_owned(), message, fix };

@@ -10,7 +10,7 @@ use tonic::Status;
 use uuid::Uuid;
 
 use crate::grpc::{
-    ServerState,
+    call_state::CallState,
     request::check_required,
     status::{CallError, ResourceKind},
     wire::import::job_to_wire,
@@ -34,7 +34,7 @@ pub(super) enum WatchedOperation {
 
 impl WatchedOperation {
     /// Finds the operation with this id, or the operation of the import with this id.
-    pub(super) fn find(state: &ServerState, id: &str) -> Result<Self, CallError> {
+    pub(super) fn find(state: &CallState, id: &str) -> Result<Self, CallError> {
         check_required("id", id)?;
         if let Some(view) = state.operations.subscribe(id) {
             return Ok(Self::Other(view));
@@ -78,7 +78,7 @@ impl WatchedOperation {
     }
 }
 
-fn import_operation(state: &ServerState, id: &str) -> Result<WatchedOperation, CallError> {
+fn import_operation(state: &CallState, id: &str) -> Result<WatchedOperation, CallError> {
     let missing = || CallError::not_found(ResourceKind::Operation, id);
     let subscribe =
         |id: &str| state.imports.subscribe(Uuid::parse_str(id).ok()?).map(WatchedOperation::Import);
@@ -117,7 +117,7 @@ fn import_operation(state: &ServerState, id: &str) -> Result<WatchedOperation, C
 }
 
 /// Returns the imports of a job from the ledger, in the order in which they began.
-fn imports_of_job(state: &ServerState, job: &str) -> Result<Vec<ImportRecord>, CallError> {
+fn imports_of_job(state: &CallState, job: &str) -> Result<Vec<ImportRecord>, CallError> {
     let (mut matching, mut after) = (Vec::new(), None);
     for _ in 0..MAX_LEDGER_PAGES {
         let page = state.imports.list(after.as_ref(), LEDGER_PAGE)?;
@@ -141,7 +141,7 @@ pub(super) fn interval(wire: Option<prost_types::Duration>) -> Result<Duration, 
 
 /// Returns the stream of an operation's current state, its changes, and its end.
 pub(super) fn stream_states(
-    state: ServerState,
+    state: CallState,
     mut stopping: watch::Receiver<bool>,
     mut operation: WatchedOperation,
     interval: Duration,

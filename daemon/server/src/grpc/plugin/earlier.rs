@@ -6,7 +6,7 @@ use satchel_core::ingest::receipt::{ImportRecord, ImportStatus};
 use satchel_registry::Installed;
 
 use super::{find, in_use, missing};
-use crate::grpc::{ServerState, status::CallError};
+use crate::grpc::{call_state::CallState, status::CallError};
 
 /// Entries of the ledger that are read at once.
 const LEDGER_PAGE: usize = 200;
@@ -42,7 +42,7 @@ impl Reader<'_> {
 }
 
 /// Counts what the imports of these versions added.
-pub(super) fn imports_by(state: &ServerState, removed: &[Installed]) -> Result<Made, CallError> {
+pub(super) fn imports_by(state: &CallState, removed: &[Installed]) -> Result<Made, CallError> {
     let versions: BTreeSet<String> =
         removed.iter().map(|one| format!("{}/{}", one.manifest.name, one.manifest.version)).collect();
     let mut made = Made::default();
@@ -60,7 +60,7 @@ pub(super) fn imports_by(state: &ServerState, removed: &[Installed]) -> Result<M
 
 /// Returns the imports of sources that the version of a plugin in use would read anew, newest first.
 pub(in crate::grpc) fn outdated_imports(
-    state: &ServerState,
+    state: &CallState,
     plugin: &str,
 ) -> Result<Vec<ImportRecord>, CallError> {
     let row = find(state, plugin, "")?;
@@ -74,7 +74,7 @@ pub(in crate::grpc) fn outdated_imports(
 }
 
 /// Returns the newest import of each source that `reader` would read anew.
-pub(super) fn read_anew(state: &ServerState, reader: Reader<'_>) -> Result<Vec<ImportRecord>, CallError> {
+pub(super) fn read_anew(state: &CallState, reader: Reader<'_>) -> Result<Vec<ImportRecord>, CallError> {
     let mut newest = NewestImports::default();
     for_each_import(state, |import| newest.add(reader, import))?;
     Ok(newest.found)
@@ -116,7 +116,7 @@ fn counts(import: &ImportRecord) -> bool {
 }
 
 /// Calls `each` with every import of the ledger, newest first.
-fn for_each_import(state: &ServerState, mut each: impl FnMut(ImportRecord)) -> Result<(), CallError> {
+fn for_each_import(state: &CallState, mut each: impl FnMut(ImportRecord)) -> Result<(), CallError> {
     let mut after = None;
     loop {
         let page = state.imports.list(after.as_ref(), LEDGER_PAGE)?;

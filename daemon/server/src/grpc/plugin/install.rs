@@ -18,7 +18,7 @@ use super::{
     upload::Upload,
 };
 use crate::grpc::{
-    ServerState,
+    call_state::CallState,
     operation::{OperationReporter, WorkOutcome},
     status::CallError,
     wire::{
@@ -37,7 +37,7 @@ const LISTED_IMPORTS: usize = 20;
 
 /// Starts the operation. `permit` is released with the bytes of the package.
 pub(super) fn start(
-    state: &ServerState,
+    state: &CallState,
     upload: Upload,
     permit: OwnedSemaphorePermit,
     turn: InstallTurn,
@@ -69,7 +69,7 @@ fn wait_for_turn<'a>(turn: &'a Mutex<()>, cancel: &CancelToken) -> Option<MutexG
     }
 }
 
-fn run(state: &ServerState, upload: Upload, reporter: &OperationReporter) -> WorkOutcome {
+fn run(state: &CallState, upload: Upload, reporter: &OperationReporter) -> WorkOutcome {
     let Upload { header, bytes } = upload;
     if !reporter.report(in_phase(v1::OperationPhase::Compiling)) {
         return Ok(None);
@@ -120,7 +120,7 @@ fn consent_from_wire(header: &v1::InstallPluginHeader) -> Consent {
     }
 }
 
-fn installation_to_wire(state: &ServerState, review: Review) -> Result<v1::PluginInstallation, CallError> {
+fn installation_to_wire(state: &CallState, review: Review) -> Result<v1::PluginInstallation, CallError> {
     let reader = Reader {
         name: &review.manifest.name,
         version: &review.manifest.version,

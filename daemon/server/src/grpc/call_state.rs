@@ -1,0 +1,104 @@
+//! The state of the daemon for one call, and who makes the call.
+
+use std::ops::Deref;
+
+use satchel_proto::{integers::signed, v1};
+use satchel_store::{MemoryRecord, Revision};
+use tonic::{Extensions, Request, Response, Status};
+
+use super::{ServerState, status::CallError};
+
+/// Who makes a call. [`Guard`](super::guard::Guard) puts it into the extensions of each request.
+#[derive(Clone, Debug)]
+pub(super) enum Caller {
+    /// The owner, over the Unix socket.
+    Owner,
+}
+
+/// The state of the daemon for one call.
+#[derive(Clone)]
+pub(super) struct CallState {
+    server: ServerState,
+    caller: Caller,
+}
+
+impl Deref for CallState {
+    type Target = ServerState;
+
+    fn deref(&self) -> &ServerState {
+        &self.server
+    }
+}
+
+impl CallState {
+    /// Returns the state for the call that made `request`.
+    ///
+    /// # Errors
+    /// A bug: the request did not pass the guard.
+    pub(super) fn of<T>(server: &ServerState, request: &Request<T>) -> Result<Self, Status> {
+        Self::new(server, request.extensions())
+    }
+
+    fn new(server: &ServerState, extensions: &Extensions) -> Result<Self, Status> {
+        let caller = extensions.get::<Caller>().cloned();
+        let caller = caller.ok_or_else(|| CallError::internal("the caller of a request is not known"))?;
+        Ok(Self { server: server.clone(), caller })
+    }
+
+    /// Runs `work` on a thread that may block on the disk, and returns its result as the response.
+    pub(super) async fn respond<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<Response<T>, Status> {
+        Ok(Response::new(self.run_blocking(work).await?))
+    }
+
+    /// Runs `work` on a thread that may block on the disk.
+    pub(super) async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Status> {
+        self.plugins.pace().request_arrived();
+        let state = self.clone();
+        let span = tracing::Span::current();
+        let task = tokio::task::spawn_blocking(move || span.in_scope(|| work(&state)));
+        let outcome = task.await.unwrap_or_else(|error| Err(CallError::internal(error)));
+        outcome.map_err(Status::from)
+    }
+
+    /// Returns the header of a response that shows `revision`.
+    pub(super) fn header_at(&self, revision: Revision) -> v1::StoreHeader {
+        v1::StoreHeader { store_id: self.store.store_id().to_string(), revision: signed(revision.get()) }
+    }
+
+    /// Returns the header of a response that shows the current state of the store.
+    pub(super) fn header(&self) -> v1::StoreHeader {
+        self.header_at(self.store.revision())
+    }
+
+    /// Returns whether the caller sees every memory and conversation.
+    pub(super) fn sees_everything(&self) -> bool {
+        match &self.caller {
+            Caller::Owner => true,
+        }
+    }
+
+    /// Returns whether this version of a memory, by its own access block, is visible to the caller. Use
+    /// [`CallState::sees_memory`] for what is shown now.
+    pub(super) fn sees_memory_version(&self, _record: &MemoryRecord) -> bool {
+        self.sees_everything()
+    }
+
+    /// Returns whether the caller may see this version of a memory now: access is judged by the current version.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(super) fn sees_memory(&self, _record: &MemoryRecord) -> Result<bool, CallError> {
+        Ok(self.sees_everything())
+    }
+
+    /// Returns whether a conversation with this platform and these tags is visible to the caller.
+    pub(super) fn sees_conversation(&self, _platform: &str, _tags: &[String]) -> bool {
+        self.sees_everything()
+    }
+}
