@@ -1,0 +1,228 @@
+//! What a device may read and change. One set of rules for all ways of access.
+
+use std::collections::BTreeSet;
+
+use satchel_pam::memory::{Access, Permission, Visibility};
+use serde::{Deserialize, Serialize};
+
+use crate::error::DevicesError;
+
+/// What kind of user a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The person whose memories these are.
+    Owner,
+    /// A device that shows memories and changes nothing.
+    Reader,
+    /// A program that acts for the person: it sees what is public or shared with its entity.
+    Agent,
+}
+
+/// A group of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// Reading memories.
+    MemoriesRead,
+    /// Creating and changing memories.
+    MemoriesWrite,
+    /// Deleting memories.
+    MemoriesDelete,
+    /// Reading conversations.
+    ConversationsRead,
+    /// Recording conversations.
+    ConversationsWrite,
+    /// Importing files.
+    Imports,
+    /// Exporting.
+    Exports,
+    /// Installing and removing importers.
+    Plugins,
+    /// Pairing and revoking devices.
+    Devices,
+    /// Everything else that changes the daemon.
+    Admin,
+}
+
+impl Scope {
+    /// All scopes.
+    pub const ALL: [Self; 10] = [
+        Self::MemoriesRead,
+        Self::MemoriesWrite,
+        Self::MemoriesDelete,
+        Self::ConversationsRead,
+        Self::ConversationsWrite,
+        Self::Imports,
+        Self::Exports,
+        Self::Plugins,
+        Self::Devices,
+        Self::Admin,
+    ];
+}
+
+/// The part of the memories and conversations that a device works with. An empty set does not restrict.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selection {
+    /// Platforms that they may come from.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub platforms: BTreeSet<String>,
+    /// Tags of which they must have one.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    /// Types that memories may have. Conversations have no type, and are not restricted by this.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub types: BTreeSet<String>,
+    /// Tags that they must not have.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub denied_tags: BTreeSet<String>,
+}
+
+impl Selection {
+    /// Returns whether everything is selected.
+    pub fn is_empty(&self) -> bool {
+        let Self { platforms, tags, types, denied_tags } = self;
+        [platforms, tags, types, denied_tags].iter().all(|set| set.is_empty())
+    }
+
+    fn contains(&self, platform: &str, tags: &[String]) -> bool {
+        (self.platforms.is_empty() || self.platforms.contains(platform))
+            && (self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag)))
+            && !tags.iter().any(|tag| self.denied_tags.contains(tag))
+    }
+
+    fn contains_memory(&self, memory: &MemoryFacts<'_>) -> bool {
+        (self.types.is_empty() || self.types.contains(memory.memory_type))
+            && self.contains(memory.platform, memory.tags)
+    }
+}
+
+/// The parts of a memory that decide who may read and change it.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryFacts<'a> {
+    /// Platform of its provenance.
+    pub platform: &'a str,
+    /// Its tags.
+    pub tags: &'a [String],
+    /// Its type, as in the document.
+    pub memory_type: &'a str,
+    /// Its access block; `None` is private.
+    pub access: Option<&'a Access>,
+}
+
+/// What a device may do with a memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryAccess {
+    /// It may see it, and that it exists.
+    pub read: bool,
+    /// It may change it.
+    pub write: bool,
+    /// It may delete it.
+    pub delete: bool,
+}
+
+/// What a device may do. It is set by an owner when the device is paired, and may be changed later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// The kind of user.
+    pub role: Role,
+    /// The calls that it may make.
+    pub scopes: BTreeSet<Scope>,
+    /// The name in grants of memories (`access.shared_with[].entity`); needed for agents, unused for others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub entity: String,
+    /// What it may see at all.
+    #[serde(default, skip_serializing_if = "Selection::is_empty")]
+    pub selection: Selection,
+}
+
+impl Policy {
+    /// Returns the usual policy of a role: owners may do everything, readers read, and agents also record conversations
+    /// and write memories. Nothing is left out by a selection.
+    #[must_use]
+    pub fn for_role(role: Role, entity: &str) -> Self {
+        let scopes = match role {
+            Role::Owner => Scope::ALL.into(),
+            Role::Reader => [Scope::MemoriesRead, Scope::ConversationsRead].into(),
+            Role::Agent => [Scope::MemoriesRead, Scope::MemoriesWrite, Scope::ConversationsWrite].into(),
+        };
+        Self { role, scopes, entity: entity.to_owned(), selection: Selection::default() }
+    }
+
+    /// Checks that the policy makes sense.
+    ///
+    /// # Errors
+    /// An agent has no entity.
+    pub fn check(&self) -> Result<(), DevicesError> {
+        if self.role == Role::Agent && self.entity.trim().is_empty() {
+            return Err(DevicesError::Policy {
+                problem: "of an agent needs an entity, to which memories can be shared",
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns whether it may make calls of this scope.
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    /// Returns what it may do with a memory. Each right needs its scope, and the memory must be selected. Agents need
+    /// more:
+    ///
+    /// - to read, that the memory is public, or is shared and grants `read` to the agent's entity;
+    /// - to write or delete, that the memory is not private and grants this to the agent's entity.
+    ///
+    /// A memory that is shared with nobody is private.
+    pub fn access_to(&self, memory: &MemoryFacts<'_>) -> MemoryAccess {
+        if !self.selection.contains_memory(memory) {
+            return MemoryAccess::default();
+        }
+        let allows = |permission| match self.role {
+            Role::Owner | Role::Reader => true,
+            Role::Agent => memory.access.is_some_and(|access| self.agent_may(access, permission)),
+        };
+        MemoryAccess {
+            read: self.may(Scope::MemoriesRead) && allows(Permission::Read),
+            write: self.may(Scope::MemoriesWrite) && allows(Permission::Write),
+            delete: self.may(Scope::MemoriesDelete) && allows(Permission::Delete),
+        }
+    }
+
+    /// Returns whether it may read a conversation. Agents without the scope read only those that they have recorded
+    /// themselves.
+    pub fn reads_conversation(&self, platform: &str, tags: &[String], recorded_by_caller: bool) -> bool {
+        let own = self.role == Role::Agent && recorded_by_caller;
+        (self.may(Scope::ConversationsRead) || own) && self.selection.contains(platform, tags)
+    }
+
+    /// Returns whether it sees every memory and every conversation, so that nothing needs to be filtered.
+    pub fn unrestricted(&self) -> bool {
+        matches!(self.role, Role::Owner | Role::Reader)
+            && self.may(Scope::MemoriesRead)
+            && self.may(Scope::ConversationsRead)
+            && self.selection.is_empty()
+    }
+
+    fn agent_may(&self, access: &Access, permission: Permission) -> bool {
+        let granted = || {
+            !self.entity.is_empty()
+                && access
+                    .shared_with
+                    .iter()
+                    .any(|grant| grant.entity == self.entity && grant.permissions.contains(&permission))
+        };
+        match access.visibility {
+            Visibility::Private => false,
+            Visibility::Shared => granted(),
+            // Public is for reading only.
+            Visibility::Public => permission == Permission::Read || granted(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests;
