@@ -8,16 +8,19 @@ use std::{
 };
 
 /// Prefix of files that are being written. One that a crash leaves behind is never read.
-pub(crate) const UNFINISHED: &str = ".new-";
+const UNFINISHED: &str = ".new-";
 
 /// Creates the folder and those above it with mode 0700. A folder that exists is closed to other users.
 pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    if !folder.is_dir() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        folder.parent().map_or(Ok(()), sync_folder)?;
+    }
     let mode = fs::metadata(folder)?.permissions().mode();
     if mode & 0o077 != 0 {
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     }
-    folder.parent().map_or(Ok(()), sync_folder)
+    Ok(())
 }
 
 /// Replaces `path` with a file of mode 0600. When this returns, the file survives a power cut.

@@ -196,5 +196,5 @@ impl From<PairingUri> for PairingSecret {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
+#[expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests;

@@ -110,7 +110,8 @@ impl DeviceRegistry {
         Ok((self.insert(device)?, secret))
     }
 
-    /// Returns the device with this key, unless it was revoked. When it was last seen may be missing.
+    /// Returns the device with this key, unless it was revoked. When it was last seen may be missing. A handshake refuses
+    /// an expired certificate; during a long connection, [`Device::expired`] tells when it ends.
     pub fn by_key_hash(&self, key: &KeyHash) -> Option<Arc<Device>> {
         let devices = self.current();
         let device = devices.get(&DeviceId::of(key))?;
@@ -216,6 +217,9 @@ impl DeviceRegistry {
     /// # Errors
     /// It was time to write, and the file cannot be written. The next attempt follows after a minute.
     pub fn record_seen(&self, id: &DeviceId, address: &str, now: i64) -> Result<(), DevicesError> {
+        if !self.current().contains_key(id) {
+            return Ok(());
+        }
         let mut seen = lock(&self.seen);
         let address = address.chars().take(device::MAX_ADDRESS_CHARS).collect();
         seen.calls.insert(id.clone(), (now, address));

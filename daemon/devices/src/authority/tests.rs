@@ -1,10 +1,11 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
+use proptest::prelude::*;
 use rcgen::PKCS_ECDSA_P256_SHA256;
 use tempfile::TempDir;
 
 use super::*;
-use crate::credentials::generate_key_and_csr;
+use crate::{certificate::DAY, credentials::generate_key_and_csr};
 
 const NOW: i64 = 1_800_000_000_000_000;
 
@@ -181,5 +182,25 @@ fn a_clock_outside_of_all_calendars_is_an_error() {
     for now in [i64::MIN, -1, i64::MAX] {
         let result = CertificateAuthority::load_or_create(&dir.path().join("tls"), now);
         assert!(matches!(result, Err(DevicesError::Clock)), "{now}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_changed_request_gives_no_certificate_for_another_key(at in any::<prop::sample::Index>(), bit in 0..8_u32) {
+        let dir = tempfile::tempdir().unwrap();
+        let authority = authority(&dir);
+        let (key, mut csr) = generate_key_and_csr().unwrap();
+        let at = at.index(csr.len());
+        csr[at] ^= 1 << bit;
+        if let Ok(issued) = authority.issue(&csr, NOW) {
+            prop_assert_eq!(issued.key_hash, key.key_hash().unwrap());
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_neither_a_request_nor_a_certificate(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(certificate::public_key_of_request(&bytes).is_err());
+        prop_assert!(key_hash_of(&bytes).is_err());
     }
 }

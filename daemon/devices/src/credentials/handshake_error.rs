@@ -69,6 +69,27 @@ impl From<&Error> for HandshakeError {
     }
 }
 
+impl HandshakeError {
+    /// Returns the reason that is somewhere inside an error of another library, such as an HTTP client.
+    pub fn find(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        // Causes are nested less deep; the bound is for those that contain themselves.
+        for _ in 0..MAX_CAUSES {
+            let error = next?;
+            if let Some(found) = error.downcast_ref::<Error>() {
+                return Some(Self::from(found));
+            }
+            // An I/O error does not name the error inside it as its source, but the source of that error.
+            let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+            next = inside.map(|inside| inside as _).or_else(|| error.source());
+        }
+        None
+    }
+}
+
+/// Most causes that are searched.
+const MAX_CAUSES: usize = 32;
+
 fn of_certificate(problem: &CertificateError) -> HandshakeError {
     match problem {
         CertificateError::NotValidYetContext { time, not_before } => {
