@@ -1,4 +1,4 @@
-//! Which device called which method, and how the call ended: never what was answered.
+//! The audit log: which device called which method, and how the call ended, without any content.
 //!
 //! `audit.jsonl` has one JSON object a line. At 4 MiB it is renamed to `audit.jsonl.1`; the three files before it stay.
 //! Entries are buffered and not synced one by one: a power cut may lose the last ones.
@@ -45,7 +45,7 @@ pub struct AuditEntry {
     pub records: Option<u64>,
 }
 
-/// What the log contains.
+/// A part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditPage {
     /// The newest first.

@@ -1,4 +1,4 @@
-//! What this crate needs of certificates: their key, their period, who signed them, and how they are made.
+//! Reads keys, periods and signatures of certificates, and prepares new ones.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,

@@ -1,4 +1,4 @@
-//! What a device keeps to reach a daemon: its key, its certificate, and the daemon's authority.
+//! The credentials with which a device reaches a daemon: its key, its certificate, and the daemon's authority.
 
 mod handshake_error;
 mod pairing_verifier;
@@ -74,7 +74,7 @@ pub fn generate_key_and_csr() -> Result<(ClientKey, Vec<u8>), DevicesError> {
     Ok((key, request))
 }
 
-/// What a device keeps about one daemon.
+/// The credentials of this device for one daemon.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     /// How the person calls the daemon. It is also the name of the file.
@@ -90,7 +90,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Puts together what pairing has given, and checks that it fits.
+    /// Makes credentials of the results of pairing, and checks that they fit together.
     ///
     /// # Errors
     /// The name cannot be used, a certificate cannot be read, the authority did not sign the certificate, or the

@@ -1,4 +1,4 @@
-//! What identifies a daemon and a device: hashes of public keys, which stay when certificates are renewed.
+//! Identities of daemons and devices: hashes of public keys, which stay the same when certificates are renewed.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! Paired devices of a daemon: who they are, how they are added, and what each of them may read and change.
+//! Paired devices of a daemon: their identities, pairing, and the rules for what each may read and change.
 //!
 //! The daemon has its own [`CertificateAuthority`]. An owner opens a pairing window ([`PairingWindows`]) and shows its
 //! [`PairingCode`] or [`PairingUri`]; the new device checks the daemon's key by it, sends a certificate request, and is

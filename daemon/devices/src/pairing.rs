@@ -71,7 +71,7 @@ pub struct OpenWindow {
     pub expires_at: i64,
 }
 
-/// What the redeemer of a window may become.
+/// The rights of the device that redeems a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The window that was redeemed.
@@ -82,7 +82,7 @@ pub struct Grant {
     pub name: Option<String>,
 }
 
-/// How a window stands, for the owner's side.
+/// The state of a window, for the owner's side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WindowState {
@@ -174,7 +174,7 @@ impl PairingWindows {
         open.map(|window| window.state = WindowState::Cancelled).is_some()
     }
 
-    /// Returns how a window stands; `None` if it is unknown or long past.
+    /// Returns the state of a window; `None` if it is unknown or long past.
     pub fn state(&self, id: PairingId, now: i64) -> Option<WindowState> {
         let mut windows = self.lock();
         // Marks it as expired if it is.

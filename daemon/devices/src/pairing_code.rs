@@ -1,4 +1,4 @@
-//! What an owner passes to a new device: a code to type, or a link to scan.
+//! The code that a person types to pair a new device, and the link that it scans instead.
 //!
 //! Both contain the start of the daemon's fingerprint, by which the device recognises the daemon before it sends
 //! anything, and the token of the pairing window.
@@ -152,12 +152,12 @@ fn is_hyphen(character: char) -> bool {
     matches!(character, '-' | '\u{ad}' | '\u{2010}'..='\u{2015}' | '\u{2212}')
 }
 
-/// What a new device learns from a code or a link.
+/// The content of a code or a link, as the new device uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairingSecret {
-    /// How it recognises the daemon.
+    /// The key of the daemon must fit this.
     pub fingerprint: FingerprintPrefix,
-    /// What it sends to the daemon, once the fingerprint fits.
+    /// The secret to send to the daemon, once the fingerprint fits.
     pub token: PairingToken,
     /// Where the daemon may be reached, as `host:port`; empty for a typed code.
     pub addresses: Vec<String>,

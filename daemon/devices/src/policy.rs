@@ -1,4 +1,4 @@
-//! What a device may read and change. One set of rules for all ways of access.
+//! The rules for what a device may read and change, the same for all methods.
 
 use std::collections::BTreeSet;
 

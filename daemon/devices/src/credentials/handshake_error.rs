@@ -1,4 +1,4 @@
-//! Why a daemon and a device do not trust each other, in the words of the person who reads it.
+//! The reasons why a handshake fails, with advice for the person who sees them.
 
 use jiff::Timestamp;
 use rustls::{AlertDescription, CertificateError, Error, pki_types::UnixTime};
