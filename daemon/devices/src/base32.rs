@@ -129,7 +129,9 @@ mod tests {
         }
 
         #[test]
-        fn every_wrong_and_every_swapped_character_is_found(symbols in prop::collection::vec(0..32_u8, 1..=MAX_CHECKED)) {
+        fn every_wrong_and_every_swapped_character_is_found(
+            symbols in prop::collection::vec(0..32_u8, 1..=MAX_CHECKED),
+        ) {
             let mut whole = symbols.clone();
             whole.push(check_symbol(&symbols));
             let valid = |text: &[u8]| text.split_last().is_some_and(|(check, rest)| check_symbol(rest) == *check);

@@ -17,7 +17,8 @@ pub enum DevicesError {
     Damaged { path: PathBuf, reason: String, remedy: &'static str },
     /// A file has a format that this version does not know.
     #[error(
-        "{path:?} was written by a newer version of the program (format {found}, this one knows {known}); update the program"
+        "{path:?} was written by a newer version of the program (format {found}, this one knows {known}); \
+         update the program"
     )]
     Newer { path: PathBuf, found: u32, known: u32 },
     /// The certificate request is not valid, or not signed by its own key.

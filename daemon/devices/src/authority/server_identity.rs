@@ -98,7 +98,8 @@ fn load(dir: &Path, authority: &CertificateDer<'static>) -> Result<Option<Curren
     Ok(Some(current(&key, der.into(), authority, &facts)?))
 }
 
-/// Makes a new key and certificate. Between the two files a crash leaves a pair that does not fit, which [`load`] ignores.
+/// Makes a new key and certificate. A crash between the two files leaves a pair that does not fit, which [`load`]
+/// ignores.
 fn create(
     dir: &Path,
     issuer: &Issuer<'static, KeyPair>,

@@ -94,7 +94,11 @@ fn debug_output_shows_no_token() {
 
 proptest! {
     #[test]
-    fn a_code_is_read_however_it_is_typed(token in any::<[u8; 5]>(), lower in any::<bool>(), separator in "[- –]{0,2}") {
+    fn a_code_is_read_however_it_is_typed(
+        token in any::<[u8; 5]>(),
+        lower in any::<bool>(),
+        separator in "[- –]{0,2}",
+    ) {
         let code = code(token);
         let mut typed = code.to_string().replace('-', &separator).replace('0', "o").replace('1', "l");
         if lower {
@@ -104,7 +108,11 @@ proptest! {
     }
 
     #[test]
-    fn a_wrong_or_swapped_character_is_always_found(token in any::<[u8; 5]>(), at in 0..25_usize, other in "[0-9A-HJKMNP-TV-Z]") {
+    fn a_wrong_or_swapped_character_is_always_found(
+        token in any::<[u8; 5]>(),
+        at in 0..25_usize,
+        other in "[0-9A-HJKMNP-TV-Z]",
+    ) {
         let code: Vec<char> = code(token).to_string().replace('-', "").chars().collect();
         let parse = |text: &[char]| text.iter().collect::<String>().parse::<PairingCode>();
         let mut wrong = code.clone();
@@ -116,7 +124,11 @@ proptest! {
     }
 
     #[test]
-    fn a_link_is_read_as_it_is_written(token in any::<[u8; 5]>(), hosts in prop::collection::vec("[a-z0-9.%\\[\\]-]{1,20}", 0..8), port in 1..=u16::MAX) {
+    fn a_link_is_read_as_it_is_written(
+        token in any::<[u8; 5]>(),
+        hosts in prop::collection::vec("[a-z0-9.%\\[\\]-]{1,20}", 0..8),
+        port in 1..=u16::MAX,
+    ) {
         let addresses = hosts.iter().map(|host| format!("{host}:{port}")).collect();
         let uri = PairingUri { addresses, fingerprint: fingerprint(), token: PairingToken::new(token) };
         prop_assert_eq!(uri.to_string().parse::<PairingUri>().unwrap(), uri);
