@@ -1,4 +1,4 @@
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{fs, os::unix::fs::PermissionsExt as _, sync::LazyLock};
 
 use proptest::prelude::*;
 use rcgen::PKCS_ECDSA_P256_SHA256;
@@ -185,15 +185,20 @@ fn a_clock_outside_of_all_calendars_is_an_error() {
     }
 }
 
+/// Made once for all cases of a property: making it waits for the disk.
+static SHARED: LazyLock<(TempDir, CertificateAuthority)> = LazyLock::new(|| {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(&dir);
+    (dir, authority)
+});
+
 proptest! {
     #[test]
     fn a_changed_request_gives_no_certificate_for_another_key(at in any::<prop::sample::Index>(), bit in 0..8_u32) {
-        let dir = tempfile::tempdir().unwrap();
-        let authority = authority(&dir);
         let (key, mut csr) = generate_key_and_csr().unwrap();
         let at = at.index(csr.len());
         csr[at] ^= 1 << bit;
-        if let Ok(issued) = authority.issue(&csr, NOW) {
+        if let Ok(issued) = SHARED.1.issue(&csr, NOW) {
             prop_assert_eq!(issued.key_hash, key.key_hash().unwrap());
         }
     }
