@@ -31,6 +31,9 @@ const FILES: [&str; 21] = [
     "satchel/v1/watch_service.proto",
 ];
 
+/// What the names of methods that change nothing begin with.
+const READ_VERBS: [&str; 6] = ["Get", "BatchGet", "List", "Watch", "Download", "Verify"];
+
 /// Messages with secrets in them: how they are shown is written by hand.
 const PRIVATE: [&str; 2] = [".satchel.v1.Unlock", ".satchel.v1.CreateExportRequest"];
 
@@ -65,6 +68,17 @@ fn methods(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
             let options = method.options();
             let set = |option| *options.get_extension(option) == Value::Bool(true);
             let scope = options.get_extension(&scope).as_enum_number().unwrap_or_default();
+            if scope == 0 {
+                return Err(format!("{} must declare a required_scope", method.full_name()).into());
+            }
+            let reads = READ_VERBS.iter().any(|verb| method.name().starts_with(verb));
+            if set(&mutates) == reads {
+                return Err(format!(
+                    "{} must set `mutates` to true, or begin with one of {READ_VERBS:?}",
+                    method.full_name()
+                )
+                .into());
+            }
             writeln!(
                 table,
                 "Method {{ path: \"/{}/{}\", required_scope: {scope}, mutates: {}, long_running: {} }},",

@@ -36,8 +36,8 @@ pub struct AuditEntry {
     pub address: String,
     /// The method that it called.
     pub method: String,
-    /// The status code of the answer.
-    pub code: String,
+    /// The gRPC status code of the answer; 0 is OK.
+    pub code: i32,
     /// How long the call took, in milliseconds.
     pub millis: u64,
     /// How many records were answered, for methods that answer records.
@@ -190,8 +190,8 @@ fn collect(bytes: &[u8], device_id: Option<&str>, limit: usize, page: &mut Audit
 }
 
 fn shortened(mut entry: AuditEntry) -> AuditEntry {
-    let AuditEntry { device_id, device_name, address, method, code, .. } = &mut entry;
-    for field in [device_id, device_name, address, method, code] {
+    let AuditEntry { device_id, device_name, address, method, .. } = &mut entry;
+    for field in [device_id, device_name, address, method] {
         if let Some((end, _)) = field.char_indices().nth(MAX_FIELD_CHARS) {
             field.truncate(end);
         }
@@ -213,7 +213,7 @@ mod tests {
             device_name: "phone".to_owned(),
             address: "192.168.1.7:50000".to_owned(),
             method: "/satchel.v1.MemoryService/ListMemories".to_owned(),
-            code: "OK".to_owned(),
+            code: 0,
             millis: 3,
             records: Some(50),
         }

@@ -5,6 +5,7 @@ mod file;
 mod unknown_key;
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -16,8 +17,8 @@ pub use confidence::ConfidenceDecay;
 
 use confidence::ConfidenceSection;
 use file::{
-    ConfigFile, ExportSection, ImportSection, LogSection, OwnerSection, SecuritySection, StoreSection,
-    WatchSection,
+    ConfigFile, ExportSection, ImportSection, LogSection, OwnerSection, SecuritySection, ServerSection,
+    StoreSection, WatchSection,
 };
 
 use satchel_core::{
@@ -80,6 +81,8 @@ pub struct Config {
     pub plugin_compiler: Option<PathBuf>,
     /// Whether to open a data directory that another user owns.
     pub allow_other_owner: bool,
+    /// The address on which the daemon accepts devices over TLS; `None`: only the socket of the data directory.
+    pub listen: Option<SocketAddr>,
 }
 
 /// Where a daemon logs, and how much.
@@ -135,6 +138,11 @@ pub enum ConfigError {
     /// A value is out of range.
     #[error("{key} in the configuration must be 1 to {max}, not {found}")]
     Value { key: &'static str, max: u64, found: u64 },
+    /// The text is not an address with a port.
+    #[error(
+        "[server] listen in the configuration must be an address and a port such as \"0.0.0.0:7443\" or \"[::]:7443\", not {found:?}"
+    )]
+    Listen { found: String },
     /// A folder cannot be watched as specified.
     #[error("[[watch]] in the configuration: {0}")]
     Watch(#[source] SpecError),
@@ -189,6 +197,7 @@ impl Config {
             code_cache: None,
             plugin_compiler: None,
             allow_other_owner: false,
+            listen: None,
         }
     }
 
@@ -214,6 +223,7 @@ impl Config {
             code_cache: _,
             plugin_compiler: _,
             allow_other_owner: _,
+            listen,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let names = |all: &[(bool, &'static str)]| {
@@ -226,6 +236,7 @@ impl Config {
         ];
         let on_restart = [
             (*cache_bytes != new.cache_bytes, "[store] cache-mib"),
+            (*listen != new.listen, "[server] listen"),
             (*file != new.log.file, "[log] file"),
             (*max_bytes != new.log.max_bytes, "[log] max-mib"),
             (*keep != new.log.keep, "[log] keep"),
@@ -266,6 +277,7 @@ impl Config {
             ),
             owner: OwnerSection { did: self.owner_did.clone() },
             confidence: ConfidenceSection::of(&self.confidence_decay),
+            server: ServerSection { listen: self.listen.map(|address| address.to_string()) },
             security: SecuritySection {
                 key_file: self.unlock.key_file.clone(),
                 passphrase_file: self.unlock.passphrase_file.clone(),
@@ -321,6 +333,9 @@ impl Config {
         }
         self.confidence_decay = settings.confidence.read()?;
         self.apply_security(settings.security)?;
+        if let Some(address) = settings.server.listen {
+            self.listen = Some(address.parse().map_err(|_| ConfigError::Listen { found: address })?);
+        }
         Ok(self)
     }
 

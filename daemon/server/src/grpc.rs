@@ -3,9 +3,12 @@
 //! **Invariant:** generated types stay in `grpc::wire` and the service files; other modules use the daemon's own types.
 
 mod accept;
+mod access;
 mod admin;
 mod call_state;
+mod connection;
 mod conversation;
+mod device;
 mod edit;
 mod export;
 pub mod guard;
@@ -15,44 +18,46 @@ mod maintenance;
 mod memory;
 pub mod operation;
 pub mod page_token;
+mod pairing;
 mod plugin;
 mod relation;
 mod request;
 mod source;
 pub mod status;
+mod tls;
 mod unread_limit;
 pub mod wire;
 
 pub use self::admin::purge_plan_to_wire;
 
-use std::{error::Error, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{error::Error, future::Future, io, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use satchel_core::{clock::Clock, export::Exports, ingest::Imports};
 use satchel_proto::v1::{
     admin_service_server::{self, AdminServiceServer},
     conversation_service_server::{self, ConversationServiceServer},
+    device_service_server::{self, DeviceServiceServer},
     export_service_server::{self, ExportServiceServer},
     import_service_server::{self, ImportServiceServer},
     memory_service_server::{self, MemoryServiceServer},
     operation_service_server::{self, OperationServiceServer},
+    pairing_service_server::{self, PairingServiceServer},
     plugin_service_server::{self, PluginServiceServer},
 };
 use satchel_registry::Plugins;
 use satchel_store::Store;
 use satchel_watch::Watch;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     net::UnixStream,
     sync::{mpsc, watch},
 };
 use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
-use tonic::transport::{
-    Server,
-    server::{Connected, Router, UdsConnectInfo},
-};
+use tonic::transport::{Server, server::Router};
 use tonic_health::{ServingStatus, server::HealthReporter};
 
+pub(crate) use self::tls::TlsListener;
 use self::{
+    connection::Connection,
     guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
     listing_cache::ListingCache,
     operation::Operations,
@@ -60,6 +65,7 @@ use self::{
 };
 use crate::{
     config::ConfidenceDecay,
+    devices::Devices,
     socket::{Listener, SocketFiles},
 };
 
@@ -69,7 +75,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 const TOUCH_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The service names for the health service; the empty one stands for the whole daemon.
-const SERVICES: [&str; 8] = [
+const SERVICES: [&str; 10] = [
     "",
     memory_service_server::SERVICE_NAME,
     conversation_service_server::SERVICE_NAME,
@@ -77,6 +83,8 @@ const SERVICES: [&str; 8] = [
     operation_service_server::SERVICE_NAME,
     plugin_service_server::SERVICE_NAME,
     export_service_server::SERVICE_NAME,
+    device_service_server::SERVICE_NAME,
+    pairing_service_server::SERVICE_NAME,
     admin_service_server::SERVICE_NAME,
 ];
 
@@ -90,6 +98,8 @@ pub struct ServerState {
     pub operations: Operations,
     pub watch: Watch,
     pub exports: Exports,
+    /// The devices that may call over TLS.
+    pub devices: Devices,
     pub clock: Arc<dyn Clock>,
     /// Seals page tokens; it stays the same as long as the data directory exists.
     pub page_key: PageKey,
@@ -113,19 +123,25 @@ pub enum ServeError {
     Descriptors(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Serves `state` on `listener` until `stop`. Open calls then have a few seconds to finish, or until `stop_now`.
+/// Serves `state` on `listener`, and to devices on `tls`, until `stop`. Open calls then have a few seconds to finish, or until `stop_now`.
 ///
 /// # Errors
 /// If the transport fails.
-pub async fn serve(
+pub(crate) async fn serve(
     state: ServerState,
     listener: Listener,
+    tls: Option<TlsListener>,
     stop: impl Future<Output = ()> + Send,
     stop_now: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     // When serving has ended, `files` is dropped, which removes the socket's file.
     let (socket, files) = listener.into_parts();
-    let incoming = accept::incoming(socket, accept::connection_limit());
+    let limit = accept::connection_limit();
+    let local = accept::incoming(socket, limit);
+    let incoming: Pin<Box<dyn Stream<Item = io::Result<Connection>> + Send>> = match tls {
+        None => Box::pin(local),
+        Some(tls) => Box::pin(local.merge(tls::incoming(tls, limit))),
+    };
     tokio::select! {
         outcome = serve_streams(state, incoming, stop, stop_now) => outcome,
         () = touch_periodically(&files) => Ok(()),
@@ -142,19 +158,16 @@ pub async fn serve_in_process(
     stop: impl Future<Output = ()> + Send,
     stop_now: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let incoming = ReceiverStream::new(streams).map(Ok::<_, io::Error>);
+    let incoming = ReceiverStream::new(streams).map(|stream| Ok(Connection::local(stream, None)));
     serve_streams(state, incoming, stop, stop_now).await
 }
 
-async fn serve_streams<C>(
+async fn serve_streams(
     state: ServerState,
-    incoming: impl Stream<Item = io::Result<C>> + Send,
+    incoming: impl Stream<Item = io::Result<Connection>> + Send,
     stop: impl Future<Output = ()> + Send,
     stop_now: impl Future<Output = ()> + Send,
-) -> Result<(), ServeError>
-where
-    C: AsyncRead + AsyncWrite + Connected<ConnectInfo = UdsConnectInfo> + Unpin + Send + 'static,
-{
+) -> Result<(), ServeError> {
     let (stopping, stopped) = watch::channel(false);
     let (health, router) = router(state, stopped.clone()).await?;
     let mut ended = stopped;
@@ -217,7 +230,7 @@ async fn router(
     let owner = rustix::process::geteuid().as_raw();
     let router = Server::builder()
         .max_concurrent_streams(MAX_CALLS_PER_CONNECTION)
-        .layer(GuardLayer::new(owner, Arc::clone(&state.clock)))
+        .layer(GuardLayer::new(owner, state.devices.clone(), Arc::clone(&state.clock)))
         .add_service(health_service)
         .add_service(reflection)
         .add_service(reflection_v1alpha)
@@ -227,6 +240,8 @@ async fn router(
         .add_service(limited!(OperationServiceServer, operation::OperationHandler(state.clone(), stopping)))
         .add_service(limited!(PluginServiceServer, plugin::PluginHandler::new(state.clone())))
         .add_service(limited!(ExportServiceServer, export::ExportHandler::new(state.clone())))
+        .add_service(limited!(DeviceServiceServer, device::DeviceHandler(state.clone())))
+        .add_service(limited!(PairingServiceServer, pairing::PairingHandler(state.clone())))
         .add_service(limited!(AdminServiceServer, admin::AdminHandler(state)));
     Ok((health, router))
 }

@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod connect;
+pub mod devices;
 pub mod grpc;
 pub mod log;
 mod run;

@@ -2,6 +2,8 @@
 
 use std::{
     future::{self, Future},
+    io,
+    net::SocketAddr,
     os::unix::net::UnixListener,
     path::{Path, PathBuf},
     sync::Arc,
@@ -19,20 +21,22 @@ use satchel_core::{
     schedule::ScheduledExports,
     vault::{self, VaultError},
 };
+use satchel_devices::DevicesError;
 use satchel_registry::{Plugins, PluginsOptions};
 use satchel_source::chain;
 use satchel_store::{OpenEvent, Store, StoreError};
 use satchel_watch::{Watch, WatchError};
 use tokio::{
-    net::UnixStream,
+    net::{TcpListener, UnixStream},
     sync::{mpsc, watch},
 };
 
 use crate::{
     config::Config,
     connect::InProcessConnector,
+    devices::Devices,
     grpc::{
-        self, ServeError, ServerState, listing_cache::ListingCache, operation::Operations,
+        self, ServeError, ServerState, TlsListener, listing_cache::ListingCache, operation::Operations,
         page_token::PageKey,
     },
     socket::{Listener, SocketError},
@@ -45,6 +49,8 @@ use crate::{
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Practically no limit: a process that continues after its daemon needs the data directory to be free.
 const NO_DRAIN_LIMIT: Duration = Duration::from_hours(24);
+/// How often to check whether the daemon's certificate is due for renewal, which it is after eight months.
+const RENEWAL_CHECK_INTERVAL: Duration = Duration::from_hours(12);
 /// How often to check whether a scheduled export is due. Short commands that serve by themselves end before the first
 /// check.
 const SCHEDULE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
@@ -56,6 +62,8 @@ pub struct Ready {
     pub socket: PathBuf,
     /// Notices about the opening of the store.
     pub notices: Vec<String>,
+    /// The address on which it accepts devices, with its port.
+    pub listening: Option<SocketAddr>,
     /// The only way to connect to the daemon, if the disk cannot hold a socket.
     pub in_process: Option<InProcessConnector>,
 }
@@ -107,6 +115,12 @@ pub enum RunError {
     /// The socket failed.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// The devices cannot be read.
+    #[error(transparent)]
+    Devices(#[from] DevicesError),
+    /// The port for devices cannot be opened.
+    #[error("cannot listen on {address}; choose another address with --listen or [server] listen")]
+    Listen { address: SocketAddr, source: io::Error },
     /// Serving failed.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -169,7 +183,11 @@ pub async fn run_with(
     let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
     let watch_enabled = config.watching.active;
     let export_schedule = config.export_schedule.clone();
-    let opened = tokio::task::spawn_blocking(move || open(&config, allow_read_only, notice))
+    // Before the store, so that a wrong address is told at once.
+    let tcp = listen(config.listen).await?;
+    let address =
+        tcp.as_ref().map(TcpListener::local_addr).transpose().map_err(listen_error(config.listen))?;
+    let opened = tokio::task::spawn_blocking(move || open(&config, allow_read_only, address, notice))
         .await
         .map_err(|_| RunError::Panicked)?;
     let (state, notices) = opened?;
@@ -178,9 +196,15 @@ pub async fn run_with(
         None if state.store.opened_read_only() => Transport::in_process(),
         None => Transport::Socket(Listener::bind(&data_dir, &runtime_dir)?),
     };
-    ready(Ready { socket: transport.path().to_owned(), notices, in_process: transport.connector() });
+    let tls = match (tcp, state.devices.authority()) {
+        (Some(tcp), Some(authority)) => Some(TlsListener::new(tcp, authority.server_config()?)),
+        _ => None,
+    };
+    let (in_process, devices) = (transport.connector(), state.devices.clone());
+    ready(Ready { socket: transport.path().to_owned(), notices, in_process, listening: address });
     let (watch, imports, store) = (state.watch.clone(), state.imports.clone(), state.store.clone());
     let (exports, operations) = (state.exports.clone(), state.operations.clone());
+    let clock = Arc::clone(&state.clock);
     if watch_enabled {
         watch.start();
     }
@@ -191,13 +215,15 @@ pub async fn run_with(
         operations.cancel_all();
     };
     let served = tokio::select! {
-        served = transport.serve(state, stop, stop_now_requested(stop_now.clone())) => served,
+        served = transport.serve(state, tls, stop, stop_now_requested(stop_now.clone())) => served,
+        () = renew_certificate(devices.clone(), clock) => Ok(()),
         () = apply_reloads(&mut settings, &imports, &watch) => Ok(()),
         () = feed_watchdog(&supervisor, watchdog, &store) => Ok(()),
         // An export that is being written finishes by itself; the store is closed after it.
         () = run_scheduled_exports(exports, export_schedule) => Ok(()),
     };
     let work = (watch.clone(), imports.clone(), operations.clone());
+    devices.flush();
     drain_and_close(work, store.clone(), drain, stop_now).await?;
     Ok(served?)
 }
@@ -232,11 +258,12 @@ impl Transport {
     async fn serve(
         self,
         state: ServerState,
+        tls: Option<TlsListener>,
         stop: impl Future<Output = ()> + Send,
         stop_now: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
         match self {
-            Self::Socket(listener) => grpc::serve(state, listener, stop, stop_now).await,
+            Self::Socket(listener) => grpc::serve(state, listener, tls, stop, stop_now).await,
             Self::InProcess(_, streams) => grpc::serve_in_process(state, streams, stop, stop_now).await,
         }
     }
@@ -280,6 +307,31 @@ async fn apply_reloads(settings: &mut watch::Receiver<Config>, imports: &Imports
     future::pending::<()>().await;
 }
 
+/// Opens the port for devices, if there is to be one.
+async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, RunError> {
+    let Some(wanted) = address else { return Ok(None) };
+    TcpListener::bind(wanted).await.map(Some).map_err(listen_error(address))
+}
+
+fn listen_error(address: Option<SocketAddr>) -> impl FnOnce(io::Error) -> RunError {
+    let address = address.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
+    move |source| RunError::Listen { address, source }
+}
+
+/// Renews the daemon's certificate when it is due. Never returns.
+async fn renew_certificate(devices: Devices, clock: Arc<dyn Clock>) {
+    loop {
+        tokio::time::sleep(RENEWAL_CHECK_INTERVAL).await;
+        match devices.authority().map(|authority| authority.renew_if_due(clock.now_micros())) {
+            Some(Ok(true)) => tracing::info!("the daemon's certificate was renewed"),
+            Some(Err(error)) => {
+                tracing::error!(error = chain(&error), "cannot renew the daemon's certificate")
+            }
+            Some(Ok(false)) | None => {}
+        }
+    }
+}
+
 /// Sends heartbeats to the service manager while the runtime responds and the store's writer is not stuck. Never returns.
 async fn feed_watchdog(supervisor: &Supervisor, watchdog: Option<Duration>, store: &Store) {
     let Some(limit) = watchdog else { return future::pending().await };
@@ -319,6 +371,7 @@ async fn run_scheduled_exports(exports: Exports, schedule: Option<ScheduledExpor
 fn open(
     config: &Config,
     allow_read_only: bool,
+    address: Option<SocketAddr>,
     mut notice: impl FnMut(&OpenEvent),
 ) -> Result<(ServerState, Vec<String>), RunError> {
     let data_dir = config.data_dir.clone();
@@ -371,6 +424,7 @@ fn open(
     imports.know_signers(move || signers.public_keys());
     let confidence_decay = config.confidence_decay.clone();
     let started_at = clock.now_micros();
+    let devices = Devices::open(&data_dir, address, started_at)?;
     let page_key = PageKey::load_or_create(&data_dir.join("keys"));
     Ok((
         ServerState {
@@ -380,6 +434,7 @@ fn open(
             operations: Operations::default(),
             watch,
             exports,
+            devices,
             clock,
             page_key,
             data_dir,

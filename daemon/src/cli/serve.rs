@@ -1,6 +1,9 @@
 //! `serve`: runs the daemon in the foreground.
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use satchel_core::data_dir;
 use satchel_server::{
@@ -30,6 +33,9 @@ struct Serving<'a> {
     socket: &'a Path,
     data_dir: &'a Path,
     pid: u32,
+    /// The address for paired devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listening: Option<SocketAddr>,
 }
 
 /// The signals that a daemon handles.
@@ -101,7 +107,8 @@ pub(crate) async fn run(
 
 /// Applies the options of `serve` on top of the configuration file.
 pub(crate) fn apply_args(config: &mut Config, args: &ServeArgs) -> Result<(), CliError> {
-    let ServeArgs { log_file, watch: folders } = args;
+    let ServeArgs { log_file, watch: folders, listen } = args;
+    config.listen = listen.or(config.listen);
     if let Some(file) = log_file {
         // Only an empty path has no absolute form, and it cannot be opened either.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
@@ -218,12 +225,22 @@ fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(),
         context.out.note(&text::one_line(notice));
     }
     if context.out.json {
-        return context.out.json(&Serving { socket: &ready.socket, data_dir, pid });
+        return context.out.json(&Serving {
+            socket: &ready.socket,
+            data_dir,
+            pid,
+            listening: ready.listening,
+        });
     }
     let (socket, dir) = (ready.socket.display().to_string(), data_dir.display().to_string());
     let line =
         format!("serving {} on unix:{} (process {pid})\n", text::one_line(&dir), text::one_line(&socket));
     context.out.print(&line)?;
+    if let Some(address) = ready.listening {
+        context.out.note(&format!(
+            "paired devices connect to {address}; pair one with `satchel devices pair --as NAME`"
+        ));
+    }
     context.out.note("press Ctrl-C to stop it");
     Ok(())
 }

@@ -19,7 +19,14 @@ pub(super) struct ConfigFile {
     pub(super) export: ExportSection,
     pub(super) owner: OwnerSection,
     pub(super) confidence: ConfidenceSection,
+    pub(super) server: ServerSection,
     pub(super) security: SecuritySection,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ServerSection {
+    pub(super) listen: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]

@@ -1,21 +1,15 @@
 //! Accepted connections, limited in number. Further clients wait until a connection ends.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use rustix::process::{Resource, getrlimit};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{UnixListener, UnixStream},
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    net::UnixListener,
+    sync::{Semaphore, mpsc},
 };
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::server::{Connected, UdsConnectInfo};
+
+use super::connection::Connection;
 
 /// Largest number of connections. Every command uses one for a short time; a permanent client uses one.
 const MAX_CONNECTIONS: u64 = 128;
@@ -34,10 +28,7 @@ pub(super) fn connection_limit() -> usize {
 }
 
 /// Returns the connections of a listener as they arrive, at most `limit` at once. Runs until the receiver is dropped.
-pub(super) fn incoming(
-    listener: UnixListener,
-    limit: usize,
-) -> ReceiverStream<io::Result<LimitedConnection>> {
+pub(super) fn incoming(listener: UnixListener, limit: usize) -> ReceiverStream<io::Result<Connection>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(accept(listener, Arc::new(Semaphore::new(limit)), sender));
     ReceiverStream::new(receiver)
@@ -46,7 +37,7 @@ pub(super) fn incoming(
 async fn accept(
     listener: UnixListener,
     permits: Arc<Semaphore>,
-    sender: mpsc::Sender<io::Result<LimitedConnection>>,
+    sender: mpsc::Sender<io::Result<Connection>>,
 ) {
     loop {
         let permit = tokio::select! {
@@ -61,7 +52,7 @@ async fn accept(
         };
         match accepted {
             Ok((stream, _)) => {
-                if sender.send(Ok(LimitedConnection { stream, _permit: permit })).await.is_err() {
+                if sender.send(Ok(Connection::local(stream, Some(permit)))).await.is_err() {
                     return;
                 }
             }
@@ -74,65 +65,10 @@ async fn accept(
     }
 }
 
-/// A connection together with its permit, which is released with it.
-pub(super) struct LimitedConnection {
-    stream: UnixStream,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Connected for LimitedConnection {
-    type ConnectInfo = UdsConnectInfo;
-
-    fn connect_info(&self) -> UdsConnectInfo {
-        self.stream.connect_info()
-    }
-}
-
-impl LimitedConnection {
-    fn stream(self: Pin<&mut Self>) -> Pin<&mut UnixStream> {
-        Pin::new(&mut self.get_mut().stream)
-    }
-}
-
-impl AsyncRead for LimitedConnection {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.stream().poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for LimitedConnection {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.stream().poll_write(context, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream().poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream().poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.stream().poll_write_vectored(context, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use tokio::net::UnixStream;
     use tokio_stream::StreamExt as _;
 
     use super::*;

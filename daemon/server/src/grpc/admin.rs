@@ -1,5 +1,7 @@
 //! `AdminService`: reports the state of the daemon and its store.
 
+mod stats;
+
 use std::{collections::BTreeMap, path::Path};
 
 use satchel_core::purge::{self, Line, Plan, Target};
@@ -44,6 +46,7 @@ fn create_backup(
     request: v1::CreateBackupRequest,
 ) -> Result<v1::CreateBackupResponse, CallError> {
     let v1::CreateBackupRequest { output } = request;
+    state.check_local("output")?;
     check_absolute("output", &output)?;
     let backed_up = state.clone();
     let work = move |reporter: &OperationReporter| maintenance::back_up(&backed_up, &output, reporter);
@@ -63,7 +66,8 @@ fn verify_store(
 
 fn get_stats(state: &CallState, _request: v1::GetStatsRequest) -> Result<v1::GetStatsResponse, CallError> {
     let header = Some(state.header());
-    Ok(v1::GetStatsResponse { header, ..stats_to_wire(state.store.stats()?) })
+    let stats = if state.sees_everything() { state.store.stats()? } else { stats::visible(state)? };
+    Ok(v1::GetStatsResponse { header, ..stats_to_wire(stats) })
 }
 
 fn get_status(state: &CallState, _request: v1::GetStatusRequest) -> Result<v1::GetStatusResponse, CallError> {

@@ -1,9 +1,10 @@
 //! The state of the daemon for one call, and who makes the call.
 
-use std::ops::Deref;
+use std::{ops::Deref, sync::Arc};
 
+use satchel_devices::Device;
 use satchel_proto::{integers::signed, v1};
-use satchel_store::{MemoryRecord, Revision};
+use satchel_store::Revision;
 use tonic::{Extensions, Request, Response, Status};
 
 use super::{ServerState, status::CallError};
@@ -13,6 +14,10 @@ use super::{ServerState, status::CallError};
 pub(super) enum Caller {
     /// The owner, over the Unix socket.
     Owner,
+    /// A device, as it was registered when the call began.
+    Device(Arc<Device>),
+    /// A client over TLS that has no credentials. It reaches only the method that pairs it.
+    Unpaired,
 }
 
 /// The state of the daemon for one call.
@@ -41,8 +46,20 @@ impl CallState {
 
     fn new(server: &ServerState, extensions: &Extensions) -> Result<Self, Status> {
         let caller = extensions.get::<Caller>().cloned();
-        let caller = caller.ok_or_else(|| CallError::internal("the caller of a request is not known"))?;
-        Ok(Self { server: server.clone(), caller })
+        match caller {
+            Some(Caller::Unpaired) => Err(CallError::NoCredentials.into()),
+            Some(caller) => Ok(Self { server: server.clone(), caller }),
+            None => Err(CallError::internal("the caller of a request is not known").into()),
+        }
+    }
+
+    /// Returns the device that calls; `None` for the owner.
+    pub(super) fn device(&self) -> Option<&Device> {
+        match &self.caller {
+            Caller::Device(device) => Some(device),
+            // An unpaired caller has no call state.
+            Caller::Owner | Caller::Unpaired => None,
+        }
     }
 
     /// Runs `work` on a thread that may block on the disk, and returns its result as the response.
@@ -74,31 +91,5 @@ impl CallState {
     /// Returns the header of a response that shows the current state of the store.
     pub(super) fn header(&self) -> v1::StoreHeader {
         self.header_at(self.store.revision())
-    }
-
-    /// Returns whether the caller sees every memory and conversation.
-    pub(super) fn sees_everything(&self) -> bool {
-        match &self.caller {
-            Caller::Owner => true,
-        }
-    }
-
-    /// Returns whether this version of a memory, by its own access block, is visible to the caller. Use
-    /// [`CallState::sees_memory`] for what is shown now.
-    pub(super) fn sees_memory_version(&self, _record: &MemoryRecord) -> bool {
-        self.sees_everything()
-    }
-
-    /// Returns whether the caller may see this version of a memory now: access is judged by the current version.
-    ///
-    /// # Errors
-    /// Any error of the store.
-    pub(super) fn sees_memory(&self, _record: &MemoryRecord) -> Result<bool, CallError> {
-        Ok(self.sees_everything())
-    }
-
-    /// Returns whether a conversation with this platform and these tags is visible to the caller.
-    pub(super) fn sees_conversation(&self, _platform: &str, _tags: &[String]) -> bool {
-        self.sees_everything()
     }
 }

@@ -41,10 +41,10 @@ fn find_conversation(
     revision: Revision,
 ) -> Result<ConversationRecord, CallError> {
     check_required(field, id)?;
-    state
-        .store
-        .conversation(id, Some(revision))?
-        .ok_or_else(|| CallError::not_found(ResourceKind::Conversation, id))
+    let record = state.store.conversation(id, Some(revision))?;
+    let missing = || CallError::not_found(ResourceKind::Conversation, id);
+    let record = record.ok_or_else(missing)?;
+    if state.sees_conversation_record(&record)? { Ok(record) } else { Err(missing()) }
 }
 
 fn get(
@@ -76,10 +76,10 @@ fn list(
     let page = page_request!(state, "ListConversations", request)?;
     let v1::ListConversationsRequest { page_size: _, page_token: _, filter } = request;
     let query = filter_from_wire(filter)?;
-    let (conversations, next_page_token) = state.fill(
+    let (conversations, next_page_token) = state.fill_visible(
         &page,
         |after, limit| Ok(state.store.conversations(&query, after, limit, page.revision)?),
-        |summary| Ok(summary_to_wire(summary)),
+        |summary| Ok(state.sees_conversation_summary(&summary)?.then(|| summary_to_wire(summary))),
     )?;
     Ok(v1::ListConversationsResponse {
         conversations,
@@ -94,7 +94,10 @@ fn list_ids(
 ) -> Result<v1::ListConversationIdsResponse, CallError> {
     let page = page_request!(state, "ListConversationIds", request)?;
     check_length("prefix", &request.prefix)?;
-    let all = state.store.conversation_ids(&request.prefix, page.revision)?;
+    let mut all = state.store.conversation_ids(&request.prefix, page.revision)?;
+    if !state.sees_everything() {
+        all = state.visible_conversation_ids(all)?;
+    }
     let (ids, next_page_token) = state.fill_from(&page, &all, |id| Ok(v1::ConversationId { id }))?;
     Ok(v1::ListConversationIdsResponse { ids, next_page_token, header: Some(state.header_at(page.revision)) })
 }

@@ -2,6 +2,7 @@
 
 use prost::Message;
 use satchel_core::edits::{BulkStatusChange, EditContext, EditOutcome, RequestKey};
+use satchel_devices::Device;
 use satchel_pam::{hash::Sha256Digest, ids, relation::RelationType};
 use satchel_proto::{
     integers::signed,
@@ -17,7 +18,7 @@ use super::{
     status::{CallError, ResourceKind},
     wire::{
         draft::{change_from_wire, draft_from_wire},
-        memory::{View, filter_from_wire, record_to_wire, status_from_wire},
+        memory::{View, filter_from_wire, status_from_wire},
         relation::relation_to_wire,
         scalar::count_from_wire,
     },
@@ -31,6 +32,7 @@ const MAX_REASON_BYTES: usize = 1_024;
 /// Returns the actor, reason and request key of a call. The request id must be cleared in `request`, and so must the
 /// etag: an etag is a precondition, and a call that is repeated because its response was lost may conflict with its own change.
 pub(super) fn edit_context(
+    device: Option<&Device>,
     method: &str,
     request_id: &str,
     reason: String,
@@ -50,16 +52,24 @@ pub(super) fn edit_context(
         hasher.update(request.encode_to_vec());
         let digest: [u8; 32] = hasher.finalize().into();
         let body = Sha256Digest::from_bytes(digest).to_hex();
-        Some(RequestKey { id: id.to_string(), body })
+        // Each caller has request ids of its own, so that it cannot ask for the answer to somebody else's request.
+        let id = device.map_or_else(|| id.to_string(), |device| format!("{}/{id}", device.id));
+        Some(RequestKey { id, body })
     };
-    Ok(EditContext { actor: OWNER_ACTOR.to_owned(), reason, request })
+    Ok(EditContext { actor: actor(device), reason, request })
+}
+
+/// Returns the name under which the history lists a caller.
+fn actor(device: Option<&Device>) -> String {
+    device.map_or_else(|| OWNER_ACTOR.to_owned(), |device| format!("device:{}", device.name))
 }
 
 /// Returns the actor, reason and request key of a call, and clears its request id.
 macro_rules! edit_call {
-    ($method:literal, $request:ident) => {{
+    ($state:ident, $method:literal, $request:ident) => {{
         let request_id = std::mem::take(&mut $request.request_id);
-        $crate::grpc::edit::edit_context($method, &request_id, $request.reason.clone(), &$request)
+        let reason = $request.reason.clone();
+        $crate::grpc::edit::edit_context($state.device(), $method, &request_id, reason, &$request)
     }};
 }
 pub(super) use edit_call;
@@ -68,10 +78,7 @@ impl CallState {
     /// Returns a memory as it was after a change.
     fn memory_after(&self, outcome: &EditOutcome, id: &str) -> Result<v1::Memory, CallError> {
         let record = self.store.memory(id, Some(Revision::new(outcome.revision)))?;
-        self.memory_with_decay(
-            record.ok_or_else(|| CallError::not_found(ResourceKind::Memory, id))?,
-            View::Full,
-        )
+        self.memory_row(record.ok_or_else(|| CallError::not_found(ResourceKind::Memory, id))?, View::Full)
     }
 
     /// Returns the only memory that a change affects.
@@ -96,7 +103,8 @@ pub(super) fn create(
     state: &CallState,
     mut request: v1::CreateMemoryRequest,
 ) -> Result<v1::CreateMemoryResponse, CallError> {
-    let call = edit_call!("CreateMemory", request)?;
+    state.check_may_add()?;
+    let call = edit_call!(state, "CreateMemory", request)?;
     let memory = request.memory.ok_or_else(|| CallError::invalid_field("memory", "is missing"))?;
     let outcome = state.imports.edits().add_memory(&call, &draft_from_wire(memory)?)?;
     Ok(v1::CreateMemoryResponse {
@@ -112,11 +120,12 @@ pub(super) fn update(
     mut request: v1::UpdateMemoryRequest,
 ) -> Result<v1::UpdateMemoryResponse, CallError> {
     let etag = std::mem::take(&mut request.etag);
-    let call = edit_call!("UpdateMemory", request)?;
+    let call = edit_call!(state, "UpdateMemory", request)?;
     let v1::UpdateMemoryRequest { request_id: _, memory, update_mask, etag: _, reason: _ } = request;
     let memory = memory.ok_or_else(|| CallError::invalid_field("memory", "is missing"))?;
     let id = memory.id.clone();
     check_required("memory.id", &id)?;
+    state.check_writable(&id)?;
     let paths = update_mask.unwrap_or_default().paths;
     let outcome = state.imports.edits().edit_memory(&call, &id, &etag, &change_from_wire(memory, &paths)?)?;
     Ok(v1::UpdateMemoryResponse {
@@ -131,9 +140,10 @@ pub(super) fn set_status(
     mut request: v1::SetMemoryStatusRequest,
 ) -> Result<v1::SetMemoryStatusResponse, CallError> {
     let etag = std::mem::take(&mut request.etag);
-    let call = edit_call!("SetMemoryStatus", request)?;
+    let call = edit_call!(state, "SetMemoryStatus", request)?;
     let v1::SetMemoryStatusRequest { request_id: _, id, status, etag: _, reason: _ } = request;
     check_required("id", &id)?;
+    state.check_deletable(&id)?;
     let status = status_from_wire("status", status)?;
     let outcome = state.imports.edits().set_memory_status(&call, &id, &etag, status)?;
     Ok(v1::SetMemoryStatusResponse {
@@ -148,17 +158,20 @@ pub(super) fn supersede(
     mut request: v1::SupersedeMemoryRequest,
 ) -> Result<v1::SupersedeMemoryResponse, CallError> {
     let etag = std::mem::take(&mut request.etag);
-    let call = edit_call!("SupersedeMemory", request)?;
+    let call = edit_call!(state, "SupersedeMemory", request)?;
     let v1::SupersedeMemoryRequest { request_id: _, old_id, replacement, etag: _, reason: _ } = request;
     check_required("old_id", &old_id)?;
+    state.check_writable(&old_id)?;
     let outcome = match replacement {
         None => return Err(CallError::invalid_field("replacement", "is missing")),
         Some(Replacement::NewMemory(memory)) => {
+            state.check_may_add()?;
             let draft = draft_from_wire(memory)?;
             state.imports.edits().supersede_memory(&call, &old_id, &etag, Ok(&draft))?
         }
         Some(Replacement::ExistingId(by)) => {
             check_required("existing_id", &by)?;
+            state.check_writable(&by)?;
             state.imports.edits().supersede_memory(&call, &old_id, &etag, Err(&by))?
         }
     };
@@ -179,7 +192,8 @@ pub(super) fn bulk_set_status(
     state: &CallState,
     mut request: v1::BulkSetStatusRequest,
 ) -> Result<v1::BulkSetStatusResponse, CallError> {
-    let call = edit_call!("BulkSetStatus", request)?;
+    state.check_owner("change many memories at once")?;
+    let call = edit_call!(state, "BulkSetStatus", request)?;
     let v1::BulkSetStatusRequest { request_id: _, filter, status, reason: _, dry_run, expected_count } =
         request;
     let expected = expected_count.map(|count| count_from_wire("expected_count", count)).transpose()?;
@@ -208,11 +222,12 @@ pub(super) fn restore(
     state: &CallState,
     mut request: v1::RestoreMemoryVersionRequest,
 ) -> Result<v1::RestoreMemoryVersionResponse, CallError> {
-    let call = edit_call!("RestoreMemoryVersion", request)?;
+    let call = edit_call!(state, "RestoreMemoryVersion", request)?;
     let outcome = match request.target {
         None => return Err(CallError::invalid_field("target", "is missing")),
         Some(Target::MemoryVersion(v1::MemoryVersionRef { id, version })) => {
             check_required("memory_version.id", &id)?;
+            state.check_writable(&id)?;
             state.imports.edits().restore_memory_version(
                 &call,
                 &id,
@@ -221,10 +236,12 @@ pub(super) fn restore(
         }
         Some(Target::UndoToken(token)) => {
             check_required("undo_token", &token)?;
+            state.check_owner("undo a change by its token; name the memory instead")?;
             state.imports.edits().undo_change(&call, &token)?
         }
         Some(Target::LastChangeOf(id)) => {
             check_required("last_change_of", &id)?;
+            state.check_writable(&id)?;
             state.imports.edits().undo_last_change(&call, &id)?
         }
     };
@@ -232,7 +249,8 @@ pub(super) fn restore(
     for id in &outcome.memories {
         let record = state.store.memory(id, Some(Revision::new(outcome.revision)))?;
         let Some(record) = record else { continue };
-        let memory = record_to_wire(record, View::Basic)?;
+        let Some(record) = state.only_visible(Some(record))? else { continue };
+        let memory = state.memory_row(record, View::Basic)?;
         bytes += memory.encoded_len();
         if bytes > PAGE_BYTES {
             break;

@@ -142,6 +142,7 @@ fn create(
     state: &CallState,
     request: v1::CreateExportRequest,
 ) -> Result<v1::CreateExportResponse, CallError> {
+    state.check_local("output")?;
     let (request, exports) = (request_from_wire(request)?, state.exports.clone());
     let operation = state.operations.start(&state.clock, v1::OperationKind::Export, move |reporter| {
         let report = |progress| reporter.report(progress_to_wire(progress));
@@ -267,6 +268,7 @@ fn start_verification(
             Path::new(&path).exists().then_some(path.clone()).ok_or(CallError::BundleGone { path })?
         }
         Some(Bundle::Path(path)) => {
+            state.check_local("path")?;
             check_absolute("path", &path)?;
             path
         }
@@ -275,7 +277,10 @@ fn start_verification(
     check_length("signer", &signer)?;
     let signers = if signer.is_empty() { Vec::new() } else { vec![signer] };
     let base = (!base_path.is_empty()).then_some(base_path);
-    base.as_deref().map_or(Ok(()), |base| check_absolute("base_path", base))?;
+    if let Some(base) = &base {
+        state.check_local("base_path")?;
+        check_absolute("base_path", base)?;
+    }
     let mut options = verify::VerifyOptions {
         signers,
         base: base.map(Into::into),

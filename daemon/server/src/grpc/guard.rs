@@ -1,4 +1,8 @@
-//! The middleware for every call: checks the caller, sets the request id, and limits the time.
+//! The middleware for every call: who calls, whether the caller may use the method, the request id, and limits.
+
+mod authenticate;
+mod limits;
+mod revocation;
 
 use std::{
     future::Future,
@@ -10,17 +14,26 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use satchel_core::clock::{self, Clock};
+use satchel_devices::Device;
+use satchel_proto::Method;
 use tokio::sync::Semaphore;
-use tonic::{body::Body, transport::server::UdsConnectInfo};
+use tonic::{Code, body::Body};
 use tower::{BoxError, Layer, Service};
 use tracing::{Instrument, Span, debug, field, info_span};
 use uuid::Uuid;
 
+pub(super) use self::authenticate::permits;
+use self::{
+    limits::{DeviceLimits, WatchPermit},
+    revocation::{DeviceBody, revoked},
+};
 use super::{
     call_state::Caller,
+    connection::{ConnectionPeer, Peer},
     status::CallError,
     unread_limit::{LimitedBody, UnreadBytes},
 };
+use crate::devices::Devices;
 
 /// Largest number of concurrent calls on one connection.
 pub const MAX_CALLS_PER_CONNECTION: u32 = 32;
@@ -38,11 +51,16 @@ const MAX_REQUEST_ID_CHARS: usize = 64;
 const OWN_PREFIX: &str = "/satchel.";
 /// The header with error details. Each of our errors has it; an error of the transport does not.
 const DETAILS_HEADER: &str = "grpc-status-details-bin";
-/// The code INTERNAL, with which the transport responds to bytes that are not a request.
-const INTERNAL_CODE: &str = "13";
+const STATUS_HEADER: &str = "grpc-status";
+
+/// A device gets NOT_FOUND at a multiple of this time after its call began, so that the time does not tell whether the
+/// record exists and is hidden.
+const NOT_FOUND_STEP: Duration = Duration::from_millis(5);
 
 /// The download method. A folder is packed before its download begins, which may take long.
 const DOWNLOAD_METHOD: &str = "/satchel.v1.ExportService/DownloadExport";
+/// The method whose responses count as watches.
+const WATCH_METHOD: &str = "/satchel.v1.WatchService/WatchChanges";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -50,6 +68,7 @@ const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 #[derive(Clone)]
 pub struct GuardLayer {
     owner: u32,
+    devices: Devices,
     clock: Arc<dyn Clock>,
     deadline: Duration,
     limits: CallLimits,
@@ -61,6 +80,7 @@ struct CallLimits {
     short: Arc<Semaphore>,
     long: Arc<Semaphore>,
     unread: UnreadBytes,
+    devices: DeviceLimits,
 }
 
 impl Default for CallLimits {
@@ -70,16 +90,17 @@ impl Default for CallLimits {
             short: semaphore(MAX_CONCURRENT_CALLS),
             long: semaphore(MAX_CONCURRENT_LONG_CALLS),
             unread: UnreadBytes::default(),
+            devices: DeviceLimits::default(),
         }
     }
 }
 
 impl GuardLayer {
-    /// Creates a layer that admits only processes of the user `owner`, and only while `clock` shows a time that can be
-    /// stored.
+    /// Creates a layer that admits processes of the user `owner` and the devices of `devices`, and only while `clock`
+    /// shows a time that can be stored.
     #[must_use]
-    pub fn new(owner: u32, clock: Arc<dyn Clock>) -> Self {
-        Self { owner, clock, deadline: DEFAULT_DEADLINE, limits: CallLimits::default() }
+    pub fn new(owner: u32, devices: Devices, clock: Arc<dyn Clock>) -> Self {
+        Self { owner, devices, clock, deadline: DEFAULT_DEADLINE, limits: CallLimits::default() }
     }
 }
 
@@ -91,7 +112,7 @@ impl<S> Layer<S> for GuardLayer {
     }
 }
 
-/// A service that refuses other users, sets a request id for each call, and ends calls that take too long.
+/// A service that refuses callers without permission, sets a request id for each call, and ends calls that take too long.
 #[derive(Clone)]
 pub struct Guard<S> {
     inner: S,
@@ -115,7 +136,7 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let id = request_id(request.headers());
         let method = request.uri().path().to_owned();
-        let span = info_span!("call", method, request = id, code = field::Empty);
+        let span = info_span!("call", method, request = id, device = field::Empty, code = field::Empty);
         // The original is ready, but its clone is not, so swap them.
         let ready = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, ready);
@@ -127,9 +148,7 @@ where
                 if let Ok(value) = HeaderValue::from_str(&id) {
                     response.headers_mut().insert(REQUEST_ID, value);
                 }
-                let code =
-                    response.headers().get("grpc-status").and_then(|code| code.to_str().ok()).unwrap_or("0");
-                Span::current().record("code", code);
+                Span::current().record("code", i32::from(status_code(&response)));
                 debug!(elapsed_ms = began.elapsed().as_millis(), "answered");
                 Ok(response)
             }
@@ -138,8 +157,9 @@ where
     }
 }
 
+/// Identifies the caller of a request, and answers it if the caller may use its method.
 async fn handle<S>(
-    mut inner: S,
+    inner: S,
     mut request: Request<Body>,
     layer: GuardLayer,
 ) -> Result<Response<Body>, BoxError>
@@ -147,52 +167,151 @@ where
     S: Service<Request<Body>, Response = Response<Body>>,
     S::Error: Into<BoxError>,
 {
-    let GuardLayer { owner, clock, deadline, limits } = layer;
-    if peer_uid(&request) != Some(owner) {
-        return Ok(CallError::NotOwner.into_status().into_http());
-    }
-    request.extensions_mut().insert(Caller::Owner);
-    if request.uri().path().starts_with(OWN_PREFIX)
-        && let Err(error) = clock::check(clock.now_micros())
-    {
-        return Ok(CallError::Clock(error).into_status().into_http());
-    }
-    let long = satchel_proto::method(request.uri().path()).is_some_and(|method| method.long_running);
-    let has_deadline = request.headers().contains_key(GRPC_TIMEOUT);
-    let CallLimits { short, long: long_calls, unread } = limits;
-    let call = async move {
-        // The semaphores are never closed.
-        let _short_permit = if long { None } else { short.acquire_owned().await.ok() };
-        // A download has its own permit, and causes no work except that it is read.
-        let needs_permit = long && request.uri().path() != DOWNLOAD_METHOD;
-        let long_permit = if needs_permit { long_calls.acquire_owned().await.ok() } else { None };
-        let response = inner.call(request).await.map_err(Into::into);
-        response.map(|response| {
-            replace_decoding_error(response).map(|body| LimitedBody::body(body, &unread, long_permit))
-        })
+    let path = request.uri().path().to_owned();
+    let method = satchel_proto::method(&path);
+    let caller = match layer.authenticate(&request, &path) {
+        Ok(caller) => caller,
+        Err(error) => return Ok(error.into_status().into_http()),
     };
-    if long || has_deadline {
-        return call.await;
+    request.extensions_mut().insert(caller.clone());
+    if let Caller::Owner = caller {
+        return layer.answer(inner, request, method).await;
     }
-    match tokio::time::timeout(deadline, call).await {
-        Ok(response) => response,
-        Err(_) => Ok(CallError::Deadline { seconds: deadline.as_secs() }.into_status().into_http()),
+    let address = remote_address(&request);
+    let began = Instant::now();
+    let (device, response) = match caller {
+        Caller::Device(device) => {
+            Span::current().record("device", &device.name);
+            let response = match layer.admit(&device, &path, method) {
+                Ok(()) => layer.answer_device(inner, request, method, &device).await?,
+                Err(error) => error.into_status().into_http(),
+            };
+            (Some(device), response)
+        }
+        Caller::Owner | Caller::Unpaired => (None, layer.answer(inner, request, method).await?),
+    };
+    let code = status_code(&response);
+    if code == Code::NotFound {
+        tokio::time::sleep_until((began + next_step(began.elapsed())).into()).await;
     }
+    layer.devices.record_call(device, address, &path, code, layer.clock.now_micros());
+    Ok(response)
+}
+
+/// Returns the address from which a client over TLS calls.
+fn remote_address(request: &Request<Body>) -> String {
+    match request.extensions().get::<ConnectionPeer>().map(|peer| &**peer) {
+        Some(Peer::Remote(remote)) => remote.address.to_string(),
+        Some(Peer::Local { .. }) | None => String::new(),
+    }
+}
+
+/// Returns the next multiple of [`NOT_FOUND_STEP`] after `elapsed`.
+fn next_step(elapsed: Duration) -> Duration {
+    let steps = elapsed.as_micros() / NOT_FOUND_STEP.as_micros() + 1;
+    NOT_FOUND_STEP.saturating_mul(u32::try_from(steps).unwrap_or(u32::MAX))
+}
+
+impl GuardLayer {
+    /// Returns the caller of a request, while the clock shows a time that can be stored.
+    fn authenticate(&self, request: &Request<Body>, path: &str) -> Result<Caller, CallError> {
+        let now = self.clock.now_micros();
+        let peer = request.extensions().get::<ConnectionPeer>().map(|peer| &**peer);
+        let caller =
+            authenticate::authenticate(peer, request.headers(), path, self.owner, (&self.devices, now))?;
+        if path.starts_with(OWN_PREFIX) {
+            clock::check(now)?;
+        }
+        Ok(caller)
+    }
+
+    /// Checks that a device may use a method, and does not make too many calls.
+    fn admit(&self, device: &Device, path: &str, method: Option<&Method>) -> Result<(), CallError> {
+        self.limits.devices.count_call(device.id.as_str(), Instant::now())?;
+        authenticate::authorize(device, path, method)
+    }
+
+    /// Answers a request of a device. The response ends when the device is revoked.
+    async fn answer_device<S>(
+        &self,
+        inner: S,
+        request: Request<Body>,
+        method: Option<&Method>,
+        device: &Arc<Device>,
+    ) -> Result<Response<Body>, BoxError>
+    where
+        S: Service<Request<Body>, Response = Response<Body>>,
+        S::Error: Into<BoxError>,
+    {
+        let watch = match self.count_watch(device, method) {
+            Ok(watch) => watch,
+            Err(error) => return Ok(error.into_status().into_http()),
+        };
+        let now = self.clock.now_micros();
+        tokio::select! {
+            response = self.answer(inner, request, method) => {
+                Ok(response?.map(|body| DeviceBody::body(body, Arc::clone(device), (&self.devices, now), watch)))
+            }
+            error = revoked(Arc::clone(device), self.devices.clone(), now) => Ok(error.into_status().into_http()),
+        }
+    }
+
+    fn count_watch(
+        &self,
+        device: &Device,
+        method: Option<&Method>,
+    ) -> Result<Option<WatchPermit>, CallError> {
+        let watches = method.is_some_and(|method| method.path == WATCH_METHOD);
+        watches.then(|| self.limits.devices.count_watch(device.id.as_str())).transpose()
+    }
+
+    /// Answers a request within the limits on all calls.
+    async fn answer<S>(
+        &self,
+        mut inner: S,
+        request: Request<Body>,
+        method: Option<&Method>,
+    ) -> Result<Response<Body>, BoxError>
+    where
+        S: Service<Request<Body>, Response = Response<Body>>,
+        S::Error: Into<BoxError>,
+    {
+        let long = method.is_some_and(|method| method.long_running);
+        let has_deadline = request.headers().contains_key(GRPC_TIMEOUT);
+        let CallLimits { short, long: long_calls, unread, devices: _ } = self.limits.clone();
+        let call = async move {
+            // The semaphores are never closed.
+            let _short_permit = if long { None } else { short.acquire_owned().await.ok() };
+            // A download has its own permit, and causes no work except that it is read.
+            let needs_permit = long && request.uri().path() != DOWNLOAD_METHOD;
+            let long_permit = if needs_permit { long_calls.acquire_owned().await.ok() } else { None };
+            let response = inner.call(request).await.map_err(Into::into);
+            response.map(|response| {
+                replace_decoding_error(response).map(|body| LimitedBody::body(body, &unread, long_permit))
+            })
+        };
+        if long || has_deadline {
+            return call.await;
+        }
+        match tokio::time::timeout(self.deadline, call).await {
+            Ok(response) => response,
+            Err(_) => Ok(CallError::Deadline { seconds: self.deadline.as_secs() }.into_status().into_http()),
+        }
+    }
+}
+
+/// Returns the status in the headers of a response: that of an error. Other responses have it in their trailers.
+fn status_code(response: &Response<Body>) -> Code {
+    let value = response.headers().get(STATUS_HEADER);
+    value.map_or(Code::Ok, |value| Code::from_bytes(value.as_bytes()))
 }
 
 /// Replaces the transport's INTERNAL error for an undecodable request by an error that blames the caller.
 fn replace_decoding_error(response: Response<Body>) -> Response<Body> {
-    let headers = response.headers();
-    let internal = headers.get("grpc-status").is_some_and(|code| code == INTERNAL_CODE);
-    if internal && !headers.contains_key(DETAILS_HEADER) {
+    if status_code(&response) == Code::Internal && !response.headers().contains_key(DETAILS_HEADER) {
         return CallError::Malformed.into_status().into_http();
     }
     response
-}
-
-/// Returns the user id of the process at the other end, as reported by the kernel.
-fn peer_uid(request: &Request<Body>) -> Option<u32> {
-    request.extensions().get::<UdsConnectInfo>()?.peer_cred.as_ref().map(tokio::net::unix::UCred::uid)
 }
 
 /// Returns the caller's request id if it is safe, otherwise a new one.
@@ -209,23 +328,30 @@ fn request_id(headers: &HeaderMap) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use tokio::net::UnixStream;
-    use tonic::transport::server::Connected;
     use tower::{ServiceExt, service_fn};
 
     use super::*;
 
-    fn request(info: Option<UdsConnectInfo>) -> Request<Body> {
+    const OWNER: u32 = 1_000;
+
+    fn request(uid: Option<u32>) -> Request<Body> {
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = "/satchel.v1.AdminService/GetStatus".parse().unwrap();
-        if let Some(info) = info {
-            request.extensions_mut().insert(info);
-        }
+        request.extensions_mut().insert(ConnectionPeer::new(Peer::Local { uid }));
         request
     }
 
-    fn layer(owner: u32) -> GuardLayer {
-        GuardLayer::new(owner, Arc::new(FixedClock(1_800_000_000_000_000)))
+    /// There are no devices in a folder that does not exist.
+    fn devices() -> Devices {
+        Devices::open("/nonexistent/satchel".as_ref(), None, 0).unwrap()
+    }
+
+    fn layer() -> GuardLayer {
+        layer_at(1_800_000_000_000_000)
+    }
+
+    fn layer_at(now: i64) -> GuardLayer {
+        GuardLayer::new(OWNER, devices(), Arc::new(FixedClock(now)))
     }
 
     struct FixedClock(i64);
@@ -252,26 +378,22 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_owner_may_call() {
-        let (client, _server) = UnixStream::pair().unwrap();
-        let info = client.connect_info();
-        let uid = info.peer_cred.as_ref().unwrap().uid();
-        let passed = respond_to(layer(uid), request(Some(info.clone()))).await;
-        assert_eq!(code(&passed), "0");
-        let refused = respond_to(layer(uid + 1), request(Some(info))).await;
-        assert_eq!(code(&refused), "7");
+        assert_eq!(code(&respond_to(layer(), request(Some(OWNER))).await), "0");
+        assert_eq!(code(&respond_to(layer(), request(Some(OWNER + 1))).await), "7");
     }
 
     #[tokio::test]
     async fn a_call_without_peer_credentials_is_refused() {
-        assert_eq!(code(&respond_to(layer(0), request(None)).await), "7");
+        assert_eq!(code(&respond_to(layer(), request(None)).await), "7");
+        let mut unknown = request(None);
+        unknown.extensions_mut().clear();
+        assert_eq!(code(&respond_to(layer(), unknown).await), "7");
     }
 
     #[tokio::test]
     async fn a_call_times_out() {
-        let (client, _server) = UnixStream::pair().unwrap();
-        let info = client.connect_info();
-        let strict = GuardLayer { deadline: Duration::ZERO, ..layer(info.peer_cred.as_ref().unwrap().uid()) };
-        let mut slow = request(Some(info));
+        let strict = GuardLayer { deadline: Duration::ZERO, ..layer() };
+        let mut slow = request(Some(OWNER));
         slow.headers_mut().insert("slow", HeaderValue::from_static("1"));
         assert_eq!(code(&respond_to(strict, slow).await), "4");
     }
@@ -279,11 +401,9 @@ mod tests {
     /// Starts endless calls, one more than may run at once, and one call that waits.
     #[tokio::test]
     async fn concurrent_calls_are_limited() {
-        let (client, _server) = UnixStream::pair().unwrap();
-        let info = client.connect_info();
-        let layer = layer(info.peer_cred.as_ref().unwrap().uid());
+        let layer = layer();
         let slow = || {
-            let mut slow = request(Some(info.clone()));
+            let mut slow = request(Some(OWNER));
             slow.headers_mut().insert("slow", HeaderValue::from_static("1"));
             Box::pin(respond_to(layer.clone(), slow))
         };
@@ -292,7 +412,7 @@ mod tests {
             assert!(tokio::time::timeout(Duration::from_millis(1), call).await.is_err());
         }
         assert_eq!(layer.limits.short.available_permits(), 0);
-        let mut next = Box::pin(respond_to(layer.clone(), request(Some(info.clone()))));
+        let mut next = Box::pin(respond_to(layer.clone(), request(Some(OWNER))));
         assert!(tokio::time::timeout(Duration::from_millis(20), &mut next).await.is_err(), "it waits");
         drop(working.pop());
         assert_eq!(code(&next.await), "0");
@@ -300,30 +420,29 @@ mod tests {
 
     #[tokio::test]
     async fn a_response_carries_the_request_id() {
-        let (client, _server) = UnixStream::pair().unwrap();
-        let info = client.connect_info();
-        let guard = layer(info.peer_cred.as_ref().unwrap().uid());
-        let mut named = request(Some(info.clone()));
+        let mut named = request(Some(OWNER));
         named.headers_mut().insert(REQUEST_ID, HeaderValue::from_static("mine-1"));
-        let response = respond_to(guard.clone(), named).await;
+        let response = respond_to(layer(), named).await;
         assert_eq!(response.headers().get(REQUEST_ID).unwrap(), "mine-1");
-        let mut invalid = request(Some(info));
+        let mut invalid = request(Some(OWNER));
         invalid.headers_mut().insert(REQUEST_ID, HeaderValue::from_static("a b\"c"));
-        let response = respond_to(guard, invalid).await;
+        let response = respond_to(layer(), invalid).await;
         let given = response.headers().get(REQUEST_ID).unwrap().to_str().unwrap();
         assert!(Uuid::parse_str(given).is_ok());
     }
 
     #[tokio::test]
     async fn calls_are_refused_while_the_clock_shows_a_time_that_cannot_be_stored() {
-        let (client, _server) = UnixStream::pair().unwrap();
-        let info = client.connect_info();
-        let owner = info.peer_cred.as_ref().unwrap().uid();
         for (at, expected) in [(-1, "9"), (0, "0"), (253_402_300_799_999_999, "0"), (i64::MAX, "9")] {
-            let response =
-                respond_to(GuardLayer::new(owner, Arc::new(FixedClock(at))), request(Some(info.clone())))
-                    .await;
+            let response = respond_to(layer_at(at), request(Some(OWNER))).await;
             assert_eq!(code(&response), expected, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_missing_record_takes_as_long_as_a_hidden_one() {
+        for (elapsed, expected) in [(0, 5_000), (4_999, 5_000), (5_000, 10_000), (12_345, 15_000)] {
+            assert_eq!(next_step(Duration::from_micros(elapsed)), Duration::from_micros(expected));
         }
     }
 }

@@ -94,6 +94,7 @@ fn create(
 ) -> Result<v1::CreateImportResponse, CallError> {
     let v1::CreateImportRequest { path, platform, again, dry_run, apply, unlock, plugin } = request;
     let keys = keys_from_wire(unlock)?;
+    state.check_local("path")?;
     check_absolute("path", &path)?;
     check_length("platform", &platform)?;
     check_length("plugin", &plugin)?;

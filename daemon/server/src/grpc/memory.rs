@@ -69,13 +69,10 @@ fn get(state: &CallState, request: v1::GetMemoryRequest) -> Result<v1::GetMemory
     check_required("id", &id)?;
     let view = view_from_wire(view, View::Full)?;
     let revision = state.store.revision();
-    let record = state
-        .store
-        .memory(&id, Some(revision))?
-        .ok_or_else(|| CallError::not_found(ResourceKind::Memory, &id))?;
+    let record = state.visible_memory(&id, revision)?;
     let untrusted = provenance::untrusted_signer(&state.store, &id)?.unwrap_or_default();
     Ok(v1::GetMemoryResponse {
-        memory: Some(state.memory_with_decay(record, view)?),
+        memory: Some(state.memory_row(record, view)?),
         header: Some(state.header_at(revision)),
         stranger: untrusted,
     })
@@ -101,11 +98,12 @@ fn batch_get(
             response.omitted.push(id);
             continue;
         }
-        let Some(record) = state.store.memory(&id, Some(revision))? else {
+        let record = state.store.memory(&id, Some(revision))?;
+        let Some(record) = state.only_visible(record)? else {
             response.not_found.push(id);
             continue;
         };
-        let memory = state.memory_with_decay(record, view)?;
+        let memory = state.memory_row(record, view)?;
         bytes += memory.encoded_len();
         if bytes > PAGE_BYTES && !response.memories.is_empty() {
             response.omitted.push(id);
@@ -122,12 +120,13 @@ fn list(
 ) -> Result<v1::ListMemoriesResponse, CallError> {
     let page = page_request!(state, "ListMemories", request)?;
     let v1::ListMemoriesRequest { page_size: _, page_token: _, filter, order, view } = request;
+    state.check_filter(filter.as_ref())?;
     let query = MemoryQuery { order: order_from_wire(order)?, ..filter_from_wire(filter)? };
     let view = view_from_wire(view, View::Basic)?;
-    let (memories, next_page_token) = state.fill(
+    let (memories, next_page_token) = state.fill_visible(
         &page,
         |after, limit| Ok(state.store.memories(&query, after, limit, page.revision)?),
-        |record| state.memory_with_decay(record, view),
+        |record| state.only_visible(Some(record))?.map(|record| state.memory_row(record, view)).transpose(),
     )?;
     Ok(v1::ListMemoriesResponse { memories, next_page_token, header: Some(state.header_at(page.revision)) })
 }
@@ -138,7 +137,10 @@ fn list_ids(
 ) -> Result<v1::ListMemoryIdsResponse, CallError> {
     let page = page_request!(state, "ListMemoryIds", request)?;
     check_length("prefix", &request.prefix)?;
-    let all = state.store.memory_ids(&request.prefix, page.revision)?;
+    let mut all = state.store.memory_ids(&request.prefix, page.revision)?;
+    if !state.sees_everything() {
+        all = state.visible_memory_ids(all)?;
+    }
     let (ids, next_page_token) = state.fill_from(&page, &all, |id| Ok(v1::MemoryId { id }))?;
     Ok(v1::ListMemoryIdsResponse { ids, next_page_token, header: Some(state.header_at(page.revision)) })
 }
@@ -151,13 +153,16 @@ fn list_versions(
     let v1::ListMemoryVersionsRequest { id, page_size: _, page_token: _, view } = request;
     check_required("id", &id)?;
     let view = view_from_wire(view, View::Basic)?;
+    // Judged by the newest version, whatever earlier ones say.
+    state.visible_memory(&id, page.revision)?;
     let mut all = state.store.memory_versions(&id)?;
     all.retain(|record| record.revision <= page.revision);
     if all.is_empty() {
         return Err(CallError::not_found(ResourceKind::Memory, id));
     }
     all.reverse();
-    let (versions, next_page_token) = state.fill_from(&page, &all, |record| version_to_wire(record, view))?;
+    let (versions, next_page_token) =
+        state.fill_from(&page, &all, |record| version_to_wire(state, record, view))?;
     Ok(v1::ListMemoryVersionsResponse {
         versions,
         next_page_token,
@@ -165,8 +170,18 @@ fn list_versions(
     })
 }
 
-fn version_to_wire(record: MemoryRecord, view: View) -> Result<v1::MemoryVersion, CallError> {
-    let origin = record.origin.clone();
+fn version_to_wire(
+    state: &CallState,
+    mut record: MemoryRecord,
+    view: View,
+) -> Result<v1::MemoryVersion, CallError> {
+    let mut origin = record.origin.clone();
+    if state.is_agent() {
+        // The reason of a change was written for the person, and an import is hers.
+        origin.reason.clear();
+        origin.import = None;
+    }
+    state.redact(&mut record)?;
     Ok(v1::MemoryVersion {
         version: signed(record.version),
         revision: signed(record.revision.get()),

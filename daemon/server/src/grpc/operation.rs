@@ -72,6 +72,7 @@ fn list(
     let states = states_from_wire(&request.states)?;
     let mut all = state.operations.list();
     all.extend(state.imports.jobs().into_iter().map(job_summary_to_wire));
+    all.retain(|operation| state.sees_operation(operation.kind()));
     all.retain(|operation| states.is_empty() || states.contains(&operation.state()));
     all.sort_by_cached_key(|operation| std::cmp::Reverse(sort_key(operation)));
     let fetch = |after: Option<&Cursor>, limit: usize| {

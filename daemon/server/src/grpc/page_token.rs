@@ -86,16 +86,17 @@ fn write_key(keys: &Path, path: &Path, key: &PageKey) -> io::Result<()> {
     fs::rename(&temporary, path)
 }
 
-/// The identity of a list: one method with one set of fields, on one store.
+/// The identity of a list: one method with one set of fields, on one store, for one caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListId([u8; 32]);
 
 impl ListId {
-    /// Returns the list that `request` asks for. Its page size and page token must be cleared.
+    /// Returns the list that `request` of the device `device` asks for; an empty id stands for the owner. Page size and
+    /// page token must be cleared.
     #[must_use]
-    pub fn of(store_id: &str, method: &str, request: &impl Message) -> Self {
+    pub fn of(store_id: &str, device: &str, method: &str, request: &impl Message) -> Self {
         let mut hash = Sha256::new();
-        for part in [store_id.as_bytes(), method.as_bytes(), &request.encode_to_vec()] {
+        for part in [store_id.as_bytes(), device.as_bytes(), method.as_bytes(), &request.encode_to_vec()] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
@@ -190,7 +191,7 @@ mod tests {
     fn list(platform: &str) -> ListId {
         let filter = MemoryFilter { platforms: vec![platform.to_owned()], ..MemoryFilter::default() };
         let request = ListMemoriesRequest { filter: Some(filter), ..ListMemoriesRequest::default() };
-        ListId::of("store", "ListMemories", &request)
+        ListId::of("store", "", "ListMemories", &request)
     }
 
     fn position() -> impl Strategy<Value = PagePosition> {
@@ -254,12 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_bound_to_its_store_and_method() {
+    fn a_list_is_bound_to_its_store_caller_and_method() {
         let request = ListMemoriesRequest::default();
-        let list_id = ListId::of("a", "ListMemories", &request);
-        assert_ne!(list_id, ListId::of("b", "ListMemories", &request));
-        assert_ne!(list_id, ListId::of("a", "ListConversations", &request));
-        assert_ne!(ListId::of("ab", "c", &request), ListId::of("a", "bc", &request));
+        let list_id = ListId::of("a", "", "ListMemories", &request);
+        assert_ne!(list_id, ListId::of("b", "", "ListMemories", &request));
+        assert_ne!(list_id, ListId::of("a", "", "ListConversations", &request));
+        assert_ne!(list_id, ListId::of("a", "device", "ListMemories", &request));
+        assert_ne!(ListId::of("ab", "", "c", &request), ListId::of("a", "", "bc", &request));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use satchel_store::RelationRecord;
 use super::{
     call_state::CallState,
     edit::edit_call,
-    request::{check_length, check_required, page_request},
+    request::{check_length, check_required, page_request, slice_page},
     status::{CallError, ResourceKind},
     wire::{
         WireError,
@@ -20,9 +20,12 @@ pub(super) fn create(
     state: &CallState,
     mut request: v1::CreateRelationRequest,
 ) -> Result<v1::CreateRelationResponse, CallError> {
-    let call = edit_call!("CreateRelation", request)?;
+    let call = edit_call!(state, "CreateRelation", request)?;
     let relation = request.relation.ok_or_else(|| CallError::invalid_field("relation", "is missing"))?;
-    let outcome = state.imports.edits().draw_relation(&call, &relation_from_wire(relation)?)?;
+    let relation = relation_from_wire(relation)?;
+    state.check_writable(&relation.from)?;
+    state.check_writable(&relation.to)?;
+    let outcome = state.imports.edits().draw_relation(&call, &relation)?;
     Ok(v1::CreateRelationResponse {
         relation: state.first_relation(&outcome)?,
         header: Some(state.header_after(&outcome)),
@@ -35,14 +38,28 @@ pub(super) fn withdraw(
     state: &CallState,
     mut request: v1::WithdrawRelationRequest,
 ) -> Result<v1::WithdrawRelationResponse, CallError> {
-    let call = edit_call!("WithdrawRelation", request)?;
+    let call = edit_call!(state, "WithdrawRelation", request)?;
     check_required("id", &request.id)?;
+    check_withdrawable(state, &request.id)?;
     let outcome = state.imports.edits().withdraw_relation(&call, &request.id)?;
     Ok(v1::WithdrawRelationResponse {
         relation: state.first_relation(&outcome)?,
         header: Some(state.header_after(&outcome)),
         undo_token: outcome.act,
     })
+}
+
+/// Checks that the caller may withdraw a relation: it must be allowed to retract both memories.
+fn check_withdrawable(state: &CallState, id: &str) -> Result<(), CallError> {
+    if state.device().is_none() {
+        return Ok(());
+    }
+    let relation = match state.store.relation(id, None)? {
+        Some(record) if state.sees_relation(&record)? => record.relation,
+        _ => return Err(CallError::not_found(ResourceKind::Relation, id)),
+    };
+    state.check_deletable(&relation.from)?;
+    state.check_deletable(&relation.to)
 }
 
 pub(super) fn list(
@@ -74,15 +91,18 @@ pub(super) fn list(
         let fetch = |after: Option<&satchel_store::Cursor>, limit| {
             Ok(state.store.relations(after, limit, page.revision)?)
         };
-        let show = |record: RelationRecord| Ok(matches(&record.relation).then(|| relation_to_wire(record)));
+        let show = |record: RelationRecord| {
+            let shown = matches(&record.relation) && state.sees_relation(&record)?;
+            Ok(shown.then(|| relation_to_wire(record)))
+        };
         state.fill_visible(&page, fetch, show)?
     } else {
-        if state.store.memory(&memory_id, Some(page.revision))?.is_none() {
-            return Err(CallError::not_found(ResourceKind::Memory, memory_id));
-        }
+        state.visible_memory(&memory_id, page.revision)?;
         let mut all = state.store.relations_of(&memory_id, Some(page.revision))?;
         all.retain(|record| matches(&record.relation));
-        state.fill_from(&page, &all, |record| Ok(relation_to_wire(record)))?
+        let show =
+            |record: RelationRecord| Ok(state.sees_relation(&record)?.then(|| relation_to_wire(record)));
+        state.fill_visible(&page, |after, limit| slice_page(&all, after, limit), show)?
     };
     Ok(v1::ListRelationsResponse { relations, next_page_token, header: Some(state.header_at(page.revision)) })
 }

@@ -42,7 +42,8 @@ impl CallState {
     ) -> Result<PageRequest, CallError> {
         let rows = page_token::page_size(page_size)
             .ok_or_else(|| CallError::invalid_field("page_size", "must not be negative"))?;
-        let list = ListId::of(&self.store.store_id().to_string(), method, request);
+        let device = self.device().map_or("", |device| device.id.as_str());
+        let list = ListId::of(&self.store.store_id().to_string(), device, method, request);
         if page_token.is_empty() {
             return Ok(PageRequest { list, revision: self.store.revision(), cursor: None, rows });
         }

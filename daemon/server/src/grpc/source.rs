@@ -73,6 +73,7 @@ pub(super) fn add(
     request: v1::AddSourceRequest,
 ) -> Result<v1::AddSourceResponse, CallError> {
     let v1::AddSourceRequest { path } = request;
+    state.check_local("path")?;
     check_absolute("path", &path)?;
     let path = Path::new(&path);
     let added = state.watch.add(path)?;
@@ -86,6 +87,7 @@ pub(super) fn remove(
     request: v1::RemoveSourceRequest,
 ) -> Result<v1::RemoveSourceResponse, CallError> {
     let v1::RemoveSourceRequest { path } = request;
+    state.check_local("path")?;
     check_absolute("path", &path)?;
     let path = Path::new(&path);
     state.watch.remove(path)?;

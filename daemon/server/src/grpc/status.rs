@@ -85,6 +85,44 @@ pub enum CallError {
     /// The caller is another user.
     #[error("this socket accepts only processes of its owner")]
     NotOwner,
+    /// The caller has neither a certificate nor a token.
+    #[error(
+        "this daemon serves only paired devices; pair this one with `satchel pair`, or send a token in the header `authorization`"
+    )]
+    NoCredentials,
+    /// The certificate or token is not known here.
+    #[error("the {what} of this caller is not known here, or has expired; pair the device again")]
+    UnknownCredentials { what: &'static str },
+    /// The certificate of the caller has expired.
+    #[error("the certificate of {device:?} expired on {expired}; pair the device again")]
+    CertificateExpired { device: String, expired: String },
+    /// The device was revoked.
+    #[error("the device {device:?} was revoked")]
+    DeviceRevoked { device: String },
+    /// The policy of the device was changed during the call.
+    #[error("what {device:?} may see was changed; read everything again")]
+    PolicyChanged { device: String },
+    /// The caller lacks a permission.
+    #[error(
+        "the device {device:?} lacks the permission {scope}; the owner can grant it with `satchel devices update`"
+    )]
+    ScopeMissing { device: String, scope: &'static str },
+    /// The caller may not do this with this record, or at all.
+    #[error("{problem}")]
+    AccessDenied { problem: String },
+    /// A device cannot be paired.
+    #[error(
+        "the code is not valid: it is wrong or was used already, or the time to pair is over; ask for a new one"
+    )]
+    PairingRefused,
+    /// The daemon has no TCP port.
+    #[error(
+        "this daemon accepts no connections of other devices; start it with `satchel serve --listen ADDRESS:PORT`, or set [server] listen in the configuration"
+    )]
+    NotListening,
+    /// The caller has no certificate to renew.
+    #[error("this caller has no certificate")]
+    NoCertificate,
     /// The clock of the machine is wrong.
     #[error(transparent)]
     Clock(#[from] ClockError),
@@ -152,6 +190,15 @@ impl CallError {
             Self::BundleUnreadable { .. } => ErrorReason::BundleUnreadable,
             Self::OffsetPastEnd { .. } => ErrorReason::OffsetPastEnd,
             Self::NotOwner => ErrorReason::NotOwner,
+            Self::NoCredentials | Self::UnknownCredentials { .. } => ErrorReason::NoCredentials,
+            Self::CertificateExpired { .. } => ErrorReason::CertificateExpired,
+            Self::DeviceRevoked { .. } => ErrorReason::DeviceRevoked,
+            Self::PolicyChanged { .. } => ErrorReason::PolicyChanged,
+            Self::ScopeMissing { .. } => ErrorReason::ScopeMissing,
+            Self::AccessDenied { .. } => ErrorReason::AccessDenied,
+            Self::PairingRefused => ErrorReason::PairingRefused,
+            Self::NotListening => ErrorReason::NotListening,
+            Self::NoCertificate => ErrorReason::NoCertificate,
             Self::Clock(_) => ErrorReason::ClockWrong,
             Self::Malformed => ErrorReason::RequestMalformed,
             Self::SigningKey { .. } => ErrorReason::SigningKeyUnusable,
@@ -190,6 +237,7 @@ impl CallError {
                 vec![("offset", offset.to_string()), ("size", size.to_string())]
             }
             Self::EtagMismatch { current, .. } => vec![("current_etag", current.clone())],
+            Self::ScopeMissing { scope, .. } => vec![("scope", (*scope).to_owned())],
             Self::MatchCountChanged { matched, .. } => vec![("matched", matched.to_string())],
             Self::PluginConsentNeeded { consent, .. } => vec![("consent", (*consent).to_owned())],
             Self::Store(StoreError::TooLarge { limit, .. }) => vec![("limit", limit.to_string())],

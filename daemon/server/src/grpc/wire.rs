@@ -1,6 +1,7 @@
 //! Conversion between the generated types and the daemon's own: pairs of free functions that name every field.
 
 pub mod conversation;
+pub mod device;
 pub mod draft;
 pub mod export;
 pub mod import;

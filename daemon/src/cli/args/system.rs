@@ -12,6 +12,9 @@ pub struct ServeArgs {
     /// Also watch this folder while this daemon runs; may be repeated
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub watch: Vec<PathBuf>,
+    /// Also accept paired devices over TLS on this address and port, such as `0.0.0.0:7443`; see `satchel devices pair`
+    #[arg(long, value_name = "ADDR:PORT", env = "SATCHEL_LISTEN", hide_env_values = true)]
+    pub listen: Option<std::net::SocketAddr>,
     /// Log to this file instead of stderr; it is rotated when it is full
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log_file: Option<PathBuf>,

@@ -36,10 +36,23 @@ impl WatchedOperation {
     /// Finds the operation with this id, or the operation of the import with this id.
     pub(super) fn find(state: &CallState, id: &str) -> Result<Self, CallError> {
         check_required("id", id)?;
-        if let Some(view) = state.operations.subscribe(id) {
-            return Ok(Self::Other(view));
+        let found = match state.operations.subscribe(id) {
+            Some(view) => Self::Other(view),
+            None => import_operation(state, id)?,
+        };
+        if state.sees_operation(found.kind()) {
+            Ok(found)
+        } else {
+            Err(CallError::not_found(ResourceKind::Operation, id))
         }
-        import_operation(state, id)
+    }
+
+    fn kind(&self) -> v1::OperationKind {
+        match self {
+            Self::Import(_) => v1::OperationKind::Import,
+            Self::Other(view) => view.borrow().kind(),
+            Self::Ended(operation) => operation.kind(),
+        }
     }
 
     pub(super) fn snapshot(&self) -> v1::Operation {

@@ -7,6 +7,7 @@ use satchel_core::{
     backup::create::BackupError, data_dir::DataDirError, edits::EditError, export::ExportError,
     export_ledger::ExportLedgerError, ingest::IngestError,
 };
+use satchel_devices::{DevicesError, PairingError};
 use satchel_registry::{InstallError, PluginLoadError, RegistryError, compile::CompileError};
 use satchel_source::SourceError;
 use satchel_watch::WatchError;
@@ -40,6 +41,42 @@ impl From<IngestError> for CallError {
             | IngestError::Unencodable { .. }
             | IngestError::Cancelled
             | IngestError::Panicked => Self::internal(error),
+        }
+    }
+}
+
+impl From<DevicesError> for CallError {
+    fn from(error: DevicesError) -> Self {
+        match &error {
+            DevicesError::NotFound { text } => Self::not_found(ResourceKind::Device, text),
+            DevicesError::Request { .. } => Self::InvalidField {
+                field: "certificate_request_der".to_owned(),
+                problem: format!("cannot be used: {error}"),
+            },
+            DevicesError::Name { .. } => Self::invalid_field("name", format!("cannot be used: {error}")),
+            DevicesError::Policy { .. } => Self::invalid_field("policy", format!("cannot be used: {error}")),
+            DevicesError::TokenLifetime { .. } => {
+                Self::invalid_field("expire_time", format!("cannot be used: {error}"))
+            }
+            DevicesError::Ambiguous { .. } | DevicesError::WrongKind { .. } => {
+                Self::invalid_field("device", format!("cannot be used: {error}"))
+            }
+            DevicesError::Revoked { name } => Self::DeviceRevoked { device: name.clone() },
+            DevicesError::AlreadyPaired { .. } => {
+                Self::invalid_field("certificate_request_der", format!("cannot be used: {error}"))
+            }
+            DevicesError::TooMany { .. } => Self::Busy(error.to_string()),
+            DevicesError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Self::DiskFull,
+            _ => Self::internal(error),
+        }
+    }
+}
+
+impl From<PairingError> for CallError {
+    fn from(error: PairingError) -> Self {
+        match error {
+            PairingError::Devices(error) => error.into(),
+            error => Self::invalid_field("valid_for", format!("cannot be used: {error}")),
         }
     }
 }

@@ -50,6 +50,8 @@ reasons! {
     PluginNotFound, "PLUGIN_NOT_FOUND", NotFound;
     SourceNotFound, "SOURCE_NOT_FOUND", NotFound;
     PathNotFound, "PATH_NOT_FOUND", NotFound;
+    DeviceNotFound, "DEVICE_NOT_FOUND", NotFound;
+    PairingNotFound, "PAIRING_NOT_FOUND", NotFound;
     ImportState, "IMPORT_STATE", FailedPrecondition;
     OutputExists, "OUTPUT_EXISTS", FailedPrecondition;
     OutputRefused, "OUTPUT_REFUSED", FailedPrecondition;
@@ -67,6 +69,15 @@ reasons! {
     ClockWrong, "CLOCK_WRONG", FailedPrecondition;
     OffsetPastEnd, "OFFSET_PAST_END", OutOfRange;
     NotOwner, "NOT_OWNER", PermissionDenied;
+    NoCredentials, "NO_CREDENTIALS", Unauthenticated;
+    CertificateExpired, "CERTIFICATE_EXPIRED", Unauthenticated;
+    DeviceRevoked, "DEVICE_REVOKED", PermissionDenied;
+    PolicyChanged, "POLICY_CHANGED", Aborted;
+    ScopeMissing, "SCOPE_MISSING", PermissionDenied;
+    AccessDenied, "ACCESS_DENIED", PermissionDenied;
+    PairingRefused, "PAIRING_REFUSED", PermissionDenied;
+    NotListening, "NOT_LISTENING", FailedPrecondition;
+    NoCertificate, "NO_CERTIFICATE", FailedPrecondition;
     LimitExceeded, "LIMIT_EXCEEDED", ResourceExhausted;
     DiskFull, "DISK_FULL", ResourceExhausted;
     Deadline, "DEADLINE", DeadlineExceeded;
@@ -113,4 +124,6 @@ resource_kinds! {
     Plugin, "plugin", PluginNotFound;
     Source, "source", SourceNotFound;
     Path, "path", PathNotFound;
+    Device, "device", DeviceNotFound;
+    Pairing, "pairing", PairingNotFound;
 }

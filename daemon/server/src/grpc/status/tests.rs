@@ -33,6 +33,7 @@ fn code_word(code: Code) -> &'static str {
         Code::Aborted => "ABORTED",
         Code::FailedPrecondition => "FAILED_PRECONDITION",
         Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unauthenticated => "UNAUTHENTICATED",
         Code::PermissionDenied => "PERMISSION_DENIED",
         Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
         Code::DeadlineExceeded => "DEADLINE_EXCEEDED",

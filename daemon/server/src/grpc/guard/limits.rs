@@ -1,0 +1,132 @@
+//! Limits for each device: how many calls it makes in a second, and how many watches it holds.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::grpc::status::CallError;
+
+/// Calls in a second that a device may make in the long run. Uploads send a chunk of 1 MiB in each.
+const CALLS_PER_SECOND: f64 = 500.0;
+/// Calls that a device may make at once after a pause.
+const BURST_CALLS: f64 = 1_000.0;
+/// Watches that a device may hold at once.
+const MAX_WATCHES: usize = 8;
+/// A device that made no call for this long has its full burst again, so nothing needs to be remembered of it.
+const FORGET_AFTER: Duration = Duration::from_mins(1);
+
+/// The load of all devices. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DeviceLimits(Arc<Mutex<HashMap<String, DeviceLoad>>>);
+
+#[derive(Debug)]
+struct DeviceLoad {
+    /// Calls that it may make now.
+    calls: f64,
+    at: Instant,
+    watches: usize,
+}
+
+/// A watch that counts until it is dropped.
+#[derive(Debug)]
+pub(super) struct WatchPermit {
+    limits: DeviceLimits,
+    device: String,
+}
+
+impl DeviceLimits {
+    /// Counts a call of a device.
+    ///
+    /// # Errors
+    /// If it makes too many.
+    pub(super) fn count_call(&self, device: &str, now: Instant) -> Result<(), CallError> {
+        let mut loads = self.loads();
+        if !loads.contains_key(device) {
+            loads.retain(|_, load| load.watches > 0 || now.duration_since(load.at) < FORGET_AFTER);
+        }
+        let load =
+            loads.entry(device.to_owned()).or_insert(DeviceLoad { calls: BURST_CALLS, at: now, watches: 0 });
+        let refill = now.duration_since(load.at).as_secs_f64() * CALLS_PER_SECOND;
+        load.calls = (load.calls + refill).min(BURST_CALLS);
+        load.at = now;
+        if load.calls < 1.0 {
+            return Err(CallError::Busy(format!(
+                "this device makes more than {CALLS_PER_SECOND} calls in a second; try again in a moment"
+            )));
+        }
+        load.calls -= 1.0;
+        Ok(())
+    }
+
+    /// Counts a watch of a device, which must have made a call.
+    ///
+    /// # Errors
+    /// If it holds too many.
+    pub(super) fn count_watch(&self, device: &str) -> Result<WatchPermit, CallError> {
+        let mut loads = self.loads();
+        let watches = loads.get_mut(device).map(|load| &mut load.watches);
+        match watches {
+            Some(watches) if *watches < MAX_WATCHES => {
+                *watches += 1;
+                Ok(WatchPermit { limits: self.clone(), device: device.to_owned() })
+            }
+            _ => Err(CallError::Busy(format!(
+                "this device holds {MAX_WATCHES} watches already; end one of them"
+            ))),
+        }
+    }
+
+    fn loads(&self) -> MutexGuard<'_, HashMap<String, DeviceLoad>> {
+        // Each change is a single step, so a panic leaves no half of one.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for WatchPermit {
+    fn drop(&mut self) {
+        if let Some(load) = self.limits.loads().get_mut(&self.device) {
+            load.watches = load.watches.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_beyond_the_burst_wait_for_the_next_moment() {
+        let (limits, start) = (DeviceLimits::default(), Instant::now());
+        let made = (0..5_000).take_while(|_| limits.count_call("a", start).is_ok()).count();
+        assert_eq!(made, 1_000);
+        limits.count_call("b", start).unwrap();
+        let later = start + Duration::from_millis(100);
+        let made = (0..5_000).take_while(|_| limits.count_call("a", later).is_ok()).count();
+        assert_eq!(made, 50);
+    }
+
+    #[test]
+    fn idle_devices_are_forgotten() {
+        let (limits, start) = (DeviceLimits::default(), Instant::now());
+        for device in 0..100 {
+            limits.count_call(&device.to_string(), start).unwrap();
+        }
+        let held = limits.count_watch("7").unwrap();
+        limits.count_call("other", start + FORGET_AFTER).unwrap();
+        assert_eq!(limits.loads().len(), 2, "the one with a watch, and the other");
+        drop(held);
+    }
+
+    #[test]
+    fn a_device_holds_eight_watches() {
+        let limits = DeviceLimits::default();
+        limits.count_call("a", Instant::now()).unwrap();
+        let mut held: Vec<_> = (0..MAX_WATCHES).map(|_| limits.count_watch("a").unwrap()).collect();
+        assert!(limits.count_watch("a").is_err());
+        held.pop();
+        assert!(limits.count_watch("a").is_ok());
+    }
+}
