@@ -8,4 +8,5 @@ pub mod packages;
 pub mod samples;
 pub mod test_core;
 pub mod test_daemon;
+pub mod test_device;
 pub mod unprivileged;

@@ -267,8 +267,14 @@ impl CallState {
         }
         if self.is_agent() {
             memory.provenance.platform_user_id = None;
+        }
+        if let Some(conversation) = &memory.provenance.conversation_ref
+            && (self.is_agent() || !self.sees_conversation_now(conversation)?)
+        {
             memory.provenance.conversation_ref = None;
             memory.provenance.message_ref = None;
+        }
+        if self.is_agent() {
             memory.metadata.retain(|key, _| SHOWN_METADATA.contains(&key.as_str()));
             memory.access = memory.access.take().map(|access| self.own_grants(access));
         }
