@@ -325,7 +325,7 @@ async fn renew_certificate(devices: Devices, clock: Arc<dyn Clock>) {
         match devices.authority().map(|authority| authority.renew_if_due(clock.now_micros())) {
             Some(Ok(true)) => tracing::info!("the daemon's certificate was renewed"),
             Some(Err(error)) => {
-                tracing::error!(error = chain(&error), "cannot renew the daemon's certificate")
+                tracing::error!(error = chain(&error), "cannot renew the daemon's certificate");
             }
             Some(Ok(false)) | None => {}
         }

@@ -181,6 +181,7 @@ pub(super) fn caller_name(state: &CallState) -> String {
     state.device().map_or_else(|| OWNER.to_owned(), |device| device.name.clone())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "each function of a service returns a result")]
 fn caller_identity(
     state: &CallState,
     _request: v1::GetCallerIdentityRequest,

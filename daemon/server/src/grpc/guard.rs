@@ -53,7 +53,7 @@ const OWN_PREFIX: &str = "/satchel.";
 const DETAILS_HEADER: &str = "grpc-status-details-bin";
 const STATUS_HEADER: &str = "grpc-status";
 
-/// A device gets NOT_FOUND at a multiple of this time after its call began, so that the time does not tell whether the
+/// A device gets `NOT_FOUND` at a multiple of this time after its call began, so that the time does not tell whether the
 /// record exists and is hidden.
 const NOT_FOUND_STEP: Duration = Duration::from_millis(5);
 

@@ -250,7 +250,7 @@ mod tests {
         ) {
             let mut seen = Vec::new();
             let mut at = None;
-            let shown = |length: &usize| hidden_every == 1 || length % hidden_every != 0;
+            let shown = |length: &usize| hidden_every == 1 || !length.is_multiple_of(hidden_every);
             loop {
                 let show = |length| Ok(shown(&length).then(|| text(length)));
                 let (page, next) = fill_page(rows, at, fetch(&lengths), show).unwrap();

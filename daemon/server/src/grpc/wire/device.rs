@@ -111,14 +111,7 @@ fn selection_from_wire(wire: v1::DeviceSelection) -> Result<Selection, WireError
 #[must_use]
 pub fn audit_event_to_wire(entry: AuditEntry) -> v1::AuditEvent {
     let AuditEntry { at, device_id, device_name, address, method, code, .. } = entry;
-    v1::AuditEvent {
-        called_at: Some(time_to_wire(at)),
-        device_id: device_id.to_string(),
-        device_name,
-        address,
-        method,
-        code,
-    }
+    v1::AuditEvent { called_at: Some(time_to_wire(at)), device_id, device_name, address, method, code }
 }
 
 /// Converts the state of a pairing to the wire.
