@@ -43,7 +43,9 @@ pub use self::{
         ApplyArgs, ExportArgs, ExportFilterArgs, ExportFormatArg, Exports, PassphraseArgs, UnlockArgs,
         VerifyArgs,
     },
-    filters::{ConversationFilterArgs, MemoryFilterArgs, MemoryStatusArg, MemoryTypeArg, Paging},
+    filters::{
+        ConversationFilterArgs, MemoryFilterArgs, MemoryReadArgs, MemoryStatusArg, MemoryTypeArg, Paging,
+    },
     keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},
     plugins::{
         AuthorCommand, AuthorKeyArgs, BuildArgs, CompileChildArgs, InstalledCommand, KeyCommand, LanguageArg,
@@ -354,11 +356,19 @@ pub enum Memories {
         #[command(flatten)]
         select: MemoryFilterArgs,
         #[command(flatten)]
+        read: MemoryReadArgs,
+        #[command(flatten)]
         paging: Paging,
     },
     /// Show a memory and its provenance
     #[command(after_help = examples::MEMORIES_SHOW)]
-    Show(Id),
+    Show {
+        #[command(flatten)]
+        id: Id,
+        /// Show the memory as it was at this revision of the store; `memories history` lists revisions
+        #[arg(long, value_name = "N")]
+        revision: Option<i64>,
+    },
     /// Show all versions of a memory, newest first
     #[command(after_help = examples::MEMORIES_HISTORY)]
     History {

@@ -139,7 +139,7 @@ async fn show(
     args: &ShowConversation,
 ) -> Result<Exit, CliError> {
     let id = resolve_or_newest(client, args.id.given()).await?;
-    let request = GetConversationRequest { id: id.clone() };
+    let request = GetConversationRequest { id: id.clone(), as_of_revision: None };
     let answer = client.conversations().get_conversation(request).await?.into_inner();
     let conversation = answer.conversation.unwrap_or_default();
     if context.out.json {
@@ -280,6 +280,7 @@ async fn message_page(
         include_hidden: true,
         include_thoughts: true,
         include_raw_metadata: raw,
+        as_of_revision: None,
     };
     let answer = client.conversations().list_messages(request).await?.into_inner();
     Ok(ResultPage { rows: answer.messages, next: answer.next_page_token })

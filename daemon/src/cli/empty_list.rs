@@ -75,6 +75,7 @@ pub(super) async fn memories(client: &DaemonClient, select: &MemoryFilterArgs) -
         conversation,
         valid,
         expired,
+        valid_at,
     } = select;
     let kinds = types.iter().map(|word| super::labels::memory_type(MemoryTypeArg::to_wire(*word).into()));
     let kinds: Vec<String> = kinds.collect();
@@ -84,6 +85,7 @@ pub(super) async fn memories(client: &DaemonClient, select: &MemoryFilterArgs) -
     let times = times((since.as_deref(), until.as_deref()), created);
     let validity = [(*valid, "valid now"), (*expired, "expired")];
     let validity = validity.into_iter().filter(|(given, _)| *given).map(|(_, words)| words.to_owned());
+    let validity = validity.chain(valid_at.as_ref().map(|time| format!("valid at {time}")));
     let criteria = [
         kind.into_iter().collect(),
         from(platforms, accounts),

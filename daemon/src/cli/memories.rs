@@ -11,7 +11,7 @@ use satchel_proto::v1::{
 
 use super::{
     Context,
-    args::{Memories, MemoryFilterArgs, Paging},
+    args::{Memories, MemoryFilterArgs, MemoryReadArgs, Paging},
     client::DaemonClient,
     conversations, empty_list,
     error::CliError,
@@ -30,8 +30,8 @@ pub(crate) async fn run(
     command: &Memories,
 ) -> Result<Exit, CliError> {
     match command {
-        Memories::List { select, paging } => list(context, client, select, *paging).await,
-        Memories::Show(id) => show(context, client, &id.id).await,
+        Memories::List { select, read, paging } => list(context, client, select, *read, *paging).await,
+        Memories::Show { id, revision } => show(context, client, &id.id, *revision).await,
         Memories::History { id, paging } => history(context, client, &id.id, *paging).await,
         Memories::Add(args) => change::add(context, client, args).await,
         Memories::Edit(args) => change::edit(context, client, args).await,
@@ -46,16 +46,19 @@ async fn list(
     context: &mut Context,
     client: &DaemonClient,
     select: &MemoryFilterArgs,
+    read: MemoryReadArgs,
     paging: Paging,
 ) -> Result<Exit, CliError> {
-    let filter = filter(context, client, select).await?;
+    let MemoryReadArgs { include_expired, revision: as_of_revision } = read;
+    let filter = MemoryFilter { include_expired, ..filter(context, client, select).await? };
     // JSON output has the whole PAM object, which only this view contains.
     let view = if context.out.json { MemoryView::PamJson } else { MemoryView::Basic };
     let mut header = StoreHeader::default();
     let listing = pagination::collect_rows(paging.max_rows(), async |page_size, page_token| {
         let filter = Some(filter.clone());
-        let order = MemoryOrder::UpdatedDesc.into();
-        let request = ListMemoriesRequest { page_size, page_token, filter, order, view: view.into() };
+        let order = as_of_revision.map_or(MemoryOrder::UpdatedDesc, |_| MemoryOrder::IdAsc).into();
+        let view = view.into();
+        let request = ListMemoriesRequest { page_size, page_token, filter, order, view, as_of_revision };
         let answer = client.memories().list_memories(request).await?.into_inner();
         header = answer.header.unwrap_or_default();
         Ok(ResultPage { rows: answer.memories, next: answer.next_page_token })
@@ -95,7 +98,7 @@ async fn filter(
         accounts: select.accounts.clone(),
         conversation_id,
         updated: context.calendar.range(select.since.as_deref(), select.until.as_deref())?,
-        valid_at: select.valid.then(|| context.calendar.now_to_wire()),
+        valid_at: valid_at(context, select)?,
         expired_at: select.expired.then(|| context.calendar.now_to_wire()),
         created: context
             .calendar
@@ -104,9 +107,24 @@ async fn filter(
     })
 }
 
-async fn show(context: &mut Context, client: &DaemonClient, given: &str) -> Result<Exit, CliError> {
+fn valid_at(
+    context: &Context,
+    select: &MemoryFilterArgs,
+) -> Result<Option<prost_types::Timestamp>, CliError> {
+    match &select.valid_at {
+        Some(time) => context.calendar.parse_instant("--valid-at", time).map(Some),
+        None => Ok(select.valid.then(|| context.calendar.now_to_wire())),
+    }
+}
+
+async fn show(
+    context: &mut Context,
+    client: &DaemonClient,
+    given: &str,
+    as_of_revision: Option<i64>,
+) -> Result<Exit, CliError> {
     let id = resolve(client, given).await?;
-    let request = GetMemoryRequest { id, view: MemoryView::PamJson.into() };
+    let request = GetMemoryRequest { id, view: MemoryView::PamJson.into(), as_of_revision };
     let answer = client.memories().get_memory(request).await?.into_inner();
     let (memory, untrusted) = (answer.memory.unwrap_or_default(), answer.stranger);
     if context.out.json {

@@ -51,8 +51,8 @@ fn get(
     state: &CallState,
     request: v1::GetConversationRequest,
 ) -> Result<v1::GetConversationResponse, CallError> {
-    let v1::GetConversationRequest { id } = request;
-    let revision = state.store.revision();
+    let v1::GetConversationRequest { id, as_of_revision } = request;
+    let revision = state.as_of(as_of_revision)?;
     let record = find_conversation(state, "id", &id, revision)?;
     let header =
         SourceDigests::default().add_source_digest(&state.store, &record.origin, shown_header(&record))?;
@@ -106,7 +106,10 @@ fn list_messages(
     state: &CallState,
     mut request: v1::ListMessagesRequest,
 ) -> Result<v1::ListMessagesResponse, CallError> {
-    let page = page_request!(state, "ListMessages", request)?;
+    let mut page = page_request!(state, "ListMessages", request)?;
+    if request.as_of_revision.is_some() {
+        page.revision = state.as_of(request.as_of_revision)?;
+    }
     let PageRequest { list, revision, .. } = page;
     let listing =
         state.listings.get_or_prepare(list, revision, || prepare_listing(state, &request, revision))?;

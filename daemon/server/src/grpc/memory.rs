@@ -9,7 +9,7 @@ use satchel_proto::{
     integers::signed,
     v1::{self, memory_service_server::MemoryService},
 };
-use satchel_store::{MemoryQuery, MemoryRecord};
+use satchel_store::{MemoryOrder, MemoryQuery, MemoryRecord};
 
 use super::{
     ServerState,
@@ -65,10 +65,10 @@ impl CallState {
 }
 
 fn get(state: &CallState, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryResponse, CallError> {
-    let v1::GetMemoryRequest { id, view } = request;
+    let v1::GetMemoryRequest { id, view, as_of_revision } = request;
     check_required("id", &id)?;
     let view = view_from_wire(view, View::Full)?;
-    let revision = state.store.revision();
+    let revision = state.as_of(as_of_revision)?;
     let record = state.visible_memory(&id, revision)?;
     let untrusted = provenance::untrusted_signer(&state.store, &id)?.unwrap_or_default();
     Ok(v1::GetMemoryResponse {
@@ -82,13 +82,13 @@ fn batch_get(
     state: &CallState,
     request: v1::BatchGetMemoriesRequest,
 ) -> Result<v1::BatchGetMemoriesResponse, CallError> {
-    let v1::BatchGetMemoriesRequest { ids, view } = request;
+    let v1::BatchGetMemoriesRequest { ids, view, as_of_revision } = request;
     if ids.is_empty() || ids.len() > MAX_BATCH {
         return Err(CallError::invalid_field("ids", format!("must hold 1 to {MAX_BATCH} ids")));
     }
     ids.iter().try_for_each(|id| check_required("ids", id))?;
     let view = view_from_wire(view, View::Full)?;
-    let revision = state.store.revision();
+    let revision = state.as_of(as_of_revision)?;
     let mut response =
         v1::BatchGetMemoriesResponse { header: Some(state.header_at(revision)), ..Default::default() };
     let mut seen = BTreeSet::new();
@@ -118,10 +118,22 @@ fn list(
     state: &CallState,
     mut request: v1::ListMemoriesRequest,
 ) -> Result<v1::ListMemoriesResponse, CallError> {
-    let page = page_request!(state, "ListMemories", request)?;
-    let v1::ListMemoriesRequest { page_size: _, page_token: _, filter, order, view } = request;
+    let mut page = page_request!(state, "ListMemories", request)?;
+    let v1::ListMemoriesRequest { page_size: _, page_token: _, filter, order, view, as_of_revision } =
+        request;
     state.check_filter(filter.as_ref())?;
-    let query = MemoryQuery { order: order_from_wire(order)?, ..filter_from_wire(filter)? };
+    let mut query = MemoryQuery { order: order_from_wire(order)?, ..valid_filter(state, filter)? };
+    if as_of_revision.is_some() {
+        if !matches!(
+            v1::MemoryOrder::try_from(order),
+            Ok(v1::MemoryOrder::Unspecified | v1::MemoryOrder::IdAsc)
+        ) {
+            return Err(CallError::invalid_field("order", "must be by id, or unset, with as_of_revision"));
+        }
+        // Only this list has what has changed since, however long ago the revision was.
+        query.order = MemoryOrder::IdAscending;
+        page.revision = state.as_of(as_of_revision)?;
+    }
     let view = view_from_wire(view, View::Basic)?;
     let (memories, next_page_token) = state.fill_visible(
         &page,
@@ -129,6 +141,21 @@ fn list(
         |record| state.only_visible(Some(record))?.map(|record| state.memory_row(record, view)).transpose(),
     )?;
     Ok(v1::ListMemoriesResponse { memories, next_page_token, header: Some(state.header_at(page.revision)) })
+}
+
+/// Reads the filter of a list, which leaves out what has expired unless the filter says otherwise.
+fn valid_filter(state: &CallState, filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, CallError> {
+    let include_expired = filter.as_ref().is_some_and(|filter| filter.include_expired);
+    let query = filter_from_wire(filter)?;
+    let by_time = query.valid_at.is_some() || query.expired_at.is_some();
+    if by_time && include_expired {
+        return Err(CallError::invalid_field(
+            "filter.include_expired",
+            "must not be set together with valid_at or expired_at",
+        ));
+    }
+    let valid_at = if by_time || include_expired { query.valid_at } else { Some(state.clock.now_micros()) };
+    Ok(MemoryQuery { valid_at, ..query })
 }
 
 fn list_ids(

@@ -32,6 +32,17 @@ pub(super) struct PageRequest {
 }
 
 impl CallState {
+    /// Returns the revision that a request asks for; without one, the current revision.
+    pub(super) fn as_of(&self, wire: Option<i64>) -> Result<Revision, CallError> {
+        let current = self.store.revision();
+        let Some(wire) = wire else { return Ok(current) };
+        let revision = u64::try_from(wire).ok().map(Revision::new).filter(|revision| *revision <= current);
+        revision.ok_or_else(|| {
+            let problem = format!("must lie between 0 and {}, the current revision", current.get());
+            CallError::invalid_field("as_of_revision", problem)
+        })
+    }
+
     /// Opens the page token of a list. Page size and token must be cleared in `request`.
     pub(super) fn page_request(
         &self,

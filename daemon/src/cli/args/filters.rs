@@ -58,12 +58,26 @@ pub struct MemoryFilterArgs {
     /// Only from this conversation (its id, a prefix of it, or `last`)
     #[arg(long, value_name = "ID")]
     pub conversation: Option<String>,
-    /// Only memories that are valid now
+    /// Only memories that are valid now, which is the default of lists
     #[arg(long, conflicts_with = "expired")]
     pub valid: bool,
     /// Only memories that are no longer valid
     #[arg(long)]
     pub expired: bool,
+    /// Only memories that were valid at this time, in the formats of --since
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["valid", "expired"])]
+    pub valid_at: Option<String>,
+}
+
+/// What a list of memories shows.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct MemoryReadArgs {
+    /// Also list memories that are no longer valid
+    #[arg(long, conflicts_with_all = ["valid", "expired", "valid_at"])]
+    pub include_expired: bool,
+    /// List the memories as they were at this revision of the store, by id
+    #[arg(long, value_name = "N")]
+    pub revision: Option<i64>,
 }
 
 /// Selects conversations. All given options must match.

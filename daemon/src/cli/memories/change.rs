@@ -275,7 +275,7 @@ fn note_undo(context: &mut Context, undo_token: &str) {
 }
 
 async fn fetch_memory(client: &DaemonClient, id: &str, view: MemoryView) -> Result<Memory, CliError> {
-    let request = GetMemoryRequest { id: id.to_owned(), view: view.into() };
+    let request = GetMemoryRequest { id: id.to_owned(), view: view.into(), as_of_revision: None };
     Ok(client.memories().get_memory(request).await?.into_inner().memory.unwrap_or_default())
 }
 

@@ -40,6 +40,8 @@ pub fn filter_from_wire(wire: Option<v1::MemoryFilter>) -> Result<MemoryQuery, W
         content_hash,
         valid_at,
         expired_at,
+        // Only lists leave out what has expired.
+        include_expired: _,
     } = wire.unwrap_or_default();
     let statuses = match statuses.as_slice() {
         [] => vec![v1::MemoryStatus::Active.into()],

@@ -325,5 +325,6 @@ fn filter_to_wire(query: MemoryQuery) -> v1::MemoryFilter {
         content_hash: content_hash.unwrap_or_default(),
         valid_at: valid_at.map(time_to_wire),
         expired_at: expired_at.map(time_to_wire),
+        include_expired: false,
     }
 }
