@@ -290,7 +290,8 @@ async fn a_conversation_is_shown_as_a_tree_and_by_branch() -> Result<()> {
     assert_eq!(refused(messages(&daemon, pointless).await)?.1, "FIELD_INVALID");
 
     let mut client = ConversationServiceClient::new(daemon.channel.clone());
-    let shown = client.get_conversation(v1::GetConversationRequest { id }).await?.into_inner();
+    let shown =
+        client.get_conversation(v1::GetConversationRequest { id, as_of_revision: None }).await?.into_inner();
     let shown = shown.conversation.context("a conversation")?;
     assert_eq!((shown.message_count, shown.active_leaf_id.as_ref()), (4, Some(&tree[3].id)));
     daemon.stop().await?;
@@ -313,7 +314,10 @@ async fn memories_are_listed_filtered_and_shown_with_their_history() -> Result<(
     assert!(client.list_memories(none).await?.into_inner().memories.is_empty());
 
     let view = v1::MemoryView::PamJson.into();
-    let shown = client.get_memory(v1::GetMemoryRequest { id: first.id.clone(), view }).await?.into_inner();
+    let shown = client
+        .get_memory(v1::GetMemoryRequest { id: first.id.clone(), view, as_of_revision: None })
+        .await?
+        .into_inner();
     let shown = shown.memory.context("a memory")?;
     let json: serde_json::Value = serde_json::from_str(&shown.pam_json)?;
     assert_eq!(json["content"].as_str(), Some(shown.content.as_str()));
@@ -324,7 +328,10 @@ async fn memories_are_listed_filtered_and_shown_with_their_history() -> Result<(
     assert_eq!((oldest.version, oldest.actor.starts_with("chatgpt")), (1, true));
 
     let ids = vec![first.id.clone(), "none".to_owned(), first.id.clone()];
-    let batch = client.batch_get_memories(v1::BatchGetMemoriesRequest { ids, view: 0 }).await?.into_inner();
+    let batch = client
+        .batch_get_memories(v1::BatchGetMemoriesRequest { ids, view: 0, as_of_revision: None })
+        .await?
+        .into_inner();
     assert_eq!((batch.memories.len(), batch.not_found), (1, vec!["none".to_owned()]));
     daemon.stop().await?;
     Ok(())
@@ -339,7 +346,7 @@ async fn missing_records_and_invalid_fields_are_refused_with_their_reason() -> R
     let id = || "none".to_owned();
     let missing = |reason: &str| (Code::NotFound, reason.to_owned());
     let invalid = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
-    let get = v1::GetMemoryRequest { id: id(), view: 0 };
+    let get = v1::GetMemoryRequest { id: id(), view: 0, as_of_revision: None };
     assert_eq!(refused(memories.get_memory(get).await)?, missing("MEMORY_NOT_FOUND"));
     assert_eq!(
         refused(imports.get_import(v1::GetImportRequest { id: id() }).await)?,
@@ -351,7 +358,7 @@ async fn missing_records_and_invalid_fields_are_refused_with_their_reason() -> R
     );
     let negative = v1::ListMemoriesRequest { page_size: -1, ..Default::default() };
     assert_eq!(refused(memories.list_memories(negative).await)?, invalid);
-    let many = v1::BatchGetMemoriesRequest { ids: vec![id(); 501], view: 0 };
+    let many = v1::BatchGetMemoriesRequest { ids: vec![id(); 501], view: 0, as_of_revision: None };
     assert_eq!(refused(memories.batch_get_memories(many).await)?, invalid);
     let relative = v1::CreateImportRequest { path: "a.zip".to_owned(), ..Default::default() };
     assert_eq!(refused(imports.create_import(relative).await)?, invalid);
@@ -369,7 +376,9 @@ async fn missing_records_and_invalid_fields_are_refused_with_their_reason() -> R
 async fn a_request_over_the_limit_is_refused() -> Result<()> {
     let daemon = TestDaemon::start().await?;
     let mut client = MemoryServiceClient::new(daemon.channel.clone());
-    let outcome = client.get_memory(v1::GetMemoryRequest { id: "x".repeat(5 << 20), view: 0 }).await;
+    let outcome = client
+        .get_memory(v1::GetMemoryRequest { id: "x".repeat(5 << 20), view: 0, as_of_revision: None })
+        .await;
     assert_eq!(outcome.err().map(|status| status.code()), Some(Code::OutOfRange));
     // The connection still works.
     AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;

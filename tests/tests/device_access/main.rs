@@ -83,7 +83,9 @@ async fn a_hidden_record_looks_like_a_missing_one() -> Result<()> {
     let missing: String = hidden.chars().rev().collect();
     let mut answers = Vec::new();
     for id in [hidden, &missing] {
-        let get = client.get_memory(v1::GetMemoryRequest { id: id.to_owned(), view: 0 }).await;
+        let get = client
+            .get_memory(v1::GetMemoryRequest { id: id.to_owned(), view: 0, as_of_revision: None })
+            .await;
         let status = get.err().context("the memory is not shown")?;
         let relations = client
             .list_relations(v1::ListRelationsRequest { memory_id: id.to_owned(), ..Default::default() });

@@ -54,11 +54,17 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
     let everything = v1::MemoryFilter { statuses: (1..=5).collect(), ..v1::MemoryFilter::default() };
     Some(match method {
         "MemoryService/GetMemory" => ids()
-            .map(|id| unary(&v1::GetMemoryRequest { id, view: v1::MemoryView::PamJson.into() }))
+            .map(|id| {
+                unary(&v1::GetMemoryRequest {
+                    id,
+                    view: v1::MemoryView::PamJson.into(),
+                    as_of_revision: None,
+                })
+            })
             .collect(),
         "MemoryService/BatchGetMemories" => {
             let view = v1::MemoryView::PamJson.into();
-            vec![unary(&v1::BatchGetMemoriesRequest { ids: ids().collect(), view })]
+            vec![unary(&v1::BatchGetMemoriesRequest { ids: ids().collect(), view, as_of_revision: None })]
         }
         "MemoryService/ListMemories" => {
             let list = |filter, order: v1::MemoryOrder| {
@@ -172,9 +178,9 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             probes.push(unary(&v1::ListRelationsRequest::default()));
             probes
         }
-        "ConversationService/GetConversation" => {
-            conversations().map(|id| unary(&v1::GetConversationRequest { id })).collect()
-        }
+        "ConversationService/GetConversation" => conversations()
+            .map(|id| unary(&v1::GetConversationRequest { id, as_of_revision: None }))
+            .collect(),
         "ConversationService/ListConversations" => {
             let filter = v1::ConversationFilter { title_contains: text("canary"), ..Default::default() };
             vec![

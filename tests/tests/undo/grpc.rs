@@ -43,7 +43,10 @@ async fn an_import_is_undone_and_redone_over_grpc() -> Result<()> {
     ensure!(back.conversations.is_some_and(|effect| effect.restored == 3));
     let list = talks.list_conversations(v1::ListConversationsRequest::default()).await?.into_inner();
     let first = list.conversations.first().context("a conversation")?.id.clone();
-    let shown = talks.get_conversation(v1::GetConversationRequest { id: first }).await?.into_inner();
+    let shown = talks
+        .get_conversation(v1::GetConversationRequest { id: first, as_of_revision: None })
+        .await?
+        .into_inner();
     ensure!(shown.conversation.is_some_and(|conversation| !conversation.withdrawn));
     let unknown = v1::UndoImportRequest { id: "nobody".to_owned(), ..v1::UndoImportRequest::default() };
     ensure!(
