@@ -100,7 +100,10 @@ async fn a_hundred_thousand_messages_are_prepared_once_for_all_pages() -> Result
     let mut client = ConversationServiceClient::new(daemon.channel.clone());
     let list = client.list_conversations(v1::ListConversationsRequest::default()).await?.into_inner();
     let id = list.conversations.first().context("the conversation")?.id.clone();
-    let shown = client.get_conversation(v1::GetConversationRequest { id: id.clone() }).await?.into_inner();
+    let shown = client
+        .get_conversation(v1::GetConversationRequest { id: id.clone(), as_of_revision: None })
+        .await?
+        .into_inner();
     let shown = shown.conversation.context("the conversation")?;
     let forks = (MESSAGES / FORK_EVERY) as u64;
     ensure!(shown.message_count >= signed(MESSAGES as u64), "{}", shown.message_count);

@@ -72,7 +72,7 @@ async fn a_stale_etag_is_refused_with_the_current_one() -> Result<()> {
     ensure!(superseded == (Code::InvalidArgument, "FIELD_INVALID".to_owned()));
     let folder = daemon.stop().await?;
     let daemon = TestDaemon::start_in(folder).await?;
-    let request = v1::GetMemoryRequest { id: memory.id.clone(), view: 0 };
+    let request = v1::GetMemoryRequest { id: memory.id.clone(), view: 0, as_of_revision: None };
     let mut client = MemoryServiceClient::new(daemon.channel.clone());
     let shown = client.get_memory(request).await?.into_inner().memory.context("a memory")?;
     ensure!(shown.version == 3 && shown.status() == v1::MemoryStatus::Archived, "{shown:?}");
