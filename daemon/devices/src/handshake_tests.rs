@@ -144,7 +144,8 @@ fn a_device_is_paired_and_then_known_by_its_certificate() {
     let registry = DeviceRegistry::open(&dir.path().join("devices")).unwrap();
     let windows = PairingWindows::default();
     let policy = Policy::for_role(Role::Owner, "");
-    let window = windows.open(policy, Some("phone".to_owned()), Duration::from_mins(5), NOW).unwrap();
+    let opener = crate::Opener { name: "owner".to_owned(), device: None };
+    let window = windows.open(policy, Some("phone".to_owned()), opener, Duration::from_mins(5), NOW).unwrap();
     let code = PairingCode::new(&authority.fingerprint(), window.token.clone()).to_string();
 
     // The new device.

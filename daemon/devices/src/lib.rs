@@ -29,7 +29,9 @@ pub use credentials::{
 };
 pub use error::DevicesError;
 pub use identity::{DeviceId, Fingerprint, FingerprintPrefix, KeyHash};
-pub use pairing::{Grant, OpenWindow, PairingError, PairingId, PairingRefused, PairingWindows, WindowState};
+pub use pairing::{
+    Grant, OpenWindow, Opener, PairingError, PairingId, PairingRefused, PairingWindows, WindowState,
+};
 pub use pairing_code::{PairingCode, PairingCodeError, PairingSecret, PairingToken, PairingUri};
 pub use policy::{MemoryAccess, MemoryFacts, Policy, Role, Scope, Selection};
 pub use registry::{Device, DeviceKind, DeviceRegistry, NewDevice, TokenSecret};

@@ -71,6 +71,15 @@ pub struct OpenWindow {
     pub expires_at: i64,
 }
 
+/// Who opened a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opener {
+    /// Its name, for `paired_by` of the new device.
+    pub name: String,
+    /// The device that opened it; `None` for the owner on the daemon's machine.
+    pub device: Option<DeviceId>,
+}
+
 /// The rights of the device that redeems a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -80,6 +89,8 @@ pub struct Grant {
     pub policy: Policy,
     /// Its name, if the owner chose one.
     pub name: Option<String>,
+    /// Who opened the window.
+    pub opener: Opener,
 }
 
 /// The state of a window, for the owner's side.
@@ -120,6 +131,7 @@ struct Window {
     token_hash: [u8; 32],
     policy: Policy,
     name: Option<String>,
+    opener: Opener,
     expires_at: i64,
     /// Closes the window also if the clock is set back.
     opened: Instant,
@@ -142,10 +154,11 @@ impl PairingWindows {
         &self,
         policy: Policy,
         name: Option<String>,
+        opener: Opener,
         ttl: Duration,
         now: i64,
     ) -> Result<OpenWindow, PairingError> {
-        self.open_at(policy, name, ttl, now, Instant::now())
+        self.open_at(policy, name, opener, ttl, now, Instant::now())
     }
 
     /// Takes the token of the open window. The window is used up, whatever becomes of the device: check everything else
@@ -174,6 +187,15 @@ impl PairingWindows {
         open.map(|window| window.state = WindowState::Cancelled).is_some()
     }
 
+    /// Closes the open window if this device opened it, because the device was revoked.
+    pub fn cancel_opened_by(&self, device: &DeviceId, now: i64) {
+        let mut windows = self.lock();
+        let open = open_window(&mut windows, now, Instant::now());
+        if let Some(window) = open.filter(|window| window.opener.device.as_ref() == Some(device)) {
+            window.state = WindowState::Cancelled;
+        }
+    }
+
     /// Returns the state of a window; `None` if it is unknown or long past.
     pub fn state(&self, id: PairingId, now: i64) -> Option<WindowState> {
         let mut windows = self.lock();
@@ -191,6 +213,7 @@ impl PairingWindows {
         &self,
         policy: Policy,
         name: Option<String>,
+        opener: Opener,
         ttl: Duration,
         now: i64,
         opened: Instant,
@@ -214,7 +237,7 @@ impl PairingWindows {
         if windows.len() >= REMEMBERED {
             windows.pop_front();
         }
-        windows.push_back(Window { id, token_hash, policy, name, expires_at, opened, ttl, state });
+        windows.push_back(Window { id, token_hash, policy, name, opener, expires_at, opened, ttl, state });
         Ok(OpenWindow { id, token, expires_at })
     }
 
@@ -224,7 +247,8 @@ impl PairingWindows {
         let window = open_window(&mut windows, now, at).ok_or(PairingRefused)?;
         if bool::from(hash.ct_eq(&window.token_hash)) {
             window.state = WindowState::Redeemed { device: None };
-            return Ok(Grant { id: window.id, policy: window.policy.clone(), name: window.name.clone() });
+            let (policy, name) = (window.policy.clone(), window.name.clone());
+            return Ok(Grant { id: window.id, policy, name, opener: window.opener.clone() });
         }
         if let WindowState::Open { expires_at, tries_left } = window.state {
             window.state = match tries_left.saturating_sub(1) {

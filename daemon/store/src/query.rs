@@ -59,10 +59,13 @@ pub struct MemoryQuery {
     pub updated: TimeRange,
     /// `content_hash` as PAM writes it.
     pub content_hash: Option<String>,
-    /// Memories that are valid at this time, in microseconds: `temporal.valid_until` is absent or later.
+    /// Memories that are valid at this time, in microseconds: `temporal.valid_from` is absent or not later, and
+    /// `temporal.valid_until` is absent or later.
     pub valid_at: Option<i64>,
     /// Memories that are no longer valid at this time: `temporal.valid_until` is not later.
     pub expired_at: Option<i64>,
+    /// Memories that have not expired by this time: `temporal.valid_until` is absent or later.
+    pub unexpired_at: Option<i64>,
     /// Any of these ids; at most [`MemoryQuery::MAX_IDS`].
     pub ids: Vec<String>,
     /// The order.

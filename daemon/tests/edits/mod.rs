@@ -206,7 +206,8 @@ fn expired_memories_are_marked_and_can_be_filtered() {
     add("Rents a flat in Porto", "2020-01-01");
     add("Owns a bicycle", "9000-01-01");
     let contents = |filter: &str| -> Vec<String> {
-        let listed = json(&home, &["memories", "list", filter]);
+        let filter = filter.split_whitespace();
+        let listed = json(&home, &["memories", "list"].into_iter().chain(filter).collect::<Vec<_>>());
         let memories = listed["memories"].as_array().cloned().unwrap_or_default();
         memories.iter().map(|memory| text(memory, "/content").to_owned()).collect()
     };
@@ -214,6 +215,13 @@ fn expired_memories_are_marked_and_can_be_filtered() {
     let valid = contents("--valid");
     assert!(valid.iter().any(|content| content == "Owns a bicycle"), "{valid:?}");
     assert!(!valid.iter().any(|content| content == "Rents a flat in Porto"), "{valid:?}");
+    assert_eq!(contents(""), valid);
+    let all = contents("--include-expired");
+    assert!(all.len() == valid.len() + 1 && all.iter().any(|content| content == "Rents a flat in Porto"));
+    assert!(contents("--valid-at 2019-06-01").iter().any(|content| content == "Rents a flat in Porto"));
+    assert_eq!(contents("--revision 0"), Vec::<String>::new());
+    assert_eq!(contents("--revision 1"), Vec::<String>::new(), "expired before anything was recorded");
+    assert_eq!(contents("--revision 1 --include-expired"), ["Rents a flat in Porto"]);
     let table = home.run(&["memories", "list", "--expired"]).stdout;
     assert!(String::from_utf8_lossy(&table).contains("expired"));
 }

@@ -47,6 +47,7 @@ impl Selection {
             content_hash,
             valid_at,
             expired_at,
+            unexpired_at,
             ids,
             order: _,
         } = &self.memories;
@@ -56,6 +57,7 @@ impl Selection {
             || content_hash.is_some()
             || valid_at.is_some()
             || expired_at.is_some()
+            || unexpired_at.is_some()
             || !ids.is_empty();
         (!of_memories).then(|| ConversationQuery {
             platforms: platforms.clone(),
@@ -83,6 +85,7 @@ impl Selection {
             content_hash,
             valid_at,
             expired_at,
+            unexpired_at,
             ids,
             order: _,
         } = &self.memories;
@@ -96,7 +99,7 @@ impl Selection {
             (*created != any || *updated != any, "time"),
             (conversation.is_some(), "conversation"),
             (content_hash.is_some() || !ids.is_empty(), "id"),
-            (valid_at.is_some() || expired_at.is_some(), "validity"),
+            (valid_at.or(*expired_at).or(*unexpired_at).is_some(), "validity"),
         ];
         chosen.into_iter().filter(|(chosen, _)| *chosen).map(|(_, by)| by).collect()
     }

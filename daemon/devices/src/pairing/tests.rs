@@ -11,8 +11,12 @@ fn policy() -> Policy {
     Policy::for_role(Role::Reader, "")
 }
 
+fn owner() -> Opener {
+    Opener { name: "owner".to_owned(), device: None }
+}
+
 fn open(windows: &PairingWindows) -> OpenWindow {
-    windows.open(policy(), Some("phone".to_owned()), TTL, NOW).unwrap()
+    windows.open(policy(), Some("phone".to_owned()), owner(), TTL, NOW).unwrap()
 }
 
 fn wrong(window: &OpenWindow) -> [u8; 5] {
@@ -29,7 +33,10 @@ fn a_window_is_redeemed_once() {
     );
     assert!(windows.any_open(NOW));
     let grant = windows.redeem(window.token.as_bytes(), NOW + SECOND).unwrap();
-    assert_eq!(grant, Grant { id: window.id, policy: policy(), name: Some("phone".to_owned()) });
+    assert_eq!(
+        grant,
+        Grant { id: window.id, policy: policy(), name: Some("phone".to_owned()), opener: owner() }
+    );
     assert_eq!(windows.redeem(window.token.as_bytes(), NOW + SECOND), Err(PairingRefused));
     assert!(!windows.any_open(NOW));
     assert_eq!(windows.state(window.id, NOW), Some(WindowState::Redeemed { device: None }));
@@ -78,11 +85,11 @@ fn a_window_closes_when_its_time_is_over() {
 fn a_clock_that_is_set_back_does_not_prolong_a_window() {
     let windows = PairingWindows::default();
     let start = Instant::now();
-    let window = windows.open_at(policy(), None, TTL, NOW, start).unwrap();
+    let window = windows.open_at(policy(), None, owner(), TTL, NOW, start).unwrap();
     let token = window.token.as_bytes();
     assert_eq!(windows.redeem_at(token, NOW - 1_000 * SECOND, start + TTL), Err(PairingRefused));
     assert_eq!(windows.state(window.id, NOW), Some(WindowState::Expired));
-    let window = windows.open_at(policy(), None, TTL, NOW, start).unwrap();
+    let window = windows.open_at(policy(), None, owner(), TTL, NOW, start).unwrap();
     let late = start + Duration::from_millis(299_999);
     assert!(windows.redeem_at(window.token.as_bytes(), NOW - 1_000 * SECOND, late).is_ok());
 }
@@ -131,7 +138,7 @@ fn of_many_threads_exactly_one_redeems_a_window() {
 #[test]
 fn times_names_and_policies_that_cannot_be_used_are_refused() {
     let windows = PairingWindows::default();
-    let open = |policy, name: &str, ttl| windows.open(policy, Some(name.to_owned()), ttl, NOW);
+    let open = |policy, name: &str, ttl| windows.open(policy, Some(name.to_owned()), owner(), ttl, NOW);
     for ttl in [Duration::ZERO, Duration::from_millis(999), Duration::from_secs(901)] {
         assert!(matches!(open(policy(), "phone", ttl), Err(PairingError::Ttl)));
     }
@@ -147,4 +154,19 @@ fn debug_output_shows_no_token() {
     let window = open(&windows);
     let shown = format!("{window:?} {windows:?}");
     assert!(shown.contains("PairingToken(..)") && !shown.contains("token_hash"), "{shown}");
+}
+
+#[test]
+fn a_window_is_closed_with_the_device_that_opened_it() {
+    let windows = PairingWindows::default();
+    let ids = [b"one", b"two"].map(|key| DeviceId::of(&KeyHash::of_public_key(key)));
+    let opener = Opener { name: "laptop".to_owned(), device: Some(ids[0].clone()) };
+    let window = windows.open(policy(), None, opener.clone(), TTL, NOW).unwrap();
+    windows.cancel_opened_by(&ids[1], NOW);
+    assert!(windows.any_open(NOW));
+    windows.cancel_opened_by(&ids[0], NOW);
+    assert_eq!(windows.state(window.id, NOW), Some(WindowState::Cancelled));
+    assert_eq!(windows.redeem(window.token.as_bytes(), NOW), Err(PairingRefused));
+    let window = windows.open(policy(), None, opener.clone(), TTL, NOW).unwrap();
+    assert_eq!(windows.redeem(window.token.as_bytes(), NOW).unwrap().opener, opener);
 }

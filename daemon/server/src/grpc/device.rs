@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use satchel_devices::{Device, DeviceKind, PairingCode, PairingId, PairingUri, WindowState};
+use satchel_devices::{Device, DeviceKind, Opener, PairingCode, PairingId, PairingUri, WindowState};
 use satchel_proto::v1::{self, device_service_server::DeviceService};
 
 use super::{
@@ -52,7 +52,9 @@ fn create_pairing(
     };
     let policy = policy_from_wire(policy, &name)?;
     let name = (!name.is_empty()).then_some(name);
-    let opened = state.devices.windows().open(policy, name, valid_for, state.clock.now_micros())?;
+    let opener = Opener { name: caller_name(state), device: state.device().map(|device| device.id.clone()) };
+    let now = state.clock.now_micros();
+    let opened = state.devices.windows().open(policy, name, opener, valid_for, now)?;
     let addresses = state.devices.addresses();
     let fingerprint = authority.fingerprint();
     let code = PairingCode::new(&fingerprint, opened.token.clone());
@@ -152,7 +154,9 @@ fn revoke(
     let v1::RevokeDeviceRequest { device, reason } = request;
     check_length("reason", &reason)?;
     let device = find(state, &device)?;
-    let revoked = state.devices.registry().revoke(&device.id, &reason, state.clock.now_micros())?;
+    let now = state.clock.now_micros();
+    let revoked = state.devices.registry().revoke(&device.id, &reason, now)?;
+    state.devices.windows().cancel_opened_by(&device.id, now);
     Ok(v1::RevokeDeviceResponse { device: Some(device_to_wire(&revoked)), header: Some(state.header()) })
 }
 

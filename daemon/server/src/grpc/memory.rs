@@ -154,8 +154,8 @@ fn valid_filter(state: &CallState, filter: Option<v1::MemoryFilter>) -> Result<M
             "must not be set together with valid_at or expired_at",
         ));
     }
-    let valid_at = if by_time || include_expired { query.valid_at } else { Some(state.clock.now_micros()) };
-    Ok(MemoryQuery { valid_at, ..query })
+    let unexpired_at = (!by_time && !include_expired).then(|| state.clock.now_micros());
+    Ok(MemoryQuery { unexpired_at, ..query })
 }
 
 fn list_ids(

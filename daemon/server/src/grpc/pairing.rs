@@ -9,8 +9,6 @@ use super::{ServerState, status::CallError, wire::device::device_to_wire};
 
 /// Longest certificate request that is read, in bytes. One with an RSA key of 4,096 bits has about 1,700.
 const MAX_REQUEST_BYTES: usize = 8 << 10;
-/// Name of the owner in `Device.paired_by`.
-const OWNER: &str = "owner";
 
 /// The service. Its caller has no credentials, so it has no [`CallState`](super::call_state::CallState).
 #[derive(Clone)]
@@ -42,14 +40,14 @@ fn complete(
     }
     let issued = authority.issue(&certificate_request_der, now)?;
     let registry = state.devices.registry();
-    let Grant { id, policy, name: chosen } =
+    let Grant { id, policy, name: chosen, opener } =
         state.devices.windows().redeem(&token, now).map_err(|_| CallError::PairingRefused)?;
     let device = registry.add(
         NewDevice {
             key_hash: issued.key_hash,
             name: chosen.unwrap_or(name),
             policy,
-            paired_by: OWNER.to_owned(),
+            paired_by: opener.name,
             expires_at: issued.not_after,
         },
         now,

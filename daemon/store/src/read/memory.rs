@@ -215,7 +215,7 @@ impl Store {
 
     /// Returns whether the validity of a memory matches the query; only its text shows that.
     fn valid_by_key(&self, query: &MemoryQuery, id: Id16, at: Revision) -> Result<bool, StoreError> {
-        if query.valid_at.is_none() && query.expired_at.is_none() {
+        if query.valid_at.or(query.expired_at).or(query.unexpired_at).is_none() {
             return Ok(true);
         }
         Ok(self.memory_by_key(id, at)?.is_some_and(|record| valid(query, &record.memory)))
@@ -391,6 +391,7 @@ pub(crate) fn matches(query: &MemoryQuery, facets: &Facets) -> bool {
         // See `valid`.
         valid_at: _,
         expired_at: _,
+        unexpired_at: _,
         ids: _,
         order: _,
     } = query;
@@ -407,8 +408,10 @@ pub(crate) fn matches(query: &MemoryQuery, facets: &Facets) -> bool {
 
 /// Returns whether the validity of a memory matches the query; lists do not contain it.
 pub(crate) fn valid(query: &MemoryQuery, memory: &Memory) -> bool {
+    let from = memory.temporal.valid_from.map(satchel_pam::time::Timestamp::micros);
     let until = memory.temporal.valid_until.map(satchel_pam::time::Timestamp::micros);
-    query.valid_at.is_none_or(|at| until.is_none_or(|until| until > at))
+    query.valid_at.is_none_or(|at| from.is_none_or(|from| from <= at) && until.is_none_or(|until| until > at))
+        && query.unexpired_at.is_none_or(|at| until.is_none_or(|until| until > at))
         && query.expired_at.is_none_or(|at| until.is_some_and(|until| until <= at))
 }
 

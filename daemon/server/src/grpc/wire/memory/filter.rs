@@ -60,6 +60,7 @@ pub fn filter_from_wire(wire: Option<v1::MemoryFilter>) -> Result<MemoryQuery, W
         content_hash: value_from_wire("filter.content_hash", content_hash)?,
         valid_at: optional_time_from_wire("filter.valid_at", valid_at)?,
         expired_at: optional_time_from_wire("filter.expired_at", expired_at)?,
+        unexpired_at: None,
         ids: Vec::new(),
         order: MemoryOrder::default(),
     })

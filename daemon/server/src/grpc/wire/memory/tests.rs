@@ -309,6 +309,7 @@ fn filter_to_wire(query: MemoryQuery) -> v1::MemoryFilter {
         content_hash,
         valid_at,
         expired_at,
+        unexpired_at: _,
         ids: _,
         order: _,
     } = query;
