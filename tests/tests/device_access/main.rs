@@ -115,6 +115,7 @@ async fn access_is_judged_by_what_holds_now() -> Result<()> {
     let first_page = v1::ListMemoriesRequest { page_size: 1, ..v1::ListMemoriesRequest::default() };
     let page = client.list_memories(first_page.clone()).await?.into_inner();
     ensure!(!page.next_page_token.is_empty(), "there is another page");
+    let public_at = page.header.as_ref().context("a header")?.revision;
     records::set_visibility(&daemon, &id, v1::Visibility::Private).await?;
     // The next page shows the revision of the first one, in which the memory was public.
     let next = v1::ListMemoriesRequest { page_token: page.next_page_token, ..first_page };
@@ -130,6 +131,15 @@ async fn access_is_judged_by_what_holds_now() -> Result<()> {
         }
     }
     ensure!(listed.len() > 1, "the page tokens work");
+    let then = v1::GetMemoryRequest { id: id.clone(), view: 0, as_of_revision: Some(public_at) };
+    let then = client.get_memory(then).await;
+    ensure!(then.is_err_and(|status| status.code() == Code::NotFound), "shown as of an earlier revision");
+    let then = v1::ListMemoriesRequest { as_of_revision: Some(public_at), ..Default::default() };
+    let then = client.list_memories(then).await?.into_inner().memories;
+    ensure!(
+        !then.is_empty() && then.iter().all(|memory| memory.id != id),
+        "listed as of an earlier revision"
+    );
     let versions =
         client.list_memory_versions(v1::ListMemoryVersionsRequest { id, ..Default::default() }).await;
     ensure!(versions.is_err_and(|status| status.code() == Code::NotFound));
