@@ -123,6 +123,7 @@ fn query() -> impl Strategy<Value = MemoryQuery> {
                 content_hash,
                 valid_at: created.from,
                 expired_at: updated.until,
+                unexpired_at: None,
                 ids: Vec::new(),
                 order: MemoryOrder::default(),
             }
