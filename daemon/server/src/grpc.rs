@@ -6,6 +6,7 @@ mod accept;
 mod access;
 mod admin;
 mod call_state;
+mod change_feed;
 mod connection;
 mod conversation;
 mod device;
@@ -26,6 +27,7 @@ mod source;
 pub mod status;
 mod tls;
 mod unread_limit;
+
 pub mod wire;
 
 pub use self::admin::purge_plan_to_wire;
@@ -43,9 +45,10 @@ use satchel_proto::v1::{
     operation_service_server::{self, OperationServiceServer},
     pairing_service_server::{self, PairingServiceServer},
     plugin_service_server::{self, PluginServiceServer},
+    watch_service_server::{self, WatchServiceServer},
 };
 use satchel_registry::Plugins;
-use satchel_store::Store;
+use satchel_store::{Revision, Store};
 use satchel_watch::Watch;
 use tokio::{
     net::UnixStream,
@@ -75,7 +78,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 const TOUCH_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The service names for the health service; the empty one stands for the whole daemon.
-const SERVICES: [&str; 10] = [
+const SERVICES: [&str; 11] = [
     "",
     memory_service_server::SERVICE_NAME,
     conversation_service_server::SERVICE_NAME,
@@ -83,6 +86,7 @@ const SERVICES: [&str; 10] = [
     operation_service_server::SERVICE_NAME,
     plugin_service_server::SERVICE_NAME,
     export_service_server::SERVICE_NAME,
+    watch_service_server::SERVICE_NAME,
     device_service_server::SERVICE_NAME,
     pairing_service_server::SERVICE_NAME,
     admin_service_server::SERVICE_NAME,
@@ -92,6 +96,8 @@ const SERVICES: [&str; 10] = [
 #[derive(Clone)]
 pub struct ServerState {
     pub store: Store,
+    /// The revision of the store.
+    pub revisions: watch::Receiver<Revision>,
     pub plugins: Arc<Plugins>,
     pub imports: Imports,
     /// Long-running operations other than imports.
@@ -110,6 +116,16 @@ pub struct ServerState {
     pub confidence_decay: ConfidenceDecay,
     /// Prepared message listings of long conversations.
     pub listings: ListingCache,
+}
+
+/// Returns a receiver of each new revision of `store`. Call this once for each store.
+#[must_use]
+pub fn observe_revisions(store: &Store) -> watch::Receiver<Revision> {
+    let (sender, receiver) = watch::channel(store.revision());
+    store.observe_revisions(move |revision| {
+        sender.send_replace(revision);
+    });
+    receiver
 }
 
 /// The reason why serving ended other than by a stop.
@@ -237,7 +253,11 @@ async fn router(
         .add_service(limited!(MemoryServiceServer, memory::MemoryHandler(state.clone())))
         .add_service(limited!(ConversationServiceServer, conversation::ConversationHandler(state.clone())))
         .add_service(limited!(ImportServiceServer, import::ImportHandler(state.clone())))
-        .add_service(limited!(OperationServiceServer, operation::OperationHandler(state.clone(), stopping)))
+        .add_service(limited!(
+            OperationServiceServer,
+            operation::OperationHandler(state.clone(), stopping.clone())
+        ))
+        .add_service(limited!(WatchServiceServer, change_feed::WatchHandler(state.clone(), stopping)))
         .add_service(limited!(PluginServiceServer, plugin::PluginHandler::new(state.clone())))
         .add_service(limited!(ExportServiceServer, export::ExportHandler::new(state.clone())))
         .add_service(limited!(DeviceServiceServer, device::DeviceHandler(state.clone())))

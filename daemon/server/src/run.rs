@@ -36,8 +36,8 @@ use crate::{
     connect::InProcessConnector,
     devices::Devices,
     grpc::{
-        self, ServeError, ServerState, TlsListener, listing_cache::ListingCache, operation::Operations,
-        page_token::PageKey,
+        self, ServeError, ServerState, TlsListener, listing_cache::ListingCache, observe_revisions,
+        operation::Operations, page_token::PageKey,
     },
     socket::{Listener, SocketError},
     supervisor::{self, Supervisor},
@@ -428,6 +428,7 @@ fn open(
     let page_key = PageKey::load_or_create(&data_dir.join("keys"));
     Ok((
         ServerState {
+            revisions: observe_revisions(&store),
             store,
             plugins,
             imports,

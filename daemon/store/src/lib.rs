@@ -51,7 +51,9 @@ pub use lock::{StoreLock, lock_store};
 pub use options::OpenOptions;
 pub use pending_purge::has_journal;
 pub use preserve::{preserve_database, restore_preserved_database};
-pub use purge::{Eraser, OpaqueEntry, check_purge, empty_conversation, empty_memory, erased, purge};
+pub use purge::{
+    Eraser, OpaqueEntry, check_purge, empty_conversation, empty_memory, erased, erased_conversation, purge,
+};
 pub use query::{ConversationQuery, Cursor, MemoryOrder, MemoryQuery, Page, TimeRange, UNKNOWN_TIME};
 pub use read::{EvidenceIter, MessageBodies};
 pub use record::{

@@ -16,7 +16,7 @@ use std::{
 };
 
 pub use check::check_purge;
-pub use content::{empty_conversation, empty_memory, erased};
+pub use content::{empty_conversation, empty_memory, erased, erased_conversation};
 
 use crate::{
     blob::{blob_path, file_name},

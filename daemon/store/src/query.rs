@@ -1,6 +1,12 @@
 //! The queries of callers, and the pages that they return.
 
-use satchel_pam::memory::{MemoryType, Status};
+use satchel_pam::memory::{Memory, MemoryType, Status};
+
+use crate::{
+    entry::{facets, summary},
+    read,
+    record::ConversationRecord,
+};
 
 /// The time of a record whose creation time is unknown, in microseconds since the Unix epoch. Such a record comes last in every
 /// list that is ordered by time, and is in no time range.
@@ -75,6 +81,14 @@ pub struct MemoryQuery {
 impl MemoryQuery {
     /// Maximum number of ids in one query, because they are looked up one by one and sorted in memory.
     pub const MAX_IDS: usize = 1_000;
+
+    /// Returns whether a memory matches, by everything except the order.
+    #[must_use]
+    pub fn matches(&self, memory: &Memory) -> bool {
+        (self.ids.is_empty() || self.ids.contains(&memory.id))
+            && read::memory::matches(self, &facets(memory))
+            && read::memory::valid(self, memory)
+    }
 }
 
 /// A filter for conversations. An empty field does not filter. The most recently updated ones come first.
@@ -96,6 +110,16 @@ pub struct ConversationQuery {
     pub updated: TimeRange,
     /// A part of the title; letter case is ignored.
     pub title_contains: Option<String>,
+}
+
+impl ConversationQuery {
+    /// Returns whether a version of a conversation matches.
+    #[must_use]
+    pub fn matches(&self, record: &ConversationRecord) -> bool {
+        let title = self.title_contains.as_ref().map(|title| title.to_lowercase());
+        let messages = u32::try_from(record.heads.len()).unwrap_or(u32::MAX);
+        read::conversation::matches(self, title.as_deref(), &summary(&record.header, messages))
+    }
 }
 
 /// The end of a page. A cursor is valid only for the query, order and revision that returned it. The caller seals it before it

@@ -1,6 +1,6 @@
 //! Reads at a revision: the current record if it is old enough, otherwise the version that was current then.
 
-mod conversation;
+pub(crate) mod conversation;
 mod evidence;
 mod feed;
 mod ids;

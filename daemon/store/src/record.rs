@@ -6,6 +6,8 @@ use satchel_pam::{
 
 use crate::{
     change::{MessageHead, Origin},
+    entry::summary,
+    read::conversation::public,
     revision::Revision,
 };
 
@@ -64,6 +66,15 @@ pub struct ConversationRecord {
     pub revision: Revision,
     /// The commit that wrote this version.
     pub origin: Origin,
+}
+
+impl ConversationRecord {
+    /// Returns the row of the list of conversations for this version.
+    #[must_use]
+    pub fn summary(&self) -> ConversationSummary {
+        let messages = u32::try_from(self.heads.len()).unwrap_or(u32::MAX);
+        public(summary(&self.header, messages), self.revision.get())
+    }
 }
 
 /// The place of a message's body in the journal.

@@ -9,7 +9,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -45,12 +45,17 @@ impl std::fmt::Debug for Store {
     }
 }
 
+/// Is told of each new revision.
+type RevisionObserver = Box<dyn Fn(Revision) + Send + Sync>;
+
 /// The shared state of a store. Fields are dropped in this order: writer and engine first, then `state_file`, which writes
 /// `db.state`, then the lock.
 struct StoreInner {
     dir: PathBuf,
     /// The revision that readers see.
     revision: AtomicU64,
+    /// Is told of each new revision.
+    observer: OnceLock<RevisionObserver>,
     /// Guards the health of the store.
     health: Mutex<Health>,
     /// Guards the single writer.
@@ -172,6 +177,12 @@ impl Store {
         Revision::new(self.inner.revision.load(Ordering::Acquire))
     }
 
+    /// Calls `observer` with each revision, after readers see it. A store has one observer; returns false if it has one
+    /// already. The observer runs within the commit, so it must return at once, and must not use the store.
+    pub fn observe_revisions(&self, observer: impl Fn(Revision) + Send + Sync + 'static) -> bool {
+        self.inner.observer.set(Box::new(observer)).is_ok()
+    }
+
     /// Returns the id in all segments of this store's journal. Revisions of different stores cannot be compared.
     #[must_use]
     pub fn store_id(&self) -> Uuid {
@@ -279,6 +290,7 @@ impl StoreInner {
         Self {
             dir,
             revision: AtomicU64::new(revision),
+            observer: OnceLock::new(),
             health: Mutex::new(health),
             writer: Mutex::new(writer),
             engine: SwappableEngine::new(engine),
@@ -289,6 +301,14 @@ impl StoreInner {
             headroom,
             readers: AtomicBool::new(true),
             _lock: lock,
+        }
+    }
+
+    /// Makes a revision visible to readers.
+    fn publish(&self, revision: u64) {
+        self.revision.store(revision, Ordering::Release);
+        if let Some(observer) = self.observer.get() {
+            observer(Revision::new(revision));
         }
     }
 

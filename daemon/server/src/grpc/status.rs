@@ -82,6 +82,18 @@ pub enum CallError {
     /// A download begins after the end.
     #[error("offset {offset} is past the end, at {size}")]
     OffsetPastEnd { offset: u64, size: u64 },
+    /// Changes after a revision can no longer be told, because a record was erased.
+    #[error("what changed after this revision was erased in part, last at {oldest}; read everything again")]
+    RevisionCompacted { oldest: u64 },
+    /// A revision that the store has not reached.
+    #[error("after_revision {asked} is later than {current}, the current revision")]
+    RevisionInFuture { asked: u64, current: u64 },
+    /// The caller knows another store.
+    #[error("this daemon serves the store {current}, not {asked:?}; read everything again")]
+    StoreChanged { asked: String, current: String },
+    /// The reader of a watch took nothing for too long.
+    #[error("the changes were not read for 5 minutes; watch again after revision {revision}")]
+    WatchTooSlow { revision: u64 },
     /// The caller is another user.
     #[error("this socket accepts only processes of its owner")]
     NotOwner,
@@ -189,6 +201,10 @@ impl CallError {
             Self::BundleGone { .. } => ErrorReason::BundleGone,
             Self::BundleUnreadable { .. } => ErrorReason::BundleUnreadable,
             Self::OffsetPastEnd { .. } => ErrorReason::OffsetPastEnd,
+            Self::RevisionCompacted { .. } => ErrorReason::RevisionCompacted,
+            Self::RevisionInFuture { .. } => ErrorReason::RevisionInFuture,
+            Self::StoreChanged { .. } => ErrorReason::StoreChanged,
+            Self::WatchTooSlow { .. } => ErrorReason::WatchTooSlow,
             Self::NotOwner => ErrorReason::NotOwner,
             Self::NoCredentials | Self::UnknownCredentials { .. } => ErrorReason::NoCredentials,
             Self::CertificateExpired { .. } => ErrorReason::CertificateExpired,
@@ -236,6 +252,10 @@ impl CallError {
             Self::OffsetPastEnd { offset, size } => {
                 vec![("offset", offset.to_string()), ("size", size.to_string())]
             }
+            Self::RevisionCompacted { oldest } => vec![("oldest", oldest.to_string())],
+            Self::RevisionInFuture { current, .. } => vec![("current", current.to_string())],
+            Self::StoreChanged { current, .. } => vec![("store_id", current.clone())],
+            Self::WatchTooSlow { revision } => vec![("revision", revision.to_string())],
             Self::EtagMismatch { current, .. } => vec![("current_etag", current.clone())],
             Self::ScopeMissing { scope, .. } => vec![("scope", (*scope).to_owned())],
             Self::MatchCountChanged { matched, .. } => vec![("matched", matched.to_string())],

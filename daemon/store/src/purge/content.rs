@@ -60,6 +60,17 @@ pub fn erased(memory: &Memory) -> bool {
     memory.content.is_empty() && mark == Some(&Value::Bool(true))
 }
 
+/// Returns whether a conversation's content was erased.
+#[must_use]
+pub fn erased_conversation(header: &ConversationHeader) -> bool {
+    header.raw_metadata.as_ref().is_some_and(|metadata| metadata.as_str() == erased_metadata().as_str())
+}
+
+/// Returns the raw metadata of a conversation whose content was erased.
+fn erased_metadata() -> RawObject {
+    RawObject::default().with(METADATA_KEY, &json!({ PURGED_KEY: true }))
+}
+
 /// Returns the header of a conversation without its content.
 #[must_use]
 pub fn empty_conversation(header: &ConversationHeader) -> ConversationHeader {
@@ -75,7 +86,7 @@ pub fn empty_conversation(header: &ConversationHeader) -> ConversationHeader {
         system_instruction: None,
         is_archived: false,
         tags: Vec::new(),
-        raw_metadata: Some(RawObject::default().with(METADATA_KEY, &json!({ PURGED_KEY: true }))),
+        raw_metadata: Some(erased_metadata()),
         import_metadata,
     }
 }

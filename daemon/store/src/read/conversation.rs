@@ -241,7 +241,7 @@ impl Iterator for MessageBodies<'_> {
     }
 }
 
-fn matches(query: &ConversationQuery, title: Option<&str>, summary: &Summary) -> bool {
+pub(crate) fn matches(query: &ConversationQuery, title: Option<&str>, summary: &Summary) -> bool {
     let ConversationQuery {
         platforms,
         accounts,
@@ -263,7 +263,7 @@ fn matches(query: &ConversationQuery, title: Option<&str>, summary: &Summary) ->
         })
 }
 
-fn public(summary: Summary, revision: u64) -> ConversationSummary {
+pub(crate) fn public(summary: Summary, revision: u64) -> ConversationSummary {
     let Summary { id, title, platform, account, created, updated, messages, archived, tags } = summary;
     ConversationSummary {
         id,

@@ -210,7 +210,7 @@ impl CommitGroup<'_> {
             applied => applied?,
         }
         let revision = self.writer.applier.meta().revision;
-        self.inner.revision.store(revision, Ordering::Release);
+        self.inner.publish(revision);
         satchel_failpoints::reached("revision published");
         Ok(())
     }

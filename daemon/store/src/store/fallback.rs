@@ -63,7 +63,7 @@ impl StoreInner {
         // A check in progress has counted records, which are the same in both engines.
         *applier.digest_walk() = writer.applier.digest_walk().take();
         self.engine.replace(applier.engine());
-        self.revision.store(applier.meta().revision, Ordering::Release);
+        self.publish(applier.meta().revision);
         writer.applier = applier;
     }
 

@@ -68,6 +68,10 @@ reasons! {
     SigningKeyUnusable, "SIGNING_KEY_UNUSABLE", FailedPrecondition;
     ClockWrong, "CLOCK_WRONG", FailedPrecondition;
     OffsetPastEnd, "OFFSET_PAST_END", OutOfRange;
+    RevisionCompacted, "REVISION_COMPACTED", OutOfRange;
+    RevisionInFuture, "REVISION_IN_FUTURE", OutOfRange;
+    StoreChanged, "STORE_CHANGED", FailedPrecondition;
+    WatchTooSlow, "WATCH_TOO_SLOW", ResourceExhausted;
     NotOwner, "NOT_OWNER", PermissionDenied;
     NoCredentials, "NO_CREDENTIALS", Unauthenticated;
     CertificateExpired, "CERTIFICATE_EXPIRED", Unauthenticated;
