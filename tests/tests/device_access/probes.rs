@@ -41,6 +41,10 @@ pub(crate) const REVEALING: &[(&str, CallerKind)] = &[
     ("/satchel.v1.ConversationService/ListConversations", CallerKind::AgentWithConversations),
     ("/satchel.v1.ConversationService/ListMessages", CallerKind::Reader),
     ("/satchel.v1.ImportService/GetImport", CallerKind::Owner),
+    ("/satchel.v1.WatchService/WatchChanges", CallerKind::AgentA),
+    ("/satchel.v1.WatchService/WatchChanges", CallerKind::ReaderOfPart),
+    ("/satchel.v1.WatchService/ListChanges", CallerKind::AgentB),
+    ("/satchel.v1.WatchService/ListChanges", CallerKind::AgentWithConversations),
 ];
 
 /// Returns the requests for a method; `None` for a method without a row.
