@@ -6,6 +6,7 @@
 mod draft;
 mod interrupted;
 mod memories;
+mod quarantine;
 mod relations;
 mod request;
 mod status;
@@ -22,12 +23,13 @@ use satchel_source::CancelToken;
 use satchel_store::{MemoryRecord, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-use self::transaction::Transaction;
+use self::{quarantine::WaitingCounts, transaction::Transaction};
 use crate::{clock::Clock, provenance::ProvenanceError, write_lock::WriteLock};
 
 pub(crate) use self::interrupted::complete_interrupted;
 pub use self::{
     draft::Draft,
+    quarantine::{Agent, AgentDraft, QuarantineState, QuarantinedMemory, ReviewDecision, Reviewer},
     relations::NewRelation,
     request::RequestKey,
     status::{BULK_LIMIT, BulkStatusChange},
@@ -60,6 +62,9 @@ pub struct EditOutcome {
     pub relations: Vec<String>,
     /// The memory or relation to create already existed.
     pub existed: bool,
+    /// The memory to create waits for the owner's review.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quarantined: bool,
     /// The number of memories concerned.
     pub matched: u64,
     /// The revision from which on the result is visible.
@@ -132,6 +137,15 @@ pub enum EditError {
         /// The maximum number of memories.
         limit: usize,
     },
+    /// No memory that an agent wrote has this id.
+    #[error("no memory with the id {0:?} was written by an agent")]
+    NotQuarantined(String),
+    /// Too many memories of one device wait for review.
+    #[error("{problem}")]
+    QuarantineFull {
+        /// The limit, and what to do about it.
+        problem: String,
+    },
     /// The request id was already used for a different request.
     #[error("request id {0:?} was used for another request; take a fresh one")]
     RequestReused(String),
@@ -192,11 +206,13 @@ pub struct Edits {
     store: Store,
     clock: Arc<dyn Clock>,
     write_lock: Arc<WriteLock>,
+    /// How much of each device waits for review.
+    waiting: WaitingCounts,
 }
 
 impl Edits {
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, write_lock: Arc<WriteLock>) -> Self {
-        Self { store, clock, write_lock }
+        Self { store, clock, write_lock, waiting: WaitingCounts::default() }
     }
 
     /// Makes one change under the write lock, so that nobody else writes between its look-ups and its commit. A request

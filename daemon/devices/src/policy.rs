@@ -7,6 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::DevicesError;
 
+/// Shortest and longest platform that PAM allows, in characters.
+const MIN_PLATFORM_CHARS: usize = 2;
+const MAX_PLATFORM_CHARS: usize = 32;
+/// The platform of an agent whose entity has no characters that PAM allows.
+const UNNAMED_PLATFORM: &str = "agent";
+
 /// What kind of user a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -136,6 +142,9 @@ pub struct Policy {
     /// What it may see at all.
     #[serde(default, skip_serializing_if = "Selection::is_empty")]
     pub selection: Selection,
+    /// Whether what an agent writes is stored at once, without the owner's review. Only for agents.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted_writes: bool,
 }
 
 impl Policy {
@@ -148,20 +157,37 @@ impl Policy {
             Role::Reader => [Scope::MemoriesRead, Scope::ConversationsRead].into(),
             Role::Agent => [Scope::MemoriesRead, Scope::MemoriesWrite, Scope::ConversationsWrite].into(),
         };
-        Self { role, scopes, entity: entity.to_owned(), selection: Selection::default() }
+        let (entity, selection) = (entity.to_owned(), Selection::default());
+        Self { role, scopes, entity, selection, trusted_writes: false }
     }
 
     /// Checks that the policy makes sense.
     ///
     /// # Errors
-    /// An agent has no entity.
+    /// An agent has no entity, or another device has trusted writes.
     pub fn check(&self) -> Result<(), DevicesError> {
         if self.role == Role::Agent && self.entity.trim().is_empty() {
             return Err(DevicesError::Policy {
                 problem: "of an agent needs an entity, to which memories can be shared",
             });
         }
+        if self.role != Role::Agent && self.trusted_writes {
+            return Err(DevicesError::Policy { problem: "has trusted writes, which are only for agents" });
+        }
         Ok(())
+    }
+
+    /// Returns the PAM platform of what an agent writes: its entity in lower case, with `-` in place of characters that
+    /// PAM does not allow. Different entities may have the same platform.
+    #[must_use]
+    pub fn platform(&self) -> String {
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let words: String =
+            self.entity.to_lowercase().chars().map(|c| if allowed(c) { c } else { '-' }).collect();
+        let words = words.split('-').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-");
+        let cut: String = words.chars().take(MAX_PLATFORM_CHARS).collect();
+        let platform = cut.trim_end_matches('-');
+        if platform.len() < MIN_PLATFORM_CHARS { UNNAMED_PLATFORM.to_owned() } else { platform.to_owned() }
     }
 
     /// Returns whether it may make calls of this scope.

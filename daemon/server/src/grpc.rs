@@ -21,6 +21,7 @@ pub mod operation;
 pub mod page_token;
 mod pairing;
 mod plugin;
+mod quarantine;
 mod relation;
 mod request;
 mod source;

@@ -26,10 +26,14 @@ pub enum Ledger {
     Provenance,
     /// Changes that were undone or restored.
     Undo,
+    /// Memories that agents wrote and that wait for the owner's review.
+    Quarantine,
+    /// Memories that agents wrote and that the owner approved or rejected.
+    Review,
 }
 
 impl Ledger {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Import,
         Self::Source,
         Self::Export,
@@ -40,6 +44,8 @@ impl Ledger {
         Self::Setting,
         Self::Provenance,
         Self::Undo,
+        Self::Quarantine,
+        Self::Review,
     ];
 
     /// Returns the byte for the ledger in keys and frames; codes are never reused.
@@ -55,6 +61,8 @@ impl Ledger {
             Self::Setting => 8,
             Self::Provenance => 9,
             Self::Undo => 10,
+            Self::Quarantine => 11,
+            Self::Review => 12,
         }
     }
 

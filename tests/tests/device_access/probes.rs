@@ -163,6 +163,22 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
                 unary(&v1::RestoreMemoryVersionRequest { target, ..Default::default() })
             })
             .collect(),
+        "MemoryService/ListQuarantinedMemories" => [1, 2, 3]
+            .map(|state| {
+                unary(&v1::ListQuarantinedMemoriesRequest {
+                    state,
+                    view: v1::MemoryView::PamJson.into(),
+                    page_size: 1_000,
+                    ..Default::default()
+                })
+            })
+            .into(),
+        "MemoryService/ReviewMemories" => vec![unary(&v1::ReviewMemoriesRequest {
+            // Rejecting it twice keeps it quarantined for the other callers.
+            ids: vec![text("no-such-memory")],
+            decision: v1::ReviewDecision::Reject.into(),
+            ..Default::default()
+        })],
         "MemoryService/CreateRelation" => vec![unary(&v1::CreateRelationRequest {
             relation: Some(v1::Relation {
                 from_id: text(records.id("private")),

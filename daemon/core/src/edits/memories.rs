@@ -56,19 +56,23 @@ impl Edits {
     }
 }
 
+/// Returns the memory that a piece of evidence states.
+///
+/// # Errors
+/// A memory that violates PAM's rules.
+pub(super) fn new_memory(evidence: &StoredEvidence) -> Result<Memory, EditError> {
+    let memory = derive([evidence]).memories.into_values().next();
+    let memory = memory.ok_or(EditError::Unencodable { what: "a new memory" })?;
+    check(None, &memory)?;
+    ordered(&memory)?;
+    Ok(memory)
+}
+
 impl Transaction<'_> {
     /// Adds a memory unless a visible one makes the same statement; returns its id.
     pub(super) fn add(&mut self, draft: &Draft) -> Result<String, EditError> {
         let item = draft.item()?;
-        let id = memory_id(&item);
-        self.name(&id);
-        let stored = self.store.memory(&id, None)?;
-        let own = provenance::untrusted_signer(self.store, &id)?.is_none();
-        if own && stored.as_ref().is_some_and(|record| !record.withdrawn) {
-            self.done.existed = true;
-            return Ok(id);
-        }
-        let evidence = StoredEvidence {
+        self.add_evidence(StoredEvidence {
             id: ids::evidence_id(PLATFORM, None, &self.id).to_string(),
             platform: PLATFORM.to_owned(),
             account: None,
@@ -79,7 +83,22 @@ impl Transaction<'_> {
             method: ExtractionMethod::Manual,
             extractor: SOFTWARE.to_owned(),
             claim: Claim::Statement(item),
+        })
+    }
+
+    /// Adds the memory that a piece of evidence states, unless a visible one makes the same statement; returns its id.
+    pub(super) fn add_evidence(&mut self, evidence: StoredEvidence) -> Result<String, EditError> {
+        let Claim::Statement(item) = &evidence.claim else {
+            return Err(EditError::Unencodable { what: "a new memory" });
         };
+        let id = memory_id(item);
+        self.name(&id);
+        let stored = self.store.memory(&id, None)?;
+        let own = provenance::untrusted_signer(self.store, &id)?.is_none();
+        if own && stored.as_ref().is_some_and(|record| !record.withdrawn) {
+            self.done.existed = true;
+            return Ok(id);
+        }
         let step = EditStep {
             edit_id: self.id.clone(),
             at: self.now,
@@ -88,10 +107,7 @@ impl Transaction<'_> {
         if stored.is_some() {
             self.add_again(&id, step)?;
         } else {
-            let memory = derive([&evidence]).memories.remove(&id);
-            let memory = memory.ok_or(EditError::Unencodable { what: "a new memory" })?;
-            check(None, &memory)?;
-            ordered(&memory)?;
+            let memory = new_memory(&evidence)?;
             self.record(self.now, step.action);
             self.change(Change::Memory(Box::new(memory)));
         }

@@ -33,13 +33,30 @@ pub(super) struct Transaction<'a> {
     pub(super) now: i64,
     edit_steps: Vec<EditStep>,
     changes: Vec<Change>,
+    /// Commits with an origin of their own, which are written first.
+    first: Vec<Batch>,
     pub(super) done: EditOutcome,
 }
 
 impl<'a> Transaction<'a> {
     pub(super) fn new(store: &'a Store, call: &'a EditContext, now: i64) -> Self {
         let (id, done) = (Uuid::new_v4().to_string(), EditOutcome::default());
-        Self { store, call, id, now, edit_steps: Vec::new(), changes: Vec::new(), done }
+        Self { store, call, id, now, edit_steps: Vec::new(), changes: Vec::new(), first: Vec::new(), done }
+    }
+
+    /// Returns a transaction with an origin of its own that is part of the change `id`.
+    pub(super) fn part_of(store: &'a Store, call: &'a EditContext, now: i64, id: &str) -> Self {
+        Self { id: id.to_owned(), ..Self::new(store, call, now) }
+    }
+
+    /// Adds what a part writes. It is written before everything else.
+    pub(super) fn include(&mut self, part: Transaction<'_>) -> Result<(), EditError> {
+        let (batches, done) = part.written()?;
+        if !done.act.is_empty() {
+            self.done.act = done.act;
+        }
+        self.first.extend(batches);
+        Ok(())
     }
 
     /// Returns the memory as it is shown.
@@ -195,13 +212,16 @@ impl<'a> Transaction<'a> {
             reason: self.call.reason.clone(),
             at_micros: at,
         };
-        let mut batches = self.batches(evidence, changes, &origin)?;
+        let own = self.batches(evidence, changes, &origin)?;
+        let mut batches = std::mem::take(&mut self.first);
+        let parts = batches.len();
+        batches.extend(own);
         let raised = batches.iter().filter(|batch| batch.raises_revision()).count() as u64;
         self.done.revision = self.store.revision().get() + raised;
         let entries = request::entries(self.store, self.call, self.now, &self.done)?;
         if !entries.is_empty() {
             // In the same commit as the evidence: a request repeated after a crash gets the same answer.
-            match batches.first_mut() {
+            match batches.get_mut(parts) {
                 Some(first) => first.changes.extend(entries),
                 None => batches.push(Batch { origin, changes: entries }),
             }

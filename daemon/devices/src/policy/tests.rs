@@ -29,6 +29,7 @@ fn policy() -> impl Strategy<Value = Policy> {
             scopes: scopes.into_iter().collect(),
             entity,
             selection,
+            trusted_writes: false,
         },
     )
 }

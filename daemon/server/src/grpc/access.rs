@@ -148,7 +148,28 @@ impl CallState {
         }
     }
 
-    /// Checks that the caller may add memories.
+    /// Checks that the caller is not an agent whose changes the owner wants to review.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` for an agent without trusted writes, whatever it wants to change.
+    pub(super) fn check_trusted(&self) -> Result<(), CallError> {
+        match self.device() {
+            Some(device) if self.is_agent() && !device.policy.trusted_writes => Err(self.denied(
+                "may add memories for the owner to review, but change nothing; the owner can trust it with `satchel devices update --trusted-writes true`",
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Checks that the caller is not an agent.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` for an agent.
+    pub(super) fn check_no_agent(&self, action: &str) -> Result<(), CallError> {
+        if self.is_agent() { Err(self.denied(&format!("is an agent and may not {action}"))) } else { Ok(()) }
+    }
+
+    /// Checks that the caller may add memories that are compared with all others. Those of agents are not.
     ///
     /// # Errors
     /// `PERMISSION_DENIED` for a device that does not see everything: the answer would tell whether the memory exists.

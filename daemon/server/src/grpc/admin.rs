@@ -98,6 +98,7 @@ fn get_status(state: &CallState, _request: v1::GetStatusRequest) -> Result<v1::G
         pid: signed(std::process::id()),
         sources: source::list_all(state),
         disabled_plugins: plugin::disabled_after_failures(&state.plugins),
+        quarantined_memories: signed(state.imports.edits().waiting_memories()?),
     })
 }
 

@@ -121,7 +121,7 @@ fn list(
 }
 
 /// Finds a device by its id, its name, or the beginning of its id.
-fn find(state: &CallState, device: &str) -> Result<std::sync::Arc<Device>, CallError> {
+pub(super) fn find(state: &CallState, device: &str) -> Result<std::sync::Arc<Device>, CallError> {
     check_required("device", device)?;
     Ok(state.devices.registry().find(device)?)
 }

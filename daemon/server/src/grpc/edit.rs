@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{
     call_state::CallState,
+    quarantine,
     request::{PAGE_BYTES, check_required},
     status::{CallError, ResourceKind},
     wire::{
@@ -82,7 +83,7 @@ impl CallState {
     }
 
     /// Returns the only memory that a change affects.
-    fn changed_memory(&self, outcome: &EditOutcome) -> Result<v1::Memory, CallError> {
+    pub(super) fn changed_memory(&self, outcome: &EditOutcome) -> Result<v1::Memory, CallError> {
         let id = outcome.memories.last().ok_or_else(|| CallError::internal("a change of no memory"))?;
         self.memory_after(outcome, id)
     }
@@ -103,8 +104,11 @@ pub(super) fn create(
     state: &CallState,
     mut request: v1::CreateMemoryRequest,
 ) -> Result<v1::CreateMemoryResponse, CallError> {
-    state.check_may_add()?;
     let call = edit_call!(state, "CreateMemory", request)?;
+    if state.is_agent() {
+        return quarantine::create(state, &call, request);
+    }
+    state.check_may_add()?;
     let memory = request.memory.ok_or_else(|| CallError::invalid_field("memory", "is missing"))?;
     let outcome = state.imports.edits().add_memory(&call, &draft_from_wire(memory)?)?;
     Ok(v1::CreateMemoryResponse {
@@ -125,8 +129,12 @@ pub(super) fn update(
     let memory = memory.ok_or_else(|| CallError::invalid_field("memory", "is missing"))?;
     let id = memory.id.clone();
     check_required("memory.id", &id)?;
+    state.check_trusted()?;
     state.check_writable(&id)?;
     let paths = update_mask.unwrap_or_default().paths;
+    if paths.iter().any(|path| path == "access") {
+        state.check_no_agent("change who sees a memory")?;
+    }
     let outcome = state.imports.edits().edit_memory(&call, &id, &etag, &change_from_wire(memory, &paths)?)?;
     Ok(v1::UpdateMemoryResponse {
         memory: Some(state.changed_memory(&outcome)?),
@@ -143,6 +151,7 @@ pub(super) fn set_status(
     let call = edit_call!(state, "SetMemoryStatus", request)?;
     let v1::SetMemoryStatusRequest { request_id: _, id, status, etag: _, reason: _ } = request;
     check_required("id", &id)?;
+    state.check_trusted()?;
     state.check_deletable(&id)?;
     let status = status_from_wire("status", status)?;
     let outcome = state.imports.edits().set_memory_status(&call, &id, &etag, status)?;
@@ -161,6 +170,7 @@ pub(super) fn supersede(
     let call = edit_call!(state, "SupersedeMemory", request)?;
     let v1::SupersedeMemoryRequest { request_id: _, old_id, replacement, etag: _, reason: _ } = request;
     check_required("old_id", &old_id)?;
+    state.check_trusted()?;
     state.check_writable(&old_id)?;
     let outcome = match replacement {
         None => return Err(CallError::invalid_field("replacement", "is missing")),
@@ -222,6 +232,8 @@ pub(super) fn restore(
     state: &CallState,
     mut request: v1::RestoreMemoryVersionRequest,
 ) -> Result<v1::RestoreMemoryVersionResponse, CallError> {
+    // An earlier version may be visible to more agents than the current one.
+    state.check_no_agent("undo changes or restore versions; ask the owner")?;
     let call = edit_call!(state, "RestoreMemoryVersion", request)?;
     let outcome = match request.target {
         None => return Err(CallError::invalid_field("target", "is missing")),

@@ -14,7 +14,7 @@ use satchel_store::{MemoryOrder, MemoryQuery, MemoryRecord};
 use super::{
     ServerState,
     call_state::CallState,
-    edit, relation,
+    edit, quarantine, relation,
     request::{PAGE_BYTES, check_length, check_required, page_request, service},
     status::{CallError, ResourceKind},
     wire::{
@@ -41,6 +41,8 @@ service!(MemoryService for MemoryHandler {
     supersede_memory: SupersedeMemoryRequest => SupersedeMemoryResponse = edit::supersede;
     bulk_set_status: BulkSetStatusRequest => BulkSetStatusResponse = edit::bulk_set_status;
     restore_memory_version: RestoreMemoryVersionRequest => RestoreMemoryVersionResponse = edit::restore;
+    list_quarantined_memories: ListQuarantinedMemoriesRequest => ListQuarantinedMemoriesResponse = quarantine::list;
+    review_memories: ReviewMemoriesRequest => ReviewMemoriesResponse = quarantine::review;
     create_relation: CreateRelationRequest => CreateRelationResponse = relation::create;
     withdraw_relation: WithdrawRelationRequest => WithdrawRelationResponse = relation::withdraw;
     list_relations: ListRelationsRequest => ListRelationsResponse = relation::list;
@@ -69,7 +71,14 @@ fn get(state: &CallState, request: v1::GetMemoryRequest) -> Result<v1::GetMemory
     check_required("id", &id)?;
     let view = view_from_wire(view, View::Full)?;
     let revision = state.as_of(as_of_revision)?;
-    let record = state.visible_memory(&id, revision)?;
+    let record = match state.visible_memory(&id, revision) {
+        Err(CallError::NotFound { .. }) if as_of_revision.is_none() && state.is_agent() => {
+            let memory = Some(quarantine::own(state, &id, view)?);
+            let header = Some(state.header_at(revision));
+            return Ok(v1::GetMemoryResponse { memory, header, ..Default::default() });
+        }
+        record => record?,
+    };
     let untrusted = provenance::untrusted_signer(&state.store, &id)?.unwrap_or_default();
     Ok(v1::GetMemoryResponse {
         memory: Some(state.memory_row(record, view)?),

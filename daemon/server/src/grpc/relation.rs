@@ -23,6 +23,7 @@ pub(super) fn create(
     let call = edit_call!(state, "CreateRelation", request)?;
     let relation = request.relation.ok_or_else(|| CallError::invalid_field("relation", "is missing"))?;
     let relation = relation_from_wire(relation)?;
+    state.check_trusted()?;
     state.check_writable(&relation.from)?;
     state.check_writable(&relation.to)?;
     let outcome = state.imports.edits().draw_relation(&call, &relation)?;
@@ -40,6 +41,7 @@ pub(super) fn withdraw(
 ) -> Result<v1::WithdrawRelationResponse, CallError> {
     let call = edit_call!(state, "WithdrawRelation", request)?;
     check_required("id", &request.id)?;
+    state.check_trusted()?;
     check_withdrawable(state, &request.id)?;
     let outcome = state.imports.edits().withdraw_relation(&call, &request.id)?;
     Ok(v1::WithdrawRelationResponse {

@@ -8,6 +8,7 @@ pub mod import;
 pub mod memory;
 pub mod message;
 pub mod plugin;
+pub mod quarantine;
 pub mod relation;
 pub mod scalar;
 #[cfg(test)]

@@ -86,7 +86,9 @@ impl From<EditError> for CallError {
         let problem = error.to_string();
         match error {
             EditError::Invalid { field, problem } => Self::InvalidField { field, problem },
-            EditError::NoMemory(id) => Self::not_found(ResourceKind::Memory, id),
+            EditError::NoMemory(id) | EditError::NotQuarantined(id) => {
+                Self::not_found(ResourceKind::Memory, id)
+            }
             EditError::NoRelation(id) => Self::not_found(ResourceKind::Relation, id),
             EditError::NoChange(id) => Self::not_found(ResourceKind::Change, id),
             EditError::NoVersion { .. } => {
@@ -96,7 +98,7 @@ impl From<EditError> for CallError {
             EditError::Transition { id, .. } => Self::IllegalTransition { id, problem },
             EditError::State { id, .. } => Self::MemoryState { id, problem },
             EditError::Count { matched, .. } => Self::MatchCountChanged { matched, problem },
-            EditError::TooMany { .. } => Self::Busy(problem),
+            EditError::TooMany { .. } | EditError::QuarantineFull { .. } => Self::Busy(problem),
             EditError::RequestReused(_) => Self::RequestIdReused {
                 problem: "was already used for another request; use a new one".to_owned(),
             },

@@ -54,7 +54,7 @@ pub fn device_to_wire(device: &Device) -> v1::Device {
 }
 
 fn policy_to_wire(policy: &Policy) -> v1::DevicePolicy {
-    let Policy { role, scopes, entity, selection } = policy;
+    let Policy { role, scopes, entity, selection, trusted_writes } = policy;
     let Selection { platforms, tags, types, denied_tags } = selection;
     let texts = |set: &BTreeSet<String>| set.iter().cloned().collect();
     let types = types.iter().filter_map(|word| word.parse().ok()).map(memory_type_to_wire);
@@ -68,6 +68,7 @@ fn policy_to_wire(policy: &Policy) -> v1::DevicePolicy {
             types: types.collect(),
             denied_tags: texts(denied_tags),
         }),
+        trusted_writes: *trusted_writes,
     }
 }
 
@@ -77,7 +78,7 @@ fn policy_to_wire(policy: &Policy) -> v1::DevicePolicy {
 /// A missing policy; unknown, too many or too long values.
 pub fn policy_from_wire(wire: Option<v1::DevicePolicy>, name: &str) -> Result<Policy, WireError> {
     let wire = wire.ok_or_else(|| WireError::new("policy", "is missing"))?;
-    let v1::DevicePolicy { role, scopes, entity, selection } = wire;
+    let v1::DevicePolicy { role, scopes, entity, selection, trusted_writes } = wire;
     check_count("policy.scopes", scopes.len())?;
     let entity = value_from_wire("policy.entity", entity)?.unwrap_or_else(|| name.to_owned());
     let mut policy = Policy::for_role(role_from_wire("policy.role", role)?, &entity);
@@ -88,6 +89,7 @@ pub fn policy_from_wire(wire: Option<v1::DevicePolicy>, name: &str) -> Result<Po
             .collect::<Result<_, _>>()?;
     }
     policy.selection = selection_from_wire(selection.unwrap_or_default())?;
+    policy.trusted_writes = trusted_writes;
     Ok(policy)
 }
 

@@ -1,12 +1,14 @@
 //! New and changed memories, read from the fields that a client names.
 
-use satchel_core::edits::Draft;
-use satchel_pam::memory::MemoryType;
+use satchel_core::edits::{AgentDraft, Draft};
+use satchel_pam::memory::{ExtractionMethod, MemoryType};
 use satchel_proto::v1;
 
 use super::{
     WireError,
-    memory::{access_from_wire, decay_from_wire, memory_type_from_wire, timestamp_from_wire},
+    memory::{
+        access_from_wire, decay_from_wire, memory_type_from_wire, method_from_wire, timestamp_from_wire,
+    },
 };
 
 /// The paths that a mask may contain.
@@ -47,6 +49,44 @@ pub fn draft_from_wire(mut wire: v1::Memory) -> Result<Draft, WireError> {
     let paths: Vec<String> =
         MASK_PATHS.iter().filter(|path| present(path)).map(|path| (*path).to_owned()).collect();
     change_from_wire(wire, &paths)
+}
+
+/// Reads a new memory of an agent, which may also state its confidence, and where the memory comes from.
+///
+/// # Errors
+/// As [`draft_from_wire`].
+pub fn agent_draft_from_wire(mut wire: v1::Memory) -> Result<AgentDraft, WireError> {
+    let confidence = wire.confidence.as_mut().and_then(|confidence| confidence.initial.take());
+    let v1::Provenance {
+        platform,
+        platform_user_id,
+        conversation_ref,
+        message_ref,
+        extraction_method,
+        extracted_at,
+        extractor,
+    } = wire.provenance.take().unwrap_or_default();
+    let set = [
+        ("platform", !platform.is_empty()),
+        ("platform_user_id", platform_user_id.is_some()),
+        ("extracted_at", extracted_at.is_some()),
+        ("extractor", extractor.is_some()),
+    ];
+    if let Some((field, _)) = set.iter().find(|(_, set)| *set) {
+        let field = format!("memory.provenance.{field}");
+        return Err(WireError::new(field, "is set by the daemon; leave it out"));
+    }
+    let method = match extraction_method {
+        0 => ExtractionMethod::LlmInference,
+        number => method_from_wire("memory.provenance.extraction_method", number)?,
+    };
+    Ok(AgentDraft {
+        draft: draft_from_wire(wire)?,
+        confidence,
+        conversation: conversation_ref,
+        message: message_ref,
+        method,
+    })
 }
 
 /// Reads the fields that `paths` name.
@@ -124,6 +164,7 @@ fn refuse_daemon_fields(wire: &v1::Memory) -> Result<(), WireError> {
         pam_json,
         abridged,
         withdrawn,
+        quarantined,
     } = wire;
     let scores = confidence.as_ref().is_some_and(|confidence| {
         confidence.initial.is_some() || confidence.current.is_some() || confidence.last_reinforced.is_some()
@@ -146,6 +187,7 @@ fn refuse_daemon_fields(wire: &v1::Memory) -> Result<(), WireError> {
         ("pam_json", !pam_json.is_empty()),
         ("abridged", *abridged),
         ("withdrawn", *withdrawn),
+        ("quarantined", *quarantined),
     ];
     match set.iter().find(|(_, set)| *set) {
         Some((field, _)) => {

@@ -113,7 +113,7 @@ pub fn record_to_wire(record: MemoryRecord, view: View) -> Result<v1::Memory, Ca
         View::PamJson => serde_json::to_string(&memory).map_err(CallError::internal)?,
         View::Basic | View::Full => String::new(),
     };
-    let mut wire = v1::Memory {
+    let wire = v1::Memory {
         etag,
         create_revision: signed(created_revision.get()),
         mod_revision: signed(revision.get()),
@@ -122,11 +122,27 @@ pub fn record_to_wire(record: MemoryRecord, view: View) -> Result<v1::Memory, Ca
         pam_json,
         ..memory_to_wire(memory)?
     };
+    Ok(in_view(wire, view))
+}
+
+/// Converts a memory that an agent wrote, and that is not a record of the store yet, to the wire.
+///
+/// # Errors
+/// As [`record_to_wire`].
+pub fn quarantined_to_wire(memory: Memory, view: View) -> Result<v1::Memory, CallError> {
+    let pam_json = match view {
+        View::PamJson => serde_json::to_string(&memory).map_err(CallError::internal)?,
+        View::Basic | View::Full => String::new(),
+    };
+    Ok(in_view(v1::Memory { pam_json, ..memory_to_wire(memory)? }, view))
+}
+
+fn in_view(mut wire: v1::Memory, view: View) -> v1::Memory {
     if view == View::Basic {
         to_basic(&mut wire);
     }
     abridge(&mut wire);
-    Ok(wire)
+    wire
 }
 
 fn to_basic(wire: &mut v1::Memory) {
@@ -198,6 +214,7 @@ pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, CallError> {
         pam_json: String::new(),
         abridged: false,
         withdrawn: false,
+        quarantined: false,
     })
 }
 
