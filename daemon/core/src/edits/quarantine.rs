@@ -7,17 +7,19 @@
 
 mod waiting;
 
-use satchel_merge::evidence::StoredEvidence;
+use satchel_merge::evidence::{StoredEvidence, items_of};
 use satchel_pam::{
+    hash::ContentHash,
     ids,
     memory::{Access, AccessGrant, ExtractionMethod, Memory, MemoryType, Permission, Status, Visibility},
     record::{Claim, ConfidenceRecord, Item},
 };
-use satchel_store::{Change, Cursor, Ledger, LedgerEntry, LedgerWrite, MemoryQuery, Page};
+use satchel_store::{Change, Cursor, Ledger, LedgerEntry, LedgerWrite, MemoryQuery, Page, Store};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::waiting::WaitingCounts;
 use super::{Draft, EditContext, EditError, EditOutcome, Edits, SOFTWARE, Transaction, memories::new_memory};
+use crate::{each_row, provenance::ProvenanceError};
 
 /// Maximum number of memories of one review.
 const MAX_REVIEWED: usize = 100;
@@ -25,6 +27,8 @@ const MAX_REVIEWED: usize = 100;
 const MAX_BYTES: usize = 64 << 10;
 /// Longest id of a conversation or message that an agent names, in bytes: the longest that the store accepts.
 const MAX_REFERENCE_BYTES: usize = 384;
+/// Entries that are read per page.
+const PAGE: usize = 500;
 /// Memories with the same content that are looked at to find one of the same type.
 const SAME_CONTENT: usize = 100;
 
@@ -130,9 +134,35 @@ impl QuarantinedMemory {
         self.evidence.at
     }
 
+    /// Reads the bytes of a ledger entry; `None` if they are something else.
+    pub(crate) fn parse(value: &[u8]) -> Option<Self> {
+        serde_json::from_slice(value).ok()
+    }
+
+    /// Returns every memory that an agent wrote and that waits or was reviewed.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(crate) fn all(store: &Store) -> Result<Vec<(String, Self)>, ProvenanceError> {
+        let mut all = Vec::new();
+        for ledger in [Ledger::Quarantine, Ledger::Review] {
+            let page = |after: Option<&Cursor>| Ok(store.ledger_list(ledger, after, PAGE)?);
+            each_row::<_, ProvenanceError>(page, |LedgerEntry { id, value, .. }| {
+                let what = "a memory that an agent wrote";
+                all.push((id, Self::parse(&value).ok_or(ProvenanceError::Unreadable { what })?));
+                Ok(())
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// Returns the hash of its content.
+    pub(crate) fn content_hash(&self) -> Option<ContentHash> {
+        items_of(&self.evidence.claim).first().map(|item| ContentHash::of(&item.content))
+    }
+
     fn decode(entry: &LedgerEntry) -> Result<Self, EditError> {
-        serde_json::from_slice(&entry.value)
-            .map_err(|_| EditError::Unencodable { what: "a memory that an agent wrote" })
+        Self::parse(&entry.value).ok_or(EditError::Unencodable { what: "a memory that an agent wrote" })
     }
 
     fn encode(&self) -> Result<Vec<u8>, EditError> {
@@ -477,7 +507,7 @@ fn same_type(one: &Memory, other: &Memory) -> bool {
     kind(one) == kind(other)
 }
 
-fn stored(store: &satchel_store::Store, id: &str) -> Result<Option<QuarantinedMemory>, EditError> {
+fn stored(store: &Store, id: &str) -> Result<Option<QuarantinedMemory>, EditError> {
     let entry = match store.ledger_get(Ledger::Quarantine, id)? {
         Some(entry) => Some(entry),
         None => store.ledger_get(Ledger::Review, id)?,

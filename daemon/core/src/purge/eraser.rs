@@ -7,6 +7,7 @@ use satchel_store::{ConversationRecord, Eraser, Ledger, OpaqueEntry, Store, Stor
 use serde_json::Value;
 
 use super::{PURGED, plan::sha256};
+use crate::edits::QuarantinedMemory;
 use crate::provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, vectors};
 
 /// Replaces the text in a receipt that mentioned something erased.
@@ -101,6 +102,19 @@ impl ErasedContent {
         cleared.then(|| serde_json::to_vec(&receipt).ok()).flatten()
     }
 
+    /// Returns whether a memory that an agent wrote is erased. An entry without a value was removed before.
+    fn quarantined(&self, value: &[u8]) -> Result<bool, StoreError> {
+        if value.is_empty() {
+            return Ok(false);
+        }
+        let entry = QuarantinedMemory::parse(value);
+        let mut entry = entry.ok_or_else(|| StoreError::BadValue {
+            what: "a memory that an agent wrote".to_owned(),
+            problem: "it cannot be read".to_owned(),
+        })?;
+        Ok(self.purged.redact_stored(&mut entry.evidence))
+    }
+
     /// Returns whether an entry of the lineage is erased.
     fn lineage(&self, id: &str, value: &[u8]) -> Result<bool, StoreError> {
         let memory =
@@ -153,6 +167,9 @@ impl Eraser for ErasedContent {
                 self.records.iter().find_map(|record| record.completed_entry(id))
             }
             OpaqueEntry::Entry { ledger: Ledger::Import, value, .. } => self.receipt(value),
+            OpaqueEntry::Entry { ledger: Ledger::Quarantine | Ledger::Review, value, .. } => {
+                self.quarantined(value)?.then(Vec::new)
+            }
             OpaqueEntry::Entry { .. } | OpaqueEntry::ErasedMemory(_) => None,
             OpaqueEntry::Issues(value) => {
                 let mut issues: Value = serde_json::from_slice(value).unwrap_or_default();

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     each_row,
+    edits::QuarantinedMemory,
     provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, row_provenance},
 };
 
@@ -104,6 +105,9 @@ impl Plan {
     /// Adds a memory with all its versions.
     fn memory(&mut self, store: &Store, id: &str) -> Result<(), ProvenanceError> {
         let versions = store.memory_versions(id)?;
+        if versions.is_empty() {
+            return self.quarantined(store, |entry_id, _| entry_id == id);
+        }
         let Some(last) = versions.last().filter(|last| !erased(&last.memory)) else { return Ok(()) };
         self.memories.push(Line {
             id: id.to_owned(),
@@ -118,9 +122,36 @@ impl Plan {
         Ok(())
     }
 
+    /// Adds memories that agents wrote, and that are no records: they wait for review, or were rejected.
+    fn quarantined(
+        &mut self,
+        store: &Store,
+        selected: impl Fn(&str, &QuarantinedMemory) -> bool,
+    ) -> Result<(), ProvenanceError> {
+        for (id, entry) in QuarantinedMemory::all(store)? {
+            let recorded = self.record.memories.contains_key(&id) || store.memory(&id, None)?.is_some();
+            if recorded || !selected(&id, &entry) {
+                continue;
+            }
+            self.memories.push(Line {
+                id: id.clone(),
+                platform: entry.evidence.platform.clone(),
+                created_at: entry.written_at(),
+                versions: 0,
+                messages: 0,
+            });
+            let hashes = entry.content_hash().map(|hash| hash.to_string()).into_iter().collect();
+            self.record.memories.insert(id, hashes);
+        }
+        Ok(())
+    }
+
     /// Adds all memories that ever came from one of these conversations, or whose content was ever that of an erased
     /// one. Withdrawn memories of undone imports are included: their text is on the disk like any other.
     fn same(&mut self, store: &Store, conversations: &BTreeSet<String>) -> Result<(), ProvenanceError> {
+        self.quarantined(store, |_, entry| {
+            entry.evidence.conversation.as_ref().is_some_and(|from| conversations.contains(from))
+        })?;
         loop {
             let known = self.record.memories.len();
             let mut hashes: BTreeSet<String> = self.record.memories.values().flatten().cloned().collect();
