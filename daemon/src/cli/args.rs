@@ -36,8 +36,8 @@ use clap_complete::Shell;
 
 pub use self::{
     edits::{
-        AddArgs, ClearableField, DecayArg, EditArgs, FieldArgs, RelationTypeArg, Relations, StatusArgs,
-        UndoEditArgs, VisibilityArg,
+        AddArgs, ClearableField, DecayArg, EditArgs, FieldArgs, RelationTypeArg, Relations, ReviewArgs,
+        StatusArgs, UndoEditArgs, VisibilityArg,
     },
     export::{
         ApplyArgs, ExportArgs, ExportFilterArgs, ExportFormatArg, Exports, PassphraseArgs, UnlockArgs,
@@ -397,6 +397,13 @@ pub enum Memories {
     /// Undo your changes: the last one to a memory, a specific one, or back to an earlier version
     #[command(after_help = edits::UNDO)]
     Undo(UndoEditArgs),
+    /// List the memories that agents wrote, and approve or reject them
+    ///
+    /// What an agent writes is shown to nobody else until you approve it, unless you trust the agent. On a terminal you are asked about
+    /// one memory after the other; with --list, --json or without a terminal they are listed. A rejected memory stays stored, and
+    /// --approve still accepts it.
+    #[command(after_help = edits::REVIEW)]
+    Review(ReviewArgs),
     /// Permanently erase a memory, with all of its versions and everything stored about it
     ///
     /// Everything else that is stored is rewritten without it, and the old files are overwritten. This needs free space for a second copy

@@ -14,11 +14,19 @@ use super::error::CliError;
 /// # Errors
 /// Fails if the terminal cannot be read.
 pub(super) async fn ask(question: String) -> Result<bool, CliError> {
+    Ok(is_yes(&ask_for_line(question).await?))
+}
+
+/// Asks the question and returns the line that is typed; empty at the end of the input. The caller has checked that
+/// there is a terminal.
+///
+/// # Errors
+/// Fails if the terminal cannot be read.
+pub(super) async fn ask_for_line(question: String) -> Result<String, CliError> {
     let (sender, answer) = oneshot::channel();
     // Not a task of the runtime, which would wait for the answer even after Ctrl-C.
     thread::spawn(move || drop(sender.send(prompt(&question))));
-    let answer = answer.await.map_err(|_| CliError::Cancelled)?.map_err(CliError::Output)?;
-    Ok(is_yes(&answer))
+    answer.await.map_err(|_| CliError::Cancelled)?.map_err(CliError::Output)
 }
 
 fn prompt(question: &str) -> io::Result<String> {

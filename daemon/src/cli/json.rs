@@ -27,6 +27,7 @@ pub(crate) mod conversation;
 pub(crate) mod import;
 pub(crate) mod memory;
 pub(crate) mod plugin;
+pub(crate) mod review;
 pub(crate) mod source;
 
 use prost_types::Timestamp;

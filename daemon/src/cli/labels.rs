@@ -7,8 +7,8 @@ use satchel_proto::{
     v1::{
         AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
         ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
-        OperationState, PartKind, Permission, PlatformCount, PluginState, RecordKind, RelationType, Role,
-        SourceOrigin, SourceState, Visibility,
+        OperationState, PartKind, Permission, PlatformCount, PluginState, QuarantineState, RecordKind,
+        RelationType, Role, SourceOrigin, SourceState, Visibility,
     },
 };
 
@@ -53,6 +53,8 @@ impl LabelledCount for PlatformCount {
 }
 
 labels! {
+    /// State of a memory that an agent wrote.
+    quarantine_state: QuarantineState, "QUARANTINE_STATE_";
     /// `fact`, `preference`, …
     memory_type: MemoryType, "MEMORY_TYPE_";
     /// `active`, `superseded`, …

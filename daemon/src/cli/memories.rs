@@ -3,6 +3,7 @@
 mod change;
 mod fields;
 mod render;
+mod review;
 
 use satchel_proto::v1::{
     GetMemoryRequest, ListMemoriesRequest, ListMemoryIdsRequest, ListMemoryVersionsRequest, MemoryFilter,
@@ -37,6 +38,7 @@ pub(crate) async fn run(
         Memories::Edit(args) => change::edit(context, client, args).await,
         Memories::Status(args) => change::status(context, client, args).await,
         Memories::Undo(args) => change::undo(context, client, args).await,
+        Memories::Review(args) => review::run(context, client, args).await,
         // This command works on the files directly.
         Memories::Purge(_) => Err(CliError::Usage("this command does not use a daemon".to_owned())),
     }

@@ -63,6 +63,11 @@ fn render(
             &[join_counts(&stored.memories_by_status), join_counts(&stored.memories_by_platform)],
         ),
     );
+    let waiting = unsigned(status.quarantined_memories);
+    if waiting > 0 {
+        let count = text::count(waiting, "memory", "memories");
+        properties.add("to review", &format!("{count} written by agents; use `satchel memories review`"));
+    }
     properties.add("types", &join_counts(&stored.memories_by_type));
     properties.add(
         "conversations",

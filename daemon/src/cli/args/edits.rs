@@ -30,6 +30,13 @@ Examples:
   satchel memories undo 9c41 --to 1
   satchel memories undo --change 3f2a91bc-0000-4000-8000-000000000001";
 
+pub(super) const REVIEW: &str = "\
+Examples:
+  satchel memories review
+  satchel memories review --list --device assistant
+  satchel memories review --approve 9c41 71aa --reason checked
+  satchel memories review --reject-all --device assistant --yes";
+
 pub(super) const RELATIONS: &str = "\
 Examples:
   satchel relations list 9c41
@@ -178,6 +185,40 @@ pub struct UndoEditArgs {
     /// Reason to record in the history
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+}
+
+/// `memories review`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ReviewArgs {
+    /// Only memories that this device wrote: its name or id
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// List them and decide nothing
+    #[arg(long)]
+    pub list: bool,
+    /// List those that were rejected
+    #[arg(long, conflicts_with_all = ["approve", "reject", "approve_all", "reject_all"])]
+    pub rejected: bool,
+    /// Memories to approve: ids, or unique prefixes of at least 4 characters
+    #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',')]
+    pub approve: Vec<String>,
+    /// Memories to reject
+    #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',')]
+    pub reject: Vec<String>,
+    /// Approve all that wait
+    #[arg(long, conflicts_with_all = ["approve", "reject", "list"])]
+    pub approve_all: bool,
+    /// Reject all that wait
+    #[arg(long, conflicts_with_all = ["approve", "reject", "list", "approve_all"])]
+    pub reject_all: bool,
+    /// Do not ask before all are approved or rejected
+    #[arg(long)]
+    pub yes: bool,
+    /// Reason to record
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    #[command(flatten)]
+    pub paging: Paging,
 }
 
 /// `relations …`.

@@ -76,6 +76,8 @@ pub(crate) struct Status<'a> {
     pub sources: Vec<Source<'a>>,
     /// The importers that were disabled after failures.
     pub disabled_plugins: Vec<Plugin<'a>>,
+    /// The number of memories that agents wrote and that wait for review.
+    pub quarantined_memories: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -141,6 +143,7 @@ impl<'a> Status<'a> {
             problems: status.problems.iter().map(Problem::new).collect(),
             sources: status.sources.iter().map(Source::new).collect(),
             disabled_plugins: status.disabled_plugins.iter().map(Plugin::new).collect(),
+            quarantined_memories: unsigned(status.quarantined_memories),
         }
     }
 }
