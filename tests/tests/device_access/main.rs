@@ -25,8 +25,10 @@ use records::Records;
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_reveals_a_hidden_record() -> Result<()> {
     let daemon = listening_daemon().await?;
-    let records = Records::create(&daemon).await?;
+    let mut records = Records::create(&daemon).await?;
     let callers = Caller::all(&daemon).await?;
+    let agent = callers.iter().find(|caller| caller.kind == CallerKind::AgentA).context("an agent")?;
+    records.add_quarantined(&agent.channel).await?;
     let mut revealed: BTreeSet<(&str, CallerKind)> = BTreeSet::new();
     for method in METHODS {
         for probe in probes(method.path, &records).with_context(|| format!("no probe of {}", method.path))? {

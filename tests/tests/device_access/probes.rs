@@ -4,7 +4,10 @@ use prost::Message;
 use prost_types::{Duration, FieldMask};
 use satchel_proto::v1::{self, DeviceRole};
 
-use crate::{callers::CallerKind, records::Records};
+use crate::{
+    callers::CallerKind,
+    records::{QUARANTINED, Records},
+};
 
 /// How a method is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,7 @@ pub(crate) const REVEALING: &[(&str, CallerKind)] = &[
     ("/satchel.v1.MemoryService/ListMemoryIds", CallerKind::AgentA),
     ("/satchel.v1.MemoryService/ListMemoryVersions", CallerKind::AgentA),
     ("/satchel.v1.MemoryService/ListRelations", CallerKind::AgentA),
+    ("/satchel.v1.MemoryService/ListQuarantinedMemories", CallerKind::Owner),
     ("/satchel.v1.ConversationService/GetConversation", CallerKind::ReaderOfPart),
     ("/satchel.v1.ConversationService/ListConversations", CallerKind::AgentWithConversations),
     ("/satchel.v1.ConversationService/ListMessages", CallerKind::Reader),
@@ -51,7 +55,8 @@ pub(crate) const REVEALING: &[(&str, CallerKind)] = &[
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
     let method = path.strip_prefix("/satchel.v1.")?;
-    let ids = ["private", "shared-a", "shared-b", "shared-nobody", "public", "once-public", "of-part"];
+    let ids =
+        ["private", "shared-a", "shared-b", "shared-nobody", "public", "once-public", "of-part", QUARANTINED];
     let ids = || ids.iter().map(|name| records.id(name).to_owned());
     let text = str::to_owned;
     let conversations = || records.conversations.values().cloned();
@@ -174,8 +179,7 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             })
             .into(),
         "MemoryService/ReviewMemories" => vec![unary(&v1::ReviewMemoriesRequest {
-            // Rejecting it twice keeps it quarantined for the other callers.
-            ids: vec![text("no-such-memory")],
+            ids: vec![text(records.id(QUARANTINED))],
             decision: v1::ReviewDecision::Reject.into(),
             ..Default::default()
         })],
@@ -340,5 +344,5 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
 
 /// Returns the ids of memories that some callers do not see.
 fn hidden(records: &Records) -> impl Iterator<Item = String> {
-    ["private", "shared-b", "once-public"].into_iter().map(|name| records.id(name).to_owned())
+    ["private", "shared-b", "once-public", QUARANTINED].into_iter().map(|name| records.id(name).to_owned())
 }

@@ -8,8 +8,12 @@ use satchel_pam::hash::ContentHash;
 use satchel_proto::v1::{self, memory_service_client::MemoryServiceClient};
 use satchel_tests::test_daemon::TestDaemon;
 use serde_json::{Value, json};
+use tonic::transport::Channel;
 
 use crate::callers::{CallerKind, PART};
+
+/// The name of the memory that an agent has written and that waits for review.
+pub(crate) const QUARANTINED: &str = "quarantined";
 
 /// The memories: a name, the platform, and the access block. The name is part of every text of the memory.
 fn memories() -> Vec<(&'static str, &'static str, Value)> {
@@ -61,6 +65,26 @@ impl Records {
         Ok(records)
     }
 
+    /// Adds a memory that an agent writes, and that nobody reviews.
+    pub(crate) async fn add_quarantined(&mut self, agent: &Channel) -> Result<()> {
+        let text = canary(QUARANTINED);
+        let memory = v1::Memory {
+            content: format!("Remembers {text}"),
+            summary: Some(format!("In short {text}")),
+            tags: vec![tag(QUARANTINED)],
+            metadata_json: Some(json!({"x-note": format!("note {text}")}).to_string()),
+            ..v1::Memory::default()
+        };
+        let request = v1::CreateMemoryRequest {
+            memory: Some(memory),
+            reason: format!("because of {text}"),
+            ..v1::CreateMemoryRequest::default()
+        };
+        let answer = MemoryServiceClient::new(agent.clone()).create_memory(request).await?.into_inner();
+        self.ids.insert(QUARANTINED, answer.memory.context("a memory")?.id);
+        Ok(())
+    }
+
     pub(crate) fn id(&self, name: &str) -> &str {
         self.ids.get(name).map_or("", String::as_str)
     }
@@ -71,14 +95,19 @@ impl Records {
         let names = memories().into_iter().map(|(name, ..)| name).chain(self.conversations.keys().copied());
         let told = |name: &&str| {
             let id = self.conversations.get(name).cloned().unwrap_or_else(|| memory_id(name));
-            let by_id = bytes.contains(&id) && !request.contains(&id);
-            by_id || bytes.contains(&canary(name)) || bytes.contains(&tag(name))
+            let id = if *name == QUARANTINED { self.id(name).to_owned() } else { id };
+            // An agent gets back what it has written itself.
+            let tells = |text: &str| bytes.contains(text) && !request.contains(text);
+            [id, canary(name), tag(name)].iter().any(|text| tells(text))
         };
-        names.filter(told).collect()
+        names.chain(self.ids.contains_key(QUARANTINED).then_some(QUARANTINED)).filter(told).collect()
     }
 
     /// Returns whether a caller may see a record.
     pub(crate) fn visible_to(&self, name: &str, kind: CallerKind) -> bool {
+        if name == QUARANTINED {
+            return matches!(kind, CallerKind::AgentA | CallerKind::Owner);
+        }
         let public = matches!(name, "public" | "public-too" | "public-of-part");
         match kind {
             CallerKind::Nobody | CallerKind::Revoked => false,
