@@ -12,6 +12,7 @@ mod config;
 mod confirm;
 mod conversations;
 mod demo;
+mod devices;
 mod doctor;
 mod empty_list;
 pub mod error;
@@ -27,6 +28,7 @@ mod operation;
 mod output;
 mod pager;
 mod pagination;
+mod pairing;
 mod path;
 mod plugins;
 mod properties;
@@ -35,6 +37,7 @@ mod rebuild;
 mod relations;
 mod secret;
 mod serve;
+mod servers;
 mod service;
 mod shell;
 mod signing;
@@ -69,7 +72,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::{
     args::{
-        Cli, ColorWhen, Command, Conversations, Global, Imports, InstalledCommand, Keys, Memories, Plugins,
+        Cli, ColorWhen, Command, Conversations, Devices, Global, Imports, InstalledCommand, Keys, Memories,
+        Plugins,
     },
     client::{DaemonClient, DaemonLocation},
     error::CliError,
@@ -173,7 +177,7 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
         Command::Service(command) => return service::run(command, &cli.global, environment, &mut out),
         _ => {}
     }
-    let mut location = daemon_location(&cli.global, environment)?;
+    let mut location = command_location(cli, environment)?;
     if let (Command::Serve(args), DaemonLocation::DataDir(config)) = (&cli.command, &mut location) {
         serve::apply_args(config, args)?;
     }
@@ -230,7 +234,9 @@ fn start_log(cli: &Cli, environment: &Environment, location: &DaemonLocation) ->
             LogTarget::for_daemon(&config.log, environment.journal_stream.as_deref(), color),
             config.log.level,
         ),
-        DaemonLocation::DataDir(_) | DaemonLocation::Socket(_) => (LogTarget::Stderr { color }, None),
+        DaemonLocation::DataDir(_) | DaemonLocation::Socket(_) | DaemonLocation::Paired(_) => {
+            (LogTarget::Stderr { color }, None)
+        }
     };
     let path = match &target {
         LogTarget::File { path, .. } => path.clone(),
@@ -278,6 +284,12 @@ fn check_data_dir(location: &DaemonLocation, command: &Command) -> Result<(), Cl
 async fn execute(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
     if let Command::Verify(args) = command {
         return verify::run(args, own_public_keys(&context.location), context);
+    }
+    match command {
+        // These need a data directory for their keys, but no store.
+        Command::Pair(args) => return pairing::run(context, args).await,
+        Command::Servers(command) => return servers::run(context, command),
+        _ => {}
     }
     check_data_dir(&context.location, command)?;
     match command {
@@ -351,6 +363,8 @@ async fn run_until_interrupted(
         Command::Import(args) => return import::run(context, client, args, prompted.unlock.clone()).await,
         Command::Apply(args) => return import::run(context, client, args, prompted.unlock.clone()).await,
         Command::Imports(Imports::Again(args)) => return imports::again::run(context, client, args).await,
+        // This one cancels the pairing itself.
+        Command::Devices(Devices::Pair(args)) => return devices::pair::run(context, client, args).await,
         _ => {}
     }
     // Listens before the operation starts: a signal that arrives earlier would end the process, which then cannot
@@ -392,6 +406,7 @@ async fn dispatch(
         Command::Exports(command) => exports::run(context, client, command).await,
         Command::Keys(Keys::Signing(command)) => signing::run(context, client, command).await,
         Command::Plugins(Plugins::Installed(command)) => plugins::run(context, client, command).await,
+        Command::Devices(command) => devices::run(context, client, command).await,
         Command::Status => status::run(context, client).await,
         Command::Backup(args) => backup::create(context, client, args).await,
         Command::Serve(_)
@@ -406,16 +421,28 @@ async fn dispatch(
         | Command::Rebuild(_)
         | Command::Plugins(Plugins::Author(_) | Plugins::CompileChild(_))
         | Command::Keys(Keys::Encryption(_))
+        | Command::Pair(_)
+        | Command::Servers(_)
         | Command::Completions { .. }
         | Command::Man { .. } => Err(CliError::Usage("this command does not use a daemon".to_owned())),
     }
 }
 
+/// Returns where the daemon of a command is. The commands that manage paired daemons work on the data directory even if
+/// one of these daemons is chosen for the others.
+fn command_location(cli: &Cli, environment: &Environment) -> Result<DaemonLocation, CliError> {
+    if let Command::Pair(_) | Command::Servers(_) = &cli.command {
+        let local = Global { server: None, ..cli.global.clone() };
+        return daemon_location(&local, environment);
+    }
+    daemon_location(&cli.global, environment)
+}
+
 /// Returns where the daemon is, in order of precedence: flag, environment (which clap reads as the flag), file,
 /// default.
 fn daemon_location(global: &Global, environment: &Environment) -> Result<DaemonLocation, CliError> {
-    if let Some(address) = &global.server {
-        return DaemonLocation::parse(address);
+    if let Some(server) = &global.server {
+        return DaemonLocation::parse(server, || Ok(default_config(global, environment)?.data_dir));
     }
     let config = default_config(global, environment)?;
     let config = match config_file(global, environment) {
@@ -485,7 +512,7 @@ fn base_folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> O
 fn own_public_keys(location: &DaemonLocation) -> Vec<String> {
     match location {
         DaemonLocation::DataDir(config) => satchel_core::export::public_keys_of(&config.data_dir),
-        DaemonLocation::Socket(_) => Vec::new(),
+        DaemonLocation::Socket(_) | DaemonLocation::Paired(_) => Vec::new(),
     }
 }
 
@@ -501,6 +528,7 @@ mod tests {
         match daemon_location(&cli.global, environment).unwrap() {
             DaemonLocation::DataDir(config) => config.data_dir,
             DaemonLocation::Socket(path) => path,
+            DaemonLocation::Paired(server) => server.data_dir.join(server.name),
         }
     }
 
@@ -514,6 +542,7 @@ mod tests {
         assert_eq!(dir(&[], &environment), PathBuf::from("/nobody/ana/.local/share/satchel"));
         assert_eq!(dir(&["--data-dir", "/d"], &environment), PathBuf::from("/d"));
         assert_eq!(dir(&["--server", "unix:/s"], &environment), PathBuf::from("/s"));
+        assert_eq!(dir(&["--server", "home", "--data-dir", "/d"], &environment), PathBuf::from("/d/home"));
         let cli = Cli::try_parse_from(["satchel", "status"]).unwrap();
         assert!(matches!(daemon_location(&cli.global, &Environment::default()), Err(CliError::Usage(_))));
     }

@@ -45,7 +45,6 @@ fn home_with(memories: &[(&str, &str)]) -> (TestHome, Vec<String>) {
         edits.quarantine_memory(&call, &agent, &draft).unwrap().memories[0].clone()
     };
     let ids = memories.iter().map(write).collect();
-    drop(edits);
     core.close().unwrap();
     (home, ids)
 }
@@ -61,7 +60,12 @@ fn json(home: &TestHome, words: &[&str]) -> Value {
 }
 
 fn contents(list: &Value) -> Vec<&str> {
-    list["memories"].as_array().unwrap().iter().map(|one| one["memory"]["content"].as_str().unwrap()).collect()
+    list["memories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["memory"]["content"].as_str().unwrap())
+        .collect()
 }
 
 #[test]

@@ -11,12 +11,13 @@ use std::{
 };
 
 /// Names that occur in data directories.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 18] = [
     "blobs",
     "cache",
     "db",
     "db.new",
     "db.state",
+    "devices",
     "encrypting",
     "journal",
     "journal.damaged",
@@ -27,12 +28,15 @@ const NAMES: [&str; 16] = [
     "purging.new",
     "satchel.sock",
     "satchel.sock.path",
+    SERVERS,
     "store.lock",
 ];
 /// Prefixes of the other names.
 const PREFIXES: [&str; 3] = ["db.broken-", "db.kept-", "satchel.sock."];
 /// The folder of installed importers.
 pub const PLUGINS: &str = "plugins";
+/// The folder with the keys for paired daemons, which may exist before there is a store. It has mode 0700.
+const SERVERS: &str = "servers";
 /// What the first start creates before anything else, and what a service manager creates before the first start.
 const LOCK: &str = "store.lock";
 const SOCKET: &str = "satchel.sock";
@@ -107,12 +111,13 @@ fn contents(path: &Path) -> io::Result<Result<DataDirState, String>> {
         |first: Option<String>, name: String| Some(first.map_or(name.clone(), |first| first.min(name)));
     let mut ours = None;
     for entry in fs::read_dir(path)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
         if name == LOST_AND_FOUND {
             continue;
         }
         found = DataDirState::Data;
-        begun |= name == LOCK || name.starts_with(SOCKET);
+        begun |= name == LOCK || name.starts_with(SOCKET) || (name == SERVERS && private_folder(&entry)?);
         if !NAMES.contains(&name.as_str()) && !PREFIXES.iter().any(|begin| name.starts_with(begin)) {
             foreign = least(foreign, name);
         } else {
@@ -120,12 +125,18 @@ fn contents(path: &Path) -> io::Result<Result<DataDirState, String>> {
         }
     }
     // A user's own files next to the store do not make the folder foreign. Before a data directory has a store, it must
-    // have a lock or a socket, because other folders may also contain `db` or `cache`.
+    // have a lock, a socket, or keys for paired daemons, because other folders may also contain `db` or `cache`.
     let foreign_name = if begun { foreign } else { foreign.or(ours) };
     Ok(match foreign_name {
         Some(name) if !has_store(path) => Err(name),
         _ => Ok(found),
     })
+}
+
+/// Returns whether an entry is a folder that only its owner can read.
+fn private_folder(entry: &fs::DirEntry) -> io::Result<bool> {
+    let about = entry.metadata()?;
+    Ok(about.is_dir() && about.mode() & 0o077 == 0)
 }
 
 /// Returns whether a folder contains files that only a store has.

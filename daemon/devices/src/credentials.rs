@@ -108,6 +108,14 @@ impl Credentials {
         Ok(credentials)
     }
 
+    /// Checks a name before pairing uses up a code for it.
+    ///
+    /// # Errors
+    /// The name cannot be the name of a file.
+    pub fn check_name(name: &str) -> Result<(), DevicesError> {
+        stored::check_name(name)
+    }
+
     /// Writes them to `servers/<name>.json` in `dir`, with mode 0600. Replaces others of this name. Durable when this
     /// returns.
     ///

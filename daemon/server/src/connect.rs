@@ -1,4 +1,7 @@
-//! Connections of a client to the daemon of a data directory.
+//! Connections of a client to a daemon: that of a data directory, or a paired one on another machine.
+
+mod dial;
+mod remote;
 
 use std::{
     error::Error,
@@ -11,6 +14,10 @@ use hyper_util::rt::TokioIo;
 use tokio::{net::UnixStream, sync::mpsc};
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
+
+pub use remote::{
+    AddressFailure, Paired, PairingAttempt, RemoteError, connect_pinned, connect_remote, pair, renew,
+};
 
 use crate::socket::{self, SocketError};
 

@@ -20,6 +20,7 @@ macro_rules! wire_args {
     )+};
 }
 
+mod devices;
 mod edits;
 mod examples;
 mod export;
@@ -35,6 +36,10 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub use self::{
+    devices::{
+        ClearableRestriction, DeviceArg, DeviceRoleArg, Devices, PairArgs, PairDeviceArgs, PolicyArgs,
+        ScopeArg, ServerArg, Servers, TokenArgs,
+    },
     edits::{
         AddArgs, ClearableField, DecayArg, EditArgs, FieldArgs, RelationTypeArg, Relations, ReviewArgs,
         StatusArgs, UndoEditArgs, VisibilityArg,
@@ -79,8 +84,8 @@ pub struct Global {
     /// Configuration file [default: satchel/satchel.toml in the user's configuration folder]
     #[arg(long, global = true, env = "SATCHEL_CONFIG", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Connect to the daemon on this socket (`unix:PATH`) instead of using the data directory; paths then refer to its machine
-    #[arg(long, global = true, env = "SATCHEL_SERVER", hide_env_values = true, value_name = "ADDR")]
+    /// Use this daemon instead of the data directory: the name of a paired one (`satchel servers list`), or `unix:PATH` with its socket; paths then refer to its machine
+    #[arg(long, global = true, env = "SATCHEL_SERVER", hide_env_values = true, value_name = "SERVER")]
     pub server: Option<String>,
     /// File with the passphrase of an encrypted data directory, readable only by you; alternatively, set `SATCHEL_DATA_PASSPHRASE`
     #[arg(long, global = true, env = "SATCHEL_DATA_PASSPHRASE_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -223,6 +228,18 @@ pub enum Command {
     /// Manage signing keys, trusted keys, and the encryption of the data directory
     #[command(subcommand, after_help = examples::KEYS)]
     Keys(Keys),
+    /// Pair, list, change and revoke the devices that use this daemon
+    #[command(subcommand, after_help = examples::devices::DEVICES)]
+    Devices(Devices),
+    /// Pair this machine with a daemon on another one
+    ///
+    /// Stores a key for it in the data directory, which needs no store. The key of the daemon is compared with the code before anything is
+    /// sent, so nobody on the network between can take its place.
+    #[command(after_help = examples::devices::PAIR)]
+    Pair(PairArgs),
+    /// List and change the daemons that this machine is paired with
+    #[command(subcommand, after_help = examples::devices::SERVERS)]
+    Servers(Servers),
     /// Print a shell completion script
     #[command(after_help = examples::COMPLETIONS)]
     Completions {

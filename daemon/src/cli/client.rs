@@ -1,17 +1,21 @@
 //! The connection to the daemon: the one that runs on the data directory, the one that was named, or one inside
 //! this process.
 
+mod paired;
+
 use std::{
     io::Write,
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use satchel_devices::Credentials;
 use satchel_proto::v1::{
     GetStatusRequest, admin_service_client::AdminServiceClient,
-    conversation_service_client::ConversationServiceClient, export_service_client::ExportServiceClient,
-    import_service_client::ImportServiceClient, memory_service_client::MemoryServiceClient,
-    operation_service_client::OperationServiceClient, plugin_service_client::PluginServiceClient,
+    conversation_service_client::ConversationServiceClient, device_service_client::DeviceServiceClient,
+    export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
+    memory_service_client::MemoryServiceClient, operation_service_client::OperationServiceClient,
+    plugin_service_client::PluginServiceClient,
 };
 use satchel_server::{
     Ready, RunError,
@@ -25,6 +29,8 @@ use tokio::{
 };
 use tonic::transport::Channel;
 
+pub(super) use paired::PairedServer;
+
 use super::{error::CliError, output::Output};
 
 /// How long to wait for another command to open a data directory that it has locked. A rebuild takes longer, and
@@ -32,7 +38,7 @@ use super::{error::CliError, output::Output};
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between two checks whether another command is ready or done.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The only supported scheme of `--server`.
+/// The scheme of `--server` for a socket.
 const UNIX_SCHEME: &str = "unix:";
 
 /// Where the daemon is.
@@ -40,36 +46,46 @@ const UNIX_SCHEME: &str = "unix:";
 pub(crate) enum DaemonLocation {
     /// The socket that `--server` names.
     Socket(PathBuf),
+    /// The paired daemon that `--server` names.
+    Paired(PairedServer),
     /// The data directory of these settings.
     DataDir(Box<Config>),
 }
 
 impl DaemonLocation {
-    /// Parses `--server`.
+    /// Parses `--server`. The data directory, which has the keys of paired daemons, is only needed for their names.
     ///
     /// # Errors
-    /// Fails for an address with an unsupported scheme.
-    pub(crate) fn parse(address: &str) -> Result<Self, CliError> {
-        let path = address
-            .strip_prefix(UNIX_SCHEME)
-            .map(|path| path.strip_prefix("//").unwrap_or(path))
-            .filter(|path| !path.is_empty());
-        path.map(|path| Self::Socket(path.into())).ok_or_else(|| {
+    /// Fails for a text that is neither a socket nor a possible name.
+    pub(crate) fn parse(
+        server: &str,
+        data_dir: impl FnOnce() -> Result<PathBuf, CliError>,
+    ) -> Result<Self, CliError> {
+        let unusable = || {
             CliError::Usage(format!(
-                "--server {address:?} is not supported; use unix:PATH, with the path of a daemon's satchel.sock"
+                "--server {server:?} is neither the name of a paired daemon nor unix:PATH, with the path of a daemon's satchel.sock; \
+                 `satchel servers list` lists the names"
             ))
-        })
+        };
+        if let Some(path) = server.strip_prefix(UNIX_SCHEME) {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return if path.is_empty() { Err(unusable()) } else { Ok(Self::Socket(path.into())) };
+        }
+        Credentials::check_name(server).map_err(|_| unusable())?;
+        Ok(Self::Paired(PairedServer { name: server.to_owned(), data_dir: data_dir()? }))
     }
 
-    /// Returns whether paths refer to this machine.
     /// Returns the configuration of a local data directory; `why` explains that the command needs one.
     pub(crate) fn local_config(&self, why: &str) -> Result<Box<Config>, CliError> {
         match self {
             Self::DataDir(config) => Ok(config.clone()),
-            Self::Socket(_) => Err(CliError::Usage(format!("{why}; omit --server and unset SATCHEL_SERVER"))),
+            Self::Socket(_) | Self::Paired(_) => {
+                Err(CliError::Usage(format!("{why}; omit --server and unset SATCHEL_SERVER")))
+            }
         }
     }
 
+    /// Returns whether paths refer to this machine.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self, Self::DataDir(_))
     }
@@ -114,6 +130,7 @@ impl DaemonClient {
                     |source: ConnectError| CliError::Unreachable { address, source: source.into() };
                 Ok(Self::new(connect_socket(socket).await.map_err(unreachable)?, None))
             }
+            DaemonLocation::Paired(server) => Ok(Self::new(paired::connect(server, out).await?, None)),
             DaemonLocation::DataDir(config) => Self::local(config, out).await,
         }
     }
@@ -153,8 +170,10 @@ impl DaemonClient {
         };
         let dir = config.data_dir.clone();
         let quiet = out.quiet;
+        // Devices connect to daemons only, not to a command that ends soon.
+        let config = Config { listen: None, ..config.clone() };
         let served = tokio::spawn(satchel_server::run(
-            config.clone(),
+            config,
             move |event| report_opening(event, quiet),
             ready,
             stopped,
@@ -223,6 +242,10 @@ impl DaemonClient {
         PluginServiceClient::new(self.channel.clone())
     }
 
+    pub(crate) fn devices(&self) -> DeviceServiceClient<Channel> {
+        DeviceServiceClient::new(self.channel.clone())
+    }
+
     pub(crate) fn admin(&self) -> AdminServiceClient<Channel> {
         AdminServiceClient::new(self.channel.clone())
     }
@@ -284,14 +307,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_address_is_a_socket_path() {
-        let path = |address: &str| match DaemonLocation::parse(address).unwrap() {
+    fn a_server_is_a_socket_or_the_name_of_a_paired_daemon() {
+        let parse = |server: &str| DaemonLocation::parse(server, || Ok("/data".into()));
+        let path = |server: &str| match parse(server).unwrap() {
             DaemonLocation::Socket(path) => path,
+            DaemonLocation::Paired(server) => server.data_dir.join(server.name),
             DaemonLocation::DataDir(_) => PathBuf::new(),
         };
         assert_eq!(path("unix:/run/satchel.sock"), PathBuf::from("/run/satchel.sock"));
         assert_eq!(path("unix:///run/satchel.sock"), PathBuf::from("/run/satchel.sock"));
-        assert!(DaemonLocation::parse("ana.example:7000").is_err());
-        assert!(DaemonLocation::parse("unix:").is_err());
+        assert_eq!(path("home"), PathBuf::from("/data/home"));
+        for wrong in ["ana.example:7000", "unix:", "", "../home", "/home", ".home", "Home\u{1b}"] {
+            let error = parse(wrong).unwrap_err();
+            assert!(matches!(error, CliError::Usage(_)), "{error}");
+        }
     }
 }

@@ -42,7 +42,9 @@ pub(super) fn run(
         ConfigCommand::Show { defaults: true } => show(&default_config(global, environment)?, out),
         ConfigCommand::Show { defaults: false } => match daemon_location(global, environment)? {
             DaemonLocation::DataDir(config) => show(&config, out),
-            DaemonLocation::Socket(_) => Err(CliError::Usage("omit --server".to_owned())),
+            DaemonLocation::Socket(_) | DaemonLocation::Paired(_) => {
+                Err(CliError::Usage("omit --server".to_owned()))
+            }
         },
     }
 }

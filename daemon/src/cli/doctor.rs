@@ -72,7 +72,9 @@ pub(crate) async fn run(context: &mut Context, args: DoctorArgs) -> Result<Exit,
     let mut findings = DoctorReport::default();
     match context.location.clone() {
         DaemonLocation::DataDir(config) => check_local(context, &config, args, &mut findings).await?,
-        DaemonLocation::Socket(_) => check_through_daemon(context, args, &mut findings).await?,
+        DaemonLocation::Socket(_) | DaemonLocation::Paired(_) => {
+            check_through_daemon(context, args, &mut findings).await?;
+        }
     }
     if context.out.json {
         let problems = findings.problems.iter().map(ProblemJson::new).collect();

@@ -1,6 +1,7 @@
 //! The errors of commands, what to do about them, and how they determine the exit code.
 
 mod fields;
+mod remote;
 
 use std::{
     error::Error,
@@ -9,7 +10,8 @@ use std::{
 };
 
 use satchel_core::{clock::ClockError, data_dir::DataDirError, vault::VaultError};
-use satchel_server::RunError;
+use satchel_devices::DevicesError;
+use satchel_server::{RunError, connect::RemoteError};
 use satchel_store::StoreError;
 use serde::Serialize;
 use tonic::{Code, Status};
@@ -35,6 +37,9 @@ pub enum CliError {
     /// There are no records of this kind, so there is no newest one.
     #[error("there are no {kind}s yet")]
     NoneYet { kind: &'static str },
+    /// No record has this name or id.
+    #[error("no {kind} has the name {given:?}, or an id or name that starts with it")]
+    NoSuchName { kind: &'static str, given: String },
     /// The ids of several records start this way.
     #[error("{given:?} matches more than one {kind}: {}", list(fitting))]
     Ambiguous { kind: &'static str, given: String, fitting: Vec<String> },
@@ -44,6 +49,12 @@ pub enum CliError {
     /// The daemon named with `--server` does not answer.
     #[error("cannot reach the daemon at {address:?}")]
     Unreachable { address: String, source: Box<dyn Error + Send + Sync> },
+    /// The paired daemon named with `--server`, or the one to pair with, cannot be used.
+    #[error("cannot connect to the daemon {server:?}")]
+    Remote { server: String, source: Box<RemoteError> },
+    /// The keys for paired daemons cannot be read or written.
+    #[error(transparent)]
+    Credentials(DevicesError),
     /// The store of the data directory cannot be served here.
     #[error("cannot open the data directory {dir:?}")]
     Store { dir: PathBuf, source: Box<dyn Error + Send + Sync> },
@@ -98,7 +109,7 @@ impl Refusal {
     }
 
     fn reason(&self) -> String {
-        self.0.get_details_error_info().map(|info| info.reason).unwrap_or_default()
+        refusal_reason(&self.0)
     }
 }
 
@@ -139,6 +150,8 @@ impl CliError {
             Self::DataDir(DataDirError::OtherOwner { .. }) => Exit::NoPermission,
             Self::Refused(refusal) => exit_of(refusal.0.code()),
             Self::Unreachable { .. } => Exit::Unreachable,
+            Self::Remote { source, .. } => remote::exit(source),
+            Self::Credentials(error) => remote::credentials_exit(error),
             Self::Store { source, .. } | Self::Config(source) | Self::Step { source, .. }
                 if denied(source.as_ref()) =>
             {
@@ -156,6 +169,7 @@ impl CliError {
             | Self::NoData { .. }
             | Self::NoneYet { .. }
             | Self::NoSuch { .. }
+            | Self::NoSuchName { .. }
             | Self::Ambiguous { .. }
             | Self::NoBundle(_)
             | Self::Store { .. }
@@ -180,12 +194,14 @@ impl CliError {
                 "use --data-dir if it is somewhere else; to create it, run `satchel import PATH` or `satchel serve`"
                     .to_owned(),
             ),
-            Self::NoSuch { kind, .. } => Some(format!("`satchel {}` lists them", list_command(kind))),
+            Self::NoSuch { kind, .. } | Self::NoSuchName { kind, .. } => Some(format!("`satchel {}` lists them", list_command(kind))),
             Self::Ambiguous { .. } => Some("type more characters of the id".to_owned()),
             Self::Refused(refusal) => remedy_of(refusal),
             Self::Unreachable { .. } => {
                 Some("start `satchel serve` there, or omit --server and unset SATCHEL_SERVER".to_owned())
             }
+            Self::Remote { server, source } => remote::remedy(server, source),
+            Self::Credentials(error) => remote::credentials_remedy(error),
             Self::NoBundle(_) => Some(
                 "pass a folder or ZIP written by `satchel export`, or its memory-store.json".to_owned(),
             ),
@@ -215,7 +231,7 @@ impl CliError {
             Self::Usage(_) => "USAGE",
             Self::Declined(_) => "DECLINED",
             Self::NoData { .. } => "DATA_DIR_MISSING",
-            Self::NoSuch { kind, .. } | Self::NoneYet { kind } => {
+            Self::NoSuch { kind, .. } | Self::NoSuchName { kind, .. } | Self::NoneYet { kind } => {
                 return format!("{}_NOT_FOUND", kind.to_uppercase());
             }
             Self::Ambiguous { .. } => "ID_AMBIGUOUS",
@@ -224,6 +240,8 @@ impl CliError {
                 reason => return reason,
             },
             Self::Unreachable { .. } => "DAEMON_UNREACHABLE",
+            Self::Remote { source, .. } => return remote::reason(source),
+            Self::Credentials(error) => remote::credentials_reason(error),
             Self::Store { source, .. } if locked(source.as_ref()) => "DATA_DIR_IN_USE",
             Self::Store { source, .. } if closed(source.as_ref()) => "DATA_DIR_CLOSED",
             Self::DataDir(DataDirError::OtherOwner { .. }) => "DATA_DIR_OF_OTHER_USER",
@@ -354,6 +372,10 @@ fn indented(text: &str) -> String {
     text::clean(text).trim_end().replace('\n', "\n    ")
 }
 
+fn refusal_reason(status: &Status) -> String {
+    status.get_details_error_info().map(|info| info.reason).unwrap_or_default()
+}
+
 fn exit_of(code: Code) -> Exit {
     match code {
         Code::InvalidArgument => Exit::Usage,
@@ -404,6 +426,20 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
         "STORE_CORRUPT" => "run `satchel doctor` to see what is affected",
         "STORE_STOPPED" => "check the disk, then restart the daemon",
         "SHUTTING_DOWN" => "run the command again when the daemon has stopped",
+        "DEVICE_NOT_FOUND" => "`satchel devices list --all` lists all devices",
+        "PAIRING_NOT_FOUND" => "run `satchel devices pair` again",
+        "PAIRING_REFUSED" => "run `satchel devices pair` there again, and enter the new code",
+        "NO_CREDENTIALS" | "CERTIFICATE_EXPIRED" => {
+            "run `satchel devices pair` there, and `satchel pair CODE` here"
+        }
+        "DEVICE_REVOKED" => {
+            "ask the owner; `satchel devices pair` there and `satchel pair CODE` here pair this device anew"
+        }
+        "POLICY_CHANGED" => "run the command again",
+        "SCOPE_MISSING" => return missing_scope(&refusal.0),
+        "ACCESS_DENIED" if refusal.0.message().ends_with(PATH_DENIED) => {
+            "run the command on the machine of the daemon, where the path is"
+        }
         "NOT_OWNER" => "run the command as the user who owns the data directory",
         "INTERNAL" => return request_id(&refusal.0),
         _ if refusal.0.code() == Code::Unavailable => {
@@ -412,6 +448,19 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
         _ => return None,
     };
     Some(remedy.to_owned())
+}
+
+/// The end of the daemon's message for a device that names a path.
+const PATH_DENIED: &str = "names a path on the daemon's machine";
+
+/// Names the permission as `satchel devices update --scope` does.
+fn missing_scope(status: &Status) -> Option<String> {
+    let info = status.get_details_error_info()?;
+    let scope = info.metadata.get("scope")?.strip_prefix("SCOPE_")?.to_lowercase().replace('_', "-");
+    Some(format!(
+        "it lacks the permission {scope}; `satchel devices show NAME` on the machine of the daemon lists those that it has, and \
+         `satchel devices update NAME --scope …` sets them"
+    ))
 }
 
 fn field_lines(status: &Status) -> Option<String> {
@@ -435,6 +484,7 @@ fn list_command(kind: &str) -> &'static str {
         "relation" => "relations list",
         "export" => "exports list",
         "message" => "conversations show ID --tree",
+        "device" => "devices list --all",
         _ => "conversations list",
     }
 }

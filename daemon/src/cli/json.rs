@@ -24,6 +24,7 @@ macro_rules! document {
 pub(crate) mod admin;
 pub(crate) mod change;
 pub(crate) mod conversation;
+pub(crate) mod device;
 pub(crate) mod import;
 pub(crate) mod memory;
 pub(crate) mod plugin;

@@ -5,10 +5,10 @@
 use satchel_proto::{
     integers::unsigned,
     v1::{
-        AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
-        ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
-        OperationState, PartKind, Permission, PlatformCount, PluginState, QuarantineState, RecordKind,
-        RelationType, Role, SourceOrigin, SourceState, Visibility,
+        AttachmentKind, DeviceKind, DeviceRole, DifferenceKind, DocumentStanding, ExportFormat, ExportType,
+        ExtractionMethod, ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType,
+        MemoryTypeCount, OperationState, PartKind, Permission, PlatformCount, PluginState, QuarantineState,
+        RecordKind, RelationType, Role, Scope, SourceOrigin, SourceState, Visibility,
     },
 };
 
@@ -93,8 +93,17 @@ labels! {
     export_type: ExportType, "EXPORT_TYPE_";
     /// `new`, `changed`, `kept`.
     difference_kind: DifferenceKind, "DIFFERENCE_KIND_";
+    /// `owner`, `reader`, `agent`.
+    device_role: DeviceRole, "DEVICE_ROLE_";
+    /// `certificate`, `token`.
+    device_kind: DeviceKind, "DEVICE_KIND_";
     /// `pam`, `memu`, `markdown`.
     export_format: ExportFormat, "EXPORT_FORMAT_";
+}
+
+/// `memories-read`, …: permissions as `--scope` takes them.
+pub(crate) fn scope(value: i32) -> String {
+    strip(Scope::try_from(value).ok().map(|value| value.as_str_name()), "SCOPE_").replace('_', "-")
 }
 
 #[cfg(test)]
@@ -108,6 +117,7 @@ mod tests {
         assert_eq!(extraction_method(ExtractionMethod::LlmInference.into()), "llm_inference");
         assert_eq!(import_status(ImportStatus::CompletedWithSkips.into()), "completed_with_skips");
         assert_eq!(role(Role::Tool.into()), "tool");
+        assert_eq!(scope(Scope::MemoriesRead.into()), "memories-read");
         assert_eq!(operation_state(99), "unknown");
     }
 }

@@ -124,7 +124,9 @@ fn reload_config(cli: &Cli, args: &ServeArgs, environment: &Environment) -> Resu
             apply_args(&mut config, args)?;
             Ok(*config)
         }
-        DaemonLocation::Socket(_) => Err(CliError::Usage("serve runs a local daemon".to_owned())),
+        DaemonLocation::Socket(_) | DaemonLocation::Paired(_) => {
+            Err(CliError::Usage("serve runs a local daemon".to_owned()))
+        }
     }
 }
 

@@ -123,6 +123,25 @@ impl Calendar {
         found.ok_or_else(|| invalid_time(option, text))
     }
 
+    /// Returns the time that is as far ahead as the text says: `90s`, `5m`, `12h`, `30d`, `6mo`.
+    ///
+    /// # Errors
+    /// Fails for a text that is not a positive span of time.
+    pub(crate) fn ahead(&self, option: &str, text: &str) -> Result<prost_types::Timestamp, CliError> {
+        let span = text.trim().parse::<Span>().ok().filter(|span| span.is_positive());
+        let end = span.and_then(|span| self.now.to_zoned(self.zone.clone()).checked_add(span).ok());
+        let end = end.ok_or_else(|| {
+            CliError::Usage(format!("{option} {text:?} is not a span of time; use 90s, 5m, 12h, 30d or 6mo"))
+        })?;
+        Ok(to_wire(truncate_to_micros(end.timestamp())))
+    }
+
+    /// Returns how long it takes from now until `time`, in microseconds; negative if it has passed.
+    pub(crate) fn micros_until(&self, time: &prost_types::Timestamp) -> i64 {
+        let time = Timestamp::new(time.seconds, time.nanos).unwrap_or(self.now);
+        time.as_microsecond().saturating_sub(truncate_to_micros(self.now).as_microsecond())
+    }
+
     /// Returns the first instant of the period that the text names, and the first instant after it. For an instant,
     /// both are equal.
     fn period(&self, text: &str) -> Option<(Timestamp, Timestamp)> {
@@ -323,6 +342,27 @@ mod tests {
             assert_eq!(fixed().minute_or_unknown(time), "time unknown");
         }
         assert_eq!(rfc3339(&epoch), None);
+    }
+
+    #[test]
+    fn spans_lead_into_the_future() {
+        let ahead = |text: &str| fixed().ahead("--for", text).map(|time| rfc3339(&time).unwrap());
+        for (text, expected) in [
+            ("90s", "2026-03-12T12:01:30Z"),
+            ("5m", "2026-03-12T12:05:00Z"),
+            (" 12h ", "2026-03-13T00:00:00Z"),
+            ("30d", "2026-04-11T12:00:00Z"),
+            ("6mo", "2026-09-12T12:00:00Z"),
+            ("1h 30m", "2026-03-12T13:30:00Z"),
+        ] {
+            assert_eq!(ahead(text).unwrap(), expected, "{text}");
+        }
+        for text in ["", "soon", "0s", "-5m", "5", "5m ago", "99999y"] {
+            let error = ahead(text).unwrap_err().to_string();
+            assert!(error.starts_with("--for") && error.contains("30d"), "{error}");
+        }
+        let five = fixed().ahead("--for", "5m").unwrap();
+        assert_eq!(fixed().micros_until(&five), 300_000_000);
     }
 
     #[test]

@@ -188,7 +188,8 @@ pub struct UndoEditArgs {
 }
 
 /// `memories review`.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct ReviewArgs {
     /// Only memories that this device wrote: its name or id
     #[arg(long, value_name = "NAME")]

@@ -1,5 +1,6 @@
 //! The examples and notes at the end of each command's help. A test parses every example.
 
+pub(super) mod devices;
 pub(super) mod plugins;
 
 pub(super) const SATCHEL: &str = "\
@@ -27,6 +28,7 @@ pub(super) const SERVE: &str = "\
 Examples:
   satchel serve
   satchel serve --watch ~/Downloads
+  satchel serve --listen 0.0.0.0:7443
   satchel serve --log-file ~/satchel.log
   satchel serve --data-dir ~/satchel-work -v";
 

@@ -8,6 +8,7 @@ const NAMES: &[(&str, &str)] = &[
     ("base_export_id", "--base"),
     ("base_path", "--base"),
     ("expected_count", "--expect"),
+    ("expire_time", "--for"),
     ("filter.accounts", "--account"),
     ("filter.content_hash", "the hash"),
     ("filter.conversation_id", "--conversation"),
@@ -37,6 +38,12 @@ const NAMES: &[(&str, &str)] = &[
     ("path", "the path"),
     ("platform", "--provider"),
     ("plugin", "--plugin"),
+    ("policy.role", "--role"),
+    ("policy.scopes", "--scope"),
+    ("policy.selection.denied_tags", "--deny-tag"),
+    ("policy.selection.platforms", "--platform"),
+    ("policy.selection.tags", "--tag"),
+    ("policy.selection.types", "--type"),
     ("public_key", "the key"),
     ("reason", "--reason"),
     ("relation.confidence", "--confidence"),
@@ -47,6 +54,7 @@ const NAMES: &[(&str, &str)] = &[
     ("type", "--type"),
     ("undo_token", "--change"),
     ("unlock", "the identity or passphrase (--identity, --passphrase)"),
+    ("valid_for", "--for"),
 ];
 
 /// Returns the name that people use for the field.
