@@ -161,10 +161,10 @@ mod tests {
         let shown =
             table(&[device("notes"), revoked, expired], &time::fixed()).render(TerminalStyle::plain(120));
         let expected = "\
-NAME         ID           ROLE   KIND         STATE    LAST CALL   FROM               EXPIRES
-notes        ABCDE-FGHJK  agent  certificate  active   30 min ago  192.168.1.7:50000  2026-05-30 10:00
+NAME        ID           ROLE   KIND         STATE    LAST CALL   FROM               EXPIRES
+notes       ABCDE-FGHJK  agent  certificate  active   30 min ago  192.168.1.7:50000  2026-05-30 10:00
 a\\u{1b}[2J  ABCDE-FGHJK  agent  certificate  revoked  30 min ago  192.168.1.7:50000  2026-05-30 10:00
-old          ABCDE-FGHJK  agent  certificate  expired  30 min ago  192.168.1.7:50000  2026-03-02 10:00
+old         ABCDE-FGHJK  agent  certificate  expired  30 min ago  192.168.1.7:50000  2026-03-02 10:00
 ";
         assert_eq!(shown, expected);
     }
@@ -179,6 +179,7 @@ kind       certificate
 role       agent
 may        memories-read
 called     notes
+memories   wait for `memories review`
 tags       work
 paired     2026-03-01 10:00 by owner
 expires    2026-05-30 10:00

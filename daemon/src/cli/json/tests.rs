@@ -324,6 +324,7 @@ fn exports_plugins_and_status_have_their_keys() {
             "problems",
             "sources",
             "disabled_plugins",
+            "quarantined_memories",
         ]
     );
     assert_eq!(keys(&shown.memories), ["total", "by_status", "by_type", "by_platform"]);
