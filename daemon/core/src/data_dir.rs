@@ -133,10 +133,13 @@ fn contents(path: &Path) -> io::Result<Result<DataDirState, String>> {
     })
 }
 
+/// The permissions of others than the owner.
+const OTHERS: u32 = 0o077;
+
 /// Returns whether an entry is a folder that only its owner can read.
 fn private_folder(entry: &fs::DirEntry) -> io::Result<bool> {
     let about = entry.metadata()?;
-    Ok(about.is_dir() && about.mode() & 0o077 == 0)
+    Ok(about.is_dir() && about.mode() & OTHERS == 0)
 }
 
 /// Returns whether a folder contains files that only a store has.

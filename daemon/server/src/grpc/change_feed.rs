@@ -15,7 +15,7 @@ use self::changes::{ChangeQuery, Span};
 use super::{
     ServerState,
     call_state::CallState,
-    request::{page_request, service},
+    request::{check_length, page_request, service},
     status::CallError,
 };
 
@@ -74,6 +74,7 @@ fn list(
 
 /// Returns the revision after which the caller wants changes; without one, the current revision.
 fn start_from_wire(state: &CallState, store_id: &str, after: Option<i64>) -> Result<Revision, CallError> {
+    check_length("store_id", store_id)?;
     let own = state.store.store_id().to_string();
     if !store_id.is_empty() && store_id != own {
         return Err(CallError::StoreChanged { asked: store_id.to_owned(), current: own });

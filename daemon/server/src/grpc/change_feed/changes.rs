@@ -145,7 +145,9 @@ impl ChangeQuery {
         let Some(query) = &self.memories else { return Ok(None) };
         let at = |revision| state.store.memory(&entry.id, Some(revision));
         let allowed = |record: &MemoryRecord| !record.withdrawn && state.sees_memory_version(record);
-        let shown = |record: &MemoryRecord| allowed(record) && query.matches(&record.memory);
+        let is_erased = |record: &MemoryRecord| erased(&record.memory);
+        let shown =
+            |record: &MemoryRecord| allowed(record) && query.matches(&record.memory) && !is_erased(record);
         let lasting = || -> Result<bool, CallError> {
             Ok(state.sees_everything()
                 || match at(span.until)? {
@@ -160,7 +162,6 @@ impl ChangeQuery {
             }
             _ if entry.previous == Revision::ZERO => Ok(None),
             _ => {
-                let is_erased = |record: &MemoryRecord| erased(&record.memory);
                 let view = Former { shown, is_erased };
                 let lost = view.lost(state, (span, entry), at, lasting)?;
                 let memory = v1::Memory { id: entry.id.clone(), ..v1::Memory::default() };
@@ -176,7 +177,9 @@ impl ChangeQuery {
             let header = &record.header;
             !record.withdrawn && state.sees_conversation(&header.provider.name, &header.tags)
         };
-        let shown = |record: &ConversationRecord| allowed(record) && query.matches(record);
+        let is_erased = |record: &ConversationRecord| erased_conversation(&record.header);
+        let shown =
+            |record: &ConversationRecord| allowed(record) && query.matches(record) && !is_erased(record);
         let lasting = || -> Result<bool, CallError> {
             Ok(state.sees_everything()
                 || match at(span.until)? {
@@ -191,7 +194,6 @@ impl ChangeQuery {
             }
             _ if entry.previous == Revision::ZERO => Ok(None),
             _ => {
-                let is_erased = |record: &ConversationRecord| erased_conversation(&record.header);
                 let view = Former { shown, is_erased };
                 let lost = view.lost(state, (span, entry), at, lasting)?;
                 let conversation = v1::Conversation { id: entry.id.clone(), ..v1::Conversation::default() };
@@ -243,7 +245,8 @@ impl<S, E> Former<S, E> {
         let Some(previous) = at(entry.previous)? else { return Ok(false) };
         if state.sees_everything() {
             // What was erased may have matched the filter. Telling of one record too many does no harm.
-            return Ok((self.is_erased)(&previous) || (self.shown)(&previous));
+            let erased = entry.previous <= span.start && (self.is_erased)(&previous);
+            return Ok(erased || (self.shown)(&previous));
         }
         let first = at(span.start)?;
         if first.as_ref().is_some_and(&self.is_erased) {
