@@ -8,7 +8,6 @@ mod interrupted;
 mod memories;
 mod quarantine;
 mod relations;
-mod request;
 mod status;
 mod transaction;
 mod undo;
@@ -24,16 +23,21 @@ use satchel_store::{MemoryRecord, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use self::{quarantine::WaitingCounts, transaction::Transaction};
-use crate::{clock::Clock, provenance::ProvenanceError, write_lock::WriteLock};
+use crate::{
+    clock::Clock,
+    provenance::ProvenanceError,
+    request::{self, RequestError},
+    write_lock::WriteLock,
+};
 
 pub(crate) use self::interrupted::complete_interrupted;
 pub use self::{
     draft::Draft,
     quarantine::{Agent, AgentDraft, QuarantineState, QuarantinedMemory, ReviewDecision, Reviewer},
     relations::NewRelation,
-    request::RequestKey,
     status::{BULK_LIMIT, BulkStatusChange},
 };
+pub use crate::request::RequestKey;
 
 /// The platform of what the user states themselves.
 pub const PLATFORM: &str = "satchel";
@@ -173,6 +177,16 @@ impl From<ProvenanceError> for EditError {
     }
 }
 
+impl From<RequestError> for EditError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Reused(id) => Self::RequestReused(id),
+            RequestError::Store(error) => Self::Store(error),
+            RequestError::Unencodable => Self::Unencodable { what: "the answer to a request" },
+        }
+    }
+}
+
 impl EditError {
     fn invalid(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Invalid { field: field.into(), problem: problem.into() }
@@ -226,7 +240,7 @@ impl Edits {
         // A full disk may have interrupted a change without ending the program.
         complete_interrupted(&self.store)?;
         let now = self.clock.now_micros();
-        if let Some(done) = request::answered(&self.store, call, now)? {
+        if let Some(done) = request::answered(&self.store, call.request.as_ref(), now)? {
             return Ok(done);
         }
         let mut transaction = Transaction::new(&self.store, call, now);

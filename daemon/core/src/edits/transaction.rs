@@ -12,8 +12,11 @@ use satchel_pam::{
 use satchel_store::{Batch, Change, EvidenceWrite, MemoryRecord, Origin, Revision, Store};
 use uuid::Uuid;
 
-use super::{EditContext, EditError, EditOutcome, check, etag, interrupted, request};
-use crate::provenance::{self, ActiveEvidence, PurgedData};
+use super::{EditContext, EditError, EditOutcome, check, etag, interrupted};
+use crate::{
+    provenance::{self, ActiveEvidence, PurgedData},
+    request,
+};
 
 /// Maximum number of changes of one commit. This bound and the next are those of an import.
 const BATCH_CHANGES: usize = 400;
@@ -218,7 +221,7 @@ impl<'a> Transaction<'a> {
         batches.extend(own);
         let raised = batches.iter().filter(|batch| batch.raises_revision()).count() as u64;
         self.done.revision = self.store.revision().get() + raised;
-        let entries = request::entries(self.store, self.call, self.now, &self.done)?;
+        let entries = request::entries(self.store, self.call.request.as_ref(), self.now, &self.done)?;
         if !entries.is_empty() {
             // In the same commit as the evidence: a request repeated after a crash gets the same answer.
             match batches.get_mut(parts) {
