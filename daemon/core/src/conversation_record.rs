@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use satchel_merge::{
-    body::{Body, MessagePosition},
+    body::{Body, Digest16, MessagePosition},
     conversation::{
         ConversationPlan, ConversationReport, ConversationState, FieldTimestamps, NodeState, PlannedNode,
         report_of,
@@ -16,7 +16,7 @@ use satchel_pam::{
     conversation::{ConversationHeader, ConversationTemporal, ImportMetadata, Message, Provider},
     time::Timestamp,
 };
-use satchel_store::{ConversationRecord, ConversationWrite, MessageHead, MessageWrite};
+use satchel_store::{Change, ConversationRecord, ConversationWrite, MessageHead, MessageWrite};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -62,6 +62,23 @@ pub fn to_write(planned: ConversationPlan, labels: WriteLabels<'_>) -> Conversat
     let header = header_of(report, created, &labels);
     let messages = nodes.into_iter().map(|node| message_write(node, created)).collect();
     ConversationWrite { header, current, opaque: serde_json::to_vec(&memo).unwrap_or_default(), messages }
+}
+
+/// Returns the change that shows `planned`. Bodies that the stored version has, visible or not, are not stored twice.
+pub(crate) fn write_of(
+    planned: ConversationPlan,
+    labels: WriteLabels<'_>,
+    stored: Option<&ConversationRecord>,
+) -> Change {
+    let held: HashMap<&str, Digest16> =
+        stored.iter().flat_map(|stored| &stored.heads).map(|head| (head.id.as_str(), head.digest)).collect();
+    let mut write = to_write(planned, labels);
+    for message in &mut write.messages {
+        if held.get(message.head().id.as_str()) == Some(&message.head().digest) {
+            *message = MessageWrite::Keep { head: message.head().clone() };
+        }
+    }
+    Change::Conversation(Box::new(write))
 }
 
 fn header_of(report: ConversationReport, created: i64, labels: &WriteLabels<'_>) -> ConversationHeader {

@@ -59,7 +59,7 @@ use self::{
     receipt::ImportRecord,
     undo::{UndoOutcome, UndoRequest},
 };
-use crate::{clock::Clock, edits::Edits, trust, write_lock::WriteLock};
+use crate::{clock::Clock, edits::Edits, recording::Recordings, trust, write_lock::WriteLock};
 
 /// Jobs that run at the same time: one parses while the other writes.
 const AT_ONCE: usize = 2;
@@ -78,6 +78,7 @@ pub(crate) struct Inner {
     /// Held from a look-up until its result is committed.
     write_lock: Arc<WriteLock>,
     edits: Edits,
+    recordings: Recordings,
     /// Guards undos, so that only one import is undone at a time.
     undoing: Mutex<()>,
     /// Guards the running and waiting jobs.
@@ -108,6 +109,7 @@ impl Imports {
         }
         let (write_lock, undoing) = (Arc::<WriteLock>::default(), Mutex::new(()));
         let edits = Edits::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
+        let recordings = Recordings::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
         let (jobs, idle) = (Mutex::default(), Condvar::new());
         let limits = Mutex::new(limits);
         let patience = stalled::patience();
@@ -119,6 +121,7 @@ impl Imports {
             plugin_limits,
             write_lock,
             edits,
+            recordings,
             undoing,
             jobs,
             idle,
@@ -140,6 +143,11 @@ impl Imports {
     /// Returns the changes by hand, which take turns with the imports.
     pub fn edits(&self) -> &Edits {
         &self.0.edits
+    }
+
+    /// Returns the recording of conversations, which takes turns with the imports.
+    pub fn recordings(&self) -> &Recordings {
+        &self.0.recordings
     }
 
     /// Returns the built-in importers, loaded.

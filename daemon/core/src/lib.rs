@@ -17,6 +17,7 @@ pub mod open_store;
 pub mod plain_file;
 pub mod provenance;
 pub mod purge;
+pub mod recording;
 pub mod request;
 pub mod residue;
 pub mod schedule;

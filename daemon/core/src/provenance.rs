@@ -13,6 +13,7 @@ mod grouping;
 mod key_pages;
 mod purged;
 mod reader;
+mod recorder;
 mod row_groups;
 mod source_digests;
 mod untrusted;
@@ -39,6 +40,7 @@ pub use key_pages::{
 };
 pub use purged::{PurgeRecord, PurgedData};
 pub use reader::ContributionReader;
+pub use recorder::{recorder, recorder_change};
 pub use row_groups::{RowGroup, RowLocations, row_provenance};
 pub use satchel_seal::PackedMap;
 pub use source_digests::SourceDigests;

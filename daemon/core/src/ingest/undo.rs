@@ -25,12 +25,12 @@ use super::{
     receipt::{ImportRecord, ImportStatus},
     session::Session,
     write::{
-        conversation::{import_of, replayed, withdrawal_of, write_of},
+        conversation::{import_of, replayed, withdrawal_of},
         size_estimate,
     },
 };
 use crate::{
-    conversation_record::{self, WriteLabels},
+    conversation_record::{self, WriteLabels, write_of},
     derived::{UNDO_REASON, relation_changes, withdrawals},
     provenance::{
         self, ActiveEvidence, Contribution, ContributionKind, ConversationProvenance, EvidenceKey,

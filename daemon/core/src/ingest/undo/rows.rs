@@ -5,13 +5,10 @@ use satchel_store::{Change, Store};
 
 use super::UndoRun;
 use crate::{
-    conversation_record::WriteLabels,
+    conversation_record::{WriteLabels, write_of},
     ingest::{
         error::IngestError,
-        write::{
-            conversation::write_of,
-            groups::{GroupStep, planned, steps},
-        },
+        write::groups::{GroupStep, planned, steps},
     },
     provenance::{Contribution, ConversationProvenance},
 };

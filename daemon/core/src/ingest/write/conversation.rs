@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use satchel_merge::{
-    body::{Body, Digest16},
+    body::Body,
     conversation::{ConversationPlan, ConversationReport, ReportedNode, unite, unite_all},
 };
 use satchel_pam::{
@@ -14,7 +14,7 @@ use satchel_store::{Change, ConversationRecord, MessageWrite, Store, StoreError}
 
 use super::Writer;
 use crate::{
-    conversation_record::{self, WriteLabels},
+    conversation_record::{self, WriteLabels, write_of},
     ingest::{error::IngestError, normalise::NormalisedConversation, receipt::ImportRecord},
     provenance::{
         Contribution, ContributionReader, ContributionSkeleton, ConversationProvenance, EvidenceKey,
@@ -231,23 +231,6 @@ pub(in crate::ingest) fn replayed<'p>(
 ) -> Result<Option<ConversationPlan>, IngestError> {
     let mut reading = ContributionReader::new(store);
     unite_all(parts.map(|part| Ok(reading.read(id, part)?)))
-}
-
-/// Returns the change that shows `planned`. Bodies that the stored version has, visible or not, are not stored twice.
-pub(in crate::ingest) fn write_of(
-    planned: ConversationPlan,
-    labels: WriteLabels<'_>,
-    stored: Option<&ConversationRecord>,
-) -> Change {
-    let held: HashMap<&str, Digest16> =
-        stored.iter().flat_map(|stored| &stored.heads).map(|head| (head.id.as_str(), head.digest)).collect();
-    let mut write = conversation_record::to_write(planned, labels);
-    for message in &mut write.messages {
-        if held.get(message.head().id.as_str()) == Some(&message.head().digest) {
-            *message = MessageWrite::Keep { head: message.head().clone() };
-        }
-    }
-    Change::Conversation(Box::new(write))
 }
 
 /// Returns the change that withdraws `stored`.

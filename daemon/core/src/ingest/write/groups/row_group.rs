@@ -11,13 +11,13 @@ use satchel_store::{Change, StoreError};
 
 use super::{GroupStep, RowConversation, planned, steps};
 use crate::{
-    conversation_record::{self, WriteLabels},
+    conversation_record::{self, WriteLabels, write_of},
     ingest::{
         error::IngestError,
         receipt::{Counts, ImportRecord},
         write::{
             Writer,
-            conversation::{self, StoredBodies, write_of},
+            conversation::{self, StoredBodies},
         },
     },
     provenance::{
