@@ -22,6 +22,7 @@ pub mod page_token;
 mod pairing;
 mod plugin;
 mod quarantine;
+mod recording;
 mod relation;
 mod request;
 mod source;

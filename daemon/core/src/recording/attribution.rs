@@ -51,7 +51,7 @@ pub fn attribution(header: &ConversationHeader) -> Option<Attribution> {
     let session = header.raw_metadata.as_ref().and_then(|raw| raw.to_map().remove(SESSION));
     Some(Attribution {
         agent_id: participant(Role::Assistant),
-        user_id: header.provider.account_id.clone().or_else(|| participant(Role::User)),
+        user_id: header.provider.account_id.clone(),
         session_id: session.and_then(|session| match session {
             Value::String(text) => Some(text),
             Value::Number(number) => Some(number.to_string()),

@@ -216,9 +216,38 @@ impl CallState {
         self.device().is_none_or(|device| device.policy.may(satchel_devices::Scope::ConversationsRead))
     }
 
-    /// Returns whether a conversation with this platform and these tags is visible to the caller.
-    pub(super) fn sees_conversation(&self, platform: &str, tags: &[String]) -> bool {
-        self.device().is_none_or(|device| device.policy.reads_conversation(platform, tags, false))
+    /// Returns whether the current version of a conversation is visible to the caller.
+    fn sees_conversation(&self, record: &ConversationRecord) -> Result<bool, CallError> {
+        let Some(device) = self.device() else { return Ok(true) };
+        let (platform, tags) = (&record.header.provider.name, &record.header.tags);
+        let reads = |own| device.policy.reads_conversation(platform, tags, own);
+        // The ledger is read only if it makes a difference.
+        Ok(reads(false) || (reads(true) && self.recorded_by_caller(&record.header.id)?))
+    }
+
+    /// Returns whether the device that calls recorded a conversation.
+    fn recorded_by_caller(&self, id: &str) -> Result<bool, CallError> {
+        let Some(device) = self.device() else { return Ok(false) };
+        Ok(self.imports.recordings().recorded_by(id, device.id.as_str())?)
+    }
+
+    /// Checks that the caller may append messages to a conversation: an agent only to those that it recorded itself.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if the caller does not see it, `PERMISSION_DENIED` if it may only read it.
+    pub(super) fn check_may_append(&self, id: &str) -> Result<(), CallError> {
+        if self.device().is_none() || (self.is_agent() && self.recorded_by_caller(id)?) {
+            return Ok(());
+        }
+        if !self.sees_conversation_now(id)? {
+            return Err(CallError::not_found(ResourceKind::Conversation, id));
+        }
+        if self.is_agent() {
+            return Err(self.denied(&format!(
+                "may read the conversation {id:?}, but append only to those that it recorded itself"
+            )));
+        }
+        Ok(())
     }
 
     /// Returns whether a version of a conversation may be shown now: the current version decides.
@@ -248,8 +277,7 @@ impl CallState {
 
     fn sees_conversation_now(&self, id: &str) -> Result<bool, CallError> {
         let current = self.store.conversation(id, None)?.filter(|record| !record.withdrawn);
-        Ok(current
-            .is_some_and(|record| self.sees_conversation(&record.header.provider.name, &record.header.tags)))
+        current.map_or(Ok(false), |record| self.sees_conversation(&record))
     }
 
     /// Returns whether both memories of a relation are visible to the caller.

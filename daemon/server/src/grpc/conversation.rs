@@ -1,10 +1,11 @@
-//! `ConversationService`: reads conversations and their messages.
+//! `ConversationService`: reads conversations and their messages. [`recording`] has the methods that record them.
 
 use std::collections::BTreeSet;
 
 use satchel_core::{
     conversation_record::{MessageTree, branch, leaf, shown_header},
     provenance::SourceDigests,
+    recording::attribution,
 };
 use satchel_proto::v1::{self, conversation_service_server::ConversationService};
 use satchel_store::{ConversationRecord, Cursor, MessageHead, Page, Revision};
@@ -13,10 +14,13 @@ use super::{
     ServerState,
     call_state::CallState,
     listing_cache::MessageListing,
+    recording::{self, add_attribution},
     request::{PageRequest, check_length, check_required, index_cursor, index_of, page_request, service},
     status::{CallError, ResourceKind},
     wire::{
-        conversation::{ConversationState, conversation_to_wire, filter_from_wire, summary_to_wire},
+        conversation::{
+            AttributionFilter, ConversationState, conversation_to_wire, filter_from_wire, summary_to_wire,
+        },
         message::message_to_wire,
     },
 };
@@ -32,6 +36,8 @@ service!(ConversationService for ConversationHandler {
     list_conversations: ListConversationsRequest => ListConversationsResponse = list;
     list_conversation_ids: ListConversationIdsRequest => ListConversationIdsResponse = list_ids;
     list_messages: ListMessagesRequest => ListMessagesResponse = list_messages;
+    record_conversation: RecordConversationRequest => RecordConversationResponse = recording::record;
+    append_messages: AppendMessagesRequest => AppendMessagesResponse = recording::append;
 });
 
 fn find_conversation(
@@ -63,8 +69,10 @@ fn get(
         revision: record.revision,
         withdrawn: record.withdrawn,
     };
+    let mut conversation = conversation_to_wire(header, conversation_state);
+    add_attribution(state, &record, &mut conversation)?;
     Ok(v1::GetConversationResponse {
-        conversation: Some(conversation_to_wire(header, conversation_state)),
+        conversation: Some(conversation),
         header: Some(state.header_at(revision)),
     })
 }
@@ -75,17 +83,41 @@ fn list(
 ) -> Result<v1::ListConversationsResponse, CallError> {
     let page = page_request!(state, "ListConversations", request)?;
     let v1::ListConversationsRequest { page_size: _, page_token: _, filter } = request;
-    let query = filter_from_wire(filter)?;
+    let mut filter = filter.unwrap_or_default();
+    let attributed = AttributionFilter::take_from_wire(&mut filter)?;
+    let mut query = filter_from_wire(Some(filter))?;
+    if query.accounts.is_empty() {
+        // The user of a conversation that has one is its account, and the store can look for that.
+        query.accounts.clone_from(&attributed.users);
+    }
     let (conversations, next_page_token) = state.fill_visible(
         &page,
         |after, limit| Ok(state.store.conversations(&query, after, limit, page.revision)?),
-        |summary| Ok(state.sees_conversation_summary(&summary)?.then(|| summary_to_wire(summary))),
+        |summary| {
+            let shown = state.sees_conversation_summary(&summary)?
+                && has_attribution(state, &attributed, &summary.id, page.revision)?;
+            Ok(shown.then(|| summary_to_wire(summary)))
+        },
     )?;
     Ok(v1::ListConversationsResponse {
         conversations,
         next_page_token,
         header: Some(state.header_at(page.revision)),
     })
+}
+
+/// Returns whether a conversation passes a filter by agent, user and session. Its header is read only if there is one.
+fn has_attribution(
+    state: &CallState,
+    filter: &AttributionFilter,
+    id: &str,
+    revision: Revision,
+) -> Result<bool, CallError> {
+    if filter.is_empty() {
+        return Ok(true);
+    }
+    let record = state.store.conversation(id, Some(revision))?;
+    Ok(record.and_then(|record| attribution(&record.header)).is_some_and(|found| filter.matches(&found)))
 }
 
 fn list_ids(

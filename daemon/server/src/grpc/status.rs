@@ -40,6 +40,9 @@ pub enum CallError {
     /// A memory, relation or change is not in the state that the call requires.
     #[error("{problem}")]
     MemoryState { id: String, problem: String },
+    /// Nothing can be appended to a conversation.
+    #[error("{problem}")]
+    ConversationState { id: String, problem: String },
     /// PAM does not allow this change of status.
     #[error("{problem}")]
     IllegalTransition { id: String, problem: String },
@@ -187,6 +190,7 @@ impl CallError {
             Self::NotFound { kind, .. } => kind.reason(),
             Self::ImportState { .. } => ErrorReason::ImportState,
             Self::MemoryState { .. } => ErrorReason::MemoryState,
+            Self::ConversationState { .. } => ErrorReason::ConversationState,
             Self::IllegalTransition { .. } => ErrorReason::IllegalTransition,
             Self::EtagMismatch { .. } => ErrorReason::EtagMismatch,
             Self::MatchCountChanged { .. } => ErrorReason::MatchCountChanged,
@@ -282,6 +286,7 @@ impl CallError {
             }
             Self::ImportState { id, .. }
             | Self::MemoryState { id, .. }
+            | Self::ConversationState { id, .. }
             | Self::IllegalTransition { id, .. } => {
                 details.add_precondition_failure_violation(reason.as_str(), id, self.to_string());
             }

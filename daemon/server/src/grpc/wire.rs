@@ -9,6 +9,7 @@ pub mod memory;
 pub mod message;
 pub mod plugin;
 pub mod quarantine;
+pub mod recording;
 pub mod relation;
 pub mod scalar;
 #[cfg(test)]

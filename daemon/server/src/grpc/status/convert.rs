@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use satchel_bundle::verify::VerifyError;
 use satchel_core::{
     backup::create::BackupError, data_dir::DataDirError, edits::EditError, export::ExportError,
-    export_ledger::ExportLedgerError, ingest::IngestError,
+    export_ledger::ExportLedgerError, ingest::IngestError, recording::RecordingError,
 };
 use satchel_devices::{DevicesError, PairingError};
 use satchel_registry::{InstallError, PluginLoadError, RegistryError, compile::CompileError};
@@ -105,6 +105,26 @@ impl From<EditError> for CallError {
             EditError::Store(error) => Self::Store(error),
             EditError::Temporary(source) if source.kind() == io::ErrorKind::StorageFull => Self::DiskFull,
             EditError::Temporary(_) | EditError::Unencodable { .. } => Self::internal(error),
+        }
+    }
+}
+
+impl From<RecordingError> for CallError {
+    fn from(error: RecordingError) -> Self {
+        match error {
+            RecordingError::Invalid { field, problem } => Self::InvalidField { field, problem },
+            RecordingError::NoConversation(id) => Self::not_found(ResourceKind::Conversation, id),
+            RecordingError::NoMessage(id) => Self::not_found(ResourceKind::Message, id),
+            RecordingError::State { id, problem } => Self::ConversationState { id, problem },
+            RecordingError::TooLong { .. } => Self::Busy(error.to_string()),
+            RecordingError::RequestReused(_) => Self::RequestIdReused {
+                problem: "was already used for another request; use a new one".to_owned(),
+            },
+            RecordingError::Store(error) => Self::Store(error),
+            RecordingError::Temporary(source) if source.kind() == io::ErrorKind::StorageFull => {
+                Self::DiskFull
+            }
+            RecordingError::Temporary(_) | RecordingError::Unencodable { .. } => Self::internal(error),
         }
     }
 }

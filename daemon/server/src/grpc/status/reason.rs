@@ -60,6 +60,7 @@ reasons! {
     PluginConsentNeeded, "PLUGIN_CONSENT_NEEDED", FailedPrecondition;
     PluginState, "PLUGIN_STATE", FailedPrecondition;
     MemoryState, "MEMORY_STATE", FailedPrecondition;
+    ConversationState, "CONVERSATION_STATE", FailedPrecondition;
     IllegalTransition, "ILLEGAL_TRANSITION", FailedPrecondition;
     EtagMismatch, "ETAG_MISMATCH", Aborted;
     MatchCountChanged, "MATCH_COUNT_CHANGED", Aborted;

@@ -1,6 +1,7 @@
 //! Conversations without their messages, and the filter for conversations.
 
 use prost::Message as _;
+use satchel_core::recording::Attribution;
 use satchel_pam::conversation::{
     ConversationHeader, ConversationTemporal, ImportMetadata, Participant, Provider, Role,
 };
@@ -81,6 +82,10 @@ pub fn conversation_to_wire(header: ConversationHeader, state: ConversationState
         abridged: false,
         import_metadata: import_metadata.map(import_metadata_to_wire),
         withdrawn,
+        agent_id: None,
+        user_id: None,
+        session_id: None,
+        summary: None,
     };
     abridge(&mut wire);
     wire
@@ -146,7 +151,7 @@ pub fn summary_to_wire(summary: ConversationSummary) -> v1::Conversation {
     wire
 }
 
-/// Reads a filter; `None` selects all conversations.
+/// Reads a filter; `None` selects all conversations. The fields of [`AttributionFilter`] are not part of the result.
 ///
 /// # Errors
 /// Too many or too long values, and ranges that end before they begin.
@@ -160,6 +165,9 @@ pub fn filter_from_wire(wire: Option<v1::ConversationFilter>) -> Result<Conversa
         tags_any,
         accounts,
         is_archived,
+        agent_ids: _,
+        user_ids: _,
+        session_ids: _,
     } = wire.unwrap_or_default();
     Ok(ConversationQuery {
         platforms: values_from_wire("filter.platforms", platforms)?,
@@ -171,6 +179,48 @@ pub fn filter_from_wire(wire: Option<v1::ConversationFilter>) -> Result<Conversa
         updated: range_from_wire("filter.updated", updated)?,
         title_contains: value_from_wire("filter.title_contains", title_contains)?,
     })
+}
+
+/// A filter by who took part in a conversation. An empty field does not filter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttributionFilter {
+    /// Any of these agents.
+    pub agents: Vec<String>,
+    /// Any of these users.
+    pub users: Vec<String>,
+    /// Any of these sessions.
+    pub sessions: Vec<String>,
+}
+
+impl AttributionFilter {
+    /// Takes the filter out of the filter for conversations.
+    ///
+    /// # Errors
+    /// Too many or too long values.
+    pub fn take_from_wire(wire: &mut v1::ConversationFilter) -> Result<Self, WireError> {
+        let take = std::mem::take::<Vec<String>>;
+        Ok(Self {
+            agents: values_from_wire("filter.agent_ids", take(&mut wire.agent_ids))?,
+            users: values_from_wire("filter.user_ids", take(&mut wire.user_ids))?,
+            sessions: values_from_wire("filter.session_ids", take(&mut wire.session_ids))?,
+        })
+    }
+
+    /// Returns whether every conversation passes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self { agents, users, sessions } = self;
+        agents.is_empty() && users.is_empty() && sessions.is_empty()
+    }
+
+    /// Returns whether a conversation passes.
+    #[must_use]
+    pub fn matches(&self, found: &Attribution) -> bool {
+        let Attribution { agent_id, user_id, session_id } = found;
+        [(&self.agents, agent_id), (&self.users, user_id), (&self.sessions, session_id)]
+            .into_iter()
+            .all(|(any, value)| any.is_empty() || value.as_ref().is_some_and(|value| any.contains(value)))
+    }
 }
 
 #[cfg(test)]

@@ -227,7 +227,7 @@ pub(super) fn timestamp_to_wire(time: Timestamp) -> prost_types::Timestamp {
 }
 
 /// Converts a time that PAM requires to the wire; `None` if the time is unknown.
-pub(super) fn known_timestamp_to_wire(time: Timestamp) -> Option<prost_types::Timestamp> {
+pub(in crate::grpc) fn known_timestamp_to_wire(time: Timestamp) -> Option<prost_types::Timestamp> {
     time.known().then(|| timestamp_to_wire(time))
 }
 
