@@ -71,7 +71,9 @@ pub(crate) fn has_scope(kind: CallerKind, scope: Scope) -> bool {
     match kind {
         CallerKind::Nobody | CallerKind::Revoked => false,
         CallerKind::AgentA | CallerKind::AgentB => {
-            reads || matches!(scope, Scope::MemoriesWrite | Scope::ConversationsWrite)
+            // An agent that may record conversations reads those that it recorded.
+            let conversations = matches!(scope, Scope::ConversationsWrite | Scope::ConversationsRead);
+            reads || conversations || scope == Scope::MemoriesWrite
         }
         CallerKind::AgentWithConversations | CallerKind::ReaderOfPart | CallerKind::Reader => {
             reads || scope == Scope::ConversationsRead

@@ -224,6 +224,37 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
                 })
             })
             .collect(),
+        "ConversationService/RecordConversation" => {
+            let incomplete = v1::RecordConversationRequest::default();
+            let complete = v1::RecordConversationRequest {
+                agent_id: text("agent"),
+                user_id: text("user"),
+                ..v1::RecordConversationRequest::default()
+            };
+            vec![unary(&incomplete), unary(&complete)]
+        }
+        "ConversationService/AppendMessages" => conversations()
+            .flat_map(|conversation_id| {
+                let message = |role: v1::Role| v1::NewMessage {
+                    role: role.into(),
+                    text: text("appended"),
+                    ..v1::NewMessage::default()
+                };
+                let append = |messages, parent_id| {
+                    unary(&v1::AppendMessagesRequest {
+                        conversation_id: conversation_id.clone(),
+                        messages,
+                        parent_id,
+                        ..v1::AppendMessagesRequest::default()
+                    })
+                };
+                [
+                    append(Vec::new(), String::new()),
+                    append(vec![message(v1::Role::User)], text("no-message")),
+                    append(vec![message(v1::Role::User)], String::new()),
+                ]
+            })
+            .collect(),
         "ImportService/CreateImport" => {
             vec![unary(&v1::CreateImportRequest { path: text("/nowhere"), ..Default::default() })]
         }
