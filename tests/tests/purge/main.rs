@@ -3,6 +3,7 @@
 mod erased_from_disk;
 mod fixture;
 mod kill;
+mod recorded;
 mod reimport;
 mod related_records;
 mod row_groups;

@@ -1,7 +1,7 @@
 //! A daemon that is killed has every message that it acknowledged, and a repeated request records nothing twice.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Write as _},
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -30,7 +30,8 @@ async fn child_that_serves() -> Result<()> {
     let folder = Path::new(&folder);
     let mut config = Config::new(folder.join("data"), folder.to_owned());
     config.code_cache = Some(code_cache());
-    let ready = |_| println!("{READY}");
+    // The parent waits for the line; if it cannot be written, the parent says so.
+    let ready = |_| drop(writeln!(std::io::stdout(), "{READY}"));
     Ok(satchel_server::run(config, |_| {}, ready, std::future::pending()).await?)
 }
 

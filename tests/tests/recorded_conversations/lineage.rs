@@ -12,13 +12,13 @@ use satchel_core::{
         receipt::ImportStatus,
         undo::{UndoDirection, UndoRequest},
     },
-    purge::{self, Target},
     recording::{NewConversation, NewMessage, Recorded, RecordingContext, RecordingError},
 };
 use satchel_pam::conversation::{Content, ContentKind, Role};
 use satchel_source::CancelToken;
 use satchel_store::{ConversationQuery, ConversationRecord};
 use satchel_tests::{
+    generate::Rng,
     test_core::{TestCore, only_import},
     test_daemon::chatgpt_export,
 };
@@ -193,25 +193,61 @@ fn a_conversation_of_a_stranger_cannot_be_continued() -> Result<()> {
     Ok(())
 }
 
+/// After any sequence of appends, imports, undos and redos, exactly that is shown which was appended, and what an import
+/// brought that is not undone.
 #[test]
-fn an_erased_conversation_is_gone_and_cannot_be_continued() -> Result<()> {
-    const SECRET: &str = "walrus-kettle-2218";
-    let folder = tempfile::tempdir()?;
-    let dir = folder.path().join("data");
-    let core = TestCore::open(&dir)?;
-    let kept = record(&core, &["kept"])?.conversation;
-    let id = record(&core, &[SECRET])?.conversation;
-    append(&core, &id, SECRET)?;
-    let target = Target::Conversation { id: id.clone(), keep_memories: false };
-    let plan = purge::planned(&core.store, &target, 1_800_000_000_000_000)?.context("a plan")?;
-    purge::record_purge(&core.store, &plan.record)?;
-    purge::erase_recorded(&dir, core.into_store()?, None, &mut |_| {})?;
-    let core = TestCore::open(&dir)?;
-    let refused = core.imports.recordings().append(&call(), &id, "", &[message("more")]);
-    ensure!(matches!(refused, Err(RecordingError::NoConversation(_))), "{refused:?}");
-    append(&core, &kept, "more")?;
-    ensure!(ids(&core, &kept)?.len() == 2);
-    let report = core.store.check(true, &mut |_| {})?;
-    ensure!(report.clean(), "{report:?}");
+fn any_sequence_shows_what_was_recorded_and_what_counts() -> Result<()> {
+    const SEQUENCES: u64 = 8;
+    const STEPS: u64 = 16;
+    let made = tempfile::tempdir()?;
+    let (there, export, _, id) = imported(made.path())?;
+    append(&there, &id, "theirs")?;
+    let bundle = made.path().join("bundle");
+    let signer = there.export(&bundle)?.signer;
+    let sources = [(export, 4), (bundle, 5)];
+    for seed in 0..SEQUENCES {
+        let folder = tempfile::tempdir()?;
+        let dir = folder.path().join("data");
+        let mut core = TestCore::open(&dir)?;
+        core.trust(&signer)?;
+        let mut rng = Rng::new(seed);
+        let mut appended = BTreeSet::new();
+        // For each import: its id, its messages, and whether it counts.
+        let mut imports: Vec<(String, usize, bool)> = Vec::new();
+        for step in 0..STEPS {
+            let at = usize::try_from(rng.below(16))? % imports.len().max(1);
+            match rng.below(4) {
+                0 => {
+                    let (source, messages) = &sources[usize::try_from(rng.below(2))?];
+                    imports.push((import(&core, source)?, *messages, true));
+                }
+                1 if !imports.is_empty() => {
+                    let (import, _, counts) = &mut imports[at];
+                    let direction = if *counts { UndoDirection::Undo } else { UndoDirection::Redo };
+                    undo_or_redo(&core, import, direction)?;
+                    *counts = !*counts;
+                }
+                2 if step % 5 == 0 => {
+                    core.close()?;
+                    core = TestCore::open(&dir)?;
+                }
+                _ => match core.imports.recordings().append(&call(), &id, "", &[message("mine")]) {
+                    Ok(recorded) => appended.extend(recorded.messages),
+                    Err(RecordingError::NoConversation(_)) => ensure!(appended.is_empty(), "{seed} {step}"),
+                    Err(error) => return Err(error.into()),
+                },
+            }
+            let brought = imports.iter().filter(|import| import.2).map(|import| import.1).max().unwrap_or(0);
+            let stored = core.store.conversation(&id, None)?;
+            let shown: BTreeSet<String> = stored
+                .into_iter()
+                .filter(|stored| !stored.withdrawn)
+                .flat_map(|stored| stored.heads)
+                .map(|head| head.id)
+                .collect();
+            ensure!(shown.is_superset(&appended), "sequence {seed}, step {step}: a message was lost");
+            ensure!(shown.len() == appended.len() + brought, "sequence {seed}, step {step}: {shown:?}");
+        }
+    }
     Ok(())
 }

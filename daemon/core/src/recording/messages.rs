@@ -107,12 +107,11 @@ pub(super) fn chain(
         check_time(at, message.created_at, now)?;
         let id = message_id(conversation, &message.client_id);
         let known = if message.client_id.is_empty() { None } else { find(&id)? };
-        match known {
-            Some(known) => check_same(at, message, &known)?,
-            None => {
-                let node = ReportedNode::new(id.clone(), parent.take(), &body_of(message, now));
-                chain.new.push(node.map_err(|_| unencodable())?);
-            }
+        if let Some(known) = known {
+            check_same(at, message, &known)?;
+        } else {
+            let node = ReportedNode::new(id.clone(), parent.take(), &body_of(message, now));
+            chain.new.push(node.map_err(|_| unencodable())?);
         }
         parent = Some(id.clone());
         chain.ids.push(id);

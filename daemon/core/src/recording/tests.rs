@@ -111,7 +111,7 @@ fn conversation(messages: &[NewMessage]) -> NewConversation {
 fn field(error: RecordingError) -> String {
     match error {
         RecordingError::Invalid { field, .. } => field,
-        error => panic!("{error}"),
+        error => error.to_string(),
     }
 }
 

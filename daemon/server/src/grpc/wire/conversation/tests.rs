@@ -156,6 +156,11 @@ fn conversation_from_wire(
         abridged,
         withdrawn,
         import_metadata,
+        // These are derived from the others and from the messages.
+        agent_id: _,
+        user_id: _,
+        session_id: _,
+        summary: _,
     } = wire;
     if abridged {
         return Err(WireError::new("abridged", "is set, so the conversation is incomplete"));
@@ -262,5 +267,33 @@ fn filter_to_wire(query: ConversationQuery) -> v1::ConversationFilter {
         tags_any,
         accounts,
         is_archived: archived,
+        agent_ids: Vec::new(),
+        user_ids: Vec::new(),
+        session_ids: Vec::new(),
     }
+}
+
+#[test]
+fn a_filter_by_attribution_needs_one_value_of_each_field() {
+    let texts = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
+    let mut wire = v1::ConversationFilter {
+        agent_ids: texts(&["a", "b"]),
+        session_ids: texts(&["s"]),
+        ..v1::ConversationFilter::default()
+    };
+    let filter = AttributionFilter::take_from_wire(&mut wire);
+    assert_eq!(wire, v1::ConversationFilter::default());
+    let filter = filter.unwrap_or_default();
+    let found = |agent: Option<&str>, session: Option<&str>| Attribution {
+        agent_id: agent.map(str::to_owned),
+        user_id: None,
+        session_id: session.map(str::to_owned),
+    };
+    assert!(filter.matches(&found(Some("b"), Some("s"))));
+    assert!(!filter.matches(&found(Some("c"), Some("s"))));
+    assert!(!filter.matches(&found(Some("a"), None)));
+    assert!(!filter.is_empty() && AttributionFilter::default().matches(&found(None, None)));
+    let mut empty = v1::ConversationFilter { user_ids: texts(&[""]), ..v1::ConversationFilter::default() };
+    let refused = AttributionFilter::take_from_wire(&mut empty).map_err(|error| error.field);
+    assert_eq!(refused, Err("filter.user_ids".to_owned()));
 }
