@@ -11,7 +11,7 @@ use satchel_store::{ConversationRecord, ConversationSummary, MemoryRecord, Relat
 
 use super::{
     call_state::CallState,
-    guard::permits,
+    guard::{may_read_conversations, permits},
     status::{CallError, ResourceKind},
     wire::memory::View,
 };
@@ -211,24 +211,25 @@ impl CallState {
         self.device().is_none_or(|device| permits(device, scope))
     }
 
-    /// Returns whether the caller may read conversations other than its own.
+    /// Returns whether the caller may read conversations: all, or those that it recorded itself.
     pub(super) fn may_read_conversations(&self) -> bool {
-        self.device().is_none_or(|device| device.policy.may(satchel_devices::Scope::ConversationsRead))
+        self.device().is_none_or(may_read_conversations)
     }
 
-    /// Returns whether the current version of a conversation is visible to the caller.
-    fn sees_conversation(&self, record: &ConversationRecord) -> Result<bool, CallError> {
-        let Some(device) = self.device() else { return Ok(true) };
+    /// Returns whether this version of a conversation, judged by itself, is visible to the caller. `own` says whether it
+    /// [recorded](CallState::recorded_by_caller) the conversation.
+    pub(super) fn sees_conversation_version(&self, record: &ConversationRecord, own: bool) -> bool {
         let (platform, tags) = (&record.header.provider.name, &record.header.tags);
-        let reads = |own| device.policy.reads_conversation(platform, tags, own);
-        // The ledger is read only if it makes a difference.
-        Ok(reads(false) || (reads(true) && self.recorded_by_caller(&record.header.id)?))
+        self.device().is_none_or(|device| device.policy.reads_conversation(platform, tags, own))
     }
 
-    /// Returns whether the device that calls recorded a conversation.
-    fn recorded_by_caller(&self, id: &str) -> Result<bool, CallError> {
-        let Some(device) = self.device() else { return Ok(false) };
-        Ok(self.imports.recordings().recorded_by(id, device.id.as_str())?)
+    /// Returns whether the caller is an agent that recorded a conversation.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(super) fn recorded_by_caller(&self, id: &str) -> Result<bool, CallError> {
+        let Some(agent) = self.device().filter(|_| self.is_agent()) else { return Ok(false) };
+        Ok(self.imports.recordings().recorded_by(id, agent.id.as_str())?)
     }
 
     /// Checks that the caller may append messages to a conversation: an agent only to those that it recorded itself.
@@ -236,7 +237,7 @@ impl CallState {
     /// # Errors
     /// `NOT_FOUND` if the caller does not see it, `PERMISSION_DENIED` if it may only read it.
     pub(super) fn check_may_append(&self, id: &str) -> Result<(), CallError> {
-        if self.device().is_none() || (self.is_agent() && self.recorded_by_caller(id)?) {
+        if self.device().is_none() || self.recorded_by_caller(id)? {
             return Ok(());
         }
         if !self.sees_conversation_now(id)? {
@@ -277,7 +278,10 @@ impl CallState {
 
     fn sees_conversation_now(&self, id: &str) -> Result<bool, CallError> {
         let current = self.store.conversation(id, None)?.filter(|record| !record.withdrawn);
-        current.map_or(Ok(false), |record| self.sees_conversation(&record))
+        let Some(record) = current else { return Ok(false) };
+        // The ledger is read only if it makes a difference.
+        Ok(self.sees_conversation_version(&record, false)
+            || (self.sees_conversation_version(&record, true) && self.recorded_by_caller(id)?))
     }
 
     /// Returns whether both memories of a relation are visible to the caller.

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use satchel_core::{
     conversation_record::{MessageTree, branch, leaf, shown_header},
     provenance::SourceDigests,
-    recording::attribution,
 };
 use satchel_proto::v1::{self, conversation_service_server::ConversationService};
 use satchel_store::{ConversationRecord, Cursor, MessageHead, Page, Revision};
@@ -83,9 +82,7 @@ fn list(
 ) -> Result<v1::ListConversationsResponse, CallError> {
     let page = page_request!(state, "ListConversations", request)?;
     let v1::ListConversationsRequest { page_size: _, page_token: _, filter } = request;
-    let mut filter = filter.unwrap_or_default();
-    let attributed = AttributionFilter::take_from_wire(&mut filter)?;
-    let mut query = filter_from_wire(Some(filter))?;
+    let (mut query, attributed) = filter_from_wire(filter)?;
     if query.accounts.is_empty() {
         // The user of a conversation that has one is its account, and the store can look for that.
         query.accounts.clone_from(&attributed.users);
@@ -117,7 +114,7 @@ fn has_attribution(
         return Ok(true);
     }
     let record = state.store.conversation(id, Some(revision))?;
-    Ok(record.and_then(|record| attribution(&record.header)).is_some_and(|found| filter.matches(&found)))
+    Ok(record.is_some_and(|record| filter.matches(&record.header)))
 }
 
 fn list_ids(

@@ -22,7 +22,7 @@ use tower::{BoxError, Layer, Service};
 use tracing::{Instrument, Span, debug, field, info_span};
 use uuid::Uuid;
 
-pub(super) use self::authenticate::permits;
+pub(super) use self::authenticate::{may_read_conversations, permits};
 use self::{
     limits::{DeviceLimits, WatchPermit},
     revocation::{DeviceBody, revoked},

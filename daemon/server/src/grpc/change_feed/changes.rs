@@ -19,7 +19,7 @@ use crate::grpc::{
     request::PAGE_BYTES,
     status::CallError,
     wire::{
-        conversation::{filter_from_wire as conversations_from_wire, summary_to_wire},
+        conversation::{AttributionFilter, filter_from_wire as conversations_from_wire, summary_to_wire},
         memory::{View, filter_from_wire as memories_from_wire, view_from_wire},
         relation::relation_to_wire,
     },
@@ -50,7 +50,8 @@ pub(super) struct Batch {
 pub(super) struct ChangeQuery {
     /// `None` leaves out memories and relations.
     memories: Option<MemoryQuery>,
-    conversations: Option<ConversationQuery>,
+    /// `None` leaves out conversations.
+    conversations: Option<(ConversationQuery, AttributionFilter)>,
     view: View,
 }
 
@@ -171,15 +172,18 @@ impl ChangeQuery {
     }
 
     fn conversation(&self, state: &CallState, span: Span, entry: &ChangeLogEntry) -> Result<Told, CallError> {
-        let Some(query) = &self.conversations else { return Ok(None) };
+        let Some((query, attributed)) = &self.conversations else { return Ok(None) };
+        let own = state.recorded_by_caller(&entry.id)?;
         let at = |revision| state.store.conversation(&entry.id, Some(revision));
-        let allowed = |record: &ConversationRecord| {
-            let header = &record.header;
-            !record.withdrawn && state.sees_conversation(&header.provider.name, &header.tags)
-        };
+        let allowed =
+            |record: &ConversationRecord| !record.withdrawn && state.sees_conversation_version(record, own);
         let is_erased = |record: &ConversationRecord| erased_conversation(&record.header);
-        let shown =
-            |record: &ConversationRecord| allowed(record) && query.matches(record) && !is_erased(record);
+        let shown = |record: &ConversationRecord| {
+            allowed(record)
+                && query.matches(record)
+                && attributed.matches(&record.header)
+                && !is_erased(record)
+        };
         let lasting = || -> Result<bool, CallError> {
             Ok(state.sees_everything()
                 || match at(span.until)? {

@@ -88,16 +88,18 @@ pub(super) fn authorize(device: &Device, path: &str, method: Option<&Method>) ->
         return if allowed { Ok(()) } else { Err(missing(device, v1::Scope::Admin)) };
     };
     let required = v1::Scope::try_from(method.required_scope).unwrap_or_default();
-    if permits(device, required) || (required == v1::Scope::ConversationsRead && reads_own(device)) {
-        return Ok(());
-    }
-    Err(missing(device, required))
+    let permitted = match required {
+        v1::Scope::ConversationsRead => may_read_conversations(device),
+        required => permits(device, required),
+    };
+    if permitted { Ok(()) } else { Err(missing(device, required)) }
 }
 
-/// Returns whether a device may call the methods that read conversations, although it has no permission to read those of
-/// others: an agent that may record conversations reads its own ones. The handlers leave out all others.
-fn reads_own(device: &Device) -> bool {
-    device.policy.role == Role::Agent && device.policy.may(Scope::ConversationsWrite)
+/// Returns whether a device may call the methods that read conversations. An agent that may record conversations reads
+/// its own ones; the handlers leave out all others.
+pub(in crate::grpc) fn may_read_conversations(device: &Device) -> bool {
+    let records = device.policy.role == Role::Agent && device.policy.may(Scope::ConversationsWrite);
+    records || device.policy.may(Scope::ConversationsRead)
 }
 
 /// Returns whether a device has a permission.

@@ -1,7 +1,7 @@
 //! Conversations without their messages, and the filter for conversations.
 
 use prost::Message as _;
-use satchel_core::recording::Attribution;
+use satchel_core::recording::{Attribution, attribution};
 use satchel_pam::conversation::{
     ConversationHeader, ConversationTemporal, ImportMetadata, Participant, Provider, Role,
 };
@@ -151,11 +151,13 @@ pub fn summary_to_wire(summary: ConversationSummary) -> v1::Conversation {
     wire
 }
 
-/// Reads a filter; `None` selects all conversations. The fields of [`AttributionFilter`] are not part of the result.
+/// Reads a filter; `None` selects all conversations. Both parts of the result must match.
 ///
 /// # Errors
 /// Too many or too long values, and ranges that end before they begin.
-pub fn filter_from_wire(wire: Option<v1::ConversationFilter>) -> Result<ConversationQuery, WireError> {
+pub fn filter_from_wire(
+    wire: Option<v1::ConversationFilter>,
+) -> Result<(ConversationQuery, AttributionFilter), WireError> {
     let v1::ConversationFilter {
         platforms,
         created,
@@ -165,11 +167,11 @@ pub fn filter_from_wire(wire: Option<v1::ConversationFilter>) -> Result<Conversa
         tags_any,
         accounts,
         is_archived,
-        agent_ids: _,
-        user_ids: _,
-        session_ids: _,
+        agent_ids,
+        user_ids,
+        session_ids,
     } = wire.unwrap_or_default();
-    Ok(ConversationQuery {
+    let query = ConversationQuery {
         platforms: values_from_wire("filter.platforms", platforms)?,
         accounts: values_from_wire("filter.accounts", accounts)?,
         tags_any: values_from_wire("filter.tags_any", tags_any)?,
@@ -178,7 +180,13 @@ pub fn filter_from_wire(wire: Option<v1::ConversationFilter>) -> Result<Conversa
         created: range_from_wire("filter.created", created)?,
         updated: range_from_wire("filter.updated", updated)?,
         title_contains: value_from_wire("filter.title_contains", title_contains)?,
-    })
+    };
+    let attribution = AttributionFilter {
+        agents: values_from_wire("filter.agent_ids", agent_ids)?,
+        users: values_from_wire("filter.user_ids", user_ids)?,
+        sessions: values_from_wire("filter.session_ids", session_ids)?,
+    };
+    Ok((query, attribution))
 }
 
 /// A filter by who took part in a conversation. An empty field does not filter.
@@ -193,19 +201,6 @@ pub struct AttributionFilter {
 }
 
 impl AttributionFilter {
-    /// Takes the filter out of the filter for conversations.
-    ///
-    /// # Errors
-    /// Too many or too long values.
-    pub fn take_from_wire(wire: &mut v1::ConversationFilter) -> Result<Self, WireError> {
-        let take = std::mem::take::<Vec<String>>;
-        Ok(Self {
-            agents: values_from_wire("filter.agent_ids", take(&mut wire.agent_ids))?,
-            users: values_from_wire("filter.user_ids", take(&mut wire.user_ids))?,
-            sessions: values_from_wire("filter.session_ids", take(&mut wire.session_ids))?,
-        })
-    }
-
     /// Returns whether every conversation passes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -215,7 +210,11 @@ impl AttributionFilter {
 
     /// Returns whether a conversation passes.
     #[must_use]
-    pub fn matches(&self, found: &Attribution) -> bool {
+    pub fn matches(&self, header: &ConversationHeader) -> bool {
+        self.is_empty() || attribution(header).is_some_and(|found| self.accepts(&found))
+    }
+
+    fn accepts(&self, found: &Attribution) -> bool {
         let Attribution { agent_id, user_id, session_id } = found;
         [(&self.agents, agent_id), (&self.users, user_id), (&self.sessions, session_id)]
             .into_iter()

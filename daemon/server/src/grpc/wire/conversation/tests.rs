@@ -276,24 +276,22 @@ fn filter_to_wire(query: ConversationQuery) -> v1::ConversationFilter {
 #[test]
 fn a_filter_by_attribution_needs_one_value_of_each_field() {
     let texts = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
-    let mut wire = v1::ConversationFilter {
+    let wire = v1::ConversationFilter {
         agent_ids: texts(&["a", "b"]),
         session_ids: texts(&["s"]),
         ..v1::ConversationFilter::default()
     };
-    let filter = AttributionFilter::take_from_wire(&mut wire);
-    assert_eq!(wire, v1::ConversationFilter::default());
-    let filter = filter.unwrap_or_default();
+    let (_, filter) = filter_from_wire(Some(wire)).unwrap_or_default();
     let found = |agent: Option<&str>, session: Option<&str>| Attribution {
         agent_id: agent.map(str::to_owned),
         user_id: None,
         session_id: session.map(str::to_owned),
     };
-    assert!(filter.matches(&found(Some("b"), Some("s"))));
-    assert!(!filter.matches(&found(Some("c"), Some("s"))));
-    assert!(!filter.matches(&found(Some("a"), None)));
-    assert!(!filter.is_empty() && AttributionFilter::default().matches(&found(None, None)));
-    let mut empty = v1::ConversationFilter { user_ids: texts(&[""]), ..v1::ConversationFilter::default() };
-    let refused = AttributionFilter::take_from_wire(&mut empty).map_err(|error| error.field);
-    assert_eq!(refused, Err("filter.user_ids".to_owned()));
+    assert!(filter.accepts(&found(Some("b"), Some("s"))));
+    assert!(!filter.accepts(&found(Some("c"), Some("s"))));
+    assert!(!filter.accepts(&found(Some("a"), None)));
+    assert!(!filter.is_empty() && AttributionFilter::default().is_empty());
+    let empty = v1::ConversationFilter { user_ids: texts(&[""]), ..v1::ConversationFilter::default() };
+    let refused = filter_from_wire(Some(empty)).map_err(|error| error.field).err();
+    assert_eq!(refused.as_deref(), Some("filter.user_ids"));
 }

@@ -211,6 +211,7 @@ fn memory_from_wire(wire: v1::Memory) -> Result<Memory, WireError> {
         access,
         embedding_ref,
         metadata_json,
+        quarantined: _,
         etag: _,
         create_revision: _,
         mod_revision: _,
