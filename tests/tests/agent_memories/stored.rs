@@ -96,22 +96,22 @@ fn a_device_fills_its_own_quarantine_and_no_other() -> Result<()> {
     let edits = core.imports.edits();
     let mut ids = Vec::new();
     for number in 0..LIMIT {
-        ids.push(write(&edits, "one", &format!("Fact {number}"))?);
+        ids.push(write(edits, "one", &format!("Fact {number}"))?);
     }
     let full = edits.quarantine_memory(&owner(), &agent("one"), &statement("One more"));
     ensure!(matches!(full, Err(EditError::QuarantineFull { .. })), "{full:?}");
     // What waits already is still answered, other devices still write, and a review makes room.
-    write(&edits, "one", "Fact 7")?;
-    write(&edits, "two", "Fact 7")?;
+    write(edits, "one", "Fact 7")?;
+    write(edits, "two", "Fact 7")?;
     ensure!(edits.waiting_memories()? == LIMIT as u64 + 1);
     edits.review_memories(&owner(), &ids[..2], ReviewDecision::Reject)?;
-    write(&edits, "one", "One more")?;
+    write(edits, "one", "One more")?;
     core.close()?;
     // The counts survive a restart.
     let core = TestCore::open(folder.path())?;
     let edits = core.imports.edits();
     ensure!(edits.waiting_memories()? == LIMIT as u64);
-    write(&edits, "one", "The last one")?;
+    write(edits, "one", "The last one")?;
     let full = edits.quarantine_memory(&owner(), &agent("one"), &statement("Too many"));
     ensure!(matches!(full, Err(EditError::QuarantineFull { .. })), "{full:?}");
     core.close()
@@ -144,8 +144,8 @@ fn the_quarantine_survives_rebuild_backup_and_encryption() -> Result<()> {
         let options = |rebuild| OpenOptions { seal: seal.clone(), rebuild, ..OpenOptions::default() };
         let core = open_core(&dir, options(false))?;
         let edits = core.imports.edits();
-        write(&edits, "one", "Waits for quokka-plum-1182")?;
-        let id = write(&edits, "one", "Rejected for quokka-plum-1182")?;
+        write(edits, "one", "Waits for quokka-plum-1182")?;
+        let id = write(edits, "one", "Rejected for quokka-plum-1182")?;
         edits.review_memories(&owner(), &[id], ReviewDecision::Reject)?;
         let (waiting, reviewed) = (contents(&core, true)?, contents(&core, false)?);
         ensure!(waiting == ["Waits for quokka-plum-1182"] && reviewed.len() == 1, "{waiting:?}");
@@ -165,7 +165,7 @@ fn the_quarantine_survives_rebuild_backup_and_encryption() -> Result<()> {
 fn a_backup_contains_the_quarantine() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let core = TestCore::open(&folder.path().join("data"))?;
-    write(&core.imports.edits(), "one", "In the backup")?;
+    write(core.imports.edits(), "one", "In the backup")?;
     let backup = folder.path().join("backup.zip");
     create::create(&core.store, &folder.path().join("data"), &backup, 1, &mut |_| true)?;
     core.close()?;
@@ -183,21 +183,21 @@ fn an_erasure_covers_what_agents_wrote() -> Result<()> {
     let dir = folder.path();
     let core = TestCore::open(dir)?;
     let edits = core.imports.edits();
-    let rejected = write(&edits, "one", &format!("The safe opens with {SECRET}"))?;
-    write(&edits, "two", &format!("The safe opens with {SECRET}"))?;
-    write(&edits, "two", "Harmless")?;
+    let rejected = write(edits, "one", &format!("The safe opens with {SECRET}"))?;
+    write(edits, "two", &format!("The safe opens with {SECRET}"))?;
+    write(edits, "two", "Harmless")?;
     edits.review_memories(&owner(), std::slice::from_ref(&rejected), ReviewDecision::Reject)?;
     let plan = purge::planned(&core.store, &Target::Memory(rejected), 1_800_000_000_000_000)?;
     let plan = plan.context("there is something to erase")?;
     purge::record_purge(&core.store, &plan.record)?;
     let store = core.store.clone();
-    drop((core, edits));
+    drop(core);
     purge::erase_recorded(dir, store, None, &mut |_| {})?;
     ensure!(!occurs(dir, SECRET.as_bytes())?, "erased text is on the disk");
     let core = TestCore::open(dir)?;
     ensure!(contents(&core, true)? == ["Harmless"] && contents(&core, false)?.is_empty());
     // The text does not come back by an approval.
-    let id = write(&core.imports.edits(), "one", &format!("The safe opens with {SECRET}"))?;
+    let id = write(core.imports.edits(), "one", &format!("The safe opens with {SECRET}"))?;
     let approved = core.imports.edits().review_memories(&owner(), &[id], ReviewDecision::Approve);
     ensure!(matches!(approved, Err(EditError::State { .. })), "{approved:?}");
     core.close()
@@ -243,7 +243,7 @@ fn child_that_is_killed() -> Result<()> {
     fs::write(folder.join("opened"), "")?;
     for number in 0_u64.. {
         let content = format!("Fact {process} {number}");
-        let id = write(&edits, &format!("agent-{process}"), &content)?;
+        let id = write(edits, &format!("agent-{process}"), &content)?;
         let state = match number % 3 {
             0 => {
                 edits.review_memories(&owner(), &[id], ReviewDecision::Approve)?;

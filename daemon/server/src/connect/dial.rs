@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an address is tried alone before the next one is tried as well, as in RFC 8305.
 const STAGGER: Duration = Duration::from_millis(250);
 /// Interval of pings, so that routers do not forget the connection, and a dead one is noticed.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(60);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_mins(1);
 /// How long the answer to a ping may take.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -89,10 +89,10 @@ impl Dialer {
         let connector = service_fn(move |_: Uri| {
             let (dialer, first) = (self.clone(), first.take());
             async move {
-                match first {
-                    Some(stream) => Ok(TokioIo::new(stream)),
-                    None => dialer.dial().await.map(|dialed| TokioIo::new(dialed.stream)),
+                if let Some(stream) = first {
+                    return Ok(TokioIo::new(stream));
                 }
+                dialer.dial().await.map(|dialed| TokioIo::new(dialed.stream))
             }
         });
         Endpoint::from_static("http://daemon.satchel.internal")
@@ -106,13 +106,9 @@ impl Dialer {
 }
 
 async fn attempt(tls: TlsConnector, address: String) -> (String, Result<RemoteStream, AttemptError>) {
-    let outcome = match timeout(CONNECT_TIMEOUT, open(&tls, &address)).await {
-        Ok(outcome) => outcome.map_err(|error| attempt_error(&error)),
-        Err(_) => {
-            let seconds = CONNECT_TIMEOUT.as_secs();
-            Err(AttemptError::NoAnswer(format!("no answer within {seconds} s")))
-        }
-    };
+    let late = |_| AttemptError::NoAnswer(format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()));
+    let outcome = timeout(CONNECT_TIMEOUT, open(&tls, &address)).await.map_err(late);
+    let outcome = outcome.and_then(|outcome| outcome.map_err(|error| attempt_error(&error)));
     (address, outcome)
 }
 

@@ -70,14 +70,11 @@ fn quarantined_memory(state: &CallState, outcome: &EditOutcome) -> Result<v1::Me
 fn added_memory(state: &CallState, outcome: &EditOutcome) -> Result<v1::Memory, CallError> {
     let id = outcome.memories.first().ok_or_else(|| CallError::internal("a change of no memory"))?;
     let record = state.store.memory(id, None)?;
-    match state.only_visible(record)? {
-        Some(_) => state.changed_memory(outcome),
-        None => {
-            let problem =
-                "this memory was written before, and is not visible to this device any more".to_owned();
-            Err(CallError::MemoryState { id: id.clone(), problem })
-        }
+    if state.only_visible(record)?.is_some() {
+        return state.changed_memory(outcome);
     }
+    let problem = "this memory was written before, and is not visible to this device any more".to_owned();
+    Err(CallError::MemoryState { id: id.clone(), problem })
 }
 
 /// Returns a memory that waits for review, for the agent that wrote it.

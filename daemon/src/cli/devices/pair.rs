@@ -96,8 +96,11 @@ fn qr_code(uri: &str, color: bool) -> Result<String, CliError> {
         if color { (Dense1x2::Dark, Dense1x2::Light) } else { (Dense1x2::Light, Dense1x2::Dark) };
     let image = code.render::<Dense1x2>().dark_color(dark).light_color(light).build();
     let (on, off) = if color { ("\x1b[30;107m", "\x1b[0m") } else { ("", "") };
-    let lines: String = image.lines().map(|line| format!("{on}{line}{off}\n")).collect();
-    Ok(format!("{lines}\n"))
+    let mut lines = String::new();
+    for line in image.lines() {
+        lines.extend([on, line, off, "\n"]);
+    }
+    Ok(lines + "\n")
 }
 
 /// Waits until the window closes; closes it on Ctrl-C.

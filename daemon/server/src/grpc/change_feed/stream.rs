@@ -72,11 +72,10 @@ fn stream_with_timeout(
     Box::pin(ReceiverStream::new(receiver).chain(tokio_stream::iter(error)))
 }
 
-/// Varies a duration by up to ±5 %.
+/// Lengthens a duration by up to 10 %.
 fn jittered(interval: Duration) -> Duration {
-    let spread = interval / JITTER;
     let part = u32::try_from(RandomState::new().hash_one(0) % 1_000).unwrap_or_default();
-    interval - spread / 2 + spread * part / 1_000
+    interval + interval / JITTER * part / 1_000
 }
 
 /// One stream of changes.
