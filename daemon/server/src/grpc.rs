@@ -76,6 +76,11 @@ use crate::{
 
 /// How long open calls may continue after a stop, so that a client that reads slowly does not delay the daemon.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// A client that was silent for this long is asked whether it is there. One that lost its network would otherwise keep its
+/// connection, of which a device has a few, for hours.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// How long it may take to answer.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time between two updates of the socket's modification time. Cleaners of temporary files count in days.
 const TOUCH_INTERVAL: Duration = Duration::from_hours(1);
 
@@ -248,6 +253,8 @@ async fn router(
     let owner = rustix::process::geteuid().as_raw();
     let router = Server::builder()
         .max_concurrent_streams(MAX_CALLS_PER_CONNECTION)
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .layer(GuardLayer::new(owner, state.devices.clone(), Arc::clone(&state.clock)))
         .add_service(health_service)
         .add_service(reflection)

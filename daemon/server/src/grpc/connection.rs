@@ -1,11 +1,16 @@
 //! An accepted connection, and who is at its other end.
 
 use std::{
+    future::Future as _,
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use satchel_devices::KeyHash;
@@ -13,6 +18,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::UnixStream,
     sync::OwnedSemaphorePermit,
+    time::{Instant, Sleep, sleep_until},
 };
 use tonic::transport::server::Connected;
 
@@ -35,7 +41,23 @@ pub(super) struct RemotePeer {
     pub(super) address: SocketAddr,
     /// The key of its certificate, which our authority has issued; `None` if it has none.
     pub(super) key: Option<KeyHash>,
+    /// Set once the client has shown who it is: by its certificate, or by a token in a call.
+    pub(super) proved: Arc<AtomicBool>,
 }
+
+impl RemotePeer {
+    pub(super) fn new(address: SocketAddr, key: Option<KeyHash>) -> Self {
+        Self { address, key, proved: Arc::new(AtomicBool::new(key.is_some())) }
+    }
+}
+
+/// How long a client over TLS may take to begin HTTP/2.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes with which every HTTP/2 client begins.
+const PREFACE_BYTES: usize = 24;
+/// How long a client over TLS without a certificate may stay connected before it makes a call with a valid token. It is
+/// enough to pair or to read the health.
+const UNPROVED_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What a connection reads from and writes to.
 trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -46,14 +68,58 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 pub(super) struct Connection {
     stream: Box<dyn ByteStream>,
     peer: Peer,
+    /// Ends the connection of a client that does not go on; `None` once it cannot happen any more.
+    opening: Option<Opening>,
     _permits: Box<dyn Send>,
+}
+
+/// The time limits of a client that only holds a connection. It would keep others from connecting for ever.
+struct Opening {
+    bytes: usize,
+    proved: Arc<AtomicBool>,
+    began: Instant,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl Opening {
+    fn new(proved: Arc<AtomicBool>) -> Self {
+        let began = Instant::now();
+        Self { bytes: 0, proved, began, deadline: Box::pin(sleep_until(began + OPENING_TIMEOUT)) }
+    }
+
+    /// Counts bytes that were read. Returns whether the time limits no longer apply.
+    fn read(&mut self, bytes: usize) -> bool {
+        let began = self.bytes >= PREFACE_BYTES;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let begins = !began && self.bytes >= PREFACE_BYTES;
+        let proved = self.proved.load(Ordering::Relaxed);
+        if begins && !proved {
+            self.deadline.as_mut().reset(self.began + UNPROVED_TIMEOUT);
+        }
+        proved && self.bytes >= PREFACE_BYTES
+    }
+
+    /// Returns ready if the client had all its time.
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        ready!(self.deadline.as_mut().poll(context));
+        // A token may have come after the last read.
+        if self.bytes >= PREFACE_BYTES && self.proved.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client does not show who it is"))
+    }
 }
 
 impl Connection {
     /// Returns the connection of a process on this machine.
     pub(super) fn local(stream: UnixStream, permit: Option<OwnedSemaphorePermit>) -> Self {
         let uid = stream.peer_cred().ok().map(|credentials| credentials.uid());
-        Self { stream: Box::new(stream), peer: Peer::Local { uid }, _permits: Box::new(permit) }
+        Self {
+            stream: Box::new(stream),
+            peer: Peer::Local { uid },
+            opening: None,
+            _permits: Box::new(permit),
+        }
     }
 
     /// Returns the connection of a client over TLS.
@@ -62,7 +128,8 @@ impl Connection {
         peer: RemotePeer,
         permits: impl Send + 'static,
     ) -> Self {
-        Self { stream: Box::new(stream), peer: Peer::Remote(peer), _permits: Box::new(permits) }
+        let opening = Some(Opening::new(Arc::clone(&peer.proved)));
+        Self { stream: Box::new(stream), peer: Peer::Remote(peer), opening, _permits: Box::new(permits) }
     }
 
     fn stream(self: Pin<&mut Self>) -> Pin<&mut dyn ByteStream> {
@@ -87,7 +154,19 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.stream().poll_read(context, buffer)
+        let this = self.get_mut();
+        let Some(opening) = &mut this.opening else {
+            return Pin::new(&mut *this.stream).poll_read(context, buffer);
+        };
+        if let Poll::Ready(error) = opening.poll_expired(context) {
+            return Poll::Ready(Err(error));
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut *this.stream).poll_read(context, buffer);
+        if opening.read(buffer.filled().len() - before) {
+            this.opening = None;
+        }
+        read
     }
 }
 

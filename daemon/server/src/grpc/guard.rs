@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use satchel_core::clock::{self, Clock};
 use satchel_devices::Device;
 use satchel_proto::Method;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{Code, body::Body};
 use tower::{BoxError, Layer, Service};
 use tracing::{Instrument, Span, debug, field, info_span};
@@ -24,14 +24,14 @@ use uuid::Uuid;
 
 pub(super) use self::authenticate::{may_read_conversations, permits};
 use self::{
-    limits::{DeviceLimits, WatchPermit},
+    limits::{CallShare, DeviceLimits, WatchPermit},
     revocation::{DeviceBody, revoked},
 };
 use super::{
     call_state::Caller,
     connection::{ConnectionPeer, Peer},
     status::CallError,
-    unread_limit::{LimitedBody, UnreadBytes},
+    unread_limit::{LimitedBody, MAX_UNREAD_BYTES, UnreadBytes},
 };
 use crate::devices::Devices;
 
@@ -45,6 +45,9 @@ const MAX_CONCURRENT_CALLS: usize = 32;
 const MAX_CONCURRENT_LONG_CALLS: usize = 16;
 /// Time limit of a call that sets no deadline; no page takes that long.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
+/// Longest time for a call of a device that sets a deadline, except long-running ones. Without it, a device could hold its
+/// places for as long as it likes.
+const MAX_DEVICE_DEADLINE: Duration = Duration::from_mins(5);
 /// Longest request id that is accepted, in characters.
 const MAX_REQUEST_ID_CHARS: usize = 64;
 /// Path prefix of our own services; health and reflection do not need the clock.
@@ -81,6 +84,8 @@ struct CallLimits {
     long: Arc<Semaphore>,
     unread: UnreadBytes,
     devices: DeviceLimits,
+    /// The part of the limits for all clients without credentials together: they may only pair and read the health.
+    unpaired: CallShare,
 }
 
 impl Default for CallLimits {
@@ -89,8 +94,9 @@ impl Default for CallLimits {
         Self {
             short: semaphore(MAX_CONCURRENT_CALLS),
             long: semaphore(MAX_CONCURRENT_LONG_CALLS),
-            unread: UnreadBytes::default(),
+            unread: UnreadBytes::new(MAX_UNREAD_BYTES),
             devices: DeviceLimits::default(),
+            unpaired: CallShare::default(),
         }
     }
 }
@@ -175,7 +181,7 @@ where
     };
     request.extensions_mut().insert(caller.clone());
     if let Caller::Owner = caller {
-        return layer.answer(inner, request, method).await;
+        return layer.answer(inner, request, method, None).await;
     }
     let address = remote_address(&request);
     let began = Instant::now();
@@ -183,18 +189,24 @@ where
         Caller::Device(device) => {
             Span::current().record("device", &device.name);
             let response = match layer.admit(&device, &path, method) {
-                Ok(()) => layer.answer_device(inner, request, method, &device).await?,
+                Ok(share) => layer.answer_device(inner, request, (method, share), &device).await?,
                 Err(error) => error.into_status().into_http(),
             };
             (Some(device), response)
         }
-        Caller::Owner | Caller::Unpaired => (None, layer.answer(inner, request, method).await?),
+        Caller::Owner | Caller::Unpaired => {
+            let share = layer.limits.unpaired.clone();
+            (None, layer.answer(inner, request, method, Some(share)).await?)
+        }
     };
     let code = status_code(&response);
     if code == Code::NotFound {
         tokio::time::sleep_until((began + next_step(began.elapsed())).into()).await;
     }
-    layer.devices.record_call(device, address, &path, code, layer.clock.now_micros());
+    // A stranger who reads the health over and over must not push the calls of devices out of the log.
+    if device.is_some() || path.starts_with(OWN_PREFIX) {
+        layer.devices.record_call(device, address, &path, code, layer.clock.now_micros());
+    }
     Ok(response)
 }
 
@@ -226,9 +238,9 @@ impl GuardLayer {
     }
 
     /// Checks that a device may use a method, and does not make too many calls.
-    fn admit(&self, device: &Device, path: &str, method: Option<&Method>) -> Result<(), CallError> {
-        self.limits.devices.count_call(device.id.as_str(), Instant::now())?;
-        authenticate::authorize(device, path, method)
+    fn admit(&self, device: &Device, path: &str, method: Option<&Method>) -> Result<CallShare, CallError> {
+        let share = self.limits.devices.count_call(device.id.as_str(), Instant::now())?;
+        authenticate::authorize(device, path, method).map(|()| share)
     }
 
     /// Answers a request of a device. The response ends when the device is revoked.
@@ -236,7 +248,7 @@ impl GuardLayer {
         &self,
         inner: S,
         request: Request<Body>,
-        method: Option<&Method>,
+        (method, share): (Option<&Method>, CallShare),
         device: &Arc<Device>,
     ) -> Result<Response<Body>, BoxError>
     where
@@ -249,7 +261,7 @@ impl GuardLayer {
         };
         let now = self.clock.now_micros();
         tokio::select! {
-            response = self.answer(inner, request, method) => {
+            response = self.answer(inner, request, method, Some(share)) => {
                 Ok(response?.map(|body| DeviceBody::body(body, Arc::clone(device), (&self.devices, now), watch)))
             }
             error = revoked(Arc::clone(device), self.devices.clone(), now) => Ok(error.into_status().into_http()),
@@ -265,39 +277,70 @@ impl GuardLayer {
         watches.then(|| self.limits.devices.count_watch(device.id.as_str())).transpose()
     }
 
-    /// Answers a request within the limits on all calls.
+    /// Answers a request within the limits on all calls; `share` is the part of them that the caller may take, and `None`
+    /// for the owner.
     async fn answer<S>(
         &self,
         mut inner: S,
         request: Request<Body>,
         method: Option<&Method>,
+        share: Option<CallShare>,
     ) -> Result<Response<Body>, BoxError>
     where
         S: Service<Request<Body>, Response = Response<Body>>,
         S::Error: Into<BoxError>,
     {
         let long = method.is_some_and(|method| method.long_running);
-        let has_deadline = request.headers().contains_key(GRPC_TIMEOUT);
-        let CallLimits { short, long: long_calls, unread, devices: _ } = self.limits.clone();
+        let deadline = self.deadline(&request, long, share.is_some());
+        let limits = self.limits.clone();
         let call = async move {
-            // The semaphores are never closed.
-            let _short_permit = if long { None } else { short.acquire_owned().await.ok() };
+            let _short_permits = if long { Vec::new() } else { limits.short_permits(share.as_ref()).await };
             // A download has its own permit, and causes no work except that it is read.
-            let needs_permit = long && request.uri().path() != DOWNLOAD_METHOD;
-            let long_permit = if needs_permit { long_calls.acquire_owned().await.ok() } else { None };
-            let response = inner.call(request).await.map_err(Into::into);
-            response.map(|response| {
-                replace_decoding_error(response).map(|body| LimitedBody::body(body, &unread, long_permit))
-            })
+            let needs_permits = long && request.uri().path() != DOWNLOAD_METHOD;
+            let permits = if needs_permits { limits.long_permits(share.as_ref()).await } else { Vec::new() };
+            let response = replace_decoding_error(inner.call(request).await.map_err(Into::into)?);
+            let (parts, body) = response.into_parts();
+            let unread = share.into_iter().map(|share| share.unread).chain([limits.unread]).collect();
+            Ok(Response::from_parts(parts, LimitedBody::body(body, unread, permits).await))
         };
-        if long || has_deadline {
-            return call.await;
-        }
-        match tokio::time::timeout(self.deadline, call).await {
+        let Some(deadline) = deadline else { return call.await };
+        match tokio::time::timeout(deadline, call).await {
             Ok(response) => response,
-            Err(_) => Ok(CallError::Deadline { seconds: self.deadline.as_secs() }.into_status().into_http()),
+            Err(_) => Ok(CallError::Deadline { seconds: deadline.as_secs() }.into_status().into_http()),
         }
     }
+
+    /// Returns the time limit of a call. The transport sees to that of the caller.
+    fn deadline(&self, request: &Request<Body>, long: bool, remote: bool) -> Option<Duration> {
+        let own = request.headers().contains_key(GRPC_TIMEOUT);
+        match (long, own) {
+            (true, _) => None,
+            (false, false) => Some(self.deadline),
+            (false, true) => remote.then_some(MAX_DEVICE_DEADLINE),
+        }
+    }
+}
+
+impl CallLimits {
+    /// Waits for the permits of a call: first one of the caller's share, so that calls that wait for it take none of the
+    /// others' permits.
+    async fn short_permits(&self, share: Option<&CallShare>) -> Vec<OwnedSemaphorePermit> {
+        acquire(share.map(|share| &share.short), &self.short).await
+    }
+
+    /// The same for a long-running call.
+    async fn long_permits(&self, share: Option<&CallShare>) -> Vec<OwnedSemaphorePermit> {
+        acquire(share.map(|share| &share.long), &self.long).await
+    }
+}
+
+async fn acquire(share: Option<&Arc<Semaphore>>, all: &Arc<Semaphore>) -> Vec<OwnedSemaphorePermit> {
+    let mut permits = Vec::with_capacity(2);
+    for semaphore in share.into_iter().chain([all]) {
+        // The semaphores are never closed.
+        permits.extend(Arc::clone(semaphore).acquire_owned().await);
+    }
+    permits
 }
 
 /// Returns the status in the headers of a response: that of an error. Other responses have it in their trailers.

@@ -126,7 +126,7 @@ impl Handshakes {
         stream.set_nodelay(true)?;
         let stream = timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream)).await??;
         let key = peer_key(&stream)?;
-        let peer = RemotePeer { address, key };
+        let peer = RemotePeer::new(address, key);
         let Some(key) = key else {
             let UnknownPlace { permit, counted } = place;
             return Ok(Some(Connection::remote(stream, peer, (permit, counted))));

@@ -5,6 +5,7 @@
 //! sent continue.
 
 use std::{
+    future::poll_fn,
     pin::Pin,
     sync::{
         Arc,
@@ -14,7 +15,7 @@ use std::{
 };
 
 use http::HeaderMap;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use prost::bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Status, body::Body};
@@ -26,89 +27,146 @@ use super::status::CallError;
 const PIECE_BYTES: usize = 64 << 10;
 /// Bytes of all responses that are not read yet.
 pub(super) const MAX_UNREAD_BYTES: usize = 128 << 20;
+/// The same for the responses of one device, so that a device that does not read leaves room for the others.
+pub(super) const MAX_UNREAD_BYTES_PER_DEVICE: usize = 32 << 20;
 
 /// The message of a response that is refused because too many are not read yet.
 const LIMIT_MESSAGE: &str =
     "too many response bytes wait to be read; read them, or try again when other clients have read theirs";
 
-/// The number of unread bytes; clones share it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct UnreadBytes(Arc<AtomicUsize>);
+/// A number of unread bytes, and its limit; clones share the number.
+#[derive(Clone, Debug)]
+pub(super) struct UnreadBytes {
+    bytes: Arc<AtomicUsize>,
+    limit: usize,
+}
 
 /// The unread bytes of one response.
 #[derive(Debug)]
 struct Reservation {
-    all: UnreadBytes,
+    counts: UnreadBytes,
     bytes: usize,
 }
 
 impl UnreadBytes {
-    /// Reserves bytes, unless the total would exceed `limit`.
-    fn reserve(&self, bytes: usize, limit: usize) -> Option<Reservation> {
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
-            all.checked_add(bytes).filter(|all| *all <= limit)
-        });
-        taken.ok().map(|_| Reservation { all: self.clone(), bytes })
+    /// Counts up to `limit`.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { bytes: Arc::default(), limit }
     }
 
-    #[cfg(test)]
+    /// Returns whether no response is counted.
+    pub(super) fn idle(&self) -> bool {
+        self.bytes() == 0
+    }
+
+    /// Reserves bytes, unless the total would exceed the limit.
+    fn reserve(&self, bytes: usize) -> Option<Reservation> {
+        let taken = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
+            all.checked_add(bytes).filter(|all| *all <= self.limit)
+        });
+        taken.ok().map(|_| Reservation { counts: self.clone(), bytes })
+    }
+
     fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Reservation {
+    /// Releases all bytes but the `remaining` ones.
+    fn shrink(&mut self, remaining: usize) {
+        self.counts.bytes.fetch_sub(self.bytes - remaining, Ordering::Relaxed);
+        self.bytes = remaining;
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.all.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.shrink(0);
     }
 }
 
 /// A response body whose unread bytes are counted.
 pub(super) struct LimitedBody {
     inner: Body,
-    unread: UnreadBytes,
-    limit: usize,
-    /// The rest of a frame, and its reservation.
-    rest: Option<(Bytes, Reservation)>,
-    refused: bool,
-    /// The permit of a long-running call.
-    _permit: Option<OwnedSemaphorePermit>,
+    /// Every count in which the bytes must fit.
+    unread: Vec<UnreadBytes>,
+    /// The rest of a frame, and its reservations.
+    rest: Option<(Bytes, Vec<Reservation>)>,
+    /// A frame that is returned next.
+    next: Option<Frame<Bytes>>,
+    ended: bool,
+    /// The permits of a long-running call.
+    _permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl LimitedBody {
-    /// Counts the unread bytes of `inner`; `permit` is released when the body ends.
-    pub(super) fn body(inner: Body, unread: &UnreadBytes, permit: Option<OwnedSemaphorePermit>) -> Body {
-        Body::new(Self { _permit: permit, ..Self::new(inner, unread, MAX_UNREAD_BYTES) })
-    }
-
-    fn new(inner: Body, unread: &UnreadBytes, limit: usize) -> Self {
-        Self { inner, unread: unread.clone(), limit, rest: None, refused: false, _permit: None }
-    }
-
-    /// Returns the next small piece of the rest.
-    fn next_piece(&mut self) -> Option<Bytes> {
-        let (bytes, reservation) = self.rest.as_mut()?;
-        let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
-        let remaining = bytes.len();
-        reservation.all.0.fetch_sub(reservation.bytes - remaining, Ordering::Relaxed);
-        reservation.bytes = remaining;
-        if remaining == 0 {
-            self.rest = None;
+    /// Counts the unread bytes of `inner`; `permits` are released when the body ends.
+    ///
+    /// The first frame is read from `inner` at once. The transport would read it when the client has room for it, and
+    /// until then the response would take memory that is not counted.
+    pub(super) async fn body(
+        inner: Body,
+        unread: Vec<UnreadBytes>,
+        permits: Vec<OwnedSemaphorePermit>,
+    ) -> Body {
+        let mut body = Self { _permits: permits, ..Self::new(inner, unread) };
+        let first = poll_fn(|context| Poll::Ready(Pin::new(&mut body.inner).poll_frame(context))).await;
+        match first {
+            Poll::Ready(Some(Ok(frame))) => body.next = Some(body.count(frame)),
+            Poll::Ready(Some(Err(status))) => body.next = Some(body.end(&status)),
+            // The end of the body is returned again.
+            Poll::Ready(None) | Poll::Pending => {}
         }
-        Some(piece)
+        Body::new(body)
+    }
+
+    fn new(inner: Body, unread: Vec<UnreadBytes>) -> Self {
+        Self { inner, unread, rest: None, next: None, ended: false, _permits: Vec::new() }
+    }
+
+    /// Counts a frame; returns its first piece, or the trailers that end the response.
+    fn count(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        let data = match frame.into_data() {
+            Ok(data) if data.len() > PIECE_BYTES => data,
+            Ok(data) => return Frame::data(data),
+            Err(frame) => return frame,
+        };
+        let reservations: Option<Vec<_>> =
+            self.unread.iter().map(|unread| unread.reserve(data.len())).collect();
+        match reservations {
+            None => self.refuse(),
+            Some(reservations) => Frame::data(self.next_piece(data, reservations)),
+        }
+    }
+
+    /// Takes a small piece from `bytes`, and keeps the rest.
+    fn next_piece(&mut self, mut bytes: Bytes, mut reservations: Vec<Reservation>) -> Bytes {
+        let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
+        reservations.iter_mut().for_each(|reservation| reservation.shrink(bytes.len()));
+        self.rest = (!bytes.is_empty()).then_some((bytes, reservations));
+        piece
     }
 
     /// Ends the response with an error. The unsent part is never sent.
     fn refuse(&mut self) -> Frame<Bytes> {
-        self.refused = true;
-        self.inner = Body::empty();
-        let mut trailers = HeaderMap::new();
-        if let Err(error) = Status::from(CallError::Busy(LIMIT_MESSAGE.to_owned())).add_header(&mut trailers)
-        {
-            tracing::error!(%error, "cannot encode the refusal");
-        }
-        Frame::trailers(trailers)
+        self.end(&Status::from(CallError::Busy(LIMIT_MESSAGE.to_owned())))
     }
+
+    fn end(&mut self, status: &Status) -> Frame<Bytes> {
+        self.ended = true;
+        self.inner = Body::empty();
+        error_trailers(status)
+    }
+}
+
+/// Returns the trailers that end a response with an error.
+fn error_trailers(status: &Status) -> Frame<Bytes> {
+    let mut trailers = HeaderMap::new();
+    if let Err(error) = status.add_header(&mut trailers) {
+        tracing::error!(%error, "cannot encode why a response ends");
+    }
+    Frame::trailers(trailers)
 }
 
 impl http_body::Body for LimitedBody {
@@ -120,30 +178,24 @@ impl http_body::Body for LimitedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        if let Some(piece) = this.next_piece() {
+        if let Some(next) = this.next.take() {
+            return Poll::Ready(Some(Ok(next)));
+        }
+        if let Some((bytes, reservations)) = this.rest.take() {
+            let piece = this.next_piece(bytes, reservations);
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
-        if this.refused {
+        if this.ended {
             return Poll::Ready(None);
         }
-        let frame = match ready!(Pin::new(&mut this.inner).poll_frame(context)) {
-            Some(Ok(frame)) => frame,
-            other => return Poll::Ready(other),
-        };
-        let data = match frame.into_data() {
-            Ok(data) if data.len() > PIECE_BYTES => data,
-            Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
-            Err(frame) => return Poll::Ready(Some(Ok(frame))),
-        };
-        let Some(reservation) = this.unread.reserve(data.len(), this.limit) else {
-            return Poll::Ready(Some(Ok(this.refuse())));
-        };
-        this.rest = Some((data, reservation));
-        Poll::Ready(this.next_piece().map(|piece| Ok(Frame::data(piece))))
+        match ready!(Pin::new(&mut this.inner).poll_frame(context)) {
+            Some(Ok(frame)) => Poll::Ready(Some(Ok(this.count(frame)))),
+            other => Poll::Ready(other),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.refused || self.rest.is_none() && self.inner.is_end_stream()
+        self.next.is_none() && (self.ended || self.rest.is_none() && self.inner.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -155,9 +207,7 @@ impl http_body::Body for LimitedBody {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::{convert::Infallible, future::poll_fn};
-
-    use http_body::Body as _;
+    use std::convert::Infallible;
 
     use super::*;
 
@@ -176,9 +226,12 @@ mod tests {
         }
     }
 
-    fn limited(frames: &[usize], unread: &UnreadBytes, limit: usize) -> LimitedBody {
-        let frames = frames.iter().map(|length| Bytes::from(vec![7; *length])).collect();
-        LimitedBody::new(Body::new(Frames(frames)), unread, limit)
+    fn frames(lengths: &[usize]) -> Body {
+        Body::new(Frames(lengths.iter().map(|length| Bytes::from(vec![7; *length])).collect()))
+    }
+
+    fn limited(lengths: &[usize], unread: &UnreadBytes) -> LimitedBody {
+        LimitedBody::new(frames(lengths), vec![unread.clone()])
     }
 
     async fn next(body: &mut LimitedBody) -> Option<Frame<Bytes>> {
@@ -187,8 +240,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_response_is_sent_in_small_pieces_and_counts_until_it_is_read() {
-        let unread = UnreadBytes::default();
-        let mut body = limited(&[10, 3 * PIECE_BYTES + 5, 0, PIECE_BYTES], &unread, usize::MAX);
+        let unread = UnreadBytes::new(usize::MAX);
+        let mut body = limited(&[10, 3 * PIECE_BYTES + 5, 0, PIECE_BYTES], &unread);
         let (mut bytes, mut counts) = (0, Vec::new());
         while let Some(frame) = next(&mut body).await {
             let piece = frame.into_data().unwrap();
@@ -202,19 +255,42 @@ mod tests {
 
     #[tokio::test]
     async fn responses_beyond_the_limit_are_refused_until_others_are_read_or_dropped() {
-        let unread = UnreadBytes::default();
-        let limit = 4 * PIECE_BYTES;
-        let mut slow = limited(&[4 * PIECE_BYTES], &unread, limit);
+        let unread = UnreadBytes::new(4 * PIECE_BYTES);
+        let mut slow = limited(&[4 * PIECE_BYTES], &unread);
         next(&mut slow).await.unwrap();
-        let mut small = limited(&[PIECE_BYTES], &unread, limit);
+        let mut small = limited(&[PIECE_BYTES], &unread);
         assert!(next(&mut small).await.unwrap().is_data(), "a small response is always sent");
-        let mut refused = limited(&[2 * PIECE_BYTES], &unread, limit);
+        let mut refused = limited(&[2 * PIECE_BYTES], &unread);
         let trailers = next(&mut refused).await.unwrap().into_trailers().unwrap();
         assert_eq!(trailers.get("grpc-status").unwrap(), "8");
         assert!(next(&mut refused).await.is_none());
         drop(slow);
         assert_eq!(unread.bytes(), 0);
-        let mut taken = limited(&[2 * PIECE_BYTES], &unread, limit);
+        let mut taken = limited(&[2 * PIECE_BYTES], &unread);
         assert!(next(&mut taken).await.unwrap().is_data());
+    }
+
+    #[tokio::test]
+    async fn a_response_that_is_never_read_counts() {
+        let unread = UnreadBytes::new(4 * PIECE_BYTES);
+        let body = LimitedBody::body(frames(&[3 * PIECE_BYTES]), vec![unread.clone()], Vec::new()).await;
+        assert_eq!(unread.bytes(), 2 * PIECE_BYTES);
+        let mut refused =
+            LimitedBody::body(frames(&[3 * PIECE_BYTES]), vec![unread.clone()], Vec::new()).await;
+        let first = poll_fn(|context| Pin::new(&mut refused).poll_frame(context)).await.unwrap().unwrap();
+        assert!(first.is_trailers(), "refused before a byte of it was read");
+        drop(body);
+        assert!(unread.idle());
+    }
+
+    #[tokio::test]
+    async fn a_device_that_does_not_read_leaves_room_for_others() {
+        let (all, device) = (UnreadBytes::new(8 * PIECE_BYTES), UnreadBytes::new(4 * PIECE_BYTES));
+        let of_device = || LimitedBody::new(frames(&[3 * PIECE_BYTES]), vec![device.clone(), all.clone()]);
+        let (mut first, mut second, mut other) =
+            (of_device(), of_device(), limited(&[3 * PIECE_BYTES], &all));
+        assert!(next(&mut first).await.unwrap().is_data());
+        assert!(next(&mut second).await.unwrap().is_trailers(), "beyond the share of the device");
+        assert!(next(&mut other).await.unwrap().is_data(), "others have their room");
     }
 }

@@ -1,5 +1,7 @@
 //! Who makes a call, and whether the caller may use the method.
 
+use std::sync::atomic::Ordering;
+
 use http::{HeaderMap, header::AUTHORIZATION};
 use satchel_devices::{Device, DeviceId, DeviceKind, Role, Scope};
 use satchel_pam::time::Timestamp;
@@ -58,7 +60,9 @@ fn device(
     let unknown = || CallError::UnknownCredentials { what: "token" };
     let secret = header.to_str().ok().and_then(|text| text.strip_prefix(BEARER)).ok_or_else(unknown)?;
     let device = devices.registry().by_token_secret(secret, now).ok_or_else(unknown)?;
-    check_current(&device, now).map(|()| Some(device))
+    check_current(&device, now)?;
+    remote.proved.store(true, Ordering::Relaxed);
+    Ok(Some(device))
 }
 
 /// Checks that a device is not revoked and its certificate has not expired during the connection.

@@ -1,4 +1,5 @@
-//! Limits for each device: how many calls it makes in a second, and how many watches it holds.
+//! Limits for each device: how many calls it makes in a second and at once, how many watches it holds, and how many
+//! bytes of its responses wait to be read.
 
 use std::{
     collections::HashMap,
@@ -6,7 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::grpc::status::CallError;
+use tokio::sync::Semaphore;
+
+use crate::grpc::{
+    status::CallError,
+    unread_limit::{MAX_UNREAD_BYTES_PER_DEVICE, UnreadBytes},
+};
 
 /// Calls in a second that a device may make in the long run. Uploads send a chunk of 1 MiB in each.
 const CALLS_PER_SECOND: f64 = 500.0;
@@ -14,6 +20,11 @@ const CALLS_PER_SECOND: f64 = 500.0;
 const BURST_CALLS: f64 = 1_000.0;
 /// Watches that a device may hold at once.
 const MAX_WATCHES: usize = 8;
+/// Calls of one device that are processed at once; its others wait. A quarter of those of all callers, because a call is
+/// processed from its first byte on: a device that never sends the rest would take the places of all others.
+const MAX_CONCURRENT_CALLS: usize = 8;
+/// The same for long-running calls.
+const MAX_CONCURRENT_LONG_CALLS: usize = 4;
 /// A device that made no call for this long has its full burst again, so nothing needs to be remembered of it.
 const FORGET_AFTER: Duration = Duration::from_mins(1);
 
@@ -27,6 +38,45 @@ struct DeviceLoad {
     calls: f64,
     at: Instant,
     watches: usize,
+    share: CallShare,
+}
+
+/// The part of the limits on all calls that one device may take. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct CallShare {
+    pub(super) short: Arc<Semaphore>,
+    pub(super) long: Arc<Semaphore>,
+    pub(super) unread: UnreadBytes,
+}
+
+impl Default for CallShare {
+    fn default() -> Self {
+        Self {
+            short: Arc::new(Semaphore::new(MAX_CONCURRENT_CALLS)),
+            long: Arc::new(Semaphore::new(MAX_CONCURRENT_LONG_CALLS)),
+            unread: UnreadBytes::new(MAX_UNREAD_BYTES_PER_DEVICE),
+        }
+    }
+}
+
+impl CallShare {
+    /// Returns whether no call has a part of it.
+    fn idle(&self) -> bool {
+        self.short.available_permits() == MAX_CONCURRENT_CALLS
+            && self.long.available_permits() == MAX_CONCURRENT_LONG_CALLS
+            && self.unread.idle()
+    }
+}
+
+impl DeviceLoad {
+    fn new(now: Instant) -> Self {
+        Self { calls: BURST_CALLS, at: now, watches: 0, share: CallShare::default() }
+    }
+
+    /// Returns whether nothing needs to be remembered of the device.
+    fn forgettable(&self, now: Instant) -> bool {
+        self.watches == 0 && self.share.idle() && now.saturating_duration_since(self.at) >= FORGET_AFTER
+    }
 }
 
 /// A watch that counts until it is dropped.
@@ -37,17 +87,16 @@ pub(super) struct WatchPermit {
 }
 
 impl DeviceLimits {
-    /// Counts a call of a device.
+    /// Counts a call of a device, and returns the part of the limits on all calls that it may take.
     ///
     /// # Errors
     /// If it makes too many.
-    pub(super) fn count_call(&self, device: &str, now: Instant) -> Result<(), CallError> {
+    pub(super) fn count_call(&self, device: &str, now: Instant) -> Result<CallShare, CallError> {
         let mut loads = self.loads();
         if !loads.contains_key(device) {
-            loads.retain(|_, load| load.watches > 0 || now.duration_since(load.at) < FORGET_AFTER);
+            loads.retain(|_, load| !load.forgettable(now));
         }
-        let load =
-            loads.entry(device.to_owned()).or_insert(DeviceLoad { calls: BURST_CALLS, at: now, watches: 0 });
+        let load = loads.entry(device.to_owned()).or_insert_with(|| DeviceLoad::new(now));
         let refill = now.duration_since(load.at).as_secs_f64() * CALLS_PER_SECOND;
         load.calls = (load.calls + refill).min(BURST_CALLS);
         load.at = now;
@@ -57,7 +106,7 @@ impl DeviceLimits {
             )));
         }
         load.calls -= 1.0;
-        Ok(())
+        Ok(load.share.clone())
     }
 
     /// Counts a watch of a device, which must have made a call.
