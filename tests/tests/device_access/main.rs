@@ -2,6 +2,7 @@
 //! does not see.
 
 mod callers;
+mod fuzz;
 mod probes;
 mod raw;
 mod records;

@@ -21,7 +21,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A codec that passes bytes unchanged.
 #[derive(Clone, Default)]
-struct RawCodec;
+pub(crate) struct RawCodec;
 
 impl Codec for RawCodec {
     type Encode = Vec<u8>;

@@ -89,6 +89,12 @@ impl Records {
         self.ids.get(name).map_or("", String::as_str)
     }
 
+    /// Returns the ids of all records.
+    pub(crate) fn all_ids(&self) -> impl Iterator<Item = &str> {
+        let ids = self.ids.values().chain(self.conversations.values());
+        ids.map(String::as_str).chain([self.import.as_str()])
+    }
+
     /// Returns the records of which these bytes tell: by a text, or by an id that the request does not have.
     pub(crate) fn canaries_in(&self, bytes: &[u8], request: &[u8]) -> Vec<&'static str> {
         let (bytes, request) = (lower(bytes), lower(request));

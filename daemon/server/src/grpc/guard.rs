@@ -349,12 +349,16 @@ fn status_code(response: &Response<Body>) -> Code {
     value.map_or(Code::Ok, |value| Code::from_bytes(value.as_bytes()))
 }
 
-/// Replaces the transport's INTERNAL error for an undecodable request by an error that blames the caller.
+/// Replaces the transport's errors for a request that is too large or cannot be decoded by errors that say so.
 fn replace_decoding_error(response: Response<Body>) -> Response<Body> {
-    if status_code(&response) == Code::Internal && !response.headers().contains_key(DETAILS_HEADER) {
-        return CallError::Malformed.into_status().into_http();
+    if response.headers().contains_key(DETAILS_HEADER) {
+        return response;
     }
-    response
+    match status_code(&response) {
+        Code::Internal => CallError::Malformed.into_status().into_http(),
+        Code::OutOfRange => CallError::RequestTooLarge { limit: MAX_MESSAGE_BYTES }.into_status().into_http(),
+        _ => response,
+    }
 }
 
 /// Returns the caller's request id if it is safe, otherwise a new one.

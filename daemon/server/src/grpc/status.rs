@@ -144,6 +144,9 @@ pub enum CallError {
     /// The bytes of a call are not a valid request.
     #[error("the request is not the protobuf message that this method expects")]
     Malformed,
+    /// A message of a call has more bytes than a request may have.
+    #[error("a request may have at most {limit} bytes; send less in one call")]
+    RequestTooLarge { limit: usize },
     /// The key that signs exports is damaged or missing.
     #[error("{problem}")]
     SigningKey { path: String, problem: String },
@@ -222,7 +225,7 @@ impl CallError {
             Self::Clock(_) => ErrorReason::ClockWrong,
             Self::Malformed => ErrorReason::RequestMalformed,
             Self::SigningKey { .. } => ErrorReason::SigningKeyUnusable,
-            Self::Busy(_) => ErrorReason::LimitExceeded,
+            Self::RequestTooLarge { .. } | Self::Busy(_) => ErrorReason::LimitExceeded,
             Self::DiskFull => ErrorReason::DiskFull,
             Self::Deadline { .. } => ErrorReason::Deadline,
             Self::ShuttingDown => ErrorReason::ShuttingDown,
