@@ -10,6 +10,7 @@ mod oracle;
 
 use std::{
     collections::BTreeMap,
+    io::Write as _,
     path::Path,
     time::{Duration, Instant},
 };
@@ -148,9 +149,9 @@ async fn fuzz(
         let answer = answer.with_context(|| {
             let shown = DynamicMessage::decode(method.input(), request.as_slice());
             let shown = shown.map_or_else(|error| error.to_string(), |message| show(&message));
-            let bytes = &request[..request.len().min(1_000)];
+            let bytes = &request[..request.len().min(300)];
             format!(
-                "{}: request {number} of {}, seed {seed}: {} bytes {bytes:02x?}\n{shown:.4000}",
+                "{}: request {number} of {}, seed {seed}: {} bytes {bytes:02x?}\n{shown:.2000}",
                 call::path(method),
                 requester.name,
                 request.len()
@@ -159,7 +160,8 @@ async fn fuzz(
         tally.slowest = tally.slowest.max(answer.took);
         *tally.codes.entry(answer.code().into()).or_default() += 1;
     }
-    eprintln!("{}: {requests} requests in {:?}, {tally:?}", requester.name, began.elapsed());
+    let (name, took) = (&requester.name, began.elapsed());
+    writeln!(std::io::stderr(), "{name}: {requests} requests in {took:?}, {tally:?}")?;
     tally.check(requester.kind, requests)
 }
 
@@ -171,7 +173,7 @@ impl Tally {
         match kind {
             CallerKind::Nobody | CallerKind::Revoked => ensure!(refused * 2 > requests, "{kind:?}: {self:?}"),
             CallerKind::Owner => {
-                ensure!(of(Code::Ok) * 10 > requests && refused * 10 < requests, "{kind:?}: {self:?}");
+                ensure!(of(Code::Ok) * 10 > requests && refused * 4 < requests, "{kind:?}: {self:?}");
             }
             _ => ensure!(of(Code::Ok) * 50 > requests && refused > 0, "{kind:?}: {self:?}"),
         }

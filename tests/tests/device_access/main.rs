@@ -38,7 +38,7 @@ async fn no_answer_reveals_a_hidden_record() -> Result<()> {
                 let seen = records.canaries_in(&answer.bytes, &probe.request);
                 for canary in &seen {
                     ensure!(
-                        records.visible_to(canary, caller.kind),
+                        Records::visible_to(canary, caller.kind),
                         "{} tells {:?} of {canary:?}: {}",
                         method.path,
                         caller.kind,

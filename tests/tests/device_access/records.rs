@@ -110,7 +110,7 @@ impl Records {
     }
 
     /// Returns whether a caller may see a record.
-    pub(crate) fn visible_to(&self, name: &str, kind: CallerKind) -> bool {
+    pub(crate) fn visible_to(name: &str, kind: CallerKind) -> bool {
         if name == QUARANTINED {
             return matches!(kind, CallerKind::AgentA | CallerKind::Owner);
         }

@@ -14,11 +14,13 @@ use tonic_types::{ErrorDetails, StatusExt};
 use tracing::error;
 
 pub use self::reason::{ErrorReason, ResourceKind};
-use super::page_token::TokenError;
+use super::{page_token::TokenError, wire::scalar::truncate};
 use satchel_core::clock::ClockError;
 
 /// `ErrorInfo.domain` of all our errors.
 pub const DOMAIN: &str = "satchel.local";
+/// Longest text of an error, in bytes. An error has up to four of them, and the message is percent-encoded.
+const MAX_TEXT_BYTES: usize = 1 << 10;
 /// When a client may retry after a full disk or a stop.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -250,8 +252,13 @@ impl CallError {
     fn message(&self, reason: ErrorReason) -> String {
         match self {
             Self::Store(_) if reason == ErrorReason::Internal => Self::Internal("".into()).to_string(),
-            _ => self.to_string(),
+            _ => self.short_text(),
         }
+    }
+
+    /// Returns the text of the error, shortened: it may quote what the caller sent.
+    fn short_text(&self) -> String {
+        shorten(&self.to_string())
     }
 
     fn metadata(&self) -> HashMap<String, String> {
@@ -276,28 +283,28 @@ impl CallError {
     fn add_details(&self, reason: ErrorReason, details: &mut ErrorDetails) {
         match self {
             Self::InvalidField { field, problem } => {
-                details.add_bad_request_violation(field, problem);
+                details.add_bad_request_violation(shorten(field), shorten(problem));
             }
             Self::PageToken(problem) => {
                 details.add_bad_request_violation("page_token", problem.to_string());
             }
             Self::NotFound { kind, id } => {
-                details.set_resource_info(kind.as_str(), id, "", self.to_string());
+                details.set_resource_info(kind.as_str(), shorten(id), "", self.short_text());
             }
             Self::RequestIdReused { problem } => {
-                details.add_bad_request_violation("request_id", problem);
+                details.add_bad_request_violation("request_id", shorten(problem));
             }
             Self::ImportState { id, .. }
             | Self::MemoryState { id, .. }
             | Self::ConversationState { id, .. }
             | Self::IllegalTransition { id, .. } => {
-                details.add_precondition_failure_violation(reason.as_str(), id, self.to_string());
+                details.add_precondition_failure_violation(reason.as_str(), shorten(id), self.short_text());
             }
             Self::PluginConsentNeeded { name, .. } | Self::PluginState { name, .. } => {
-                details.add_precondition_failure_violation(reason.as_str(), name, self.to_string());
+                details.add_precondition_failure_violation(reason.as_str(), shorten(name), self.short_text());
             }
             Self::PluginRefused { .. } => {
-                details.add_precondition_failure_violation(reason.as_str(), "", self.to_string());
+                details.add_precondition_failure_violation(reason.as_str(), "", self.short_text());
             }
             Self::OutputExists { path }
             | Self::OutputRefused { path, .. }
@@ -305,17 +312,26 @@ impl CallError {
             | Self::BundleGone { path }
             | Self::SigningKey { path, .. }
             | Self::BundleUnreadable { path, .. } => {
-                details.add_precondition_failure_violation(reason.as_str(), path, self.to_string());
+                details.add_precondition_failure_violation(reason.as_str(), shorten(path), self.short_text());
             }
             _ => {}
         }
         if reason.code() == Code::ResourceExhausted {
-            details.add_quota_failure_violation(DOMAIN, self.to_string());
+            details.add_quota_failure_violation(DOMAIN, self.short_text());
         }
         if matches!(reason, ErrorReason::DiskFull | ErrorReason::ShuttingDown) {
             details.set_retry_info(Some(RETRY_AFTER));
         }
     }
+}
+
+/// Shortens a text of an error. Errors travel in headers, of which clients accept about 16 KiB: a longer error would end the
+/// connection and all its calls.
+fn shorten(text: &str) -> String {
+    if text.len() <= MAX_TEXT_BYTES {
+        return text.to_owned();
+    }
+    truncate(text.to_owned(), MAX_TEXT_BYTES) + "…"
 }
 
 impl From<CallError> for Status {

@@ -21,7 +21,6 @@ pub(super) struct Answer {
     pub(super) bytes: Vec<u8>,
     /// The error, if it is one.
     pub(super) status: Option<Status>,
-    pub(super) path: String,
     pub(super) took: Duration,
 }
 
@@ -52,7 +51,7 @@ pub(super) async fn call(channel: &Channel, method: &MethodDescriptor, request: 
     let mut bytes = Vec::new();
     let called = timeout(ANSWER_TIMEOUT, send(channel, method, &path, request, &mut bytes)).await;
     let status = called.context("no answer within the deadline")??.err();
-    Ok(Answer { bytes, status, path, took: began.elapsed() })
+    Ok(Answer { bytes, status, took: began.elapsed() })
 }
 
 async fn send(

@@ -74,7 +74,7 @@ impl Generator {
     ) {
         for field in message.fields() {
             // Deep requests go on in the fields that contain themselves.
-            let recursive = field.kind().as_message().is_some_and(|inner| contains_itself(inner));
+            let recursive = field.kind().as_message().is_some_and(contains_itself);
             let chance = if recursive && style.depth == DEEP { 95 } else { style.set };
             if out.len() < ENOUGH_BYTES && rng.chance(chance) {
                 self.field(&field, style, depth, rng, out);

@@ -86,3 +86,17 @@ fn a_full_disk_tells_the_client_when_to_retry() {
     assert_eq!(details.retry_info().and_then(|info| info.retry_delay), Some(RETRY_AFTER));
     assert!(details.quota_failure().is_some());
 }
+
+#[test]
+fn an_error_fits_in_the_headers_that_clients_accept() {
+    let id = "\u{1F600}".repeat(100_000);
+    for error in [
+        CallError::not_found(ResourceKind::Memory, &id),
+        CallError::InvalidField { field: id.clone(), problem: id.clone() },
+        CallError::OutputExists { path: id.clone() },
+    ] {
+        let headers = error.into_status().into_http::<()>().into_parts().0.headers;
+        let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
+        assert!(bytes < 12 << 10, "{bytes} bytes");
+    }
+}
