@@ -3,6 +3,7 @@
 mod confidence;
 mod file;
 mod unknown_key;
+mod web;
 
 use std::{
     net::SocketAddr,
@@ -14,6 +15,7 @@ use satchel_host::CodeCache;
 use serde::{Deserialize, Serialize};
 
 pub use confidence::ConfidenceDecay;
+pub use web::{InvalidLoopbackAddress, InvalidOrigin, LoopbackAddress, WebOrigin};
 
 use confidence::ConfidenceSection;
 use file::{
@@ -83,6 +85,10 @@ pub struct Config {
     pub allow_other_owner: bool,
     /// The address on which the daemon accepts devices over TLS; `None`: only the socket of the data directory.
     pub listen: Option<SocketAddr>,
+    /// The loopback address on which the daemon accepts gRPC-Web; `None`: nowhere.
+    pub web: Option<LoopbackAddress>,
+    /// The origins of the web pages that may call over gRPC-Web.
+    pub web_origins: Vec<WebOrigin>,
 }
 
 /// Where a daemon logs, and how much.
@@ -143,6 +149,12 @@ pub enum ConfigError {
         "[server] listen in the configuration must be an address and a port such as \"0.0.0.0:7443\" or \"[::]:7443\", not {found:?}"
     )]
     Listen { found: String },
+    /// The text is not a loopback address with a port.
+    #[error("[server] web in the configuration: {0}")]
+    Web(#[from] InvalidLoopbackAddress),
+    /// The text is not the origin of a web page.
+    #[error("[server] web-origins in the configuration: {0}")]
+    WebOrigin(#[from] InvalidOrigin),
     /// A folder cannot be watched as specified.
     #[error("[[watch]] in the configuration: {0}")]
     Watch(#[source] SpecError),
@@ -198,6 +210,8 @@ impl Config {
             plugin_compiler: None,
             allow_other_owner: false,
             listen: None,
+            web: None,
+            web_origins: Vec::new(),
         }
     }
 
@@ -224,6 +238,8 @@ impl Config {
             plugin_compiler: _,
             allow_other_owner: _,
             listen,
+            web,
+            web_origins,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let names = |all: &[(bool, &'static str)]| {
@@ -237,6 +253,8 @@ impl Config {
         let on_restart = [
             (*cache_bytes != new.cache_bytes, "[store] cache-mib"),
             (*listen != new.listen, "[server] listen"),
+            (*web != new.web, "[server] web"),
+            (*web_origins != new.web_origins, "[server] web-origins"),
             (*file != new.log.file, "[log] file"),
             (*max_bytes != new.log.max_bytes, "[log] max-mib"),
             (*keep != new.log.keep, "[log] keep"),
@@ -277,7 +295,11 @@ impl Config {
             ),
             owner: OwnerSection { did: self.owner_did.clone() },
             confidence: ConfidenceSection::of(&self.confidence_decay),
-            server: ServerSection { listen: self.listen.map(|address| address.to_string()) },
+            server: ServerSection {
+                listen: self.listen.map(|address| address.to_string()),
+                web: self.web.map(|address| address.to_string()),
+                web_origins: self.web_origins.iter().map(ToString::to_string).collect(),
+            },
             security: SecuritySection {
                 key_file: self.unlock.key_file.clone(),
                 passphrase_file: self.unlock.passphrase_file.clone(),
@@ -333,9 +355,7 @@ impl Config {
         }
         self.confidence_decay = settings.confidence.read()?;
         self.apply_security(settings.security)?;
-        if let Some(address) = settings.server.listen {
-            self.listen = Some(address.parse().map_err(|_| ConfigError::Listen { found: address })?);
-        }
+        self.apply_server(settings.server)?;
         Ok(self)
     }
 
@@ -351,6 +371,18 @@ impl Config {
         let passphrase_file = absolute("[security] passphrase-file", passphrase_file)?;
         self.unlock.key_file = self.unlock.key_file.take().or(key_file);
         self.unlock.passphrase_file = self.unlock.passphrase_file.take().or(passphrase_file);
+        Ok(())
+    }
+
+    fn apply_server(&mut self, section: ServerSection) -> Result<(), ConfigError> {
+        let ServerSection { listen, web, web_origins } = section;
+        if let Some(address) = listen {
+            self.listen = Some(address.parse().map_err(|_| ConfigError::Listen { found: address })?);
+        }
+        if let Some(address) = web {
+            self.web = Some(address.parse()?);
+        }
+        self.web_origins = web_origins.iter().map(|origin| origin.parse()).collect::<Result<_, _>>()?;
         Ok(())
     }
 

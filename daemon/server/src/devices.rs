@@ -1,4 +1,4 @@
-//! The devices that may call the daemon over TLS: who they are, how they pair, and the log of their calls.
+//! The devices that may call the daemon over TLS or gRPC-Web: who they are, how they pair, and the log of their calls.
 
 use std::{
     net::SocketAddr,
@@ -21,7 +21,7 @@ pub struct Devices(Arc<DevicesState>);
 struct DevicesState {
     registry: DeviceRegistry,
     windows: PairingWindows,
-    /// `None` if the daemon has never listened for devices.
+    /// `None` if the daemon has never listened for devices or browsers.
     audit: Option<AuditLog>,
     /// `None` if the daemon does not listen for devices.
     listening: Option<Listening>,
@@ -146,6 +146,14 @@ impl Devices {
             tracing::warn!(%error, "cannot write the log of the devices' calls");
         }
     }
+}
+
+/// Creates the folder of the devices, so that their calls are logged from the first one.
+///
+/// # Errors
+/// If it cannot be created.
+pub(crate) fn create_folder(data_dir: &Path) -> Result<(), DevicesError> {
+    AuditLog::open(&folder(data_dir)).map(drop)
 }
 
 /// Returns the folder of a data directory that holds what belongs to its devices.

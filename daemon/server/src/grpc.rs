@@ -29,7 +29,7 @@ mod source;
 pub mod status;
 mod tls;
 mod unread_limit;
-
+mod web;
 pub mod wire;
 
 pub use self::admin::purge_plan_to_wire;
@@ -57,10 +57,11 @@ use tokio::{
     sync::{mpsc, watch},
 };
 use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
-use tonic::transport::{Server, server::Router};
+use tonic::{service::Routes, transport::Server};
 use tonic_health::{ServingStatus, server::HealthReporter};
+use tonic_web::GrpcWebLayer;
+use tower::Layer as _;
 
-pub(crate) use self::tls::TlsListener;
 use self::{
     connection::Connection,
     guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
@@ -68,6 +69,7 @@ use self::{
     operation::Operations,
     page_token::PageKey,
 };
+pub(crate) use self::{tls::TlsListener, web::WebListener};
 use crate::{
     config::ConfidenceDecay,
     devices::Devices,
@@ -146,17 +148,27 @@ pub enum ServeError {
     Descriptors(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Serves `state` on `listener`, and to devices on `tls`, until `stop`. Open calls then have a few seconds to finish, or until `stop_now`.
+/// The ways into the daemon besides its socket.
+#[derive(Default)]
+pub(crate) struct NetworkListeners {
+    /// For paired devices.
+    pub(crate) tls: Option<TlsListener>,
+    /// For browsers on this machine.
+    pub(crate) web: Option<WebListener>,
+}
+
+/// Serves `state` on `listener` and on `network` until `stop`. Open calls then have a few seconds to finish, or until `stop_now`.
 ///
 /// # Errors
 /// If the transport fails.
 pub(crate) async fn serve(
     state: ServerState,
     listener: Listener,
-    tls: Option<TlsListener>,
+    network: NetworkListeners,
     stop: impl Future<Output = ()> + Send,
     stop_now: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
+    let NetworkListeners { tls, web } = network;
     // When serving has ended, `files` is dropped, which removes the socket's file.
     let (socket, files) = listener.into_parts();
     let limit = accept::connection_limit();
@@ -166,7 +178,7 @@ pub(crate) async fn serve(
         Some(tls) => Box::pin(local.merge(tls::incoming(tls, limit))),
     };
     tokio::select! {
-        outcome = serve_streams(state, incoming, stop, stop_now) => outcome,
+        outcome = serve_streams(state, incoming, web, stop, stop_now) => outcome,
         () = touch_periodically(&files) => Ok(()),
     }
 }
@@ -182,23 +194,40 @@ pub async fn serve_in_process(
     stop_now: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     let incoming = ReceiverStream::new(streams).map(|stream| Ok(Connection::local(stream, None)));
-    serve_streams(state, incoming, stop, stop_now).await
+    serve_streams(state, incoming, None, stop, stop_now).await
+}
+
+/// Applies the size limits to a generated server. They are methods of each server type, not of a trait.
+macro_rules! limited {
+    ($server:ident, $service:expr) => {
+        $server::new($service)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES)
+    };
 }
 
 async fn serve_streams(
     state: ServerState,
     incoming: impl Stream<Item = io::Result<Connection>> + Send,
+    web: Option<WebListener>,
     stop: impl Future<Output = ()> + Send,
     stop_now: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     let (stopping, stopped) = watch::channel(false);
-    let (health, router) = router(state, stopped.clone()).await?;
-    let mut ended = stopped;
-    let ended = async move {
-        // A dropped sender counts as a stop too.
-        drop(ended.wait_for(|stopping| *stopping).await);
-    };
-    let serving = router.serve_with_incoming_shutdown(incoming, ended);
+    let owner = rustix::process::geteuid().as_raw();
+    let guard = GuardLayer::new(owner, state.devices.clone(), Arc::clone(&state.clock));
+    let pairing = limited!(PairingServiceServer, pairing::PairingHandler(state.clone()));
+    let (health, routes) = routes(state, stopped.clone()).await?;
+    // A browser has no certificate to ask for.
+    let web = serve_web(web, guard.clone(), routes.clone(), ended(stopped.clone()));
+    let serving = Server::builder()
+        .max_concurrent_streams(MAX_CALLS_PER_CONNECTION)
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .layer(guard)
+        .add_routes(routes.add_service(pairing))
+        .serve_with_incoming_shutdown(incoming, ended(stopped));
+    let serving = async { tokio::try_join!(serving, async { Ok(web.await) }).map(drop) };
     let shutdown = async move {
         stop.await;
         set_health(&health, ServingStatus::NotServing).await;
@@ -214,6 +243,23 @@ async fn serve_streams(
     }
 }
 
+/// Completes at a stop.
+async fn ended(mut stopped: watch::Receiver<bool>) {
+    // A dropped sender counts as a stop too.
+    drop(stopped.wait_for(|stopping| *stopping).await);
+}
+
+async fn serve_web(
+    listener: Option<WebListener>,
+    guard: GuardLayer,
+    routes: Routes,
+    stopped: impl Future<Output = ()> + Send,
+) {
+    if let Some(listener) = listener {
+        listener.serve(GrpcWebLayer::new().layer(guard.layer(routes.prepare())), stopped).await;
+    }
+}
+
 /// Keeps marking the socket as in use; never returns.
 async fn touch_periodically(files: &SocketFiles) {
     loop {
@@ -224,21 +270,11 @@ async fn touch_periodically(files: &SocketFiles) {
     }
 }
 
-/// Applies the size limits to a generated server. They are methods of each server type, not of a trait.
-macro_rules! limited {
-    ($server:ident, $service:expr) => {
-        $server::new($service)
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
-            .max_encoding_message_size(MAX_MESSAGE_BYTES)
-    };
-}
-
-type GuardStack = tower::layer::util::Stack<GuardLayer, tower::layer::util::Identity>;
-
-async fn router(
+/// Returns all services except that for pairing.
+async fn routes(
     state: ServerState,
     stopping: watch::Receiver<bool>,
-) -> Result<(HealthReporter, Router<GuardStack>), ServeError> {
+) -> Result<(HealthReporter, Routes), ServeError> {
     let (health, health_service) = tonic_health::server::health_reporter();
     let descriptors = || {
         tonic_reflection::server::Builder::configure()
@@ -250,13 +286,7 @@ async fn router(
     // Older clients, such as grpcurl 1.8.6, know only v1alpha.
     let reflection_v1alpha = descriptors().build_v1alpha().map_err(unreadable)?;
     set_health(&health, ServingStatus::Serving).await;
-    let owner = rustix::process::geteuid().as_raw();
-    let router = Server::builder()
-        .max_concurrent_streams(MAX_CALLS_PER_CONNECTION)
-        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
-        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .layer(GuardLayer::new(owner, state.devices.clone(), Arc::clone(&state.clock)))
-        .add_service(health_service)
+    let routes = Routes::new(health_service)
         .add_service(reflection)
         .add_service(reflection_v1alpha)
         .add_service(limited!(MemoryServiceServer, memory::MemoryHandler(state.clone())))
@@ -270,9 +300,8 @@ async fn router(
         .add_service(limited!(PluginServiceServer, plugin::PluginHandler::new(state.clone())))
         .add_service(limited!(ExportServiceServer, export::ExportHandler::new(state.clone())))
         .add_service(limited!(DeviceServiceServer, device::DeviceHandler(state.clone())))
-        .add_service(limited!(PairingServiceServer, pairing::PairingHandler(state.clone())))
         .add_service(limited!(AdminServiceServer, admin::AdminHandler(state)));
-    Ok((health, router))
+    Ok((health, routes))
 }
 
 async fn set_health(health: &HealthReporter, status: ServingStatus) {

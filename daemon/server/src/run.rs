@@ -34,10 +34,10 @@ use tokio::{
 use crate::{
     config::Config,
     connect::InProcessConnector,
-    devices::Devices,
+    devices::{self, Devices},
     grpc::{
-        self, ServeError, ServerState, TlsListener, listing_cache::ListingCache, observe_revisions,
-        operation::Operations, page_token::PageKey,
+        self, NetworkListeners, ServeError, ServerState, TlsListener, WebListener,
+        listing_cache::ListingCache, observe_revisions, operation::Operations, page_token::PageKey,
     },
     socket::{Listener, SocketError},
     supervisor::{self, Supervisor},
@@ -64,6 +64,8 @@ pub struct Ready {
     pub notices: Vec<String>,
     /// The address on which it accepts devices, with its port.
     pub listening: Option<SocketAddr>,
+    /// The loopback address on which it accepts gRPC-Web, with its port.
+    pub web: Option<SocketAddr>,
     /// The only way to connect to the daemon, if the disk cannot hold a socket.
     pub in_process: Option<InProcessConnector>,
 }
@@ -121,6 +123,9 @@ pub enum RunError {
     /// The port for devices cannot be opened.
     #[error("cannot listen on {address}; choose another address with --listen or [server] listen")]
     Listen { address: SocketAddr, source: io::Error },
+    /// The port for gRPC-Web cannot be opened.
+    #[error("cannot listen on {address} for gRPC-Web; choose another port with --web or [server] web")]
+    ListenWeb { address: SocketAddr, source: io::Error },
     /// Serving failed.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -187,6 +192,8 @@ pub async fn run_with(
     let tcp = listen(config.listen).await?;
     let address =
         tcp.as_ref().map(TcpListener::local_addr).transpose().map_err(listen_error(config.listen))?;
+    let web = listen_for_web(&config).await?;
+    let web_address = web.as_ref().map(WebListener::address);
     let opened = tokio::task::spawn_blocking(move || open(&config, allow_read_only, address, notice))
         .await
         .map_err(|_| RunError::Panicked)?;
@@ -201,7 +208,8 @@ pub async fn run_with(
         _ => None,
     };
     let (in_process, devices) = (transport.connector(), state.devices.clone());
-    ready(Ready { socket: transport.path().to_owned(), notices, in_process, listening: address });
+    let socket = transport.path().to_owned();
+    ready(Ready { socket, notices, in_process, listening: address, web: web_address });
     let (watch, imports, store) = (state.watch.clone(), state.imports.clone(), state.store.clone());
     let (exports, operations) = (state.exports.clone(), state.operations.clone());
     let clock = Arc::clone(&state.clock);
@@ -215,7 +223,7 @@ pub async fn run_with(
         operations.cancel_all();
     };
     let served = tokio::select! {
-        served = transport.serve(state, tls, stop, stop_now_requested(stop_now.clone())) => served,
+        served = transport.serve(state, NetworkListeners { tls, web }, stop, stop_now_requested(stop_now.clone())) => served,
         () = renew_certificate(devices.clone(), clock) => Ok(()),
         () = apply_reloads(&mut settings, &imports, &watch) => Ok(()),
         () = feed_watchdog(&supervisor, watchdog, &store) => Ok(()),
@@ -258,12 +266,12 @@ impl Transport {
     async fn serve(
         self,
         state: ServerState,
-        tls: Option<TlsListener>,
+        network: NetworkListeners,
         stop: impl Future<Output = ()> + Send,
         stop_now: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
         match self {
-            Self::Socket(listener) => grpc::serve(state, listener, tls, stop, stop_now).await,
+            Self::Socket(listener) => grpc::serve(state, listener, network, stop, stop_now).await,
             Self::InProcess(_, streams) => grpc::serve_in_process(state, streams, stop, stop_now).await,
         }
     }
@@ -311,6 +319,13 @@ async fn apply_reloads(settings: &mut watch::Receiver<Config>, imports: &Imports
 async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, RunError> {
     let Some(wanted) = address else { return Ok(None) };
     TcpListener::bind(wanted).await.map(Some).map_err(listen_error(address))
+}
+
+/// Opens the port for gRPC-Web, if there is to be one.
+async fn listen_for_web(config: &Config) -> Result<Option<WebListener>, RunError> {
+    let Some(address) = config.web else { return Ok(None) };
+    let bound = WebListener::bind(address, config.web_origins.clone()).await;
+    bound.map(Some).map_err(|source| RunError::ListenWeb { address: address.get(), source })
 }
 
 fn listen_error(address: Option<SocketAddr>) -> impl FnOnce(io::Error) -> RunError {
@@ -424,6 +439,9 @@ fn open(
     imports.know_signers(move || signers.public_keys());
     let confidence_decay = config.confidence_decay.clone();
     let started_at = clock.now_micros();
+    if config.web.is_some() {
+        devices::create_folder(&data_dir)?;
+    }
     let devices = Devices::open(&data_dir, address, started_at)?;
     let page_key = PageKey::load_or_create(&data_dir.join("keys"));
     Ok((

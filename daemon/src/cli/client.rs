@@ -170,8 +170,8 @@ impl DaemonClient {
         };
         let dir = config.data_dir.clone();
         let quiet = out.quiet;
-        // Devices connect to daemons only, not to a command that ends soon.
-        let config = Config { listen: None, ..config.clone() };
+        // Devices and browsers connect to daemons only, not to a command that ends soon.
+        let config = Config { listen: None, web: None, ..config.clone() };
         let served = tokio::spawn(satchel_server::run(
             config,
             move |event| report_opening(event, quiet),

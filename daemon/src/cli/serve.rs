@@ -36,6 +36,9 @@ struct Serving<'a> {
     /// The address for paired devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     listening: Option<SocketAddr>,
+    /// The loopback address for gRPC-Web.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    web: Option<SocketAddr>,
 }
 
 /// The signals that a daemon handles.
@@ -107,8 +110,9 @@ pub(crate) async fn run(
 
 /// Applies the options of `serve` on top of the configuration file.
 pub(crate) fn apply_args(config: &mut Config, args: &ServeArgs) -> Result<(), CliError> {
-    let ServeArgs { log_file, watch: folders, listen } = args;
+    let ServeArgs { log_file, watch: folders, listen, web } = args;
     config.listen = listen.or(config.listen);
+    config.web = web.or(config.web);
     if let Some(file) = log_file {
         // Only an empty path has no absolute form, and it cannot be opened either.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
@@ -232,6 +236,7 @@ fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(),
             data_dir,
             pid,
             listening: ready.listening,
+            web: ready.web,
         });
     }
     let (socket, dir) = (ready.socket.display().to_string(), data_dir.display().to_string());
@@ -242,6 +247,9 @@ fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(),
         context.out.note(&format!(
             "paired devices connect to {address}; pair one with `satchel devices pair --as NAME`"
         ));
+    }
+    if let Some(address) = ready.web {
+        context.out.note(&format!("gRPC-Web is served on http://{address} to callers with a token"));
     }
     context.out.note("press Ctrl-C to stop it");
     Ok(())

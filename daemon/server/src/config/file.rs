@@ -27,6 +27,8 @@ pub(super) struct ConfigFile {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ServerSection {
     pub(super) listen: Option<String>,
+    pub(super) web: Option<String>,
+    pub(super) web_origins: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]

@@ -32,6 +32,11 @@ pub(super) enum Peer {
     },
     /// A client over TLS.
     Remote(RemotePeer),
+    /// A client over gRPC-Web, on this machine.
+    Web {
+        /// Where it connects from.
+        address: SocketAddr,
+    },
 }
 
 /// A client over TLS.

@@ -29,7 +29,7 @@ use self::{
 };
 use super::{
     call_state::Caller,
-    connection::{ConnectionPeer, Peer},
+    connection::{ConnectionPeer, Peer, RemotePeer},
     status::CallError,
     unread_limit::{LimitedBody, MAX_UNREAD_BYTES, UnreadBytes},
 };
@@ -210,10 +210,10 @@ where
     Ok(response)
 }
 
-/// Returns the address from which a client over TLS calls.
+/// Returns the address from which a client over TLS or gRPC-Web calls.
 fn remote_address(request: &Request<Body>) -> String {
     match request.extensions().get::<ConnectionPeer>().map(|peer| &**peer) {
-        Some(Peer::Remote(remote)) => remote.address.to_string(),
+        Some(Peer::Remote(RemotePeer { address, .. }) | Peer::Web { address }) => address.to_string(),
         Some(Peer::Local { .. }) | None => String::new(),
     }
 }

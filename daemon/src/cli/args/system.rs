@@ -15,6 +15,9 @@ pub struct ServeArgs {
     /// Also accept paired devices over TLS on this address and port, such as `0.0.0.0:7443`; see `satchel devices pair`
     #[arg(long, value_name = "ADDR:PORT", env = "SATCHEL_LISTEN", hide_env_values = true)]
     pub listen: Option<std::net::SocketAddr>,
+    /// Also accept gRPC-Web with tokens on this loopback address and port, such as `127.0.0.1:7444`
+    #[arg(long, value_name = "ADDR:PORT", env = "SATCHEL_WEB", hide_env_values = true)]
+    pub web: Option<satchel_server::config::LoopbackAddress>,
     /// Log to this file instead of stderr; it is rotated when it is full
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log_file: Option<PathBuf>,

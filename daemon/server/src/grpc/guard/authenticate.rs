@@ -36,6 +36,11 @@ pub(super) fn authenticate(
     match peer {
         Some(Peer::Local { uid }) if *uid == Some(owner) => Ok(Caller::Owner),
         Some(Peer::Local { .. }) | None => Err(CallError::NotOwner),
+        // Every process and every web page on this machine can connect there, so nothing is open to all.
+        Some(Peer::Web { .. }) => {
+            let device = token_device(headers, devices, now)?;
+            device.map(Caller::Device).ok_or(CallError::NoCredentials)
+        }
         Some(Peer::Remote(remote)) => match device(remote, headers, devices, now)? {
             Some(device) => Ok(Caller::Device(device)),
             None if path == PAIRING_METHOD || path.starts_with(HEALTH_PREFIX) => Ok(Caller::Unpaired),
@@ -56,6 +61,15 @@ fn device(
         let device = device.ok_or(CallError::UnknownCredentials { what: "certificate" })?;
         return check_current(&device, now).map(|()| Some(device));
     }
+    token_device(headers, devices, now)
+}
+
+/// Returns the device of the token in the headers; `None` if there is none.
+fn token_device(
+    headers: &HeaderMap,
+    devices: &Devices,
+    now: i64,
+) -> Result<Option<std::sync::Arc<Device>>, CallError> {
     let Some(header) = headers.get(AUTHORIZATION) else { return Ok(None) };
     let unknown = || CallError::UnknownCredentials { what: "token" };
     let secret = header.to_str().ok().and_then(|text| text.strip_prefix(BEARER)).ok_or_else(unknown)?;
