@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -24,6 +25,8 @@ pub struct TestDaemon {
     pub folder: TempDir,
     /// A connection to the daemon.
     pub channel: Channel,
+    /// The address for gRPC-Web, if the daemon has one.
+    pub web: Option<SocketAddr>,
     stop: oneshot::Sender<()>,
     running: JoinHandle<Result<(), RunError>>,
 }
@@ -62,12 +65,12 @@ impl TestDaemon {
             move |address| drop(ready.send(address)),
             async move { drop(stopped.await) },
         ));
-        if started.await.is_err() {
+        let Ok(ready) = started.await else {
             running.await??;
             anyhow::bail!("the daemon ended before it was ready");
-        }
+        };
         let channel = satchel_server::connect::connect(&data_dir(&folder)).await?;
-        Ok(Self { folder, channel, stop, running })
+        Ok(Self { folder, channel, web: ready.web, stop, running })
     }
 
     /// Stops the daemon cleanly; its folder remains.

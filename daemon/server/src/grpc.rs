@@ -219,7 +219,7 @@ async fn serve_streams(
     let pairing = limited!(PairingServiceServer, pairing::PairingHandler(state.clone()));
     let (health, routes) = routes(state, stopped.clone()).await?;
     // A browser has no certificate to ask for.
-    let web = serve_web(web, guard.clone(), routes.clone(), ended(stopped.clone()));
+    let web = Box::pin(serve_web(web, guard.clone(), routes.clone(), ended(stopped.clone())));
     let serving = Server::builder()
         .max_concurrent_streams(MAX_CALLS_PER_CONNECTION)
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
@@ -227,7 +227,11 @@ async fn serve_streams(
         .layer(guard)
         .add_routes(routes.add_service(pairing))
         .serve_with_incoming_shutdown(incoming, ended(stopped));
-    let serving = async { tokio::try_join!(serving, async { Ok(web.await) }).map(drop) };
+    let web = async {
+        web.await;
+        Ok(())
+    };
+    let serving = Box::pin(async { tokio::try_join!(serving, web).map(drop) });
     let shutdown = async move {
         stop.await;
         set_health(&health, ServingStatus::NotServing).await;

@@ -141,7 +141,7 @@ where
             Ok(origin) => origin,
             Err(refused) => {
                 tracing::debug!(address = %self.address, status = %refused.status(), "a gRPC-Web request was refused");
-                return Ok(refused.map(Body::new));
+                return Ok((*refused).map(Body::new));
             }
         };
         let mut response = self.call(request).await;

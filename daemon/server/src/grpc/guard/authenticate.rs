@@ -61,7 +61,11 @@ fn device(
         let device = device.ok_or(CallError::UnknownCredentials { what: "certificate" })?;
         return check_current(&device, now).map(|()| Some(device));
     }
-    token_device(headers, devices, now)
+    let device = token_device(headers, devices, now)?;
+    if device.is_some() {
+        remote.proved.store(true, Ordering::Relaxed);
+    }
+    Ok(device)
 }
 
 /// Returns the device of the token in the headers; `None` if there is none.
@@ -75,7 +79,6 @@ fn token_device(
     let secret = header.to_str().ok().and_then(|text| text.strip_prefix(BEARER)).ok_or_else(unknown)?;
     let device = devices.registry().by_token_secret(secret, now).ok_or_else(unknown)?;
     check_current(&device, now)?;
-    remote.proved.store(true, Ordering::Relaxed);
     Ok(Some(device))
 }
 

@@ -35,7 +35,7 @@ const PREFLIGHT_AGE: HeaderValue = HeaderValue::from_static("600");
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("origin");
 
 /// A response without a call: a preflight, or a refusal that says why.
-type Answer = Response<String>;
+type Answer = Box<Response<String>>;
 
 /// The hosts and origins that are allowed.
 pub(super) struct RequestChecks {
@@ -115,7 +115,7 @@ fn preflight(headers: &HeaderMap, origin: Option<&HeaderValue>) -> Result<(), An
             "OPTIONS is only for the preflights of browsers",
         ));
     }
-    let mut answer = Response::new(String::new());
+    let mut answer = Box::new(Response::new(String::new()));
     *answer.status_mut() = StatusCode::NO_CONTENT;
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST"));
@@ -147,7 +147,7 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 fn refusal(status: StatusCode, message: &str) -> Answer {
-    let mut answer = Response::new(format!("{message}\n"));
+    let mut answer = Box::new(Response::new(format!("{message}\n")));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

@@ -51,8 +51,8 @@ mod tests {
     #[test]
     fn time_limits_are_read_as_in_the_specification() {
         for (text, expected) in [
-            ("2H", Some(Duration::from_secs(7_200))),
-            ("1M", Some(Duration::from_secs(60))),
+            ("2H", Some(Duration::from_hours(2))),
+            ("1M", Some(Duration::from_mins(1))),
             ("30S", Some(Duration::from_secs(30))),
             ("99999999m", Some(Duration::from_millis(99_999_999))),
             ("5u", Some(Duration::from_micros(5))),
