@@ -155,7 +155,7 @@ impl CallState {
     pub(super) fn check_trusted(&self) -> Result<(), CallError> {
         match self.device() {
             Some(device) if self.is_agent() && !device.policy.trusted_writes => Err(self.denied(
-                "may add memories for the owner to review, but change nothing; the owner can trust it with `satchel devices update --trusted-writes true`",
+                "may add memories for the owner to review, but change nothing; the owner can trust it with `satchel devices update --trusted-writes`",
             )),
             Some(_) | None => Ok(()),
         }

@@ -17,6 +17,7 @@ use super::{
     call_state::CallState,
     request::{check_length, page_request, service},
     status::CallError,
+    wire::scalar::duration_from_wire,
 };
 
 /// Longest time without a message if the client does not specify one.
@@ -91,7 +92,7 @@ fn start_from_wire(state: &CallState, store_id: &str, after: Option<i64>) -> Res
 
 fn progress_from_wire(wire: Option<prost_types::Duration>) -> Result<Duration, CallError> {
     let Some(wire) = wire else { return Ok(DEFAULT_PROGRESS) };
-    let interval = Duration::try_from(wire).ok().filter(|interval| PROGRESS.contains(interval));
+    let interval = duration_from_wire(wire).filter(|interval| PROGRESS.contains(interval));
     interval.ok_or_else(|| CallError::invalid_field("progress_interval", "must lie between 1 s and 10 min"))
 }
 

@@ -12,7 +12,7 @@ use super::{
     status::{CallError, ResourceKind},
     wire::{
         device::{audit_event_to_wire, device_to_wire, pairing_state_to_wire, policy_from_wire},
-        scalar::{time_from_wire, time_to_wire},
+        scalar::{duration_from_wire, time_from_wire, time_to_wire},
     },
 };
 
@@ -47,8 +47,8 @@ fn create_pairing(
     let authority = state.devices.authority().ok_or(CallError::NotListening)?;
     let valid_for = match valid_for {
         None => DEFAULT_VALID_FOR,
-        Some(wire) => Duration::try_from(wire)
-            .map_err(|_| CallError::invalid_field("valid_for", "must lie between 1 s and 15 min"))?,
+        Some(wire) => duration_from_wire(wire)
+            .ok_or_else(|| CallError::invalid_field("valid_for", "must lie between 1 s and 15 min"))?,
     };
     let policy = policy_from_wire(policy, &name)?;
     let name = (!name.is_empty()).then_some(name);

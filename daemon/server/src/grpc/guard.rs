@@ -301,7 +301,7 @@ impl GuardLayer {
             let response = replace_decoding_error(inner.call(request).await.map_err(Into::into)?);
             let (parts, body) = response.into_parts();
             let unread = share.into_iter().map(|share| share.unread).chain([limits.unread]).collect();
-            Ok(Response::from_parts(parts, LimitedBody::body(body, unread, permits).await))
+            Ok(Response::from_parts(parts, LimitedBody::body(body, unread, permits)))
         };
         let Some(deadline) = deadline else { return call.await };
         match tokio::time::timeout(deadline, call).await {

@@ -5,7 +5,6 @@
 //! sent continue.
 
 use std::{
-    future::poll_fn,
     pin::Pin,
     sync::{
         Arc,
@@ -15,7 +14,7 @@ use std::{
 };
 
 use http::HeaderMap;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use prost::bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Status, body::Body};
@@ -93,8 +92,6 @@ pub(super) struct LimitedBody {
     unread: Vec<UnreadBytes>,
     /// The rest of a frame, and its reservations.
     rest: Option<(Bytes, Vec<Reservation>)>,
-    /// A frame that is returned next.
-    next: Option<Frame<Bytes>>,
     ended: bool,
     /// The permits of a long-running call.
     _permits: Vec<OwnedSemaphorePermit>,
@@ -102,27 +99,12 @@ pub(super) struct LimitedBody {
 
 impl LimitedBody {
     /// Counts the unread bytes of `inner`; `permits` are released when the body ends.
-    ///
-    /// The first frame is read from `inner` at once. The transport would read it when the client has room for it, and
-    /// until then the response would take memory that is not counted.
-    pub(super) async fn body(
-        inner: Body,
-        unread: Vec<UnreadBytes>,
-        permits: Vec<OwnedSemaphorePermit>,
-    ) -> Body {
-        let mut body = Self { _permits: permits, ..Self::new(inner, unread) };
-        let first = poll_fn(|context| Poll::Ready(Pin::new(&mut body.inner).poll_frame(context))).await;
-        match first {
-            Poll::Ready(Some(Ok(frame))) => body.next = Some(body.count(frame)),
-            Poll::Ready(Some(Err(status))) => body.next = Some(body.end(&status)),
-            // The end of the body is returned again.
-            Poll::Ready(None) | Poll::Pending => {}
-        }
-        Body::new(body)
+    pub(super) fn body(inner: Body, unread: Vec<UnreadBytes>, permits: Vec<OwnedSemaphorePermit>) -> Body {
+        Body::new(Self { _permits: permits, ..Self::new(inner, unread) })
     }
 
     fn new(inner: Body, unread: Vec<UnreadBytes>) -> Self {
-        Self { inner, unread, rest: None, next: None, ended: false, _permits: Vec::new() }
+        Self { inner, unread, rest: None, ended: false, _permits: Vec::new() }
     }
 
     /// Counts a frame; returns its first piece, or the trailers that end the response.
@@ -178,9 +160,6 @@ impl http_body::Body for LimitedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        if let Some(next) = this.next.take() {
-            return Poll::Ready(Some(Ok(next)));
-        }
         if let Some((bytes, reservations)) = this.rest.take() {
             let piece = this.next_piece(bytes, reservations);
             return Poll::Ready(Some(Ok(Frame::data(piece))));
@@ -195,7 +174,7 @@ impl http_body::Body for LimitedBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.next.is_none() && (self.ended || self.rest.is_none() && self.inner.is_end_stream())
+        self.ended || self.rest.is_none() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -207,7 +186,9 @@ impl http_body::Body for LimitedBody {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::convert::Infallible;
+    use std::{convert::Infallible, future::poll_fn};
+
+    use http_body::Body as _;
 
     use super::*;
 
@@ -268,19 +249,6 @@ mod tests {
         assert_eq!(unread.bytes(), 0);
         let mut taken = limited(&[2 * PIECE_BYTES], &unread);
         assert!(next(&mut taken).await.unwrap().is_data());
-    }
-
-    #[tokio::test]
-    async fn a_response_that_is_never_read_counts() {
-        let unread = UnreadBytes::new(4 * PIECE_BYTES);
-        let body = LimitedBody::body(frames(&[3 * PIECE_BYTES]), vec![unread.clone()], Vec::new()).await;
-        assert_eq!(unread.bytes(), 2 * PIECE_BYTES);
-        let mut refused =
-            LimitedBody::body(frames(&[3 * PIECE_BYTES]), vec![unread.clone()], Vec::new()).await;
-        let first = poll_fn(|context| Pin::new(&mut refused).poll_frame(context)).await.unwrap().unwrap();
-        assert!(first.is_trailers(), "refused before a byte of it was read");
-        drop(body);
-        assert!(unread.idle());
     }
 
     #[tokio::test]

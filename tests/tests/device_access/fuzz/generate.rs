@@ -21,6 +21,7 @@ pub(super) struct Generator {
     /// Ids of records, of which some are hidden from most callers.
     ids: Vec<String>,
     paths: Vec<String>,
+    devices: Vec<String>,
 }
 
 /// How a request is made.
@@ -37,12 +38,13 @@ impl Generator {
         let folder = playground(daemon).to_string_lossy().into_owned();
         let mut ids: Vec<String> = records.all_ids().map(str::to_owned).collect();
         ids.extend(["relation-id", "relation-2", "message-1", "chatgpt", "0", "1"].map(str::to_owned));
-        ids.push(spare.device.id.clone());
+        // Devices are also found by the beginning of their id, so no text is made up: an owner could revoke itself.
+        let devices = [spare.device.id.as_str(), "no-device", "", "\0"].map(str::to_owned).to_vec();
         let paths =
             ["bundle", "bundle/memory-store.json", "nothing", "written", "written.zip", "bundle/../bundle"]
                 .map(|name| format!("{folder}/{name}"));
         let refused = ["", "relative", "/nowhere/at/all", "../..", "/nowhere/\0/x"].map(str::to_owned);
-        Ok(Self { pool: descriptors()?, ids, paths: paths.into_iter().chain(refused).collect() })
+        Ok(Self { pool: descriptors()?, ids, paths: paths.into_iter().chain(refused).collect(), devices })
     }
 
     /// Returns all methods of our services.
@@ -124,9 +126,12 @@ impl Generator {
         if ["path", "output", "base_path"].contains(&name) {
             return pick(&self.paths, rng).clone().into_bytes();
         }
+        if name == "device" {
+            return pick(&self.devices, rng).clone().into_bytes();
+        }
         if !rng.chance(style.extreme) {
             // Not in other texts: what a caller writes there would come back to it later.
-            let id = name == "id" || name == "ids" || name == "device" || name.ends_with("_id");
+            let id = name == "id" || name == "ids" || name.ends_with("_id");
             if id && name != "request_id" && name != "store_id" && rng.chance(90) {
                 return pick(&self.ids, rng).clone().into_bytes();
             }

@@ -13,7 +13,7 @@ use crate::grpc::{
     call_state::CallState,
     request::check_required,
     status::{CallError, ResourceKind},
-    wire::import::job_to_wire,
+    wire::{import::job_to_wire, scalar::duration_from_wire},
 };
 
 /// The interval if the client does not specify one.
@@ -148,7 +148,7 @@ fn imports_of_job(state: &CallState, job: &str) -> Result<Vec<ImportRecord>, Cal
 
 pub(super) fn interval(wire: Option<prost_types::Duration>) -> Result<Duration, CallError> {
     let Some(wire) = wire else { return Ok(DEFAULT_INTERVAL) };
-    let interval = Duration::try_from(wire).ok().filter(|interval| INTERVALS.contains(interval));
+    let interval = duration_from_wire(wire).filter(|interval| INTERVALS.contains(interval));
     interval.ok_or_else(|| CallError::invalid_field("min_interval", "must lie between 100 ms and 60 s"))
 }
 

@@ -133,6 +133,16 @@ pub fn duration_to_wire(duration: std::time::Duration) -> prost_types::Duration 
     prost_types::Duration::try_from(duration).unwrap_or_default()
 }
 
+/// Converts a duration from the wire; `None` if it is negative or its nanoseconds are not those of a fraction.
+///
+/// The conversion of `prost_types` negates a negative duration, and panics for the smallest one.
+#[must_use]
+pub fn duration_from_wire(wire: prost_types::Duration) -> Option<std::time::Duration> {
+    let prost_types::Duration { seconds, nanos } = wire;
+    let nanos = u32::try_from(nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+    Some(std::time::Duration::new(u64::try_from(seconds).ok()?, nanos))
+}
+
 /// Defines both conversions of an enum whose variants have the same meaning on both sides; the wire's zero is refused.
 macro_rules! enum_pair {
     ($to:ident, $from:ident, $ours:ty, $wire:ty, [$($variant:ident => $number:ident),+ $(,)?]) => {
@@ -189,6 +199,15 @@ mod tests {
         fn a_truncated_text_is_a_prefix(text in ".{0,40}", bytes in 0..60_usize) {
             let short = truncate(text.clone(), bytes);
             prop_assert!(short.len() <= bytes && text.starts_with(&short));
+        }
+    }
+
+    #[test]
+    fn durations_out_of_range_are_refused() {
+        let duration = |seconds, nanos| duration_from_wire(prost_types::Duration { seconds, nanos });
+        assert_eq!(duration(1, 500_000_000), Some(std::time::Duration::from_millis(1_500)));
+        for (seconds, nanos) in [(i64::MIN, i32::MIN), (i64::MIN, 0), (-1, 0), (0, -1), (1, i32::MAX)] {
+            assert_eq!(duration(seconds, nanos), None);
         }
     }
 
