@@ -183,10 +183,11 @@ pub(crate) async fn serve(
     }
 }
 
-/// Does the same as [`serve`] for clients in this process, which send the other ends of their connections.
+/// Serves `state` to clients in this process, which send the other ends of their connections, until `stop`. Open calls then have a
+/// few seconds to finish, or until `stop_now`.
 ///
 /// # Errors
-/// As for [`serve`].
+/// If the transport fails.
 pub async fn serve_in_process(
     state: ServerState,
     streams: mpsc::Receiver<UnixStream>,
