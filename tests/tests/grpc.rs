@@ -379,7 +379,7 @@ async fn a_request_over_the_limit_is_refused() -> Result<()> {
     let outcome = client
         .get_memory(v1::GetMemoryRequest { id: "x".repeat(5 << 20), view: 0, as_of_revision: None })
         .await;
-    assert_eq!(outcome.err().map(|status| status.code()), Some(Code::OutOfRange));
+    assert_eq!(outcome.err().map(|status| status.code()), Some(Code::ResourceExhausted));
     // The connection still works.
     AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
     daemon.stop().await?;
