@@ -255,7 +255,8 @@ fn child_that_is_killed() -> Result<()> {
             }
             _ => "waits",
         };
-        writeln!(log, "{state} {content}")?;
+        // One write for the whole line: `writeln!` writes it in parts, and a kill between them leaves half a line.
+        log.write_all(format!("{state} {content}\n").as_bytes())?;
         log.sync_data()?;
     }
     Ok(())
