@@ -7,9 +7,10 @@ mod manifest;
 mod verdict;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use satchel_pam::{
@@ -17,7 +18,7 @@ use satchel_pam::{
     sign::{PublicKey, SignatureCheck},
 };
 use satchel_source::{
-    Bundle, CancelToken, FileSet, Limits, OpenedArchives, Source, SourceError, UnreadFile,
+    Bundle, CancelToken, FileSet, Limits, OpenedArchives, ReadAt, Source, SourceError, UnreadFile,
     envelope::DecryptionKeys,
     pam::{MAX_CONVERSATION_BYTES, PamFiles},
     quoted_list,
@@ -53,6 +54,8 @@ pub struct VerifyOptions {
     pub strict: bool,
     /// The keys that open the bundle and its base, if they are encrypted.
     pub keys: Option<DecryptionKeys>,
+    /// The bytes and the lengths of paths that are not files of the machine.
+    pub stored: BTreeMap<PathBuf, (Arc<dyn ReadAt>, u64)>,
     /// Cancels the verification.
     pub cancel: CancelToken,
 }
@@ -227,7 +230,11 @@ fn single(path: &Path, checked: Vec<BundleVerdict>) -> Result<BundleVerdict, Ver
 /// Opens `path`, with archives inside archives opened as in an import, and returns it with the sets of documents that
 /// belong together.
 fn open_bundle(path: &Path, options: &VerifyOptions) -> Result<(Bundle, Vec<PamFiles>), VerifyError> {
-    let source = Source::at(path)?.with_keys(options.keys.clone());
+    let source = match options.stored.get(path) {
+        Some((bytes, length)) => Source::stored(path, Arc::clone(bytes), *length),
+        None => Source::at(path)?,
+    };
+    let source = source.with_keys(options.keys.clone());
     let mut bundle = source.open_cancellable(&Limits::default(), &options.cancel)?;
     let mut opened = OpenedArchives::default();
     loop {

@@ -3,7 +3,6 @@
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::FileExt,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -11,7 +10,7 @@ use std::{
 use age::stream::StreamReader;
 use zip::{CompressionMethod, result::ZipError};
 
-use super::{Limits, SourceError, open_files::ReopenedFile};
+use super::{Limits, ReadAt, SourceError, open_files::ReopenedFile};
 use crate::{
     envelope::EnvelopeOpenError,
     names::{BACKUP_MANIFEST as BACKUP, system_file},
@@ -37,9 +36,11 @@ enum ByteSource {
     Plain(Arc<File>),
     /// Opened on demand, because a folder may contain more files than may be open at once.
     Reopened(ReopenedFile),
+    /// Not a file of the machine.
+    Stored(Arc<dyn ReadAt>),
     /// Decrypted while they are read. The lock guards the stream, which has only one position. `None` after an error,
     /// because the position of the stream is then unknown.
-    Encrypted(Arc<Mutex<Option<StreamReader<File>>>>),
+    Encrypted(Arc<Mutex<Option<StreamReader<SharedFile>>>>),
 }
 
 impl SharedFile {
@@ -59,16 +60,25 @@ impl SharedFile {
         Self { bytes: ByteSource::Reopened(file), base: 0, position: 0, length }
     }
 
+    /// Creates the content of a file that is not a file of the machine.
+    pub(super) fn stored(bytes: Arc<dyn ReadAt>, length: u64) -> Self {
+        Self { bytes: ByteSource::Stored(bytes), base: 0, position: 0, length }
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Returns the file of a folder, which is reopened for each read, or `None` for a file that stays open.
     pub(super) fn reopened_file(&self) -> Option<&ReopenedFile> {
         match &self.bytes {
             ByteSource::Reopened(file) => Some(file),
-            ByteSource::Plain(_) | ByteSource::Encrypted(_) => None,
+            ByteSource::Plain(_) | ByteSource::Stored(_) | ByteSource::Encrypted(_) => None,
         }
     }
 
     /// Creates the decrypted content of an encrypted file.
-    pub(super) fn decrypted(mut stream: StreamReader<File>) -> io::Result<Self> {
+    pub(super) fn decrypted(mut stream: StreamReader<Self>) -> io::Result<Self> {
         let length = stream.seek(SeekFrom::End(0))?;
         Ok(Self {
             bytes: ByteSource::Encrypted(Arc::new(Mutex::new(Some(stream)))),
@@ -90,20 +100,21 @@ impl SharedFile {
 
 impl SharedFile {
     /// Reads bytes from the current position, and none past the end of the part.
-    fn read_from(&self, file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_from(&self, bytes: &dyn ReadAt, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(self.position)).unwrap_or(usize::MAX);
         let room = buffer.len().min(left);
-        file.read_at(&mut buffer[..room], self.base + self.position)
+        bytes.read_at(self.base + self.position, &mut buffer[..room])
     }
 }
 
 impl Read for SharedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match &self.bytes {
-            ByteSource::Plain(file) => self.read_from(file, buffer)?,
+            ByteSource::Plain(file) => self.read_from(&**file, buffer)?,
+            ByteSource::Stored(bytes) => self.read_from(&**bytes, buffer)?,
             ByteSource::Reopened(file) => {
                 let file = file.get()?;
-                self.read_from(&file, buffer)?
+                self.read_from(&*file, buffer)?
             }
             // Such a stream cannot be positioned past its end.
             ByteSource::Encrypted(_) if self.position >= self.length => 0,
@@ -325,6 +336,7 @@ mod tests {
         file.write_all(&encrypted)?;
         file.rewind()?;
         let secret = age::secrecy::ExposeSecret::expose_secret(&identity.to_string()).to_owned();
+        let file = SharedFile::new(file).unwrap();
         SharedFile::decrypted(DecryptionKeys::parse(&[secret], None).unwrap().open(file).unwrap())
     }
 

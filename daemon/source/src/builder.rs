@@ -160,6 +160,16 @@ impl BundleBuilder {
         Ok(())
     }
 
+    /// Adds a file that is not a file of the machine.
+    pub(super) fn add_stored(
+        &mut self,
+        name: String,
+        file: SharedFile,
+        limits: &Limits,
+    ) -> Result<(), SourceError> {
+        self.add(name, file.length(), FileLocation::Stored(file), limits)
+    }
+
     /// Returns whether a file is among the attachments of a PAM bundle. Attachments are never opened: they are
     /// arbitrary files, and an office document is a ZIP too.
     fn is_attachment(&self, path: &Path) -> bool {

@@ -89,7 +89,7 @@ impl Bundle {
     pub fn archive_of(&self, path: &str) -> Option<&str> {
         match self.locations.get(path) {
             Some(FileLocation::Packed(_, unit)) => Some(&unit.name),
-            Some(FileLocation::Plain(..)) | None => None,
+            Some(FileLocation::Plain(..) | FileLocation::Stored(_)) | None => None,
         }
     }
 
@@ -125,7 +125,7 @@ impl Bundle {
                     let changed = file.map(unchanged).transpose()? == Some(false);
                     file.filter(|_| changed).map(ReopenedFile::path)
                 }
-                Some(FileLocation::Packed(..)) | None => None,
+                Some(FileLocation::Packed(..) | FileLocation::Stored(_)) | None => None,
             };
             if let Some(path) = changed {
                 return Err(SourceError::Changed { path: path.to_owned() });
@@ -172,6 +172,7 @@ impl FileSet for Bundle {
             Some(FileLocation::Plain(place, _)) => {
                 (beneath::open_file(&self.base, place).and_then(|file| entry::open_plain(file, offset)), None)
             }
+            Some(FileLocation::Stored(file)) => (Ok(Box::new(file.at(offset)) as Box<dyn Read + Send>), None),
             Some(FileLocation::Packed(packed, unit)) => {
                 (entry::open_packed(packed, &self.limits, &self.unpacked), Some(Arc::clone(&unit.name)))
             }

@@ -8,8 +8,7 @@ mod ssh;
 use std::{
     collections::BTreeSet,
     fmt,
-    fs::File,
-    io::{self, Read as _, Seek as _, Write},
+    io::{self, Read, Seek, Write},
     iter,
     path::Path,
     str::FromStr as _,
@@ -259,7 +258,10 @@ impl DecryptionKeys {
     }
 
     /// Opens an encrypted file. Its content can be read from any position, and is decrypted while it is read.
-    pub(crate) fn open(&self, mut file: File) -> Result<stream::StreamReader<File>, EnvelopeOpenError> {
+    pub(crate) fn open<R: Read + Seek>(
+        &self,
+        mut file: R,
+    ) -> Result<stream::StreamReader<R>, EnvelopeOpenError> {
         if !header_ends(&mut file).map_err(EnvelopeOpenError::Read)? {
             return Err(EnvelopeOpenError::Damaged);
         }
@@ -291,9 +293,9 @@ const NEWER_FORMAT: &str = "it is of a newer version of age; open it with `age -
 
 /// Returns whether the list of recipients ends within the limit. Without this check `age` would read any amount of it
 /// into memory.
-fn header_ends(file: &mut File) -> io::Result<bool> {
+fn header_ends(file: &mut (impl Read + Seek)) -> io::Result<bool> {
     let mut head = Vec::new();
-    (&mut *file).take(MAX_HEADER_BYTES).read_to_end(&mut head)?;
+    file.by_ref().take(MAX_HEADER_BYTES).read_to_end(&mut head)?;
     file.rewind()?;
     Ok(head.windows(HEADER_END.len()).any(|window| window == HEADER_END))
 }

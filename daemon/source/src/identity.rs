@@ -30,6 +30,11 @@ impl SourceStamp {
         }
     }
 
+    /// Returns the stamp of `length` bytes that are not a file of the machine.
+    pub(super) fn stored(length: u64) -> Self {
+        Self { folder: false, length, modified: (0, 0), inode: (0, 0) }
+    }
+
     pub(super) fn length(&self) -> u64 {
         self.length
     }

@@ -2,13 +2,18 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{archive::PackedEntry, identity::SourceStamp};
+use super::{
+    archive::{PackedEntry, SharedFile},
+    identity::SourceStamp,
+};
 
 /// The location of a file.
 #[derive(Clone)]
 pub(super) enum FileLocation {
     /// A file of the machine, with its state when it was examined.
     Plain(PathBuf, SourceStamp),
+    /// A file that is not a file of the machine.
+    Stored(SharedFile),
     Packed(PackedEntry, Arc<ContainingArchive>),
 }
 

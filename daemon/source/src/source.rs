@@ -2,7 +2,6 @@
 
 use std::{
     ffi::OsStr,
-    fs::File,
     io::{self, Read as _, Seek as _},
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,8 +11,8 @@ use rustix::fs::FileType;
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
-    Bundle, Heartbeat, Limits, SourceError,
-    archive::{SharedFile, has_zip_magic},
+    Bundle, Heartbeat, Limits, ReadAt, SourceError,
+    archive::{SharedFile, file_name, has_zip_magic},
     beneath,
     builder::BundleBuilder,
     identity::{self, SourceStamp},
@@ -41,6 +40,8 @@ pub struct Source {
     skip_downloads: bool,
     /// Records every call to the file system that holds the source.
     heartbeat: Heartbeat,
+    /// The bytes, if they are not those of the file at `path`.
+    stored: Option<Arc<dyn ReadAt>>,
 }
 
 impl Source {
@@ -75,7 +76,23 @@ impl Source {
             stamp,
             skip_downloads: false,
             heartbeat,
+            stored: None,
         })
+    }
+
+    /// Creates a source of `length` bytes that are not a file of the machine. Messages name it as `path`.
+    #[must_use]
+    pub fn stored(path: &Path, bytes: Arc<dyn ReadAt>, length: u64) -> Self {
+        Self {
+            path: path.to_owned(),
+            name: file_name(path),
+            base: path.to_owned(),
+            keys: None,
+            stamp: SourceStamp::stored(length),
+            skip_downloads: false,
+            heartbeat: Heartbeat::default(),
+            stored: Some(bytes),
+        }
     }
 
     /// Sets the `keys` that open the source if it is encrypted.
@@ -125,24 +142,37 @@ impl Source {
             return Ok(builder.finish(limits));
         }
         let read = SourceError::read;
-        let mut file = beneath::open_file(&self.base, &self.path).map_err(read(&self.path))?;
+        let mut file = self.file()?;
         if is_zip(&mut file).map_err(read(&self.path))? {
-            let file = SharedFile::new(file).map_err(read(&self.path))?;
-            builder.add_archive("", file, &self.path, limits, &self.as_archive())?;
+            builder.add_archive("", file.at(0), &self.path, limits, &self.as_archive())?;
         } else if is_encrypted(&mut file).map_err(read(&self.path))? {
             let keys = self.keys.clone().unwrap_or_default();
             let failed = |error| SourceError::Encrypted { path: self.path.clone(), source: error };
-            let file = keys.open(file).map_err(failed)?;
+            let file = keys.open(file.at(0)).map_err(failed)?;
             let file = SharedFile::decrypted(file).map_err(|_| failed(EnvelopeOpenError::Damaged))?;
             builder.add_archive("", file, &self.path, limits, &self.as_archive())?;
+        } else if self.stored.is_some() {
+            builder.add_stored(self.name.clone(), file.at(0), limits)?;
         } else {
             builder.add_file(self.name.clone(), self.path.clone(), limits)?;
         }
         Ok(builder.finish(limits))
     }
 
+    /// Opens the file.
+    fn file(&self) -> Result<SharedFile, SourceError> {
+        if let Some(bytes) = &self.stored {
+            return Ok(SharedFile::stored(Arc::clone(bytes), self.length()));
+        }
+        let file = beneath::open_file(&self.base, &self.path).and_then(SharedFile::new);
+        file.map_err(SourceError::read(&self.path))
+    }
+
     /// Fails if the bytes may differ from those at the time when the source was examined.
     pub fn check_unchanged(&self) -> Result<(), SourceError> {
+        if self.stored.is_some() {
+            return Ok(());
+        }
         let _call = self.heartbeat.begin_call();
         let now = beneath::stat(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
         if SourceStamp::of(&now) == self.stamp {
@@ -158,7 +188,7 @@ impl Source {
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<Option<Sha256Digest>, SourceError> {
         let call = self.heartbeat.begin_call();
-        let mut file = beneath::open_file(&self.base, &self.path).map_err(SourceError::read(&self.path))?;
+        let mut file = self.file()?;
         let mut progress = |bytes| {
             self.heartbeat.beat();
             progress(bytes)
@@ -170,14 +200,14 @@ impl Source {
     }
 }
 
-fn is_zip(file: &mut File) -> io::Result<bool> {
+fn is_zip(file: &mut SharedFile) -> io::Result<bool> {
     let mut head = Vec::new();
     file.take(4).read_to_end(&mut head)?;
     Ok(has_zip_magic(&head))
 }
 
 /// Returns whether the file is encrypted, and rewinds it to its first byte.
-fn is_encrypted(file: &mut File) -> io::Result<bool> {
+fn is_encrypted(file: &mut SharedFile) -> io::Result<bool> {
     let mut head = Vec::new();
     file.rewind()?;
     file.take(MAGIC.len() as u64).read_to_end(&mut head)?;

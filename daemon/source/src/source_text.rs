@@ -35,8 +35,14 @@ impl TextSource for SourceText<'_> {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
-        let Some(FileLocation::Plain(place, _)) = self.bundle.locations.get(self.name) else {
-            return Ok(None);
+        let place = match self.bundle.locations.get(self.name) {
+            Some(FileLocation::Plain(place, _)) => place,
+            Some(FileLocation::Stored(file)) => {
+                let mut bytes = vec![0; length];
+                file.at(offset).read_exact(&mut bytes)?;
+                return Ok(Some(bytes));
+            }
+            Some(FileLocation::Packed(..)) | None => return Ok(None),
         };
         let mut file = self.file.borrow_mut();
         let file = match &mut *file {

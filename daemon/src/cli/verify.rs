@@ -44,6 +44,7 @@ pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, context: &mut Contex
         strict: args.strict,
         keys,
         cancel: CancelToken::new(),
+        ..VerifyOptions::default()
     };
     let spinner = out.spinner("verifying");
     let checked = verify::path(&args.path, &options);
