@@ -19,6 +19,7 @@ const NAMES: [&str; 18] = [
     "db.state",
     "devices",
     "encrypting",
+    "exports-out",
     "journal",
     "journal.damaged",
     "journal.new",
@@ -30,6 +31,7 @@ const NAMES: [&str; 18] = [
     "satchel.sock.path",
     SERVERS,
     "store.lock",
+    "uploads",
 ];
 /// Prefixes of the other names.
 const PREFIXES: [&str; 3] = ["db.broken-", "db.kept-", "satchel.sock."];

@@ -60,6 +60,7 @@ use self::{
     undo::{UndoOutcome, UndoRequest},
 };
 use crate::{clock::Clock, edits::Edits, recording::Recordings, trust, write_lock::WriteLock};
+use crate::{clock::Clock, edits::Edits, trust, uploads::UploadedFile, write_lock::WriteLock};
 
 /// Jobs that run at the same time: one parses while the other writes.
 const AT_ONCE: usize = 2;
@@ -192,6 +193,24 @@ impl Imports {
         self.add(request, None, Some(watched), Some(on_end))
     }
 
+    /// Queues the import of an uploaded file, which has no path of its own, and returns the id of its job; `on_end` is
+    /// called with the result.
+    ///
+    /// # Errors
+    /// As for [`Imports::start`].
+    pub fn start_uploaded(
+        &self,
+        request: ImportRequest,
+        keys: Option<DecryptionKeys>,
+        file: UploadedFile,
+        on_end: OnEnd,
+    ) -> Result<Uuid, IngestError> {
+        self.0.check(request.provider.as_slice())?;
+        self.0.check_plugin(request.plugin.as_deref())?;
+        let request = ImportRequest { path: file.path.clone(), ..request };
+        self.queue(request, |job| Job { keys, uploaded: Some(file), on_end: Some(on_end), ..job })
+    }
+
     fn add(
         &self,
         request: ImportRequest,
@@ -199,10 +218,14 @@ impl Imports {
         watched: Option<WatchedImport>,
         on_end: Option<OnEnd>,
     ) -> Result<Uuid, IngestError> {
+        self.queue(request, |job| Job { keys, watched, on_end, ..job })
+    }
+
+    fn queue(&self, request: ImportRequest, complete: impl FnOnce(Job) -> Job) -> Result<Uuid, IngestError> {
         let now = crate::clock::check(self.0.clock.now_micros())?;
         let id = Uuid::new_v4();
         let view = watch::Sender::new(JobView::waiting(id, request.path.clone(), now));
-        let job = Job::new(request, keys, watched, on_end, view);
+        let job = complete(Job::new(request, view));
         let mut jobs = self.0.jobs();
         if jobs.stopping {
             return Err(IngestError::Stopping);
@@ -354,6 +377,7 @@ impl Imports {
                 request: job.request.clone(),
                 keys: job.keys.take(),
                 watched: job.watched.clone(),
+                uploaded: job.uploaded.take(),
                 cancel: job.cancel.clone(),
                 view: job.view.clone(),
                 heartbeat: job.heartbeat.clone(),

@@ -22,6 +22,7 @@ pub mod request;
 pub mod residue;
 pub mod schedule;
 pub mod trust;
+pub mod uploads;
 pub mod vault;
 mod write_lock;
 

@@ -94,6 +94,7 @@ struct Ciphers {
     frames: Cipher,
     values: Cipher,
     blobs: Cipher,
+    uploads: Cipher,
     names: Zeroizing<[u8; 32]>,
     blob_names: Zeroizing<[u8; 32]>,
 }
@@ -106,6 +107,7 @@ impl Seal {
             frames: Cipher::new(&key.subkey("satchel store v1: frames of the journal")),
             values: Cipher::new(&key.subkey("satchel store v1: values of the database")),
             blobs: Cipher::new(&key.subkey("satchel store v1: attachments")),
+            uploads: Cipher::new(&key.subkey("satchel store v1: uploads")),
             names: key.subkey("satchel store v1: names in keys of the database"),
             blob_names: key.subkey("satchel store v1: names of attachments"),
         }))
@@ -121,6 +123,11 @@ impl Seal {
 
     pub fn blobs(&self) -> &Cipher {
         &self.0.blobs
+    }
+
+    /// Returns the cipher of files that are being uploaded.
+    pub fn uploads(&self) -> &Cipher {
+        &self.0.uploads
     }
 
     /// Returns the bytes that replace a name in a key of the database.

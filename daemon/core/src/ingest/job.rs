@@ -40,6 +40,7 @@ use super::{
 use crate::{
     export_ledger::{self, ExportRecord, INCREMENTAL},
     trust,
+    uploads::UploadedFile,
 };
 
 /// The reason recorded in the history of records that an import wrote.
@@ -53,6 +54,8 @@ pub(super) struct ImportTask {
     pub(super) keys: Option<DecryptionKeys>,
     /// Set if a watched folder submitted the job.
     pub(super) watched: Option<WatchedImport>,
+    /// The bytes, if they were uploaded.
+    pub(super) uploaded: Option<UploadedFile>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
     /// Tracks for how long the source has not answered.
@@ -86,9 +89,12 @@ impl ImportTask {
         }
         let source = {
             let _asked = self.heartbeat.begin_call();
-            match &self.watched {
-                Some(watched) => Source::beneath(&watched.root, &watched.name)?,
-                None => Source::at(&self.request.path)?.with_keys(self.keys.clone()),
+            match (&self.watched, &self.uploaded) {
+                (Some(watched), _) => Source::beneath(&watched.root, &watched.name)?,
+                (None, Some(UploadedFile { path, bytes, length })) => {
+                    Source::stored(path, Arc::clone(bytes), *length).with_keys(self.keys.clone())
+                }
+                (None, None) => Source::at(&self.request.path)?.with_keys(self.keys.clone()),
             }
         };
         let source = source.with_heartbeat(self.heartbeat.clone());

@@ -14,6 +14,7 @@ use super::{
     receipt::ImportRecord,
     request::{ImportRequest, WAITING, WatchedImport},
 };
+use crate::uploads::UploadedFile;
 
 /// The same limit for all watched folders together; they hold back further jobs themselves.
 pub(super) const WATCHED_WAITING: usize = 256;
@@ -80,6 +81,8 @@ pub(super) struct Job {
     /// Taken when the job begins, as the job is remembered for longer than its keys should be.
     pub(super) keys: Option<DecryptionKeys>,
     pub(super) watched: Option<WatchedImport>,
+    /// The bytes, if they were uploaded. Taken when the job begins.
+    pub(super) uploaded: Option<UploadedFile>,
     pub(super) on_end: Option<OnEnd>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
@@ -93,15 +96,19 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(
-        request: ImportRequest,
-        keys: Option<DecryptionKeys>,
-        watched: Option<WatchedImport>,
-        on_end: Option<OnEnd>,
-        view: watch::Sender<JobView>,
-    ) -> Self {
-        let (cancel, heartbeat, slot_released) = (CancelToken::new(), Heartbeat::default(), Arc::default());
-        Self { request, keys, watched, on_end, cancel, view, heartbeat, abandon: None, slot_released }
+    pub(super) fn new(request: ImportRequest, view: watch::Sender<JobView>) -> Self {
+        Self {
+            request,
+            keys: None,
+            watched: None,
+            uploaded: None,
+            on_end: None,
+            cancel: CancelToken::new(),
+            view,
+            heartbeat: Heartbeat::default(),
+            abandon: None,
+            slot_released: Arc::default(),
+        }
     }
 }
 
@@ -184,7 +191,7 @@ mod tests {
         let watched =
             watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
         let view = watch::Sender::new(JobView { phase, ..JobView::waiting(id, "/a".into(), 0) });
-        Job::new(request, None, watched, None, view)
+        Job { watched, ..Job::new(request, view) }
     }
 
     #[test]
