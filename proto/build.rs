@@ -7,7 +7,7 @@ use protox::{
     prost_reflect::{DescriptorPool, Value},
 };
 
-const FILES: [&str; 21] = [
+const FILES: [&str; 23] = [
     "satchel/v1/options.proto",
     "satchel/v1/common.proto",
     "satchel/v1/memory.proto",
@@ -29,6 +29,8 @@ const FILES: [&str; 21] = [
     "satchel/v1/device_service.proto",
     "satchel/v1/pairing_service.proto",
     "satchel/v1/watch_service.proto",
+    "satchel/v1/upload_service.proto",
+    "satchel/v1/attachment_service.proto",
 ];
 
 /// What the names of methods that change nothing begin with.

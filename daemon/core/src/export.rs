@@ -4,6 +4,7 @@
 mod base;
 mod bundle;
 mod delta;
+mod downloads;
 mod identifiers;
 mod job;
 mod keys;
@@ -35,6 +36,7 @@ use self::{
     keys::SigningIdentity,
 };
 pub use self::{
+    downloads::DOWNLOADS,
     keys::{SigningKeyInfo, SigningKeys},
     selection::Selection,
 };
@@ -273,6 +275,7 @@ impl Exports {
         request: &ExportRequest,
         report: &dyn Fn(ExportProgress) -> bool,
     ) -> Result<ExportRecord, ExportError> {
+        data_dir::refuse_inside(self.0.store.dir(), &request.output)?;
         self.write(request, false, report)
     }
 
@@ -283,7 +286,6 @@ impl Exports {
         report: &dyn Fn(ExportProgress) -> bool,
     ) -> Result<ExportRecord, ExportError> {
         let now = clock::check(self.0.clock.now_micros())?;
-        data_dir::refuse_inside(self.0.store.dir(), &request.output)?;
         let signer = {
             let _guard = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
             self.signer(now)?

@@ -59,8 +59,9 @@ use self::{
     receipt::ImportRecord,
     undo::{UndoOutcome, UndoRequest},
 };
-use crate::{clock::Clock, edits::Edits, recording::Recordings, trust, write_lock::WriteLock};
-use crate::{clock::Clock, edits::Edits, trust, uploads::UploadedFile, write_lock::WriteLock};
+use crate::{
+    clock::Clock, edits::Edits, recording::Recordings, trust, uploads::UploadedFile, write_lock::WriteLock,
+};
 
 /// Jobs that run at the same time: one parses while the other writes.
 const AT_ONCE: usize = 2;

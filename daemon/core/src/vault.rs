@@ -15,7 +15,7 @@ mod secret;
 mod tests;
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -31,6 +31,8 @@ pub use self::{
     key_store::{KeyStore, SecretTool},
     secret::Secret,
 };
+use crate::{export::DOWNLOADS, uploads::UPLOADS};
+
 use self::{
     keyring::{Base64Bytes, EncryptionState, Keyring, KeyringFile, WrappedKey},
     passphrase::Argon2Params,
@@ -142,6 +144,7 @@ pub fn unlock(data_dir: &Path, unlock: &UnlockOptions) -> Result<Option<Seal>, V
     let key = unwrap_key(&keyring, unlock)?;
     if keyring.state == EncryptionState::Replacing {
         satchel_store::finish_encryption(data_dir)?;
+        remove_plain_transfers(data_dir);
         // Another command may have changed the keys while this one prompted for a passphrase.
         keyring = Keyring::read(data_dir)?.unwrap_or(keyring);
         keyring.state = EncryptionState::On;
@@ -156,6 +159,19 @@ pub fn unlock(data_dir: &Path, unlock: &UnlockOptions) -> Result<Option<Seal>, V
 /// `data_dir`.
 pub fn confirm(data_dir: &Path) {
     repair(data_dir, true);
+}
+
+/// Removes files on their way from or to devices, which were written before the data directory was encrypted.
+fn remove_plain_transfers(data_dir: &Path) {
+    for folder in [UPLOADS, DOWNLOADS] {
+        let folder = data_dir.join(folder);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, ?folder, "unencrypted files of devices cannot be removed; remove the folder");
+            }
+            _ => {}
+        }
+    }
 }
 
 fn repair(data_dir: &Path, proven: bool) {
@@ -238,6 +254,7 @@ pub fn encrypt(
     keyring.write(data_dir)?;
     on_phrase(&phrase);
     staged.replace()?;
+    remove_plain_transfers(data_dir);
     keyring.state = EncryptionState::On;
     keyring.write(data_dir)
 }

@@ -27,6 +27,7 @@ use satchel_core::{
     data_dir::{self, DataDirError},
     plain_file,
     schedule::{InvalidSchedule, RenewalPolicy, ScheduledExports},
+    uploads::DEFAULT_TOTAL_BYTES,
     vault::UnlockOptions,
 };
 use satchel_registry::Plugins;
@@ -89,6 +90,8 @@ pub struct Config {
     pub web: Option<LoopbackAddress>,
     /// The origins of the web pages that may call over gRPC-Web.
     pub web_origins: Vec<WebOrigin>,
+    /// Bytes that all files that are being uploaded may have together.
+    pub upload_bytes: u64,
 }
 
 /// Where a daemon logs, and how much.
@@ -212,6 +215,7 @@ impl Config {
             listen: None,
             web: None,
             web_origins: Vec::new(),
+            upload_bytes: DEFAULT_TOTAL_BYTES,
         }
     }
 
@@ -240,6 +244,7 @@ impl Config {
             listen,
             web,
             web_origins,
+            upload_bytes,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let names = |all: &[(bool, &'static str)]| {
@@ -255,6 +260,7 @@ impl Config {
             (*listen != new.listen, "[server] listen"),
             (*web != new.web, "[server] web"),
             (*web_origins != new.web_origins, "[server] web-origins"),
+            (*upload_bytes != new.upload_bytes, "[server] max-upload-mib"),
             (*file != new.log.file, "[log] file"),
             (*max_bytes != new.log.max_bytes, "[log] max-mib"),
             (*keep != new.log.keep, "[log] keep"),
@@ -299,6 +305,7 @@ impl Config {
                 listen: self.listen.map(|address| address.to_string()),
                 web: self.web.map(|address| address.to_string()),
                 web_origins: self.web_origins.iter().map(ToString::to_string).collect(),
+                max_upload_mib: Some(self.upload_bytes >> 20),
             },
             security: SecuritySection {
                 key_file: self.unlock.key_file.clone(),
@@ -375,9 +382,12 @@ impl Config {
     }
 
     fn apply_server(&mut self, section: ServerSection) -> Result<(), ConfigError> {
-        let ServerSection { listen, web, web_origins } = section;
+        let ServerSection { listen, web, web_origins, max_upload_mib } = section;
         if let Some(address) = listen {
             self.listen = Some(address.parse().map_err(|_| ConfigError::Listen { found: address })?);
+        }
+        if let Some(mib) = max_upload_mib {
+            self.upload_bytes = mib.saturating_mul(1 << 20);
         }
         if let Some(address) = web {
             self.web = Some(address.parse()?);

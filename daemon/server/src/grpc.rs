@@ -5,11 +5,13 @@
 mod accept;
 mod access;
 mod admin;
+mod attachment;
 mod call_state;
 mod change_feed;
 mod connection;
 mod conversation;
 mod device;
+mod download;
 mod edit;
 mod export;
 pub mod guard;
@@ -29,6 +31,7 @@ mod source;
 pub mod status;
 mod tls;
 mod unread_limit;
+mod upload;
 mod web;
 pub mod wire;
 
@@ -36,9 +39,10 @@ pub use self::admin::purge_plan_to_wire;
 
 use std::{error::Error, future::Future, io, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
-use satchel_core::{clock::Clock, export::Exports, ingest::Imports};
+use satchel_core::{clock::Clock, export::Exports, ingest::Imports, uploads::Uploads};
 use satchel_proto::v1::{
     admin_service_server::{self, AdminServiceServer},
+    attachment_service_server::{self, AttachmentServiceServer},
     conversation_service_server::{self, ConversationServiceServer},
     device_service_server::{self, DeviceServiceServer},
     export_service_server::{self, ExportServiceServer},
@@ -47,6 +51,7 @@ use satchel_proto::v1::{
     operation_service_server::{self, OperationServiceServer},
     pairing_service_server::{self, PairingServiceServer},
     plugin_service_server::{self, PluginServiceServer},
+    upload_service_server::{self, UploadServiceServer},
     watch_service_server::{self, WatchServiceServer},
 };
 use satchel_registry::Plugins;
@@ -87,7 +92,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 const TOUCH_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The service names for the health service; the empty one stands for the whole daemon.
-const SERVICES: [&str; 11] = [
+const SERVICES: [&str; 13] = [
     "",
     memory_service_server::SERVICE_NAME,
     conversation_service_server::SERVICE_NAME,
@@ -99,6 +104,8 @@ const SERVICES: [&str; 11] = [
     device_service_server::SERVICE_NAME,
     pairing_service_server::SERVICE_NAME,
     admin_service_server::SERVICE_NAME,
+    upload_service_server::SERVICE_NAME,
+    attachment_service_server::SERVICE_NAME,
 ];
 
 /// The state that the services share. Clones share one.
@@ -113,6 +120,8 @@ pub struct ServerState {
     pub operations: Operations,
     pub watch: Watch,
     pub exports: Exports,
+    /// Files that are being uploaded.
+    pub uploads: Uploads,
     /// The devices that may call over TLS.
     pub devices: Devices,
     pub clock: Arc<dyn Clock>,
@@ -296,7 +305,7 @@ async fn routes(
         .add_service(reflection_v1alpha)
         .add_service(limited!(MemoryServiceServer, memory::MemoryHandler(state.clone())))
         .add_service(limited!(ConversationServiceServer, conversation::ConversationHandler(state.clone())))
-        .add_service(limited!(ImportServiceServer, import::ImportHandler(state.clone())))
+        .add_service(limited!(ImportServiceServer, import::ImportHandler::new(state.clone())))
         .add_service(limited!(
             OperationServiceServer,
             operation::OperationHandler(state.clone(), stopping.clone())
@@ -305,6 +314,8 @@ async fn routes(
         .add_service(limited!(PluginServiceServer, plugin::PluginHandler::new(state.clone())))
         .add_service(limited!(ExportServiceServer, export::ExportHandler::new(state.clone())))
         .add_service(limited!(DeviceServiceServer, device::DeviceHandler(state.clone())))
+        .add_service(limited!(UploadServiceServer, upload::UploadHandler(state.clone())))
+        .add_service(limited!(AttachmentServiceServer, attachment::AttachmentHandler::new(state.clone())))
         .add_service(limited!(AdminServiceServer, admin::AdminHandler(state)));
     Ok((health, routes))
 }

@@ -7,7 +7,7 @@ use std::{
     os::unix::net::UnixListener,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use satchel_core::{
@@ -19,6 +19,7 @@ use satchel_core::{
     provenance::ProvenanceError,
     purge,
     schedule::ScheduledExports,
+    uploads::Uploads,
     vault::{self, VaultError},
 };
 use satchel_devices::DevicesError;
@@ -51,6 +52,8 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 const NO_DRAIN_LIMIT: Duration = Duration::from_hours(24);
 /// How often to check whether the daemon's certificate is due for renewal, which it is after eight months.
 const RENEWAL_CHECK_INTERVAL: Duration = Duration::from_hours(12);
+/// How often to remove uploads and exports for devices that have expired.
+const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_mins(10);
 /// How often to check whether a scheduled export is due. Short commands that serve by themselves end before the first
 /// check.
 const SCHEDULE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
@@ -212,7 +215,7 @@ pub async fn run_with(
     ready(Ready { socket, notices, in_process, listening: address, web: web_address });
     let (watch, imports, store) = (state.watch.clone(), state.imports.clone(), state.store.clone());
     let (exports, operations) = (state.exports.clone(), state.operations.clone());
-    let clock = Arc::clone(&state.clock);
+    let (clock, uploads) = (Arc::clone(&state.clock), (state.uploads.clone(), Arc::clone(&state.clock)));
     if watch_enabled {
         watch.start();
     }
@@ -225,6 +228,7 @@ pub async fn run_with(
     let served = tokio::select! {
         served = transport.serve(state, NetworkListeners { tls, web }, stop, stop_now_requested(stop_now.clone())) => served,
         () = renew_certificate(devices.clone(), clock) => Ok(()),
+        () = remove_expired(uploads, exports.clone()) => Ok(()),
         () = apply_reloads(&mut settings, &imports, &watch) => Ok(()),
         () = feed_watchdog(&supervisor, watchdog, &store) => Ok(()),
         // An export that is being written finishes by itself; the store is closed after it.
@@ -347,6 +351,21 @@ async fn renew_certificate(devices: Devices, clock: Arc<dyn Clock>) {
     }
 }
 
+/// Removes uploads and exports for devices that are too old. Never returns.
+async fn remove_expired((uploads, clock): (Uploads, Arc<dyn Clock>), exports: Exports) {
+    loop {
+        let (uploads, exports, now) = (uploads.clone(), exports.clone(), clock.now_micros());
+        let removing = tokio::task::spawn_blocking(move || {
+            uploads.remove_expired(now);
+            exports.remove_old_downloads(SystemTime::now());
+        });
+        if let Err(error) = removing.await {
+            tracing::error!(%error, "removing expired files of devices panicked");
+        }
+        tokio::time::sleep(EXPIRY_CHECK_INTERVAL).await;
+    }
+}
+
 /// Sends heartbeats to the service manager while the runtime responds and the store's writer is not stuck. Never returns.
 async fn feed_watchdog(supervisor: &Supervisor, watchdog: Option<Duration>, store: &Store) {
     let Some(limit) = watchdog else { return future::pending().await };
@@ -442,6 +461,7 @@ fn open(
     if config.web.is_some() {
         devices::create_folder(&data_dir)?;
     }
+    let uploads = Uploads::open(&data_dir, seal, config.upload_bytes, started_at);
     let devices = Devices::open(&data_dir, address, started_at)?;
     let page_key = PageKey::load_or_create(&data_dir.join("keys"));
     Ok((
@@ -453,6 +473,7 @@ fn open(
             operations: Operations::default(),
             watch,
             exports,
+            uploads,
             devices,
             clock,
             page_key,

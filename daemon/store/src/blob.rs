@@ -133,6 +133,14 @@ impl BlobReader {
         }
     }
 
+    /// Continues at this byte.
+    pub fn seek(&mut self, to: u64) {
+        match &mut self.0 {
+            Bytes::Plain { offset, .. } => *offset = to,
+            Bytes::Sealed(reader) => reader.seek(to),
+        }
+    }
+
     /// Returns the number of bytes.
     ///
     /// # Errors

@@ -258,6 +258,29 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
         "ImportService/CreateImport" => {
             vec![unary(&v1::CreateImportRequest { path: text("/nowhere"), ..Default::default() })]
         }
+        "ImportService/UploadImport" => {
+            vec![Probe { shape: Shape::ClientStream, ..unary(&v1::UploadImportRequest { part: None }) }]
+        }
+        "UploadService/CreateUpload" => {
+            vec![unary(&v1::CreateUploadRequest { name: text("../x"), size_bytes: 1, sha256: text("") })]
+        }
+        "UploadService/WriteUpload" => {
+            let request = v1::WriteUploadRequest { id: text("nothing"), data: vec![1], ..Default::default() };
+            vec![unary(&request)]
+        }
+        "UploadService/GetUpload" => vec![unary(&v1::GetUploadRequest { id: text("nothing") })],
+        "UploadService/CancelUpload" => vec![unary(&v1::CancelUploadRequest { id: text("nothing") })],
+        "AttachmentService/DownloadAttachment" => conversations()
+            .map(|conversation_id| {
+                let request = v1::DownloadAttachmentRequest {
+                    conversation_id,
+                    message_id: text("nothing"),
+                    sha256: "0".repeat(64),
+                    ..Default::default()
+                };
+                Probe { shape: Shape::ServerStream, ..unary(&request) }
+            })
+            .collect(),
         "ImportService/GetImport" => vec![unary(&v1::GetImportRequest { id: records.import.clone() })],
         "ImportService/ListImports" => vec![unary(&v1::ListImportsRequest::default())],
         "ImportService/ListImportIssues" => {

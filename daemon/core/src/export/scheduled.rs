@@ -11,7 +11,7 @@ use satchel_source::envelope::ExportEncryption;
 use uuid::Uuid;
 
 use super::{ExportError, ExportFormat, ExportRecord, ExportRequest, Exports, Extent, FULL, Selection};
-use crate::{export_ledger, schedule::ScheduledExports};
+use crate::{data_dir, export_ledger, schedule::ScheduledExports};
 
 impl Exports {
     /// Makes the scheduled export if one is due, and removes exports that are no longer needed. Returns `None` if none
@@ -37,6 +37,7 @@ impl Exports {
             selection: Selection::default(),
             lock,
         };
+        data_dir::refuse_inside(self.0.store.dir(), &request.output)?;
         let record = self.write(&request, true, &|_| true)?;
         let made: Vec<ExportRecord> = std::iter::once(record.clone()).chain(made).collect();
         for old in expired(&made, plan.keep) {

@@ -29,6 +29,7 @@ pub(super) struct ServerSection {
     pub(super) listen: Option<String>,
     pub(super) web: Option<String>,
     pub(super) web_origins: Vec<String>,
+    pub(super) max_upload_mib: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]

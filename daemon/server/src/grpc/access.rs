@@ -191,6 +191,17 @@ impl CallState {
         Err(self.denied(&format!("may not set {field}, which names a path on the daemon's machine")))
     }
 
+    /// Checks that the caller sees every memory and conversation, for exports: they contain everything.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` for a device that does not.
+    pub(super) fn check_sees_everything(&self, action: &str) -> Result<(), CallError> {
+        if self.sees_everything() {
+            return Ok(());
+        }
+        Err(self.denied(&format!("may not {action}, as it does not see everything that is in them")))
+    }
+
     fn denied(&self, rest: &str) -> CallError {
         let name = self.device().map_or_else(String::new, |device| device.name.clone());
         CallError::AccessDenied { problem: format!("the device {name:?} {rest}") }

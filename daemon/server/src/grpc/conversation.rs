@@ -39,7 +39,7 @@ service!(ConversationService for ConversationHandler {
     append_messages: AppendMessagesRequest => AppendMessagesResponse = recording::append;
 });
 
-fn find_conversation(
+pub(super) fn find_conversation(
     state: &CallState,
     field: &str,
     id: &str,

@@ -1,14 +1,18 @@
 //! `ExportService`: creates, lists and downloads exports, and verifies bundles.
 
-mod download;
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use std::{fs::File, path::Path, sync::Arc};
-
-use download::{DownloadStream, STALL_TIMEOUT, stream_file};
 use satchel_bundle::verify::{self, VerifyError};
 use satchel_core::{
     export::{ExportError, ExportFormat, ExportRecord, ExportRequest, Extent, Selection},
     trust,
+    uploads::UploadedFile,
+    vault,
 };
 use satchel_pam::sign::PublicKey;
 use satchel_proto::v1::{
@@ -16,7 +20,7 @@ use satchel_proto::v1::{
     verify_export_request::Bundle,
 };
 use satchel_source::{
-    CancelToken,
+    CancelToken, ReadAt,
     envelope::{DecryptionKeys, ExportEncryption},
 };
 use satchel_store::MemoryQuery;
@@ -26,8 +30,10 @@ use tonic::{Request, Response, Status};
 use super::{
     ServerState,
     call_state::CallState,
+    download::{DownloadRange, DownloadStream, STALL_TIMEOUT, stream_file},
     request::{check_absolute, check_length, check_required, page_request, service},
     status::{CallError, ResourceKind},
+    upload,
     wire::{
         export::{
             export_to_wire, format_from_wire, keys_to_wire, progress_to_wire, trusted_key_to_wire,
@@ -74,7 +80,7 @@ service!(ExportService for ExportHandler {
         let busy = format!("{MAX_DOWNLOADS} downloads are running; try again when one of them has ended");
         let permit = Arc::clone(&self.1).try_acquire_owned().map_err(|_| CallError::Busy(busy))?;
         let (file, size) = state.run_blocking(move |state| open(state, &id, offset)).await?;
-        Ok(Response::new(stream_file(file, (offset, size), state.header(), permit, STALL_TIMEOUT)))
+        Ok(Response::new(stream_file(Arc::new(file), DownloadRange { offset, end: size, size }, state.header(), permit, STALL_TIMEOUT)))
     }
 });
 
@@ -142,11 +148,28 @@ fn create(
     state: &CallState,
     request: v1::CreateExportRequest,
 ) -> Result<v1::CreateExportResponse, CallError> {
-    state.check_local("output")?;
-    let (request, exports) = (request_from_wire(request)?, state.exports.clone());
+    if !request.output.is_empty() {
+        state.check_local("output")?;
+    }
+    state.check_sees_everything("create exports")?;
+    let download = state.device().is_some();
+    let (request, exports) = (request_from_wire(request, download)?, state.exports.clone());
+    if download
+        && request.lock.is_none()
+        && vault::status(&state.data_dir).is_ok_and(|status| status.is_some())
+    {
+        let problem =
+            "or passphrase must be set: the data directory is encrypted, and the export waits in it";
+        return Err(CallError::invalid_field("age_recipients", problem));
+    }
     let operation = state.operations.start(&state.clock, v1::OperationKind::Export, move |reporter| {
         let report = |progress| reporter.report(progress_to_wire(progress));
-        match exports.create_with_progress(&request, &report) {
+        let made = if download {
+            exports.create_for_download(request, &report)
+        } else {
+            exports.create_with_progress(&request, &report)
+        };
+        match made {
             Ok(record) => Ok(Some(OperationResult::Export(export_to_wire(record)))),
             Err(ExportError::Cancelled) => Ok(None),
             Err(error) => Err(error.into()),
@@ -155,7 +178,8 @@ fn create(
     Ok(v1::CreateExportResponse { operation: Some(operation), header: Some(state.header()) })
 }
 
-fn request_from_wire(request: v1::CreateExportRequest) -> Result<ExportRequest, CallError> {
+/// Reads a request; an export for a download has no path.
+fn request_from_wire(request: v1::CreateExportRequest, download: bool) -> Result<ExportRequest, CallError> {
     let v1::CreateExportRequest {
         r#type,
         output,
@@ -169,7 +193,9 @@ fn request_from_wire(request: v1::CreateExportRequest) -> Result<ExportRequest, 
         passphrase,
     } = request;
     let extent = extent_from_wire(r#type, base_export_id)?;
-    check_absolute("output", &output)?;
+    if !download {
+        check_absolute("output", &output)?;
+    }
     // Clients that know no formats send zero, which means PAM.
     let format = if format == 0 { ExportFormat::Pam } else { format_from_wire("format", format)? };
     if attachments && format == ExportFormat::Memu {
@@ -249,6 +275,7 @@ fn list(
 }
 
 fn open(state: &CallState, id: &str, offset: u64) -> Result<(File, u64), CallError> {
+    state.check_sees_everything("download exports")?;
     let file = state.exports.open(&find(state, id)?)?;
     let size = file.metadata().map_err(CallError::internal)?.len();
     if offset > size {
@@ -257,11 +284,24 @@ fn open(state: &CallState, id: &str, offset: u64) -> Result<(File, u64), CallErr
     Ok((file, size))
 }
 
+/// Adds an upload to the files that are read, and returns its path.
+fn add_upload(
+    state: &CallState,
+    id: &str,
+    stored: &mut BTreeMap<PathBuf, (Arc<dyn ReadAt>, u64)>,
+) -> Result<String, CallError> {
+    let UploadedFile { path, bytes, length } = upload::content(state, id)?;
+    let text = path.to_string_lossy().into_owned();
+    stored.insert(path, (bytes, length));
+    Ok(text)
+}
+
 fn start_verification(
     state: &CallState,
     request: v1::VerifyExportRequest,
 ) -> Result<v1::VerifyExportResponse, CallError> {
-    let v1::VerifyExportRequest { bundle, signer, strict, base_path, unlock } = request;
+    let v1::VerifyExportRequest { bundle, signer, strict, base_path, unlock, base_upload_id } = request;
+    let mut stored = BTreeMap::new();
     let path = match bundle {
         Some(Bundle::Id(id)) => {
             let path = find(state, &id)?.path;
@@ -272,14 +312,21 @@ fn start_verification(
             check_absolute("path", &path)?;
             path
         }
-        None => return Err(CallError::invalid_field("bundle", "must be an id or a path")),
+        Some(Bundle::UploadId(id)) => add_upload(state, &id, &mut stored)?,
+        None => return Err(CallError::invalid_field("bundle", "must be an id, a path or an upload")),
     };
     check_length("signer", &signer)?;
     let signers = if signer.is_empty() { Vec::new() } else { vec![signer] };
-    let base = (!base_path.is_empty()).then_some(base_path);
+    let mut base = (!base_path.is_empty()).then_some(base_path);
     if let Some(base) = &base {
         state.check_local("base_path")?;
         check_absolute("base_path", base)?;
+    }
+    if !base_upload_id.is_empty() {
+        if base.is_some() {
+            return Err(CallError::invalid_field("base_upload_id", "must be empty, as base_path is set"));
+        }
+        base = Some(add_upload(state, &base_upload_id, &mut stored)?);
     }
     let mut options = verify::VerifyOptions {
         signers,
@@ -287,6 +334,7 @@ fn start_verification(
         own_keys: state.exports.public_keys(),
         strict,
         keys: keys_from_wire(unlock)?,
+        stored,
         cancel: CancelToken::new(),
     };
     let operation =

@@ -60,8 +60,9 @@ const STATUS_HEADER: &str = "grpc-status";
 /// record exists and is hidden.
 const NOT_FOUND_STEP: Duration = Duration::from_millis(5);
 
-/// The download method. A folder is packed before its download begins, which may take long.
-const DOWNLOAD_METHOD: &str = "/satchel.v1.ExportService/DownloadExport";
+/// The download methods. A folder is packed before its download begins, which may take long.
+const DOWNLOAD_METHODS: [&str; 2] =
+    ["/satchel.v1.ExportService/DownloadExport", "/satchel.v1.AttachmentService/DownloadAttachment"];
 /// The method whose responses count as watches.
 const WATCH_METHOD: &str = "/satchel.v1.WatchService/WatchChanges";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -296,7 +297,7 @@ impl GuardLayer {
         let call = async move {
             let _short_permits = if long { Vec::new() } else { limits.short_permits(share.as_ref()).await };
             // A download has its own permit, and causes no work except that it is read.
-            let needs_permits = long && request.uri().path() != DOWNLOAD_METHOD;
+            let needs_permits = long && !DOWNLOAD_METHODS.contains(&request.uri().path());
             let permits = if needs_permits { limits.long_permits(share.as_ref()).await } else { Vec::new() };
             let response = replace_decoding_error(inner.call(request).await.map_err(Into::into)?);
             let (parts, body) = response.into_parts();

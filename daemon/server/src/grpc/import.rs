@@ -1,5 +1,7 @@
 //! `ImportService`: jobs and receipts.
 
+use std::sync::Arc;
+
 use satchel_core::ingest::{
     Apply, ImportRequest, IngestError,
     receipt::{ImportRecord, ImportStatus},
@@ -7,6 +9,8 @@ use satchel_core::ingest::{
 };
 use satchel_proto::v1::{self, import_service_server::ImportService, operation::Result as OperationResult};
 use satchel_store::Cursor;
+use tokio::sync::Semaphore;
+use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     ServerState,
@@ -19,6 +23,7 @@ use super::{
     },
     source,
     status::{CallError, ResourceKind},
+    upload,
     wire::{
         import::{
             import_summary_to_wire, import_to_wire, job_to_wire, reversal_to_wire, skip_to_wire,
@@ -33,8 +38,18 @@ const MAX_IMPORT_ROWS: usize = 500;
 /// Entries of the ledger that one page examines for the requested statuses.
 const MAX_EXAMINED_ROWS: usize = 5_000;
 
+/// Largest number of files that are received as streams at once, of all clients.
+const MAX_STREAMS: usize = 4;
+
+/// The service, with the permits for files that are received.
 #[derive(Clone)]
-pub(super) struct ImportHandler(pub(super) ServerState);
+pub(super) struct ImportHandler(ServerState, Arc<Semaphore>);
+
+impl ImportHandler {
+    pub(super) fn new(state: ServerState) -> Self {
+        Self(state, Arc::new(Semaphore::new(MAX_STREAMS)))
+    }
+}
 
 service!(ImportService for ImportHandler {
     create_import: CreateImportRequest => CreateImportResponse = create;
@@ -46,6 +61,16 @@ service!(ImportService for ImportHandler {
     list_sources: ListSourcesRequest => ListSourcesResponse = source::list;
     add_source: AddSourceRequest => AddSourceResponse = source::add;
     remove_source: RemoveSourceRequest => RemoveSourceResponse = source::remove;
+    ..
+    async fn upload_import(
+        &self,
+        request: Request<Streaming<v1::UploadImportRequest>>,
+    ) -> Result<Response<v1::UploadImportResponse>, Status> {
+        let state = CallState::of(&self.0, &request)?;
+        let busy = format!("{MAX_STREAMS} files are being received; try again when one of them has arrived");
+        let _permit = self.1.try_acquire().map_err(|_| CallError::Busy(busy))?;
+        upload::receive(&state, request.into_inner()).await
+    }
 });
 
 fn undo(state: &CallState, request: v1::UndoImportRequest) -> Result<v1::UndoImportResponse, CallError> {
@@ -92,10 +117,21 @@ fn create(
     state: &CallState,
     request: v1::CreateImportRequest,
 ) -> Result<v1::CreateImportResponse, CallError> {
-    let v1::CreateImportRequest { path, platform, again, dry_run, apply, unlock, plugin } = request;
+    let operation = Some(start(state, request)?);
+    Ok(v1::CreateImportResponse { operation, header: Some(state.header()) })
+}
+
+/// Starts an import of a path or of an upload.
+pub(super) fn start(state: &CallState, request: v1::CreateImportRequest) -> Result<v1::Operation, CallError> {
+    let v1::CreateImportRequest { path, platform, again, dry_run, apply, unlock, plugin, upload_id } =
+        request;
     let keys = keys_from_wire(unlock)?;
-    state.check_local("path")?;
-    check_absolute("path", &path)?;
+    if upload_id.is_empty() {
+        state.check_local("path")?;
+        check_absolute("path", &path)?;
+    } else if !path.is_empty() {
+        return Err(CallError::invalid_field("path", "must be empty, as upload_id is set"));
+    }
     check_length("platform", &platform)?;
     check_length("plugin", &plugin)?;
     let named = |name: String| (!name.is_empty()).then_some(name);
@@ -108,13 +144,17 @@ fn create(
         None => None,
     };
     let request = ImportRequest { path: path.into(), provider, plugin, again, dry_run, apply };
-    let id = state.imports.start_with(request, keys)?;
+    let id = if upload_id.is_empty() {
+        state.imports.start_with(request, keys)?
+    } else {
+        upload::start_import(state, &upload_id, request, keys)?
+    };
     let view = state
         .imports
         .subscribe(id)
         .ok_or_else(|| CallError::not_found(ResourceKind::Import, id.to_string()))?;
-    let operation = Some(job_to_wire(view.borrow().clone()));
-    Ok(v1::CreateImportResponse { operation, header: Some(state.header()) })
+    let operation = job_to_wire(view.borrow().clone());
+    Ok(operation)
 }
 
 fn get(state: &CallState, request: v1::GetImportRequest) -> Result<v1::GetImportResponse, CallError> {

@@ -76,7 +76,7 @@ pub enum CallError {
     #[error("{problem}")]
     PluginState { name: String, problem: String },
     /// An upload sent nothing for too long, or took too long.
-    #[error("the package did not arrive within {seconds} s; send it again")]
+    #[error("the file did not arrive within {seconds} s; send it again")]
     UploadStalled { seconds: u64 },
     /// The bundle of an export is no longer at its path, or was changed.
     #[error("the bundle is no longer at {path:?}; export again")]
@@ -87,6 +87,15 @@ pub enum CallError {
     /// A download begins after the end.
     #[error("offset {offset} is past the end, at {size}")]
     OffsetPastEnd { offset: u64, size: u64 },
+    /// A chunk of an upload does not begin where the stored bytes end.
+    #[error("offset is {offset}, but {committed} bytes are stored; continue at {committed}")]
+    UploadOffset { offset: u64, committed: u64 },
+    /// An upload is not complete.
+    #[error("{problem}")]
+    UploadIncomplete { id: String, problem: String },
+    /// The hash of an upload is wrong.
+    #[error("{problem}")]
+    ChecksumMismatch { problem: String },
     /// Changes after a revision can no longer be told, because a record was erased.
     #[error("what changed after this revision was erased in part, last at {oldest}; read everything again")]
     RevisionCompacted { oldest: u64 },
@@ -210,6 +219,9 @@ impl CallError {
             Self::BundleGone { .. } => ErrorReason::BundleGone,
             Self::BundleUnreadable { .. } => ErrorReason::BundleUnreadable,
             Self::OffsetPastEnd { .. } => ErrorReason::OffsetPastEnd,
+            Self::UploadOffset { .. } => ErrorReason::UploadOffset,
+            Self::UploadIncomplete { .. } => ErrorReason::UploadIncomplete,
+            Self::ChecksumMismatch { .. } => ErrorReason::ChecksumMismatch,
             Self::RevisionCompacted { .. } => ErrorReason::RevisionCompacted,
             Self::RevisionInFuture { .. } => ErrorReason::RevisionInFuture,
             Self::StoreChanged { .. } => ErrorReason::StoreChanged,
@@ -266,6 +278,7 @@ impl CallError {
             Self::OffsetPastEnd { offset, size } => {
                 vec![("offset", offset.to_string()), ("size", size.to_string())]
             }
+            Self::UploadOffset { committed, .. } => vec![("committed_bytes", committed.to_string())],
             Self::RevisionCompacted { oldest } => vec![("oldest", oldest.to_string())],
             Self::RevisionInFuture { current, .. } => vec![("current", current.to_string())],
             Self::StoreChanged { current, .. } => vec![("store_id", current.clone())],
@@ -295,6 +308,7 @@ impl CallError {
                 details.add_bad_request_violation("request_id", shorten(problem));
             }
             Self::ImportState { id, .. }
+            | Self::UploadIncomplete { id, .. }
             | Self::MemoryState { id, .. }
             | Self::ConversationState { id, .. }
             | Self::IllegalTransition { id, .. } => {

@@ -122,6 +122,10 @@ impl SealedReader {
         self.header.sha256
     }
 
+    pub(super) fn seek(&mut self, to: u64) {
+        self.at = to;
+    }
+
     pub(super) fn length(&self) -> u64 {
         self.header.length
     }

@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use satchel_bundle::verify::VerifyError;
 use satchel_core::{
     backup::create::BackupError, data_dir::DataDirError, edits::EditError, export::ExportError,
-    export_ledger::ExportLedgerError, ingest::IngestError, recording::RecordingError,
+    export_ledger::ExportLedgerError, ingest::IngestError, recording::RecordingError, uploads::UploadError,
 };
 use satchel_devices::{DevicesError, PairingError};
 use satchel_registry::{InstallError, PluginLoadError, RegistryError, compile::CompileError};
@@ -41,6 +41,24 @@ impl From<IngestError> for CallError {
             | IngestError::Unencodable { .. }
             | IngestError::Cancelled
             | IngestError::Panicked => Self::internal(error),
+        }
+    }
+}
+
+impl From<UploadError> for CallError {
+    fn from(error: UploadError) -> Self {
+        let problem = error.to_string();
+        match error {
+            UploadError::NotFound { id } => Self::not_found(ResourceKind::Upload, id),
+            UploadError::Field { field, problem } => Self::invalid_field(field, problem),
+            UploadError::TooMany | UploadError::Quota { .. } | UploadError::TooManyChunks => {
+                Self::Busy(problem)
+            }
+            UploadError::DiskFull { .. } => Self::DiskFull,
+            UploadError::Offset { offset, committed } => Self::UploadOffset { offset, committed },
+            UploadError::Sha256 => Self::ChecksumMismatch { problem },
+            UploadError::Incomplete { id, .. } => Self::UploadIncomplete { id, problem },
+            UploadError::Io(error) => Self::internal(error),
         }
     }
 }

@@ -52,6 +52,8 @@ reasons! {
     PathNotFound, "PATH_NOT_FOUND", NotFound;
     DeviceNotFound, "DEVICE_NOT_FOUND", NotFound;
     PairingNotFound, "PAIRING_NOT_FOUND", NotFound;
+    UploadNotFound, "UPLOAD_NOT_FOUND", NotFound;
+    AttachmentNotFound, "ATTACHMENT_NOT_FOUND", NotFound;
     ImportState, "IMPORT_STATE", FailedPrecondition;
     OutputExists, "OUTPUT_EXISTS", FailedPrecondition;
     OutputRefused, "OUTPUT_REFUSED", FailedPrecondition;
@@ -69,6 +71,9 @@ reasons! {
     SigningKeyUnusable, "SIGNING_KEY_UNUSABLE", FailedPrecondition;
     ClockWrong, "CLOCK_WRONG", FailedPrecondition;
     OffsetPastEnd, "OFFSET_PAST_END", OutOfRange;
+    UploadOffset, "UPLOAD_OFFSET", OutOfRange;
+    UploadIncomplete, "UPLOAD_INCOMPLETE", FailedPrecondition;
+    ChecksumMismatch, "CHECKSUM_MISMATCH", DataLoss;
     RevisionCompacted, "REVISION_COMPACTED", OutOfRange;
     RevisionInFuture, "REVISION_IN_FUTURE", OutOfRange;
     StoreChanged, "STORE_CHANGED", FailedPrecondition;
@@ -131,4 +136,6 @@ resource_kinds! {
     Path, "path", PathNotFound;
     Device, "device", DeviceNotFound;
     Pairing, "pairing", PairingNotFound;
+    Upload, "upload", UploadNotFound;
+    Attachment, "attachment", AttachmentNotFound;
 }

@@ -1,9 +1,7 @@
-//! Downloads of bundles, sent in chunks as fast as each client reads.
+//! Downloads of bundles and attachments, sent in chunks as fast as each client reads.
 
 use std::{
-    fs::File,
     io,
-    os::unix::fs::FileExt as _,
     pin::Pin,
     sync::{
         Arc,
@@ -13,6 +11,7 @@ use std::{
 };
 
 use satchel_proto::{integers::signed, v1};
+use satchel_source::ReadAt;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
 use tonic::Status;
@@ -33,11 +32,20 @@ const STALLED_MESSAGE: &str =
 pub(super) type DownloadStream =
     Pin<Box<dyn Stream<Item = Result<v1::DownloadExportResponse, Status>> + Send>>;
 
-/// Streams the rest of `file`, which has `size` bytes, to a reader that takes each chunk within `timeout`. `permit` is
+/// The bytes of a file that are sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DownloadRange {
+    pub(super) offset: u64,
+    pub(super) end: u64,
+    /// The size of the whole file.
+    pub(super) size: u64,
+}
+
+/// Streams a part of `file` to a reader that takes each chunk within `timeout`. `permit` is
 /// released at the end.
 pub(super) fn stream_file(
-    file: File,
-    (offset, size): (u64, u64),
+    file: Arc<dyn ReadAt>,
+    range: DownloadRange,
     header: v1::StoreHeader,
     permit: OwnedSemaphorePermit,
     timeout: Duration,
@@ -47,7 +55,7 @@ pub(super) fn stream_file(
     let stalled = Arc::new(AtomicBool::new(false));
     let stalled_flag = Arc::clone(&stalled);
     let sending = async move {
-        if !send(file, (offset, size), header, &sender, timeout).await {
+        if !send(file, range, header, &sender, timeout).await {
             stalled_flag.store(true, Ordering::Release);
         }
         drop((permit, sender));
@@ -63,26 +71,25 @@ pub(super) fn stream_file(
 /// Sends the rest of `file` until its end, or until the receiver is dropped. Returns false if no chunk was taken within
 /// `timeout`. No thread blocks while it waits for a slow reader.
 async fn send(
-    file: File,
-    (mut offset, size): (u64, u64),
+    file: Arc<dyn ReadAt>,
+    DownloadRange { mut offset, end, size }: DownloadRange,
     header: v1::StoreHeader,
     sender: &mpsc::Sender<Result<v1::DownloadExportResponse, Status>>,
     timeout: Duration,
 ) -> bool {
     let mut header = Some(header);
-    let file = Arc::new(file);
     loop {
         // The announced size is binding: bytes that are appended meanwhile are not sent.
-        let length = CHUNK_BYTES.min(size - offset);
+        let length = CHUNK_BYTES.min(end - offset);
         let bytes = Arc::clone(&file);
-        let read = tokio::task::spawn_blocking(move || read_chunk(&bytes, offset, length)).await;
+        let read = tokio::task::spawn_blocking(move || read_chunk(&*bytes, offset, length)).await;
         let read = read.unwrap_or_else(|error| Err(CallError::internal(error)));
         let response = read.map(|data| {
             let chunk = v1::Chunk { offset: signed(offset), crc32c: crc32c::crc32c(&data), data };
             v1::DownloadExportResponse { chunk: Some(chunk), total_size: signed(size), header: header.take() }
         });
         offset += length;
-        let last = response.is_err() || offset == size;
+        let last = response.is_err() || offset == end;
         // A dropped receiver is not an error.
         match tokio::time::timeout(timeout, sender.send(response.map_err(Status::from))).await {
             Err(_) => return false,
@@ -93,12 +100,17 @@ async fn send(
 }
 
 /// Reads `length` bytes from `offset` on.
-fn read_chunk(file: &File, offset: u64, length: u64) -> Result<Vec<u8>, CallError> {
+fn read_chunk(file: &dyn ReadAt, offset: u64, length: u64) -> Result<Vec<u8>, CallError> {
     let mut data = vec![0; usize::try_from(length).map_err(CallError::internal)?];
-    file.read_exact_at(&mut data, offset).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => CallError::internal("the bundle became shorter while it was read"),
-        _ => CallError::internal(error),
-    })?;
+    let mut filled = 0;
+    while filled < data.len() {
+        match file.read_at(offset + filled as u64, &mut data[filled..]) {
+            Ok(0) => return Err(CallError::internal("the file became shorter while it was read")),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(CallError::internal(error)),
+        }
+    }
     Ok(data)
 }
 
@@ -116,9 +128,14 @@ mod tests {
         let permit = Arc::clone(&permits).acquire_owned().await.unwrap();
         let file = tempfile::tempfile().unwrap();
         file.set_len(6 * CHUNK_BYTES).unwrap();
-        let length = (0, 6 * CHUNK_BYTES);
-        let download =
-            stream_file(file, length, v1::StoreHeader::default(), permit, Duration::from_millis(50));
+        let length = DownloadRange { offset: 0, end: 6 * CHUNK_BYTES, size: 6 * CHUNK_BYTES };
+        let download = stream_file(
+            Arc::new(file),
+            length,
+            v1::StoreHeader::default(),
+            permit,
+            Duration::from_millis(50),
+        );
         (download, permits)
     }
 
