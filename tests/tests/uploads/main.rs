@@ -1,0 +1,8 @@
+//! Files that devices send and fetch: uploads in chunks and as a stream, exports and attachments.
+
+mod chunks;
+mod downloads;
+mod fixture;
+mod imports;
+mod kill;
+mod limits;
