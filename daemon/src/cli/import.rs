@@ -189,6 +189,7 @@ impl ImportJobs<'_> {
             dry_run: args.dry_run,
             apply: args.apply.clone(),
             unlock: args.unlock.clone(),
+            upload_id: String::new(),
         };
         self.started.extend(self.client.imports().create_import(request).await?.into_inner().operation);
         Ok(())
