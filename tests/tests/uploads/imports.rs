@@ -8,7 +8,7 @@ use satchel_proto::v1::{
     self, DeviceRole, ImportStatus, import_service_client::ImportServiceClient, upload_import_request::Part,
 };
 use satchel_tests::{
-    samples,
+    operation, samples,
     test_daemon::TestDaemon,
     test_device::{TestDevice, listen, listening_daemon, policy},
 };
@@ -112,6 +112,30 @@ async fn an_encrypted_data_directory_holds_no_plain_byte_of_an_upload() -> Resul
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn encrypting_a_data_directory_removes_the_plain_files_of_devices() -> Result<()> {
+    let daemon = listening_daemon().await?;
+    let device = TestDevice::pair(&daemon, "laptop", policy(DeviceRole::Owner)).await?;
+    let id = Uploader::new(&device.channel).upload("a.json", b"plain").await?;
+    operation::export(&device.channel, v1::CreateExportRequest::default()).await?;
+    let folder = daemon.stop().await?;
+    let data = folder.path().join("data");
+    ensure!(data.join("uploads").join(id).exists() && data.join("exports-out").exists());
+    let key = UnlockMethod::KeyFile(folder.path().join("key"));
+    vault::encrypt(&data, &key, &UnlockOptions::default(), &mut |_| {}, &mut |_| {})?;
+    ensure!(!data.join("uploads").exists() && !data.join("exports-out").exists());
+    // An export that waits in an encrypted data directory has to be encrypted itself.
+    let daemon = TestDaemon::start_with(folder, listen).await?;
+    let device = TestDevice::pair(&daemon, "phone", policy(DeviceRole::Owner)).await?;
+    let plain = operation::export(&device.channel, v1::CreateExportRequest::default()).await;
+    ensure!(refused(plain)? == "FIELD_INVALID");
+    let passphrase = "correct horse battery".to_owned();
+    let sealed = v1::CreateExportRequest { passphrase, ..v1::CreateExportRequest::default() };
+    let export = operation::export(&device.channel, sealed).await?;
+    ensure!(fs::read(&export.path)?.starts_with(b"age-encryption.org/v1"), "{export:?}");
+    Ok(())
+}
+
 async fn stream(channel: &Channel, parts: Vec<Part>) -> Result<v1::UploadImportResponse, Status> {
     let messages = parts.into_iter().map(|part| v1::UploadImportRequest { part: Some(part) });
     let messages: Vec<_> = messages.collect();
@@ -153,7 +177,7 @@ async fn a_file_arrives_as_one_stream() -> Result<()> {
     // Broken streams leave nothing, or the fourth would have been refused.
     let started = stream(&device.channel, head(header).chain(chunks()).collect()).await?;
     let id = started.operation.context("an operation")?.id;
-    let operation = satchel_tests::operation::wait(&device.channel, &id).await?;
+    let operation = operation::wait(&device.channel, &id).await?;
     let receipt = operation.imports().first().context("a receipt")?;
     ensure!(receipt.conversations.is_some_and(|counts| counts.new > 0), "{receipt:?}");
     Ok(())

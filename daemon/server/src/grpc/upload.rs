@@ -154,15 +154,28 @@ pub(super) async fn receive(
     let created =
         state.run_blocking(|state| Ok(state.uploads.create(new, state.clock.now_micros())?)).await?;
     let guard = RemoveOnDrop { state: state.clone(), id: Some(created.id.clone()) };
-    receive_chunks(state, &created.id, &mut stream).await?;
-    options.upload_id = created.id;
-    state
-        .respond(move |state| {
-            let operation = Some(import::start(state, options)?);
-            guard.keep();
-            Ok(v1::UploadImportResponse { operation, header: Some(state.header()) })
-        })
-        .await
+    let outcome = match receive_chunks(state, &created.id, &mut stream).await {
+        Ok(()) => {
+            options.upload_id.clone_from(&created.id);
+            state.run_blocking(move |state| import::start(state, options)).await
+        }
+        Err(error) => Err(error),
+    };
+    guard.keep();
+    let operation = match outcome {
+        Ok(operation) => Some(operation),
+        Err(error) => {
+            // Before the answer, so that the client can try again at once.
+            state.run_blocking(move |state| Ok(discard(state, &created.id))).await?;
+            return Err(error);
+        }
+    };
+    Ok(Response::new(v1::UploadImportResponse { operation, header: Some(state.header()) }))
+}
+
+/// Removes an upload of the caller. One whose hash was wrong, or that has expired, is gone already.
+fn discard(state: &CallState, id: &str) {
+    drop(state.uploads.cancel(owner(state), id, state.clock.now_micros()));
 }
 
 async fn receive_chunks(
@@ -194,7 +207,7 @@ async fn next_part(
     }
 }
 
-/// Removes the upload of a stream that broke.
+/// Removes the upload of a stream whose call was cancelled.
 struct RemoveOnDrop {
     state: CallState,
     id: Option<String>,
@@ -210,9 +223,7 @@ impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let state = self.state.clone();
-        // Removing a file blocks. An upload whose hash was wrong is gone already.
-        tokio::task::spawn_blocking(move || {
-            drop(state.uploads.cancel(owner(&state), &id, state.clock.now_micros()));
-        });
+        // Removing a file blocks.
+        tokio::task::spawn_blocking(move || discard(&state, &id));
     }
 }
