@@ -8,5 +8,6 @@ pub mod log;
 mod run;
 pub mod socket;
 pub mod supervisor;
+pub mod transfer;
 
 pub use run::{DRAIN_TIMEOUT, Ready, RunContext, RunError, run, run_with};

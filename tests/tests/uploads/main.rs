@@ -1,6 +1,7 @@
 //! Files that devices send and fetch: uploads in chunks and as a stream, exports and attachments.
 
 mod chunks;
+mod client;
 mod downloads;
 mod fixture;
 mod imports;
