@@ -23,6 +23,8 @@ use tonic::{Code, Status, transport::Channel};
 
 /// Bytes of a chunk that is sent.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes that are hashed at once.
+const HASHED_BYTES: usize = 256 << 10;
 /// How often a broken call is repeated before the transfer fails.
 const RETRIES: u32 = 5;
 /// The wait before the first repetition; each further one is twice as long.
@@ -220,8 +222,15 @@ impl Download {
 
 /// Returns the size and the SHA-256 of a file.
 fn hash(file: &mut File) -> io::Result<(u64, String)> {
-    let mut hasher = Sha256::new();
-    let size = io::copy(file, &mut hasher)?;
+    let (mut hasher, mut size, mut buffer) = (Sha256::new(), 0, vec![0; HASHED_BYTES]);
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&buffer[..read]);
+        size += read as u64;
+    }
     let digest = hasher.finalize();
     Ok((size, digest.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
