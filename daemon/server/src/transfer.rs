@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use satchel_pam::hash::Sha256Digest;
 use satchel_proto::{
     integers::{signed, unsigned},
     v1::{
@@ -231,8 +232,7 @@ fn hash(file: &mut File) -> io::Result<(u64, String)> {
         hasher.update(&buffer[..read]);
         size += read as u64;
     }
-    let digest = hasher.finalize();
-    Ok((size, digest.iter().map(|byte| format!("{byte:02x}")).collect()))
+    Ok((size, Sha256Digest::from_bytes(hasher.finalize().into()).to_hex()))
 }
 
 fn read_chunk(file: &mut File, at: u64, size: u64) -> Result<Vec<u8>, TransferError> {

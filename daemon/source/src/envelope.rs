@@ -340,6 +340,8 @@ impl fmt::Debug for DecryptionKeys {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::fs::File;
+
     use age::secrecy::ExposeSecret as _;
 
     use super::*;

@@ -22,7 +22,7 @@ pub(super) const MAX_CHUNKS: usize = 400_000;
 /// The first bytes, followed by whether the file is sealed.
 const MAGIC: &[u8; 8] = b"SATCHUP1";
 /// Bytes of the magic number and the flag.
-const MAGIC_BYTES: u64 = 9;
+const MAGIC_BYTES: usize = 9;
 /// Bytes of a frame before its content: the length of the plain content, and the CRC-32C.
 const FRAME_HEAD: usize = 8;
 /// The offset that stands for the header.
@@ -95,7 +95,7 @@ impl StagedFile {
         file.write_all_at(&head, 0)?;
         let seal = FrameSeal { seal, id: id.to_owned() };
         let mut created =
-            Self { file: Arc::new(file), seal, frames: Vec::new(), length: 0, end: MAGIC_BYTES };
+            Self { file: Arc::new(file), seal, frames: Vec::new(), length: 0, end: MAGIC_BYTES as u64 };
         created.end = created.put(HEADER, header)?;
         created.sync()?;
         Ok(created)
@@ -104,18 +104,19 @@ impl StagedFile {
     /// Opens the file of the upload `id`, and returns it with its header. What was not acknowledged is cut off.
     pub(super) fn open(path: &Path, id: &str, seal: Option<Seal>) -> io::Result<(Self, Vec<u8>)> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let mut head = [0; MAGIC_BYTES as usize];
+        let mut head = [0; MAGIC_BYTES];
         file.read_exact_at(&mut head, 0)?;
         if head[..8] != *MAGIC || head[8] != u8::from(seal.is_some()) {
             return Err(damaged());
         }
         let seal = FrameSeal { seal, id: id.to_owned() };
-        let mut opened = Self { file: Arc::new(file), seal, frames: Vec::new(), length: 0, end: MAGIC_BYTES };
-        let (frame, _) = opened.frame_head(HEADER)?.ok_or_else(damaged)?;
+        let mut opened =
+            Self { file: Arc::new(file), seal, frames: Vec::new(), length: 0, end: MAGIC_BYTES as u64 };
+        let frame = opened.next_frame(HEADER)?.ok_or_else(damaged)?;
         let header = opened.seal.open(HEADER, opened.content(&frame)?)?;
         opened.end = opened.frame_end(&frame);
         while opened.frames.len() < MAX_CHUNKS
-            && let Some((frame, _)) = opened.frame_head(opened.length)?
+            && let Some(frame) = opened.next_frame(opened.length)?
         {
             (opened.end, opened.length) = (opened.frame_end(&frame), frame.end());
             opened.frames.push(frame);
@@ -193,19 +194,18 @@ impl StagedFile {
         Ok(self.end + frame.len() as u64)
     }
 
-    /// Reads the head of the frame at the end: the frame and its checksum. Returns `None` if there is no complete frame.
-    fn frame_head(&self, offset: u64) -> io::Result<Option<(Frame, u32)>> {
-        let mut head = [0; FRAME_HEAD];
-        match self.file.read_exact_at(&mut head, self.end) {
+    /// Reads the head of the frame at the end. Returns `None` if there is no complete frame.
+    fn next_frame(&self, offset: u64) -> io::Result<Option<Frame>> {
+        let mut length = [0; 4];
+        match self.file.read_exact_at(&mut length, self.end) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
-        let [a, b, c, d, e, f, g, h] = head;
-        let length = u32::from_le_bytes([a, b, c, d]);
+        let length = u32::from_le_bytes(length);
         let frame = Frame { offset, position: self.end + FRAME_HEAD as u64, length };
         let valid = (1..=MAX_CHUNK_BYTES).contains(&(length as usize));
         let complete = valid && self.frame_end(&frame) <= self.file.metadata()?.len();
-        Ok(complete.then_some((frame, u32::from_le_bytes([e, f, g, h]))))
+        Ok(complete.then_some(frame))
     }
 
     fn frame_end(&self, frame: &Frame) -> u64 {

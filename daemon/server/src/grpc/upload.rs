@@ -166,7 +166,11 @@ pub(super) async fn receive(
         Ok(operation) => Some(operation),
         Err(error) => {
             // Before the answer, so that the client can try again at once.
-            state.run_blocking(move |state| Ok(discard(state, &created.id))).await?;
+            let remove = move |state: &CallState| {
+                discard(state, &created.id);
+                Ok(())
+            };
+            state.run_blocking(remove).await?;
             return Err(error);
         }
     };
