@@ -550,8 +550,7 @@ async fn health_and_reflection_list_every_service() -> Result<()> {
     assert_eq!(ours, declared);
     let ours: Vec<&String> = services.iter().filter(|name| name.starts_with("satchel.v1.")).collect();
     let of_method = |method: &satchel_proto::Method| method.path.split('/').nth(1).map(str::to_owned);
-    let all: std::collections::BTreeSet<String> =
-        satchel_proto::METHODS.iter().filter_map(of_method).collect();
+    let all: BTreeSet<String> = satchel_proto::METHODS.iter().filter_map(of_method).collect();
     assert_eq!(ours.len(), all.len(), "{services:?}");
 
     // The request of clients that use the version before v1.

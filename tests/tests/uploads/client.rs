@@ -47,7 +47,7 @@ async fn send_first_chunk(daemon: &TestDaemon, path: &Path) -> Result<()> {
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let (channel, path) = (daemon.channel.clone(), path.to_owned());
     let sending = tokio::spawn(async move {
-        let mut progress = |done, _| drop(sender.send(done));
+        let mut progress = |done, _| sender.send(done).unwrap_or(());
         transfer::upload(&channel, &path, &mut progress).await
     });
     let started = async {

@@ -53,7 +53,7 @@ impl Daemon {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let channel = tokio::time::timeout(Duration::from_secs(60), connecting).await.context("it starts")?;
+        let channel = tokio::time::timeout(Duration::from_mins(1), connecting).await.context("it starts")?;
         Ok(Self { process, channel })
     }
 
