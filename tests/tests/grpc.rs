@@ -548,10 +548,6 @@ async fn health_and_reflection_list_every_service() -> Result<()> {
         services.iter().map(String::as_str).filter(|name| name.starts_with("satchel.v1.")).collect();
     let declared = satchel_proto::METHODS.iter().filter_map(|method| method.path.split('/').nth(1)).collect();
     assert_eq!(ours, declared);
-    let ours: Vec<&String> = services.iter().filter(|name| name.starts_with("satchel.v1.")).collect();
-    let of_method = |method: &satchel_proto::Method| method.path.split('/').nth(1).map(str::to_owned);
-    let all: BTreeSet<String> = satchel_proto::METHODS.iter().filter_map(of_method).collect();
-    assert_eq!(ours.len(), all.len(), "{services:?}");
 
     // The request of clients that use the version before v1.
     let ask = v1alpha::ServerReflectionRequest {

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Names that occur in data directories.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 20] = [
     "blobs",
     "cache",
     "db",
