@@ -163,6 +163,6 @@ async fn attachments_are_fetched_in_ranges_by_those_who_see_the_conversation() -
     let blind = TestDevice::pair(&daemon, "blind", blind).await?;
     ensure!(refused(fetch(&blind.channel, request.clone()).await)? == "CONVERSATION_NOT_FOUND");
     let agent = TestDevice::pair(&daemon, "agent", policy(DeviceRole::Agent)).await?;
-    ensure!(refused(fetch(&agent.channel, request).await)? == "SCOPE_MISSING");
+    ensure!(refused(fetch(&agent.channel, request).await)? == "CONVERSATION_NOT_FOUND");
     Ok(())
 }
