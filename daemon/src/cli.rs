@@ -47,6 +47,7 @@ mod style;
 mod table;
 mod text;
 mod time;
+mod transfer;
 mod verify;
 
 use std::{

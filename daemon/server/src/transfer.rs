@@ -43,9 +43,6 @@ pub enum TransferError {
     /// The file on this machine cannot be read or written.
     #[error("the file on this machine cannot be read or written")]
     File(#[from] io::Error),
-    /// The file has no name that can be sent.
-    #[error("the file has no name, or one that is not UTF-8")]
-    Name,
     /// The file was changed while it was sent.
     #[error("the file was changed while it was sent; send it again")]
     Changed,
@@ -54,21 +51,21 @@ pub enum TransferError {
     Damaged,
 }
 
-/// Sends a file to the daemon, or what is missing of it, and returns the id of the upload, for `CreateImport` or
-/// `VerifyExport`.
+/// Sends a file to the daemon under this name, or what is missing of it, and returns the id of the upload, for
+/// `CreateImport` or `VerifyExport`.
 ///
 /// # Errors
 /// The file cannot be read, or the daemon refuses it.
 pub async fn upload(
     channel: &Channel,
     path: &Path,
+    name: &str,
     progress: &mut Progress<'_>,
 ) -> Result<String, TransferError> {
-    let name = path.file_name().and_then(|name| name.to_str()).ok_or(TransferError::Name)?.to_owned();
     let mut file = File::open(path)?;
     let (size, sha256) = hash(&mut file)?;
     let mut client = UploadServiceClient::new(channel.clone());
-    let request = v1::CreateUploadRequest { name, size_bytes: signed(size), sha256 };
+    let request = v1::CreateUploadRequest { name: name.to_owned(), size_bytes: signed(size), sha256 };
     let mut retries = Retries::default();
     let upload = loop {
         match client.create_upload(request.clone()).await {

@@ -85,6 +85,11 @@ impl DaemonLocation {
         }
     }
 
+    /// Returns whether files are sent over the connection, because the daemon cannot open those of this machine.
+    pub(crate) fn is_paired(&self) -> bool {
+        matches!(self, Self::Paired(_))
+    }
+
     /// Returns whether paths refer to this machine.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self, Self::DataDir(_))
@@ -211,6 +216,10 @@ impl DaemonClient {
     /// Returns the operation that this command has started.
     pub(super) fn started(&self) -> &watch::Sender<StartedOperation> {
         &self.started
+    }
+
+    pub(super) fn channel(&self) -> &Channel {
+        &self.channel
     }
 
     /// Returns whether the daemon is a separate process.

@@ -1,5 +1,7 @@
 //! `export` and `exports …`.
 
+use std::path::Path;
+
 use indicatif::ProgressBar;
 use satchel_bundle::manifest::BundleSelection;
 use satchel_proto::{
@@ -25,6 +27,7 @@ use super::{
     table::{Cell, Column, Table},
     text,
     time::Calendar,
+    transfer,
 };
 
 /// Writes an export.
@@ -42,10 +45,15 @@ pub(crate) async fn create(
         Some(given) => resolve(client, unless_last(given)).await?,
         None => String::new(),
     };
+    let paired = context.location.is_paired();
+    let output = path::absolute(&args.output)?;
+    if paired {
+        check_fetched(&output, args)?;
+    }
     let request = CreateExportRequest {
         r#type: kind.into(),
         base_export_id,
-        output: path::path_to_string(path::absolute(&args.output)?)?,
+        output: if paired { String::new() } else { path::path_to_string(output.clone())? },
         without_conversations: args.no_conversations,
         attachments: args.attachments,
         format: args.format.to_wire().into(),
@@ -57,7 +65,11 @@ pub(crate) async fn create(
     let spinner = context.out.spinner("writing the export");
     let made = make(client, request, &spinner).await;
     spinner.finish_and_clear();
-    let export = made?;
+    let mut export = made?;
+    if paired {
+        transfer::fetch_export(&mut context.out, client, &export.id, &output).await?;
+        export.path = path::path_to_string(output)?;
+    }
     for line in remarks(&export) {
         context.out.note(&line);
     }
@@ -69,6 +81,26 @@ pub(crate) async fn create(
     context.out.print(&text)?;
     context.out.note(&hint(&export));
     Ok(Exit::Done)
+}
+
+/// Checks the output for an export that is fetched from a paired daemon, before the daemon makes it.
+///
+/// # Errors
+/// Fails if the path exists, or is not the name of the file that the daemon sends.
+fn check_fetched(output: &Path, args: &ExportArgs) -> Result<(), CliError> {
+    let encrypted =
+        !args.encrypt_to.is_empty() || args.passphrase.passphrase || args.passphrase.passphrase_file.is_some();
+    let extension = if encrypted { ".zip.age" } else { ".zip" };
+    if !output.to_string_lossy().ends_with(extension) {
+        return Err(CliError::Usage(format!(
+            "--output must end in {extension}: a paired daemon sends the export as one file"
+        )));
+    }
+    if output.exists() {
+        return Err(CliError::Usage(format!("{output:?} exists; choose another --output, or remove it")));
+    }
+    let folder = output.parent().filter(|folder| !folder.is_dir());
+    folder.map_or(Ok(()), |folder| Err(CliError::Usage(format!("there is no folder {folder:?}; create it first"))))
 }
 
 /// Returns the filter for memories and conversations; `None` selects all.

@@ -23,11 +23,13 @@ use super::{
     client::DaemonClient,
     error::CliError,
     exit::Exit,
-    json, path,
+    json, path, transfer,
 };
 
 /// Jobs that are started before the first of them has ended. The daemon runs two at a time; the others wait.
 const STARTED_AHEAD: usize = 4;
+/// The same for files that are sent to the daemon: while one is being sent, no job runs that Ctrl-C would have to cancel.
+const SENT_AHEAD: usize = 1;
 
 /// What to import, and how.
 #[derive(Clone)]
@@ -108,14 +110,15 @@ pub(crate) async fn run_request(
 ) -> Result<Exit, CliError> {
     let paths = args.paths.iter().map(|path| absolute_path(context, path)).collect::<Result<Vec<_>, _>>()?;
     let mut jobs = ImportJobs { client, started: VecDeque::new(), cancelled: false };
+    let started_ahead = if context.location.is_paired() { SENT_AHEAD } else { STARTED_AHEAD };
     let mut imports = Vec::new();
     let mut remaining_paths = paths.iter();
     let mut exit = Exit::Done;
     let mut output_open = true;
     loop {
-        while jobs.started.len() < STARTED_AHEAD && !jobs.cancelled {
+        while jobs.started.len() < started_ahead && !jobs.cancelled {
             let Some(path) = remaining_paths.next() else { break };
-            jobs.start(path, &args).await?;
+            jobs.start(context, path, &args).await?;
         }
         let Some(job) = jobs.started.pop_front() else { break };
         let ended = jobs.follow(job, context).await?;
@@ -160,10 +163,9 @@ fn print_receipts(context: &mut Context, job: &Operation, first: bool) -> Result
     Ok(())
 }
 
-/// Returns the path as the daemon needs it. For a daemon on another machine, we cannot know which files exist
-/// there.
+/// Returns the absolute path. Behind a socket may be another machine, and we cannot know which files exist there.
 fn absolute_path(context: &Context, path: &Path) -> Result<String, CliError> {
-    let resolved = if context.location.is_local() {
+    let resolved = if context.location.is_local() || context.location.is_paired() {
         path.canonicalize().map_err(CliError::file("read", path))?
     } else {
         std::path::absolute(path).map_err(CliError::file("find", path))?
@@ -180,16 +182,22 @@ struct ImportJobs<'a> {
 }
 
 impl ImportJobs<'_> {
-    async fn start(&mut self, path: &str, args: &ImportRequest) -> Result<(), CliError> {
+    /// Starts a job, after it has sent the file if the daemon is a paired one.
+    async fn start(&mut self, context: &mut Context, path: &str, args: &ImportRequest) -> Result<(), CliError> {
+        let (path, upload_id) = if context.location.is_paired() {
+            (String::new(), transfer::send(&mut context.out, self.client, Path::new(path)).await?)
+        } else {
+            (path.to_owned(), String::new())
+        };
         let request = CreateImportRequest {
-            path: path.to_owned(),
+            path,
             platform: args.provider.clone(),
             plugin: args.plugin.clone(),
             again: args.again,
             dry_run: args.dry_run,
             apply: args.apply.clone(),
             unlock: args.unlock.clone(),
-            upload_id: String::new(),
+            upload_id,
         };
         self.started.extend(self.client.imports().create_import(request).await?.into_inner().operation);
         Ok(())

@@ -24,7 +24,7 @@ async fn files_are_sent_and_fetched_with_progress() -> Result<()> {
     fs::write(folder.join("export.zip"), &bytes)?;
     let mut steps = Vec::new();
     let mut progress = |done, total| steps.push((done, total));
-    let id = transfer::upload(&device.channel, &folder.join("export.zip"), &mut progress).await?;
+    let id = transfer::upload(&device.channel, &folder.join("export.zip"), "export.zip", &mut progress).await?;
     ensure!(steps.len() == 7 && steps.last() == Some(&(bytes.len() as u64, bytes.len() as u64)), "{steps:?}");
     let upload = Uploader::new(&device.channel).get(&id).await?;
     ensure!(upload.name == "export.zip" && upload.committed_bytes == upload.size_bytes);
@@ -48,7 +48,7 @@ async fn send_first_chunk(daemon: &TestDaemon, path: &Path) -> Result<()> {
     let (channel, path) = (daemon.channel.clone(), path.to_owned());
     let sending = tokio::spawn(async move {
         let mut progress = |done, _| sender.send(done).unwrap_or(());
-        transfer::upload(&channel, &path, &mut progress).await
+        transfer::upload(&channel, &path, "export.zip", &mut progress).await
     });
     let started = async {
         while receiver.recv().await.context("it is being sent")? == 0 {}
@@ -70,7 +70,7 @@ async fn a_file_whose_sender_was_stopped_is_continued() -> Result<()> {
     let mut progress = |done, _| {
         first.get_or_insert(done);
     };
-    let id = transfer::upload(&daemon.channel, &path, &mut progress).await?;
+    let id = transfer::upload(&daemon.channel, &path, "export.zip", &mut progress).await?;
     ensure!(first.is_some_and(|first: u64| first >= 1 << 20), "it began anew at {first:?}");
     let upload = Uploader::new(&daemon.channel).get(&id).await?;
     ensure!(upload.committed_bytes == 20 << 20);

@@ -26,6 +26,11 @@ pub(in crate::cli) async fn run(
     args: &AgainArgs,
 ) -> Result<Exit, CliError> {
     let AgainArgs { plugin, dry_run } = args;
+    if context.location.is_paired() {
+        return Err(CliError::Declined(
+            "`imports again` reads files of the daemon's machine; run it there, or send the files with `satchel import --again`".to_owned(),
+        ));
+    }
     let outdated = outdated_imports(client, plugin).await?;
     let paths: BTreeSet<PathBuf> = outdated.iter().map(|import| PathBuf::from(&import.path)).collect();
     // Only the daemon knows which files exist on another machine. Its receipts say it.
