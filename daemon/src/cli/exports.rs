@@ -88,8 +88,9 @@ pub(crate) async fn create(
 /// # Errors
 /// Fails if the path exists, or is not the name of the file that the daemon sends.
 fn check_fetched(output: &Path, args: &ExportArgs) -> Result<(), CliError> {
-    let encrypted =
-        !args.encrypt_to.is_empty() || args.passphrase.passphrase || args.passphrase.passphrase_file.is_some();
+    let encrypted = !args.encrypt_to.is_empty()
+        || args.passphrase.passphrase
+        || args.passphrase.passphrase_file.is_some();
     let extension = if encrypted { ".zip.age" } else { ".zip" };
     if !output.to_string_lossy().ends_with(extension) {
         return Err(CliError::Usage(format!(
@@ -100,7 +101,9 @@ fn check_fetched(output: &Path, args: &ExportArgs) -> Result<(), CliError> {
         return Err(CliError::Usage(format!("{output:?} exists; choose another --output, or remove it")));
     }
     let folder = output.parent().filter(|folder| !folder.is_dir());
-    folder.map_or(Ok(()), |folder| Err(CliError::Usage(format!("there is no folder {folder:?}; create it first"))))
+    folder.map_or(Ok(()), |folder| {
+        Err(CliError::Usage(format!("there is no folder {folder:?}; create it first")))
+    })
 }
 
 /// Returns the filter for memories and conversations; `None` selects all.

@@ -183,7 +183,12 @@ struct ImportJobs<'a> {
 
 impl ImportJobs<'_> {
     /// Starts a job, after it has sent the file if the daemon is a paired one.
-    async fn start(&mut self, context: &mut Context, path: &str, args: &ImportRequest) -> Result<(), CliError> {
+    async fn start(
+        &mut self,
+        context: &mut Context,
+        path: &str,
+        args: &ImportRequest,
+    ) -> Result<(), CliError> {
         let (path, upload_id) = if context.location.is_paired() {
             (String::new(), transfer::send(&mut context.out, self.client, Path::new(path)).await?)
         } else {

@@ -69,7 +69,9 @@ async fn zip_folder(out: &mut Output, path: &Path) -> Result<(Option<NamedTempFi
 fn file_name(path: &Path) -> Result<String, CliError> {
     let name = path.file_name().and_then(|name| name.to_str());
     name.map(ToOwned::to_owned).ok_or_else(|| {
-        CliError::Usage(format!("{path:?} has no name that can be sent; name a file or folder whose name is UTF-8"))
+        CliError::Usage(format!(
+            "{path:?} has no name that can be sent; name a file or folder whose name is UTF-8"
+        ))
     })
 }
 

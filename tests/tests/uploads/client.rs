@@ -24,7 +24,8 @@ async fn files_are_sent_and_fetched_with_progress() -> Result<()> {
     fs::write(folder.join("export.zip"), &bytes)?;
     let mut steps = Vec::new();
     let mut progress = |done, total| steps.push((done, total));
-    let id = transfer::upload(&device.channel, &folder.join("export.zip"), "export.zip", &mut progress).await?;
+    let id =
+        transfer::upload(&device.channel, &folder.join("export.zip"), "export.zip", &mut progress).await?;
     ensure!(steps.len() == 7 && steps.last() == Some(&(bytes.len() as u64, bytes.len() as u64)), "{steps:?}");
     let upload = Uploader::new(&device.channel).get(&id).await?;
     ensure!(upload.name == "export.zip" && upload.committed_bytes == upload.size_bytes);

@@ -29,7 +29,8 @@ pub(super) struct ZippedFolder {
 /// # Errors
 /// Fails if a file cannot be read, or the temporary file cannot be written.
 pub(super) fn zip(root: &Path) -> Result<ZippedFolder, CliError> {
-    let file = NamedTempFile::with_suffix(".zip").map_err(CliError::file("write to", &std::env::temp_dir()))?;
+    let file =
+        NamedTempFile::with_suffix(".zip").map_err(CliError::file("write to", &std::env::temp_dir()))?;
     let mut packer = Packer { zip: ZipWriter::new(file), left_out: Vec::new() };
     packer.folder(root, "", MAX_DEPTH)?;
     let file = packer.zip.finish().map_err(|error| written(error, root))?;
@@ -50,7 +51,8 @@ impl Packer {
             )));
         }
         let unreadable = || CliError::file("read", path);
-        let mut entries = fs::read_dir(path).map_err(unreadable())?.collect::<io::Result<Vec<_>>>().map_err(unreadable())?;
+        let mut entries =
+            fs::read_dir(path).map_err(unreadable())?.collect::<io::Result<Vec<_>>>().map_err(unreadable())?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let path = entry.path();
