@@ -88,5 +88,5 @@ impl Packer {
 }
 
 fn written(error: ZipError, path: &Path) -> CliError {
-    CliError::step(&format!("cannot pack {path:?}"), error)
+    CliError::step(format!("cannot pack {path:?}"), error)
 }
