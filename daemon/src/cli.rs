@@ -5,6 +5,7 @@
 //! with hostile text.
 
 pub mod args;
+mod attachments;
 mod backup;
 mod byte_progress;
 mod client;
@@ -284,7 +285,8 @@ fn check_data_dir(location: &DaemonLocation, command: &Command) -> Result<(), Cl
 /// Runs a command that is not a daemon itself.
 async fn execute(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
     if let Command::Verify(args) = command {
-        return verify::run(args, own_public_keys(&context.location), context);
+        let own_keys = own_public_keys(context).await;
+        return verify::run(args, own_keys, context);
     }
     match command {
         // These need a data directory for their keys, but no store.
@@ -403,6 +405,7 @@ async fn dispatch(
         Command::Memories(command) => memories::run(context, client, command).await,
         Command::Relations(command) => relations::run(context, client, command).await,
         Command::Conversations(command) => conversations::run(context, client, command).await,
+        Command::Attachments(command) => attachments::run(context, client, command).await,
         Command::Export(args) => exports::create(context, client, args, prompted.passphrase.as_deref()).await,
         Command::Exports(command) => exports::run(context, client, command).await,
         Command::Keys(Keys::Signing(command)) => signing::run(context, client, command).await,
@@ -508,12 +511,25 @@ fn base_folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> O
     named.or_else(|| home.map(|home| home.join(below_home))).map(|folder| folder.join("satchel"))
 }
 
-/// Returns the current and former signing keys of the data directory, so that a bundle made from it is required to
-/// match its manifest.
-fn own_public_keys(location: &DaemonLocation) -> Vec<String> {
-    match location {
-        DaemonLocation::DataDir(config) => satchel_core::export::public_keys_of(&config.data_dir),
-        DaemonLocation::Socket(_) | DaemonLocation::Paired(_) => Vec::new(),
+/// Returns the current and former signing keys of the data directory or of the daemon that `--server` names, so that a
+/// bundle made from it is required to match its manifest.
+async fn own_public_keys(context: &mut Context) -> Vec<String> {
+    let location = context.location.clone();
+    if let DaemonLocation::DataDir(config) = &location {
+        return satchel_core::export::public_keys_of(&config.data_dir);
+    }
+    let fetched = async {
+        let client = DaemonClient::open(&location, &mut context.out).await?;
+        signing::public_keys(&client).await
+    };
+    match fetched.await {
+        Ok(keys) => keys,
+        Err(error) => {
+            // Bundles can be checked without a daemon.
+            let why = text::one_line(&error.to_string());
+            context.out.note(&format!("the signing keys of the daemon are not known: {why}"));
+            Vec::new()
+        }
     }
 }
 

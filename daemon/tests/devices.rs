@@ -5,69 +5,10 @@
 
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod home;
-
-use std::process::{Child, Stdio};
+mod paired;
 
 use home::{TestHome, code, stderr, stop};
-use serde_json::Value;
-
-/// A daemon that listens for devices, and its address.
-struct Listening {
-    home: TestHome,
-    daemon: Child,
-    address: String,
-}
-
-impl Listening {
-    fn start() -> Self {
-        Self::start_in(TestHome::new(), "127.0.0.1:0")
-    }
-
-    fn start_in(home: TestHome, address: &str) -> Self {
-        let mut serve = home.command(&["serve", "--json", "--listen", address]);
-        let mut daemon = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let stdout = serde_json::Deserializer::from_reader(daemon.stdout.take().unwrap());
-        let ready: Value = stdout.into_iter().next().unwrap().unwrap();
-        let address = ready["listening"].as_str().unwrap_or_default().to_owned();
-        assert!(!address.is_empty(), "{ready}");
-        Self { home, daemon, address }
-    }
-
-    /// Opens a window, and returns its code.
-    fn code(&self, options: &[&str]) -> String {
-        let opened = json(&self.home, &[&["devices", "pair"], options].concat());
-        opened["code"].as_str().unwrap().to_owned()
-    }
-
-    /// Pairs a new machine, which calls this daemon `desk`.
-    fn pair(&self, options: &[&str]) -> TestHome {
-        let other = TestHome::new();
-        ok(&other, &["pair", &self.code(options), "--address", &self.address, "--as", "desk"]);
-        other
-    }
-
-    fn stop(self) -> TestHome {
-        stop(self.daemon);
-        self.home
-    }
-}
-
-fn ok(home: &TestHome, words: &[&str]) -> String {
-    let output = home.run(words);
-    assert_eq!(code(&output), Some(0), "{words:?}: {}", stderr(&output));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn json(home: &TestHome, words: &[&str]) -> Value {
-    serde_json::from_str(&ok(home, &[words, &["--json"]].concat())).unwrap()
-}
-
-/// Runs a command that must fail, and returns what it says.
-fn fails(home: &TestHome, words: &[&str]) -> String {
-    let output = home.run(words);
-    assert_ne!(code(&output), Some(0), "{words:?}");
-    stderr(&output)
-}
+use paired::{Listening, fails, json, ok};
 
 #[test]
 fn a_paired_machine_works_with_the_daemon_until_it_is_revoked() {
@@ -168,7 +109,7 @@ fn keys_are_readable_by_their_owner_only() {
 }
 
 #[test]
-fn tokens_are_shown_once_and_paths_stay_on_their_machine() {
+fn tokens_are_shown_once_and_backups_stay_on_their_machine() {
     let desk = Listening::start();
     let token = json(&desk.home, &["devices", "token", "--as", "script", "--role", "reader", "--for", "1d"]);
     let secret = token["token"].as_str().unwrap();
@@ -176,8 +117,8 @@ fn tokens_are_shown_once_and_paths_stay_on_their_machine() {
     let refused = fails(&desk.home, &["devices", "token", "--as", "endless", "--for", "3000d"]);
     assert!(refused.contains("366"), "{refused}");
     let other = desk.pair(&["--as", "laptop"]);
-    let file = other.file("export.json", "[]");
-    let refused = fails(&other, &["--server", "desk", "import", &file]);
+    let backup = other.path().join("backup.zip");
+    let refused = fails(&other, &["--server", "desk", "backup", backup.to_str().unwrap()]);
     assert!(refused.contains("machine"), "{refused}");
     desk.stop();
 }

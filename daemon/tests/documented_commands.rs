@@ -32,6 +32,9 @@ const EXAMPLE_RECIPIENT: &str = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2
 /// The name of an importer, and the key of its author, that the pages use as examples.
 const EXAMPLE_IMPORTER: &str = "example-notes";
 const EXAMPLE_AUTHOR: &str = "z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
+/// Where the pages let the daemon listen, and where devices find it.
+const EXAMPLE_LISTEN: &str = "--listen 0.0.0.0:7443";
+const EXAMPLE_ADDRESS: &str = "192.168.1.7:7443";
 const SSH_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGs79rhHKgxX1GbmIHBB0fCVKzgn5Y/yISQVcQ4l+NSh noor@example.org\n";
 const PASSPHRASE: &str = "correct horse battery staple";
@@ -69,6 +72,10 @@ struct Reader {
     recovery_phrase: String,
     matched: String,
     daemon: Option<Child>,
+    /// Where the daemon listens for devices.
+    address: String,
+    /// The code that was shown last.
+    code: String,
 }
 
 impl Reader {
@@ -96,6 +103,8 @@ impl Reader {
             recovery_phrase: String::new(),
             matched: String::new(),
             daemon: None,
+            address: String::new(),
+            code: String::new(),
         }
     }
 
@@ -179,6 +188,15 @@ impl Reader {
             self.run(&command, Some(&format!("{PASSPHRASE}\n{PASSPHRASE}\n")));
         } else if line.contains("--recovery") {
             self.run(&command, Some(&self.recovery_phrase.clone()));
+        } else if line.starts_with("satchel devices pair") {
+            // With `--json` the command does not wait for the device.
+            let opened: Value = serde_json::from_str(&self.run(&format!("{command} --json"), None)).unwrap();
+            self.code = opened["code"].as_str().unwrap().to_owned();
+        } else if line.starts_with("satchel pair") {
+            let command = command.replace("CODE", &self.code).replace(EXAMPLE_ADDRESS, &self.address);
+            self.run(&format!("{command} --data-dir other-machine"), None);
+        } else if line.starts_with("satchel --server") {
+            self.run(&format!("{command} --data-dir other-machine"), None);
         } else if line.starts_with("satchel apply") {
             self.run(&format!("{command} --data-dir other-machine"), None);
         } else {
@@ -206,10 +224,18 @@ impl Reader {
     /// Starts the daemon of the page and waits until it answers.
     fn serve(&mut self, line: &str) {
         self.stop();
+        let line = line.replace(EXAMPLE_LISTEN, "--listen 127.0.0.1:0 --json");
         let mut child = self.shell(&format!("exec {line}"), false).spawn().unwrap();
-        let mut printed = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut printed).unwrap();
-        assert!(printed.contains("serving"), "{line}\n{printed}");
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        if line.ends_with("--json") {
+            let ready: Value =
+                serde_json::Deserializer::from_reader(stdout).into_iter().next().unwrap().unwrap();
+            self.address = ready["listening"].as_str().unwrap().to_owned();
+        } else {
+            let mut printed = String::new();
+            stdout.read_line(&mut printed).unwrap();
+            assert!(printed.contains("serving"), "{line}\n{printed}");
+        }
         self.daemon = Some(child);
     }
 
@@ -235,8 +261,9 @@ fn follow(page: &str, imported: bool) {
 }
 
 /// The pages with command lines, and whether their reader has imported something already.
-const PAGES: [(&str, bool); 10] = [
+const PAGES: [(&str, bool); 11] = [
     ("README.md", false),
+    ("daemon/docs/devices.md", true),
     ("daemon/docs/encryption.md", true),
     ("daemon/docs/erase.md", true),
     ("daemon/docs/exports.md", true),

@@ -122,8 +122,8 @@ pub async fn download_export(
     }
 }
 
-/// Fetches an attachment into the new file `output`, which exists only when it is complete. The offset and the limit of
-/// `request` are ignored.
+/// Fetches an attachment into the new file `output`, which exists only when it is complete and has the SHA-256 of `request`.
+/// The offset and the limit of `request` are ignored.
 ///
 /// # Errors
 /// As [`download_export`].
@@ -147,6 +147,9 @@ pub async fn download_attachment(
             Ok(())
         };
         match outcome.await {
+            Ok(()) if sha256_of(download.file.path())? != request.sha256 => {
+                return Err(TransferError::Damaged);
+            }
             Ok(()) => return download.finish(output),
             Err(TransferError::Call(status)) => retries.wait(status).await?,
             Err(error) => return Err(error),
@@ -216,6 +219,14 @@ impl Download {
         self.file.persist_noclobber(output).map_err(|error| error.error)?;
         Ok(())
     }
+}
+
+/// Returns the SHA-256 of a file in lower-case hex digits.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn sha256_of(path: &Path) -> io::Result<String> {
+    hash(&mut File::open(path)?).map(|(_, sha256)| sha256)
 }
 
 /// Returns the size and the SHA-256 of a file.

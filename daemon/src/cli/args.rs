@@ -20,6 +20,7 @@ macro_rules! wire_args {
     )+};
 }
 
+mod attachments;
 mod devices;
 mod edits;
 mod examples;
@@ -36,6 +37,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub use self::{
+    attachments::{Attachments, SaveAttachments},
     devices::{
         ClearableRestriction, DeviceArg, DeviceRoleArg, Devices, PairArgs, PairDeviceArgs, PolicyArgs,
         ScopeArg, ServerArg, Servers, TokenArgs,
@@ -84,7 +86,7 @@ pub struct Global {
     /// Configuration file [default: satchel/satchel.toml in the user's configuration folder]
     #[arg(long, global = true, env = "SATCHEL_CONFIG", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Use this daemon instead of the data directory: the name of a paired one (`satchel servers list`), or `unix:PATH` with its socket; paths then refer to its machine
+    /// Use this daemon instead of the data directory: the name of a paired one (`satchel servers list`), or `unix:PATH` with its socket; paths then refer to its machine, but files are sent to a paired daemon and fetched from it
     #[arg(long, global = true, env = "SATCHEL_SERVER", hide_env_values = true, value_name = "SERVER")]
     pub server: Option<String>,
     /// File with the passphrase of an encrypted data directory, readable only by you; alternatively, set `SATCHEL_DATA_PASSPHRASE`
@@ -169,6 +171,9 @@ pub enum Command {
     /// List, show and purge conversations
     #[command(subcommand, after_help = examples::CONVERSATIONS)]
     Conversations(Conversations),
+    /// List and save the files that came with conversations
+    #[command(subcommand, after_help = examples::ATTACHMENTS)]
+    Attachments(Attachments),
     /// Export everything, or only what changed, as a signed PAM 1.0 bundle
     ///
     /// The output is written atomically: it appears complete or not at all. Only you can read it (mode 0600). It is not encrypted unless

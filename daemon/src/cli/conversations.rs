@@ -264,7 +264,8 @@ async fn messages(
     Ok(listing.rows)
 }
 
-async fn message_page(
+/// Fetches one page of messages, including those that are hidden.
+pub(super) async fn message_page(
     client: &DaemonClient,
     id: &str,
     selection: MessageSelection,

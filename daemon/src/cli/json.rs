@@ -22,6 +22,7 @@ macro_rules! document {
 }
 
 pub(crate) mod admin;
+pub(crate) mod attachment;
 pub(crate) mod change;
 pub(crate) mod conversation;
 pub(crate) mod device;

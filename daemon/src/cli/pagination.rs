@@ -5,7 +5,7 @@ use super::error::CliError;
 /// Rows per page when many are wanted; the most that the daemon returns.
 const MAX_PAGE_SIZE: usize = 1_000;
 /// Minimum length of an abbreviated id, in characters; a shorter one is more often a mistake than intended.
-const MIN_PREFIX_LENGTH: usize = 4;
+pub(super) const MIN_PREFIX_LENGTH: usize = 4;
 /// Maximum number of candidates that are listed for an ambiguous id.
 const MAX_CANDIDATES: usize = 5;
 

@@ -65,6 +65,15 @@ pub(crate) async fn run(
     Ok(Exit::Done)
 }
 
+/// Returns the current and former signing keys of the daemon.
+///
+/// # Errors
+/// Returns the error of the daemon.
+pub(super) async fn public_keys(client: &DaemonClient) -> Result<Vec<String>, CliError> {
+    let keys = signing_keys(client).await?.unwrap_or_default().keys;
+    Ok(keys.into_iter().map(|key| key.public_key).collect())
+}
+
 async fn signing_keys(client: &DaemonClient) -> Result<Option<SigningKeys>, CliError> {
     Ok(client.exports().get_signing_keys(GetSigningKeysRequest {}).await?.into_inner().keys)
 }

@@ -13,7 +13,7 @@ const UUID: usize = 36;
 
 /// Returns whether a character can control a terminal or reorder the text around it: control characters, line
 /// separators, bidirectional overrides and isolates, invisible tags.
-fn is_unsafe(c: char) -> bool {
+pub(crate) fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')

@@ -4,6 +4,7 @@ mod folder;
 
 use std::path::{Path, PathBuf};
 
+use satchel_proto::v1::DownloadAttachmentRequest;
 use satchel_server::transfer::{self, TransferError};
 use tempfile::NamedTempFile;
 
@@ -41,6 +42,23 @@ pub(super) async fn fetch_export(
     let mut shown = ByteProgress::new(out, "receiving");
     let mut progress = |done: u64, total: u64| shown.update(out, done, total);
     let fetched = transfer::download_export(client.channel(), id, output, &mut progress).await;
+    shown.finish();
+    fetched.map_err(failed("write", output))
+}
+
+/// Fetches an attachment into the new file `output`.
+///
+/// # Errors
+/// As [`fetch_export`].
+pub(super) async fn fetch_attachment(
+    out: &mut Output,
+    client: &DaemonClient,
+    request: DownloadAttachmentRequest,
+    output: &Path,
+) -> Result<(), CliError> {
+    let mut shown = ByteProgress::new(out, "receiving");
+    let mut progress = |done: u64, total: u64| shown.update(out, done, total);
+    let fetched = transfer::download_attachment(client.channel(), request, output, &mut progress).await;
     shown.finish();
     fetched.map_err(failed("write", output))
 }

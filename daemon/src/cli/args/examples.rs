@@ -178,6 +178,22 @@ Examples:
   satchel conversations show 51d0 --branch 7be2
   satchel conversations show 51d0 --full --color always | less -R";
 
+pub(super) const ATTACHMENTS: &str = "\
+Examples:
+  satchel attachments list 51d0
+  satchel attachments save 51d0 ~/pictures";
+
+pub(super) const ATTACHMENTS_LIST: &str = "\
+Examples:
+  satchel attachments list 51d0
+  satchel attachments list --last --json | jq '.attachments[] | select(.stored) | .name'";
+
+pub(super) const ATTACHMENTS_SAVE: &str = "\
+Examples:
+  satchel attachments save 51d0 ~/pictures
+  satchel attachments save 51d0 . --only hive.png
+  satchel attachments save 51d0 ~/pictures --only 9f86d081";
+
 pub(super) const EXPORT: &str = "\
 Examples:
   satchel export --output ~/backup/memories.zip
