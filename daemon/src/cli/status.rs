@@ -52,6 +52,9 @@ fn render(
     let since = calendar.minute(status.started_at.as_ref());
     let running = format!("process {}, since {since}", status.pid);
     properties.add("daemon", if daemon { &running } else { "not running" });
+    if !status.device_addresses.is_empty() || status.devices > 0 {
+        properties.add("devices", &devices(status));
+    }
     if status.running_operations > 0 {
         let running = u64::from(unsigned(status.running_operations));
         properties.add("operations", &format!("{} running", text::number(running)));
@@ -101,6 +104,15 @@ fn render(
     out
 }
 
+/// Returns how many devices are paired, and where they reach the daemon.
+fn devices(status: &GetStatusResponse) -> String {
+    let paired = text::count(u64::from(unsigned(status.devices)), "device or token", "devices and tokens");
+    match status.device_addresses.first() {
+        Some(address) => format!("{paired}; listening at {}", text::one_line(address)),
+        None => format!("{paired}; not listening"),
+    }
+}
+
 /// Returns the lines for one problem, with what to do about it.
 pub(super) fn render_problem(problem: &Problem, style: TerminalStyle) -> String {
     let mark = style.paint(Paint::Bad, "✗");
@@ -146,6 +158,8 @@ mod tests {
             header: Some(StoreHeader { store_id: "s".to_owned(), revision: 57 }),
             journal_bytes: 1_200_000,
             data_dir: "/home/ana/.local/share/satchel".to_owned(),
+            device_addresses: vec!["192.168.1.7:7443".to_owned(), "127.0.0.1:7443".to_owned()],
+            devices: 2,
             problems: vec![Problem {
                 reason: "JOURNAL_DAMAGED".to_owned(),
                 message: "the journal is damaged".to_owned(),
@@ -168,6 +182,7 @@ mod tests {
 satchel        0.1.0
 data           /home/ana/.local/share/satchel
 daemon         not running
+devices        2 devices and tokens; listening at 192.168.1.7:7443
 memories       12 (10 active, 2 superseded; 12 chatgpt)
 types          12 fact
 conversations  1,204

@@ -99,6 +99,8 @@ fn get_status(state: &CallState, _request: v1::GetStatusRequest) -> Result<v1::G
         sources: source::list_all(state),
         disabled_plugins: plugin::disabled_after_failures(&state.plugins),
         quarantined_memories: signed(state.imports.edits().waiting_memories()?),
+        device_addresses: state.devices.addresses(),
+        devices: i32::try_from(state.devices.registry().list(false).len()).unwrap_or(i32::MAX),
     })
 }
 

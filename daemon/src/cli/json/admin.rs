@@ -78,6 +78,10 @@ pub(crate) struct Status<'a> {
     pub disabled_plugins: Vec<Plugin<'a>>,
     /// The number of memories that agents wrote and that wait for review.
     pub quarantined_memories: u64,
+    /// Where the daemon listens for devices.
+    pub device_addresses: &'a [String],
+    /// The number of devices and tokens that are not revoked.
+    pub devices: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -144,6 +148,8 @@ impl<'a> Status<'a> {
             sources: status.sources.iter().map(Source::new).collect(),
             disabled_plugins: status.disabled_plugins.iter().map(Plugin::new).collect(),
             quarantined_memories: unsigned(status.quarantined_memories),
+            device_addresses: &status.device_addresses,
+            devices: unsigned(status.devices),
         }
     }
 }

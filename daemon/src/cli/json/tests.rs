@@ -325,6 +325,8 @@ fn exports_plugins_and_status_have_their_keys() {
             "sources",
             "disabled_plugins",
             "quarantined_memories",
+            "device_addresses",
+            "devices",
         ]
     );
     assert_eq!(keys(&shown.memories), ["total", "by_status", "by_type", "by_platform"]);
