@@ -87,7 +87,7 @@ fn files_and_folders_are_imported_as_on_the_machine_itself() {
     assert_eq!(ids(&local, &[]), ids(&desk.home, &[]));
     // What was sent does not stay on either machine.
     let left = fs::read_dir(desk.home.path().join(".local/share/satchel/uploads"));
-    assert!(left.map_or(0, |left| left.count()) == 0);
+    assert!(left.map_or(0, Iterator::count) == 0);
     desk.stop();
 }
 

@@ -138,9 +138,9 @@ pub async fn download_attachment(
     let mut retries = Retries::default();
     loop {
         let offset = signed(download.received);
-        let request = v1::DownloadAttachmentRequest { offset, limit: 0, ..request.clone() };
+        let part = v1::DownloadAttachmentRequest { offset, limit: 0, ..request.clone() };
         let outcome = async {
-            let mut answers = client.download_attachment(request).await?.into_inner();
+            let mut answers = client.download_attachment(part).await?.into_inner();
             while let Some(answer) = answers.message().await? {
                 download.append(answer.chunk, answer.total_size, progress)?;
             }
