@@ -45,6 +45,7 @@ const SERVER_DAYS: i64 = 365;
 const CLIENT_DAYS: i64 = 90;
 const LOST_KEY: &str =
     "restore it from a backup; or move the folder away, start again, and pair each device again";
+const ED25519_KEY: &str = "move the folder away, start again, and pair each device again";
 
 /// A certificate for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +79,8 @@ impl CertificateAuthority {
     /// Reads the authority from its folder, or makes it at the first start. Renews certificates that are due.
     ///
     /// # Errors
-    /// A file cannot be read or written, or `ca.key` is missing or damaged though devices know it.
+    /// A file cannot be read or written, or `ca.key` is missing or damaged though devices know it, or an Ed25519 key of
+    /// an earlier version.
     pub fn load_or_create(dir: &Path, now: i64) -> Result<Self, DevicesError> {
         files::create_private_folder(dir).map_err(DevicesError::io(dir))?;
         let key = load_or_create_key(dir)?;
@@ -195,14 +197,19 @@ fn parameters(purpose: Purpose, now: i64) -> Result<CertificateParams, DevicesEr
 
 fn load_or_create_key(dir: &Path) -> Result<KeyPair, DevicesError> {
     let path = dir.join(CA_KEY);
-    let damaged = |reason: String| DevicesError::Damaged { path: path.clone(), reason, remedy: LOST_KEY };
+    let unusable =
+        |reason: String, remedy: &'static str| DevicesError::Damaged { path: path.clone(), reason, remedy };
     if let Some(bytes) = files::read_limited(&path, MAX_FILE_BYTES).map_err(DevicesError::io(&path))? {
         let bytes = Zeroizing::new(bytes);
-        return certificate::read_key(&bytes).map_err(|error| damaged(error.to_string()));
+        return certificate::read_key(&bytes).map_err(|error| {
+            // A backup of such a key would have the same kind.
+            let remedy = if matches!(error, DevicesError::Ed25519Key) { ED25519_KEY } else { LOST_KEY };
+            unusable(error.to_string(), remedy)
+        });
     }
     // The key is written first: a certificate without a key means that the key was lost.
     if dir.join(CA_CERTIFICATE).exists() {
-        return Err(damaged("it is missing, and paired devices know the daemon by it".to_owned()));
+        return Err(unusable("it is missing, and paired devices know the daemon by it".to_owned(), LOST_KEY));
     }
     let key = certificate::new_key()?;
     files::write_durably(&path, key.serialized_der()).map_err(DevicesError::io(&path))?;

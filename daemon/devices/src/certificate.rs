@@ -2,7 +2,7 @@
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, PKCS_ED25519, SerialNumber, SubjectPublicKeyInfo,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, SerialNumber, SubjectPublicKeyInfo,
 };
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use x509_parser::{
@@ -70,14 +70,21 @@ pub(crate) fn public_key_of_request(der: &[u8]) -> Result<SubjectPublicKeyInfo, 
     SubjectPublicKeyInfo::from_der(key).map_err(|_| wrong("its key is of an unknown kind".to_owned()))
 }
 
-/// Makes an Ed25519 key.
+/// Makes an ECDSA P-256 key. Every TLS library knows this kind; BoringSSL, which most gRPC libraries use, refuses
+/// certificates with Ed25519.
 pub(crate) fn new_key() -> Result<KeyPair, DevicesError> {
-    Ok(KeyPair::generate_for(&PKCS_ED25519)?)
+    Ok(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)
 }
 
-/// Reads an Ed25519 key from PKCS#8 DER.
-pub(crate) fn read_key(der: &[u8]) -> Result<KeyPair, rcgen::Error> {
-    KeyPair::from_pkcs8_der_and_sign_algo(&PrivatePkcs8KeyDer::from(der), &PKCS_ED25519)
+/// Reads an ECDSA P-256 key from PKCS#8 DER.
+pub(crate) fn read_key(der: &[u8]) -> Result<KeyPair, DevicesError> {
+    let der = PrivatePkcs8KeyDer::from(der);
+    KeyPair::from_pkcs8_der_and_sign_algo(&der, &PKCS_ECDSA_P256_SHA256).map_err(|error| {
+        match KeyPair::from_pkcs8_der_and_sign_algo(&der, &PKCS_ED25519) {
+            Ok(_) => DevicesError::Ed25519Key,
+            Err(_) => DevicesError::Key { reason: error.to_string() },
+        }
+    })
 }
 
 /// What a certificate is for.

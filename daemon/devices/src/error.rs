@@ -27,6 +27,15 @@ pub enum DevicesError {
     /// A certificate cannot be read.
     #[error("the certificate is not valid: {reason}")]
     Certificate { reason: String },
+    /// A key cannot be read.
+    #[error("the key is not valid: {reason}")]
+    Key { reason: String },
+    /// Earlier versions made keys of this kind.
+    #[error(
+        "it holds an Ed25519 key, as earlier versions made them; many programs refuse such keys for TLS, so this \
+         version uses ECDSA P-256"
+    )]
+    Ed25519Key,
     /// A certificate cannot be made or used.
     #[error("cannot make a certificate")]
     MakeCertificate { source: rcgen::Error },

@@ -385,15 +385,15 @@ fn a_client_that_knows_only_tls_1_2_is_refused() {
     assert_eq!(answer, [21, 3, 3, 0, 2, 2, u8::from(AlertDescription::ProtocolVersion)]);
 }
 
-/// The first message of a TLS 1.2 client (RFC 5246 §7.4.1.2), with ECDHE and Ed25519.
+/// The first message of a TLS 1.2 client (RFC 5246 §7.4.1.2), with ECDHE and ECDSA.
 fn tls12_hello() -> Vec<u8> {
     let extensions: [&[u8]; 3] = [
         // supported_groups: x25519
         &[0, 10, 0, 4, 0, 2, 0, 29],
         // ec_point_formats: uncompressed
         &[0, 11, 0, 2, 1, 0],
-        // signature_algorithms: ed25519, ecdsa_secp256r1_sha256
-        &[0, 13, 0, 6, 0, 4, 8, 7, 4, 3],
+        // signature_algorithms: ecdsa_secp256r1_sha256, ed25519
+        &[0, 13, 0, 6, 0, 4, 4, 3, 8, 7],
     ];
     let extensions = extensions.concat();
     let mut body = vec![3, 3];

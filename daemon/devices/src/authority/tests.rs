@@ -1,7 +1,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, sync::LazyLock};
 
 use proptest::prelude::*;
-use rcgen::PKCS_ECDSA_P256_SHA256;
+use rcgen::PKCS_ED25519;
 use tempfile::TempDir;
 
 use super::*;
@@ -83,9 +83,41 @@ fn only_the_key_of_a_request_is_used() {
 }
 
 #[test]
-fn a_phone_may_use_a_p256_key() {
+fn all_certificates_have_p256_keys_and_ecdsa_signatures() {
     let dir = tempfile::tempdir().unwrap();
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let authority = authority(&dir);
+    let (_, csr) = generate_key_and_csr().unwrap();
+    let server = fs::read(dir.path().join("tls/server.crt")).unwrap();
+    for der in [authority.certificate_der(), &server, &authority.issue(&csr, NOW).unwrap().der] {
+        let (_, parsed) = x509_parser::parse_x509_certificate(der).unwrap();
+        // ecdsa-with-SHA256 (RFC 5758 §3.2) and secp256r1 (RFC 5480 §2.1.1.1).
+        assert_eq!(parsed.signature_algorithm.algorithm.to_id_string(), "1.2.840.10045.4.3.2");
+        let curve = parsed.public_key().algorithm.parameters.as_ref().unwrap().as_oid().unwrap();
+        assert_eq!(curve.to_id_string(), "1.2.840.10045.3.1.7");
+    }
+}
+
+#[test]
+fn an_ed25519_key_of_an_earlier_version_is_refused_and_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    authority(&dir);
+    let folder = dir.path().join("tls");
+    let old = KeyPair::generate_for(&PKCS_ED25519).unwrap().serialized_der().to_vec();
+    // Devices do not know the key of the daemon's own certificate: it is replaced.
+    fs::write(folder.join("server.key"), &old).unwrap();
+    authority(&dir);
+    assert_ne!(fs::read(folder.join("server.key")).unwrap(), old);
+    fs::write(folder.join("ca.key"), &old).unwrap();
+    let error = CertificateAuthority::load_or_create(&folder, NOW).unwrap_err().to_string();
+    assert!(error.contains("ca.key") && error.contains("Ed25519"), "{error}");
+    assert!(error.contains("pair each device again") && !error.contains("backup"), "{error}");
+    assert_eq!(fs::read(folder.join("ca.key")).unwrap(), old);
+}
+
+#[test]
+fn a_device_may_use_an_ed25519_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
     let csr = CertificateParams::default().serialize_request(&key).unwrap();
     let issued = authority(&dir).issue(csr.der(), NOW).unwrap();
     assert_eq!(issued.key_hash, KeyHash::of_public_key(&key.subject_public_key_info()));

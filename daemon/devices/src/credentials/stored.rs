@@ -19,6 +19,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// Largest file that is read, in bytes. Ours have about 3,000.
 const MAX_FILE_BYTES: u64 = 256 << 10;
 const REMEDY: &str = "restore it from a backup, or remove it and pair this device again";
+const ED25519_KEY: &str = "remove it with `satchel servers remove` and pair this device again";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,7 +70,12 @@ pub(super) fn load(dir: &Path, name: &str) -> Result<Credentials, DevicesError> 
         return Err(DevicesError::Newer { path, found: stored.format, known: FORMAT });
     }
     let decoded = |text: &str| STANDARD.decode(text).map_err(|error| damaged(error.to_string()));
-    let wrong = |error: DevicesError| damaged(error.to_string());
+    let wrong = |error: DevicesError| match error {
+        DevicesError::Ed25519Key => {
+            DevicesError::Damaged { path: path.clone(), reason: error.to_string(), remedy: ED25519_KEY }
+        }
+        _ => damaged(error.to_string()),
+    };
     let key = ClientKey::from_pkcs8(Zeroizing::new(decoded(&stored.private_key)?)).map_err(wrong)?;
     let (authority, certificate) = (decoded(&stored.authority)?, decoded(&stored.certificate)?);
     let addresses = std::mem::take(&mut stored.addresses);

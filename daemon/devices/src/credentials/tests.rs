@@ -1,5 +1,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
 use super::*;
 use crate::authority::CertificateAuthority;
 
@@ -80,6 +82,22 @@ fn a_damaged_file_is_reported() {
     }
     fs::write(&path, good.replace("\"format\": 1", "\"format\": 2")).unwrap();
     assert!(matches!(Credentials::load(dir.path(), "home"), Err(DevicesError::Newer { .. })));
+}
+
+#[test]
+fn an_ed25519_key_of_an_earlier_version_is_refused_with_the_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::load_or_create(&dir.path().join("tls"), NOW).unwrap();
+    credentials("home", &authority).unwrap().save(dir.path()).unwrap();
+    let path = dir.path().join("servers/home.json");
+    let mut stored: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let old = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+    stored["private_key"] = STANDARD.encode(old.serialized_der()).into();
+    fs::write(&path, stored.to_string()).unwrap();
+    let error = Credentials::load(dir.path(), "home").unwrap_err().to_string();
+    assert!(error.contains("home.json") && error.contains("Ed25519"), "{error}");
+    assert!(error.contains("servers remove") && error.contains("pair this device again"), "{error}");
+    Credentials::remove(dir.path(), "home").unwrap();
 }
 
 #[test]
