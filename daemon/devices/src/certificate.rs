@@ -70,7 +70,7 @@ pub(crate) fn public_key_of_request(der: &[u8]) -> Result<SubjectPublicKeyInfo, 
     SubjectPublicKeyInfo::from_der(key).map_err(|_| wrong("its key is of an unknown kind".to_owned()))
 }
 
-/// Makes an ECDSA P-256 key. Every TLS library knows this kind; BoringSSL, which most gRPC libraries use, refuses
+/// Makes an ECDSA P-256 key. Every TLS library knows this kind; `BoringSSL`, which is in most gRPC libraries, refuses
 /// certificates with Ed25519.
 pub(crate) fn new_key() -> Result<KeyPair, DevicesError> {
     Ok(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)
