@@ -80,7 +80,7 @@ fn files_and_folders_are_imported_as_on_the_machine_itself() {
     // A folder with an unpacked export, and one with archives.
     let folder = demo("claude-export");
     let folder = folder.to_str().unwrap();
-    assert_eq!(import(&other, folder), ["completed"]);
+    assert_eq!(import(&other, folder), ["completed_with_skips"]);
     assert_eq!(import(&other, folder), ["unchanged"]);
     let local = TestHome::new();
     ok(&local, &["import", &zipped, folder]);
