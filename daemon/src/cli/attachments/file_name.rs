@@ -12,7 +12,8 @@ const MAX_EXTENSION: usize = 16;
 pub(super) fn safe(name: &str, fallback: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let clean: String = last.chars().map(|c| if is_unsafe(c) { '_' } else { c }).collect();
-    let clean = clean.trim_matches(|c: char| c.is_whitespace() || c == '.').trim_start_matches('-');
+    let clean = clean.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '-'));
+    let clean = clean.trim_end_matches(|c: char| c.is_whitespace() || c == '.');
     if clean.is_empty() { fallback.to_owned() } else { shorten(clean) }
 }
 
