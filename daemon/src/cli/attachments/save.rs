@@ -53,10 +53,20 @@ pub(super) async fn run(
         }
         saved.push(SavedAttachment { path: path::path_to_string(path)?, sha256, existed });
     }
+    report(context, &id, saved, &selected)
+}
+
+/// Prints the document, or notes about files that are not stored.
+fn report(
+    context: &mut Context,
+    conversation_id: &str,
+    saved: Vec<SavedAttachment<'_>>,
+    selected: &[MessageAttachment],
+) -> Result<Exit, CliError> {
     let missing = selected.iter().filter(|attachment| attachment.sha256().is_none());
     if context.out.json {
         let not_stored = missing.map(MessageAttachment::json).collect();
-        context.out.json(&SavedAttachments { conversation_id: &id, saved, not_stored })?;
+        context.out.json(&SavedAttachments { conversation_id, saved, not_stored })?;
         return Ok(Exit::Done);
     }
     if selected.is_empty() {
