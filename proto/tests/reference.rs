@@ -23,7 +23,8 @@ const HEAD: &str = "\
 # gRPC API
 
 The reference of package `satchel.v1`, generated from the comments of `proto/satchel/v1/*.proto`. What all methods have in common (connecting,
-paging, revisions, limits, errors) is in [the contract](../../proto/README.md).
+paging, revisions, limits, errors) is in [the contract](../../proto/README.md); programs in Python and Node are in
+[Clients in other languages](clients.md).
 
 *Permission* is the scope that a device needs; the owner on the Unix socket has all of them. `optional` fields tell unset from empty.
 ";

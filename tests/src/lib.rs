@@ -5,6 +5,7 @@ pub mod guests;
 pub mod histories;
 pub mod operation;
 pub mod packages;
+pub mod raw_codec;
 pub mod samples;
 pub mod test_core;
 pub mod test_daemon;

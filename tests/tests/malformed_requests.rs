@@ -7,7 +7,6 @@ use std::sync::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use bytes::BufMut as _;
 use satchel_core::clock::Clock;
 use satchel_proto::v1::{
     self, export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
@@ -15,52 +14,12 @@ use satchel_proto::v1::{
 };
 use satchel_source::Limits;
 use satchel_tests::{
+    raw_codec::RawCodec,
     test_core::{TestCore, demo_folder},
     test_daemon::TestDaemon,
 };
-use tonic::{
-    Code, Request, Status,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-};
+use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
-
-/// A codec that sends bytes unchanged.
-#[derive(Clone, Default)]
-struct RawCodec;
-
-impl Codec for RawCodec {
-    type Encode = Vec<u8>;
-    type Decode = ();
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for RawCodec {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn encode(&mut self, item: Vec<u8>, out: &mut EncodeBuf<'_>) -> std::result::Result<(), Status> {
-        out.put_slice(&item);
-        Ok(())
-    }
-}
-
-impl Decoder for RawCodec {
-    type Item = ();
-    type Error = Status;
-
-    fn decode(&mut self, _: &mut DecodeBuf<'_>) -> std::result::Result<Option<()>, Status> {
-        Ok(Some(()))
-    }
-}
 
 async fn send(daemon: &TestDaemon, path: &'static str, bytes: &[u8]) -> Result<Status> {
     let mut client = tonic::client::Grpc::new(daemon.channel.clone());

@@ -3,61 +3,16 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bytes::{Buf as _, BufMut as _};
 use prost::Message as _;
 use satchel_proto::v1::WatchChangesResponse;
+use satchel_tests::raw_codec::RawCodec;
 use tokio_stream::StreamExt as _;
-use tonic::{
-    Code, Request, Status,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    codegen::http::uri::PathAndQuery,
-    transport::Channel,
-};
+use tonic::{Code, Request, Status, codegen::http::uri::PathAndQuery, transport::Channel};
 
 use crate::probes::{Probe, Shape};
 
 /// How long an answer may take; none of them waits for anything.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// A codec that passes bytes unchanged.
-#[derive(Clone, Default)]
-pub(crate) struct RawCodec;
-
-impl Codec for RawCodec {
-    type Encode = Vec<u8>;
-    type Decode = Vec<u8>;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for RawCodec {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn encode(&mut self, item: Vec<u8>, out: &mut EncodeBuf<'_>) -> std::result::Result<(), Status> {
-        out.put_slice(&item);
-        Ok(())
-    }
-}
-
-impl Decoder for RawCodec {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn decode(&mut self, input: &mut DecodeBuf<'_>) -> std::result::Result<Option<Vec<u8>>, Status> {
-        let mut bytes = vec![0; input.remaining()];
-        input.copy_to_slice(&mut bytes);
-        Ok(Some(bytes))
-    }
-}
 
 /// An answer.
 pub(crate) struct Answer {

@@ -1,8 +1,9 @@
-//! Other programs can read and verify our bundles: the official SDK, and the few lines of Python in the README. We
-//! also store everything that the SDK reads from an export.
+//! Other programs work with ours: the official SDK and the few lines of Python in the README verify our bundles, we
+//! store everything that the SDK reads from an export, and clients in Python and Node call the daemon.
 
 #![expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 
+mod clients;
 mod convert;
 mod import;
 mod merge;
@@ -14,21 +15,28 @@ use std::{
     process::{Command, Output},
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use satchel_tests::test_core::{TestCore, demo_folder, shared_samples};
 
 /// Returns the Python that has the SDK. A missing SDK is an error only if the environment requires it.
 fn python() -> Result<Option<PathBuf>> {
+    python_with("portable_ai_memory, rfc8785, cryptography")
+}
+
+/// Returns the Python that has these modules.
+fn python_with(modules: &str) -> Result<Option<PathBuf>> {
     let python = std::env::var_os("SATCHEL_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
-    let probe =
-        Command::new(&python).args(["-c", "import portable_ai_memory, rfc8785, cryptography"]).output();
+    let probe = Command::new(&python).arg("-c").arg(format!("import {modules}")).output();
     if probe.is_ok_and(|output| output.status.success()) {
         return Ok(Some(python));
     }
-    if std::env::var_os("SATCHEL_INTEROP").is_some() {
-        bail!("{python:?} lacks portable_ai_memory, rfc8785 or cryptography, and this run requires them");
-    }
-    eprintln!("skipped: {python:?} lacks portable_ai_memory, rfc8785 or cryptography (set SATCHEL_PYTHON)");
+    missing(&format!("{python:?} lacks one of {modules} (set SATCHEL_PYTHON)"))
+}
+
+/// Says that a test is skipped. If the environment requires these tests, it is an error.
+fn missing<T>(what: &str) -> Result<Option<T>> {
+    ensure!(std::env::var_os("SATCHEL_INTEROP").is_none(), "{what}, and this run requires it");
+    eprintln!("skipped: {what}");
     Ok(None)
 }
 

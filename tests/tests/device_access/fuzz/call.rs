@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use prost_reflect::MethodDescriptor;
+use satchel_tests::raw_codec::RawCodec;
 use tokio::time::timeout;
 use tokio_stream::StreamExt as _;
 use tonic::{Code, Request, Status, Streaming, codegen::http::uri::PathAndQuery, transport::Channel};
-
-use crate::raw::RawCodec;
 
 /// How long an answer may take: the time limit of the daemon, and a margin for a busy machine.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);
