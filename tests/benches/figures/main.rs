@@ -4,9 +4,10 @@
 //! Sizes can be lowered for a quick run: `SATCHEL_BENCH_MB=20 make bench`. The `pam` program of the official SDK is the
 //! peer if it is installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`).
 //! `SATCHEL_BENCH_ONLY=always,load` measures only these groups; the groups are `importers`, `program`, `daily`,
-//! `reads`, `always`, `load`, `sealed`, `delta` and `installed`. `SATCHEL=/path/to/satchel` measures another build.
+//! `reads`, `always`, `load`, `sealed`, `delta`, `installed` and `api`. `SATCHEL=/path/to/satchel` measures another build.
 
 mod always_on;
+mod api;
 mod client;
 mod daily;
 mod delta;
@@ -34,6 +35,11 @@ fn main() -> Result<()> {
     {
         return importer::run_importer(provider, Path::new(folder), Path::new(cache)).map(drop);
     }
+    if let [_, word, uri, memory] = arguments.as_slice()
+        && word == api::flood::FLOOD_ARGUMENT
+    {
+        return api::flood::run_flood(uri, memory);
+    }
     // `cargo test --benches` also runs this program, only to check that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
@@ -41,7 +47,7 @@ fn main() -> Result<()> {
     print_line(&processor_line());
     let folder = tempfile::tempdir()?;
     let (scratch, megabytes) = (folder.path(), setting("SATCHEL_BENCH_MB", 100));
-    let groups: [(&str, BenchGroup); 9] = [
+    let groups: [(&str, BenchGroup); 10] = [
         ("importers", importers),
         ("program", program_group),
         ("daily", daily_group),
@@ -51,6 +57,7 @@ fn main() -> Result<()> {
         ("sealed", encryption::all),
         ("delta", delta::all),
         ("installed", installed::all),
+        ("api", api::all),
     ];
     let only = std::env::var("SATCHEL_BENCH_ONLY").ok();
     for (name, group) in groups {

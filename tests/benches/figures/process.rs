@@ -120,6 +120,11 @@ impl DaemonProcess {
         Self::start_with(program, data_dir, &[OsStr::new("--watch"), folder.as_os_str()])
     }
 
+    /// Starts a daemon that also accepts devices, on a free port of this machine.
+    pub(crate) fn listening(program: &PathBuf, data_dir: &Path) -> Result<Self> {
+        Self::start_with(program, data_dir, &[OsStr::new("--listen"), OsStr::new("127.0.0.1:0")])
+    }
+
     fn start_with(program: &PathBuf, data_dir: &Path, arguments: &[&OsStr]) -> Result<Self> {
         let socket = data_dir.join("satchel.sock");
         // A socket left behind by a killed daemon would look like that of the new one.
