@@ -7,71 +7,13 @@
 mod home;
 
 use std::{
-    fs,
-    io::Write as _,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Instant,
 };
 
 use home::{LONG, TestHome, code, ended, stderr};
-
-/// A small file system in memory; it is unmounted on drop.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    /// Returns `None` if this process may not mount one, and says so on stderr, bypassing the captured output of
-    /// the test.
-    fn mount(megabytes: u64) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let size = format!("size={megabytes}m,mode=0700");
-        let mounted = rustix::process::geteuid().is_root()
-            && Command::new("mount")
-                .args(["-t", "tmpfs", "-o", &size, "satchel-test"])
-                .arg(dir.path())
-                .status()
-                .is_ok_and(|status| status.success());
-        if !mounted {
-            std::io::stderr().write_all(b"not run: no tmpfs can be mounted here\n").unwrap();
-        }
-        mounted.then(|| Self(dir))
-    }
-
-    fn data(&self) -> String {
-        self.0.path().join("data").to_str().unwrap().to_owned()
-    }
-
-    fn ballast(&self) -> PathBuf {
-        self.0.path().join("ballast")
-    }
-
-    /// Fills the remaining space.
-    fn fill(&self) {
-        let mut file = fs::File::create(self.ballast()).unwrap();
-        while file.write_all(&[1; 8 << 10]).is_ok() {}
-        while file.write_all(&[1]).is_ok() {}
-    }
-
-    fn free(&self) {
-        fs::remove_file(self.ballast()).unwrap();
-    }
-
-    fn remount(&self, option: &str) {
-        let done = Command::new("mount")
-            .args(["-o", &format!("remount,{option}")])
-            .arg(self.0.path())
-            .status()
-            .unwrap();
-        assert!(done.success(), "{option}");
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).status();
-        assert!(unmounted.is_ok_and(|status| status.success()), "{:?} stays mounted", self.0.path());
-    }
-}
+use satchel_tests::small_disk::SmallDisk;
 
 fn demo(name: &str) -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo").join(name);
@@ -84,8 +26,12 @@ struct Fixture {
 }
 
 impl Fixture {
+    fn data(&self) -> String {
+        self.disk.path().join("data").to_str().unwrap().to_owned()
+    }
+
     fn run(&self, words: &[&str]) -> Output {
-        let data = self.disk.data();
+        let data = self.data();
         let all: Vec<&str> = ["--data-dir", &data].iter().chain(words).copied().collect();
         self.home.run(&all)
     }
@@ -97,7 +43,7 @@ impl Fixture {
     }
 
     fn serve(&self) -> Child {
-        let data = self.disk.data();
+        let data = self.data();
         let mut child =
             self.home.command(&["--data-dir", &data, "serve"]).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
@@ -156,14 +102,14 @@ impl Fixture {
 
 #[test]
 fn a_disk_that_fills_up_under_a_daemon_can_be_read_and_is_written_again_later() {
-    let Some(disk) = SmallDisk::mount(160) else { return };
+    let Some(disk) = SmallDisk::mount(160).unwrap() else { return };
     let fixture = Fixture { home: TestHome::new(), disk };
     let mut daemon = fixture.serve();
     fixture.run_ok(&["import", &demo("chatgpt-export")]);
     fixture.export_and_verify("before.zip");
     // The disk is filled before the database has written what this import adds.
     fixture.run_ok(&["import", &demo("claude-export")]);
-    fixture.disk.fill();
+    fixture.disk.fill().unwrap();
     let shown = fixture.read_all();
     for round in 0..2 {
         fixture.assert_refused(&["import", "--again", &demo("chatgpt-export")]);
@@ -171,20 +117,20 @@ fn a_disk_that_fills_up_under_a_daemon_can_be_read_and_is_written_again_later() 
         assert!(printed.contains("could not be recorded"), "{printed}");
         assert_eq!(fixture.read_all(), shown, "what was refused has not happened");
     }
-    fixture.disk.free();
+    fixture.disk.free().unwrap();
     fixture.run_ok(&["import", "--again", &demo("chatgpt-export")]);
     fixture.export_and_verify("after.zip");
     let listed = fixture.run_ok(&["exports", "list", "--json"]);
     assert_eq!(listed.matches("\"export_id\"").count(), 2, "{listed}");
     // A stop on a full disk is an orderly one.
     let shown = fixture.read_all();
-    fixture.disk.fill();
+    fixture.disk.fill().unwrap();
     rustix::process::kill_process(rustix::process::Pid::from_child(&daemon), rustix::process::Signal::TERM)
         .unwrap();
     assert_eq!(ended(&mut daemon).code(), Some(0));
     assert_eq!(fixture.read_all(), shown, "without a daemon, and without room for one");
     fixture.assert_refused(&["import", "--again", &demo("claude-export")]);
-    fixture.disk.free();
+    fixture.disk.free().unwrap();
     assert_eq!(fixture.read_all(), shown);
     fixture.run_ok(&["import", "--again", &demo("claude-export")]);
     assert_eq!(code(&fixture.run(&["doctor"])), Some(0));
@@ -192,12 +138,12 @@ fn a_disk_that_fills_up_under_a_daemon_can_be_read_and_is_written_again_later() 
 
 #[test]
 fn a_read_only_disk_can_be_read() {
-    let Some(disk) = SmallDisk::mount(160) else { return };
+    let Some(disk) = SmallDisk::mount(160).unwrap() else { return };
     let fixture = Fixture { home: TestHome::new(), disk };
     fixture.run_ok(&["import", &demo("chatgpt-export")]);
     fixture.export_and_verify("before.zip");
     let shown = fixture.read_all();
-    fixture.disk.remount("ro");
+    fixture.disk.remount("ro").unwrap();
     assert_eq!(fixture.read_all(), shown);
     let printed = fixture.export_and_verify("after.zip");
     assert!(printed.contains("could not be recorded"), "{printed}");
@@ -207,7 +153,7 @@ fn a_read_only_disk_can_be_read() {
     let printed = format!("{}{}", String::from_utf8_lossy(&looked.stdout), stderr(&looked));
     assert!(printed.contains("read-only") && printed.contains("1 problem"), "{printed}");
     fixture.assert_refused(&["import", &demo("claude-export")]);
-    fixture.disk.remount("rw");
+    fixture.disk.remount("rw").unwrap();
     assert_eq!(fixture.read_all(), shown);
     fixture.run_ok(&["import", &demo("claude-export")]);
 }

@@ -29,7 +29,7 @@ impl Encoder for RawCodec {
     type Item = Vec<u8>;
     type Error = Status;
 
-    fn encode(&mut self, item: Vec<u8>, out: &mut EncodeBuf<'_>) -> std::result::Result<(), Status> {
+    fn encode(&mut self, item: Vec<u8>, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
         out.put_slice(&item);
         Ok(())
     }
@@ -39,7 +39,7 @@ impl Decoder for RawCodec {
     type Item = Vec<u8>;
     type Error = Status;
 
-    fn decode(&mut self, input: &mut DecodeBuf<'_>) -> std::result::Result<Option<Vec<u8>>, Status> {
+    fn decode(&mut self, input: &mut DecodeBuf<'_>) -> Result<Option<Vec<u8>>, Status> {
         let mut bytes = vec![0; input.remaining()];
         input.copy_to_slice(&mut bytes);
         Ok(Some(bytes))

@@ -1,12 +1,12 @@
 //! A device for one test: it is paired with a [`TestDaemon`] and calls it over TLS.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use hyper_util::rt::TokioIo;
 use satchel_devices::{
     Credentials, PairingSecret,
-    credentials::{generate_key_and_csr, pairing_config, server_name},
+    credentials::{generate_key_and_csr, pairing_config, pairing_config_with_clock, server_name},
 };
 use satchel_proto::v1::{
     self, device_service_client::DeviceServiceClient, pairing_service_client::PairingServiceClient,
@@ -14,7 +14,10 @@ use satchel_proto::v1::{
 use satchel_server::config::Config;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
-use tokio_rustls::{TlsConnector, rustls::ClientConfig};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{ClientConfig, pki_types::UnixTime, time_provider::TimeProvider},
+};
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
@@ -28,6 +31,17 @@ pub struct TestDevice {
     pub device: v1::Device,
     /// What the device keeps.
     pub credentials: Credentials,
+}
+
+/// A clock that is wrong by this many seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct WrongClock(pub i64);
+
+impl TimeProvider for WrongClock {
+    fn current_time(&self) -> Option<UnixTime> {
+        let seconds = UnixTime::now().as_secs().checked_add_signed(self.0)?;
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+    }
 }
 
 /// Makes a daemon accept devices on a free port of this machine.
@@ -86,9 +100,18 @@ impl TestDevice {
     /// # Errors
     /// If the daemon refuses it.
     pub async fn pair_with(secret: &PairingSecret, name: &str) -> Result<Self> {
+        Self::pair_with_clock(secret, name, WrongClock(0)).await
+    }
+
+    /// Pairs a device whose clock is wrong with the secret of a link.
+    ///
+    /// # Errors
+    /// If the daemon refuses it, or the certificate of the daemon is not valid by this clock.
+    pub async fn pair_with_clock(secret: &PairingSecret, name: &str, clock: WrongClock) -> Result<Self> {
         let address = secret.addresses.first().context("an address")?.clone();
         let (key, certificate_request_der) = generate_key_and_csr()?;
-        let config = pairing_config(&secret.fingerprint)?;
+        let clock: Arc<dyn TimeProvider> = Arc::new(clock);
+        let config = pairing_config_with_clock(&secret.fingerprint, Arc::clone(&clock))?;
         let channel = connect(&address, config.tls.clone()).await?;
         let request = v1::CompletePairingRequest {
             token: secret.token.as_bytes().to_vec(),
@@ -97,8 +120,10 @@ impl TestDevice {
         };
         let paired = PairingServiceClient::new(channel).complete_pairing(request).await?.into_inner();
         let authority = config.authority().context("the daemon has shown its authority")?;
-        let credentials = Credentials::new("daemon", vec![address], authority, paired.certificate_der, key)?;
-        Self::connect(credentials, paired.device.context("a device")?).await
+        let credentials =
+            Credentials::new("daemon", vec![address.clone()], authority, paired.certificate_der, key)?;
+        let channel = connect(&address, credentials.client_config_with_clock(clock)?).await?;
+        Ok(Self { channel, device: paired.device.context("a device")?, credentials })
     }
 
     /// Connects anew, with the same certificate.

@@ -3,33 +3,72 @@
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{
-    self, admin_service_client::AdminServiceClient, export_service_client::ExportServiceClient,
+    self, DeviceRole, admin_service_client::AdminServiceClient, export_service_client::ExportServiceClient,
 };
 use satchel_tests::{
     operation,
     test_daemon::{TestDaemon, chatgpt_export},
+    test_device::{TestDevice, listening_daemon, policy},
 };
 use tonic::Code;
 
 /// The limit documented in `proto/README.md`.
 const MAX_DOWNLOADS: usize = 16;
+/// The same, of one device.
+const MAX_DOWNLOADS_OF_DEVICE: usize = 4;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn unread_downloads_are_limited_and_do_not_block_other_calls() -> Result<()> {
-    let daemon = TestDaemon::start().await?;
+/// Makes an export that is larger than all buffers on the way, so that a download that nobody reads does not end.
+async fn large_export(daemon: &TestDaemon) -> Result<v1::DownloadExportRequest> {
     let folder = chatgpt_export(&daemon.folder.path().join("export"), 3)?;
     daemon.import(&folder).await?;
-    let mut client = ExportServiceClient::new(daemon.channel.clone());
     let output = daemon.folder.path().join("bundle.zip");
-    // Larger than all buffers on the way, so that a download that nobody reads does not end.
     let request = v1::CreateExportRequest {
         output: output.to_str().context("UTF-8")?.to_owned(),
         ..v1::CreateExportRequest::default()
     };
     let export = operation::export(&daemon.channel, request).await?;
-    let file = std::fs::OpenOptions::new().write(true).open(&output)?;
-    file.set_len(64 << 20)?;
-    let download = v1::DownloadExportRequest { id: export.id.clone(), offset: 0 };
+    std::fs::OpenOptions::new().write(true).open(&output)?.set_len(64 << 20)?;
+    Ok(v1::DownloadExportRequest { id: export.id, offset: 0 })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unread_downloads_of_a_device_leave_room_for_others() -> Result<()> {
+    let daemon = listening_daemon().await?;
+    let download = large_export(&daemon).await?;
+    let one = TestDevice::pair(&daemon, "one", policy(DeviceRole::Owner)).await?;
+    let other = TestDevice::pair(&daemon, "other", policy(DeviceRole::Owner)).await?;
+    let (mut one, mut other) =
+        (ExportServiceClient::new(one.channel), ExportServiceClient::new(other.channel));
+    let mut open = Vec::new();
+    for _ in 0..MAX_DOWNLOADS_OF_DEVICE {
+        open.push(one.download_export(download.clone()).await?.into_inner());
+    }
+    for _ in 0..MAX_DOWNLOADS {
+        let refused = one.download_export(download.clone()).await.err().context("it is refused")?;
+        ensure!(refused.code() == Code::ResourceExhausted, "{refused:?}");
+        ensure!(refused.message().contains("of this device"), "{refused:?}");
+    }
+    for channel in [&mut other, &mut ExportServiceClient::new(daemon.channel.clone())] {
+        let mut whole = channel.download_export(download.clone()).await?.into_inner();
+        let mut bytes = 0;
+        while let Some(answer) = whole.message().await? {
+            bytes += answer.chunk.context("a chunk")?.data.len();
+        }
+        ensure!(bytes == 64 << 20, "{bytes}");
+    }
+    // A place is free again once a download has ended, also one that was not read to its end.
+    open.pop();
+    while let Err(status) = one.download_export(download.clone()).await {
+        ensure!(status.code() == Code::ResourceExhausted, "{status:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unread_downloads_are_limited_and_do_not_block_other_calls() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    let download = large_export(&daemon).await?;
+    let mut client = ExportServiceClient::new(daemon.channel.clone());
 
     // The downloads of one connection share its buffers, so the client that reads has its own connection.
     let channel = satchel_server::connect::connect(&daemon.data_dir()).await?;

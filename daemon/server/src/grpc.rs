@@ -30,6 +30,7 @@ mod request;
 mod source;
 pub mod status;
 mod tls;
+mod unknown_clients;
 mod unread_limit;
 mod upload;
 mod web;

@@ -402,7 +402,11 @@ async fn run_scheduled_exports(exports: Exports, schedule: Option<ScheduledExpor
     }
 }
 
-fn open(
+/// Opens all that the daemon serves, and returns it with notices for the user.
+///
+/// # Errors
+/// As for [`run`].
+pub(crate) fn open(
     config: &Config,
     allow_read_only: bool,
     address: Option<SocketAddr>,

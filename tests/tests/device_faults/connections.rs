@@ -25,6 +25,12 @@ const AT_ONCE: usize = 50;
 /// What the daemon grants, as its README says.
 const PER_DEVICE: usize = 8;
 const PER_ADDRESS: usize = 16;
+/// Places for clients without a certificate, of all addresses.
+const PLACES: usize = 128;
+/// Addresses with slow handshakes: twice as many as could hold all places.
+const ADDRESSES: u8 = 16;
+/// Files that the daemon may have open besides: those of the other calls, and of clients whose end is not processed yet.
+const SLACK: usize = 64;
 /// Memory that the allocator may keep after a load, in MiB.
 const KEPT_MIB: usize = 64;
 /// How long a client that says nothing is tolerated, with a margin.
@@ -110,6 +116,27 @@ async fn handshakes_that_do_not_end_are_ended() -> Result<()> {
         ended??;
     }
     others.all_succeeded().await?;
+    daemon.at_rest_as(before, KEPT_MIB).await
+}
+
+/// Twice as many addresses as could hold all places try to. Half of the handshakes do not even begin, the others never end.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_handshakes_of_many_addresses_do_not_lock_out_others() -> Result<()> {
+    let (daemon, device, others) = daemon_with_devices(DeviceRole::Reader).await?;
+    let before = daemon.usage()?;
+    let mut handshakes = JoinSet::new();
+    for last in 2..2 + ADDRESSES {
+        for number in 0..PER_ADDRESS {
+            let stream = connect_tcp(&device, address(last)).await?;
+            handshakes.spawn(drip(stream, number % 2 == 0));
+        }
+    }
+    let during = daemon.usage()?;
+    ensure!(during.files <= before.files + PLACES + SLACK, "{before:?} became {during:?}");
+    others.all_succeeded().await?;
+    while let Some(ended) = handshakes.join_next().await {
+        ended??;
+    }
     daemon.at_rest_as(before, KEPT_MIB).await
 }
 

@@ -4,6 +4,7 @@ mod chunks;
 mod client;
 mod downloads;
 mod fixture;
+mod full_disk;
 mod imports;
 mod kill;
 mod limits;

@@ -20,8 +20,8 @@ use super::{AddressFailure, RemoteError};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an address is tried alone before the next one is tried as well, as in RFC 8305.
 const STAGGER: Duration = Duration::from_millis(250);
-/// Interval of pings, so that routers do not forget the connection, and a dead one is noticed.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_mins(1);
+/// Interval of pings, so that routers do not forget the connection, and a person does not wait long for a daemon that is gone.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// How long the answer to a ping may take.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 

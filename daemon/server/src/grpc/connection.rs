@@ -22,6 +22,8 @@ use tokio::{
 };
 use tonic::transport::server::Connected;
 
+use super::unknown_clients::Evicted;
+
 /// Who is at the other end of a connection.
 #[derive(Clone, Debug)]
 pub(super) enum Peer {
@@ -50,12 +52,6 @@ pub(super) struct RemotePeer {
     pub(super) proved: Arc<AtomicBool>,
 }
 
-impl RemotePeer {
-    pub(super) fn new(address: SocketAddr, key: Option<KeyHash>) -> Self {
-        Self { address, key, proved: Arc::new(AtomicBool::new(key.is_some())) }
-    }
-}
-
 /// How long a client over TLS may take to begin HTTP/2.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes with which every HTTP/2 client begins.
@@ -82,14 +78,16 @@ pub(super) struct Connection {
 struct Opening {
     bytes: usize,
     proved: Arc<AtomicBool>,
+    /// Completes if another client gets the place of this one.
+    evicted: Option<Evicted>,
     began: Instant,
     deadline: Pin<Box<Sleep>>,
 }
 
 impl Opening {
-    fn new(proved: Arc<AtomicBool>) -> Self {
+    fn new(proved: Arc<AtomicBool>, evicted: Option<Evicted>) -> Self {
         let began = Instant::now();
-        Self { bytes: 0, proved, began, deadline: Box::pin(sleep_until(began + OPENING_TIMEOUT)) }
+        Self { bytes: 0, proved, evicted, began, deadline: Box::pin(sleep_until(began + OPENING_TIMEOUT)) }
     }
 
     /// Counts bytes that were read. Returns whether the time limits no longer apply.
@@ -104,8 +102,15 @@ impl Opening {
         proved && self.bytes >= PREFACE_BYTES
     }
 
-    /// Returns ready if the client had all its time.
+    /// Returns ready if the client had all its time, or another client got its place.
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        if let Some(evicted) = &mut self.evicted
+            && Pin::new(evicted).poll(context).is_ready()
+        {
+            self.evicted = None;
+            let reason = "another client got the place of this one, which does not show who it is";
+            return Poll::Ready(io::Error::new(io::ErrorKind::ConnectionAborted, reason));
+        }
         ready!(self.deadline.as_mut().poll(context));
         // A token may have come after the last read.
         if self.bytes >= PREFACE_BYTES && self.proved.load(Ordering::Relaxed) {
@@ -127,13 +132,14 @@ impl Connection {
         }
     }
 
-    /// Returns the connection of a client over TLS.
+    /// Returns the connection of a client over TLS. It ends when `evicted` completes before the client has shown who it is.
     pub(super) fn remote(
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         peer: RemotePeer,
+        evicted: Option<Evicted>,
         permits: impl Send + 'static,
     ) -> Self {
-        let opening = Some(Opening::new(Arc::clone(&peer.proved)));
+        let opening = Some(Opening::new(Arc::clone(&peer.proved), evicted));
         Self { stream: Box::new(stream), peer: Peer::Remote(peer), opening, _permits: Box::new(permits) }
     }
 

@@ -1,6 +1,7 @@
 //! The middleware for every call: who calls, whether the caller may use the method, the request id, and limits.
 
 mod authenticate;
+mod call_limits;
 mod limits;
 mod revocation;
 
@@ -16,7 +17,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use satchel_core::clock::{self, Clock};
 use satchel_devices::Device;
 use satchel_proto::Method;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{Code, body::Body};
 use tower::{BoxError, Layer, Service};
 use tracing::{Instrument, Span, debug, field, info_span};
@@ -24,14 +24,15 @@ use uuid::Uuid;
 
 pub(super) use self::authenticate::{may_read_conversations, permits};
 use self::{
-    limits::{CallShare, DeviceLimits, WatchPermit},
+    call_limits::{CallLimits, DOWNLOAD_METHODS, WATCH_METHOD},
+    limits::{CallShare, WatchPermit},
     revocation::{DeviceBody, revoked},
 };
 use super::{
     call_state::Caller,
     connection::{ConnectionPeer, Peer, RemotePeer},
     status::CallError,
-    unread_limit::{LimitedBody, MAX_UNREAD_BYTES, UnreadBytes},
+    unread_limit::LimitedBody,
 };
 use crate::devices::Devices;
 
@@ -39,10 +40,6 @@ use crate::devices::Devices;
 pub const MAX_CALLS_PER_CONNECTION: u32 = 32;
 /// Largest request and largest response, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// Calls that are processed at once, of all connections; the others wait.
-const MAX_CONCURRENT_CALLS: usize = 32;
-/// The same for long-running calls, which have no time limit.
-const MAX_CONCURRENT_LONG_CALLS: usize = 16;
 /// Time limit of a call that sets no deadline; no page takes that long.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 /// Longest time for a call of a device that sets a deadline, except long-running ones. Without it, a device could hold its
@@ -60,11 +57,6 @@ const STATUS_HEADER: &str = "grpc-status";
 /// record exists and is hidden.
 const NOT_FOUND_STEP: Duration = Duration::from_millis(5);
 
-/// The download methods. A folder is packed before its download begins, which may take long.
-const DOWNLOAD_METHODS: [&str; 2] =
-    ["/satchel.v1.ExportService/DownloadExport", "/satchel.v1.AttachmentService/DownloadAttachment"];
-/// The method whose responses count as watches.
-const WATCH_METHOD: &str = "/satchel.v1.WatchService/WatchChanges";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -76,30 +68,6 @@ pub struct GuardLayer {
     clock: Arc<dyn Clock>,
     deadline: Duration,
     limits: CallLimits,
-}
-
-/// The limits on all concurrent calls; clones share them.
-#[derive(Clone, Debug)]
-struct CallLimits {
-    short: Arc<Semaphore>,
-    long: Arc<Semaphore>,
-    unread: UnreadBytes,
-    devices: DeviceLimits,
-    /// The part of the limits for all clients without credentials together: they may only pair and read the health.
-    unpaired: CallShare,
-}
-
-impl Default for CallLimits {
-    fn default() -> Self {
-        let semaphore = |calls| Arc::new(Semaphore::new(calls));
-        Self {
-            short: semaphore(MAX_CONCURRENT_CALLS),
-            long: semaphore(MAX_CONCURRENT_LONG_CALLS),
-            unread: UnreadBytes::new(MAX_UNREAD_BYTES),
-            devices: DeviceLimits::default(),
-            unpaired: CallShare::default(),
-        }
-    }
 }
 
 impl GuardLayer {
@@ -294,11 +262,17 @@ impl GuardLayer {
         let long = method.is_some_and(|method| method.long_running);
         let deadline = self.deadline(&request, long, share.is_some());
         let limits = self.limits.clone();
+        let held = match limits.held_permit(method, share.as_ref()) {
+            Ok(held) => held,
+            Err(error) => return Ok(error.into_status().into_http()),
+        };
         let call = async move {
             let _short_permits = if long { Vec::new() } else { limits.short_permits(share.as_ref()).await };
             // A download has its own permit, and causes no work except that it is read.
             let needs_permits = long && !DOWNLOAD_METHODS.contains(&request.uri().path());
-            let permits = if needs_permits { limits.long_permits(share.as_ref()).await } else { Vec::new() };
+            let mut permits =
+                if needs_permits { limits.long_permits(share.as_ref()).await } else { Vec::new() };
+            permits.extend(held);
             let response = replace_decoding_error(inner.call(request).await.map_err(Into::into)?);
             let (parts, body) = response.into_parts();
             let unread = share.into_iter().map(|share| share.unread).chain([limits.unread]).collect();
@@ -320,28 +294,6 @@ impl GuardLayer {
             (false, true) => remote.then_some(MAX_DEVICE_DEADLINE),
         }
     }
-}
-
-impl CallLimits {
-    /// Waits for the permits of a call: first one of the caller's share, so that calls that wait for it take none of the
-    /// others' permits.
-    async fn short_permits(&self, share: Option<&CallShare>) -> Vec<OwnedSemaphorePermit> {
-        acquire(share.map(|share| &share.short), &self.short).await
-    }
-
-    /// The same for a long-running call.
-    async fn long_permits(&self, share: Option<&CallShare>) -> Vec<OwnedSemaphorePermit> {
-        acquire(share.map(|share| &share.long), &self.long).await
-    }
-}
-
-async fn acquire(share: Option<&Arc<Semaphore>>, all: &Arc<Semaphore>) -> Vec<OwnedSemaphorePermit> {
-    let mut permits = Vec::with_capacity(2);
-    for semaphore in share.into_iter().chain([all]) {
-        // The semaphores are never closed.
-        permits.extend(Arc::clone(semaphore).acquire_owned().await);
-    }
-    permits
 }
 
 /// Returns the status in the headers of a response: that of an error. Other responses have it in their trailers.
@@ -375,122 +327,4 @@ fn request_id(headers: &HeaderMap) -> String {
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use tower::{ServiceExt, service_fn};
-
-    use super::*;
-
-    const OWNER: u32 = 1_000;
-
-    fn request(uid: Option<u32>) -> Request<Body> {
-        let mut request = Request::new(Body::empty());
-        *request.uri_mut() = "/satchel.v1.AdminService/GetStatus".parse().unwrap();
-        request.extensions_mut().insert(ConnectionPeer::new(Peer::Local { uid }));
-        request
-    }
-
-    /// There are no devices in a folder that does not exist.
-    fn devices() -> Devices {
-        Devices::open("/nonexistent/satchel".as_ref(), None, 0).unwrap()
-    }
-
-    fn layer() -> GuardLayer {
-        layer_at(1_800_000_000_000_000)
-    }
-
-    fn layer_at(now: i64) -> GuardLayer {
-        GuardLayer::new(OWNER, devices(), Arc::new(FixedClock(now)))
-    }
-
-    struct FixedClock(i64);
-
-    impl Clock for FixedClock {
-        fn now_micros(&self) -> i64 {
-            self.0
-        }
-    }
-
-    async fn respond_to(layer: GuardLayer, request: Request<Body>) -> Response<Body> {
-        let inner = service_fn(|request: Request<Body>| async move {
-            if request.headers().contains_key("slow") {
-                std::future::pending::<()>().await;
-            }
-            Ok::<_, BoxError>(Response::new(Body::empty()))
-        });
-        layer.layer(inner).oneshot(request).await.unwrap()
-    }
-
-    fn code(response: &Response<Body>) -> &str {
-        response.headers().get("grpc-status").map_or("0", |value| value.to_str().unwrap())
-    }
-
-    #[tokio::test]
-    async fn only_the_owner_may_call() {
-        assert_eq!(code(&respond_to(layer(), request(Some(OWNER))).await), "0");
-        assert_eq!(code(&respond_to(layer(), request(Some(OWNER + 1))).await), "7");
-    }
-
-    #[tokio::test]
-    async fn a_call_without_peer_credentials_is_refused() {
-        assert_eq!(code(&respond_to(layer(), request(None)).await), "7");
-        let mut unknown = request(None);
-        unknown.extensions_mut().clear();
-        assert_eq!(code(&respond_to(layer(), unknown).await), "7");
-    }
-
-    #[tokio::test]
-    async fn a_call_times_out() {
-        let strict = GuardLayer { deadline: Duration::ZERO, ..layer() };
-        let mut slow = request(Some(OWNER));
-        slow.headers_mut().insert("slow", HeaderValue::from_static("1"));
-        assert_eq!(code(&respond_to(strict, slow).await), "4");
-    }
-
-    /// Starts endless calls, one more than may run at once, and one call that waits.
-    #[tokio::test]
-    async fn concurrent_calls_are_limited() {
-        let layer = layer();
-        let slow = || {
-            let mut slow = request(Some(OWNER));
-            slow.headers_mut().insert("slow", HeaderValue::from_static("1"));
-            Box::pin(respond_to(layer.clone(), slow))
-        };
-        let mut working: Vec<_> = (0..MAX_CONCURRENT_CALLS).map(|_| slow()).collect();
-        for call in &mut working {
-            assert!(tokio::time::timeout(Duration::from_millis(1), call).await.is_err());
-        }
-        assert_eq!(layer.limits.short.available_permits(), 0);
-        let mut next = Box::pin(respond_to(layer.clone(), request(Some(OWNER))));
-        assert!(tokio::time::timeout(Duration::from_millis(20), &mut next).await.is_err(), "it waits");
-        drop(working.pop());
-        assert_eq!(code(&next.await), "0");
-    }
-
-    #[tokio::test]
-    async fn a_response_carries_the_request_id() {
-        let mut named = request(Some(OWNER));
-        named.headers_mut().insert(REQUEST_ID, HeaderValue::from_static("mine-1"));
-        let response = respond_to(layer(), named).await;
-        assert_eq!(response.headers().get(REQUEST_ID).unwrap(), "mine-1");
-        let mut invalid = request(Some(OWNER));
-        invalid.headers_mut().insert(REQUEST_ID, HeaderValue::from_static("a b\"c"));
-        let response = respond_to(layer(), invalid).await;
-        let given = response.headers().get(REQUEST_ID).unwrap().to_str().unwrap();
-        assert!(Uuid::parse_str(given).is_ok());
-    }
-
-    #[tokio::test]
-    async fn calls_are_refused_while_the_clock_shows_a_time_that_cannot_be_stored() {
-        for (at, expected) in [(-1, "9"), (0, "0"), (253_402_300_799_999_999, "0"), (i64::MAX, "9")] {
-            let response = respond_to(layer_at(at), request(Some(OWNER))).await;
-            assert_eq!(code(&response), expected, "{at}");
-        }
-    }
-
-    #[test]
-    fn a_missing_record_takes_as_long_as_a_hidden_one() {
-        for (elapsed, expected) in [(0, 5_000), (4_999, 5_000), (5_000, 10_000), (12_345, 15_000)] {
-            assert_eq!(next_step(Duration::from_micros(elapsed)), Duration::from_micros(expected));
-        }
-    }
-}
+mod tests;

@@ -4,28 +4,27 @@ use std::{
     collections::HashMap,
     hash::Hash,
     io,
-    net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
 use satchel_devices::{DevicesError, KeyHash, key_hash_of};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::{Semaphore, mpsc},
     time::timeout,
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig, server::TlsStream};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::connection::{Connection, RemotePeer};
+use super::{
+    connection::{Connection, RemotePeer},
+    unknown_clients::{Evicted, UnknownClients, UnknownPlace},
+};
 
 /// How long a client may take for its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Handshakes and connections without a certificate of one address. A slow one takes no place from other addresses.
-const MAX_UNKNOWN_PER_ADDRESS: usize = 16;
-/// Handshakes and connections without a certificate, of all addresses.
-const MAX_UNKNOWN: usize = 128;
 /// Connections of one device.
 const MAX_PER_DEVICE: usize = 8;
 /// Time until the next attempt if the system had no file descriptor for a connection.
@@ -51,9 +50,8 @@ pub(super) fn incoming(listener: TlsListener, limit: usize) -> ReceiverStream<io
     let TlsListener { listener, config } = listener;
     let acceptor = Arc::new(Handshakes {
         acceptor: TlsAcceptor::from(config),
-        unknown: Arc::new(Semaphore::new(MAX_UNKNOWN)),
+        unknown: UnknownClients::default(),
         connections: Arc::new(Semaphore::new(limit)),
-        by_address: Counts::default(),
         by_device: Counts::default(),
     });
     tokio::spawn(accept(listener, acceptor, sender));
@@ -80,7 +78,7 @@ async fn accept(
         };
         let (handshakes, sender) = (Arc::clone(&handshakes), sender.clone());
         // Refused before a task is started for it: there may be many.
-        let Some(place) = handshakes.admit(address.ip()) else { continue };
+        let Some(place) = handshakes.unknown.admit(address.ip()) else { continue };
         tokio::spawn(async move {
             match handshakes.shake(stream, address, place).await {
                 Ok(Some(connection)) => drop(sender.send(Ok(connection)).await),
@@ -94,46 +92,34 @@ async fn accept(
 /// What handshakes need, and their limits.
 struct Handshakes {
     acceptor: TlsAcceptor,
-    /// Permits for clients whose device is not known, or not known yet.
-    unknown: Arc<Semaphore>,
+    /// Places for clients whose device is not known, or not known yet.
+    unknown: UnknownClients,
     /// Permits for connections of devices.
     connections: Arc<Semaphore>,
-    by_address: Counts<IpAddr>,
     by_device: Counts<KeyHash>,
 }
 
-/// The place of a client that has shown no certificate.
-struct UnknownPlace {
-    permit: OwnedSemaphorePermit,
-    counted: Counted<IpAddr>,
-}
-
 impl Handshakes {
-    /// Returns a place for a client of this address; `None` if it holds too many.
-    fn admit(&self, address: IpAddr) -> Option<UnknownPlace> {
-        let permit = Arc::clone(&self.unknown).try_acquire_owned().ok()?;
-        let counted = self.by_address.count(address, MAX_UNKNOWN_PER_ADDRESS)?;
-        Some(UnknownPlace { permit, counted })
-    }
-
     /// Shakes hands. Returns `None` if the device has too many connections.
     async fn shake(
         &self,
         stream: TcpStream,
         address: SocketAddr,
-        place: UnknownPlace,
+        (place, mut evicted): (UnknownPlace, Evicted),
     ) -> Result<Option<Connection>, HandshakeFailed> {
         stream.set_nodelay(true)?;
-        let stream = timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream)).await??;
-        let key = peer_key(&stream)?;
-        let peer = RemotePeer::new(address, key);
-        let Some(key) = key else {
-            let UnknownPlace { permit, counted } = place;
-            return Ok(Some(Connection::remote(stream, peer, (permit, counted))));
+        let stream = tokio::select! {
+            shaken = timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream)) => shaken??,
+            _ = &mut evicted => return Err(HandshakeFailed::Evicted),
         };
+        let Some(key) = peer_key(&stream)? else {
+            let peer = RemotePeer { address, key: None, proved: Arc::clone(&place.proved) };
+            return Ok(Some(Connection::remote(stream, peer, Some(evicted), place)));
+        };
+        let peer = RemotePeer { address, key: Some(key), proved: Arc::new(AtomicBool::new(true)) };
         let permit = Arc::clone(&self.connections).try_acquire_owned().ok();
         let counted = self.by_device.count(key, MAX_PER_DEVICE);
-        Ok(permit.zip(counted).map(|(permit, counted)| Connection::remote(stream, peer, (permit, counted))))
+        Ok(permit.zip(counted).map(|permits| Connection::remote(stream, peer, None, permits)))
     }
 }
 
@@ -142,6 +128,8 @@ impl Handshakes {
 enum HandshakeFailed {
     #[error("it took longer than {} s", HANDSHAKE_TIMEOUT.as_secs())]
     Slow(#[from] tokio::time::error::Elapsed),
+    #[error("another client got its place")]
+    Evicted,
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]

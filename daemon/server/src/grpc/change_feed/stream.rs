@@ -8,7 +8,10 @@ use std::{
 
 use satchel_proto::v1;
 use satchel_store::{ChangePosition, Revision};
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
 use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
 use tonic::Status;
 use tracing::Instrument as _;
@@ -35,16 +38,17 @@ pub(super) fn stream_changes(
     start: Revision,
     interval: Duration,
 ) -> ChangeStream {
-    stream_with_timeout(state, stopping, query, start, (jittered(interval), STALL_TIMEOUT))
+    stream_with_timeout(state, stopping, query, start, (jittered(interval), STALL_TIMEOUT)).0
 }
 
+/// Does so with a time limit for each message, and returns the task that sends them as well.
 fn stream_with_timeout(
     state: CallState,
     mut stopping: watch::Receiver<bool>,
     query: ChangeQuery,
     start: Revision,
     (interval, timeout): (Duration, Duration),
-) -> ChangeStream {
+) -> (ChangeStream, JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
     let end = Arc::new(Mutex::new(None));
     let error = Arc::clone(&end);
@@ -65,11 +69,11 @@ fn stream_with_timeout(
         *error.lock().unwrap_or_else(PoisonError::into_inner) = ended;
         drop(watcher);
     };
-    tokio::spawn(watching.instrument(tracing::Span::current()));
+    let watching = tokio::spawn(watching.instrument(tracing::Span::current()));
     // The channel may be full of messages that were not read, so the error follows after them.
     let error =
         std::iter::from_fn(move || end.lock().unwrap_or_else(PoisonError::into_inner).take().map(Err));
-    Box::pin(ReceiverStream::new(receiver).chain(tokio_stream::iter(error)))
+    (Box::pin(ReceiverStream::new(receiver).chain(tokio_stream::iter(error))), watching)
 }
 
 /// Lengthens a duration by up to 10 %.
@@ -154,3 +158,7 @@ impl Watcher {
         }
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -7,14 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::grpc::{
     status::CallError,
     unread_limit::{MAX_UNREAD_BYTES_PER_DEVICE, UnreadBytes},
 };
 
-/// Calls in a second that a device may make in the long run. Uploads send a chunk of 1 MiB in each.
+/// Calls in a second that a device may make in the long run. A device that reads a large store by single records, or uploads
+/// in chunks of 1 MiB over a fast network, makes some hundreds. This only ends loops that have gone wrong: the work on the
+/// machine is bounded by the calls that are processed at once.
 const CALLS_PER_SECOND: f64 = 500.0;
 /// Calls that a device may make at once after a pause.
 const BURST_CALLS: f64 = 1_000.0;
@@ -25,6 +27,9 @@ const MAX_WATCHES: usize = 8;
 const MAX_CONCURRENT_CALLS: usize = 8;
 /// The same for long-running calls.
 const MAX_CONCURRENT_LONG_CALLS: usize = 4;
+/// Downloads of exports and attachments of one device at once. A quarter of those of all callers: one that nobody reads keeps
+/// its place for minutes.
+const MAX_DOWNLOADS: usize = 4;
 /// A device that made no call for this long has its full burst again, so nothing needs to be remembered of it.
 const FORGET_AFTER: Duration = Duration::from_mins(1);
 
@@ -46,6 +51,7 @@ struct DeviceLoad {
 pub(super) struct CallShare {
     pub(super) short: Arc<Semaphore>,
     pub(super) long: Arc<Semaphore>,
+    downloads: Arc<Semaphore>,
     pub(super) unread: UnreadBytes,
 }
 
@@ -54,6 +60,7 @@ impl Default for CallShare {
         Self {
             short: Arc::new(Semaphore::new(MAX_CONCURRENT_CALLS)),
             long: Arc::new(Semaphore::new(MAX_CONCURRENT_LONG_CALLS)),
+            downloads: Arc::new(Semaphore::new(MAX_DOWNLOADS)),
             unread: UnreadBytes::new(MAX_UNREAD_BYTES_PER_DEVICE),
         }
     }
@@ -64,7 +71,20 @@ impl CallShare {
     fn idle(&self) -> bool {
         self.short.available_permits() == MAX_CONCURRENT_CALLS
             && self.long.available_permits() == MAX_CONCURRENT_LONG_CALLS
+            && self.downloads.available_permits() == MAX_DOWNLOADS
             && self.unread.idle()
+    }
+
+    /// Returns the permit of a download.
+    ///
+    /// # Errors
+    /// If too many are running.
+    pub(super) fn download(&self) -> Result<OwnedSemaphorePermit, CallError> {
+        Arc::clone(&self.downloads).try_acquire_owned().map_err(|_| {
+            CallError::Busy(format!(
+                "{MAX_DOWNLOADS} downloads of this device are running; try again when one of them has ended"
+            ))
+        })
     }
 }
 
