@@ -43,8 +43,9 @@ fn client_with_a_wrong_clock() {
 async fn pair_and_call(link: &str, seconds: i64) -> anyhow::Result<String> {
     let secret = PairingSecret::parse(link)?;
     let device = TestDevice::pair_with_clock(&secret, "laptop", WrongClock(seconds)).await?;
-    let called = DeviceServiceClient::new(device.channel).get_caller_identity(GetCallerIdentityRequest {});
-    Ok(called.await?.into_inner().device.unwrap_or_default().name)
+    let mut client = DeviceServiceClient::new(device.channel);
+    let called = client.get_caller_identity(GetCallerIdentityRequest {}).await?;
+    Ok(called.into_inner().device.unwrap_or_default().name)
 }
 
 /// Pairs from a laptop whose clock is wrong, and returns what came of it.
