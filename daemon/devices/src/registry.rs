@@ -211,25 +211,21 @@ impl DeviceRegistry {
         })
     }
 
-    /// Records a call of a device. It is kept in memory, and written with the next change, at most once a minute
-    /// otherwise.
-    ///
-    /// # Errors
-    /// It was time to write, and the file cannot be written. The next attempt follows after a minute.
-    pub fn record_seen(&self, id: &DeviceId, address: &str, now: i64) -> Result<(), DevicesError> {
+    /// Records a call of a device, in memory. Returns whether [`Self::flush`] is due: once a minute. A change writes it too.
+    pub fn record_seen(&self, id: &DeviceId, address: &str, now: i64) -> bool {
         if !self.current().contains_key(id) {
-            return Ok(());
+            return false;
         }
         let mut seen = lock(&self.seen);
         let address = address.chars().take(device::MAX_ADDRESS_CHARS).collect();
         seen.calls.insert(id.clone(), (now, address));
         // The clock may have been set back.
-        if now.abs_diff(seen.written_at) < SEEN_WRITTEN_EVERY {
-            return Ok(());
+        let due = now.abs_diff(seen.written_at) >= SEEN_WRITTEN_EVERY;
+        if due {
+            // If it cannot be written, the next attempt follows after a minute.
+            seen.written_at = now;
         }
-        seen.written_at = now;
-        drop(seen);
-        self.flush()
+        due
     }
 
     /// Writes when devices were last seen. Call it before the program ends.

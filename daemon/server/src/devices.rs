@@ -124,24 +124,23 @@ impl Devices {
                 tracing::warn!(%error, "cannot log a call of a device");
             }
         }
-        if let Some(device) = device {
+        if let Some(device) = device
+            && self.0.registry.record_seen(&device.id, &address, now)
+        {
             let devices = self.clone();
-            // It writes to the disk, once a minute.
-            tokio::task::spawn_blocking(move || devices.record_seen(&device, &address, now));
+            tokio::task::spawn_blocking(move || devices.write_seen());
         }
     }
 
-    fn record_seen(&self, device: &Device, address: &str, now: i64) {
-        if let Err(error) = self.0.registry.record_seen(&device.id, address, now) {
-            tracing::warn!(%error, "cannot store when a device called last");
+    fn write_seen(&self) {
+        if let Err(error) = self.0.registry.flush() {
+            tracing::warn!(%error, "cannot store when devices called last");
         }
     }
 
     /// Writes what is still in memory.
     pub fn flush(&self) {
-        if let Err(error) = self.0.registry.flush() {
-            tracing::warn!(%error, "cannot store when devices called last");
-        }
+        self.write_seen();
         if let Some(Err(error)) = self.0.audit.as_ref().map(AuditLog::flush) {
             tracing::warn!(%error, "cannot write the log of the devices' calls");
         }

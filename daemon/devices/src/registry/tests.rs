@@ -162,19 +162,24 @@ fn last_calls_are_written_once_a_minute_and_at_the_end() {
     let registry = DeviceRegistry::open(dir.path()).unwrap();
     let phone = registry.add(new("phone", "a"), NOW).unwrap();
     let stored = || stored::read(&dir.path().join(FILE)).unwrap()[&phone.id].last_seen;
-    registry.record_seen(&phone.id, "192.168.1.7:50000", NOW).unwrap();
+    let call = |address, at| {
+        if registry.record_seen(&phone.id, address, at) {
+            registry.flush().unwrap();
+        }
+    };
+    call("192.168.1.7:50000", NOW);
     assert_eq!(stored(), Some(NOW));
     let revision = registry.revision();
-    registry.record_seen(&phone.id, "192.168.1.8:50000", NOW + 59 * SECOND).unwrap();
+    call("192.168.1.8:50000", NOW + 59 * SECOND);
     assert_eq!(stored(), Some(NOW));
     let shown = registry.find("phone").unwrap();
     assert_eq!(
         (shown.last_seen, shown.last_address.as_deref()),
         (Some(NOW + 59 * SECOND), Some("192.168.1.8:50000"))
     );
-    registry.record_seen(&phone.id, "192.168.1.8:50000", NOW + 60 * SECOND).unwrap();
+    call("192.168.1.8:50000", NOW + 60 * SECOND);
     assert_eq!(stored(), Some(NOW + 60 * SECOND));
-    registry.record_seen(&phone.id, "192.168.1.8:50000", NOW + 61 * SECOND).unwrap();
+    call("192.168.1.8:50000", NOW + 61 * SECOND);
     assert_eq!(registry.revision(), revision);
     drop(registry);
     assert_eq!(stored(), Some(NOW + 61 * SECOND));
