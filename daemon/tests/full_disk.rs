@@ -8,7 +8,7 @@ mod home;
 
 use std::{
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Output, Stdio},
     time::Instant,
 };
 
