@@ -118,7 +118,7 @@ async fn pairs(workspace: &Workspace, daemon: &TestDaemon) -> Result<String> {
         output_text(&output)
     );
     let mode = fs::metadata(workspace.path("key.pem"))?.permissions().mode();
-    ensure!(mode & 0o077 == 0, "others may read the key: {mode:o}");
+    ensure!(mode & 0o777 == 0o600, "others may read the key: {mode:o}");
     Ok(address)
 }
 
