@@ -91,6 +91,9 @@ pub struct Refusal(Status);
 impl Refusal {
     /// Returns the message of the daemon.
     fn message(&self) -> String {
+        if self.connection_ended() {
+            return "the connection to the daemon was lost".to_owned();
+        }
         match (self.0.message(), self.0.code()) {
             ("", code) => format!("the daemon refused the request: {code}"),
             (message, _) => self.with_option_names(message),
@@ -106,6 +109,11 @@ impl Refusal {
             rest.starts_with(' ').then(|| format!("{}{rest}", fields::name(&violation.field)))
         });
         named.unwrap_or_else(|| message.to_owned())
+    }
+
+    /// Returns whether the connection ended instead of an answer: the message is one of the transport then.
+    fn connection_ended(&self) -> bool {
+        self.0.source().is_some_and(|source| source.is::<tonic::transport::Error>())
     }
 
     fn reason(&self) -> String {

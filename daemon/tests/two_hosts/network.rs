@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::Write as _,
+    path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
@@ -144,11 +145,6 @@ impl Host {
         stderr(&output)
     }
 
-    /// Runs a command that must fail, and returns what it says.
-    pub(crate) fn fails(&self, words: &[&str]) -> String {
-        self.fails_within(LONG, words)
-    }
-
     /// Starts a daemon that listens on all addresses, and waits until it does.
     pub(crate) fn serve(&self) -> Daemon {
         let mut serve = self.command(&["serve", "--json", "--listen", &address("0.0.0.0")]);
@@ -161,7 +157,7 @@ impl Host {
     }
 
     /// The data directory.
-    pub(crate) fn data(&self) -> std::path::PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.home.path().join(".local/share/satchel")
     }
 }
@@ -209,7 +205,7 @@ fn ip(words: &[&str]) -> Result<(), String> {
 }
 
 /// Waits until `condition` holds for the text of a file.
-pub(crate) fn wait_for(file: &std::path::Path, condition: impl Fn(&str) -> bool) -> String {
+pub(crate) fn wait_for(file: &Path, condition: impl Fn(&str) -> bool) -> String {
     let begun = Instant::now();
     loop {
         let text = fs::read_to_string(file).unwrap_or_default();

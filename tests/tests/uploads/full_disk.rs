@@ -7,8 +7,8 @@ use tonic::Code;
 
 use crate::fixture::{MIB, Uploader, archive, import_of, noise, reason, refused};
 
-/// Size of the disk in MiB. 64 MiB have to stay free when an upload is created.
-const DISK_MIB: u64 = 160;
+/// Size of the disk in MiB. 256 MiB have to stay free when an upload is created.
+const DISK_MIB: u64 = 400;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_continues_when_a_full_disk_has_room_again() -> Result<()> {
