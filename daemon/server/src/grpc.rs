@@ -27,6 +27,7 @@ mod quarantine;
 mod recording;
 mod relation;
 mod request;
+pub mod short_reads;
 mod source;
 pub mod status;
 mod tls;
@@ -74,6 +75,7 @@ use self::{
     listing_cache::ListingCache,
     operation::Operations,
     page_token::PageKey,
+    short_reads::ShortReads,
 };
 pub(crate) use self::{tls::TlsListener, web::WebListener};
 use crate::{
@@ -135,6 +137,8 @@ pub struct ServerState {
     pub confidence_decay: ConfidenceDecay,
     /// Prepared message listings of long conversations.
     pub listings: ListingCache,
+    /// Places for short reads on the threads of the runtime.
+    pub short_reads: ShortReads,
 }
 
 /// Returns a receiver of each new revision of `store`. Call this once for each store.

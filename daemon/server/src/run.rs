@@ -39,6 +39,7 @@ use crate::{
     grpc::{
         self, NetworkListeners, ServeError, ServerState, TlsListener, WebListener,
         listing_cache::ListingCache, observe_revisions, operation::Operations, page_token::PageKey,
+        short_reads::ShortReads,
     },
     socket::{Listener, SocketError},
     supervisor::{self, Supervisor},
@@ -485,6 +486,7 @@ pub(crate) fn open(
             started_at,
             confidence_decay,
             listings: ListingCache::default(),
+            short_reads: ShortReads::new(),
         },
         notices,
     ))

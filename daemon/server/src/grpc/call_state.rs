@@ -1,6 +1,10 @@
 //! The state of the daemon for one call, and who makes the call.
 
-use std::{ops::Deref, sync::Arc};
+use std::{
+    ops::Deref,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use satchel_devices::Device;
 use satchel_proto::{integers::signed, v1};
@@ -68,6 +72,19 @@ impl CallState {
         work: impl FnOnce(&Self) -> Result<T, CallError> + Send + 'static,
     ) -> Result<Response<T>, Status> {
         Ok(Response::new(self.run_blocking(work).await?))
+    }
+
+    /// Runs `work`, which only reads a few records, on this thread if [`ShortReads`](super::short_reads::ShortReads)
+    /// allows it, and otherwise as [`CallState::respond`]. Returns its result as the response.
+    pub(super) async fn respond_short<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<Response<T>, Status> {
+        let Some(_place) = self.short_reads.place() else { return self.respond(work).await };
+        self.plugins.pace().request_arrived();
+        // As on a thread of its own, a panic is the error of this call alone.
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
+        Ok(Response::new(outcome.unwrap_or_else(|_| Err(CallError::internal("a read panicked")))?))
     }
 
     /// Runs `work` on a thread that may block on the disk.

@@ -30,7 +30,7 @@ const MAX_BATCH: usize = 500;
 pub(super) struct MemoryHandler(pub(super) ServerState);
 
 service!(MemoryService for MemoryHandler {
-    get_memory: GetMemoryRequest => GetMemoryResponse = get;
+    [short] get_memory: GetMemoryRequest => GetMemoryResponse = get;
     batch_get_memories: BatchGetMemoriesRequest => BatchGetMemoriesResponse = batch_get;
     list_memories: ListMemoriesRequest => ListMemoriesResponse = list;
     list_memory_ids: ListMemoryIdsRequest => ListMemoryIdsResponse = list_ids;

@@ -119,14 +119,25 @@ macro_rules! page_request {
 pub(super) use page_request;
 
 /// Implements a service whose methods run on threads that may block on the disk, one line for each method:
-/// `method: Request => Response = function;`. Other items of the service follow after `..`.
+/// `method: Request => Response = function;`. A method whose function only reads a few records is marked by `[short]`
+/// before its name; see [`CallState::respond_short`](super::call_state::CallState::respond_short). Other items of the
+/// service follow after `..`.
 macro_rules! service {
     ($service:ident for $handler:ident {
+        $([short] $short:ident: $short_request:ident => $short_response:ident = $short_function:path;)*
         $($method:ident: $request:ident => $response:ident = $function:path;)+
         $(.. $($other:tt)+)?
     }) => {
         #[tonic::async_trait]
         impl $service for $handler {
+            $(async fn $short(
+                &self,
+                request: tonic::Request<satchel_proto::v1::$short_request>,
+            ) -> Result<tonic::Response<satchel_proto::v1::$short_response>, tonic::Status> {
+                let state = $crate::grpc::call_state::CallState::of(&self.0, &request)?;
+                let request = request.into_inner();
+                state.respond_short(move |state| $short_function(state, request)).await
+            })*
             $(async fn $method(
                 &self,
                 request: tonic::Request<satchel_proto::v1::$request>,
