@@ -315,7 +315,10 @@ async fn routes(
             OperationServiceServer,
             operation::OperationHandler(state.clone(), stopping.clone())
         ))
-        .add_service(limited!(WatchServiceServer, change_feed::WatchHandler(state.clone(), stopping)))
+        .add_service(limited!(
+            WatchServiceServer,
+            change_feed::WatchHandler(state.clone(), stopping, change_feed::SharedBatches::default())
+        ))
         .add_service(limited!(PluginServiceServer, plugin::PluginHandler::new(state.clone())))
         .add_service(limited!(ExportServiceServer, export::ExportHandler::new(state.clone())))
         .add_service(limited!(DeviceServiceServer, device::DeviceHandler(state.clone())))

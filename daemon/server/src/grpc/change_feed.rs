@@ -1,17 +1,23 @@
 //! `WatchService`: the changes of the store, as the caller sees them.
 
 mod changes;
+mod shared_batches;
 mod stream;
 
-use std::{pin::Pin, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
+use prost::Message as _;
 use satchel_proto::v1::{self, watch_service_server::WatchService};
 use satchel_store::{ChangePosition, Cursor, Page, Revision};
 use tokio::sync::watch;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
-use self::changes::{ChangeQuery, Span};
+pub(super) use self::shared_batches::SharedBatches;
+use self::{
+    changes::{ChangeQuery, Span},
+    stream::Watch,
+};
 use super::{
     ServerState,
     call_state::CallState,
@@ -27,9 +33,13 @@ const PROGRESS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Du
 /// Bytes of a position in a page token.
 const POSITION_BYTES: usize = 12;
 
-/// The service, with a value that becomes true when the daemon is about to stop.
+/// The service, with a value that becomes true when the daemon is about to stop, and what the watchers share.
 #[derive(Clone)]
-pub(super) struct WatchHandler(pub(super) ServerState, pub(super) watch::Receiver<bool>);
+pub(super) struct WatchHandler(
+    pub(super) ServerState,
+    pub(super) watch::Receiver<bool>,
+    pub(super) SharedBatches,
+);
 
 type ChangeStream = Pin<Box<dyn Stream<Item = Result<v1::WatchChangesResponse, Status>> + Send>>;
 
@@ -46,9 +56,17 @@ service!(WatchService for WatchHandler {
         let v1::WatchChangesRequest { store_id, after_revision, filter, view, progress_interval } =
             request.into_inner();
         let interval = progress_from_wire(progress_interval)?;
-        let query = ChangeQuery::from_wire(&state, filter, view)?;
+        // Others see less of what the same query finds.
+        let unrestricted =
+            state.sees_everything() && !state.is_agent() && state.may_read_conversations();
+        let shared = unrestricted.then(|| {
+            let same = v1::WatchChangesRequest { filter: filter.clone(), view, ..Default::default() };
+            Arc::from(same.encode_to_vec())
+        });
+        let query = Arc::new(ChangeQuery::from_wire(&state, filter, view)?);
         let start = start_from_wire(&state, &store_id, after_revision)?;
-        Ok(Response::new(stream::stream_changes(state, self.1.clone(), query, start, interval)))
+        let watch = Watch { query, shared, batches: self.2.clone() };
+        Ok(Response::new(stream::stream_changes(state, self.1.clone(), watch, start, interval)))
     }
 });
 

@@ -38,6 +38,7 @@ pub(super) struct Span {
 }
 
 /// The changes of a part of a span.
+#[derive(Clone, Debug)]
 pub(super) struct Batch {
     pub(super) changes: Vec<v1::Change>,
     /// The last change that was looked at.

@@ -19,6 +19,7 @@ use tracing::Instrument as _;
 use super::{
     ChangeStream,
     changes::{Batch, ChangeQuery, Span},
+    shared_batches::SharedBatches,
 };
 use crate::grpc::{call_state::CallState, status::CallError};
 
@@ -30,22 +31,30 @@ const STALL_TIMEOUT: Duration = Duration::from_mins(5);
 /// stay together.
 const JITTER: u32 = 10;
 
+/// The changes that a watcher wants.
+pub(super) struct Watch {
+    pub(super) query: Arc<ChangeQuery>,
+    /// The query as it was sent; `None` if its changes are not shared with other watchers.
+    pub(super) shared: Option<Arc<[u8]>>,
+    pub(super) batches: SharedBatches,
+}
+
 /// Streams the changes after `start` until the receiver is dropped or the daemon stops.
 pub(super) fn stream_changes(
     state: CallState,
     stopping: watch::Receiver<bool>,
-    query: ChangeQuery,
+    watch: Watch,
     start: Revision,
     interval: Duration,
 ) -> ChangeStream {
-    stream_with_timeout(state, stopping, query, start, (jittered(interval), STALL_TIMEOUT)).0
+    stream_with_timeout(state, stopping, watch, start, (jittered(interval), STALL_TIMEOUT)).0
 }
 
 /// Does so with a time limit for each message, and returns the task that sends them as well.
 fn stream_with_timeout(
     state: CallState,
     mut stopping: watch::Receiver<bool>,
-    query: ChangeQuery,
+    watch: Watch,
     start: Revision,
     (interval, timeout): (Duration, Duration),
 ) -> (ChangeStream, JoinHandle<()>) {
@@ -55,7 +64,7 @@ fn stream_with_timeout(
     let mut watcher = Watcher {
         revisions: state.revisions.clone(),
         state,
-        query: Arc::new(query),
+        watch,
         sender,
         timeout,
         sent: start,
@@ -86,7 +95,7 @@ fn jittered(interval: Duration) -> Duration {
 struct Watcher {
     state: CallState,
     revisions: watch::Receiver<Revision>,
-    query: Arc<ChangeQuery>,
+    watch: Watch,
     sender: mpsc::Sender<Result<v1::WatchChangesResponse, Status>>,
     /// How long the reader may take for a message.
     timeout: Duration,
@@ -125,9 +134,8 @@ impl Watcher {
         let span = Span { start: self.sent, until };
         let mut position = ChangePosition::after(span.start);
         loop {
-            let query = Arc::clone(&self.query);
-            let batch = self.state.run_blocking(move |state| query.batch(state, span, position)).await;
-            let Batch { changes, position: last, next } = batch.map_err(Some)?;
+            let batch = self.batch(span, position).await.map_err(Some)?;
+            let Batch { changes, position: last, next } = Arc::unwrap_or_clone(batch);
             position = last;
             let fragment = next.is_some_and(|next| next.revision == last.revision);
             let complete = match next {
@@ -148,6 +156,15 @@ impl Watcher {
                 return Ok(());
             }
         }
+    }
+
+    /// Reads the changes of a span after a position.
+    async fn batch(&self, span: Span, position: ChangePosition) -> Result<Arc<Batch>, Status> {
+        let Watch { query, shared, batches } = &self.watch;
+        let query = Arc::clone(query);
+        let read = self.state.run_blocking(move |state| query.batch(state, span, position));
+        let shared = shared.as_ref().filter(|_| position == ChangePosition::after(span.start));
+        batches.get_or_read(shared, span, read).await
     }
 
     async fn send(&self, message: v1::WatchChangesResponse) -> Result<(), Ended> {
