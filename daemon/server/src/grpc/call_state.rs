@@ -9,6 +9,7 @@ use std::{
 use satchel_devices::Device;
 use satchel_proto::{integers::signed, v1};
 use satchel_store::Revision;
+use tokio::sync::Semaphore;
 use tonic::{Extensions, Request, Response, Status};
 
 use super::{ServerState, status::CallError};
@@ -24,11 +25,17 @@ pub(super) enum Caller {
     Unpaired,
 }
 
+/// The permits for reading of the device that calls. [`Guard`](super::guard::Guard) puts them into the extensions of each
+/// request of a device that only reads.
+#[derive(Clone, Debug)]
+pub(super) struct ReadingPermits(pub(super) Arc<Semaphore>);
+
 /// The state of the daemon for one call.
 #[derive(Clone)]
 pub(super) struct CallState {
     server: ServerState,
     caller: Caller,
+    reading: Option<ReadingPermits>,
 }
 
 impl Deref for CallState {
@@ -52,7 +59,10 @@ impl CallState {
         let caller = extensions.get::<Caller>().cloned();
         match caller {
             Some(Caller::Unpaired) => Err(CallError::NoCredentials.into()),
-            Some(caller) => Ok(Self { server: server.clone(), caller }),
+            Some(caller) => {
+                let reading = extensions.get::<ReadingPermits>().cloned();
+                Ok(Self { server: server.clone(), caller, reading })
+            }
             None => Err(CallError::internal("the caller of a request is not known").into()),
         }
     }
@@ -92,10 +102,18 @@ impl CallState {
         &self,
         work: impl FnOnce(&Self) -> Result<T, CallError> + Send + 'static,
     ) -> Result<T, Status> {
+        // The semaphore is never closed. The permit ends with the work, even if nobody waits for it any more.
+        let permit = match &self.reading {
+            Some(ReadingPermits(permits)) => Arc::clone(permits).acquire_owned().await.ok(),
+            None => None,
+        };
         self.plugins.pace().request_arrived();
         let state = self.clone();
         let span = tracing::Span::current();
-        let task = tokio::task::spawn_blocking(move || span.in_scope(|| work(&state)));
+        let task = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            span.in_scope(|| work(&state))
+        });
         let outcome = task.await.unwrap_or_else(|error| Err(CallError::internal(error)));
         outcome.map_err(Status::from)
     }

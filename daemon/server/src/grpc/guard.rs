@@ -29,7 +29,7 @@ use self::{
     revocation::{DeviceBody, revoked},
 };
 use super::{
-    call_state::Caller,
+    call_state::{Caller, ReadingPermits},
     connection::{ConnectionPeer, Peer, RemotePeer},
     status::CallError,
     unread_limit::LimitedBody,
@@ -251,7 +251,7 @@ impl GuardLayer {
     async fn answer<S>(
         &self,
         mut inner: S,
-        request: Request<Body>,
+        mut request: Request<Body>,
         method: Option<&Method>,
         share: Option<CallShare>,
     ) -> Result<Response<Body>, BoxError>
@@ -260,6 +260,11 @@ impl GuardLayer {
         S::Error: Into<BoxError>,
     {
         let long = method.is_some_and(|method| method.long_running);
+        // A call that changes something may wait for an import to end, and must not keep the caller from reading.
+        if let Some(share) = share.as_ref().filter(|_| method.is_some_and(|method| !long && !method.mutates))
+        {
+            request.extensions_mut().insert(ReadingPermits(Arc::clone(&share.reading)));
+        }
         let deadline = self.deadline(&request, long, share.is_some());
         let limits = self.limits.clone();
         let held = match limits.held_permit(method, share.as_ref()) {

@@ -4,6 +4,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::available_parallelism,
     time::{Duration, Instant},
 };
 
@@ -52,12 +53,17 @@ pub(super) struct CallShare {
     pub(super) short: Arc<Semaphore>,
     pub(super) long: Arc<Semaphore>,
     downloads: Arc<Semaphore>,
+    /// Permits for reading from the store. Half of the processors stay free for the calls of others, however large the
+    /// pages are that one device asks for.
+    pub(super) reading: Arc<Semaphore>,
     pub(super) unread: UnreadBytes,
 }
 
 impl Default for CallShare {
     fn default() -> Self {
+        let processors = available_parallelism().map_or(1, usize::from);
         Self {
+            reading: Arc::new(Semaphore::new((processors / 2).max(1))),
             short: Arc::new(Semaphore::new(MAX_CONCURRENT_CALLS)),
             long: Arc::new(Semaphore::new(MAX_CONCURRENT_LONG_CALLS)),
             downloads: Arc::new(Semaphore::new(MAX_DOWNLOADS)),
