@@ -187,12 +187,12 @@ pub(crate) async fn serve(
     let (socket, files) = listener.into_parts();
     let limit = accept::connection_limit();
     let local = accept::incoming(socket, limit);
-    let incoming: Pin<Box<dyn Stream<Item = io::Result<Connection>> + Send>> = match tls {
+    let incoming: Incoming = match tls {
         None => Box::pin(local),
         Some(tls) => Box::pin(local.merge(tls::incoming(tls, limit))),
     };
     tokio::select! {
-        outcome = serve_streams(state, incoming, web, stop, stop_now) => outcome,
+        outcome = serve_streams(state, incoming, web, Box::pin(stop), Box::pin(stop_now)) => outcome,
         () = touch_periodically(&files) => Ok(()),
     }
 }
@@ -209,7 +209,26 @@ pub async fn serve_in_process(
     stop_now: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     let incoming = ReceiverStream::new(streams).map(|stream| Ok(Connection::local(stream, None)));
-    serve_streams(state, incoming, None, stop, stop_now).await
+    serve_streams(state, Box::pin(incoming), None, Box::pin(stop), Box::pin(stop_now)).await
+}
+
+/// Accepted connections.
+type Incoming = Pin<Box<dyn Stream<Item = io::Result<Connection>> + Send>>;
+/// A future of any type.
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Serves the connections until `stop`.
+///
+/// Nothing here depends on the types of the caller, so that HTTP/2 and TLS are compiled with this crate. If they were
+/// compiled with the program, they would be as little optimised as its command line.
+fn serve_streams<'a>(
+    state: ServerState,
+    incoming: Incoming,
+    web: Option<WebListener>,
+    stop: Boxed<'a, ()>,
+    stop_now: Boxed<'a, ()>,
+) -> Boxed<'a, Result<(), ServeError>> {
+    Box::pin(serve_until(state, incoming, web, stop, stop_now))
 }
 
 /// Applies the size limits to a generated server. They are methods of each server type, not of a trait.
@@ -221,12 +240,12 @@ macro_rules! limited {
     };
 }
 
-async fn serve_streams(
+async fn serve_until(
     state: ServerState,
-    incoming: impl Stream<Item = io::Result<Connection>> + Send,
+    incoming: Incoming,
     web: Option<WebListener>,
-    stop: impl Future<Output = ()> + Send,
-    stop_now: impl Future<Output = ()> + Send,
+    stop: Boxed<'_, ()>,
+    stop_now: Boxed<'_, ()>,
 ) -> Result<(), ServeError> {
     let (stopping, stopped) = watch::channel(false);
     let owner = rustix::process::geteuid().as_raw();
