@@ -96,7 +96,7 @@ mod tests {
 
     async fn read(batches: &SharedBatches, query: Option<&[u8]>, start: u64, until: u64, reads: &mut u32) {
         let span = Span { start: Revision::new(start), until: Revision::new(until) };
-        let query = query.map(Arc::from);
+        let query = query.map(Arc::<[u8]>::from);
         let read = async {
             *reads += 1;
             Ok(Batch { changes: Vec::new(), position: ChangePosition::after(span.start), next: None })
@@ -107,8 +107,8 @@ mod tests {
     #[tokio::test]
     async fn only_the_same_query_of_the_newest_revision_is_shared() {
         let (batches, mut reads) = (SharedBatches::default(), 0);
-        for (query, start, until, expected) in [
-            (Some(&b"a"[..]), 1, 2, 1),
+        let cases: [(Option<&[u8]>, u64, u64, u32); 8] = [
+            (Some(b"a"), 1, 2, 1),
             (Some(b"a"), 1, 2, 1),
             (Some(b"b"), 1, 2, 2),
             (Some(b"a"), 0, 2, 3),
@@ -117,7 +117,8 @@ mod tests {
             // An older revision than the newest one is read again.
             (Some(b"a"), 1, 2, 6),
             (Some(b"a"), 1, 2, 7),
-        ] {
+        ];
+        for (query, start, until, expected) in cases {
             read(&batches, query, start, until, &mut reads).await;
             assert_eq!(reads, expected, "{query:?} {start} {until}");
         }
@@ -127,8 +128,8 @@ mod tests {
     async fn a_failed_read_is_not_shared() {
         let batches = SharedBatches::default();
         let span = Span { start: Revision::new(1), until: Revision::new(2) };
-        let failed =
-            batches.get_or_read(Some(&Arc::from(&b"a"[..])), span, async { Err(Status::unavailable("")) });
+        let query: Arc<[u8]> = Arc::from(&b"a"[..]);
+        let failed = batches.get_or_read(Some(&query), span, async { Err(Status::unavailable("")) });
         assert!(failed.await.is_err());
         let mut reads = 0;
         read(&batches, Some(b"a"), 1, 2, &mut reads).await;
