@@ -146,8 +146,8 @@ fn a_daemon_with_another_address_is_found_again() {
     let Network { desk, laptop } = &network;
     let daemon = desk.serve();
     network.pair(&[]);
-    desk.add_address(MOVED);
     desk.remove_address(DESK);
+    desk.add_address(MOVED);
     let status = ["--server", "desk", "status"];
     let unreachable = laptop.fails_within(UNREACHABLE, &status);
     assert!(unreachable.contains(DESK) && unreachable.contains("set-address"), "{unreachable}");

@@ -42,8 +42,9 @@ fn watch_after(
     start: Revision,
 ) -> (ChangeStream, JoinHandle<()>) {
     let state = CallState::of(server, &by_owner(())).unwrap();
-    let query = ChangeQuery::from_wire(&state, None, 0).unwrap();
-    stream_with_timeout(state, stopping.clone(), query, start, (HOUR, TIMEOUT))
+    let query = Arc::new(ChangeQuery::from_wire(&state, None, 0).unwrap());
+    let watch = Watch { query, shared: None, batches: SharedBatches::default() };
+    stream_with_timeout(state, stopping.clone(), watch, start, (HOUR, TIMEOUT))
 }
 
 /// Reads until a memory with the content `last`, or the error. Appends what was told; returns the last revision and the error.
