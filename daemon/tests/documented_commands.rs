@@ -191,13 +191,11 @@ impl Reader {
         } else if line.starts_with("satchel devices pair") {
             // With `--json` the command does not wait for the device.
             let opened: Value = serde_json::from_str(&self.run(&format!("{command} --json"), None)).unwrap();
-            self.code = opened["code"].as_str().unwrap().to_owned();
+            opened["code"].as_str().unwrap().clone_into(&mut self.code);
         } else if line.starts_with("satchel pair") {
             let command = command.replace("CODE", &self.code).replace(EXAMPLE_ADDRESS, &self.address);
             self.run(&format!("{command} --data-dir other-machine"), None);
-        } else if line.starts_with("satchel --server") {
-            self.run(&format!("{command} --data-dir other-machine"), None);
-        } else if line.starts_with("satchel apply") {
+        } else if line.starts_with("satchel --server") || line.starts_with("satchel apply") {
             self.run(&format!("{command} --data-dir other-machine"), None);
         } else {
             let printed = self.run(&command, None);
@@ -230,7 +228,7 @@ impl Reader {
         if line.ends_with("--json") {
             let ready: Value =
                 serde_json::Deserializer::from_reader(stdout).into_iter().next().unwrap().unwrap();
-            self.address = ready["listening"].as_str().unwrap().to_owned();
+            ready["listening"].as_str().unwrap().clone_into(&mut self.address);
         } else {
             let mut printed = String::new();
             stdout.read_line(&mut printed).unwrap();

@@ -216,7 +216,7 @@ fn local_name(full_name: &str) -> &str {
 fn comment(file: &FileDescriptor, path: &[i32]) -> String {
     let info = file.file_descriptor_proto().source_code_info.as_ref();
     let location = info.and_then(|info| info.location.iter().find(|location| location.path == path));
-    let text = location.map(|location| location.leading_comments()).unwrap_or_default();
+    let text = location.and_then(|location| location.leading_comments.as_deref()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
     lines.join("\n").trim().to_owned()
 }

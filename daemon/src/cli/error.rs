@@ -113,7 +113,7 @@ impl Refusal {
 
     /// Returns whether the connection ended instead of an answer: the message is one of the transport then.
     fn connection_ended(&self) -> bool {
-        self.0.source().is_some_and(|source| source.is::<tonic::transport::Error>())
+        self.0.source().is_some_and(<dyn Error>::is::<tonic::transport::Error>)
     }
 
     fn reason(&self) -> String {

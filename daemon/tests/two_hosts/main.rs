@@ -22,7 +22,7 @@ use network::{DESK, LAPTOP, Network, address, wait_for};
 /// Within this time a command ends if the daemon cannot be reached: an address may take 5 s.
 const UNREACHABLE: Duration = Duration::from_secs(15);
 /// Within this time a command ends that was under way when the link was cut: pings find that out.
-const CUT: Duration = Duration::from_secs(60);
+const CUT: Duration = Duration::from_mins(1);
 /// Conversations of an export that takes some seconds.
 const CONVERSATIONS: usize = 6_000;
 /// The address of the daemon after a move.

@@ -71,9 +71,14 @@ impl Network {
         self.desk.ip(&["link", "set", CABLE, "down"]);
     }
 
-    /// Connects the machines again.
+    /// Connects the machines again, and waits until both have noticed.
     pub(crate) fn join(&self) {
         self.desk.ip(&["link", "set", CABLE, "up"]);
+        for host in [&self.desk, &self.laptop] {
+            host.wait_for_link();
+            // That a machine did not answer is remembered for a while.
+            host.ip(&["neighbour", "flush", "dev", CABLE]);
+        }
     }
 
     /// Pairs the laptop, which calls the daemon `desk`. `options` are those of `devices pair`.
@@ -98,6 +103,19 @@ impl Host {
     /// Runs `ip` in the namespace.
     fn ip(&self, words: &[&str]) {
         ip(&[&["-netns", &self.namespace], words].concat()).unwrap();
+    }
+
+    fn wait_for_link(&self) {
+        let begun = Instant::now();
+        loop {
+            let words = ["-netns", &self.namespace, "-oneline", "link", "show", "dev", CABLE];
+            let shown = Command::new("ip").args(words).output().unwrap();
+            if String::from_utf8_lossy(&shown.stdout).contains("state UP") {
+                return;
+            }
+            assert!(begun.elapsed() < LONG, "the link stays down: {shown:?}");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
     }
 
     pub(crate) fn add_address(&self, address: &str) {

@@ -223,7 +223,7 @@ impl Requester {
 
 /// Returns whether the connection has ended, instead of an answer.
 fn is_of_transport(status: &Status) -> bool {
-    std::error::Error::source(status).is_some_and(|source| source.is::<tonic::transport::Error>())
+    std::error::Error::source(status).is_some_and(<dyn std::error::Error>::is::<tonic::transport::Error>)
 }
 
 fn show(message: &DynamicMessage) -> String {

@@ -1,3 +1,4 @@
+use prost::bytes::Bytes;
 use tower::{ServiceExt, service_fn};
 
 use super::{
@@ -35,12 +36,28 @@ impl Clock for FixedClock {
     }
 }
 
+/// The body of a response that goes on.
+struct OpenBody;
+
+impl http_body::Body for OpenBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BoxError>>> {
+        Poll::Pending
+    }
+}
+
 async fn respond_to(layer: GuardLayer, request: Request<Body>) -> Response<Body> {
     let inner = service_fn(|request: Request<Body>| async move {
         if request.headers().contains_key("slow") {
             std::future::pending::<()>().await;
         }
-        Ok::<_, BoxError>(Response::new(Body::empty()))
+        let watch = request.uri().path() == WATCH_METHOD;
+        Ok::<_, BoxError>(Response::new(if watch { Body::new(OpenBody) } else { Body::empty() }))
     });
     layer.layer(inner).oneshot(request).await.unwrap()
 }
