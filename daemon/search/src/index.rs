@@ -1,0 +1,230 @@
+//! The index: which words are in which memories and messages.
+//!
+//! It is derived from the store. Each commit names the revision of the store up to which it has everything, so that what comes
+//! after it can be added when the daemon starts. An index that cannot be read, or was made by a version with other words, is
+//! removed, to be built anew.
+
+mod compile;
+mod document;
+mod highlight;
+mod schema;
+mod snapshot;
+mod suggest;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyError, Term, directory::MmapDirectory};
+
+use self::schema::Fields;
+pub use self::{
+    document::{Document, DocumentKind, OwnerId},
+    highlight::{Snippet, snippet},
+    snapshot::{Facet, Hit, Page, Restriction, SearchOptions, Snapshot},
+    suggest::Suggestion,
+};
+
+/// Raised when texts are split or stored in another way.
+const SCHEMA_VERSION: u32 = 1;
+/// Memory of the writer while documents are added, in bytes.
+const WRITER_BYTES: usize = 96 << 20;
+/// Threads that write segments.
+const WRITER_THREADS: usize = 1;
+
+/// Where an index is kept.
+#[derive(Clone, Debug)]
+pub enum IndexLocation {
+    /// In a folder, which is created.
+    Folder(PathBuf),
+    /// In memory, for stores whose texts must not be on the disk.
+    Memory,
+}
+
+/// Why an index cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The file system refused.
+    #[error("the search index in {path:?} cannot be written or removed")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The index refused.
+    #[error("the search index failed")]
+    Index(#[from] TantivyError),
+}
+
+/// The index of a store.
+pub struct SearchIndex {
+    index: Index,
+    fields: Fields,
+    reader: IndexReader,
+    /// Exists while documents are added.
+    writer: Mutex<Option<IndexWriter>>,
+    current: Mutex<Snapshot>,
+}
+
+impl SearchIndex {
+    /// Opens an index, or creates an empty one. What cannot be read is removed first.
+    ///
+    /// # Errors
+    /// If the folder cannot be created, written or removed.
+    pub fn open(location: &IndexLocation) -> Result<Self, IndexError> {
+        let IndexLocation::Folder(path) = location else {
+            let (schema, fields) = Fields::new();
+            return Self::with(Index::create_in_ram(schema), fields);
+        };
+        match Self::open_folder(path) {
+            Ok(Some(opened)) => return Ok(opened),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, ?path, "the search index cannot be read and is built anew"),
+        }
+        Self::remove(path)?;
+        let failed = |source| IndexError::Folder { path: path.clone(), source };
+        fs::create_dir_all(path).map_err(failed)?;
+        let (schema, fields) = Fields::new();
+        let directory = MmapDirectory::open(path).map_err(TantivyError::from)?;
+        Self::with(Index::builder().schema(schema).open_or_create(directory)?, fields)
+    }
+
+    /// Removes the index in a folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be removed.
+    pub fn remove(path: &Path) -> Result<(), IndexError> {
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(IndexError::Folder { path: path.to_owned(), source: error })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the index in a folder; `None` if there is none, or one of another version.
+    fn open_folder(path: &Path) -> Result<Option<Self>, IndexError> {
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let directory = MmapDirectory::open(path).map_err(TantivyError::from)?;
+        if !Index::exists(&directory).map_err(TantivyError::from)? {
+            return Ok(None);
+        }
+        let index = Index::open(directory)?;
+        let (schema, fields) = Fields::new();
+        if index.schema() != schema || revision_of(&index)?.is_none() {
+            return Ok(None);
+        }
+        Self::with(index, fields).map(Some)
+    }
+
+    fn with(mut index: Index, fields: Fields) -> Result<Self, IndexError> {
+        index.set_tokenizers(schema::tokenizers());
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let revision = revision_of(&index)?.unwrap_or(0);
+        let current = Mutex::new(Snapshot::new(reader.searcher(), fields.clone(), revision));
+        Ok(Self { index, fields, reader, writer: Mutex::new(None), current })
+    }
+
+    /// Returns what can be searched now. It does not change while it is used.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces everything of an owner by `documents`, with the next commit.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn replace<'a>(
+        &self,
+        owner: &OwnerId<'_>,
+        documents: impl IntoIterator<Item = Document<'a>>,
+    ) -> Result<(), IndexError> {
+        let mut guard = self.lock_writer();
+        let writer = self.started(&mut guard)?;
+        writer.delete_term(Term::from_field_text(self.fields.owner, &owner.to_string()));
+        for document in documents {
+            writer.add_document(self.fields.document(owner, &document))?;
+        }
+        Ok(())
+    }
+
+    /// Makes what was replaced durable and visible. The index then has everything up to `revision`.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn commit(&self, revision: u64) -> Result<(), IndexError> {
+        let mut guard = self.lock_writer();
+        let writer = self.started(&mut guard)?;
+        let mut prepared = writer.prepare_commit()?;
+        prepared.set_payload(&payload(revision));
+        prepared.commit()?;
+        self.reader.reload()?;
+        let snapshot = Snapshot::new(self.reader.searcher(), self.fields.clone(), revision);
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        Ok(())
+    }
+
+    /// Frees the memory of the writer until something is replaced again. Waits for merges that are running.
+    ///
+    /// # Errors
+    /// If a merge failed.
+    pub fn rest(&self) -> Result<(), IndexError> {
+        match self.lock_writer().take() {
+            Some(writer) => Ok(writer.wait_merging_threads()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Merges all segments into one, so that no file has anything of what was removed.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn compact(&self) -> Result<(), IndexError> {
+        let mut guard = self.lock_writer();
+        let segments = self.index.searchable_segment_ids()?;
+        let writer = self.started(&mut guard)?;
+        if !segments.is_empty() {
+            writer.merge(&segments).wait()?;
+        }
+        self.reader.reload()?;
+        let revision = self.snapshot().revision();
+        let snapshot = Snapshot::new(self.reader.searcher(), self.fields.clone(), revision);
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        writer.garbage_collect_files().wait()?;
+        Ok(())
+    }
+
+    fn lock_writer(&self) -> MutexGuard<'_, Option<IndexWriter>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn started<'a>(&self, writer: &'a mut Option<IndexWriter>) -> Result<&'a mut IndexWriter, IndexError> {
+        if writer.is_none() {
+            *writer = Some(self.index.writer_with_num_threads(WRITER_THREADS, WRITER_BYTES)?);
+        }
+        writer.as_mut().ok_or_else(|| TantivyError::SystemError("there is no writer".to_owned()).into())
+    }
+}
+
+/// The text that a commit carries.
+fn payload(revision: u64) -> String {
+    format!("rev={revision};schema={SCHEMA_VERSION}")
+}
+
+/// Returns the revision of the last commit; `None` if there is none of this version.
+fn revision_of(index: &Index) -> Result<Option<u64>, IndexError> {
+    let payload = index.load_metas()?.payload.unwrap_or_default();
+    let suffix = format!(";schema={SCHEMA_VERSION}");
+    let revision = payload.strip_suffix(&suffix).and_then(|rest| rest.strip_prefix("rev="));
+    Ok(revision.and_then(|revision| revision.parse().ok()))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests;

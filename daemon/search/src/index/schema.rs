@@ -1,0 +1,206 @@
+//! The fields of the index, and how their texts are split.
+
+use tantivy::{
+    TantivyDocument,
+    schema::{
+        FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
+    },
+    tokenizer::{Token, TokenStream, Tokenizer, TokenizerManager},
+};
+
+use super::document::{Document, OwnerId};
+use crate::{
+    analysis::{Language, WordKind, Words, fold},
+    query::FilterField,
+};
+
+/// The tokenizer of texts.
+const WORDS: &str = "words";
+
+/// The fields of a document.
+#[derive(Clone, Debug)]
+pub(super) struct Fields {
+    /// What the document belongs to; see [`OwnerId`].
+    pub(super) owner: Field,
+    pub(super) id: Field,
+    pub(super) kind: Field,
+    pub(super) text: Field,
+    /// The stems of the text, in the field of its language.
+    pub(super) stems: Vec<(Language, Field)>,
+    pub(super) title: Field,
+    pub(super) platform: Field,
+    pub(super) role: Field,
+    pub(super) memory_type: Field,
+    pub(super) status: Field,
+    pub(super) model: Field,
+    pub(super) tag: Field,
+    pub(super) has: Field,
+    pub(super) reader: Field,
+    pub(super) hidden: Field,
+    pub(super) time: Field,
+    pub(super) weight: Field,
+}
+
+impl Fields {
+    pub(super) fn new() -> (Schema, Self) {
+        let mut schema = Schema::builder();
+        let words = |tokenizer: &str, option| {
+            let indexing = TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(option);
+            TextOptions::default().set_indexing_options(indexing)
+        };
+        let positions = words(WORDS, IndexRecordOption::WithFreqsAndPositions);
+        let stem = |language: &Language| format!("stem_{}", language.code());
+        let fields = Self {
+            owner: schema.add_text_field("owner", STRING | STORED),
+            id: schema.add_text_field("id", STRING | STORED),
+            kind: schema.add_text_field("kind", STRING | FAST | STORED),
+            text: schema.add_text_field("text", positions.clone()),
+            stems: Language::ALL
+                .iter()
+                .map(|language| {
+                    let name = stem(language);
+                    let options = words(&name, IndexRecordOption::WithFreqs);
+                    (*language, schema.add_text_field(&name, options))
+                })
+                .collect(),
+            title: schema.add_text_field("title", positions),
+            platform: schema.add_text_field("platform", STRING | FAST),
+            role: schema.add_text_field("role", STRING | FAST),
+            memory_type: schema.add_text_field("type", STRING | FAST),
+            status: schema.add_text_field("status", STRING | FAST),
+            model: schema.add_text_field("model", STRING | FAST),
+            tag: schema.add_text_field("tag", STRING | FAST),
+            has: schema.add_text_field("has", STRING),
+            reader: schema.add_text_field("reader", STRING),
+            hidden: schema.add_bool_field("hidden", INDEXED),
+            time: schema.add_i64_field("time", INDEXED | FAST),
+            weight: schema.add_f64_field("weight", FAST),
+        };
+        (schema.build(), fields)
+    }
+
+    /// Returns the field of a filter.
+    pub(super) fn of_filter(&self, filter: FilterField) -> Field {
+        match filter {
+            FilterField::Platform => self.platform,
+            FilterField::Role => self.role,
+            FilterField::Type => self.memory_type,
+            FilterField::Status => self.status,
+            FilterField::Model => self.model,
+            FilterField::Tag => self.tag,
+            FilterField::Has => self.has,
+            FilterField::In => self.kind,
+            FilterField::Conversation => self.owner,
+        }
+    }
+
+    /// Returns what is indexed of a document.
+    pub(super) fn document(&self, owner: &OwnerId<'_>, document: &Document<'_>) -> TantivyDocument {
+        let mut out = TantivyDocument::new();
+        out.add_text(self.owner, owner.to_string());
+        out.add_text(self.id, &document.id);
+        out.add_text(self.kind, document.kind.word());
+        out.add_text(self.text, &document.text);
+        if document.kind == super::DocumentKind::Title {
+            out.add_text(self.title, &document.text);
+        }
+        let language = Language::of(&document.text).unwrap_or(Language::English);
+        for (_, field) in self.stems.iter().filter(|(one, _)| *one == language) {
+            out.add_text(*field, &document.text);
+        }
+        out.add_text(self.platform, fold(&document.platform));
+        for (field, value) in [
+            (self.role, document.role),
+            (self.memory_type, document.memory_type),
+            (self.status, document.status),
+        ] {
+            value.into_iter().for_each(|value| out.add_text(field, value));
+        }
+        document.model.iter().for_each(|model| out.add_text(self.model, fold(model)));
+        document.tags.iter().for_each(|tag| out.add_text(self.tag, fold(tag)));
+        document.has.iter().for_each(|has| out.add_text(self.has, has));
+        document.readers.iter().for_each(|reader| out.add_text(self.reader, reader));
+        out.add_bool(self.hidden, document.hidden);
+        document.time.iter().for_each(|time| out.add_i64(self.time, *time));
+        out.add_f64(self.weight, document.weight);
+        out
+    }
+}
+
+/// Returns the tokenizers of the fields.
+pub(super) fn tokenizers() -> TokenizerManager {
+    let tokenizers = TokenizerManager::default();
+    tokenizers.register(WORDS, WordTokenizer::default());
+    for language in Language::ALL {
+        tokenizers.register(
+            &format!("stem_{}", language.code()),
+            WordTokenizer { stems: Some(*language), ..WordTokenizer::default() },
+        );
+    }
+    tokenizers
+}
+
+/// Splits texts into words, or into their stems.
+#[derive(Clone, Default)]
+struct WordTokenizer {
+    stems: Option<Language>,
+    buffer: WordBuffer,
+}
+
+#[derive(Default)]
+struct WordBuffer {
+    words: Words,
+    token: Token,
+}
+
+impl Clone for WordBuffer {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+struct WordStream<'a> {
+    text: &'a str,
+    stems: Option<Language>,
+    buffer: &'a mut WordBuffer,
+    next: usize,
+}
+
+impl Tokenizer for WordTokenizer {
+    type TokenStream<'a> = WordStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream<'a> {
+        self.buffer.words.split(text);
+        self.buffer.token.reset();
+        WordStream { text, stems: self.stems, buffer: &mut self.buffer, next: 0 }
+    }
+}
+
+impl TokenStream for WordStream<'_> {
+    fn advance(&mut self) -> bool {
+        let WordBuffer { words, token } = &mut *self.buffer;
+        while let Some(word) = words.get(self.next) {
+            self.next += 1;
+            token.text.clear();
+            match self.stems {
+                // Pairs of characters have no stems.
+                Some(_) if word.kind == WordKind::Pair => continue,
+                Some(language) => language.stem_into(&self.text[word.from..word.to], &mut token.text),
+                None => token.text.push_str(word.text),
+            }
+            if !token.text.is_empty() {
+                (token.offset_from, token.offset_to, token.position) = (word.from, word.to, word.position);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn token(&self) -> &Token {
+        &self.buffer.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.buffer.token
+    }
+}

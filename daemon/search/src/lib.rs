@@ -1,0 +1,9 @@
+//! Full text search over memories and messages.
+//!
+//! - [`analysis`] splits texts into words, in any script, and finds their stems.
+//! - [`query`] reads what a person types into a search box.
+//! - [`index`] holds the words, and answers queries. It is derived from the store, and can be removed and built anew at any time.
+
+pub mod analysis;
+pub mod index;
+pub mod query;
