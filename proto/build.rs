@@ -7,7 +7,7 @@ use protox::{
     prost_reflect::{DescriptorPool, Value},
 };
 
-const FILES: [&str; 23] = [
+const FILES: [&str; 24] = [
     "satchel/v1/options.proto",
     "satchel/v1/common.proto",
     "satchel/v1/memory.proto",
@@ -31,10 +31,11 @@ const FILES: [&str; 23] = [
     "satchel/v1/watch_service.proto",
     "satchel/v1/upload_service.proto",
     "satchel/v1/attachment_service.proto",
+    "satchel/v1/search_service.proto",
 ];
 
 /// What the names of methods that change nothing begin with.
-const READ_VERBS: [&str; 6] = ["Get", "BatchGet", "List", "Watch", "Download", "Verify"];
+const READ_VERBS: [&str; 7] = ["Get", "BatchGet", "List", "Watch", "Download", "Verify", "Search"];
 
 /// Messages with secrets in them: how they are shown is written by hand.
 const PRIVATE: [&str; 2] = [".satchel.v1.Unlock", ".satchel.v1.CreateExportRequest"];

@@ -36,6 +36,7 @@ mod properties;
 mod purge;
 mod rebuild;
 mod relations;
+mod search;
 mod secret;
 mod serve;
 mod servers;
@@ -405,6 +406,7 @@ async fn dispatch(
         Command::Memories(command) => memories::run(context, client, command).await,
         Command::Relations(command) => relations::run(context, client, command).await,
         Command::Conversations(command) => conversations::run(context, client, command).await,
+        Command::Search(args) => search::run(context, client, args).await,
         Command::Attachments(command) => attachments::run(context, client, command).await,
         Command::Export(args) => exports::create(context, client, args, prompted.passphrase.as_deref()).await,
         Command::Exports(command) => exports::run(context, client, command).await,

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Names that occur in data directories.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
     "blobs",
     "cache",
     "db",
@@ -29,6 +29,7 @@ const NAMES: [&str; 20] = [
     "purging.new",
     "satchel.sock",
     "satchel.sock.path",
+    SEARCH,
     SERVERS,
     "store.lock",
     "uploads",
@@ -37,6 +38,8 @@ const NAMES: [&str; 20] = [
 const PREFIXES: [&str; 3] = ["db.broken-", "db.kept-", "satchel.sock."];
 /// The folder of installed importers.
 pub const PLUGINS: &str = "plugins";
+/// The folder of the search index. It is derived from the store, and may be removed while no process has the store open.
+pub const SEARCH: &str = "search";
 /// The folder with the keys for paired daemons, which may exist before there is a store. It has mode 0700.
 const SERVERS: &str = "servers";
 /// What the first start creates before anything else, and what a service manager creates before the first start.

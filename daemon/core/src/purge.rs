@@ -18,6 +18,7 @@ use satchel_store::{
 use self::eraser::ErasedContent;
 pub use self::plan::{Line, Plan, Target, planned};
 use crate::{
+    data_dir,
     derived::relation_changes,
     provenance::{self, ActiveEvidence, ProvenanceError, PurgeRecord, PurgedData},
 };
@@ -122,6 +123,9 @@ pub fn erase_recorded(
 ) -> Result<u64, ProvenanceError> {
     let pending = PurgeRecord::pending(&store)?;
     let mut content = ErasedContent::of(&store, pending)?;
+    // Its segments have words of the erased texts until they are merged. It is built anew.
+    let index = dir.join(data_dir::SEARCH);
+    satchel_store::erase(&index).map_err(|source| StoreError::Io { action: "erase", path: index, source })?;
     store.close()?;
     let erased = satchel_store::purge(dir, seal, &mut content, progress)?;
     Ok(erased.len() as u64)

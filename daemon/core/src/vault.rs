@@ -31,7 +31,7 @@ pub use self::{
     key_store::{KeyStore, SecretTool},
     secret::Secret,
 };
-use crate::{export::DOWNLOADS, uploads::UPLOADS};
+use crate::{data_dir::SEARCH, export::DOWNLOADS, uploads::UPLOADS};
 
 use self::{
     keyring::{Base64Bytes, EncryptionState, Keyring, KeyringFile, WrappedKey},
@@ -144,7 +144,7 @@ pub fn unlock(data_dir: &Path, unlock: &UnlockOptions) -> Result<Option<Seal>, V
     let key = unwrap_key(&keyring, unlock)?;
     if keyring.state == EncryptionState::Replacing {
         satchel_store::finish_encryption(data_dir)?;
-        remove_plain_transfers(data_dir);
+        remove_plain_files(data_dir);
         // Another command may have changed the keys while this one prompted for a passphrase.
         keyring = Keyring::read(data_dir)?.unwrap_or(keyring);
         keyring.state = EncryptionState::On;
@@ -161,8 +161,13 @@ pub fn confirm(data_dir: &Path) {
     repair(data_dir, true);
 }
 
-/// Removes files on their way from or to devices, which were written before the data directory was encrypted.
-fn remove_plain_transfers(data_dir: &Path) {
+/// Removes files on their way from or to devices, and the search index, which were written before the data directory was
+/// encrypted.
+fn remove_plain_files(data_dir: &Path) {
+    let index = data_dir.join(SEARCH);
+    if let Err(error) = satchel_store::erase(&index) {
+        tracing::warn!(%error, ?index, "the unencrypted search index cannot be erased; remove the folder");
+    }
     for folder in [UPLOADS, DOWNLOADS] {
         let folder = data_dir.join(folder);
         match fs::remove_dir_all(&folder) {
@@ -254,7 +259,7 @@ pub fn encrypt(
     keyring.write(data_dir)?;
     on_phrase(&phrase);
     staged.replace()?;
-    remove_plain_transfers(data_dir);
+    remove_plain_files(data_dir);
     keyring.state = EncryptionState::On;
     keyring.write(data_dir)
 }

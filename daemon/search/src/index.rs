@@ -21,14 +21,14 @@ use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyError, Term,
 
 use self::schema::Fields;
 pub use self::{
-    document::{Document, DocumentKind, OwnerId},
+    document::{Document, DocumentKind, OwnerId, PUBLIC_READER, shared_reader},
     highlight::{Snippet, snippet},
-    snapshot::{Facet, Hit, Page, Restriction, SearchOptions, Snapshot},
+    snapshot::{Facet, FacetField, Hit, Page, Restriction, SearchOptions, Snapshot},
     suggest::Suggestion,
 };
 
 /// Raised when texts are split or stored in another way.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 /// Memory of the writer while documents are added, in bytes.
 const WRITER_BYTES: usize = 96 << 20;
 /// Threads that write segments.
@@ -41,6 +41,32 @@ pub enum IndexLocation {
     Folder(PathBuf),
     /// In memory, for stores whose texts must not be on the disk.
     Memory,
+}
+
+impl IndexLocation {
+    /// Returns the bytes on disk; 0 in memory, or if the folder cannot be read.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let Self::Folder(path) = self else { return 0 };
+        let files = fs::read_dir(path).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+    }
+
+    /// Removes the index; it can be built anew.
+    ///
+    /// # Errors
+    /// If the folder cannot be removed.
+    pub fn remove(&self) -> Result<(), IndexError> {
+        match self {
+            Self::Folder(path) => match fs::remove_dir_all(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(IndexError::Folder { path: path.clone(), source: error })
+                }
+                _ => Ok(()),
+            },
+            Self::Memory => Ok(()),
+        }
+    }
 }
 
 /// Why an index cannot be used.
@@ -84,25 +110,12 @@ impl SearchIndex {
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, ?path, "the search index cannot be read and is built anew"),
         }
-        Self::remove(path)?;
+        location.remove()?;
         let failed = |source| IndexError::Folder { path: path.clone(), source };
         fs::create_dir_all(path).map_err(failed)?;
         let (schema, fields) = Fields::new();
         let directory = MmapDirectory::open(path).map_err(TantivyError::from)?;
         Self::with(Index::builder().schema(schema).open_or_create(directory)?, fields)
-    }
-
-    /// Removes the index in a folder.
-    ///
-    /// # Errors
-    /// If the folder cannot be removed.
-    pub fn remove(path: &Path) -> Result<(), IndexError> {
-        match fs::remove_dir_all(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(IndexError::Folder { path: path.to_owned(), source: error })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Opens the index in a folder; `None` if there is none, or one of another version.
@@ -136,6 +149,12 @@ impl SearchIndex {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns the revision up to which everything can be found.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).revision()
+    }
+
     /// Replaces everything of an owner by `documents`, with the next commit.
     ///
     /// # Errors
@@ -145,12 +164,29 @@ impl SearchIndex {
         owner: &OwnerId<'_>,
         documents: impl IntoIterator<Item = Document<'a>>,
     ) -> Result<(), IndexError> {
+        self.remove(owner)?;
+        documents.into_iter().try_for_each(|document| self.add(owner, &document))
+    }
+
+    /// Removes everything of an owner, with the next commit. Documents that are added afterwards stay.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn remove(&self, owner: &OwnerId<'_>) -> Result<(), IndexError> {
         let mut guard = self.lock_writer();
         let writer = self.started(&mut guard)?;
         writer.delete_term(Term::from_field_text(self.fields.owner, &owner.to_string()));
-        for document in documents {
-            writer.add_document(self.fields.document(owner, &document))?;
-        }
+        Ok(())
+    }
+
+    /// Adds a document of an owner, with the next commit.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn add(&self, owner: &OwnerId<'_>, document: &Document<'_>) -> Result<(), IndexError> {
+        let mut guard = self.lock_writer();
+        let writer = self.started(&mut guard)?;
+        writer.add_document(self.fields.document(owner, document))?;
         Ok(())
     }
 
@@ -164,10 +200,27 @@ impl SearchIndex {
         let mut prepared = writer.prepare_commit()?;
         prepared.set_payload(&payload(revision));
         prepared.commit()?;
+        self.show(revision)
+    }
+
+    /// Says that nothing up to `revision` changes what the index has. This is not written: after a restart, the changes since
+    /// the last commit are looked at again.
+    pub fn advance(&self, revision: u64) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Snapshot::new(current.searcher.clone(), self.fields.clone(), revision);
+    }
+
+    /// Makes the last commit visible.
+    fn show(&self, revision: u64) -> Result<(), IndexError> {
         self.reader.reload()?;
         let snapshot = Snapshot::new(self.reader.searcher(), self.fields.clone(), revision);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
         Ok(())
+    }
+
+    /// Forgets what was replaced since the last commit, for example after an error.
+    pub fn roll_back(&self) {
+        drop(self.lock_writer().take());
     }
 
     /// Frees the memory of the writer until something is replaced again. Waits for merges that are running.
@@ -192,10 +245,7 @@ impl SearchIndex {
         if !segments.is_empty() {
             writer.merge(&segments).wait()?;
         }
-        self.reader.reload()?;
-        let revision = self.snapshot().revision();
-        let snapshot = Snapshot::new(self.reader.searcher(), self.fields.clone(), revision);
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        self.show(self.snapshot().revision())?;
         writer.garbage_collect_files().wait()?;
         Ok(())
     }

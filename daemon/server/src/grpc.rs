@@ -27,6 +27,7 @@ mod quarantine;
 mod recording;
 mod relation;
 mod request;
+mod search;
 pub mod short_reads;
 mod source;
 pub mod status;
@@ -42,6 +43,7 @@ pub use self::admin::purge_plan_to_wire;
 use std::{error::Error, future::Future, io, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use satchel_core::{clock::Clock, export::Exports, ingest::Imports, uploads::Uploads};
+use satchel_indexer::Indexer;
 use satchel_proto::v1::{
     admin_service_server::{self, AdminServiceServer},
     attachment_service_server::{self, AttachmentServiceServer},
@@ -53,6 +55,7 @@ use satchel_proto::v1::{
     operation_service_server::{self, OperationServiceServer},
     pairing_service_server::{self, PairingServiceServer},
     plugin_service_server::{self, PluginServiceServer},
+    search_service_server::{self, SearchServiceServer},
     upload_service_server::{self, UploadServiceServer},
     watch_service_server::{self, WatchServiceServer},
 };
@@ -95,7 +98,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 const TOUCH_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The service names for the health service; the empty one stands for the whole daemon.
-const SERVICES: [&str; 13] = [
+const SERVICES: [&str; 14] = [
     "",
     memory_service_server::SERVICE_NAME,
     conversation_service_server::SERVICE_NAME,
@@ -109,6 +112,7 @@ const SERVICES: [&str; 13] = [
     admin_service_server::SERVICE_NAME,
     upload_service_server::SERVICE_NAME,
     attachment_service_server::SERVICE_NAME,
+    search_service_server::SERVICE_NAME,
 ];
 
 /// The state that the services share. Clones share one.
@@ -119,6 +123,8 @@ pub struct ServerState {
     pub revisions: watch::Receiver<Revision>,
     pub plugins: Arc<Plugins>,
     pub imports: Imports,
+    /// The search index.
+    pub indexer: Indexer,
     /// Long-running operations other than imports.
     pub operations: Operations,
     pub watch: Watch,
@@ -141,12 +147,14 @@ pub struct ServerState {
     pub short_reads: ShortReads,
 }
 
-/// Returns a receiver of each new revision of `store`. Call this once for each store.
+/// Returns a receiver of each new revision of `store`, which wakes `indexer` too. Call this once for each store.
 #[must_use]
-pub fn observe_revisions(store: &Store) -> watch::Receiver<Revision> {
+pub fn observe_revisions(store: &Store, indexer: &Indexer) -> watch::Receiver<Revision> {
     let (sender, receiver) = watch::channel(store.revision());
+    let waker = indexer.waker();
     store.observe_revisions(move |revision| {
         sender.send_replace(revision);
+        waker.wake();
     });
     receiver
 }
@@ -343,6 +351,7 @@ async fn routes(
         .add_service(limited!(DeviceServiceServer, device::DeviceHandler(state.clone())))
         .add_service(limited!(UploadServiceServer, upload::UploadHandler(state.clone())))
         .add_service(limited!(AttachmentServiceServer, attachment::AttachmentHandler::new(state.clone())))
+        .add_service(limited!(SearchServiceServer, search::SearchHandler(state.clone())))
         .add_service(limited!(AdminServiceServer, admin::AdminHandler(state)));
     Ok((health, routes))
 }

@@ -23,7 +23,9 @@ use satchel_core::{
     vault::{self, VaultError},
 };
 use satchel_devices::DevicesError;
+use satchel_indexer::Indexer;
 use satchel_registry::{Plugins, PluginsOptions};
+use satchel_search::index::IndexLocation;
 use satchel_source::chain;
 use satchel_store::{OpenEvent, Store, StoreError};
 use satchel_watch::{Watch, WatchError};
@@ -216,9 +218,11 @@ pub async fn run_with(
     ready(Ready { socket, notices, in_process, listening: address, web: web_address });
     let (watch, imports, store) = (state.watch.clone(), state.imports.clone(), state.store.clone());
     let (exports, operations) = (state.exports.clone(), state.operations.clone());
+    let indexer = state.indexer.clone();
     let (clock, uploads) = (Arc::clone(&state.clock), (state.uploads.clone(), Arc::clone(&state.clock)));
     if watch_enabled {
         watch.start();
+        start_indexer(indexer.clone());
     }
     let stop = async {
         stop.await;
@@ -237,8 +241,21 @@ pub async fn run_with(
     };
     let work = (watch.clone(), imports.clone(), operations.clone());
     devices.flush();
+    // A search in a call that is still open keeps its snapshot.
+    if tokio::task::spawn_blocking(move || indexer.stop()).await.is_err() {
+        tracing::error!("stopping the search index panicked");
+    }
     drain_and_close(work, store.clone(), drain, stop_now).await?;
     Ok(served?)
+}
+
+/// Begins to follow the journal with the search index. Commands that serve by themselves do so only if somebody searches.
+fn start_indexer(indexer: Indexer) {
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = indexer.start() {
+            tracing::error!(error = chain(&error), "the search index cannot be opened");
+        }
+    });
 }
 
 /// The way in which clients connect.
@@ -466,12 +483,15 @@ pub(crate) fn open(
     if config.web.is_some() {
         devices::create_folder(&data_dir)?;
     }
+    let encrypted = seal.is_some();
     let uploads = Uploads::open(&data_dir, seal, config.upload_bytes, started_at);
     let devices = Devices::open(&data_dir, address, started_at)?;
+    let indexer = Indexer::new(store.clone(), index_location(&data_dir, &store, encrypted));
     let page_key = PageKey::load_or_create(&data_dir.join("keys"));
     Ok((
         ServerState {
-            revisions: observe_revisions(&store),
+            revisions: observe_revisions(&store, &indexer),
+            indexer,
             store,
             plugins,
             imports,
@@ -490,6 +510,15 @@ pub(crate) fn open(
         },
         notices,
     ))
+}
+
+/// Returns where the search index is kept: in memory if texts must not be on the disk, or nothing can be written there.
+fn index_location(data_dir: &Path, store: &Store, encrypted: bool) -> IndexLocation {
+    if encrypted || store.opened_read_only() {
+        IndexLocation::Memory
+    } else {
+        IndexLocation::Folder(data_dir.join(data_dir::SEARCH))
+    }
 }
 
 /// Returns a notice for the user about the opening of the store.

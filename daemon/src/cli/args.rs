@@ -29,6 +29,7 @@ mod filters;
 mod keys;
 mod plugins;
 mod purge;
+mod search;
 mod system;
 
 use std::path::PathBuf;
@@ -59,6 +60,7 @@ pub use self::{
         NewArgs, PluginArgs, PluginInstallArgs, Plugins, RunArgs, SignArgs, TestArgs,
     },
     purge::PurgeArgs,
+    search::{SearchArgs, SearchKindArg},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
 };
 
@@ -171,6 +173,14 @@ pub enum Command {
     /// List, show and purge conversations
     #[command(subcommand, after_help = examples::CONVERSATIONS)]
     Conversations(Conversations),
+    /// Find memories, messages and conversations by their words
+    ///
+    /// Words are found in any form, in any language; all of them must be there. What can be written: `"a phrase"`, `+exact`, `-without`,
+    /// `one OR other`, `begin*`, `mispeled~`, `title:word`, and filters: `platform:claude`, `role:user`, `type:fact`, `status:active`,
+    /// `model:`, `tag:`, `has:attachment` (or code, link, citation, tool), `in:memories`, `conversation:ID`, `before:2025-06`,
+    /// `after:2024`, `on:2025-06-15`, `after:30d`. A query with a `-` is best put in single quotes.
+    #[command(after_help = examples::SEARCH)]
+    Search(SearchArgs),
     /// List and save the files that came with conversations
     #[command(subcommand, after_help = examples::ATTACHMENTS)]
     Attachments(Attachments),
@@ -472,6 +482,9 @@ pub struct ShowConversation {
     /// Show the branch through this message, down to its newest reply
     #[arg(long, value_name = "MESSAGE", conflicts_with = "tree")]
     pub branch: Option<String>,
+    /// Show the branch through this message from shortly before it; `satchel search` prints such ids
+    #[arg(long, value_name = "MESSAGE", conflicts_with_all = ["tree", "branch"])]
+    pub at: Option<String>,
     /// Show all branches, with one line per message
     #[arg(long)]
     pub tree: bool,

@@ -15,7 +15,7 @@ use satchel_proto::v1::{
     conversation_service_client::ConversationServiceClient, device_service_client::DeviceServiceClient,
     export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
     memory_service_client::MemoryServiceClient, operation_service_client::OperationServiceClient,
-    plugin_service_client::PluginServiceClient,
+    plugin_service_client::PluginServiceClient, search_service_client::SearchServiceClient,
 };
 use satchel_server::{
     Ready, RunError,
@@ -233,6 +233,10 @@ impl DaemonClient {
 
     pub(crate) fn conversations(&self) -> ConversationServiceClient<Channel> {
         ConversationServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn search(&self) -> SearchServiceClient<Channel> {
+        SearchServiceClient::new(self.channel.clone())
     }
 
     pub(crate) fn imports(&self) -> ImportServiceClient<Channel> {

@@ -27,6 +27,8 @@ use super::{
 
 /// Messages fetched per request while a conversation is shown.
 const PAGE_SIZE: i32 = 500;
+/// Messages shown before the one that `--at` names.
+const CONTEXT_MESSAGES: usize = 2;
 /// Messages laid out before the first of them is shown.
 const RENDER_CHUNK: usize = 500;
 
@@ -154,6 +156,9 @@ async fn show(
         full: args.full,
         hidden: args.hidden,
     };
+    if let Some(given) = &args.at {
+        return show_at(context, client, &conversation, &view, given).await;
+    }
     let hidden = if !args.tree && args.branch.is_none() && has_single_branch(&conversation) {
         show_streaming(context, client, &conversation, &view).await?
     } else {
@@ -225,6 +230,38 @@ fn show_fetched(
     screen.end()
 }
 
+/// Shows the branch through a message, from shortly before it.
+async fn show_at(
+    context: &mut Context,
+    client: &DaemonClient,
+    conversation: &Conversation,
+    view: &ConversationView<'_>,
+    given: &str,
+) -> Result<Exit, CliError> {
+    let tree = messages(client, &conversation.id, MessageSelection::Tree, false).await?;
+    let branches = Branches::new(&tree);
+    let (id, path) = (branches.resolve(given)?, branches.path_through(given)?);
+    let branch = branches::retain_path(tree, &path);
+    let at = branch.iter().position(|message| message.id == id).unwrap_or(0);
+    // What the platform hides is shown if it is asked for by its id.
+    let view = ConversationView {
+        hidden: view.hidden || branch[at..].first().is_some_and(|one| one.hidden),
+        ..*view
+    };
+    let from = at.saturating_sub(CONTEXT_MESSAGES);
+    let mut renderer = BranchRenderer::new(&view, conversation, &branches);
+    let mut shown = view.head(conversation);
+    if from > 0 {
+        shown.push_str(&view.left_out(from));
+    }
+    for (number, message) in branch.iter().enumerate().skip(from) {
+        let mark = number == at;
+        shown.push_str(&renderer.marked_message(message, mark));
+    }
+    context.out.print_paged(&shown)?;
+    Ok(Exit::Done)
+}
+
 /// Returns the messages to show, and the forks to mark between them.
 async fn fetch_selected(
     client: &DaemonClient,
@@ -234,7 +271,7 @@ async fn fetch_selected(
 ) -> Result<(Vec<Message>, Branches), CliError> {
     let id = &conversation.id;
     // Without other branches there are no forks to mark, and JSON output has no marks.
-    if !args.tree && args.branch.is_none() && (raw || has_single_branch(conversation)) {
+    if !args.tree && args.branch.is_none() && args.at.is_none() && (raw || has_single_branch(conversation)) {
         let seen = messages(client, id, MessageSelection::ActiveBranch, raw).await?;
         return Ok((seen, Branches::default()));
     }
@@ -244,7 +281,7 @@ async fn fetch_selected(
     if args.tree {
         return Ok((tree, branches));
     }
-    let path = match &args.branch {
+    let path = match args.branch.as_ref().or(args.at.as_ref()) {
         Some(given) => branches.path_through(given)?,
         None => branches.active_path(),
     };

@@ -30,6 +30,7 @@ pub(crate) mod import;
 pub(crate) mod memory;
 pub(crate) mod plugin;
 pub(crate) mod review;
+pub(crate) mod search;
 pub(crate) mod source;
 
 use prost_types::Timestamp;

@@ -8,7 +8,7 @@ use satchel_proto::{
         AttachmentKind, DeviceKind, DeviceRole, DifferenceKind, DocumentStanding, ExportFormat, ExportType,
         ExtractionMethod, ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType,
         MemoryTypeCount, OperationState, PartKind, Permission, PlatformCount, PluginState, QuarantineState,
-        RecordKind, RelationType, Role, Scope, SourceOrigin, SourceState, Visibility,
+        RecordKind, RelationType, Role, Scope, SearchHitKind, SourceOrigin, SourceState, Visibility,
     },
 };
 
@@ -57,6 +57,8 @@ labels! {
     quarantine_state: QuarantineState, "QUARANTINE_STATE_";
     /// `fact`, `preference`, …
     memory_type: MemoryType, "MEMORY_TYPE_";
+    /// `memory`, `message`, `title`.
+    search_hit_kind: SearchHitKind, "SEARCH_HIT_KIND_";
     /// `active`, `superseded`, …
     memory_status: MemoryStatus, "MEMORY_STATUS_";
     /// `llm_inference`, …; `unspecified` when the source does not say.

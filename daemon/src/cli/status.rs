@@ -2,7 +2,9 @@
 
 use satchel_proto::{
     integers::unsigned,
-    v1::{GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem},
+    v1::{
+        GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem, SearchIndexStatus,
+    },
 };
 
 use super::{
@@ -81,6 +83,10 @@ fn render(
     if let Some(header) = &status.header {
         properties.add("revision", &text::number(unsigned(header.revision)));
     }
+    if let Some(index) = status.search_index.as_ref().filter(|index| index.running) {
+        let tip = status.header.as_ref().map_or(0, |header| header.revision);
+        properties.add("search", &search_index(index, tip));
+    }
     let sizes = [
         ("journal", status.journal_bytes),
         ("database", status.database_bytes),
@@ -111,6 +117,21 @@ fn devices(status: &GetStatusResponse) -> String {
         Some(address) => format!("{paired}; listening at {}", text::one_line(address)),
         None => format!("{paired}; not listening"),
     }
+}
+
+/// Returns how far the search index is, with the revision of the store.
+fn search_index(index: &SearchIndexStatus, tip: i64) -> String {
+    let documents = text::count(unsigned(index.documents), "text", "texts");
+    let place = match unsigned(index.bytes) {
+        0 => "in memory".to_owned(),
+        bytes => text::bytes(bytes),
+    };
+    let state = match unsigned(tip).saturating_sub(unsigned(index.revision)) {
+        _ if !index.error.is_empty() => format!("not updated: {}", text::one_line(&index.error)),
+        0 => "up to date".to_owned(),
+        behind => format!("{} behind", text::count(behind, "revision", "revisions")),
+    };
+    format!("{documents}, {place}, {state}")
 }
 
 /// Returns the lines for one problem, with what to do about it.

@@ -16,7 +16,10 @@ const FILE: u32 = 0o200;
 
 /// Overwrites and removes a file, or a folder with everything below it. A path that does not exist counts as erased. Permissions
 /// that the owner lacks are granted first, because this is called when there is no way back.
-pub(crate) fn erase(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The file system refuses; the error names the path.
+pub fn erase(path: &Path) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         metadata => metadata?,

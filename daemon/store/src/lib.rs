@@ -44,6 +44,7 @@ mod value;
 pub use blob::{BlobReader, BlobRef};
 pub use change::{Batch, Change, ConversationWrite, EvidenceWrite, MessageHead, MessageWrite, Origin};
 pub use encrypt::{StagedEncryption, finish_encryption, stage_encryption};
+pub use erase::erase;
 pub use error::StoreError;
 pub use keys::{id_too_long, record_key};
 pub use ledger::{Durability, Ledger, LedgerEntry, LedgerWrite};

@@ -44,12 +44,45 @@ pub(crate) const REVEALING: &[(&str, CallerKind)] = &[
     ("/satchel.v1.ConversationService/GetConversation", CallerKind::ReaderOfPart),
     ("/satchel.v1.ConversationService/ListConversations", CallerKind::AgentWithConversations),
     ("/satchel.v1.ConversationService/ListMessages", CallerKind::Reader),
+    ("/satchel.v1.SearchService/Search", CallerKind::AgentA),
+    ("/satchel.v1.SearchService/Search", CallerKind::AgentB),
+    ("/satchel.v1.SearchService/Search", CallerKind::AgentWithConversations),
+    ("/satchel.v1.SearchService/Search", CallerKind::ReaderOfPart),
+    ("/satchel.v1.SearchService/Search", CallerKind::Reader),
     ("/satchel.v1.ImportService/GetImport", CallerKind::Owner),
     ("/satchel.v1.WatchService/WatchChanges", CallerKind::AgentA),
     ("/satchel.v1.WatchService/WatchChanges", CallerKind::ReaderOfPart),
     ("/satchel.v1.WatchService/ListChanges", CallerKind::AgentB),
     ("/satchel.v1.WatchService/ListChanges", CallerKind::AgentWithConversations),
 ];
+
+/// Queries for what all records have, for what only hidden ones have, and misspelt ones, for suggestions.
+fn searches() -> Vec<Probe> {
+    let queries = [
+        "canary",
+        "remembers OR said OR about",
+        "canari~",
+        "privat*",
+        "tag:tag-private-x",
+        "in:memories",
+        "in:titles",
+        "in:messages",
+        "conversation:conversation-id",
+        "canarx",
+        "nobodx",
+        "quarantinex",
+    ];
+    let search = |query: &str| v1::SearchRequest {
+        query: query.to_owned(),
+        include_hidden: true,
+        facets: (1..=7).collect(),
+        explain: true,
+        wait_until_current: true,
+        ..v1::SearchRequest::default()
+    };
+    let grouped = v1::SearchRequest { group_by_conversation: true, page_size: 1, ..search("canary") };
+    queries.iter().map(|query| unary(&search(query))).chain([unary(&grouped)]).collect()
+}
 
 /// Returns the requests for a method; `None` for a method without a row.
 #[expect(clippy::too_many_lines, reason = "a table")]
@@ -202,6 +235,7 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             probes.push(unary(&v1::ListRelationsRequest::default()));
             probes
         }
+        "SearchService/Search" => searches(),
         "ConversationService/GetConversation" => conversations()
             .map(|id| unary(&v1::GetConversationRequest { id, as_of_revision: None }))
             .collect(),

@@ -66,7 +66,8 @@ fn unscored(query: Boxed) -> Boxed {
     Box::new(ConstScoreQuery::new(query, 0.0))
 }
 
-fn alternatives(fields: &Fields, clause: &Clause) -> Boxed {
+/// Returns the query for one part of what a person typed.
+pub(super) fn alternatives(fields: &Fields, clause: &Clause) -> Boxed {
     let mut all: Vec<Boxed> = clause.any.iter().map(|one| atom(fields, one)).collect();
     if all.len() == 1 { all.remove(0) } else { Box::new(BooleanQuery::union(all)) }
 }
@@ -206,13 +207,15 @@ fn restrict(fields: &Fields, restriction: &Restriction) -> Boxed {
         Box::new(TermSetQuery::new(values.iter().map(|value| Term::from_field_text(field, value))))
     };
     let mut parts: Vec<(Occur, Boxed)> = vec![(Occur::Must, Box::new(AllQuery))];
-    for (field, values) in [(fields.platform, &restriction.platforms), (fields.tag, &restriction.tags)] {
+    for (field, values) in
+        [(fields.exact_platform, &restriction.platforms), (fields.exact_tag, &restriction.tags)]
+    {
         if !values.is_empty() {
             parts.push((Occur::Must, set(field, values)));
         }
     }
     if !restriction.deny_tags.is_empty() {
-        parts.push((Occur::MustNot, set(fields.tag, &restriction.deny_tags)));
+        parts.push((Occur::MustNot, set(fields.exact_tag, &restriction.deny_tags)));
     }
     let kinds: Vec<String> = restriction.kinds.iter().map(|kind| kind.word().to_owned()).collect();
     parts.push((Occur::Must, set(fields.kind, &kinds)));

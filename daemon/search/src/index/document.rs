@@ -42,6 +42,15 @@ impl fmt::Display for OwnerId<'_> {
     }
 }
 
+/// The reader of a memory that everybody may read.
+pub const PUBLIC_READER: &str = "public";
+
+/// Returns the reader of a memory that is shared with an entity.
+#[must_use]
+pub fn shared_reader(entity: &str) -> String {
+    format!("shared:{entity}")
+}
+
 /// A document to be indexed.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
@@ -59,7 +68,7 @@ pub struct Document<'a> {
     pub tags: Vec<Cow<'a, str>>,
     /// Values of `has:`.
     pub has: Vec<&'static str>,
-    /// Who may read a memory besides the owner: `public`, or `shared:` and a name.
+    /// Who may read a memory besides the owner: [`PUBLIC_READER`], or a [`shared_reader`].
     pub readers: Vec<String>,
     /// Microseconds since the Unix epoch.
     pub time: Option<i64>,

@@ -8,7 +8,10 @@ use tantivy::{
     tokenizer::{Token, TokenStream, Tokenizer, TokenizerManager},
 };
 
-use super::document::{Document, OwnerId};
+use super::{
+    document::{Document, OwnerId},
+    snapshot::FacetField,
+};
 use crate::{
     analysis::{Language, WordKind, Words, fold},
     query::FilterField,
@@ -36,6 +39,11 @@ pub(super) struct Fields {
     pub(super) tag: Field,
     pub(super) has: Field,
     pub(super) reader: Field,
+    /// Platform and tags as they are, for [`super::Restriction`]; the fields of filters are folded.
+    pub(super) exact_platform: Field,
+    pub(super) exact_tag: Field,
+    /// As `2025-06`, in UTC.
+    pub(super) month: Field,
     pub(super) hidden: Field,
     pub(super) time: Field,
     pub(super) weight: Field,
@@ -72,6 +80,9 @@ impl Fields {
             tag: schema.add_text_field("tag", STRING | FAST),
             has: schema.add_text_field("has", STRING),
             reader: schema.add_text_field("reader", STRING),
+            exact_platform: schema.add_text_field("exact_platform", STRING),
+            exact_tag: schema.add_text_field("exact_tag", STRING),
+            month: schema.add_text_field("month", STRING | FAST),
             hidden: schema.add_bool_field("hidden", INDEXED),
             time: schema.add_i64_field("time", INDEXED | FAST),
             weight: schema.add_f64_field("weight", FAST),
@@ -91,6 +102,19 @@ impl Fields {
             FilterField::Has => self.has,
             FilterField::In => self.kind,
             FilterField::Conversation => self.owner,
+        }
+    }
+
+    /// Returns the field of a facet.
+    pub(super) fn of_facet(&self, facet: FacetField) -> Field {
+        match facet {
+            FacetField::Kind => self.kind,
+            FacetField::Platform => self.platform,
+            FacetField::Role => self.role,
+            FacetField::Type => self.memory_type,
+            FacetField::Status => self.status,
+            FacetField::Model => self.model,
+            FacetField::Month => self.month,
         }
     }
 
@@ -118,13 +142,22 @@ impl Fields {
         }
         document.model.iter().for_each(|model| out.add_text(self.model, fold(model)));
         document.tags.iter().for_each(|tag| out.add_text(self.tag, fold(tag)));
+        out.add_text(self.exact_platform, &document.platform);
+        document.tags.iter().for_each(|tag| out.add_text(self.exact_tag, tag));
         document.has.iter().for_each(|has| out.add_text(self.has, has));
         document.readers.iter().for_each(|reader| out.add_text(self.reader, reader));
+        document.time.and_then(month).iter().for_each(|month| out.add_text(self.month, month));
         out.add_bool(self.hidden, document.hidden);
         document.time.iter().for_each(|time| out.add_i64(self.time, *time));
         out.add_f64(self.weight, document.weight);
         out
     }
+}
+
+/// Returns the month of a time in microseconds since the Unix epoch.
+fn month(micros: i64) -> Option<String> {
+    let time = jiff::Timestamp::from_microsecond(micros).ok()?;
+    Some(time.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y-%m").to_string())
 }
 
 /// Returns the tokenizers of the fields.

@@ -1,7 +1,5 @@
 //! Searches in one state of the index.
 
-use std::collections::BTreeMap;
-
 use tantivy::{
     DocAddress, DocId, Score, Searcher, SegmentReader, TantivyDocument,
     aggregation::{
@@ -13,8 +11,13 @@ use tantivy::{
     schema::{Field, Value as _},
 };
 
-use super::{IndexError, compile::compile, document::DocumentKind, schema::Fields};
-use crate::query::{FilterField, Query};
+use super::{
+    IndexError,
+    compile::{alternatives, compile},
+    document::DocumentKind,
+    schema::Fields,
+};
+use crate::query::Query;
 
 /// By how much the newest documents count more than the oldest: a quarter.
 const RECENCY: f64 = 0.25;
@@ -74,6 +77,7 @@ pub struct Hit {
     pub conversation_id: Option<String>,
     /// How well it fits; comparable within one query.
     pub score: f32,
+    address: DocAddress,
 }
 
 /// A page of hits.
@@ -84,7 +88,20 @@ pub struct Page {
     pub total: usize,
 }
 
-/// How many hits have a value, for the most frequent values.
+/// A field whose values are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FacetField {
+    Kind,
+    Platform,
+    Role,
+    Type,
+    Status,
+    Model,
+    /// As `2025-06`, in UTC.
+    Month,
+}
+
+/// How many hits have a value: the most frequent values, or the latest months, in order.
 pub type Facet = Vec<(String, u64)>;
 
 impl Snapshot {
@@ -132,7 +149,7 @@ impl Snapshot {
         Ok(Page { hits, total })
     }
 
-    /// Counts the values that the hits have in each of these fields.
+    /// Counts the values that the hits have in each of these fields, in the order of the fields.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -140,25 +157,56 @@ impl Snapshot {
         &self,
         query: &Query,
         options: &SearchOptions,
-        fields: &[FilterField],
-    ) -> Result<BTreeMap<&'static str, Facet>, IndexError> {
+        fields: &[FacetField],
+    ) -> Result<Vec<Facet>, IndexError> {
         let requests: serde_json::Map<String, serde_json::Value> = fields
             .iter()
-            .map(|field| {
-                let name = self.searcher.schema().get_field_name(self.fields.of_filter(*field));
-                let terms = serde_json::json!({"terms": {"field": name, "size": MAX_FACET_VALUES}});
-                (field.word().to_owned(), terms)
+            .enumerate()
+            .map(|(number, field)| {
+                let name = self.searcher.schema().get_field_name(self.fields.of_facet(*field));
+                let mut terms = serde_json::json!({"field": name, "size": MAX_FACET_VALUES});
+                if *field == FacetField::Month {
+                    terms["order"] = serde_json::json!({"_key": "desc"});
+                }
+                (number.to_string(), serde_json::json!({ "terms": terms }))
             })
             .collect();
         let requests: Aggregations =
             serde_json::from_value(requests.into()).map_err(tantivy::TantivyError::from)?;
         let collector = AggregationCollector::from_aggs(requests, AggContextParams::default());
         let mut counted = self.searcher.search(&compile(&self.fields, query, options), &collector)?.0;
-        let facets = fields.iter().map(|field| {
-            let buckets = counted.remove(field.word()).map(buckets).unwrap_or_default();
-            (field.word(), buckets)
+        let facets = fields.iter().enumerate().map(|(number, field)| {
+            let mut facet = counted.remove(&number.to_string()).map(buckets).unwrap_or_default();
+            if *field == FacetField::Month {
+                facet.reverse();
+            }
+            facet
         });
         Ok(facets.collect())
+    }
+
+    /// Says how the score of a hit of this snapshot came about: what each part of the query contributes, and the weights.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn explain(&self, query: &Query, options: &SearchOptions, hit: &Hit) -> Result<String, IndexError> {
+        let segment = self.searcher.segment_reader(hit.address.segment_ord);
+        let time = segment.fast_fields().i64("time")?.first(hit.address.doc_id);
+        let weight = segment.fast_fields().f64("weight")?.first(hit.address.doc_id).unwrap_or(1.0);
+        let mut parts = Vec::new();
+        for clause in query.clauses.iter().filter(|clause| !clause.excluded) {
+            let compiled = alternatives(&self.fields, clause);
+            // A part that is not in the document has no score.
+            let score = compiled.explain(&self.searcher, hit.address).map_or(0.0, |score| score.value());
+            let words: Vec<&str> = clause.any.iter().map(|atom| atom.text.as_str()).collect();
+            parts.push(format!("{} {score:.2}", words.join(" OR ")));
+        }
+        let words = if parts.is_empty() { "filters only".to_owned() } else { parts.join(" + ") };
+        let recency = recency(time, options.now);
+        Ok(format!(
+            "{:.2} = ({words}) × {weight:.2} for confidence and status × {recency:.2} for the time",
+            hit.score
+        ))
     }
 
     fn hit(&self, score: f32, address: DocAddress) -> Result<Hit, IndexError> {
@@ -167,7 +215,7 @@ impl Snapshot {
             |field: Field| document.get_first(field).and_then(|value| value.as_str()).unwrap_or_default();
         let conversation_id = text(self.fields.owner).strip_prefix("c:").map(ToOwned::to_owned);
         let kind = DocumentKind::of_word(text(self.fields.kind)).unwrap_or(DocumentKind::Message);
-        Ok(Hit { kind, id: text(self.fields.id).to_owned(), conversation_id, score })
+        Ok(Hit { kind, id: text(self.fields.id).to_owned(), conversation_id, score, address })
     }
 }
 

@@ -101,7 +101,19 @@ fn get_status(state: &CallState, _request: v1::GetStatusRequest) -> Result<v1::G
         quarantined_memories: signed(state.imports.edits().waiting_memories()?),
         device_addresses: state.devices.addresses(),
         devices: i32::try_from(state.devices.registry().list(false).len()).unwrap_or(i32::MAX),
+        search_index: Some(index_status(state)),
     })
+}
+
+fn index_status(state: &CallState) -> v1::SearchIndexStatus {
+    let progress = state.indexer.progress();
+    v1::SearchIndexStatus {
+        revision: signed(progress.revision.get()),
+        documents: signed(progress.documents),
+        running: progress.running,
+        bytes: signed(progress.bytes),
+        error: progress.error.as_ref().map(|error| chain(error)).unwrap_or_default(),
+    }
 }
 
 fn purge_plan(

@@ -8,6 +8,7 @@ mod reason;
 
 use std::{collections::HashMap, error::Error, time::Duration};
 
+use satchel_search::query::QueryError;
 use satchel_store::StoreError;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -33,6 +34,15 @@ pub enum CallError {
     /// The page token is not valid.
     #[error("page_token {0}")]
     PageToken(#[from] TokenError),
+    /// A search query cannot be understood.
+    #[error("query: {0}")]
+    Query(#[from] QueryError),
+    /// The search index has not reached a revision yet.
+    #[error("the search index is at revision {revision} and has not reached {wanted}; try again in a moment")]
+    IndexBehind { revision: u64, wanted: u64 },
+    /// The search index cannot be used.
+    #[error("the search index cannot be used: {problem}")]
+    IndexUnusable { problem: String },
     /// There is no record with this id.
     #[error("there is no {} {id:?}", kind.as_str())]
     NotFound { kind: ResourceKind, id: String },
@@ -201,6 +211,9 @@ impl CallError {
         match self {
             Self::InvalidField { .. } => ErrorReason::FieldInvalid,
             Self::PageToken(_) => ErrorReason::PageTokenInvalid,
+            Self::Query(_) => ErrorReason::QueryInvalid,
+            Self::IndexBehind { .. } => ErrorReason::IndexBehind,
+            Self::IndexUnusable { .. } => ErrorReason::IndexUnusable,
             Self::NotFound { kind, .. } => kind.reason(),
             Self::ImportState { .. } => ErrorReason::ImportState,
             Self::MemoryState { .. } => ErrorReason::MemoryState,
@@ -278,6 +291,12 @@ impl CallError {
             Self::OffsetPastEnd { offset, size } => {
                 vec![("offset", offset.to_string()), ("size", size.to_string())]
             }
+            Self::Query(QueryError { at, .. }) => {
+                vec![("start", at.start.to_string()), ("end", at.end.to_string())]
+            }
+            Self::IndexBehind { revision, wanted } => {
+                vec![("revision", revision.to_string()), ("wanted", wanted.to_string())]
+            }
             Self::UploadOffset { committed, .. } => vec![("committed_bytes", committed.to_string())],
             Self::RevisionCompacted { oldest } => vec![("oldest", oldest.to_string())],
             Self::RevisionInFuture { current, .. } => vec![("current", current.to_string())],
@@ -300,6 +319,9 @@ impl CallError {
             }
             Self::PageToken(problem) => {
                 details.add_bad_request_violation("page_token", problem.to_string());
+            }
+            Self::Query(error) => {
+                details.add_bad_request_violation("query", shorten(&error.to_string()));
             }
             Self::NotFound { kind, id } => {
                 details.set_resource_info(kind.as_str(), shorten(id), "", self.short_text());
@@ -333,7 +355,7 @@ impl CallError {
         if reason.code() == Code::ResourceExhausted {
             details.add_quota_failure_violation(DOMAIN, self.short_text());
         }
-        if matches!(reason, ErrorReason::DiskFull | ErrorReason::ShuttingDown) {
+        if matches!(reason, ErrorReason::DiskFull | ErrorReason::IndexBehind | ErrorReason::ShuttingDown) {
             details.set_retry_info(Some(RETRY_AFTER));
         }
     }

@@ -176,7 +176,15 @@ Examples:
   satchel conversations show 51d0
   satchel conversations show 51d0 --tree
   satchel conversations show 51d0 --branch 7be2
+  satchel conversations show 51d0 --at 7be2
   satchel conversations show 51d0 --full --color always | less -R";
+
+pub(super) const SEARCH: &str = "\
+Examples:
+  satchel search bees
+  satchel search 'bees -wasps platform:claude after:2025'
+  satchel search '\"queen bee\"' --in messages --limit 50
+  satchel search borrow checker has:code --every --json";
 
 pub(super) const ATTACHMENTS: &str = "\
 Examples:

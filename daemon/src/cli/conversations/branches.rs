@@ -146,6 +146,14 @@ impl Branches {
         Ok(path.into_iter().map(|at| self.nodes[at].id.clone()).collect())
     }
 
+    /// Returns the full id of the message with the id `given`.
+    ///
+    /// # Errors
+    /// Fails if the id matches none or several.
+    pub(super) fn resolve(&self, given: &str) -> Result<String, CliError> {
+        Ok(self.nodes[self.find(given)?].id.clone())
+    }
+
     fn find(&self, given: &str) -> Result<usize, CliError> {
         if let Some(at) = self.by_id.get(given) {
             return Ok(*at);

@@ -122,6 +122,15 @@ impl ConversationView<'_> {
         out
     }
 
+    /// Returns the line that stands for the first messages of a branch.
+    pub(super) fn left_out(&self, messages: usize) -> String {
+        let messages = text::count(messages as u64, "message", "messages");
+        format!(
+            "\n{}\n",
+            self.style.paint(Paint::Dim, &format!("… {messages} before; omit --at to show them"))
+        )
+    }
+
     fn heading(&self, conversation: &Conversation, message: &Message) -> String {
         let (name, paint) = speaker(conversation, message);
         let mut facts = vec![self.calendar.minute_or_unknown(message.created_at.as_ref())];
@@ -217,6 +226,15 @@ impl<'a> BranchRenderer<'a> {
     ) -> Self {
         let ids = text::ShortIds::new(branches.ids());
         Self { view, conversation, branches, ids, forks: Vec::new(), last_folded: false }
+    }
+
+    /// Returns the text of the next message, with a line above it if it is the one that was asked for.
+    pub(super) fn marked_message(&mut self, message: &Message, marked: bool) -> String {
+        let text = self.message(message);
+        if !marked {
+            return text;
+        }
+        format!("\n{}{text}", self.view.style.paint(Paint::Warn, "▼"))
     }
 
     /// Returns the text of the next message.

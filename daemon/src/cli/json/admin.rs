@@ -82,6 +82,22 @@ pub(crate) struct Status<'a> {
     pub device_addresses: &'a [String],
     /// The number of devices and tokens that are not revoked.
     pub devices: u32,
+    /// How far the search index is; null if the daemon is older.
+    pub search_index: Option<SearchIndex<'a>>,
+}
+
+document! {
+    /// How far the search index is.
+    SearchIndex<'a> from index: v1::SearchIndexStatus {
+        /// Everything up to this revision of the store can be found.
+        revision: u64 = unsigned(index.revision),
+        documents: u64 = unsigned(index.documents),
+        /// False if nobody has searched yet and no daemon runs.
+        running: bool = index.running,
+        /// On disk; 0 if it is in memory.
+        bytes: u64 = unsigned(index.bytes),
+        error: Option<&'a str> = non_empty(&index.error),
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -150,6 +166,7 @@ impl<'a> Status<'a> {
             quarantined_memories: unsigned(status.quarantined_memories),
             device_addresses: &status.device_addresses,
             devices: unsigned(status.devices),
+            search_index: status.search_index.as_ref().map(SearchIndex::new),
         }
     }
 }

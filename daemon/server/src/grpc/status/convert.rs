@@ -8,8 +8,10 @@ use satchel_core::{
     export_ledger::ExportLedgerError, ingest::IngestError, recording::RecordingError, uploads::UploadError,
 };
 use satchel_devices::{DevicesError, PairingError};
+use satchel_indexer::IndexerError;
 use satchel_registry::{InstallError, PluginLoadError, RegistryError, compile::CompileError};
-use satchel_source::SourceError;
+use satchel_search::index::IndexError;
+use satchel_source::{SourceError, chain};
 use satchel_watch::WatchError;
 
 use super::{CallError, ResourceKind};
@@ -42,6 +44,18 @@ impl From<IngestError> for CallError {
             | IngestError::Cancelled
             | IngestError::Panicked => Self::internal(error),
         }
+    }
+}
+
+impl From<IndexError> for CallError {
+    fn from(error: IndexError) -> Self {
+        Self::IndexUnusable { problem: chain(&error) }
+    }
+}
+
+impl From<IndexerError> for CallError {
+    fn from(error: IndexerError) -> Self {
+        Self::IndexUnusable { problem: chain(&error) }
     }
 }
 
@@ -218,7 +232,7 @@ impl CallError {
             | VerifyError::Temporary(_)
             | VerifyError::Cancelled
             | VerifyError::TooLarge { .. } => {
-                Self::BundleUnreadable { path: path.to_owned(), problem: satchel_source::chain(error) }
+                Self::BundleUnreadable { path: path.to_owned(), problem: chain(error) }
             }
         }
     }

@@ -37,6 +37,7 @@ macro_rules! reasons {
 reasons! {
     FieldInvalid, "FIELD_INVALID", InvalidArgument;
     PageTokenInvalid, "PAGE_TOKEN_INVALID", InvalidArgument;
+    QueryInvalid, "QUERY_INVALID", InvalidArgument;
     RequestIdReused, "REQUEST_ID_REUSED", InvalidArgument;
     RequestMalformed, "REQUEST_MALFORMED", InvalidArgument;
     MemoryNotFound, "MEMORY_NOT_FOUND", NotFound;
@@ -93,6 +94,8 @@ reasons! {
     Deadline, "DEADLINE", DeadlineExceeded;
     StoreCorrupt, "STORE_CORRUPT", DataLoss;
     StoreStopped, "STORE_STOPPED", Unavailable;
+    IndexBehind, "INDEX_BEHIND", Unavailable;
+    IndexUnusable, "INDEX_UNUSABLE", Unavailable;
     ShuttingDown, "SHUTTING_DOWN", Unavailable;
     Internal, "INTERNAL", Internal;
 }

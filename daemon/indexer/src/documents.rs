@@ -1,0 +1,166 @@
+//! What is indexed of memories and conversations.
+
+use std::borrow::Cow;
+
+use satchel_merge::body::Body;
+use satchel_pam::{
+    conversation::{ContentKind, PartKind},
+    memory::{Access, Memory, Permission, Status, Visibility},
+};
+use satchel_search::index::{Document, DocumentKind, PUBLIC_READER, shared_reader};
+use satchel_store::{ConversationRecord, Store};
+
+use crate::IndexerError;
+
+/// Bytes of message bodies that are in memory at once; a single message may be larger.
+const BODY_BYTES: u64 = 4 << 20;
+/// Longest text of a message that is indexed, in bytes. What is after it is data rather than text.
+const MAX_TEXT_BYTES: usize = 2 << 20;
+/// How much memories count that are not in use any more.
+const INACTIVE_WEIGHT: f64 = 0.6;
+/// How much a title counts, which is short and so fits every query well.
+const TITLE_WEIGHT: f64 = 0.8;
+/// The weight of a memory without any confidence; full confidence has 1.
+const MIN_CONFIDENCE_WEIGHT: f64 = 0.7;
+
+/// Returns the document of a memory.
+pub(crate) fn memory(memory: &Memory) -> Document<'_> {
+    let text = match &memory.summary {
+        Some(summary) if *summary != memory.content => Cow::from(format!("{}\n\n{summary}", memory.content)),
+        Some(_) | None => Cow::from(memory.content.as_str()),
+    };
+    let temporal = &memory.temporal;
+    let time = temporal.updated_at.unwrap_or(temporal.created_at);
+    Document {
+        memory_type: Some(memory.memory_type.as_str()),
+        status: Some(memory.status.as_str()),
+        tags: memory.tags.iter().map(|tag| Cow::from(tag.as_str())).collect(),
+        has: text_features(&text),
+        readers: memory.access.as_ref().map(readers).unwrap_or_default(),
+        time: time.known().then(|| time.micros()),
+        weight: weight(memory),
+        ..Document::new(DocumentKind::Memory, &*memory.id, &*memory.provenance.platform, text)
+    }
+}
+
+fn weight(memory: &Memory) -> f64 {
+    let confidence =
+        memory.confidence.as_ref().and_then(|confidence| confidence.current.or(confidence.initial));
+    let sure = confidence.map_or(1.0, |confidence| {
+        MIN_CONFIDENCE_WEIGHT + (1.0 - MIN_CONFIDENCE_WEIGHT) * confidence.clamp(0.0, 1.0)
+    });
+    if memory.status == Status::Active { sure } else { sure * INACTIVE_WEIGHT }
+}
+
+/// Returns who may read a memory with this access besides the owner.
+fn readers(access: &Access) -> Vec<String> {
+    if access.visibility == Visibility::Private {
+        return Vec::new();
+    }
+    let public = (access.visibility == Visibility::Public).then(|| PUBLIC_READER.to_owned());
+    let granted = access.shared_with.iter().filter(|grant| grant.permissions.contains(&Permission::Read));
+    public.into_iter().chain(granted.map(|grant| shared_reader(&grant.entity))).collect()
+}
+
+/// Passes the documents of a conversation to `visit`: its title, and each message.
+pub(crate) fn each_of_conversation(
+    store: &Store,
+    record: &ConversationRecord,
+    mut visit: impl FnMut(Document<'_>) -> Result<(), IndexerError>,
+) -> Result<(), IndexerError> {
+    let header = &record.header;
+    let platform = header.provider.name.as_str();
+    let tags: Vec<Cow<'_, str>> = header.tags.iter().map(|tag| Cow::from(tag.as_str())).collect();
+    if let Some(title) = header.title.as_deref().filter(|title| !title.is_empty()) {
+        let time = header.temporal.updated_at.unwrap_or(header.temporal.created_at);
+        visit(Document {
+            tags: tags.clone(),
+            time: time.known().then(|| time.micros()),
+            weight: TITLE_WEIGHT,
+            ..Document::new(DocumentKind::Title, &*header.id, platform, title)
+        })?;
+    }
+    let mut from = 0;
+    while from < record.heads.len() {
+        let at = chunk(record, from);
+        from += at.len();
+        for (at, body) in at.clone().zip(store.bodies_at(record, &at.collect::<Vec<_>>())?) {
+            // A body that cannot be read is reported by `doctor`; the others are found.
+            if let Ok(body) = Body::decode(&body) {
+                visit(Document { tags: tags.clone(), ..message(record, at, &body) })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the messages from an index on whose bodies are read at once.
+fn chunk(record: &ConversationRecord, from: usize) -> std::ops::Range<usize> {
+    let mut bytes = 0;
+    let more = record.body_locations[from..].iter().take_while(|place| {
+        let first = bytes == 0;
+        bytes += u64::from(place.length()).max(1);
+        first || bytes <= BODY_BYTES
+    });
+    from..from + more.count().max(1)
+}
+
+fn message<'a>(record: &'a ConversationRecord, at: usize, body: &'a Body) -> Document<'a> {
+    let head = &record.heads[at];
+    let mut text = message_text(body);
+    if text.len() > MAX_TEXT_BYTES {
+        let cut = text.floor_char_boundary(MAX_TEXT_BYTES);
+        text.to_mut().truncate(cut);
+    }
+    Document {
+        role: Some(head.role.as_str()),
+        model: body.model.as_deref().or(record.header.model.as_deref()).map(Cow::from),
+        has: features(body, &text),
+        time: Some(head.created_at_micros)
+            .filter(|micros| satchel_pam::time::Timestamp::saturating(*micros).known()),
+        hidden: head.hidden || head.thought,
+        ..Document::new(DocumentKind::Message, &*head.id, &*record.header.provider.name, text)
+    }
+}
+
+/// Returns the text by which a message is found: its own, the names of its attachments, and the results of tools.
+#[must_use]
+pub fn message_text(body: &Body) -> Cow<'_, str> {
+    let content = body.content.as_ref();
+    let texts = content.into_iter().flat_map(|content| {
+        let whole = (content.kind == ContentKind::Text).then_some(content.text.as_deref()).flatten();
+        whole.into_iter().chain(content.parts.iter().filter_map(|part| part.text.as_deref()))
+    });
+    let names = body.attachments.iter().filter_map(|attachment| attachment.name.as_deref());
+    let outputs = body.tool_calls.iter().filter_map(|call| call.output.as_deref());
+    let mut all = texts.chain(names).chain(outputs).filter(|text| !text.is_empty());
+    let Some(first) = all.next() else { return Cow::Borrowed("") };
+    all.fold(Cow::Borrowed(first), |mut joined, text| {
+        let whole = joined.to_mut();
+        whole.push_str("\n\n");
+        whole.push_str(text);
+        joined
+    })
+}
+
+/// Returns the values of `has:` for a message.
+fn features(body: &Body, text: &str) -> Vec<&'static str> {
+    let mut has = text_features(text);
+    let parts = body.content.iter().flat_map(|content| &content.parts);
+    let mut add = |name, found: bool| {
+        if found && !has.contains(&name) {
+            has.push(name);
+        }
+    };
+    add("code", parts.into_iter().any(|part| part.kind == PartKind::Code));
+    add("attachment", !body.attachments.is_empty());
+    add("citation", !body.citations.is_empty());
+    add("tool", !body.tool_calls.is_empty());
+    has
+}
+
+fn text_features(text: &str) -> Vec<&'static str> {
+    let code = text.contains("```").then_some("code");
+    let link = (text.contains("https://") || text.contains("http://")).then_some("link");
+    code.into_iter().chain(link).collect()
+}

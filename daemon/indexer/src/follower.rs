@@ -1,0 +1,163 @@
+//! The thread that follows the journal.
+
+use std::{
+    collections::BTreeSet,
+    panic::{self, AssertUnwindSafe},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use satchel_search::index::{OwnerId, SearchIndex};
+use satchel_store::{ChangeKind, ChangeLogEntry, ChangePosition, Revision};
+
+use super::{IndexerError, Shared, documents};
+
+/// Changes that are read at once.
+const CHANGES: usize = 1_000;
+/// Time between two commits while there is more to index. Each commit makes a segment, and costs some 10 ms.
+const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
+/// The same while the index is far behind, so that a new index is built in few segments.
+const BUILD_COMMIT_INTERVAL: Duration = Duration::from_secs(20);
+/// After so long without a change, the memory of the writer is freed.
+const REST_AFTER: Duration = Duration::from_secs(5);
+/// Time after a failure before the next attempt.
+const RETRY_AFTER: Duration = Duration::from_mins(1);
+
+pub(super) struct Follower {
+    shared: Arc<Shared>,
+    index: Arc<SearchIndex>,
+    /// The last change that was indexed.
+    position: ChangePosition,
+    /// Whether the index has changes that are not committed.
+    dirty: bool,
+    committed: Instant,
+}
+
+impl Follower {
+    pub(super) fn new(shared: Arc<Shared>, index: Arc<SearchIndex>) -> Self {
+        let position = ChangePosition::after(Revision::new(index.revision()));
+        Self { shared, index, position, dirty: false, committed: Instant::now() }
+    }
+
+    /// Follows the journal until a stop. After a failure, such as a full disk, it begins again at the last commit.
+    pub(super) fn run(mut self) {
+        loop {
+            let followed = panic::catch_unwind(AssertUnwindSafe(|| self.follow()));
+            let error = match followed {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error,
+                Err(_) => IndexerError::Panicked,
+            };
+            tracing::error!(%error, "the search index is not kept up to date; it is tried again in a minute");
+            self.shared.set_error(Some(error));
+            self.index.roll_back();
+            self.position = ChangePosition::after(Revision::new(self.index.revision()));
+            self.dirty = false;
+            if self.shared.stops_within(RETRY_AFTER) {
+                return;
+            }
+            self.shared.set_error(None);
+        }
+    }
+
+    fn follow(&mut self) -> Result<(), IndexerError> {
+        while !self.shared.is_stopping() {
+            let tip = self.shared.store.revision();
+            if tip > self.position.revision {
+                self.catch_up(tip)?;
+            } else {
+                self.wait(tip)?;
+            }
+        }
+        if self.dirty {
+            // A revision of which only a part was indexed is indexed again.
+            let whole = self.position.n == u32::MAX;
+            self.commit(self.position.revision.get() - u64::from(!whole))?;
+        }
+        Ok(self.index.rest()?)
+    }
+
+    /// Indexes the next changes up to `tip`.
+    fn catch_up(&mut self, tip: Revision) -> Result<(), IndexerError> {
+        let changes = self.shared.store.changes_since(self.position, CHANGES)?;
+        let caught_up = changes.len() < CHANGES;
+        let last = changes.last().map(|change| change.position);
+        if !self.index_changes(changes)? {
+            return Ok(());
+        }
+        // The store may have more than `tip` by now.
+        let read_to = last.map_or(tip, |last| tip.max(last.revision));
+        self.position =
+            if caught_up { ChangePosition::after(read_to) } else { last.unwrap_or(self.position) };
+        let interval = if caught_up { COMMIT_INTERVAL } else { BUILD_COMMIT_INTERVAL };
+        if !caught_up && self.committed.elapsed() >= interval {
+            // The changes of the last revision may not all have been read.
+            self.commit(self.position.revision.get().saturating_sub(1))?;
+        } else if caught_up && (!self.dirty || self.committed.elapsed() >= interval) {
+            self.commit(self.position.revision.get())?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether all were indexed. If there was a stop, the position stays, and they are indexed again after the next
+    /// start.
+    fn index_changes(&mut self, changes: Vec<ChangeLogEntry>) -> Result<bool, IndexerError> {
+        let mut seen = BTreeSet::new();
+        let relevant = |kind: ChangeKind| matches!(kind, ChangeKind::Memory | ChangeKind::Conversation);
+        for change in changes.into_iter().filter(|change| relevant(change.kind)) {
+            if !seen.insert((change.kind, change.id.clone())) {
+                continue;
+            }
+            if self.shared.is_stopping() {
+                return Ok(false);
+            }
+            self.dirty = true;
+            self.index_owner(change.kind, &change.id)?;
+        }
+        Ok(true)
+    }
+
+    /// Replaces the documents of a memory or conversation by those of its current version.
+    fn index_owner(&self, kind: ChangeKind, id: &str) -> Result<(), IndexerError> {
+        let store = &self.shared.store;
+        if kind == ChangeKind::Memory {
+            let owner = OwnerId::Memory(id);
+            let record = store.memory(id, None)?.filter(|record| !record.withdrawn);
+            let document = record.as_ref().map(|record| documents::memory(&record.memory));
+            return Ok(self.index.replace(&owner, document)?);
+        }
+        self.index.remove(&OwnerId::Conversation(id))?;
+        let Some(record) = store.conversation(id, None)?.filter(|record| !record.withdrawn) else {
+            return Ok(());
+        };
+        documents::each_of_conversation(store, &record, |document| {
+            Ok(self.index.add(&OwnerId::Conversation(id), &document)?)
+        })
+    }
+
+    fn commit(&mut self, revision: u64) -> Result<(), IndexerError> {
+        if self.dirty {
+            self.index.commit(revision)?;
+        } else {
+            self.index.advance(revision);
+        }
+        self.dirty = false;
+        self.committed = Instant::now();
+        self.shared.notify();
+        Ok(())
+    }
+
+    /// Waits until the store has more than `tip`, or until it is time for a commit.
+    fn wait(&mut self, tip: Revision) -> Result<(), IndexerError> {
+        if self.dirty && self.committed.elapsed() >= COMMIT_INTERVAL {
+            return self.commit(self.position.revision.get());
+        }
+        let timeout =
+            if self.dirty { COMMIT_INTERVAL.saturating_sub(self.committed.elapsed()) } else { REST_AFTER };
+        let more = || self.shared.store.revision() > tip;
+        if !self.shared.wait_unless(timeout, more) && !self.dirty {
+            self.index.rest()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,276 @@
+//! Keeps the search index up to date with the store.
+//!
+//! The index follows the journal: a thread reads the change log from the revision that the last commit of the index names, and
+//! replaces the documents of each memory and conversation that changed. Nothing that writes to the store waits for it. A process
+//! that ends anywhere loses at most what the index has not committed, which the next start adds.
+
+mod documents;
+mod follower;
+mod pinned;
+
+use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use satchel_search::index::{IndexError, IndexLocation, SearchIndex, Snapshot};
+use satchel_store::{Revision, Store, StoreError};
+
+pub use self::{documents::message_text, pinned::PinnedSnapshot};
+use self::{follower::Follower, pinned::PinnedSnapshots};
+
+/// Why the index cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum IndexerError {
+    /// The index failed.
+    #[error(transparent)]
+    Index(Arc<IndexError>),
+    /// The store failed.
+    #[error("the store cannot be read for the search index")]
+    Store(#[source] Arc<StoreError>),
+    /// The thread that follows the journal cannot be started.
+    #[error("the thread that builds the search index cannot be started: {0}")]
+    Thread(String),
+    /// A bug.
+    #[error("the thread that builds the search index panicked; please report this")]
+    Panicked,
+}
+
+impl From<IndexError> for IndexerError {
+    fn from(error: IndexError) -> Self {
+        Self::Index(Arc::new(error))
+    }
+}
+
+impl From<StoreError> for IndexerError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+/// How far the index is.
+#[derive(Clone, Debug, Default)]
+pub struct IndexProgress {
+    /// The revision up to which everything can be found.
+    pub revision: Revision,
+    /// Memories, messages and titles in the index.
+    pub documents: u64,
+    /// Bytes on disk; 0 if the index is in memory.
+    pub bytes: u64,
+    /// Whether the journal is being followed. An indexer that nobody has asked yet does not.
+    pub running: bool,
+    /// Why the index is not kept up to date any more.
+    pub error: Option<IndexerError>,
+}
+
+/// The index of a store, and the thread that keeps it up to date. Clones share one.
+#[derive(Clone)]
+pub struct Indexer(Arc<Shared>);
+
+struct Shared {
+    store: Store,
+    location: IndexLocation,
+    /// Held only for a moment, as commits of the store take it to wake the thread.
+    state: Mutex<State>,
+    /// Held while the index is opened.
+    opening: Mutex<()>,
+    /// Notified when the store has a new revision, when the index has one, and at a stop.
+    changed: Condvar,
+    pinned: PinnedSnapshots,
+}
+
+#[derive(Default)]
+struct State {
+    index: Option<Arc<SearchIndex>>,
+    thread: Option<JoinHandle<()>>,
+    stopping: bool,
+    error: Option<IndexerError>,
+}
+
+impl Indexer {
+    /// Creates an indexer that does nothing until it is started, or asked for a snapshot.
+    #[must_use]
+    pub fn new(store: Store, location: IndexLocation) -> Self {
+        let (state, opening, changed, pinned) = Default::default();
+        Self(Arc::new(Shared { store, location, state, opening, changed, pinned }))
+    }
+
+    /// Opens the index and begins to follow the journal. Does nothing if it does so already.
+    ///
+    /// # Errors
+    /// If the index cannot be opened or created, or failed before.
+    pub fn start(&self) -> Result<(), IndexerError> {
+        self.index().map(drop)
+    }
+
+    fn index(&self) -> Result<Arc<SearchIndex>, IndexerError> {
+        if let Some(index) = self.opened()? {
+            return Ok(index);
+        }
+        let _opening = self.0.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another caller may have opened it meanwhile.
+        if let Some(index) = self.opened()? {
+            return Ok(index);
+        }
+        let index = Arc::new(open(&self.0.location, self.0.store.revision())?);
+        let mut state = self.0.lock();
+        state.index = Some(Arc::clone(&index));
+        if !state.stopping {
+            let follower = Follower::new(Arc::clone(&self.0), Arc::clone(&index));
+            let thread = thread::Builder::new().name("search index".to_owned()).spawn(|| follower.run());
+            state.thread = Some(thread.map_err(|error| IndexerError::Thread(error.to_string()))?);
+        }
+        Ok(index)
+    }
+
+    /// Returns the index if it is open and was not found unusable.
+    fn opened(&self) -> Result<Option<Arc<SearchIndex>>, IndexerError> {
+        let state = self.0.lock();
+        state.error.clone().map_or_else(|| Ok(state.index.clone()), Err)
+    }
+
+    /// Returns what can be searched now, and starts the indexer if it is not running.
+    ///
+    /// # Errors
+    /// As [`Indexer::start`].
+    pub fn snapshot(&self) -> Result<Snapshot, IndexerError> {
+        Ok(self.index()?.snapshot())
+    }
+
+    /// Returns a snapshot with everything up to `revision`; after `patience`, the newest one without it. Starts the indexer if
+    /// it is not running.
+    ///
+    /// # Errors
+    /// As [`Indexer::start`], and if the index fails while this waits.
+    pub fn snapshot_at(&self, revision: Revision, patience: Duration) -> Result<Snapshot, IndexerError> {
+        let index = self.index()?;
+        let until = Instant::now() + patience;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let reached = || index.revision() >= revision.get();
+            let ended = left.is_zero() || !self.0.wait_unless(left, reached) || reached();
+            if let Some(error) = self.0.lock().error.clone() {
+                return Err(error);
+            }
+            if ended || self.0.is_stopping() {
+                return Ok(index.snapshot());
+            }
+        }
+    }
+
+    /// Keeps a snapshot for the next pages of a list. `now` is the time that its first page was made for.
+    pub fn pin(&self, snapshot: &Snapshot, now: i64) {
+        self.0.pinned.insert(PinnedSnapshot { snapshot: snapshot.clone(), now });
+    }
+
+    /// Returns the snapshot that was kept at a revision; `None` if it was dropped since.
+    #[must_use]
+    pub fn pinned(&self, revision: u64) -> Option<PinnedSnapshot> {
+        self.0.pinned.get(revision)
+    }
+
+    /// Returns how far the index is. Does not start the indexer.
+    #[must_use]
+    pub fn progress(&self) -> IndexProgress {
+        let state = self.0.lock();
+        let snapshot = state.index.as_ref().map(|index| index.snapshot());
+        IndexProgress {
+            revision: Revision::new(snapshot.as_ref().map_or(0, Snapshot::revision)),
+            documents: snapshot.as_ref().map_or(0, Snapshot::documents),
+            bytes: if state.index.is_some() { self.0.location.bytes() } else { 0 },
+            running: state.thread.is_some() && !state.stopping,
+            error: state.error.clone(),
+        }
+    }
+
+    /// Returns what wakes the indexer when the store has a new revision.
+    #[must_use]
+    pub fn waker(&self) -> IndexerWaker {
+        IndexerWaker(Arc::downgrade(&self.0))
+    }
+
+    /// Commits what was indexed, and stops following the journal. The store can be closed afterwards. Snapshots can still be
+    /// searched.
+    pub fn stop(&self) {
+        let thread = {
+            let mut state = self.0.lock();
+            state.stopping = true;
+            state.thread.take()
+        };
+        self.0.notify();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that builds the search index panicked");
+        }
+        self.0.pinned.clear();
+        self.0.lock().index = None;
+    }
+}
+
+/// Wakes an indexer. It keeps neither the indexer nor its store open.
+#[derive(Clone)]
+pub struct IndexerWaker(Weak<Shared>);
+
+impl IndexerWaker {
+    /// Says that the store has a new revision. Returns at once.
+    pub fn wake(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.notify();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.lock().stopping
+    }
+
+    fn set_error(&self, error: Option<IndexerError>) {
+        self.lock().error = error;
+        self.changed.notify_all();
+    }
+
+    /// Wakes all who wait.
+    fn notify(&self) {
+        // Whoever has looked and does not wait yet holds the lock.
+        drop(self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits until somebody notifies, unless `reached` is true already or there is a stop. Returns whether nothing was to be
+    /// waited for, or the wait ended before the timeout.
+    fn wait_unless(&self, timeout: Duration, reached: impl Fn() -> bool) -> bool {
+        let state = self.lock();
+        if state.stopping || reached() {
+            return true;
+        }
+        let waited = self.changed.wait_timeout(state, timeout);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Waits this long, and returns whether there was a stop.
+    fn stops_within(&self, time: Duration) -> bool {
+        let stopping = self.changed.wait_timeout_while(self.lock(), time, |state| !state.stopping);
+        stopping.unwrap_or_else(PoisonError::into_inner).0.stopping
+    }
+}
+
+/// Opens the index. One that is ahead of the store belongs to another history, for example to a store before it was restored
+/// from a backup, and is removed.
+fn open(location: &IndexLocation, tip: Revision) -> Result<SearchIndex, IndexError> {
+    let index = SearchIndex::open(location)?;
+    if index.revision() <= tip.get() {
+        return Ok(index);
+    }
+    drop(index);
+    location.remove()?;
+    SearchIndex::open(location)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -1,0 +1,230 @@
+use std::{path::Path, time::Duration};
+
+use satchel_merge::body::Body;
+use satchel_pam::{
+    conversation::{Content, ContentKind, ConversationHeader, ConversationTemporal, Provider, Role},
+    hash::ContentHash,
+    memory::Memory,
+    time::Timestamp,
+};
+use satchel_search::{
+    index::{DocumentKind, IndexLocation, SearchIndex, SearchOptions},
+    query::{Calendar, Query},
+};
+use satchel_store::{Batch, Change, ConversationWrite, MessageHead, MessageWrite, OpenOptions, Origin};
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn store(folder: &Path) -> Store {
+    Store::open(&folder.join("data"), OpenOptions::default(), &mut |_| {}).unwrap()
+}
+
+fn location(folder: &Path) -> IndexLocation {
+    IndexLocation::Folder(folder.join("search"))
+}
+
+fn commit(store: &Store, change: Change) {
+    let origin = Origin { import: None, actor: "test".to_owned(), reason: String::new(), at_micros: 1 };
+    store.commit(Batch { origin, changes: vec![change] }).unwrap();
+}
+
+fn memory(id: &str, content: &str) -> Box<Memory> {
+    let value = serde_json::json!({
+        "id": id, "type": "fact", "content": content, "content_hash": ContentHash::of(content).to_string(),
+        "temporal": {"created_at": "2025-01-01T00:00:00Z"}, "provenance": {"platform": "claude"},
+    });
+    Box::new(serde_json::from_value(value).unwrap())
+}
+
+fn conversation(id: &str, title: &str, messages: &[&str]) -> ConversationWrite {
+    let text = |text: &&str| Body {
+        provider_message_id: None,
+        role: Role::User,
+        content: Some(Content { kind: ContentKind::Text, text: Some((*text).to_owned()), parts: Vec::new() }),
+        created_at: None,
+        model: None,
+        is_thought: false,
+        token_count: None,
+        attachments: Vec::new(),
+        citations: Vec::new(),
+        tool_calls: Vec::new(),
+        raw_metadata: None,
+    };
+    let write = |(number, message): (usize, &&str)| {
+        let (body, digest) = text(message).encode().unwrap();
+        let head = MessageHead {
+            id: format!("{id}-{number}"),
+            parent: number.checked_sub(1).map(|before| format!("{id}-{before}")),
+            role: Role::User,
+            created_at_micros: 1,
+            hidden: false,
+            thought: false,
+            digest,
+            opaque: Vec::new(),
+        };
+        MessageWrite::Put { head, body }
+    };
+    let header = ConversationHeader {
+        id: id.to_owned(),
+        provider: Provider { name: "chatgpt".to_owned(), ..Provider::default() },
+        title: Some(title.to_owned()),
+        temporal: ConversationTemporal { created_at: Timestamp::saturating(1), updated_at: None },
+        participants: Vec::new(),
+        model: None,
+        system_instruction: None,
+        is_archived: false,
+        tags: Vec::new(),
+        raw_metadata: None,
+        import_metadata: None,
+    };
+    let messages = messages.iter().enumerate().map(write).collect();
+    ConversationWrite { header, current: None, opaque: Vec::new(), messages }
+}
+
+fn fill(store: &Store) {
+    commit(store, Change::Memory(memory("m1", "Ana keeps bees")));
+    commit(
+        store,
+        Change::Conversation(Box::new(conversation("c1", "Bees in winter", &["do bees sleep?", "no"]))),
+    );
+}
+
+/// The ids of all that a query finds, sorted.
+fn ids(snapshot: &Snapshot, text: &str) -> Vec<String> {
+    let calendar = Calendar { now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC };
+    let query = Query::parse(text, &calendar).unwrap();
+    let options = SearchOptions { limit: 1_000, ..SearchOptions::default() };
+    let mut ids: Vec<String> =
+        snapshot.search(&query, &options).unwrap().hits.into_iter().map(|hit| hit.id).collect();
+    ids.sort();
+    ids
+}
+
+/// What an indexer finds when it has everything.
+fn found(indexer: &Indexer, store: &Store, text: &str) -> Vec<String> {
+    let snapshot = indexer.snapshot_at(store.revision(), PATIENCE).unwrap();
+    assert_eq!(snapshot.revision(), store.revision().get());
+    ids(&snapshot, text)
+}
+
+#[test]
+fn changes_are_found_once_they_are_indexed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let indexer = Indexer::new(store.clone(), location(folder.path()));
+    let waker = indexer.waker();
+    assert!(store.observe_revisions(move |_| waker.wake()));
+    assert!(!indexer.progress().running);
+    fill(&store);
+    assert_eq!(found(&indexer, &store, "bees"), ["c1", "c1-0", "m1"]);
+    assert!(indexer.progress().running && indexer.progress().bytes > 0);
+
+    commit(&store, Change::Memory(memory("m1", "Ana keeps wasps")));
+    let longer = conversation("c1", "Winter", &["do bees sleep?", "no", "why not?"]);
+    commit(&store, Change::Conversation(Box::new(longer)));
+    assert_eq!(found(&indexer, &store, "bees"), ["c1-0"]);
+    assert_eq!(found(&indexer, &store, "wasps OR why"), ["c1-2", "m1"]);
+
+    commit(&store, Change::WithdrawMemory(memory("m1", "Ana keeps wasps")));
+    commit(&store, Change::WithdrawConversation(Box::new(conversation("c1", "Winter", &[]))));
+    assert!(found(&indexer, &store, "bees OR wasps OR winter").is_empty());
+    assert_eq!(indexer.progress().documents, 0);
+    indexer.stop();
+    store.close().unwrap();
+}
+
+#[test]
+fn an_index_that_was_left_behind_catches_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    fill(&store);
+    let first = Indexer::new(store.clone(), location(folder.path()));
+    assert_eq!(found(&first, &store, "bees").len(), 3);
+    first.stop();
+    // Nobody wakes this one, and it opens what the first has written.
+    commit(&store, Change::Memory(memory("m2", "Ben keeps bees too")));
+    let second = Indexer::new(store.clone(), location(folder.path()));
+    assert_eq!(found(&second, &store, "bees"), ["c1", "c1-0", "m1", "m2"]);
+    assert_eq!(second.progress().documents, 5);
+    second.stop();
+}
+
+#[test]
+fn an_index_of_another_history_is_built_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    fill(&store);
+    // It claims more than this store has.
+    let foreign = SearchIndex::open(&location(folder.path())).unwrap();
+    let owner = satchel_search::index::OwnerId::Memory("x");
+    let document = satchel_search::index::Document::new(DocumentKind::Memory, "x", "claude", "foreign bees");
+    foreign.replace(&owner, [document]).unwrap();
+    foreign.commit(99).unwrap();
+    foreign.rest().unwrap();
+    drop(foreign);
+    let indexer = Indexer::new(store.clone(), location(folder.path()));
+    assert_eq!(found(&indexer, &store, "bees"), ["c1", "c1-0", "m1"]);
+    indexer.stop();
+}
+
+#[test]
+fn an_index_that_is_killed_anywhere_equals_a_fresh_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    for number in 0..60 {
+        let id = format!("c{}", number % 20);
+        let texts = [format!("message {number} about bees"), format!("number {number}")];
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        commit(&store, Change::Conversation(Box::new(conversation(&id, &format!("title {number}"), &texts))));
+        commit(
+            &store,
+            Change::Memory(memory(&format!("m{}", number % 7), &format!("fact {number} about bees"))),
+        );
+    }
+    let fresh = Indexer::new(store.clone(), IndexLocation::Memory);
+    for stop_after in [0, 1, 3, 10, 40] {
+        let copied = folder.path().join(format!("killed-{stop_after}"));
+        let killed = IndexLocation::Folder(copied.clone());
+        // What a killed process leaves: a commit of some changes, and the files of more that were not committed.
+        let index = SearchIndex::open(&killed).unwrap();
+        let mut position = satchel_store::ChangePosition::after(Revision::ZERO);
+        for change in store.changes_since(position, stop_after).unwrap() {
+            position = change.position;
+            let record = store.memory(&change.id, None).unwrap();
+            let documents = record.as_ref().map(|record| documents::memory(&record.memory));
+            if record.is_some() {
+                index.replace(&satchel_search::index::OwnerId::Memory(&change.id), documents).unwrap();
+            }
+        }
+        index.commit(0).unwrap();
+        drop(index);
+        let indexer = Indexer::new(store.clone(), killed);
+        for text in ["bees", "title", "number", "fact", "in:memories", "in:titles", "in:messages"] {
+            assert_eq!(found(&indexer, &store, text), found(&fresh, &store, text), "{stop_after} {text}");
+        }
+        assert_eq!(indexer.progress().documents, fresh.progress().documents);
+        indexer.stop();
+    }
+    fresh.stop();
+}
+
+#[test]
+fn a_search_that_cannot_wait_gets_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    fill(&store);
+    let indexer = Indexer::new(store.clone(), IndexLocation::Memory);
+    indexer.snapshot_at(store.revision(), PATIENCE).unwrap();
+    let ahead = Revision::new(store.revision().get() + 1);
+    let snapshot = indexer.snapshot_at(ahead, Duration::from_millis(1)).unwrap();
+    assert_eq!(snapshot.revision(), store.revision().get());
+    indexer.pin(&snapshot, 5);
+    assert_eq!(indexer.pinned(snapshot.revision()).unwrap().now, 5);
+    assert!(indexer.pinned(ahead.get()).is_none());
+    indexer.stop();
+    assert!(indexer.pinned(snapshot.revision()).is_none());
+    // The snapshot of a call that is still open can be searched.
+    assert_eq!(ids(&snapshot, "bees"), ["c1", "c1-0", "m1"]);
+}

@@ -1,0 +1,121 @@
+//! `SearchService`: finds memories, messages and titles in the search index.
+
+mod hits;
+mod request;
+
+use std::time::Duration;
+
+use prost::Message as _;
+use satchel_indexer::PinnedSnapshot;
+use satchel_proto::{
+    integers::signed,
+    v1::{self, search_service_server::SearchService},
+};
+use satchel_search::index::{Hit, Snapshot};
+use satchel_store::Revision;
+
+use self::{hits::HitReader, request::ParsedSearch};
+use super::{
+    ServerState,
+    call_state::CallState,
+    page_token::TokenError,
+    request::{PAGE_BYTES, PageRequest, index_cursor, index_of, page_request, service},
+    status::CallError,
+};
+
+/// Longest wait for a revision.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Hits after which a list ends: nobody reads so many, and each page has to rank all before it.
+const MAX_HITS: usize = 10_000;
+/// Hits that are ranked for each group of a page, at first.
+const HITS_PER_GROUP: usize = 4;
+
+#[derive(Clone)]
+pub(super) struct SearchHandler(pub(super) ServerState);
+
+service!(SearchService for SearchHandler {
+    search: SearchRequest => SearchResponse = search;
+});
+
+fn search(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchResponse, CallError> {
+    let page = page_request!(state, "Search", request)?;
+    let pinned = snapshot(state, &page, &request)?;
+    let mut parsed = ParsedSearch::from_wire(state, &request, pinned.now)?;
+    let first = index_of(page.cursor.as_ref())?;
+    let snapshot = &pinned.snapshot;
+    let total = parsed.total(snapshot)?;
+    let list = parsed.hits(snapshot, first, page.rows)?;
+    let (hits, taken) = show(state, snapshot, &parsed, list.hits)?;
+    let end = first.saturating_add(taken);
+    let next = (list.more || taken < list.ranked).then(|| index_cursor(end));
+    let revision = Revision::new(snapshot.revision());
+    let page = PageRequest { revision, ..page };
+    if next.is_some() {
+        state.indexer.pin(snapshot, pinned.now);
+    }
+    let mut response = v1::SearchResponse {
+        hits,
+        next_page_token: state.next_token(&page, next.as_ref()),
+        header: Some(state.header_at(revision)),
+        total: signed(total as u64),
+        any_word: parsed.any_word(),
+        ..v1::SearchResponse::default()
+    };
+    if page.cursor.is_none() {
+        response.facets = parsed.facets(snapshot)?;
+        response.suggestions = parsed.suggestions(snapshot)?;
+    }
+    Ok(response)
+}
+
+/// Returns what to search: for the first page what the index has now, for others the same as for the first.
+fn snapshot(
+    state: &CallState,
+    page: &PageRequest,
+    request: &v1::SearchRequest,
+) -> Result<PinnedSnapshot, CallError> {
+    if page.cursor.is_some() {
+        return state.indexer.pinned(page.revision.get()).ok_or(CallError::PageToken(TokenError));
+    }
+    let least = min_revision_from_wire(state, request.min_revision)?;
+    let wanted = if request.wait_until_current { state.store.revision() } else { least };
+    let snapshot = state.indexer.snapshot_at(wanted, MAX_WAIT)?;
+    if snapshot.revision() < wanted.get() {
+        return Err(CallError::IndexBehind { revision: snapshot.revision(), wanted: wanted.get() });
+    }
+    Ok(PinnedSnapshot { snapshot, now: state.clock.now_micros() })
+}
+
+fn min_revision_from_wire(state: &CallState, wire: Option<i64>) -> Result<Revision, CallError> {
+    let current = state.store.revision();
+    let Some(wire) = wire else { return Ok(Revision::ZERO) };
+    let revision = u64::try_from(wire).ok().map(Revision::new).filter(|revision| *revision <= current);
+    revision.ok_or_else(|| {
+        let problem = format!("must lie between 0 and {}, the current revision", current.get());
+        CallError::invalid_field("min_revision", problem)
+    })
+}
+
+/// Returns the rows for hits, and how many of the hits they stand for: a response is limited, and what the caller does not see
+/// any more is left out.
+fn show(
+    state: &CallState,
+    snapshot: &Snapshot,
+    parsed: &ParsedSearch,
+    hits: Vec<Hit>,
+) -> Result<(Vec<v1::SearchHit>, usize), CallError> {
+    let mut reader = HitReader::new(state, parsed);
+    let (mut rows, mut bytes, mut taken) = (Vec::new(), 0, 0);
+    for hit in hits {
+        if let Some(mut row) = reader.read(&hit)? {
+            parsed.complete(snapshot, &hit, &mut row)?;
+            bytes += row.encoded_len();
+            if bytes > PAGE_BYTES && !rows.is_empty() {
+                break;
+            }
+            rows.push(row);
+        }
+        taken += 1;
+    }
+    Ok((rows, taken))
+}

@@ -1,0 +1,57 @@
+//! The options of `search`.
+
+use clap::{Args, ValueEnum};
+use satchel_proto::v1::SearchHitKind;
+
+/// Hits that are shown by default: a screen.
+const DEFAULT_LIMIT: u32 = 10;
+
+/// `search`.
+#[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct SearchArgs {
+    /// What to look for
+    #[arg(required = true, value_name = "QUERY", allow_hyphen_values = true)]
+    pub query: Vec<String>,
+    /// Where to look
+    #[arg(long = "in", value_name = "WHERE", default_value = "all")]
+    pub kind: SearchKindArg,
+    /// Show at most this many hits
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+    /// Show every message that matches, not only the best one of each conversation
+    #[arg(long)]
+    pub every: bool,
+    /// Also find messages that the platform hides, and reasoning
+    #[arg(long)]
+    pub hidden: bool,
+    /// Say how the score of each hit came about
+    #[arg(long)]
+    pub explain: bool,
+    /// Search what the index has, even if it is behind
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SearchKindArg {
+    All,
+    Memories,
+    /// Messages of conversations
+    Messages,
+    /// Titles of conversations
+    Titles,
+}
+
+impl SearchKindArg {
+    /// Returns the kinds on the wire; none means all.
+    pub fn to_wire(self) -> Option<SearchHitKind> {
+        match self {
+            Self::All => None,
+            Self::Memories => Some(SearchHitKind::Memory),
+            Self::Messages => Some(SearchHitKind::Message),
+            Self::Titles => Some(SearchHitKind::Title),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! JSON documents for `search`.
+
+use satchel_proto::{
+    integers::unsigned,
+    v1::{self, SearchHitKind},
+};
+use serde::Serialize;
+
+use super::{non_empty, timestamp};
+use crate::cli::labels;
+
+/// `search`.
+#[derive(Debug, Serialize)]
+pub(crate) struct SearchResults<'a> {
+    pub hits: Vec<SearchHit<'a>>,
+    /// Number of all memories, messages and titles that match.
+    pub total: u64,
+    /// True if there are more than `--limit`.
+    pub more: bool,
+    /// True if nothing has all of the words, and these have some of them.
+    pub any_word: bool,
+    pub suggestions: Vec<SearchSuggestion<'a>>,
+    /// The revision up to which everything was searched.
+    pub revision: u64,
+    pub store_id: &'a str,
+}
+
+document! {
+    /// A hit.
+    SearchHit<'a> from hit: v1::SearchHit {
+        kind: String = labels::search_hit_kind(hit.kind),
+        id: &'a str = &hit.id,
+        conversation_id: Option<&'a str> = non_empty(&hit.conversation_id),
+        title: Option<&'a str> = non_empty(&hit.title),
+        platform: &'a str = &hit.platform,
+        role: Option<String> = (hit.kind() == SearchHitKind::Message).then(|| labels::role(hit.role)),
+        #[serde(rename = "type")]
+        memory_type: Option<String> = (hit.kind() == SearchHitKind::Memory).then(|| labels::memory_type(hit.memory_type)),
+        status: Option<String> = (hit.kind() == SearchHitKind::Memory).then(|| labels::memory_status(hit.memory_status)),
+        model: Option<&'a str> = non_empty(&hit.model),
+        date: Option<String> = timestamp(hit.time.as_ref()),
+        snippet: &'a str = hit.snippet.as_ref().map_or("", |snippet| &snippet.text),
+        marks: Vec<[u64; 2]> = marks(hit),
+        score: f32 = hit.score,
+        hidden: bool = hit.hidden,
+        is_thought: bool = hit.is_thought,
+        on_active_branch: bool = hit.on_active_branch,
+        more_in_conversation: u64 = unsigned(hit.more_in_conversation),
+        explanation: Option<&'a str> = non_empty(&hit.explanation),
+    }
+}
+
+document! {
+    /// A word that finds something, for one that does not.
+    SearchSuggestion<'a> from suggestion: v1::SearchSuggestion {
+        start: u64 = u64::from(unsigned(suggestion.start)),
+        end: u64 = u64::from(unsigned(suggestion.end)),
+        word: &'a str = &suggestion.word,
+    }
+}
+
+/// Returns the parts of the snippet that match, in bytes of UTF-8.
+fn marks(hit: &v1::SearchHit) -> Vec<[u64; 2]> {
+    let marks = hit.snippet.iter().flat_map(|snippet| &snippet.marks);
+    marks.map(|mark| [u64::from(unsigned(mark.start)), u64::from(unsigned(mark.end))]).collect()
+}

@@ -1,0 +1,123 @@
+//! `search`: finds memories, messages and conversations by their words.
+
+mod render;
+
+use satchel_proto::{
+    integers::unsigned,
+    v1::{SearchRequest, SearchResponse},
+};
+use tonic_types::StatusExt as _;
+
+use super::{
+    Context,
+    args::SearchArgs,
+    client::DaemonClient,
+    error::CliError,
+    exit::Exit,
+    json::search::{SearchHit, SearchResults, SearchSuggestion},
+};
+
+/// Hits per request; the most that the daemon returns.
+const MAX_PAGE_SIZE: u32 = 1_000;
+/// The reason of an error while the index has not everything.
+const INDEX_BEHIND: &str = "INDEX_BEHIND";
+
+/// Runs the command.
+///
+/// # Errors
+/// Returns the errors of the daemon, among them that the query cannot be understood.
+pub(crate) async fn run(
+    context: &mut Context,
+    client: &DaemonClient,
+    args: &SearchArgs,
+) -> Result<Exit, CliError> {
+    let query = args.query.join(" ");
+    let request = SearchRequest {
+        query: query.clone(),
+        kinds: args.kind.to_wire().into_iter().map(Into::into).collect(),
+        include_hidden: args.hidden,
+        group_by_conversation: !args.every,
+        explain: args.explain,
+        time_zone: context.calendar.zone.iana_name().unwrap_or_default().to_owned(),
+        wait_until_current: !args.no_wait,
+        ..SearchRequest::default()
+    };
+    let found = fetch(context, client, request, args.limit).await?;
+    let more = !found.next_page_token.is_empty();
+    if context.out.json {
+        let header = found.header.unwrap_or_default();
+        context.out.json(&SearchResults {
+            hits: found.hits.iter().map(SearchHit::new).collect(),
+            total: unsigned(found.total),
+            more,
+            any_word: found.any_word,
+            suggestions: found.suggestions.iter().map(SearchSuggestion::new).collect(),
+            revision: unsigned(header.revision),
+            store_id: &header.store_id,
+        })?;
+        return Ok(Exit::Done);
+    }
+    if found.any_word && !found.hits.is_empty() {
+        context.out.note("nothing has all of these words; these have some of them");
+    }
+    let text = render::hits(&found.hits, &context.calendar, context.out.style);
+    context.out.print_paged(&text)?;
+    for line in render::footer(&found, &query, more) {
+        context.out.note(&line);
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the first `limit` hits in one response.
+async fn fetch(
+    context: &mut Context,
+    client: &DaemonClient,
+    mut request: SearchRequest,
+    limit: u32,
+) -> Result<SearchResponse, CliError> {
+    let mut found = SearchResponse::default();
+    loop {
+        let missing = limit.saturating_sub(u32::try_from(found.hits.len()).unwrap_or(u32::MAX));
+        request.page_size = i32::try_from(missing.min(MAX_PAGE_SIZE)).unwrap_or(i32::MAX);
+        let page = search(context, client, &request).await?;
+        let first = request.page_token.is_empty();
+        request.page_token.clone_from(&page.next_page_token);
+        if first {
+            found = page;
+        } else {
+            found.hits.extend(page.hits);
+            found.next_page_token = page.next_page_token;
+        }
+        if found.next_page_token.is_empty() || found.hits.len() >= limit as usize {
+            return Ok(found);
+        }
+    }
+}
+
+/// Makes one request, and repeats it while the index has not everything, with a line that says how far it is.
+async fn search(
+    context: &Context,
+    client: &DaemonClient,
+    request: &SearchRequest,
+) -> Result<SearchResponse, CliError> {
+    let spinner = context.out.spinner("searching");
+    loop {
+        let status = match client.search().search(request.clone()).await {
+            Ok(page) => {
+                spinner.finish_and_clear();
+                return Ok(page.into_inner());
+            }
+            Err(status) => status,
+        };
+        let Some(behind) = status.get_details_error_info().filter(|info| info.reason == INDEX_BEHIND) else {
+            spinner.finish_and_clear();
+            return Err(status.into());
+        };
+        let at = |name| behind.metadata.get(name).map_or("?", String::as_str);
+        spinner.set_message(format!(
+            "the search index is being built: {} of {} revisions",
+            at("revision"),
+            at("wanted")
+        ));
+    }
+}
