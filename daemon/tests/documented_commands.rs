@@ -259,7 +259,7 @@ fn follow(page: &str, imported: bool) {
 }
 
 /// The pages with command lines, and whether their reader has imported something already.
-const PAGES: [(&str, bool); 11] = [
+const PAGES: [(&str, bool); 12] = [
     ("README.md", false),
     ("daemon/docs/devices.md", true),
     ("daemon/docs/encryption.md", true),
@@ -268,6 +268,7 @@ const PAGES: [(&str, bool); 11] = [
     ("daemon/docs/importers.md", false),
     ("daemon/docs/imports.md", false),
     ("daemon/docs/memories.md", true),
+    ("daemon/docs/search.md", true),
     ("daemon/docs/service.md", true),
     ("daemon/docs/signatures.md", true),
     ("daemon/docs/watched-folders.md", true),

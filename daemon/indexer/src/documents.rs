@@ -1,14 +1,18 @@
 //! What is indexed of memories and conversations.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use satchel_merge::body::Body;
 use satchel_pam::{
-    conversation::{ContentKind, PartKind},
+    conversation::{ContentKind, ConversationTemporal, PartKind},
     memory::{Access, Memory, Permission, Status, Visibility},
 };
 use satchel_search::index::{Document, DocumentKind, PUBLIC_READER, shared_reader};
-use satchel_store::{ConversationRecord, Store};
+use satchel_store::{ConversationRecord, MessageHead, Store};
 
 use crate::IndexerError;
 
@@ -62,47 +66,98 @@ fn readers(access: &Access) -> Vec<String> {
     public.into_iter().chain(granted.map(|grant| shared_reader(&grant.entity))).collect()
 }
 
-/// Passes the documents of a conversation to `visit`: its title, and each message.
-pub(crate) fn each_of_conversation(
-    store: &Store,
-    record: &ConversationRecord,
-    mut visit: impl FnMut(Document<'_>) -> Result<(), IndexerError>,
-) -> Result<(), IndexerError> {
-    let header = &record.header;
-    let platform = header.provider.name.as_str();
-    let tags: Vec<Cow<'_, str>> = header.tags.iter().map(|tag| Cow::from(tag.as_str())).collect();
-    if let Some(title) = header.title.as_deref().filter(|title| !title.is_empty()) {
-        let time = header.temporal.updated_at.unwrap_or(header.temporal.created_at);
-        visit(Document {
-            tags: tags.clone(),
-            time: time.known().then(|| time.micros()),
-            weight: TITLE_WEIGHT,
-            ..Document::new(DocumentKind::Title, &*header.id, platform, title)
-        })?;
-    }
-    let mut from = 0;
-    while from < record.heads.len() {
-        let at = chunk(record, from);
-        from += at.len();
-        for (at, body) in at.clone().zip(store.bodies_at(record, &at.collect::<Vec<_>>())?) {
-            // A body that cannot be read is reported by `doctor`; the others are found.
-            if let Ok(body) = Body::decode(&body) {
-                visit(Document { tags: tags.clone(), ..message(record, at, &body) })?;
-            }
-        }
-    }
-    Ok(())
+/// The documents of a conversation, of which only those that the index lacks are read.
+pub(crate) struct ConversationDocuments<'a> {
+    record: &'a ConversationRecord,
+    tags: Vec<Cow<'a, str>>,
+    /// The key of each message.
+    keys: Vec<u64>,
+    title: Option<(u64, &'a str)>,
 }
 
-/// Returns the messages from an index on whose bodies are read at once.
-fn chunk(record: &ConversationRecord, from: usize) -> std::ops::Range<usize> {
-    let mut bytes = 0;
-    let more = record.body_locations[from..].iter().take_while(|place| {
-        let first = bytes == 0;
-        bytes += u64::from(place.length()).max(1);
-        first || bytes <= BODY_BYTES
-    });
-    from..from + more.count().max(1)
+impl<'a> ConversationDocuments<'a> {
+    pub(crate) fn new(record: &'a ConversationRecord) -> Self {
+        let header = &record.header;
+        // What all messages have from their conversation.
+        let mut common = DefaultHasher::new();
+        (&header.id, &header.provider.name, &header.tags, &header.model).hash(&mut common);
+        let of = |kind: u8, part: &dyn Fn(&mut DefaultHasher)| {
+            let mut hasher = common.clone();
+            kind.hash(&mut hasher);
+            part(&mut hasher);
+            // 0 stands for documents without a key.
+            hasher.finish().max(1)
+        };
+        let message = |head: &MessageHead| {
+            of(0, &|hasher| {
+                let MessageHead { id, role, created_at_micros, hidden, thought, digest, .. } = head;
+                (id, role.as_str(), created_at_micros, hidden, thought, digest).hash(hasher);
+            })
+        };
+        let title = header.title.as_deref().filter(|title| !title.is_empty());
+        let title_key = |title: &str| of(1, &|hasher| (title, time(&header.temporal)).hash(hasher));
+        Self {
+            tags: header.tags.iter().map(|tag| Cow::from(tag.as_str())).collect(),
+            keys: record.heads.iter().map(message).collect(),
+            title: title.map(|title| (title_key(title), title)),
+            record,
+        }
+    }
+
+    /// Returns the keys of all documents.
+    pub(crate) fn keys(&self) -> HashSet<u64> {
+        self.keys.iter().copied().chain(self.title.map(|(key, _)| key)).collect()
+    }
+
+    /// Passes the documents whose keys are not in `known` to `visit`.
+    pub(crate) fn each_new(
+        &self,
+        store: &Store,
+        known: &HashSet<u64>,
+        mut visit: impl FnMut(Document<'_>) -> Result<(), IndexerError>,
+    ) -> Result<(), IndexerError> {
+        let header = &self.record.header;
+        if let Some((key, title)) = self.title.filter(|(key, _)| !known.contains(key)) {
+            visit(Document {
+                key,
+                tags: self.tags.clone(),
+                time: time(&header.temporal),
+                weight: TITLE_WEIGHT,
+                ..Document::new(DocumentKind::Title, &*header.id, &*header.provider.name, title)
+            })?;
+        }
+        let new: Vec<usize> = (0..self.keys.len()).filter(|at| !known.contains(&self.keys[*at])).collect();
+        let mut rest = &new[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(self.chunk(rest));
+            rest = later;
+            for (at, body) in now.iter().zip(store.bodies_at(self.record, now)?) {
+                // A body that cannot be read is reported by `doctor`; the others are found.
+                if let Ok(body) = Body::decode(&body) {
+                    let (key, tags) = (self.keys[*at], self.tags.clone());
+                    visit(Document { key, tags, ..message(self.record, *at, &body) })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how many of these messages are read at once.
+    fn chunk(&self, messages: &[usize]) -> usize {
+        let mut bytes = 0;
+        let fits = |at: &&usize| {
+            let first = bytes == 0;
+            bytes += self.record.body_locations.get(**at).map_or(1, |place| u64::from(place.length()).max(1));
+            first || bytes <= BODY_BYTES
+        };
+        messages.iter().take_while(fits).count().max(1)
+    }
+}
+
+/// Returns when a conversation last changed, in microseconds since the Unix epoch; `None` if that is not known.
+fn time(temporal: &ConversationTemporal) -> Option<i64> {
+    let time = temporal.updated_at.unwrap_or(temporal.created_at);
+    time.known().then(|| time.micros())
 }
 
 fn message<'a>(record: &'a ConversationRecord, at: usize, body: &'a Body) -> Document<'a> {

@@ -1,7 +1,7 @@
 //! The thread that follows the journal.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     panic::{self, AssertUnwindSafe},
     sync::Arc,
     time::{Duration, Instant},
@@ -10,7 +10,10 @@ use std::{
 use satchel_search::index::{OwnerId, SearchIndex};
 use satchel_store::{ChangeKind, ChangeLogEntry, ChangePosition, Revision};
 
-use super::{IndexerError, Shared, documents};
+use super::{
+    IndexerError, Shared,
+    documents::{self, ConversationDocuments},
+};
 
 /// Changes that are read at once.
 const CHANGES: usize = 1_000;
@@ -30,13 +33,16 @@ pub(super) struct Follower {
     position: ChangePosition,
     /// Whether the index has changes that are not committed.
     dirty: bool,
+    /// The conversations that were indexed since the last commit.
+    uncommitted: HashSet<String>,
     committed: Instant,
 }
 
 impl Follower {
     pub(super) fn new(shared: Arc<Shared>, index: Arc<SearchIndex>) -> Self {
         let position = ChangePosition::after(Revision::new(index.revision()));
-        Self { shared, index, position, dirty: false, committed: Instant::now() }
+        let (dirty, uncommitted) = (false, HashSet::new());
+        Self { shared, index, position, dirty, uncommitted, committed: Instant::now() }
     }
 
     /// Follows the journal until a stop. After a failure, such as a full disk, it begins again at the last commit.
@@ -53,6 +59,7 @@ impl Follower {
             self.index.roll_back();
             self.position = ChangePosition::after(Revision::new(self.index.revision()));
             self.dirty = false;
+            self.uncommitted.clear();
             if self.shared.stops_within(RETRY_AFTER) {
                 return;
             }
@@ -117,22 +124,32 @@ impl Follower {
         Ok(true)
     }
 
-    /// Replaces the documents of a memory or conversation by those of its current version.
-    fn index_owner(&self, kind: ChangeKind, id: &str) -> Result<(), IndexerError> {
-        let store = &self.shared.store;
+    /// Makes the index have the current version of a memory or conversation. Of a conversation, what it has already stays: the
+    /// cost of one more message does not depend on the others.
+    fn index_owner(&mut self, kind: ChangeKind, id: &str) -> Result<(), IndexerError> {
+        let store = &self.shared.store.clone();
         if kind == ChangeKind::Memory {
             let owner = OwnerId::Memory(id);
             let record = store.memory(id, None)?.filter(|record| !record.withdrawn);
             let document = record.as_ref().map(|record| documents::memory(&record.memory));
             return Ok(self.index.replace(&owner, document)?);
         }
-        self.index.remove(&OwnerId::Conversation(id))?;
+        let owner = OwnerId::Conversation(id);
+        let first = self.uncommitted.insert(id.to_owned());
         let Some(record) = store.conversation(id, None)?.filter(|record| !record.withdrawn) else {
-            return Ok(());
+            return Ok(self.index.remove(&owner)?);
         };
-        documents::each_of_conversation(store, &record, |document| {
-            Ok(self.index.add(&OwnerId::Conversation(id), &document)?)
-        })
+        let documents = ConversationDocuments::new(&record);
+        let known = if first {
+            let (known, wanted) = (self.index.snapshot().keys_of(&owner)?, documents.keys());
+            known.difference(&wanted).try_for_each(|key| self.index.remove_key(*key))?;
+            known
+        } else {
+            // A snapshot does not have what was added since the last commit.
+            self.index.remove(&owner)?;
+            HashSet::new()
+        };
+        documents.each_new(store, &known, |document| Ok(self.index.add(&owner, &document)?))
     }
 
     fn commit(&mut self, revision: u64) -> Result<(), IndexerError> {
@@ -142,6 +159,7 @@ impl Follower {
             self.index.advance(revision);
         }
         self.dirty = false;
+        self.uncommitted.clear();
         self.committed = Instant::now();
         self.shared.notify();
         Ok(())

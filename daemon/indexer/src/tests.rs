@@ -135,6 +135,39 @@ fn changes_are_found_once_they_are_indexed() {
     store.close().unwrap();
 }
 
+/// Messages that stay are not indexed again, and those that change, move or go are.
+#[test]
+fn a_conversation_that_changes_is_updated_message_by_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let indexer = Indexer::new(store.clone(), IndexLocation::Memory);
+    let waker = indexer.waker();
+    store.observe_revisions(move |_| waker.wake());
+    let many: Vec<String> = (0..300).map(|number| format!("honey number {number}")).collect();
+    let mut texts: Vec<&str> = many.iter().map(String::as_str).collect();
+    let write = |texts: &[&str], title: &str| {
+        commit(&store, Change::Conversation(Box::new(conversation("c1", title, texts))));
+    };
+    write(&texts, "long");
+    assert_eq!(found(&indexer, &store, "honey").len(), 300);
+    texts.push("one more about honey");
+    write(&texts, "long");
+    assert_eq!(found(&indexer, &store, "honey").len(), 301);
+    texts[7] = "wasps";
+    write(&texts, "longer");
+    assert_eq!(found(&indexer, &store, "honey").len(), 300);
+    assert_eq!(found(&indexer, &store, "wasps OR longer"), ["c1", "c1-7"]);
+    // Several changes between two commits of the index.
+    for length in [10, 5, 20] {
+        write(&texts[..length], "short");
+    }
+    assert_eq!(found(&indexer, &store, "in:messages").len(), 20);
+    commit(&store, Change::WithdrawConversation(Box::new(conversation("c1", "gone", &[]))));
+    write(&texts[..3], "back");
+    assert_eq!(found(&indexer, &store, "honey OR back"), ["c1", "c1-0", "c1-1", "c1-2"]);
+    indexer.stop();
+}
+
 #[test]
 fn an_index_that_was_left_behind_catches_up() {
     let folder = tempfile::tempdir().unwrap();

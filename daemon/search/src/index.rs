@@ -179,6 +179,17 @@ impl SearchIndex {
         Ok(())
     }
 
+    /// Removes one version of a document, with the next commit.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn remove_key(&self, key: u64) -> Result<(), IndexError> {
+        let mut guard = self.lock_writer();
+        let writer = self.started(&mut guard)?;
+        writer.delete_term(Term::from_field_u64(self.fields.key, key));
+        Ok(())
+    }
+
     /// Adds a document of an owner, with the next commit.
     ///
     /// # Errors

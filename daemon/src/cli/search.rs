@@ -19,6 +19,8 @@ use super::{
 
 /// Hits per request; the most that the daemon returns.
 const MAX_PAGE_SIZE: u32 = 1_000;
+/// The reason of an error for a query that cannot be understood.
+const QUERY_INVALID: &str = "QUERY_INVALID";
 /// The reason of an error while the index has not everything.
 const INDEX_BEHIND: &str = "INDEX_BEHIND";
 
@@ -109,9 +111,15 @@ async fn search(
             }
             Err(status) => status,
         };
-        let Some(behind) = status.get_details_error_info().filter(|info| info.reason == INDEX_BEHIND) else {
+        let info = status.get_details_error_info();
+        let Some(behind) = info.as_ref().filter(|info| info.reason == INDEX_BEHIND) else {
             spinner.finish_and_clear();
-            return Err(status.into());
+            let wrong = info.as_ref().filter(|info| info.reason == QUERY_INVALID);
+            let marked = wrong.and_then(|info| render::marked_query(&request.query, &info.metadata));
+            return Err(marked.map_or_else(
+                || status.clone().into(),
+                |marked| CliError::Usage(format!("{}\n{marked}", status.message())),
+            ));
         };
         let at = |name| behind.metadata.get(name).map_or("?", String::as_str);
         spinner.set_message(format!(

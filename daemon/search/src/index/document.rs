@@ -57,6 +57,8 @@ pub struct Document<'a> {
     pub kind: DocumentKind,
     /// The id of the memory, message or conversation.
     pub id: Cow<'a, str>,
+    /// Identifies this version of the document: two with the same key are equal. 0 if it is only replaced with its owner.
+    pub key: u64,
     /// The text; for a title, the title.
     pub text: Cow<'a, str>,
     pub platform: Cow<'a, str>,
@@ -89,6 +91,7 @@ impl<'a> Document<'a> {
         Self {
             kind,
             id: id.into(),
+            key: 0,
             text: text.into(),
             platform: platform.into(),
             role: None,

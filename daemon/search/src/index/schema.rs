@@ -26,6 +26,8 @@ pub(super) struct Fields {
     /// What the document belongs to; see [`OwnerId`].
     pub(super) owner: Field,
     pub(super) id: Field,
+    /// See [`Document::key`].
+    pub(super) key: Field,
     pub(super) kind: Field,
     pub(super) text: Field,
     /// The stems of the text, in the field of its language.
@@ -61,6 +63,7 @@ impl Fields {
         let fields = Self {
             owner: schema.add_text_field("owner", STRING | STORED),
             id: schema.add_text_field("id", STRING | STORED),
+            key: schema.add_u64_field("key", INDEXED | FAST),
             kind: schema.add_text_field("kind", STRING | FAST | STORED),
             text: schema.add_text_field("text", positions.clone()),
             stems: Language::ALL
@@ -123,6 +126,7 @@ impl Fields {
         let mut out = TantivyDocument::new();
         out.add_text(self.owner, owner.to_string());
         out.add_text(self.id, &document.id);
+        out.add_u64(self.key, document.key);
         out.add_text(self.kind, document.kind.word());
         out.add_text(self.text, &document.text);
         if document.kind == super::DocumentKind::Title {

@@ -1,20 +1,23 @@
 //! Searches in one state of the index.
 
+use std::collections::HashSet;
+
 use tantivy::{
-    DocAddress, DocId, Score, Searcher, SegmentReader, TantivyDocument,
+    DocAddress, DocId, Score, Searcher, SegmentReader, TantivyDocument, Term,
     aggregation::{
         AggContextParams, AggregationCollector,
         agg_req::Aggregations,
         agg_result::{AggregationResult, BucketResult},
     },
-    collector::{Count, TopDocs},
-    schema::{Field, Value as _},
+    collector::{Count, DocSetCollector, TopDocs},
+    query::TermQuery,
+    schema::{Field, IndexRecordOption, Value as _},
 };
 
 use super::{
     IndexError,
     compile::{alternatives, compile},
-    document::DocumentKind,
+    document::{DocumentKind, OwnerId},
     schema::Fields,
 };
 use crate::query::Query;
@@ -119,6 +122,22 @@ impl Snapshot {
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.searcher.num_docs()
+    }
+
+    /// Returns the keys of all documents of an owner.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn keys_of(&self, owner: &OwnerId<'_>) -> Result<HashSet<u64>, IndexError> {
+        let owner = Term::from_field_text(self.fields.owner, &owner.to_string());
+        let query = TermQuery::new(owner, IndexRecordOption::Basic);
+        let found = self.searcher.search(&query, &DocSetCollector)?;
+        let mut keys = HashSet::with_capacity(found.len());
+        for address in found {
+            let segment = self.searcher.segment_reader(address.segment_ord);
+            keys.extend(segment.fast_fields().u64("key")?.first(address.doc_id));
+        }
+        Ok(keys)
     }
 
     /// Returns the documents that match, the best first. Equally good ones are in a stable order.

@@ -1,5 +1,7 @@
 //! Hits as text for a person.
 
+use std::collections::HashMap;
+
 use satchel_proto::{
     integers::unsigned,
     v1::{SearchHit, SearchHitKind, SearchResponse, SearchSnippet},
@@ -14,6 +16,8 @@ use crate::cli::{
 
 /// Indentation of what belongs to a hit.
 const INDENT: &str = "  ";
+/// A longer query is not shown with an error: its mark would not be below what is wrong.
+const MAX_MARKED_COLUMNS: usize = 76;
 
 /// Returns the hits, the best first.
 pub(super) fn hits(hits: &[SearchHit], calendar: &Calendar, style: TerminalStyle) -> String {
@@ -143,6 +147,19 @@ pub(super) fn footer(found: &SearchResponse, query: &str, more: bool) -> Vec<Str
     lines
 }
 
+/// Returns the query with a line below it that marks what is wrong, from the metadata of an error.
+pub(super) fn marked_query(query: &str, metadata: &HashMap<String, String>) -> Option<String> {
+    let at = |name| metadata.get(name).and_then(|number| number.parse::<usize>().ok());
+    let (before, wrong) = (query.get(..at("start")?)?, query.get(at("start")?..at("end")?)?);
+    let line: String =
+        query.chars().map(|c| if text::is_unsafe(c) || c.is_control() { ' ' } else { c }).collect();
+    if text::width(&line) > MAX_MARKED_COLUMNS {
+        return None;
+    }
+    let (skipped, length) = (text::width(before), text::width(wrong).max(1));
+    Some(format!("{INDENT}{line}\n{INDENT}{}{}", " ".repeat(skipped), "^".repeat(length)))
+}
+
 /// Returns the query with the suggested words; `None` without any.
 fn corrected(found: &SearchResponse, query: &str) -> Option<String> {
     let mut corrected = query.to_owned();
@@ -152,4 +169,65 @@ fn corrected(found: &SearchResponse, query: &str) -> Option<String> {
         corrected.replace_range(at, &suggestion.word);
     }
     (!found.suggestions.is_empty()).then(|| text::one_line(&corrected))
+}
+
+#[cfg(test)]
+mod tests {
+    use satchel_proto::v1::SearchMark;
+
+    use super::*;
+
+    #[test]
+    fn hostile_text_reaches_the_terminal_clean() {
+        let hit = SearchHit {
+            kind: SearchHitKind::Message.into(),
+            id: "m-\u{1b}[2J".to_owned(),
+            conversation_id: "c\u{7}".to_owned(),
+            title: "Bees\u{1b}]0;owned\u{7}\nsecond line".to_owned(),
+            platform: "chat\u{202e}gpt".to_owned(),
+            snippet: Some(SearchSnippet {
+                text: "the \u{1b}[31mbees\u{1b}[0m\r\nsleep".to_owned(),
+                marks: vec![SearchMark { start: 9, end: 13 }, SearchMark { start: 5, end: 900 }],
+                cut_start: true,
+                cut_end: false,
+            }),
+            explanation: "1.0 = (\u{1b}c bees 1.0)".to_owned(),
+            more_in_conversation: 3,
+            ..SearchHit::default()
+        };
+        let calendar = Calendar { now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC };
+        let shown = hits(&[hit], &calendar, TerminalStyle::plain(80));
+        assert!(!shown.chars().any(|c| c != '\n' && text::is_unsafe(c)), "{shown:?}");
+        assert!(shown.contains("bees sleep") || shown.contains("bees"), "{shown}");
+        assert!(shown.contains("and 3 more hits in this conversation"), "{shown}");
+    }
+
+    #[test]
+    fn a_wrong_query_is_shown_with_a_mark() {
+        let place = |start: &str, end: &str| {
+            HashMap::from([("start".to_owned(), start.to_owned()), ("end".to_owned(), end.to_owned())])
+        };
+        let marked = marked_query("bees role:boss", &place("5", "14"));
+        assert_eq!(marked.as_deref(), Some("  bees role:boss\n       ^^^^^^^^^"));
+        let marked = marked_query("蜂 role:x", &place("4", "10"));
+        assert_eq!(marked.as_deref(), Some("  蜂 role:x\n     ^^^^^^"));
+        assert_eq!(marked_query("bees", &place("2", "99")), None);
+    }
+
+    #[test]
+    fn suggestions_are_put_into_the_query() {
+        let suggestion = |start, end, word: &str| satchel_proto::v1::SearchSuggestion {
+            start,
+            end,
+            word: word.to_owned(),
+        };
+        let found = SearchResponse {
+            suggestions: vec![suggestion(0, 4, "bees"), suggestion(5, 9, "honey")],
+            ..SearchResponse::default()
+        };
+        assert_eq!(
+            footer(&found, "beez huny", false),
+            ["nothing was found", "did you mean: satchel search 'bees honey'"]
+        );
+    }
 }
