@@ -46,6 +46,7 @@ lint: setup
 bench: setup
 	$(CARGO) build --release -p satchel-daemon
 	$(CARGO) bench -p satchel-tests --bench figures
+	$(CARGO) bench -p satchel-search
 
 # Seconds for each importer.
 FUZZ_SECONDS ?= 60

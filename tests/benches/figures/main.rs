@@ -4,7 +4,7 @@
 //! Sizes can be lowered for a quick run: `SATCHEL_BENCH_MB=20 make bench`. The `pam` program of the official SDK is the
 //! peer if it is installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`).
 //! `SATCHEL_BENCH_ONLY=always,load` measures only these groups; the groups are `importers`, `program`, `daily`,
-//! `reads`, `always`, `load`, `sealed`, `delta`, `installed` and `api`. `SATCHEL=/path/to/satchel` measures another build.
+//! `reads`, `always`, `load`, `sealed`, `delta`, `installed` and `api`, and `search` and `vectors` in `daemon/search/benches`. `SATCHEL=/path/to/satchel` measures another build.
 
 mod always_on;
 mod api;
