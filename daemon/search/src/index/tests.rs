@@ -255,3 +255,44 @@ fn an_index_on_the_disk_is_opened_again_or_built_anew() {
         assert_eq!((index.snapshot().revision(), index.snapshot().documents()), (0, 0));
     }
 }
+
+/// Texts in several scripts, and with characters that change their length when they are folded.
+const FUZZED_TEXTS: [&str; 5] = [
+    "bees sleep in the HİVE, ﬁne",
+    "getUserName() = \"naïve\" ```code```",
+    "我喜欢蜜蜂 and bees 🐝🐝",
+    "ação do coração; Straße",
+    "",
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+    /// No query makes the index fail, and the parts that it marks are parts of the text.
+    #[test]
+    fn every_query_is_answered(
+        text in "([a-zé蜜蜂İß]{0,4}[ :\"+*~-]{0,3}|\\PC{0,5}|OR |title:|in:messages |\"[a-z]{0,3} [a-z]{0,3}){0,10}",
+    ) {
+        thread_local! {
+            static INDEX: SearchIndex = index(&FUZZED_TEXTS);
+        }
+        let calendar = Calendar { now: Timestamp::UNIX_EPOCH, zone: TimeZone::UTC };
+        if let Ok(query) = Query::parse(&text, &calendar) {
+            let snapshot = INDEX.with(SearchIndex::snapshot);
+            for any_word in [false, true] {
+                let options = SearchOptions { any_word, ..options() };
+                let page = snapshot.search(&query, &options).unwrap();
+                proptest::prop_assert!(page.hits.len() <= page.total);
+                for hit in &page.hits {
+                    snapshot.explain(&query, &options, hit).unwrap();
+                }
+                snapshot.suggest(&query, &options).unwrap();
+                snapshot.facets(&query, &options, &[FacetField::Month, FacetField::Kind]).unwrap();
+            }
+            for stored in FUZZED_TEXTS {
+                let found = snippet(stored, &query, 20);
+                proptest::prop_assert!(stored.contains(&found.text));
+                proptest::prop_assert!(found.marks.iter().all(|mark| found.text.get(mark.clone()).is_some()));
+            }
+        }
+    }
+}
