@@ -20,6 +20,9 @@ use satchel_store::{Revision, Store, StoreError};
 pub use self::{documents::message_text, pinned::PinnedSnapshot};
 use self::{follower::Follower, pinned::PinnedSnapshots};
 
+/// Shortest time between two times that an index is built anew because of damage.
+const REBUILD_INTERVAL: Duration = Duration::from_mins(10);
+
 /// Why the index cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IndexerError {
@@ -85,7 +88,18 @@ struct State {
     index: Option<Arc<SearchIndex>>,
     thread: Option<JoinHandle<()>>,
     stopping: bool,
+    /// Whether the thread must end because the index is removed.
+    abandoned: bool,
+    /// When the index was last built anew.
+    rebuilt: Option<Instant>,
     error: Option<IndexerError>,
+}
+
+impl State {
+    /// Returns whether the thread has to end.
+    fn ends(&self) -> bool {
+        self.stopping || self.abandoned
+    }
 }
 
 impl Indexer {
@@ -190,6 +204,35 @@ impl Indexer {
         IndexerWaker(Arc::downgrade(&self.0))
     }
 
+    /// Removes an index in which damage was found, and begins to build it anew. Does so at most once in ten minutes: a disk that
+    /// fails would otherwise have it written over and over.
+    ///
+    /// # Errors
+    /// If the index cannot be removed or created.
+    pub fn rebuild(&self) -> Result<(), IndexerError> {
+        let opening = self.0.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = {
+            let mut state = self.0.lock();
+            if state.stopping || state.rebuilt.is_some_and(|at| at.elapsed() < REBUILD_INTERVAL) {
+                return Ok(());
+            }
+            state.rebuilt = Some(Instant::now());
+            state.abandoned = true;
+            state.thread.take()
+        };
+        tracing::error!("the search index is damaged and is built anew");
+        self.0.notify();
+        drop(thread.map(JoinHandle::join));
+        self.0.pinned.clear();
+        {
+            let mut state = self.0.lock();
+            (state.index, state.error, state.abandoned) = (None, None, false);
+        }
+        self.0.location.remove()?;
+        drop(opening);
+        self.start()
+    }
+
     /// Commits what was indexed, and stops following the journal. The store can be closed afterwards. Snapshots can still be
     /// searched.
     pub fn stop(&self) {
@@ -226,7 +269,7 @@ impl Shared {
     }
 
     fn is_stopping(&self) -> bool {
-        self.lock().stopping
+        self.lock().ends()
     }
 
     fn set_error(&self, error: Option<IndexerError>) {
@@ -245,7 +288,7 @@ impl Shared {
     /// waited for, or the wait ended before the timeout.
     fn wait_unless(&self, timeout: Duration, reached: impl Fn() -> bool) -> bool {
         let state = self.lock();
-        if state.stopping || reached() {
+        if state.ends() || reached() {
             return true;
         }
         let waited = self.changed.wait_timeout(state, timeout);
@@ -254,8 +297,8 @@ impl Shared {
 
     /// Waits this long, and returns whether there was a stop.
     fn stops_within(&self, time: Duration) -> bool {
-        let stopping = self.changed.wait_timeout_while(self.lock(), time, |state| !state.stopping);
-        stopping.unwrap_or_else(PoisonError::into_inner).0.stopping
+        let stopping = self.changed.wait_timeout_while(self.lock(), time, |state| !state.ends());
+        stopping.unwrap_or_else(PoisonError::into_inner).0.ends()
     }
 }
 

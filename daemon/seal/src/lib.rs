@@ -18,6 +18,9 @@ use zeroize::Zeroizing;
 /// The number of the data key in headers and envelopes; 0 means no key.
 pub const KEY_ID: u16 = 1;
 
+/// Length in bytes of the salt that gives each file of the search index a key of its own.
+pub const SALT: usize = 32;
+
 /// Returns the bytes that replace a name in a database key, so that the name cannot be read there when values are
 /// sealed. `key` is empty while values are stored in plain.
 #[must_use]
@@ -97,6 +100,7 @@ struct Ciphers {
     uploads: Cipher,
     names: Zeroizing<[u8; 32]>,
     blob_names: Zeroizing<[u8; 32]>,
+    index_files: Zeroizing<[u8; 32]>,
 }
 
 impl Seal {
@@ -110,6 +114,7 @@ impl Seal {
             uploads: Cipher::new(&key.subkey("satchel store v1: uploads")),
             names: key.subkey("satchel store v1: names in keys of the database"),
             blob_names: key.subkey("satchel store v1: names of attachments"),
+            index_files: key.subkey("satchel store v1: files of the search index"),
         }))
     }
 
@@ -138,6 +143,23 @@ impl Seal {
     /// Returns the file name of an attachment. The plain hash would reveal who has the same file.
     pub fn blob_name(&self, sha256: &[u8; 32]) -> [u8; 32] {
         *blake3::keyed_hash(&self.0.blob_names, sha256).as_bytes()
+    }
+
+    /// Returns the cipher of the file of the search index that has this salt.
+    #[must_use]
+    pub fn index_file(&self, salt: &[u8; SALT]) -> Cipher {
+        let key = Zeroizing::new(*blake3::keyed_hash(&self.0.index_files, salt).as_bytes());
+        Cipher::new(&key)
+    }
+
+    /// Returns a random salt for a new file of the search index, and the cipher that belongs to it.
+    ///
+    /// # Errors
+    /// If the system provides no randomness.
+    pub fn new_index_file(&self) -> io::Result<([u8; SALT], Cipher)> {
+        let mut salt = [0; SALT];
+        getrandom::fill(&mut salt)?;
+        Ok((salt, self.index_file(&salt)))
     }
 }
 
@@ -197,6 +219,17 @@ mod tests {
         assert_ne!(seal(1).blind("tea"), seal(2).blind("tea"));
         assert_ne!(seal(1).blob_name(&[7; 32]), seal(2).blob_name(&[7; 32]));
         assert_ne!(seal(1).blob_name(&[7; 32]), [7; 32]);
+    }
+
+    #[test]
+    fn each_file_of_the_index_has_its_own_key() {
+        let ((salt, first), (other, second)) =
+            (seal(1).new_index_file().expect("randomness"), seal(1).new_index_file().expect("randomness"));
+        assert_ne!(salt, other);
+        let sealed = first.seal(b"block", b"tea").expect("there is randomness");
+        assert_eq!(seal(1).index_file(&salt).open(b"block", sealed.clone()), Some(b"tea".to_vec()));
+        assert_eq!(second.open(b"block", sealed.clone()), None, "another file");
+        assert_eq!(seal(2).index_file(&salt).open(b"block", sealed), None, "another data key");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod compile;
 mod document;
 mod highlight;
 mod schema;
+mod sealed_directory;
 mod snapshot;
 mod suggest;
 
@@ -17,15 +18,19 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyError, Term, directory::MmapDirectory};
+use satchel_seal::Seal;
+use tantivy::{
+    Index, IndexReader, IndexWriter, ReloadPolicy, TantivyError, Term,
+    directory::{Directory, MmapDirectory, RamDirectory, error::OpenDirectoryError},
+};
 
-use self::schema::Fields;
 pub use self::{
     document::{Document, DocumentKind, OwnerId, PUBLIC_READER, shared_reader},
     highlight::{Snippet, snippet},
     snapshot::{Facet, FacetField, Hit, Page, Restriction, SearchOptions, Snapshot},
     suggest::Suggestion,
 };
+use self::{schema::Fields, sealed_directory::SealedDirectory};
 
 /// Raised when texts are split or stored in another way.
 const SCHEMA_VERSION: u32 = 2;
@@ -39,15 +44,31 @@ const WRITER_THREADS: usize = 1;
 pub enum IndexLocation {
     /// In a folder, which is created.
     Folder(PathBuf),
+    /// In a folder, which is created, in encrypted files. Visible are their names, which are random, their sizes and their times.
+    SealedFolder {
+        /// The folder.
+        path: PathBuf,
+        /// The key of the store. An index of another key counts as unreadable.
+        seal: Seal,
+    },
     /// In memory, for stores whose texts must not be on the disk.
     Memory,
 }
 
 impl IndexLocation {
+    /// Returns the folder; `None` in memory.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(path) | Self::SealedFolder { path, .. } => Some(path),
+            Self::Memory => None,
+        }
+    }
+
     /// Returns the bytes on disk; 0 in memory, or if the folder cannot be read.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let Self::Folder(path) = self else { return 0 };
+        let Some(path) = self.folder() else { return 0 };
         let files = fs::read_dir(path).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
     }
@@ -57,15 +78,22 @@ impl IndexLocation {
     /// # Errors
     /// If the folder cannot be removed.
     pub fn remove(&self) -> Result<(), IndexError> {
-        match self {
-            Self::Folder(path) => match fs::remove_dir_all(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(IndexError::Folder { path: path.clone(), source: error })
-                }
-                _ => Ok(()),
-            },
-            Self::Memory => Ok(()),
+        let Some(path) = self.folder() else { return Ok(()) };
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(IndexError::Folder { path: path.to_owned(), source: error })
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Opens the folder, which must exist.
+    fn directory(&self) -> Result<Box<dyn Directory>, OpenDirectoryError> {
+        Ok(match self {
+            Self::Folder(path) => Box::new(MmapDirectory::open(path)?),
+            Self::SealedFolder { path, seal } => Box::new(SealedDirectory::open(path, seal)?),
+            Self::Memory => Box::new(RamDirectory::create()),
+        })
     }
 }
 
@@ -85,6 +113,15 @@ pub enum IndexError {
     Index(#[from] TantivyError),
 }
 
+impl IndexError {
+    /// Returns whether files of the index are damaged or cannot be read, so that it has to be built anew.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        use TantivyError as Error;
+        matches!(self, Self::Index(Error::IoError(_) | Error::DataCorruption(_) | Error::OpenReadError(_)))
+    }
+}
+
 /// The index of a store.
 pub struct SearchIndex {
     index: Index,
@@ -101,30 +138,30 @@ impl SearchIndex {
     /// # Errors
     /// If the folder cannot be created, written or removed.
     pub fn open(location: &IndexLocation) -> Result<Self, IndexError> {
-        let IndexLocation::Folder(path) = location else {
-            let (schema, fields) = Fields::new();
-            return Self::with(Index::create_in_ram(schema), fields);
-        };
-        match Self::open_folder(path) {
-            Ok(Some(opened)) => return Ok(opened),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, ?path, "the search index cannot be read and is built anew"),
+        if let Some(path) = location.folder() {
+            match Self::open_existing(location, path) {
+                Ok(Some(opened)) => return Ok(opened),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(%error, ?path, "the search index cannot be read and is built anew");
+                }
+            }
+            location.remove()?;
+            let failed = |source| IndexError::Folder { path: path.to_owned(), source };
+            fs::create_dir_all(path).map_err(failed)?;
         }
-        location.remove()?;
-        let failed = |source| IndexError::Folder { path: path.clone(), source };
-        fs::create_dir_all(path).map_err(failed)?;
         let (schema, fields) = Fields::new();
-        let directory = MmapDirectory::open(path).map_err(TantivyError::from)?;
+        let directory = location.directory().map_err(TantivyError::from)?;
         Self::with(Index::builder().schema(schema).open_or_create(directory)?, fields)
     }
 
     /// Opens the index in a folder; `None` if there is none, or one of another version.
-    fn open_folder(path: &Path) -> Result<Option<Self>, IndexError> {
+    fn open_existing(location: &IndexLocation, path: &Path) -> Result<Option<Self>, IndexError> {
         if !path.is_dir() {
             return Ok(None);
         }
-        let directory = MmapDirectory::open(path).map_err(TantivyError::from)?;
-        if !Index::exists(&directory).map_err(TantivyError::from)? {
+        let directory = location.directory().map_err(TantivyError::from)?;
+        if !Index::exists(&*directory).map_err(TantivyError::from)? {
             return Ok(None);
         }
         let index = Index::open(directory)?;

@@ -25,6 +25,7 @@ use satchel_core::{
 use satchel_devices::DevicesError;
 use satchel_indexer::Indexer;
 use satchel_registry::{Plugins, PluginsOptions};
+use satchel_seal::Seal;
 use satchel_search::index::IndexLocation;
 use satchel_source::chain;
 use satchel_store::{OpenEvent, Store, StoreError};
@@ -483,10 +484,10 @@ pub(crate) fn open(
     if config.web.is_some() {
         devices::create_folder(&data_dir)?;
     }
-    let encrypted = seal.is_some();
+    let index_location = index_location(&data_dir, &store, seal.clone());
     let uploads = Uploads::open(&data_dir, seal, config.upload_bytes, started_at);
     let devices = Devices::open(&data_dir, address, started_at)?;
-    let indexer = Indexer::new(store.clone(), index_location(&data_dir, &store, encrypted));
+    let indexer = Indexer::new(store.clone(), index_location);
     let page_key = PageKey::load_or_create(&data_dir.join("keys"));
     Ok((
         ServerState {
@@ -512,12 +513,13 @@ pub(crate) fn open(
     ))
 }
 
-/// Returns where the search index is kept: in memory if texts must not be on the disk, or nothing can be written there.
-fn index_location(data_dir: &Path, store: &Store, encrypted: bool) -> IndexLocation {
-    if encrypted || store.opened_read_only() {
-        IndexLocation::Memory
-    } else {
-        IndexLocation::Folder(data_dir.join(data_dir::SEARCH))
+/// Returns where the search index is kept: in memory if nothing can be written.
+fn index_location(data_dir: &Path, store: &Store, seal: Option<Seal>) -> IndexLocation {
+    let path = data_dir.join(data_dir::SEARCH);
+    match seal {
+        _ if store.opened_read_only() => IndexLocation::Memory,
+        Some(seal) => IndexLocation::SealedFolder { path, seal },
+        None => IndexLocation::Folder(path),
     }
 }
 

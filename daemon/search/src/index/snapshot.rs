@@ -1,6 +1,6 @@
 //! Searches in one state of the index.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use tantivy::{
     DocAddress, DocId, Score, Searcher, SegmentReader, TantivyDocument, Term,
@@ -10,6 +10,8 @@ use tantivy::{
         agg_result::{AggregationResult, BucketResult},
     },
     collector::{Count, DocSetCollector, TopDocs},
+    columnar::Column,
+    index::SegmentId,
     query::TermQuery,
     schema::{Field, IndexRecordOption, Value as _},
 };
@@ -104,6 +106,9 @@ pub enum FacetField {
     Month,
 }
 
+/// When the documents of a segment were written, and how much they count; `None` if that is known of none of them.
+type Columns = (Option<Column<i64>>, Option<Column<f64>>);
+
 /// How many hits have a value: the most frequent values, or the latest months, in order.
 pub type Facet = Vec<(String, u64)>;
 
@@ -150,13 +155,13 @@ impl Snapshot {
             return Ok(Page { hits: Vec::new(), total: self.searcher.search(&compiled, &Count)? });
         }
         let now = options.now;
+        let columns = self.columns()?;
         let top = TopDocs::with_limit(options.limit).and_offset(options.offset);
         let top = top.tweak_score(move |segment: &SegmentReader| {
-            let times = segment.fast_fields().i64("time");
-            let weights = segment.fast_fields().f64("weight");
+            let (times, weights) = columns.get(&segment.segment_id()).cloned().unwrap_or_default();
             move |document: DocId, score: Score| {
-                let time = times.as_ref().ok().and_then(|times| times.first(document));
-                let weight = weights.as_ref().ok().and_then(|weights| weights.first(document)).unwrap_or(1.0);
+                let time = times.as_ref().and_then(|times| times.first(document));
+                let weight = weights.as_ref().and_then(|weights| weights.first(document)).unwrap_or(1.0);
                 #[expect(clippy::cast_possible_truncation, reason = "scores have a single precision")]
                 let boosted = (f64::from(score) * weight * recency(time, now)) as Score;
                 boosted
@@ -166,6 +171,16 @@ impl Snapshot {
         let hits =
             top.into_iter().map(|(score, address)| self.hit(score, address)).collect::<Result<_, _>>()?;
         Ok(Page { hits, total })
+    }
+
+    /// Returns the times and the weights of the documents of each segment. A segment whose columns cannot be read is an error, as
+    /// the order of the hits would be another one without them.
+    fn columns(&self) -> Result<HashMap<SegmentId, Columns>, IndexError> {
+        let columns = self.searcher.segment_readers().iter().map(|segment| {
+            let fast = segment.fast_fields();
+            Ok((segment.segment_id(), (fast.column_opt("time")?, fast.column_opt("weight")?)))
+        });
+        columns.collect()
     }
 
     /// Counts the values that the hits have in each of these fields, in the order of the fields.

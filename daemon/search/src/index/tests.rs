@@ -1,3 +1,5 @@
+mod sealed;
+
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::*;

@@ -37,7 +37,24 @@ service!(SearchService for SearchHandler {
     search: SearchRequest => SearchResponse = search;
 });
 
-fn search(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchResponse, CallError> {
+fn search(state: &CallState, request: v1::SearchRequest) -> Result<v1::SearchResponse, CallError> {
+    let outcome = find(state, request);
+    if let Err(CallError::IndexUnusable { damaged: true, .. }) = &outcome {
+        let indexer = state.indexer.clone();
+        // The response does not wait for it.
+        std::thread::spawn(move || {
+            if let Err(error) = indexer.rebuild() {
+                tracing::error!(
+                    error = satchel_source::chain(&error),
+                    "the search index cannot be built anew"
+                );
+            }
+        });
+    }
+    outcome
+}
+
+fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchResponse, CallError> {
     let page = page_request!(state, "Search", request)?;
     let pinned = snapshot(state, &page, &request)?;
     let mut parsed = ParsedSearch::from_wire(state, &request, pinned.now)?;

@@ -40,9 +40,9 @@ pub enum CallError {
     /// The search index has not reached a revision yet.
     #[error("the search index is at revision {revision} and has not reached {wanted}; try again in a moment")]
     IndexBehind { revision: u64, wanted: u64 },
-    /// The search index cannot be used.
-    #[error("the search index cannot be used: {problem}")]
-    IndexUnusable { problem: String },
+    /// The search index cannot be used. If it is damaged, it is built anew.
+    #[error("the search index cannot be used: {problem}{}", if *damaged { "; it is built anew, try again in a moment" } else { "" })]
+    IndexUnusable { problem: String, damaged: bool },
     /// There is no record with this id.
     #[error("there is no {} {id:?}", kind.as_str())]
     NotFound { kind: ResourceKind, id: String },

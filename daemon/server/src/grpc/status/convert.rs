@@ -49,13 +49,13 @@ impl From<IngestError> for CallError {
 
 impl From<IndexError> for CallError {
     fn from(error: IndexError) -> Self {
-        Self::IndexUnusable { problem: chain(&error) }
+        Self::IndexUnusable { damaged: error.is_damage(), problem: chain(&error) }
     }
 }
 
 impl From<IndexerError> for CallError {
     fn from(error: IndexerError) -> Self {
-        Self::IndexUnusable { problem: chain(&error) }
+        Self::IndexUnusable { damaged: false, problem: chain(&error) }
     }
 }
 
