@@ -7,7 +7,9 @@
 mod compile;
 mod document;
 mod highlight;
+mod relax;
 mod schema;
+mod similar;
 mod snapshot;
 mod suggest;
 
@@ -23,6 +25,7 @@ use self::schema::Fields;
 pub use self::{
     document::{Document, DocumentKind, OwnerId},
     highlight::{Snippet, snippet},
+    relax::RelaxedPage,
     snapshot::{Facet, Hit, Page, Restriction, SearchOptions, Snapshot},
     suggest::Suggestion,
 };
