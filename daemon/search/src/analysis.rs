@@ -7,6 +7,7 @@
 mod fold;
 mod script;
 mod stem;
+mod stop;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -14,6 +15,7 @@ use self::script::{CharClass, char_class};
 pub use self::{
     fold::{fold, fold_into},
     stem::Language,
+    stop::is_stop_word,
 };
 
 /// Longest word, in bytes. Of a longer one, such as encoded data, the beginning is kept.

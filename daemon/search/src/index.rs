@@ -7,8 +7,10 @@
 mod compile;
 mod document;
 mod highlight;
+mod relax;
 mod schema;
 mod sealed_directory;
+mod similar;
 mod snapshot;
 mod suggest;
 
@@ -27,6 +29,7 @@ use tantivy::{
 pub use self::{
     document::{Document, DocumentKind, OwnerId, PUBLIC_READER, shared_reader},
     highlight::{Snippet, snippet},
+    relax::RelaxedPage,
     snapshot::{Facet, FacetField, Hit, Page, Restriction, SearchOptions, Snapshot},
     suggest::Suggestion,
 };

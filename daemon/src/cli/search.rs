@@ -52,15 +52,12 @@ pub(crate) async fn run(
             hits: found.hits.iter().map(SearchHit::new).collect(),
             total: unsigned(found.total),
             more,
-            any_word: found.any_word,
+            strict_total: unsigned(found.strict_total),
             suggestions: found.suggestions.iter().map(SearchSuggestion::new).collect(),
             revision: unsigned(header.revision),
             store_id: &header.store_id,
         })?;
         return Ok(Exit::Done);
-    }
-    if found.any_word && !found.hits.is_empty() {
-        context.out.note("nothing has all of these words; these have some of them");
     }
     let text = render::hits(&found.hits, &context.calendar, context.out.style);
     context.out.print_paged(&text)?;

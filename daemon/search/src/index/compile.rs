@@ -14,7 +14,7 @@ use tantivy::{
 use super::{
     document::OwnerId,
     schema::Fields,
-    snapshot::{Restriction, SearchOptions},
+    snapshot::{Hit, Restriction, SearchOptions},
 };
 use crate::{
     analysis::{Word, WordKind, Words},
@@ -32,12 +32,18 @@ const MAX_EXPANSIONS: u32 = 200;
 /// Shortest word that is looked for in other spellings, in characters.
 const MIN_FUZZY_CHARS: usize = 4;
 
-type Boxed = Box<dyn IndexQuery>;
+pub(super) type Boxed = Box<dyn IndexQuery>;
 
 /// Returns the query for what a person typed, within what the caller may see.
 pub(super) fn compile(fields: &Fields, query: &Query, options: &SearchOptions) -> Boxed {
+    let words = all_clauses(fields, &query.clauses, options);
+    limited(fields, query, options, words)
+}
+
+/// Returns the query for the words of a person in any form: as many of them as the options ask for.
+pub(super) fn all_clauses(fields: &Fields, clauses: &[Clause], options: &SearchOptions) -> Boxed {
     let mut parts: Vec<(Occur, Boxed)> = Vec::new();
-    for clause in &query.clauses {
+    for clause in clauses {
         let occur = match (clause.excluded, options.any_word) {
             (true, _) => Occur::MustNot,
             (false, false) => Occur::Must,
@@ -48,7 +54,11 @@ pub(super) fn compile(fields: &Fields, query: &Query, options: &SearchOptions) -
     if !parts.iter().any(|(occur, _)| *occur != Occur::MustNot) {
         parts.push((Occur::Must, unscored(Box::new(AllQuery))));
     }
-    let words: Boxed = Box::new(BooleanQuery::new(parts));
+    Box::new(BooleanQuery::new(parts))
+}
+
+/// Returns `words` within the filters and the time of the query, and within what the caller may see.
+pub(super) fn limited(fields: &Fields, query: &Query, options: &SearchOptions, words: Boxed) -> Boxed {
     let mut limits = vec![(Occur::Must, words)];
     limits.extend(query.filters.iter().map(|one| filter(fields, one)));
     limits.extend(time(fields, &query.time).map(|one| (Occur::Must, one)));
@@ -62,6 +72,19 @@ pub(super) fn compile(fields: &Fields, query: &Query, options: &SearchOptions) -
     Box::new(BooleanQuery::new(limits))
 }
 
+/// Returns the query for a document that was found.
+pub(super) fn document(fields: &Fields, hit: &Hit) -> Boxed {
+    let owner = match &hit.conversation_id {
+        Some(id) => OwnerId::Conversation(id),
+        None => OwnerId::Memory(&hit.id),
+    };
+    let terms = [(fields.owner, owner.to_string()), (fields.id, hit.id.clone())];
+    let terms = terms.iter().map(|(field, text)| -> Boxed {
+        Box::new(TermQuery::new(Term::from_field_text(*field, text), IndexRecordOption::Basic))
+    });
+    Box::new(BooleanQuery::intersection(terms.collect()))
+}
+
 fn unscored(query: Boxed) -> Boxed {
     Box::new(ConstScoreQuery::new(query, 0.0))
 }
@@ -73,7 +96,7 @@ pub(super) fn alternatives(fields: &Fields, clause: &Clause) -> Boxed {
 }
 
 /// Returns the query for one word or phrase.
-fn atom(fields: &Fields, atom: &Atom) -> Boxed {
+pub(super) fn atom(fields: &Fields, atom: &Atom) -> Boxed {
     let words = Words::of(&atom.text);
     // A phrase goes through whole names; a single name is found by its parts too.
     let line: Vec<Word<'_>> = words.iter().filter(|word| word.kind != WordKind::Part).collect();

@@ -151,12 +151,22 @@ impl Snapshot {
     /// If the index cannot be read.
     pub fn search(&self, query: &Query, options: &SearchOptions) -> Result<Page, IndexError> {
         let compiled = compile(&self.fields, query, options);
-        if options.limit == 0 {
-            return Ok(Page { hits: Vec::new(), total: self.searcher.search(&compiled, &Count)? });
+        self.best(&compiled, options.offset, options.limit, options.now)
+    }
+
+    /// Returns the best documents that match.
+    pub(super) fn best(
+        &self,
+        query: &dyn tantivy::query::Query,
+        offset: usize,
+        limit: usize,
+        now: i64,
+    ) -> Result<Page, IndexError> {
+        if limit == 0 {
+            return Ok(Page { hits: Vec::new(), total: self.searcher.search(query, &Count)? });
         }
-        let now = options.now;
         let columns = self.columns()?;
-        let top = TopDocs::with_limit(options.limit).and_offset(options.offset);
+        let top = TopDocs::with_limit(limit).and_offset(offset);
         let top = top.tweak_score(move |segment: &SegmentReader| {
             let (times, weights) = columns.get(&segment.segment_id()).cloned().unwrap_or_default();
             move |document: DocId, score: Score| {
@@ -167,7 +177,7 @@ impl Snapshot {
                 boosted
             }
         });
-        let (top, total) = self.searcher.search(&compiled, &(top, Count))?;
+        let (top, total) = self.searcher.search(query, &(top, Count))?;
         let hits =
             top.into_iter().map(|(score, address)| self.hit(score, address)).collect::<Result<_, _>>()?;
         Ok(Page { hits, total })

@@ -45,7 +45,7 @@ impl Snapshot {
                 continue;
             }
             let mut best: Option<(usize, String)> = None;
-            for near in self.near(word.text)? {
+            for (near, _) in self.near(word.text)? {
                 let hits = self.hits_of(&exact(&near), options)?;
                 if hits > best.as_ref().map_or(0, |(most, _)| *most) {
                     best = Some((hits, near));
@@ -64,8 +64,9 @@ impl Snapshot {
         Ok(self.search(&query, &options)?.total)
     }
 
-    /// Returns the words of the index that are near to this one: with one wrong letter, or else with two.
-    fn near(&self, word: &str) -> Result<Vec<String>, IndexError> {
+    /// Returns the words of the index that are near to this one, with one wrong letter or else with two, and how many documents
+    /// have them.
+    pub(super) fn near(&self, word: &str) -> Result<Vec<(String, u64)>, IndexError> {
         let most = if word.chars().count() < MIN_CHARS_OF_TWO { 1 } else { 2 };
         for distance in 1..=most {
             let query = FuzzyTermQuery::new(Term::from_field_text(self.fields.text, word), distance, true);
@@ -86,7 +87,8 @@ impl Snapshot {
             if !frequencies.is_empty() {
                 let mut near: Vec<_> = frequencies.into_iter().collect();
                 near.sort_by_key(|(_, frequency)| std::cmp::Reverse(*frequency));
-                return Ok(near.into_iter().take(MAX_CANDIDATES).map(|(word, _)| word).collect());
+                near.truncate(MAX_CANDIDATES);
+                return Ok(near);
             }
         }
         Ok(Vec::new())

@@ -11,10 +11,13 @@ use satchel_proto::{
     integers::signed,
     v1::{self, search_service_server::SearchService},
 };
-use satchel_search::index::{Hit, Snapshot};
+use satchel_search::index::Snapshot;
 use satchel_store::Revision;
 
-use self::{hits::HitReader, request::ParsedSearch};
+use self::{
+    hits::HitReader,
+    request::{HitList, ParsedSearch},
+};
 use super::{
     ServerState,
     call_state::CallState,
@@ -57,14 +60,13 @@ fn search(state: &CallState, request: v1::SearchRequest) -> Result<v1::SearchRes
 fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchResponse, CallError> {
     let page = page_request!(state, "Search", request)?;
     let pinned = snapshot(state, &page, &request)?;
-    let mut parsed = ParsedSearch::from_wire(state, &request, pinned.now)?;
+    let parsed = ParsedSearch::from_wire(state, &request, pinned.now)?;
     let first = index_of(page.cursor.as_ref())?;
     let snapshot = &pinned.snapshot;
-    let total = parsed.total(snapshot)?;
     let list = parsed.hits(snapshot, first, page.rows)?;
-    let (hits, taken) = show(state, snapshot, &parsed, list.hits)?;
+    let (hits, taken) = show(state, snapshot, &parsed, &list)?;
     let end = first.saturating_add(taken);
-    let next = (list.more || taken < list.ranked).then(|| index_cursor(end));
+    let next = (list.more || taken < list.hits.len()).then(|| index_cursor(end));
     let revision = Revision::new(snapshot.revision());
     let page = PageRequest { revision, ..page };
     if next.is_some() {
@@ -74,8 +76,8 @@ fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchR
         hits,
         next_page_token: state.next_token(&page, next.as_ref()),
         header: Some(state.header_at(revision)),
-        total: signed(total as u64),
-        any_word: parsed.any_word(),
+        total: signed(list.total as u64),
+        strict_total: signed(list.strict_total as u64),
         ..v1::SearchResponse::default()
     };
     if page.cursor.is_none() {
@@ -119,13 +121,15 @@ fn show(
     state: &CallState,
     snapshot: &Snapshot,
     parsed: &ParsedSearch,
-    hits: Vec<Hit>,
+    list: &HitList,
 ) -> Result<(Vec<v1::SearchHit>, usize), CallError> {
     let mut reader = HitReader::new(state, parsed);
     let (mut rows, mut bytes, mut taken) = (Vec::new(), 0, 0);
-    for hit in hits {
-        if let Some(mut row) = reader.read(&hit)? {
-            parsed.complete(snapshot, &hit, &mut row)?;
+    for (hit, strict) in &list.hits {
+        let query = if *strict { &parsed.query } else { list.relaxed.as_ref().unwrap_or(&parsed.query) };
+        if let Some(mut row) = reader.read(hit, query)? {
+            row.relaxed = !strict;
+            parsed.complete(snapshot, hit, query, &mut row)?;
             bytes += row.encoded_len();
             if bytes > PAGE_BYTES && !rows.is_empty() {
                 break;

@@ -17,8 +17,8 @@ pub(crate) struct SearchResults<'a> {
     pub total: u64,
     /// True if there are more than `--limit`.
     pub more: bool,
-    /// True if nothing has all of the words, and these have some of them.
-    pub any_word: bool,
+    /// How many of them have all of the words; the others have some of them, or similar ones.
+    pub strict_total: u64,
     pub suggestions: Vec<SearchSuggestion<'a>>,
     /// The revision up to which everything was searched.
     pub revision: u64,
@@ -46,6 +46,8 @@ document! {
         is_thought: bool = hit.is_thought,
         on_active_branch: bool = hit.on_active_branch,
         more_in_conversation: u64 = unsigned(hit.more_in_conversation),
+        /// True if it has only some of the words, or similar ones.
+        relaxed: bool = hit.relaxed,
         explanation: Option<&'a str> = non_empty(&hit.explanation),
     }
 }

@@ -26,6 +26,10 @@ pub(super) fn hits(hits: &[SearchHit], calendar: &Calendar, style: TerminalStyle
         if number > 0 {
             out.push('\n');
         }
+        if hit.relaxed && (number == 0 || !hits[number - 1].relaxed) {
+            let line = "some of the words, or similar ones:";
+            text::append(&mut out, format_args!("{}\n\n", style.paint(Paint::Dim, line)));
+        }
         out.push_str(&heading(hit, calendar, style));
         if let Some(snippet) = hit.snippet.as_ref().filter(|_| hit.kind() != SearchHitKind::Title) {
             out.push_str(&passage(hit, snippet, style));

@@ -6,7 +6,10 @@ use satchel_core::conversation_record::MessageTree;
 use satchel_indexer::message_text;
 use satchel_merge::body::Body;
 use satchel_proto::v1;
-use satchel_search::index::{DocumentKind, Hit, snippet};
+use satchel_search::{
+    index::{DocumentKind, Hit, snippet},
+    query::Query,
+};
 use satchel_store::ConversationRecord;
 
 use super::request::{ParsedSearch, position};
@@ -35,16 +38,21 @@ struct OpenConversation {
 pub(super) struct HitReader<'a> {
     state: &'a CallState,
     parsed: &'a ParsedSearch,
+    /// What the hit that is read matches.
+    query: Query,
     conversations: HashMap<String, Option<OpenConversation>>,
 }
 
 impl<'a> HitReader<'a> {
     pub(super) fn new(state: &'a CallState, parsed: &'a ParsedSearch) -> Self {
-        Self { state, parsed, conversations: HashMap::new() }
+        Self { state, parsed, query: Query::default(), conversations: HashMap::new() }
     }
 
     /// Returns a hit as the caller sees it; `None` if it does not see it any more.
-    pub(super) fn read(&mut self, hit: &Hit) -> Result<Option<v1::SearchHit>, CallError> {
+    ///
+    /// `query` is what it matches.
+    pub(super) fn read(&mut self, hit: &Hit, query: &Query) -> Result<Option<v1::SearchHit>, CallError> {
+        self.query = query.clone();
         match (hit.kind, &hit.conversation_id) {
             (DocumentKind::Memory, _) => self.memory(hit),
             (DocumentKind::Title, Some(conversation)) => self.title(hit, conversation),
@@ -119,7 +127,7 @@ impl<'a> HitReader<'a> {
     }
 
     fn snippet(&self, text: &str) -> v1::SearchSnippet {
-        let found = snippet(text, &self.parsed.query, self.parsed.snippet_bytes);
+        let found = snippet(text, &self.query, self.parsed.snippet_bytes);
         let marks = found
             .marks
             .into_iter()

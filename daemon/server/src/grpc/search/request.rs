@@ -6,7 +6,8 @@ use satchel_devices::{Policy, Role, Scope};
 use satchel_proto::{integers::signed, v1};
 use satchel_search::{
     index::{
-        DocumentKind, FacetField, Hit, PUBLIC_READER, Restriction, SearchOptions, Snapshot, shared_reader,
+        DocumentKind, FacetField, Hit, PUBLIC_READER, RelaxedPage, Restriction, SearchOptions, Snapshot,
+        shared_reader,
     },
     query::{Calendar, Filter, FilterField, Query},
 };
@@ -30,11 +31,16 @@ pub(super) struct ParsedSearch {
 
 /// The hits of a page.
 pub(super) struct HitList {
-    pub(super) hits: Vec<Hit>,
-    /// How many they are.
-    pub(super) ranked: usize,
+    /// Each with whether it has all of the words.
+    pub(super) hits: Vec<(Hit, bool)>,
     /// Whether there are more after them.
     pub(super) more: bool,
+    /// How many there are in all.
+    pub(super) total: usize,
+    /// How many of these have all of the words.
+    pub(super) strict_total: usize,
+    /// What hits match that have not all of the words.
+    pub(super) relaxed: Option<Query>,
 }
 
 impl ParsedSearch {
@@ -74,53 +80,41 @@ impl ParsedSearch {
         })
     }
 
-    /// Returns how many documents match. If none has all words, this and the other methods then look for some of them.
-    pub(super) fn total(&mut self, snapshot: &Snapshot) -> Result<usize, CallError> {
-        let counting = |options: &SearchOptions| SearchOptions { limit: 0, ..options.clone() };
-        let total = snapshot.search(&self.query, &counting(&self.options))?.total;
-        let wanted = self.query.clauses.iter().filter(|clause| !clause.excluded).count();
-        if total > 0 || wanted < 2 {
-            return Ok(total);
-        }
-        self.options.any_word = true;
-        Ok(snapshot.search(&self.query, &counting(&self.options))?.total)
-    }
-
-    pub(super) fn any_word(&self) -> bool {
-        self.options.any_word
-    }
-
     /// Returns `rows` hits from the one with the number `first` on; of each conversation only the best if they are grouped.
     pub(super) fn hits(&self, snapshot: &Snapshot, first: usize, rows: usize) -> Result<HitList, CallError> {
         let end = first.saturating_add(rows).min(MAX_HITS);
         if self.grouped {
             return self.groups(snapshot, first, end);
         }
-        let limit = end.saturating_sub(first);
-        if limit == 0 {
-            return Ok(HitList { hits: Vec::new(), ranked: 0, more: false });
-        }
-        let options = SearchOptions { offset: first, limit, ..self.options.clone() };
-        let page = snapshot.search(&self.query, &options)?;
-        Ok(HitList { ranked: page.hits.len(), more: end < page.total.min(MAX_HITS), hits: page.hits })
+        let (offset, limit) = (first, end.saturating_sub(first));
+        let found = self.search(snapshot, offset, limit)?;
+        Ok(HitList { more: end < found.total.min(MAX_HITS), ..found })
     }
 
     fn groups(&self, snapshot: &Snapshot, first: usize, end: usize) -> Result<HitList, CallError> {
         let mut limit = end.saturating_add(1).saturating_mul(HITS_PER_GROUP).min(MAX_HITS);
         loop {
-            let options = SearchOptions { limit, ..self.options.clone() };
-            let page = snapshot.search(&self.query, &options)?;
+            let mut found = self.search(snapshot, 0, limit)?;
+            let all = found.hits.len() == found.total;
             let mut seen = HashSet::new();
-            let mut groups = page.hits;
-            let ranked = groups.len();
-            groups.retain(|hit| hit.conversation_id.as_ref().is_none_or(|id| seen.insert(id.clone())));
-            if groups.len() > end || ranked == page.total || limit == MAX_HITS {
-                let more = groups.len() > end;
-                let hits: Vec<Hit> = groups.into_iter().take(end).skip(first).collect();
-                return Ok(HitList { ranked: hits.len(), hits, more });
+            let mut is_first =
+                |hit: &Hit| hit.conversation_id.as_ref().is_none_or(|id| seen.insert(id.clone()));
+            found.hits.retain(|(hit, _)| is_first(hit));
+            if found.hits.len() > end || all || limit == MAX_HITS {
+                found.more = found.hits.len() > end;
+                found.hits = found.hits.into_iter().take(end).skip(first).collect();
+                return Ok(found);
             }
             limit = limit.saturating_mul(HITS_PER_GROUP).min(MAX_HITS);
         }
+    }
+
+    fn search(&self, snapshot: &Snapshot, offset: usize, limit: usize) -> Result<HitList, CallError> {
+        let options = SearchOptions { offset, limit, ..self.options.clone() };
+        let RelaxedPage { page, strict_total, relaxed } = snapshot.search_relaxed(&self.query, &options)?;
+        let numbered = page.hits.into_iter().zip(offset..);
+        let hits = numbered.map(|(hit, number)| (hit, number < strict_total)).collect();
+        Ok(HitList { hits, more: false, total: page.total, strict_total, relaxed })
     }
 
     /// Adds what the index knows about a hit.
@@ -128,17 +122,18 @@ impl ParsedSearch {
         &self,
         snapshot: &Snapshot,
         hit: &Hit,
+        query: &Query,
         row: &mut v1::SearchHit,
     ) -> Result<(), CallError> {
         if self.explain {
-            row.explanation = snapshot.explain(&self.query, &self.options, hit)?;
+            row.explanation = snapshot.explain(query, &self.options, hit)?;
         }
         let Some(conversation) = hit.conversation_id.as_ref().filter(|_| self.grouped) else { return Ok(()) };
         let mut query = self.query.clone();
         let values = vec![conversation.clone()];
         query.filters.push(Filter { excluded: false, field: FilterField::Conversation, values });
         let all = snapshot.search(&query, &SearchOptions { limit: 0, ..self.options.clone() })?.total;
-        row.more_in_conversation = signed(all.saturating_sub(1) as u64);
+        row.more_in_conversation = signed(all.saturating_sub(usize::from(!row.relaxed)) as u64);
         Ok(())
     }
 
