@@ -1,9 +1,12 @@
-//! Full text search over memories and messages.
+//! Search over memories and messages: by their words, and by their vectors.
 //!
 //! - [`analysis`] splits texts into words, in any script, and finds their stems.
 //! - [`query`] reads what a person types into a search box.
 //! - [`index`] holds the words, and answers queries. It is derived from the store, and can be removed and built anew at any time.
+//! - [`vectors`] finds the vectors of texts that are nearest to that of a query, and [`fusion`] puts ranked lists together.
 
 pub mod analysis;
+pub mod fusion;
 pub mod index;
 pub mod query;
+pub mod vectors;
