@@ -1,4 +1,4 @@
-//! The figures of full text search, with SQLite FTS5 and tantivy's default pipeline as peers on the same texts in the same run:
+//! The figures of full text search, with `SQLite` FTS5 and tantivy's default pipeline as peers on the same texts in the same run:
 //! `make bench`, or only these with `SATCHEL_BENCH_ONLY=search`. `SATCHEL_BENCH_SEARCH_MESSAGES` sets how many messages there are.
 
 use std::{
@@ -133,7 +133,7 @@ fn word(mut number: usize) -> String {
 }
 
 impl Texts {
-    fn text(&self, message: usize) -> String {
+    fn text(message: usize) -> String {
         let mut random = Random(message as u64 + 1);
         random.below(1);
         let words = 20 + random.below(160);
@@ -149,7 +149,7 @@ impl Texts {
 
     fn megabytes(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a size")]
-        let bytes = (0..self.messages).map(|message| self.text(message).len()).sum::<usize>() as f64;
+        let bytes = (0..self.messages).map(|message| Self::text(message).len()).sum::<usize>() as f64;
         bytes / 1e6
     }
 
@@ -157,7 +157,7 @@ impl Texts {
     fn searches(&self, kind: SearchKind) -> Vec<Vec<String>> {
         let mut random = Random(99);
         let search = |_| {
-            let text = self.text(random.below(self.messages));
+            let text = Self::text(random.below(self.messages));
             let words: Vec<&str> = text.split_whitespace().collect();
             let at = random.below(words.len() - 3);
             let one = |at: usize| words[at].to_owned();
@@ -200,7 +200,7 @@ impl Satchel {
             let conversation = first.to_string();
             let owner = OwnerId::Conversation(&conversation);
             for message in first..(first + CONVERSATION).min(texts.messages) {
-                let (id, text) = (message.to_string(), texts.text(message));
+                let (id, text) = (message.to_string(), Texts::text(message));
                 let document = Document::new(DocumentKind::Message, id, "chatgpt", text);
                 index.add(&owner, &Document { role: Some("user"), time: Some(1), ..document })?;
             }
@@ -249,7 +249,7 @@ impl Fts5 {
         let transaction = connection.transaction()?;
         for message in 0..texts.messages {
             let mut insert = transaction.prepare_cached("INSERT INTO texts (rowid, text) VALUES (?, ?)")?;
-            insert.execute((i64::try_from(message)?, texts.text(message)))?;
+            insert.execute((i64::try_from(message)?, Texts::text(message)))?;
         }
         transaction.commit()?;
         report("FTS5", texts, began, folder)?;
@@ -304,7 +304,7 @@ impl DefaultTantivy {
         for message in 0..texts.messages {
             let mut document = TantivyDocument::new();
             document.add_text(id, message.to_string());
-            document.add_text(text, texts.text(message));
+            document.add_text(text, Texts::text(message));
             writer.add_document(document)?;
         }
         writer.commit()?;
