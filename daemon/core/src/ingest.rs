@@ -17,7 +17,6 @@ mod outcome;
 mod pam;
 mod pieces;
 mod plugin_run;
-mod priority;
 mod queue;
 pub mod receipt;
 mod records;
@@ -60,7 +59,13 @@ use self::{
     undo::{UndoOutcome, UndoRequest},
 };
 use crate::{
-    clock::Clock, edits::Edits, recording::Recordings, trust, uploads::UploadedFile, write_lock::WriteLock,
+    clock::Clock,
+    edits::Edits,
+    priority::{IMPORT_NICE, lower_priority},
+    recording::Recordings,
+    trust,
+    uploads::UploadedFile,
+    write_lock::WriteLock,
 };
 
 /// Jobs that run at the same time: one parses while the other writes.
@@ -396,7 +401,7 @@ impl Imports {
             self.supervise(&mut jobs);
             thread::spawn(move || {
                 let slot = slot;
-                priority::lower_priority();
+                lower_priority(IMPORT_NICE);
                 // Subscribers of the job wait for its end, so a job that panicked must be ended as well.
                 if panic::catch_unwind(AssertUnwindSafe(|| task.run())).is_err() {
                     task.end_panicked();

@@ -15,6 +15,7 @@ pub mod integrity;
 pub mod key_checksum;
 pub mod open_store;
 pub mod plain_file;
+pub mod priority;
 pub mod provenance;
 pub mod purge;
 pub mod recording;

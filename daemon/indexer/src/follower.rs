@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use satchel_core::priority::{INDEX_NICE, lower_priority};
 use satchel_search::index::{OwnerId, SearchIndex};
 use satchel_store::{ChangeKind, ChangeLogEntry, ChangePosition, Revision};
 
@@ -47,6 +48,7 @@ impl Follower {
 
     /// Follows the journal until a stop. After a failure, such as a full disk, it begins again at the last commit.
     pub(super) fn run(mut self) {
+        lower_priority(INDEX_NICE);
         loop {
             let followed = panic::catch_unwind(AssertUnwindSafe(|| self.follow()));
             let error = match followed {
