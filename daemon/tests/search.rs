@@ -92,11 +92,11 @@ fn a_wrong_query_shows_the_place_and_a_typo_what_is_meant() {
     import(&home);
     let wrong = home.run(&["search", "bees role:boss"]);
     assert_eq!(code(&wrong), Some(2), "{}", stderr(&wrong));
-    assert!(stderr(&wrong).contains("^^^^^^^^^"), "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("         ^^^^"), "{}", stderr(&wrong));
     let typo = home.run(&["search", "hornats"]);
     assert_eq!(code(&typo), Some(0));
     assert!(stderr(&typo).contains("did you mean: satchel search hornets"), "{}", stderr(&typo));
-    let excluded = json(&home, &["search", "bees", "-winter"]);
+    let excluded = json(&home, &["search", "bees -winter"]);
     assert_eq!(excluded["total"], 1, "{excluded}");
 }
 
@@ -121,13 +121,13 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
 fn an_encrypted_data_directory_is_searched_without_a_plain_word_on_the_disk() {
     let home = home();
     import(&home);
-    assert_eq!(json(&home, &["search", "hornets"])["total"], 1);
+    assert_eq!(json(&home, &["search", "hornets"])["strict_total"], 1);
     let data = home.path().join(".local/share/satchel");
     // The index of a plain data directory is on the disk.
     assert!(!files_with(&data, "hornet").is_empty());
     let key = home.path().join("data.key");
     run(&home, &["keys", "encrypt", "--key-file", key.to_str().unwrap()]);
     assert!(files_with(&data, "hornet").is_empty(), "{:?}", files_with(&data, "hornet"));
-    assert_eq!(json(&home, &["search", "hornets"])["total"], 1);
+    assert_eq!(json(&home, &["search", "hornets"])["strict_total"], 1);
     assert!(files_with(&data, "hornet").is_empty(), "{:?}", files_with(&data, "hornet"));
 }

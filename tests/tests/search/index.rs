@@ -69,7 +69,7 @@ async fn what_was_erased_is_not_in_the_index() -> Result<()> {
     ensure!(!dir.join(SEARCH).exists(), "the index is gone with what was erased");
     let daemon = TestDaemon::start_in(folder).await?;
     ensure!(ids(&daemon.channel, "hibernate OR bees").await?.is_empty(), "nothing is found");
-    daemon.stop().await?;
+    let _folder = daemon.stop().await?;
     ensure!(files_with(&dir, "hibernate")?.is_empty(), "a file has the text");
     Ok(())
 }

@@ -3,7 +3,7 @@
 mod hits;
 mod request;
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use prost::Message as _;
 use satchel_indexer::PinnedSnapshot;
@@ -58,8 +58,10 @@ fn search(state: &CallState, request: v1::SearchRequest) -> Result<v1::SearchRes
 }
 
 fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchResponse, CallError> {
+    // They are only for the first page.
+    let waiting = (mem::take(&mut request.min_revision), mem::take(&mut request.wait_until_current));
     let page = page_request!(state, "Search", request)?;
-    let pinned = snapshot(state, &page, &request)?;
+    let pinned = snapshot(state, &page, waiting)?;
     let parsed = ParsedSearch::from_wire(state, &request, pinned.now)?;
     let first = index_of(page.cursor.as_ref())?;
     let snapshot = &pinned.snapshot;
@@ -91,13 +93,13 @@ fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchR
 fn snapshot(
     state: &CallState,
     page: &PageRequest,
-    request: &v1::SearchRequest,
+    (min_revision, wait_until_current): (Option<i64>, bool),
 ) -> Result<PinnedSnapshot, CallError> {
     if page.cursor.is_some() {
         return state.indexer.pinned(page.revision.get()).ok_or(CallError::PageToken(TokenError));
     }
-    let least = min_revision_from_wire(state, request.min_revision)?;
-    let wanted = if request.wait_until_current { state.store.revision() } else { least };
+    let least = min_revision_from_wire(state, min_revision)?;
+    let wanted = if wait_until_current { state.store.revision() } else { least };
     let snapshot = state.indexer.snapshot_at(wanted, MAX_WAIT)?;
     if snapshot.revision() < wanted.get() {
         return Err(CallError::IndexBehind { revision: snapshot.revision(), wanted: wanted.get() });

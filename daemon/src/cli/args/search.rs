@@ -10,8 +10,8 @@ const DEFAULT_LIMIT: u32 = 10;
 #[derive(Clone, Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct SearchArgs {
-    /// What to look for
-    #[arg(required = true, value_name = "QUERY", allow_hyphen_values = true)]
+    /// What to look for; in single quotes if it has a `-` or `"`, and after `--` if it begins with a `-`
+    #[arg(required = true, value_name = "QUERY")]
     pub query: Vec<String>,
     /// Where to look
     #[arg(long = "in", value_name = "WHERE", default_value = "all")]

@@ -115,7 +115,7 @@ fn assert_hidden(path: &Path) {
         let fixed =
             ["meta.json", ".managed.json", ".tantivy-writer.lock", ".tantivy-meta.lock"].contains(&&*name);
         assert!(random || fixed, "{name}");
-        assert!(!has_extension(name, "lock") || bytes.is_empty(), "{name}");
+        assert!(!has_extension(&name, "lock") || bytes.is_empty(), "{name}");
     }
 }
 
