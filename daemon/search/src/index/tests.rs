@@ -254,3 +254,13 @@ fn an_index_on_the_disk_is_opened_again_or_built_anew() {
         assert_eq!((index.snapshot().revision(), index.snapshot().documents()), (0, 0));
     }
 }
+
+#[test]
+fn phrases_are_excluded() {
+    let texts: Vec<String> = (0..40)
+        .map(|n| if n % 3 == 2 { "bees and a queen bee".to_owned() } else { format!("bee queen bees {n}") })
+        .collect();
+    let index = index(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let page = index.snapshot().search(&query("bees -\"queen bee\""), &options()).unwrap();
+    assert_eq!(page.total, 27);
+}
