@@ -51,7 +51,7 @@ pub(crate) fn messages(languages: &[&Language]) -> Vec<Message> {
     messages
 }
 
-/// Numbers that look random and are the same in each run (SplitMix64).
+/// Numbers that look random and are the same in each run (`SplitMix64`).
 struct Random(u64);
 
 impl Random {
