@@ -49,7 +49,8 @@ pub(super) fn all_clauses(fields: &Fields, clauses: &[Clause], options: &SearchO
             (false, false) => Occur::Must,
             (false, true) => Occur::Should,
         };
-        parts.push((occur, alternatives(fields, clause)));
+        let any = alternatives(fields, clause);
+        parts.push((occur, if clause.excluded { excludable(any) } else { any }));
     }
     if !parts.iter().any(|(occur, _)| *occur != Occur::MustNot) {
         parts.push((Occur::Must, unscored(Box::new(AllQuery))));
@@ -83,6 +84,12 @@ pub(super) fn document(fields: &Fields, hit: &Hit) -> Boxed {
         Box::new(TermQuery::new(Term::from_field_text(*field, text), IndexRecordOption::Basic))
     });
     Box::new(BooleanQuery::intersection(terms.collect()))
+}
+
+/// Returns a query that tantivy can exclude. Its scorer of phrases asserts that no document before the first match is asked for, which
+/// an exclusion does; a union of two asks for none.
+fn excludable(query: Boxed) -> Boxed {
+    Box::new(BooleanQuery::union(vec![query.box_clone(), query]))
 }
 
 fn unscored(query: Boxed) -> Boxed {

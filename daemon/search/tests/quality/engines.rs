@@ -1,7 +1,7 @@
 //! The engines that are compared: this crate's index, `SQLite`'s FTS5 with two tokenizers, and tantivy as it comes.
 //!
 //! The others get a fair chance. What has a meaning in their query languages is escaped. `SQLite` searches for all words first, and
-//! appends what has any of them; tantivy searches for any word, as is its default.
+//! appends what has any of them, with trigrams also what has any part of a word; tantivy searches for any word, as is its default.
 
 use jiff::{Timestamp, tz::TimeZone};
 use rusqlite::{Connection, params};
@@ -119,11 +119,27 @@ impl Engine for Fts5 {
             return Vec::new();
         }
         let mut hits = self.matches(&quoted.join(" AND "));
-        let any = self.matches(&quoted.join(" OR "));
-        hits.extend(any.into_iter().filter(|hit| !hits.contains(hit)).collect::<Vec<_>>());
+        let mut stages = vec![quoted];
+        if self.min_chars > 1 {
+            stages.push(trigrams(text));
+        }
+        for any in stages {
+            let more = self.matches(&any.join(" OR "));
+            hits.extend(more.into_iter().filter(|hit| !hits.contains(hit)).collect::<Vec<_>>());
+        }
         hits.truncate(HITS);
         hits
     }
+}
+
+/// Returns three characters in a row of each word, quoted.
+fn trigrams(text: &str) -> Vec<String> {
+    let words = text.split_whitespace().map(|word| word.replace('"', "").chars().collect::<Vec<_>>());
+    words.flat_map(|word| word.windows(3).map(quote).collect::<Vec<_>>()).collect()
+}
+
+fn quote(chars: &[char]) -> String {
+    format!("\"{}\"", chars.iter().collect::<String>())
 }
 
 /// Tantivy with its default tokenizer and query parser.

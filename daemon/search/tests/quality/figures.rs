@@ -1,6 +1,6 @@
 //! How good an engine is: nDCG@10 and success@5.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use super::{
     corpus::Message,
@@ -92,7 +92,7 @@ pub(crate) fn report(runs: &[Run]) -> String {
         out += &format!("\n{name:<12}");
         for engine in &engines {
             let Figures { ndcg, success } = mean(cells.get(engine).into_iter().flatten().copied());
-            let _written = write!(out, " | {ndcg:.3}  {success:.3}    ");
+            out += &format!(" | {ndcg:.3}  {success:.3}    ");
         }
     }
     out + "\n\n" + &weak(runs)
