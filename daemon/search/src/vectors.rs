@@ -3,13 +3,13 @@
 //! A [`VectorIndex`] has the vectors of one model in memory; the originals stay in the store, from which it is built when a
 //! program starts. A search has up to three steps, each more exact than the one before, and with fewer vectors:
 //!
-//! 1. All vectors that the filter lets through are compared by a code of one bit for each number, which is a tenth of the memory.
+//! 1. All vectors that the filter lets through are compared by a code of one bit for each number, an eighth of what step 2 reads.
 //!    Indexes of up to two thousand vectors do without.
 //! 2. The best hundreds are compared by bytes.
 //! 3. If the caller can fetch originals, the order of those whose cosines are too near to each other is settled by them.
 //!
-//! Every search looks at all vectors, so there is no graph or tree that has to be maintained, and a filter only makes a search
-//! faster: whatever it lets through is found.
+//! Every search looks at all vectors, so there is no graph or tree that has to be maintained, and a filter costs no recall: a
+//! vector that it does not let through never takes the place of one that it does.
 
 mod best;
 mod blocks;
@@ -94,7 +94,7 @@ pub enum VectorFilter<'a> {
     /// All of them.
     #[default]
     All,
-    /// Those whose id passes. Asked for fewer ids than there are vectors, unless hardly any passes.
+    /// Those whose id passes. It is asked about ids that would be among the best so far; about all of them if few pass.
     Where(&'a dyn Fn(&str) -> bool),
     /// Those with one of these ids. Ids without a vector do no harm. The fastest one if there are few.
     Ids(&'a [&'a str]),
@@ -105,8 +105,8 @@ pub enum VectorFilter<'a> {
 pub struct VectorHit {
     /// Its id.
     pub id: String,
-    /// The cosine of the angle between it and the query: from -1, opposite, to 1, the same direction. Off by about 0.0003 if
-    /// the original was not fetched.
+    /// The cosine of the angle between it and the query: from -1, opposite, to 1, the same direction. If the original was not
+    /// fetched, usually off by less than 0.001 for models with 384 numbers or more.
     pub cosine: f32,
 }
 
@@ -167,7 +167,8 @@ impl VectorIndex {
 
     /// Inserts a vector, or replaces the one with this id. Its length does not matter, only its direction.
     ///
-    /// Takes microseconds, except that codes are made anew from time to time: about a microsecond for each vector.
+    /// Takes some 50 microseconds for 1,536 numbers. When the index is four times as large as before, or as many vectors were
+    /// replaced, codes are made anew, which takes about 3 microseconds for each vector.
     ///
     /// # Errors
     /// If the vector has another dimension, or no direction. The index stays as it was.
