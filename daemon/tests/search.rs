@@ -100,6 +100,9 @@ fn a_wrong_query_shows_the_place_and_a_typo_what_is_meant() {
     assert_eq!(excluded["total"], 1, "{excluded}");
 }
 
+/// What is readable in the files of a plain index. Its words are not, as they are packed.
+const IN_INDEX: [&str; 2] = ["exact_platform", "chatgpt"];
+
 /// The files of the data directory that have a text, in any case.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -123,11 +126,19 @@ fn an_encrypted_data_directory_is_searched_without_a_plain_word_on_the_disk() {
     import(&home);
     assert_eq!(json(&home, &["search", "hornets"])["strict_total"], 1);
     let data = home.path().join(".local/share/satchel");
-    // The index of a plain data directory is on the disk.
-    assert!(!files_with(&data, "hornet").is_empty());
+    // The files of a plain index name its fields and the platforms.
+    let index = data.join("search");
+    for word in IN_INDEX {
+        assert!(!files_with(&index, word).is_empty(), "{word}");
+    }
     let key = home.path().join("data.key");
     run(&home, &["keys", "encrypt", "--key-file", key.to_str().unwrap()]);
-    assert!(files_with(&data, "hornet").is_empty(), "{:?}", files_with(&data, "hornet"));
+    assert!(!index.exists(), "the plain index was erased");
     assert_eq!(json(&home, &["search", "hornets"])["strict_total"], 1);
-    assert!(files_with(&data, "hornet").is_empty(), "{:?}", files_with(&data, "hornet"));
+    assert!(fs::read_dir(&index).unwrap().count() > 3, "there is an index");
+    for word in IN_INDEX.iter().chain(&["hornet", "insects"]) {
+        assert!(files_with(&data, word).is_empty(), "{word}: {:?}", files_with(&data, word));
+    }
+    // The next command opens it.
+    assert_eq!(json(&home, &["search", "flies"])["strict_total"], 1);
 }

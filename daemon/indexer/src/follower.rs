@@ -102,7 +102,7 @@ impl Follower {
         if !caught_up && self.committed.elapsed() >= interval {
             // The changes of the last revision may not all have been read.
             self.commit(self.position.revision.get().saturating_sub(1))?;
-        } else if caught_up && (!self.dirty || self.committed.elapsed() >= interval) {
+        } else if caught_up && (!self.dirty || self.is_due(interval)) {
             self.commit(self.position.revision.get())?;
         }
         Ok(())
@@ -167,14 +167,19 @@ impl Follower {
         Ok(())
     }
 
+    /// Returns whether it is time for a commit.
+    fn is_due(&self, interval: Duration) -> bool {
+        self.committed.elapsed() >= interval || self.shared.is_awaited()
+    }
+
     /// Waits until the store has more than `tip`, or until it is time for a commit.
     fn wait(&mut self, tip: Revision) -> Result<(), IndexerError> {
-        if self.dirty && self.committed.elapsed() >= COMMIT_INTERVAL {
+        if self.dirty && self.is_due(COMMIT_INTERVAL) {
             return self.commit(self.position.revision.get());
         }
         let timeout =
             if self.dirty { COMMIT_INTERVAL.saturating_sub(self.committed.elapsed()) } else { REST_AFTER };
-        let more = || self.shared.store.revision() > tip;
+        let more = || self.shared.store.revision() > tip || (self.dirty && self.shared.is_awaited());
         if !self.shared.wait_unless(timeout, more) && !self.dirty {
             self.index.rest()?;
         }

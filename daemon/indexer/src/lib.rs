@@ -9,7 +9,10 @@ mod follower;
 mod pinned;
 
 use std::{
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -78,6 +81,8 @@ struct Shared {
     state: Mutex<State>,
     /// Held while the index is opened.
     opening: Mutex<()>,
+    /// Searches that wait for a revision.
+    waiting: AtomicUsize,
     /// Notified when the store has a new revision, when the index has one, and at a stop.
     changed: Condvar,
     pinned: PinnedSnapshots,
@@ -106,8 +111,8 @@ impl Indexer {
     /// Creates an indexer that does nothing until it is started, or asked for a snapshot.
     #[must_use]
     pub fn new(store: Store, location: IndexLocation) -> Self {
-        let (state, opening, changed, pinned) = Default::default();
-        Self(Arc::new(Shared { store, location, state, opening, changed, pinned }))
+        let (state, opening, waiting, changed, pinned) = Default::default();
+        Self(Arc::new(Shared { store, location, state, opening, waiting, changed, pinned }))
     }
 
     /// Opens the index and begins to follow the journal. Does nothing if it does so already.
@@ -160,6 +165,15 @@ impl Indexer {
     pub fn snapshot_at(&self, revision: Revision, patience: Duration) -> Result<Snapshot, IndexerError> {
         let index = self.index()?;
         let until = Instant::now() + patience;
+        // The thread commits at once then, and not only every second.
+        self.0.waiting.fetch_add(1, Ordering::Relaxed);
+        self.0.notify();
+        let reached = self.wait_for(&index, revision, until);
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        reached.map(|()| index.snapshot())
+    }
+
+    fn wait_for(&self, index: &SearchIndex, revision: Revision, until: Instant) -> Result<(), IndexerError> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let reached = || index.revision() >= revision.get();
@@ -168,7 +182,7 @@ impl Indexer {
                 return Err(error);
             }
             if ended || self.0.is_stopping() {
-                return Ok(index.snapshot());
+                return Ok(());
             }
         }
     }
@@ -270,6 +284,10 @@ impl Shared {
 
     fn is_stopping(&self) -> bool {
         self.lock().ends()
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     fn set_error(&self, error: Option<IndexerError>) {
