@@ -38,7 +38,7 @@ lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
-	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --debug cargo-deny
 	$(CARGO) deny --workspace check bans licenses sources
 	@if $(CARGO) deny fetch >/dev/null 2>&1; then $(CARGO) deny --workspace check advisories; \
 	else echo "lint: the advisory database is out of reach and was not read" >&2; fi

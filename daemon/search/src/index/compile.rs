@@ -36,19 +36,15 @@ pub(super) type Boxed = Box<dyn IndexQuery>;
 
 /// Returns the query for what a person typed, within what the caller may see.
 pub(super) fn compile(fields: &Fields, query: &Query, options: &SearchOptions) -> Boxed {
-    let words = all_clauses(fields, &query.clauses, options);
+    let words = all_clauses(fields, &query.clauses);
     limited(fields, query, options, words)
 }
 
-/// Returns the query for the words of a person in any form: as many of them as the options ask for.
-pub(super) fn all_clauses(fields: &Fields, clauses: &[Clause], options: &SearchOptions) -> Boxed {
+/// Returns the query for all words of a person, in any form.
+pub(super) fn all_clauses(fields: &Fields, clauses: &[Clause]) -> Boxed {
     let mut parts: Vec<(Occur, Boxed)> = Vec::new();
     for clause in clauses {
-        let occur = match (clause.excluded, options.any_word) {
-            (true, _) => Occur::MustNot,
-            (false, false) => Occur::Must,
-            (false, true) => Occur::Should,
-        };
+        let occur = if clause.excluded { Occur::MustNot } else { Occur::Must };
         let any = alternatives(fields, clause);
         parts.push((occur, if clause.excluded { excludable(any) } else { any }));
     }

@@ -126,7 +126,7 @@ impl Snapshot {
         let strict: Vec<Clause> =
             query.clauses.iter().filter(|clause| plain(clause).is_none()).cloned().collect();
         if !strict.is_empty() {
-            parts.push((Occur::Must, compile::all_clauses(fields, &strict, options)));
+            parts.push((Occur::Must, compile::all_clauses(fields, &strict)));
         }
         // By their names: excluding the query itself would be slower, and trips an assertion of tantivy's phrase scorer.
         parts.extend(found.iter().map(|hit| (Occur::MustNot, compile::document(fields, hit))));

@@ -48,8 +48,6 @@ pub struct SearchOptions {
     pub limit: usize,
     /// The present, in microseconds since the Unix epoch.
     pub now: i64,
-    /// Whether one of the words is enough.
-    pub any_word: bool,
     /// Whether to find what the platform hides, and thoughts.
     pub hidden: bool,
     /// What the caller may see; `None`: everything.
