@@ -37,11 +37,12 @@ fn every_command_has_a_description_and_an_example() {
 
 /// Splits a line into words as a shell does; quoted text is one word.
 fn words(typed: &str) -> Vec<String> {
-    let (mut words, mut quoted) = (vec![String::new()], false);
+    let (mut words, mut quote) = (vec![String::new()], None);
     for c in typed.trim().chars() {
         match (c, words.last_mut()) {
-            ('"', _) => quoted = !quoted,
-            (c, _) if c.is_whitespace() && !quoted => words.push(String::new()),
+            (c, _) if Some(c) == quote => quote = None,
+            ('"' | '\'', _) if quote.is_none() => quote = Some(c),
+            (c, _) if c.is_whitespace() && quote.is_none() => words.push(String::new()),
             (c, Some(word)) => word.push(c),
             (_, None) => {}
         }

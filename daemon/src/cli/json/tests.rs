@@ -327,6 +327,7 @@ fn exports_plugins_and_status_have_their_keys() {
             "quarantined_memories",
             "device_addresses",
             "devices",
+            "search_index",
         ]
     );
     assert_eq!(keys(&shown.memories), ["total", "by_status", "by_type", "by_platform"]);
