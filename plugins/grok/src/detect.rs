@@ -107,15 +107,21 @@ fn sample_head(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
     let mut head = Head::default();
     for bytes in SAMPLE_SIZES {
         head = Head::default();
+        let mut misplaced = false;
         let sampled = JsonArray::new(path).sample(bundle, bytes, |element| {
             // A sample may end inside the element; what was read before counts.
             let (Ok(()) | Err(_)) = head.read_root(&mut element.parser());
+            // The lists are read from the first object of the file only.
+            misplaced |= head.list.is_some() && element.index() > 0;
             head.list.is_none() && head.conversations == 0 && element.index() < MAX_ELEMENTS
         });
         match sampled {
             // Other errors only say that the file is not of this format.
             Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => return Err(error),
             Ok(()) | Err(_) => {}
+        }
+        if misplaced {
+            return Ok(Head::default());
         }
         if head.conversations + head.foreign > 0 || size <= bytes as u64 {
             break;

@@ -33,6 +33,17 @@ fn a_cut_file_gives_the_conversations_before_the_cut() {
     });
 }
 
+/// A byte order mark with a wrong last byte is text before the object that has the lists.
+#[test]
+fn lists_behind_something_else_are_not_claimed() {
+    let lists = r#"{"conversations":[{"conversation":{"id":"a"},"responses":[]}]}"#;
+    for before in ["\u{fffd}\t", "{}\n", "x\n"] {
+        let lines = read(format!("{before}{lists}").as_bytes());
+        assert!(conversations(&lines).is_empty(), "{before:?}");
+    }
+    assert_eq!(conversations(&read(format!("\u{feff}{lists}").as_bytes())).len(), 1);
+}
+
 broken_file_tests! { importer: Grok, format: FORMAT, files: files() }
 
 #[test]
