@@ -229,7 +229,7 @@ fn a_conversation_has_the_keys_of_pam() {
 }
 
 #[test]
-fn exports_plugins_and_status_have_their_keys() {
+fn exports_and_plugins_have_their_keys() {
     let export =
         v1::Export { id: "e".to_owned(), r#type: v1::ExportType::Full.into(), ..v1::Export::default() };
     let shown = admin::Export::new(&export);
@@ -301,6 +301,10 @@ fn exports_plugins_and_status_have_their_keys() {
             "manifest",
         ]
     );
+}
+
+#[test]
+fn the_status_has_its_keys() {
     let (status, stored) = (v1::GetStatusResponse::default(), v1::GetStatsResponse::default());
     let shown = admin::Status::new(&status, &stored, false);
     assert_eq!(
