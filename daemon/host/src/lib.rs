@@ -4,7 +4,7 @@
 //! export with a wasmtime store of its own. A plugin can access the files that it was given and its sink, nothing else.
 //!
 //! **Invariant:** a component (one that loops, traps, floods or lies) can harm only its own run; checked by
-//! `tests/tests/hostile_plugins.rs`. **Invariant:** only this crate uses wasmtime and the generated bindings.
+//! `tests/tests/integration/hostile_plugins.rs`. **Invariant:** only this crate uses wasmtime and the generated bindings.
 
 mod bindings;
 mod cache;

@@ -1,0 +1,45 @@
+//! Tests of the parts together, in one binary: a binary for each topic would take ten times as long to link, and as much
+//! disk. What changes the limits of its process or listens at failpoints has a binary of its own.
+
+mod agent_memories;
+mod as_of;
+mod bundles;
+mod cancellation;
+mod code_cache;
+mod damaged_files;
+mod device_access;
+mod edits;
+mod grpc;
+mod grpc_web;
+mod hostile_plugins;
+mod hostile_sources;
+mod import_order;
+mod imports;
+mod incremental_exports;
+mod installed_plugins;
+mod interop;
+mod killed_watch;
+mod long_conversations;
+mod malformed_requests;
+mod memu;
+mod mixed_folders;
+mod newer_exports;
+mod operations;
+mod overlapping_exports;
+mod packaging;
+mod pam_import;
+mod plugin_service;
+mod privacy;
+mod purge;
+mod receipts;
+mod recorded_conversations;
+mod round_trip;
+mod sandboxed_fixtures;
+mod search;
+mod trust;
+mod undo;
+mod unread_downloads;
+mod uploads;
+mod watch;
+mod watch_changes;
+mod wit_compatibility;
