@@ -7,7 +7,7 @@ use protox::{
     prost_reflect::{DescriptorPool, Value},
 };
 
-const FILES: [&str; 24] = [
+const FILES: [&str; 25] = [
     "satchel/v1/options.proto",
     "satchel/v1/common.proto",
     "satchel/v1/memory.proto",
@@ -31,6 +31,7 @@ const FILES: [&str; 24] = [
     "satchel/v1/watch_service.proto",
     "satchel/v1/upload_service.proto",
     "satchel/v1/attachment_service.proto",
+    "satchel/v1/embedding_service.proto",
     "satchel/v1/search_service.proto",
 ];
 

@@ -61,6 +61,7 @@ use self::{
 use crate::{
     clock::Clock,
     edits::Edits,
+    embeddings::Embeddings,
     priority::{IMPORT_NICE, lower_priority},
     recording::Recordings,
     trust,
@@ -86,6 +87,7 @@ pub(crate) struct Inner {
     write_lock: Arc<WriteLock>,
     edits: Edits,
     recordings: Recordings,
+    embeddings: Embeddings,
     /// Guards undos, so that only one import is undone at a time.
     undoing: Mutex<()>,
     /// Guards the running and waiting jobs.
@@ -117,6 +119,7 @@ impl Imports {
         let (write_lock, undoing) = (Arc::<WriteLock>::default(), Mutex::new(()));
         let edits = Edits::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
         let recordings = Recordings::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
+        let embeddings = Embeddings::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
         let (jobs, idle) = (Mutex::default(), Condvar::new());
         let limits = Mutex::new(limits);
         let patience = stalled::patience();
@@ -129,6 +132,7 @@ impl Imports {
             write_lock,
             edits,
             recordings,
+            embeddings,
             undoing,
             jobs,
             idle,
@@ -155,6 +159,11 @@ impl Imports {
     /// Returns the recording of conversations, which takes turns with the imports.
     pub fn recordings(&self) -> &Recordings {
         &self.0.recordings
+    }
+
+    /// Returns the vectors that programs supply, which take turns with the imports.
+    pub fn embeddings(&self) -> &Embeddings {
+        &self.0.embeddings
     }
 
     /// Returns the built-in importers, loaded.

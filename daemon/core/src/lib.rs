@@ -8,6 +8,7 @@ pub mod conversation_record;
 pub mod data_dir;
 mod derived;
 pub mod edits;
+pub mod embeddings;
 pub mod export;
 pub mod export_ledger;
 pub mod ingest;

@@ -181,6 +181,7 @@ impl Follower {
             if self.dirty { COMMIT_INTERVAL.saturating_sub(self.committed.elapsed()) } else { REST_AFTER };
         let more = || self.shared.store.revision() > tip || (self.dirty && self.shared.is_awaited());
         if !self.shared.wait_unless(timeout, more) && !self.dirty {
+            self.shared.vectors.drop_unused();
             self.index.rest()?;
         }
         Ok(())

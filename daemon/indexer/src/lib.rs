@@ -7,6 +7,7 @@
 mod documents;
 mod follower;
 mod pinned;
+mod vectors;
 
 use std::{
     sync::{
@@ -17,11 +18,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use satchel_search::index::{IndexError, IndexLocation, SearchIndex, Snapshot};
+use satchel_search::{
+    index::{IndexError, IndexLocation, SearchIndex, Snapshot},
+    vectors::VectorHit,
+};
 use satchel_store::{Revision, Store, StoreError};
 
-pub use self::{documents::message_text, pinned::PinnedSnapshot};
-use self::{follower::Follower, pinned::PinnedSnapshots};
+pub use self::{
+    documents::message_text,
+    pinned::PinnedSnapshot,
+    vectors::{EmbeddingModel, VectorQuery, VectorSearchError},
+};
+use self::{follower::Follower, pinned::PinnedSnapshots, vectors::VectorIndexes};
 
 /// Shortest time between two times that an index is built anew because of damage.
 const REBUILD_INTERVAL: Duration = Duration::from_mins(10);
@@ -86,6 +94,7 @@ struct Shared {
     /// Notified when the store has a new revision, when the index has one, and at a stop.
     changed: Condvar,
     pinned: PinnedSnapshots,
+    vectors: VectorIndexes,
 }
 
 #[derive(Default)]
@@ -111,8 +120,8 @@ impl Indexer {
     /// Creates an indexer that does nothing until it is started, or asked for a snapshot.
     #[must_use]
     pub fn new(store: Store, location: IndexLocation) -> Self {
-        let (state, opening, waiting, changed, pinned) = Default::default();
-        Self(Arc::new(Shared { store, location, state, opening, waiting, changed, pinned }))
+        let (state, opening, waiting, changed, pinned, vectors) = Default::default();
+        Self(Arc::new(Shared { store, location, state, opening, waiting, changed, pinned, vectors }))
     }
 
     /// Opens the index and begins to follow the journal. Does nothing if it does so already.
@@ -198,6 +207,32 @@ impl Indexer {
         self.0.pinned.get(revision)
     }
 
+    /// Returns the models of which memories have vectors, those with the most vectors first.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn embedding_models(&self) -> Result<Vec<EmbeddingModel>, StoreError> {
+        self.0.vectors.models(&self.0.store)
+    }
+
+    /// Returns the memories whose vectors are nearest to a query, the nearest first, and the model that the vectors are of.
+    /// `model` can be empty: the model with the most vectors. Only memories that pass count; vectors of a text that a memory does
+    /// not have any more never do. They are as the store has them now, whatever the words of the index are.
+    ///
+    /// The first search after a while reads all vectors, which takes some seconds for 50,000.
+    ///
+    /// # Errors
+    /// If there are no such vectors, the query does not fit them, or the store cannot be read.
+    pub fn search_vectors(
+        &self,
+        model: &str,
+        query: VectorQuery<'_>,
+        limit: usize,
+        passes: &dyn Fn(&str) -> bool,
+    ) -> Result<(String, Vec<VectorHit>), VectorSearchError> {
+        self.0.vectors.search(&self.0.store, (model, query), (limit, passes))
+    }
+
     /// Returns how far the index is. Does not start the indexer.
     #[must_use]
     pub fn progress(&self) -> IndexProgress {
@@ -260,6 +295,7 @@ impl Indexer {
             tracing::error!("the thread that builds the search index panicked");
         }
         self.0.pinned.clear();
+        self.0.vectors.clear();
         self.0.lock().index = None;
     }
 }

@@ -261,3 +261,53 @@ fn a_search_that_cannot_wait_gets_what_there_is() {
     // The snapshot of a call that is still open can be searched.
     assert_eq!(ids(&snapshot, "bees"), ["c1", "c1-0", "m1"]);
 }
+
+fn embedding(memory: &str, vector: &[f64]) -> Change {
+    let value = serde_json::json!({
+        "id": format!("v-{memory}"), "memory_id": memory, "model": "m", "dimensions": vector.len(),
+        "created_at": "2025-01-01T00:00:00Z", "vector": vector,
+    });
+    Change::Embedding(serde_json::from_value(value).unwrap())
+}
+
+fn nearest(indexer: &Indexer, query: VectorQuery<'_>) -> Vec<String> {
+    let (model, hits) = indexer.search_vectors("", query, 10, &|_| true).unwrap();
+    assert_eq!(model, "m");
+    hits.into_iter().map(|hit| hit.id).collect()
+}
+
+#[test]
+fn vectors_follow_the_store_and_those_of_a_changed_text_are_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let indexer = Indexer::new(store.clone(), location(folder.path()));
+    let north = [0.0, 1.0];
+    let nothing = indexer.search_vectors("m", VectorQuery::Vector(&north), 10, &|_| true);
+    assert!(matches!(nothing, Err(VectorSearchError::NoModel { .. })), "{nothing:?}");
+
+    for (id, vector) in [("a", [1.0, 0.0]), ("b", [0.6, 0.8]), ("c", [0.0, 1.0])] {
+        commit(&store, Change::Memory(memory(id, id)));
+        commit(&store, embedding(id, &vector));
+    }
+    assert_eq!(nearest(&indexer, VectorQuery::Vector(&north)), ["c", "b", "a"]);
+    // The memory itself is not similar to itself.
+    assert_eq!(nearest(&indexer, VectorQuery::Memory("a")), ["b", "c"]);
+
+    commit(&store, Change::Memory(memory("c", "another text")));
+    assert_eq!(nearest(&indexer, VectorQuery::Vector(&north)), ["b", "a"]);
+    commit(&store, embedding("c", &[1.0, 0.1]));
+    assert_eq!(nearest(&indexer, VectorQuery::Vector(&north)), ["b", "c", "a"]);
+    commit(&store, Change::WithdrawEmbedding { memory: "b".to_owned(), model: "m".to_owned() });
+    commit(&store, Change::WithdrawMemory(memory("a", "a")));
+    assert_eq!(nearest(&indexer, VectorQuery::Vector(&north)), ["c"]);
+    let [model] = <[_; 1]>::try_from(indexer.embedding_models().unwrap()).unwrap();
+    assert_eq!((model.name.as_str(), model.dimension, model.vectors), ("m", 2, 1));
+
+    // A filter comes before the cut.
+    commit(&store, embedding("b", &[0.6, 0.8]));
+    let (_, hits) = indexer.search_vectors("m", VectorQuery::Vector(&north), 1, &|id| id == "c").unwrap();
+    assert_eq!(hits.iter().map(|hit| hit.id.as_str()).collect::<Vec<_>>(), ["c"]);
+    for wrong in [VectorQuery::Vector(&[1.0]), VectorQuery::Vector(&[0.0, 0.0]), VectorQuery::Memory("a")] {
+        assert!(indexer.search_vectors("m", wrong, 10, &|_| true).is_err(), "{wrong:?}");
+    }
+}

@@ -30,7 +30,7 @@ pub use self::{
     document::{Document, DocumentKind, OwnerId, PUBLIC_READER, shared_reader},
     highlight::{Snippet, snippet},
     relax::RelaxedPage,
-    snapshot::{Facet, FacetField, Hit, Page, Restriction, SearchOptions, Snapshot},
+    snapshot::{Facet, FacetField, Hit, MatchingMemories, Page, Restriction, SearchOptions, Snapshot},
     suggest::Suggestion,
 };
 use self::{schema::Fields, sealed_directory::SealedDirectory};

@@ -30,6 +30,7 @@ use satchel_core::{
     uploads::DEFAULT_TOTAL_BYTES,
     vault::UnlockOptions,
 };
+use satchel_embedder::{EndpointConfig, EndpointConfigError};
 use satchel_registry::Plugins;
 use satchel_source::{
     Limits,
@@ -92,6 +93,8 @@ pub struct Config {
     pub web_origins: Vec<WebOrigin>,
     /// Bytes that all files that are being uploaded may have together.
     pub upload_bytes: u64,
+    /// The server that makes embeddings; `None`: nothing is sent anywhere.
+    pub embeddings: Option<EndpointConfig>,
 }
 
 /// Where a daemon logs, and how much.
@@ -158,6 +161,9 @@ pub enum ConfigError {
     /// The text is not the origin of a web page.
     #[error("[server] web-origins in the configuration: {0}")]
     WebOrigin(#[from] InvalidOrigin),
+    /// The server for embeddings cannot be used.
+    #[error("[embeddings] cannot be used")]
+    Embeddings(#[from] EndpointConfigError),
     /// A folder cannot be watched as specified.
     #[error("[[watch]] in the configuration: {0}")]
     Watch(#[source] SpecError),
@@ -216,6 +222,7 @@ impl Config {
             web: None,
             web_origins: Vec::new(),
             upload_bytes: DEFAULT_TOTAL_BYTES,
+            embeddings: None,
         }
     }
 
@@ -245,6 +252,7 @@ impl Config {
             web,
             web_origins,
             upload_bytes,
+            embeddings,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let names = |all: &[(bool, &'static str)]| {
@@ -261,6 +269,7 @@ impl Config {
             (*web != new.web, "[server] web"),
             (*web_origins != new.web_origins, "[server] web-origins"),
             (*upload_bytes != new.upload_bytes, "[server] max-upload-mib"),
+            (*embeddings != new.embeddings, "[embeddings]"),
             (*file != new.log.file, "[log] file"),
             (*max_bytes != new.log.max_bytes, "[log] max-mib"),
             (*keep != new.log.keep, "[log] keep"),
@@ -307,6 +316,7 @@ impl Config {
                 web_origins: self.web_origins.iter().map(ToString::to_string).collect(),
                 max_upload_mib: Some(self.upload_bytes >> 20),
             },
+            embeddings: self.embeddings.clone(),
             security: SecuritySection {
                 key_file: self.unlock.key_file.clone(),
                 passphrase_file: self.unlock.passphrase_file.clone(),
@@ -363,6 +373,11 @@ impl Config {
         self.confidence_decay = settings.confidence.read()?;
         self.apply_security(settings.security)?;
         self.apply_server(settings.server)?;
+        if let Some(mut embeddings) = settings.embeddings {
+            embeddings.check()?;
+            embeddings.api_key_file = embeddings.api_key_file.map(|path| self.expand_home(path));
+            self.embeddings = Some(embeddings);
+        }
         Ok(self)
     }
 

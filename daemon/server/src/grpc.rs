@@ -13,6 +13,7 @@ mod conversation;
 mod device;
 mod download;
 mod edit;
+mod embedding;
 mod export;
 pub mod guard;
 mod import;
@@ -49,6 +50,7 @@ use satchel_proto::v1::{
     attachment_service_server::{self, AttachmentServiceServer},
     conversation_service_server::{self, ConversationServiceServer},
     device_service_server::{self, DeviceServiceServer},
+    embedding_service_server::{self, EmbeddingServiceServer},
     export_service_server::{self, ExportServiceServer},
     import_service_server::{self, ImportServiceServer},
     memory_service_server::{self, MemoryServiceServer},
@@ -98,7 +100,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 const TOUCH_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The service names for the health service; the empty one stands for the whole daemon.
-const SERVICES: [&str; 14] = [
+const SERVICES: [&str; 15] = [
     "",
     memory_service_server::SERVICE_NAME,
     conversation_service_server::SERVICE_NAME,
@@ -112,6 +114,7 @@ const SERVICES: [&str; 14] = [
     admin_service_server::SERVICE_NAME,
     upload_service_server::SERVICE_NAME,
     attachment_service_server::SERVICE_NAME,
+    embedding_service_server::SERVICE_NAME,
     search_service_server::SERVICE_NAME,
 ];
 
@@ -125,6 +128,8 @@ pub struct ServerState {
     pub imports: Imports,
     /// The search index.
     pub indexer: Indexer,
+    /// The endpoint for embeddings, if the configuration names one.
+    pub embedder: Option<Embedder>,
     /// Long-running operations other than imports.
     pub operations: Operations,
     pub watch: Watch,
@@ -147,14 +152,22 @@ pub struct ServerState {
     pub short_reads: ShortReads,
 }
 
-/// Returns a receiver of each new revision of `store`, which wakes `indexer` too. Call this once for each store.
+/// Returns a receiver of each new revision of `store`, which wakes `indexer` and `embedder` too. Call this once for each store.
 #[must_use]
-pub fn observe_revisions(store: &Store, indexer: &Indexer) -> watch::Receiver<Revision> {
+pub fn observe_revisions(
+    store: &Store,
+    indexer: &Indexer,
+    embedder: Option<&Embedder>,
+) -> watch::Receiver<Revision> {
     let (sender, receiver) = watch::channel(store.revision());
     let waker = indexer.waker();
+    let embedder = embedder.cloned();
     store.observe_revisions(move |revision| {
         sender.send_replace(revision);
         waker.wake();
+        if let Some(embedder) = &embedder {
+            embedder.wake();
+        }
     });
     receiver
 }
@@ -351,6 +364,7 @@ async fn routes(
         .add_service(limited!(DeviceServiceServer, device::DeviceHandler(state.clone())))
         .add_service(limited!(UploadServiceServer, upload::UploadHandler(state.clone())))
         .add_service(limited!(AttachmentServiceServer, attachment::AttachmentHandler::new(state.clone())))
+        .add_service(limited!(EmbeddingServiceServer, embedding::EmbeddingHandler(state.clone())))
         .add_service(limited!(SearchServiceServer, search::SearchHandler(state.clone())))
         .add_service(limited!(AdminServiceServer, admin::AdminHandler(state)));
     Ok((health, routes))

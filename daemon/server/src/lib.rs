@@ -3,6 +3,7 @@
 pub mod config;
 pub mod connect;
 pub mod devices;
+pub mod embeddings;
 pub mod grpc;
 pub mod log;
 mod run;

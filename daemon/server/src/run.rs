@@ -23,6 +23,7 @@ use satchel_core::{
     vault::{self, VaultError},
 };
 use satchel_devices::DevicesError;
+use satchel_embedder::EndpointConfigError;
 use satchel_indexer::Indexer;
 use satchel_registry::{Plugins, PluginsOptions};
 use satchel_seal::Seal;
@@ -124,6 +125,9 @@ pub enum RunError {
     /// The socket failed.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// The server for embeddings cannot be used.
+    #[error("[embeddings] cannot be used")]
+    Embeddings(#[from] EndpointConfigError),
     /// The devices cannot be read.
     #[error(transparent)]
     Devices(#[from] DevicesError),
@@ -219,11 +223,14 @@ pub async fn run_with(
     ready(Ready { socket, notices, in_process, listening: address, web: web_address });
     let (watch, imports, store) = (state.watch.clone(), state.imports.clone(), state.store.clone());
     let (exports, operations) = (state.exports.clone(), state.operations.clone());
-    let indexer = state.indexer.clone();
+    let (indexer, embedder) = (state.indexer.clone(), state.embedder.clone());
     let (clock, uploads) = (Arc::clone(&state.clock), (state.uploads.clone(), Arc::clone(&state.clock)));
     if watch_enabled {
         watch.start();
         start_indexer(indexer.clone());
+        if let Some(embedder) = &embedder {
+            embedder.start(store.clone(), imports.clone());
+        }
     }
     let stop = async {
         stop.await;
@@ -243,7 +250,13 @@ pub async fn run_with(
     let work = (watch.clone(), imports.clone(), operations.clone());
     devices.flush();
     // A search in a call that is still open keeps its snapshot.
-    if tokio::task::spawn_blocking(move || indexer.stop()).await.is_err() {
+    let stop_followers = move || {
+        if let Some(embedder) = &embedder {
+            embedder.stop();
+        }
+        indexer.stop();
+    };
+    if tokio::task::spawn_blocking(stop_followers).await.is_err() {
         tracing::error!("stopping the search index panicked");
     }
     drain_and_close(work, store.clone(), drain, stop_now).await?;
@@ -488,11 +501,13 @@ pub(crate) fn open(
     let uploads = Uploads::open(&data_dir, seal, config.upload_bytes, started_at);
     let devices = Devices::open(&data_dir, address, started_at)?;
     let indexer = Indexer::new(store.clone(), index_location);
+    let embedder = config.embeddings.clone().map(Embedder::new).transpose()?;
     let page_key = PageKey::load_or_create(&data_dir.join("keys"));
     Ok((
         ServerState {
-            revisions: observe_revisions(&store, &indexer),
+            revisions: observe_revisions(&store, &indexer, embedder.as_ref()),
             indexer,
+            embedder,
             store,
             plugins,
             imports,

@@ -303,7 +303,9 @@ fn parts_imported_one_by_one_give_the_same_as_all_at_once() -> Result<()> {
 fn an_unreadable_folder_is_reported_and_the_rest_is_imported() -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     if unprivileged::is_root() {
-        return unprivileged::run_test_as_nobody("an_unreadable_folder_is_reported_and_the_rest_is_imported");
+        return unprivileged::run_test_as_nobody(
+            "hostile_sources::an_unreadable_folder_is_reported_and_the_rest_is_imported",
+        );
     }
     let fixture = ImportFixture::new()?;
     let closed = fixture.path("export").join("closed");

@@ -2,6 +2,7 @@
 
 mod access;
 mod index;
+mod meaning;
 mod pages;
 
 use std::{fs, path::Path};

@@ -22,7 +22,7 @@ use super::{
     document::{DocumentKind, OwnerId},
     schema::Fields,
 };
-use crate::query::Query;
+use crate::query::{Filter, FilterField, Query};
 
 /// By how much the newest documents count more than the oldest: a quarter.
 const RECENCY: f64 = 0.25;
@@ -227,6 +227,23 @@ impl Snapshot {
         Ok(facets.collect())
     }
 
+    /// Returns which memories match the filters of a query and have none of its excluded words; other words do not count.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn matching_memories(
+        &self,
+        query: &Query,
+        options: &SearchOptions,
+    ) -> Result<MatchingMemories, IndexError> {
+        let mut query = query.clone();
+        query.clauses.retain(|clause| clause.excluded);
+        let values = vec![DocumentKind::Memory.word().to_owned()];
+        query.filters.push(Filter { excluded: false, field: FilterField::In, values });
+        let documents = self.searcher.search(&compile(&self.fields, &query, options), &DocSetCollector)?;
+        Ok(MatchingMemories { snapshot: self.clone(), documents })
+    }
+
     /// Says how the score of a hit of this snapshot came about: what each part of the query contributes, and the weights.
     ///
     /// # Errors
@@ -258,6 +275,33 @@ impl Snapshot {
         let conversation_id = text(self.fields.owner).strip_prefix("c:").map(ToOwned::to_owned);
         let kind = DocumentKind::of_word(text(self.fields.kind)).unwrap_or(DocumentKind::Message);
         Ok(Hit { kind, id: text(self.fields.id).to_owned(), conversation_id, score, address })
+    }
+}
+
+/// The memories that match filters.
+pub struct MatchingMemories {
+    snapshot: Snapshot,
+    documents: HashSet<DocAddress>,
+}
+
+impl MatchingMemories {
+    /// Returns a memory as a hit with this score; `None` if it does not match, or is not in the index.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn hit(&self, memory: &str, score: f32) -> Result<Option<Hit>, IndexError> {
+        let owner = OwnerId::Memory(memory).to_string();
+        let owner = Term::from_field_text(self.snapshot.fields.owner, &owner);
+        let query = TermQuery::new(owner, IndexRecordOption::Basic);
+        let found = self.snapshot.searcher.search(&query, &DocSetCollector)?;
+        let address = found.into_iter().find(|address| self.documents.contains(address));
+        Ok(address.map(|address| Hit {
+            kind: DocumentKind::Memory,
+            id: memory.to_owned(),
+            conversation_id: None,
+            score,
+            address,
+        }))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use satchel_core::schedule::{RenewalPolicy, ScheduledExports};
+use satchel_embedder::EndpointConfig;
 use satchel_watch::WatchSpec;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,7 @@ pub(super) struct ConfigFile {
     pub(super) confidence: ConfidenceSection,
     pub(super) server: ServerSection,
     pub(super) security: SecuritySection,
+    pub(super) embeddings: Option<EndpointConfig>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]

@@ -5,6 +5,7 @@ mod stats;
 use std::{collections::BTreeMap, path::Path};
 
 use satchel_core::purge::{self, Line, Plan, Target};
+use satchel_embedder::{EmbedderProgress, WorkerState};
 use satchel_proto::{
     integers::signed,
     v1::{self, admin_service_server::AdminService},
@@ -13,7 +14,7 @@ use satchel_source::chain;
 use satchel_store::{Health, Stats, StoreError};
 
 use super::{
-    ServerState,
+    Embedder, ServerState,
     call_state::CallState,
     maintenance,
     operation::OperationReporter,
@@ -102,7 +103,25 @@ fn get_status(state: &CallState, _request: v1::GetStatusRequest) -> Result<v1::G
         device_addresses: state.devices.addresses(),
         devices: i32::try_from(state.devices.registry().list(false).len()).unwrap_or(i32::MAX),
         search_index: Some(index_status(state)),
+        embeddings: state.embedder.as_ref().map(embedding_status),
     })
+}
+
+fn embedding_status(embedder: &Embedder) -> v1::EmbeddingStatus {
+    let config = embedder.config();
+    let progress = embedder.progress();
+    let counted = |count: fn(&EmbedderProgress) -> u64| signed(progress.as_ref().map_or(0, count));
+    v1::EmbeddingStatus {
+        url: config.url.to_string(),
+        model: config.model.clone(),
+        disclosure: config.disclosure(),
+        leaves_machine: config.leaves_the_machine(),
+        running: progress.is_some(),
+        embedded_count: counted(|progress| progress.embedded),
+        failed_count: counted(|progress| progress.failed),
+        idle: progress.as_ref().is_some_and(|progress| progress.state == WorkerState::Idle),
+        last_error: progress.and_then(|progress| progress.last_error).unwrap_or_default(),
+    }
 }
 
 fn index_status(state: &CallState) -> v1::SearchIndexStatus {

@@ -1,6 +1,7 @@
 //! `SearchService`: finds memories, messages and titles in the search index.
 
 mod hits;
+mod meaning;
 mod request;
 
 use std::{mem, time::Duration};
@@ -11,7 +12,7 @@ use satchel_proto::{
     integers::signed,
     v1::{self, search_service_server::SearchService},
 };
-use satchel_search::index::Snapshot;
+use satchel_search::index::{DocumentKind, Snapshot};
 use satchel_store::Revision;
 
 use self::{
@@ -60,15 +61,23 @@ fn search(state: &CallState, request: v1::SearchRequest) -> Result<v1::SearchRes
 fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchResponse, CallError> {
     // They are only for the first page.
     let waiting = (mem::take(&mut request.min_revision), mem::take(&mut request.wait_until_current));
+    if request.meaning.is_some() && !request.page_token.is_empty() {
+        let problem = "must be empty with meaning: there is only one page";
+        return Err(CallError::invalid_field("page_token", problem));
+    }
     let page = page_request!(state, "Search", request)?;
     let pinned = snapshot(state, &page, waiting)?;
     let parsed = ParsedSearch::from_wire(state, &request, pinned.now)?;
     let first = index_of(page.cursor.as_ref())?;
     let snapshot = &pinned.snapshot;
-    let list = parsed.hits(snapshot, first, page.rows)?;
+    let list = match &request.meaning {
+        Some(meaning) => parsed.hits_with_meaning(state, snapshot, meaning, page.rows)?,
+        None => parsed.hits(snapshot, first, page.rows)?,
+    };
     let (hits, taken) = show(state, snapshot, &parsed, &list)?;
     let end = first.saturating_add(taken);
-    let next = (list.more || taken < list.hits.len()).then(|| index_cursor(end));
+    let paged = request.meaning.is_none() && (list.more || taken < list.hits.len());
+    let next = paged.then(|| index_cursor(end));
     let revision = Revision::new(snapshot.revision());
     let page = PageRequest { revision, ..page };
     if next.is_some() {
@@ -128,10 +137,14 @@ fn show(
     let mut reader = HitReader::new(state, parsed);
     let (mut rows, mut bytes, mut taken) = (Vec::new(), 0, 0);
     for (hit, strict) in &list.hits {
+        let near = list.near.get(&hit.id).filter(|_| hit.kind == DocumentKind::Memory);
         let query = if *strict { &parsed.query } else { list.relaxed.as_ref().unwrap_or(&parsed.query) };
         if let Some(mut row) = reader.read(hit, query)? {
             row.relaxed = !strict;
             parsed.complete(snapshot, hit, query, &mut row)?;
+            if let Some(near) = near {
+                near.complete(&mut row);
+            }
             bytes += row.encoded_len();
             if bytes > PAGE_BYTES && !rows.is_empty() {
                 break;

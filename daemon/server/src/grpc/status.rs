@@ -43,6 +43,14 @@ pub enum CallError {
     /// The search index cannot be used. If it is damaged, it is built anew.
     #[error("the search index cannot be used: {problem}{}", if *damaged { "; it is built anew, try again in a moment" } else { "" })]
     IndexUnusable { problem: String, damaged: bool },
+    /// The configuration names no endpoint for embeddings.
+    #[error(
+        "no endpoint for embeddings is configured, so the words of a query cannot be compared by meaning; set [embeddings] in the configuration"
+    )]
+    EmbeddingsOff,
+    /// The endpoint for embeddings failed.
+    #[error("{problem}")]
+    EmbeddingsUnavailable { problem: String },
     /// There is no record with this id.
     #[error("there is no {} {id:?}", kind.as_str())]
     NotFound { kind: ResourceKind, id: String },
@@ -214,6 +222,8 @@ impl CallError {
             Self::Query(_) => ErrorReason::QueryInvalid,
             Self::IndexBehind { .. } => ErrorReason::IndexBehind,
             Self::IndexUnusable { .. } => ErrorReason::IndexUnusable,
+            Self::EmbeddingsOff => ErrorReason::EmbeddingsOff,
+            Self::EmbeddingsUnavailable { .. } => ErrorReason::EmbeddingsUnavailable,
             Self::NotFound { kind, .. } => kind.reason(),
             Self::ImportState { .. } => ErrorReason::ImportState,
             Self::MemoryState { .. } => ErrorReason::MemoryState,

@@ -2,11 +2,11 @@
 
 use prost::Message;
 use prost_types::{Duration, FieldMask};
-use satchel_proto::v1::{self, DeviceRole};
+use satchel_proto::v1::{self, DeviceRole, search_meaning::Source};
 
 use crate::device_access::{
     callers::CallerKind,
-    records::{QUARANTINED, Records},
+    records::{MODEL, QUARANTINED, Records},
 };
 
 /// How a method is called.
@@ -57,7 +57,7 @@ pub(crate) const REVEALING: &[(&str, CallerKind)] = &[
 ];
 
 /// Queries for what all records have, for what only hidden ones have, and misspelt ones, for suggestions.
-fn searches() -> Vec<Probe> {
+fn searches(records: &Records) -> Vec<Probe> {
     let queries = [
         "canary",
         "remembers OR said OR about",
@@ -80,8 +80,16 @@ fn searches() -> Vec<Probe> {
         wait_until_current: true,
         ..v1::SearchRequest::default()
     };
+    let near = |source, model: &str| {
+        let meaning = v1::SearchMeaning { model: model.to_owned(), source: Some(source) };
+        unary(&v1::SearchRequest { meaning: Some(meaning), page_size: 1_000, ..search("canary") })
+    };
+    let vector = |values: &[f32]| Source::Vector(v1::SearchVector { values: values.to_vec() });
+    let near = [near(vector(&[1.0, 0.4]), MODEL), near(vector(&[1.0]), MODEL), near(vector(&[1.0, 0.4]), "")]
+        .into_iter()
+        .chain(records.all_ids().map(|id| near(Source::MemoryId(id.to_owned()), "")));
     let grouped = v1::SearchRequest { group_by_conversation: true, page_size: 1, ..search("canary") };
-    queries.iter().map(|query| unary(&search(query))).chain([unary(&grouped)]).collect()
+    queries.iter().map(|query| unary(&search(query))).chain([unary(&grouped)]).chain(near).collect()
 }
 
 /// Returns the requests for a method; `None` for a method without a row.
@@ -235,7 +243,23 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             probes.push(unary(&v1::ListRelationsRequest::default()));
             probes
         }
-        "SearchService/Search" => searches(),
+        "SearchService/Search" => searches(records),
+        "EmbeddingService/ListEmbeddingModels" => vec![unary(&v1::ListEmbeddingModelsRequest::default())],
+        "EmbeddingService/ListMissingEmbeddings" => {
+            let missing = |model: &str| {
+                let (model, page_size) = (model.to_owned(), 1_000);
+                unary(&v1::ListMissingEmbeddingsRequest { model, page_size, ..Default::default() })
+            };
+            vec![missing("another"), missing(MODEL)]
+        }
+        "EmbeddingService/PutEmbeddings" => ids()
+            .map(|memory_id| {
+                let content_hash = text("sha256:0");
+                let embedding = v1::MemoryEmbedding { memory_id, content_hash, vector: vec![1.0] };
+                let (model, embeddings) = (text(MODEL), vec![embedding]);
+                unary(&v1::PutEmbeddingsRequest { model, embeddings, ..Default::default() })
+            })
+            .collect(),
         "ConversationService/GetConversation" => conversations()
             .map(|id| unary(&v1::GetConversationRequest { id, as_of_revision: None }))
             .collect(),

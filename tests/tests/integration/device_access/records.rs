@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, fs};
 use anyhow::{Context as _, Result, ensure};
 use prost_types::FieldMask;
 use satchel_pam::hash::ContentHash;
-use satchel_proto::v1::{self, memory_service_client::MemoryServiceClient};
+use satchel_proto::v1::{
+    self, embedding_service_client::EmbeddingServiceClient, memory_service_client::MemoryServiceClient,
+};
 use satchel_tests::test_daemon::TestDaemon;
 use serde_json::{Value, json};
 use tonic::transport::Channel;
@@ -43,6 +45,9 @@ pub(crate) struct Records {
     pub(crate) import: String,
 }
 
+/// The model of the vectors of the memories.
+pub(crate) const MODEL: &str = "canary-model";
+
 impl Records {
     /// Imports all records, as the owner.
     pub(crate) async fn create(daemon: &TestDaemon) -> Result<Self> {
@@ -62,6 +67,7 @@ impl Records {
         let conversations = ["conversation", "conversation-of-part"].map(|name| (name, format!("{name}-id")));
         let records = Self { ids, conversations: conversations.into(), import: receipt.id.clone() };
         set_visibility(daemon, records.id("once-public"), v1::Visibility::Private).await?;
+        put_vectors(daemon).await?;
         Ok(records)
     }
 
@@ -186,6 +192,23 @@ fn conversation(name: &str, platform: &str) -> Value {
 }
 
 /// Changes who sees a memory, as the owner.
+/// Gives each memory a vector.
+async fn put_vectors(daemon: &TestDaemon) -> Result<()> {
+    let mut client = EmbeddingServiceClient::new(daemon.channel.clone());
+    let model = MODEL.to_owned();
+    let missing =
+        v1::ListMissingEmbeddingsRequest { model: model.clone(), page_size: 1_000, ..Default::default() };
+    let missing = client.list_missing_embeddings(missing).await?.into_inner().missing;
+    let embeddings = missing.into_iter().map(|missing| v1::MemoryEmbedding {
+        memory_id: missing.memory_id,
+        content_hash: missing.content_hash,
+        vector: vec![1.0, 0.5],
+    });
+    let put = v1::PutEmbeddingsRequest { model, embeddings: embeddings.collect(), ..Default::default() };
+    client.put_embeddings(put).await?;
+    Ok(())
+}
+
 pub(crate) async fn set_visibility(daemon: &TestDaemon, id: &str, visibility: v1::Visibility) -> Result<()> {
     let access = v1::Access { visibility: visibility.into(), exportable: true, shared_with: Vec::new() };
     let request = v1::UpdateMemoryRequest {

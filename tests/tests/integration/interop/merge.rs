@@ -11,7 +11,7 @@ use satchel_tests::test_core::{TestCore, demo_folder};
 use serde_json::Value;
 
 fn run_reference(python: &Path, arguments: &[&Path]) -> Result<Output> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/merge.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/interop/merge.py");
     // `-B`: Python writes no files beside the source.
     Ok(Command::new(python).arg("-B").arg(script).args(arguments).output()?)
 }

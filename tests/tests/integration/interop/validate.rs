@@ -59,7 +59,7 @@ fn the_official_sdk_accepts_a_stripped_export_of_every_importers_fixtures() -> R
 
 /// Fails at the first bundle in which the official program finds a problem; `descriptions` says how each one was made.
 pub(crate) fn validate(python: &Path, descriptions: &BTreeMap<String, String>) -> Result<()> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/validate.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/interop/validate.py");
     let mut child = Command::new(python)
         .arg("-B")
         .arg(script)

@@ -1,10 +1,11 @@
 //! The vectors of a bundle: at most one per memory, because PAM has no room for more (PAM rule ).
 
 use satchel_pam::embedding::{self, Embedding};
-use satchel_store::{EmbeddingRecord, Revision};
+use satchel_store::EmbeddingRecord;
 
-use crate::export::{
-    ExportError, PAGE, delta::content_edited_at, job::ExportJob, pages, target::ExportTarget,
+use crate::{
+    embeddings::is_current,
+    export::{ExportError, PAGE, job::ExportJob, pages, target::ExportTarget},
 };
 
 impl ExportJob<'_> {
@@ -46,10 +47,11 @@ impl ExportJob<'_> {
         }
         // The vectors of one memory are adjacent.
         let mut best: Option<Embedding> = None;
-        let one = |EmbeddingRecord { embedding, revision }| {
-            if !self.is_current_vector(&embedding, revision)? {
+        let one = |stored: EmbeddingRecord| {
+            if !self.is_current_vector(&stored)? {
                 return Ok(());
             }
+            let embedding = stored.embedding;
             match &mut best {
                 Some(known) if known.memory_id == embedding.memory_id => {
                     if newer(&embedding, known) {
@@ -67,32 +69,19 @@ impl ExportJob<'_> {
     /// Returns the vector that is exported with a memory.
     pub(in crate::export) fn embedding_of(&self, memory: &str) -> Result<Option<Embedding>, ExportError> {
         let mut best: Option<Embedding> = None;
-        for EmbeddingRecord { embedding, revision } in self.store.embeddings_of(memory)? {
-            if self.is_current_vector(&embedding, revision)?
-                && best.as_ref().is_none_or(|best| newer(&embedding, best))
+        for stored in self.store.embeddings_of(memory)? {
+            if self.is_current_vector(&stored)?
+                && best.as_ref().is_none_or(|best| newer(&stored.embedding, best))
             {
-                best = Some(embedding);
+                best = Some(stored.embedding);
             }
         }
         Ok(best)
     }
 
-    /// Returns whether a vector that was stored at `revision` may be exported and matches the current content of
-    /// its memory. The user, or a document, may have changed the content since (PAM rule ).
-    fn is_current_vector(&self, embedding: &Embedding, revision: Revision) -> Result<bool, ExportError> {
-        let id = &embedding.memory_id;
-        if !self.is_exported(id)? {
-            return Ok(false);
-        }
-        let Some(record) = self.store.memory(id, Some(self.revision))? else { return Ok(false) };
-        // A vector that was stored before its memory belongs to the memory's first version.
-        let then = match self.store.memory(id, Some(revision))? {
-            None => self.store.memory_versions(id)?.into_iter().next(),
-            then => then,
-        };
-        let same = then.is_none_or(|then| then.memory.content_hash == record.memory.content_hash);
-        Ok(same
-            && content_edited_at(&record.memory).is_none_or(|edited| edited <= embedding.created_at.micros()))
+    /// Returns whether a vector may be exported and is of the current text of its memory.
+    fn is_current_vector(&self, stored: &EmbeddingRecord) -> Result<bool, ExportError> {
+        Ok(self.is_exported(&stored.embedding.memory_id)? && is_current(self.store, stored, self.revision)?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a request asks of the index.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use satchel_devices::{Policy, Role, Scope};
 use satchel_proto::{integers::signed, v1};
@@ -12,7 +12,7 @@ use satchel_search::{
     query::{Calendar, Filter, FilterField, Query},
 };
 
-use super::{HITS_PER_GROUP, MAX_HITS};
+use super::{HITS_PER_GROUP, MAX_HITS, meaning::NearMemory};
 use crate::grpc::{call_state::CallState, request::check_length, status::CallError};
 
 /// Bytes of a snippet if the client does not say.
@@ -22,14 +22,15 @@ const MAX_SNIPPET_BYTES: usize = 4_096;
 /// A request that was understood.
 pub(super) struct ParsedSearch {
     pub(super) query: Query,
-    options: SearchOptions,
+    pub(super) options: SearchOptions,
     facets: Vec<(v1::SearchFacetField, FacetField)>,
     pub(super) snippet_bytes: usize,
-    grouped: bool,
-    explain: bool,
+    pub(super) grouped: bool,
+    pub(super) explain: bool,
 }
 
 /// The hits of a page.
+#[derive(Default)]
 pub(super) struct HitList {
     /// Each with whether it has all of the words.
     pub(super) hits: Vec<(Hit, bool)>,
@@ -41,6 +42,8 @@ pub(super) struct HitList {
     pub(super) strict_total: usize,
     /// What hits match that have not all of the words.
     pub(super) relaxed: Option<Query>,
+    /// The memories that are near in meaning, by id.
+    pub(super) near: HashMap<String, NearMemory>,
 }
 
 impl ParsedSearch {
@@ -55,7 +58,7 @@ impl ParsedSearch {
     ) -> Result<Self, CallError> {
         let calendar = calendar(&request.time_zone, now)?;
         let mut query = Query::parse(&request.query, &calendar)?;
-        if query.is_empty() {
+        if query.is_empty() && request.meaning.is_none() {
             return Err(CallError::invalid_field("query", "must have a word or a filter"));
         }
         let kinds: Vec<String> =
@@ -109,12 +112,17 @@ impl ParsedSearch {
         }
     }
 
-    fn search(&self, snapshot: &Snapshot, offset: usize, limit: usize) -> Result<HitList, CallError> {
+    pub(super) fn search(
+        &self,
+        snapshot: &Snapshot,
+        offset: usize,
+        limit: usize,
+    ) -> Result<HitList, CallError> {
         let options = SearchOptions { offset, limit, ..self.options.clone() };
         let RelaxedPage { page, strict_total, relaxed } = snapshot.search_relaxed(&self.query, &options)?;
         let numbered = page.hits.into_iter().zip(offset..);
         let hits = numbered.map(|(hit, number)| (hit, number < strict_total)).collect();
-        Ok(HitList { hits, more: false, total: page.total, strict_total, relaxed })
+        Ok(HitList { hits, more: false, total: page.total, strict_total, relaxed, near: HashMap::new() })
     }
 
     /// Adds what the index knows about a hit.

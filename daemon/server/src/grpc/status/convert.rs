@@ -4,11 +4,12 @@ use std::{io, path::Path};
 
 use satchel_bundle::verify::VerifyError;
 use satchel_core::{
-    backup::create::BackupError, data_dir::DataDirError, edits::EditError, export::ExportError,
-    export_ledger::ExportLedgerError, ingest::IngestError, recording::RecordingError, uploads::UploadError,
+    backup::create::BackupError, data_dir::DataDirError, edits::EditError, embeddings::EmbeddingsError,
+    export::ExportError, export_ledger::ExportLedgerError, ingest::IngestError, recording::RecordingError,
+    uploads::UploadError,
 };
 use satchel_devices::{DevicesError, PairingError};
-use satchel_indexer::IndexerError;
+use satchel_indexer::{IndexerError, VectorSearchError};
 use satchel_registry::{InstallError, PluginLoadError, RegistryError, compile::CompileError};
 use satchel_search::index::IndexError;
 use satchel_source::{SourceError, chain};
@@ -56,6 +57,36 @@ impl From<IndexError> for CallError {
 impl From<IndexerError> for CallError {
     fn from(error: IndexerError) -> Self {
         Self::IndexUnusable { damaged: false, problem: chain(&error) }
+    }
+}
+
+impl From<VectorSearchError> for CallError {
+    fn from(error: VectorSearchError) -> Self {
+        let problem = error.to_string();
+        match error {
+            VectorSearchError::NoModel { .. } => {
+                Self::invalid_field("meaning.model", format!("cannot be used: {problem}"))
+            }
+            VectorSearchError::NoVector { .. } => {
+                Self::invalid_field("meaning.memory_id", format!("cannot be used: {problem}"))
+            }
+            VectorSearchError::Dimension { .. } | VectorSearchError::Query(_) => {
+                Self::invalid_field("meaning.vector", format!("cannot be used: {problem}"))
+            }
+            VectorSearchError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<EmbeddingsError> for CallError {
+    fn from(error: EmbeddingsError) -> Self {
+        let problem = error.to_string();
+        match error {
+            EmbeddingsError::Invalid { field, problem } => Self::InvalidField { field, problem },
+            EmbeddingsError::RequestReused(_) => Self::RequestIdReused { problem },
+            EmbeddingsError::Store(error) => Self::Store(error),
+            EmbeddingsError::Provenance(_) | EmbeddingsError::Unencodable => Self::internal(error),
+        }
     }
 }
 

@@ -94,6 +94,8 @@ reasons! {
     Deadline, "DEADLINE", DeadlineExceeded;
     StoreCorrupt, "STORE_CORRUPT", DataLoss;
     StoreStopped, "STORE_STOPPED", Unavailable;
+    EmbeddingsOff, "EMBEDDINGS_OFF", FailedPrecondition;
+    EmbeddingsUnavailable, "EMBEDDINGS_UNAVAILABLE", Unavailable;
     IndexBehind, "INDEX_BEHIND", Unavailable;
     IndexUnusable, "INDEX_UNUSABLE", Unavailable;
     ShuttingDown, "SHUTTING_DOWN", Unavailable;

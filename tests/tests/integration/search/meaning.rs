@@ -1,0 +1,240 @@
+//! Searches by meaning: vectors that clients supply and exports contain, alone and together with words.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_proto::v1::{
+    self, embedding_service_client::EmbeddingServiceClient, memory_service_client::MemoryServiceClient,
+    search_meaning::Source,
+};
+use satchel_tests::{operation, samples::sample, test_daemon::TestDaemon};
+use serde_json::{Value, json};
+use tonic::{Code, Status, transport::Channel};
+use tonic_types::StatusExt as _;
+
+use super::{query, search};
+
+const MODEL: &str = "small-embed";
+
+async fn create(channel: &Channel, content: &str, tag: &str) -> Result<String> {
+    let memory =
+        v1::Memory { content: content.to_owned(), tags: vec![tag.to_owned()], ..v1::Memory::default() };
+    let request = v1::CreateMemoryRequest { memory: Some(memory), ..Default::default() };
+    let created = MemoryServiceClient::new(channel.clone()).create_memory(request).await?.into_inner();
+    Ok(created.memory.context("a memory")?.id)
+}
+
+/// The texts without a vector, by memory.
+async fn missing(channel: &Channel) -> Result<BTreeMap<String, v1::MissingEmbedding>> {
+    let mut client = EmbeddingServiceClient::new(channel.clone());
+    let mut request =
+        v1::ListMissingEmbeddingsRequest { model: MODEL.to_owned(), page_size: 2, ..Default::default() };
+    let mut found = BTreeMap::new();
+    loop {
+        let page = client.list_missing_embeddings(request.clone()).await?.into_inner();
+        found.extend(page.missing.into_iter().map(|missing| (missing.memory_id.clone(), missing)));
+        if page.next_page_token.is_empty() {
+            return Ok(found);
+        }
+        request.page_token = page.next_page_token;
+    }
+}
+
+async fn put(
+    channel: &Channel,
+    embeddings: Vec<v1::MemoryEmbedding>,
+) -> Result<v1::PutEmbeddingsResponse, Status> {
+    let request = v1::PutEmbeddingsRequest { model: MODEL.to_owned(), embeddings, ..Default::default() };
+    Ok(EmbeddingServiceClient::new(channel.clone()).put_embeddings(request).await?.into_inner())
+}
+
+/// Supplies the vectors of memories whose text has none.
+async fn put_missing(channel: &Channel, vectors: &[(&str, [f32; 2])]) -> Result<()> {
+    let missing = missing(channel).await?;
+    let embeddings = vectors.iter().map(|(id, vector)| {
+        let missing = missing.get(*id).with_context(|| format!("{id} has a vector"))?;
+        let content_hash = missing.content_hash.clone();
+        Ok(v1::MemoryEmbedding {
+            memory_id: missing.memory_id.clone(),
+            content_hash,
+            vector: vector.to_vec(),
+        })
+    });
+    let stored = put(channel, embeddings.collect::<Result<_>>()?).await?;
+    ensure!(stored.stored_count == i64::try_from(vectors.len())?, "{stored:?}");
+    Ok(())
+}
+
+fn near(text: &str, source: Source) -> v1::SearchRequest {
+    let meaning = v1::SearchMeaning { model: String::new(), source: Some(source) };
+    v1::SearchRequest { meaning: Some(meaning), explain: true, ..query(text) }
+}
+
+fn vector(values: &[f32]) -> Source {
+    Source::Vector(v1::SearchVector { values: values.to_vec() })
+}
+
+async fn found(channel: &Channel, request: v1::SearchRequest) -> Result<Vec<String>> {
+    let response = search(channel, request).await?;
+    ensure!(response.next_page_token.is_empty(), "a search by meaning has one page");
+    Ok(response.hits.into_iter().map(|hit| hit.id).collect())
+}
+
+#[tokio::test]
+async fn memories_are_found_by_vectors_that_a_client_supplied_alone_and_with_words() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    let channel = &daemon.channel;
+    let hive = create(channel, "The hive stands behind the barn.", "garden").await?;
+    let queen = create(channel, "A queen lays two thousand eggs a day.", "garden").await?;
+    let tax = create(channel, "The tax return is due in May.", "money").await?;
+    ensure!(missing(channel).await?.len() == 3);
+    put_missing(channel, &[(&hive, [1.0, 0.0]), (&queen, [0.8, 0.6]), (&tax, [0.0, 1.0])]).await?;
+    ensure!(missing(channel).await?.is_empty());
+    let mut client = EmbeddingServiceClient::new(channel.clone());
+    let models =
+        client.list_embedding_models(v1::ListEmbeddingModelsRequest::default()).await?.into_inner().models;
+    let [model] = models.as_slice() else { anyhow::bail!("{models:?}") };
+    ensure!((model.name.as_str(), model.dimensions, model.vector_count) == (MODEL, 2, 3), "{model:?}");
+
+    // By meaning alone, the nearest first.
+    let all = search(channel, near("", vector(&[1.0, 0.1]))).await?;
+    let ids: Vec<&str> = all.hits.iter().map(|hit| hit.id.as_str()).collect();
+    ensure!(ids == [&hive, &queen, &tax], "{all:?}");
+    let cosines: Vec<f32> = all.hits.iter().filter_map(|hit| hit.cosine).collect();
+    ensure!(
+        (cosines[0] - 0.995).abs() < 1e-3 && cosines.is_sorted_by(|left, right| left > right),
+        "{cosines:?}"
+    );
+    ensure!(all.hits[0].explanation.contains(MODEL), "{:?}", all.hits[0].explanation);
+    // Filters come before the cut, and so does what is excluded.
+    let one = |text: &str| v1::SearchRequest { page_size: 1, ..near(text, vector(&[1.0, 0.1])) };
+    ensure!(found(channel, one("tag:money")).await? == [tax.as_str()]);
+    ensure!(found(channel, one("tag:garden -barn")).await? == [queen.as_str()]);
+    ensure!(found(channel, one("in:messages")).await?.is_empty());
+    // Similar to a memory: not the memory itself.
+    ensure!(
+        found(channel, near("", Source::MemoryId(hive.clone()))).await? == [queen.as_str(), tax.as_str()]
+    );
+
+    // With words: what is on both lists is first.
+    let both = found(channel, near("tax", vector(&[0.0, 1.0]))).await?;
+    ensure!(both == [tax.as_str(), queen.as_str(), hive.as_str()], "{both:?}");
+    let words = near("barn", vector(&[0.0, 1.0]));
+    let response = search(channel, words).await?;
+    ensure!(response.hits[0].id == hive && !response.hits[0].relaxed, "{response:?}");
+    ensure!(response.hits.len() == 3 && response.strict_total == 1 && response.total == 3, "{response:?}");
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_changed_text_drops_its_vector_and_an_export_has_those_that_count() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    let channel = &daemon.channel;
+    let hive = create(channel, "The hive stands behind the barn.", "garden").await?;
+    let queen = create(channel, "A queen lays two thousand eggs a day.", "garden").await?;
+    put_missing(channel, &[(&hive, [1.0, 0.0]), (&queen, [0.1, 0.7])]).await?;
+    let late = missing_of(channel, &hive).await?;
+    let update = v1::UpdateMemoryRequest {
+        memory: Some(v1::Memory {
+            id: hive.clone(),
+            content: "The hive was sold.".to_owned(),
+            ..Default::default()
+        }),
+        update_mask: Some(prost_types::FieldMask { paths: vec!["content".to_owned()] }),
+        ..Default::default()
+    };
+    MemoryServiceClient::new(channel.clone()).update_memory(update).await?;
+    ensure!(found(channel, near("", vector(&[1.0, 0.0]))).await? == [queen.as_str()]);
+    ensure!(missing(channel).await?.keys().eq([&hive]));
+    // A vector of the old text comes too late.
+    let answer = put(channel, vec![v1::MemoryEmbedding { vector: vec![1.0, 0.0], ..late }]).await?;
+    ensure!(answer.stored_count == 0 && answer.outdated_memory_ids == [hive.clone()], "{answer:?}");
+
+    let output = daemon.folder.path().join("bundle");
+    let request =
+        v1::CreateExportRequest { output: output.to_string_lossy().into_owned(), ..Default::default() };
+    operation::export(channel, request).await?;
+    let document: Value = serde_json::from_slice(&std::fs::read(output.join("embeddings.json"))?)?;
+    let exported = document["embeddings"].as_array().context("a list")?;
+    ensure!(exported.len() == 1 && exported[0]["memory_id"] == json!(queen), "{document}");
+    ensure!(exported[0]["vector"] == json!([0.1, 0.7]) && exported[0]["model"] == json!(MODEL), "{document}");
+
+    // Another data directory finds it by the vector of the bundle.
+    let other = TestDaemon::start().await?;
+    other.import(&output).await?;
+    ensure!(found(&other.channel, near("", vector(&[1.0, 0.0]))).await? == [queen.as_str()]);
+    other.stop().await?;
+    daemon.stop().await?;
+    Ok(())
+}
+
+/// A vector for the text that a memory has now.
+async fn missing_of(channel: &Channel, id: &str) -> Result<v1::MemoryEmbedding> {
+    let request = v1::GetMemoryRequest { id: id.to_owned(), ..Default::default() };
+    let memory = MemoryServiceClient::new(channel.clone()).get_memory(request).await?.into_inner().memory;
+    let content_hash = memory.context("a memory")?.content_hash;
+    Ok(v1::MemoryEmbedding { memory_id: id.to_owned(), content_hash, vector: Vec::new() })
+}
+
+#[tokio::test]
+async fn vectors_of_memu_are_found() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    daemon.import(&sample("memu", "rows-in-one-dump")).await?;
+    let models = EmbeddingServiceClient::new(daemon.channel.clone())
+        .list_embedding_models(v1::ListEmbeddingModelsRequest::default())
+        .await?
+        .into_inner()
+        .models;
+    let model = models.first().context("a model")?;
+    let mut query = vec![0.0; usize::try_from(model.dimensions)?];
+    query[0] = 1.0;
+    let hits = found(&daemon.channel, near("", vector(&query))).await?;
+    ensure!(i64::try_from(hits.len())? == model.vector_count, "{hits:?} {models:?}");
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_cannot_be_compared_is_refused_with_the_field() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    let channel = &daemon.channel;
+    let hive = create(channel, "The hive stands behind the barn.", "garden").await?;
+    let refused = |request| async move {
+        let status = search(channel, request).await.err().context("a refusal")?;
+        let fields =
+            status.get_details_bad_request().map(|details| details.field_violations).unwrap_or_default();
+        let reason = status.get_details_error_info().context("a reason")?.reason;
+        let field = fields.into_iter().next().map(|field| field.field).unwrap_or_default();
+        anyhow::Ok((status.code(), reason, field))
+    };
+    let invalid = |field: &str| (Code::InvalidArgument, "FIELD_INVALID".to_owned(), field.to_owned());
+    ensure!(refused(near("", vector(&[1.0]))).await? == invalid("meaning.model"));
+    put_missing(channel, &[(&hive, [1.0, 0.0])]).await?;
+    for numbers in [&[][..], &[1.0], &[0.0, 0.0], &[f32::NAN, 1.0], &[f32::INFINITY, 1.0]] {
+        ensure!(refused(near("", vector(numbers))).await? == invalid("meaning.vector"), "{numbers:?}");
+    }
+    let absent = v1::SearchMeaning { model: "unknown".to_owned(), source: Some(vector(&[1.0, 0.0])) };
+    ensure!(
+        refused(v1::SearchRequest { meaning: Some(absent), ..query("") }).await? == invalid("meaning.model")
+    );
+    let nothing = v1::SearchMeaning::default();
+    ensure!(refused(v1::SearchRequest { meaning: Some(nothing), ..query("") }).await? == invalid("meaning"));
+    let paged = v1::SearchRequest { page_token: "x".to_owned(), ..near("", vector(&[1.0, 0.0])) };
+    ensure!(refused(paged).await? == invalid("page_token"));
+    let unknown = near("", Source::MemoryId("unknown".to_owned()));
+    ensure!(refused(unknown).await?.0 == Code::NotFound);
+    let unembedded = create(channel, "The tax return is due in May.", "money").await?;
+    ensure!(refused(near("", Source::MemoryId(unembedded.clone()))).await? == invalid("meaning.memory_id"));
+    let off = refused(near("tax", Source::Query(true))).await?;
+    ensure!(off == (Code::FailedPrecondition, "EMBEDDINGS_OFF".to_owned(), String::new()), "{off:?}");
+
+    let late = missing_of(channel, &unembedded).await?;
+    for wrong in [&[][..], &[0.0, 0.0], &[f32::NAN]] {
+        let embedding = v1::MemoryEmbedding { vector: wrong.to_vec(), ..late.clone() };
+        let status = put(channel, vec![embedding]).await.err().context("a refusal")?;
+        ensure!(status.code() == Code::InvalidArgument, "{status:?}");
+    }
+    daemon.stop().await?;
+    Ok(())
+}
