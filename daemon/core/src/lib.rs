@@ -4,6 +4,7 @@
 
 pub mod backup;
 pub mod clock;
+pub mod contradictions;
 pub mod conversation_record;
 pub mod data_dir;
 mod derived;
@@ -20,6 +21,7 @@ pub mod priority;
 pub mod provenance;
 pub mod purge;
 pub mod recording;
+pub mod related;
 pub mod request;
 pub mod residue;
 pub mod schedule;

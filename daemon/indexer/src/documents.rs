@@ -10,6 +10,7 @@ use satchel_merge::body::Body;
 use satchel_pam::{
     conversation::{ContentKind, ConversationTemporal, PartKind},
     memory::{Access, Memory, Permission, Status, Visibility},
+    time::Timestamp,
 };
 use satchel_search::index::{Document, DocumentKind, PUBLIC_READER, shared_reader};
 use satchel_store::{ConversationRecord, MessageHead, Store};
@@ -27,8 +28,8 @@ const TITLE_WEIGHT: f64 = 0.8;
 /// The weight of a memory without any confidence; full confidence has 1.
 const MIN_CONFIDENCE_WEIGHT: f64 = 0.7;
 
-/// Returns the document of a memory.
-pub(crate) fn memory(memory: &Memory) -> Document<'_> {
+/// Returns the document of a memory. `successor` is the memory that superseded it.
+pub(crate) fn memory<'a>(memory: &'a Memory, successor: Option<&Memory>) -> Document<'a> {
     let text = match &memory.summary {
         Some(summary) if *summary != memory.content => Cow::from(format!("{}\n\n{summary}", memory.content)),
         Some(_) | None => Cow::from(memory.content.as_str()),
@@ -42,9 +43,20 @@ pub(crate) fn memory(memory: &Memory) -> Document<'_> {
         has: text_features(&text),
         readers: memory.access.as_ref().map(readers).unwrap_or_default(),
         time: time.known().then(|| time.micros()),
+        valid_from: temporal.valid_from.map(Timestamp::micros),
+        valid_until: valid_until(memory, successor),
         weight: weight(memory),
         ..Document::new(DocumentKind::Memory, &*memory.id, &*memory.provenance.platform, text)
     }
+}
+
+/// Returns when a memory stopped to be valid: as it says itself, or when the statement that superseded it began to hold, as far
+/// as that is known.
+fn valid_until(memory: &Memory, successor: Option<&Memory>) -> Option<i64> {
+    let began = successor.map(|next| next.temporal.valid_from.unwrap_or(next.temporal.created_at));
+    let superseded = began.filter(|time| time.known());
+    let times = memory.temporal.valid_until.into_iter().chain(superseded);
+    times.map(Timestamp::micros).min()
 }
 
 fn weight(memory: &Memory) -> f64 {
@@ -171,8 +183,7 @@ fn message<'a>(record: &'a ConversationRecord, at: usize, body: &'a Body) -> Doc
         role: Some(head.role.as_str()),
         model: body.model.as_deref().or(record.header.model.as_deref()).map(Cow::from),
         has: features(body, &text),
-        time: Some(head.created_at_micros)
-            .filter(|micros| satchel_pam::time::Timestamp::saturating(*micros).known()),
+        time: Some(head.created_at_micros).filter(|micros| Timestamp::saturating(*micros).known()),
         hidden: head.hidden || head.thought,
         ..Document::new(DocumentKind::Message, &*head.id, &*record.header.provider.name, text)
     }

@@ -8,8 +8,9 @@ use std::{
 };
 
 use satchel_core::priority::{INDEX_NICE, lower_priority};
+use satchel_pam::memory::{Memory, Status};
 use satchel_search::index::{OwnerId, SearchIndex};
-use satchel_store::{ChangeKind, ChangeLogEntry, ChangePosition, Revision};
+use satchel_store::{ChangeKind, ChangeLogEntry, ChangePosition, Revision, Store};
 
 use super::{
     IndexerError, Shared,
@@ -26,6 +27,14 @@ const BUILD_COMMIT_INTERVAL: Duration = Duration::from_secs(20);
 const REST_AFTER: Duration = Duration::from_secs(5);
 /// Time after a failure before the next attempt.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
+
+/// Returns the memory that superseded this one, if it is stored.
+fn successor(store: &Store, memory: &Memory) -> Result<Option<Memory>, IndexerError> {
+    let named = memory.temporal.superseded_by.as_deref().filter(|_| memory.status == Status::Superseded);
+    let Some(id) = named else { return Ok(None) };
+    let record = store.memory(id, None)?.filter(|record| !record.withdrawn);
+    Ok(record.map(|record| record.memory))
+}
 
 pub(super) struct Follower {
     shared: Arc<Shared>,
@@ -133,7 +142,10 @@ impl Follower {
         if kind == ChangeKind::Memory {
             let owner = OwnerId::Memory(id);
             let record = store.memory(id, None)?.filter(|record| !record.withdrawn);
-            let document = record.as_ref().map(|record| documents::memory(&record.memory));
+            let successor =
+                record.as_ref().map(|record| successor(store, &record.memory)).transpose()?.flatten();
+            let document =
+                record.as_ref().map(|record| documents::memory(&record.memory, successor.as_ref()));
             return Ok(self.index.replace(&owner, document)?);
         }
         let owner = OwnerId::Conversation(id);

@@ -135,6 +135,32 @@ fn changes_are_found_once_they_are_indexed() {
     store.close().unwrap();
 }
 
+#[test]
+fn a_superseded_memory_is_valid_until_its_successor_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let indexer = Indexer::new(store.clone(), IndexLocation::Memory);
+    let waker = indexer.waker();
+    store.observe_revisions(move |_| waker.wake());
+    let time = |text: &str| Some(Timestamp::parse(text).unwrap());
+    let mut old = memory("old", "Lives in Oslo");
+    commit(&store, Change::Memory(old.clone()));
+    let mut new = memory("new", "Lives in Bergen");
+    new.temporal.valid_from = time("2025-06-01T00:00:00Z");
+    commit(&store, Change::Memory(new));
+    assert_eq!(found(&indexer, &store, "valid:2025-07-01"), ["new", "old"]);
+    old.status = satchel_pam::memory::Status::Superseded;
+    old.temporal.superseded_by = Some("new".to_owned());
+    commit(&store, Change::Memory(old.clone()));
+    assert_eq!(found(&indexer, &store, "valid:2025-07-01"), ["new"]);
+    assert_eq!(found(&indexer, &store, "valid:2025-05-31"), ["old"]);
+    assert_eq!(found(&indexer, &store, "expired:2025-06-01"), ["old"]);
+    old.temporal.valid_until = time("2025-03-01T00:00:00Z");
+    commit(&store, Change::Memory(old));
+    assert!(found(&indexer, &store, "valid:2025-05-31").is_empty());
+    indexer.stop();
+}
+
 /// Messages that stay are not indexed again, and those that change, move or go are.
 #[test]
 fn a_conversation_that_changes_is_updated_message_by_message() {
@@ -226,7 +252,7 @@ fn an_index_that_is_killed_anywhere_equals_a_fresh_one() {
         for change in store.changes_since(position, stop_after).unwrap() {
             position = change.position;
             let record = store.memory(&change.id, None).unwrap();
-            let documents = record.as_ref().map(|record| documents::memory(&record.memory));
+            let documents = record.as_ref().map(|record| documents::memory(&record.memory, None));
             if record.is_some() {
                 index.replace(&satchel_search::index::OwnerId::Memory(&change.id), documents).unwrap();
             }

@@ -11,7 +11,7 @@ mod stop;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use self::script::{CharClass, char_class};
+pub(crate) use self::script::{CharClass, char_class};
 pub use self::{
     fold::{fold, fold_into},
     stem::Language,

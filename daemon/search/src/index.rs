@@ -36,7 +36,7 @@ pub use self::{
 use self::{schema::Fields, sealed_directory::SealedDirectory};
 
 /// Raised when texts are split or stored in another way.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 3;
 /// Memory of the writer while documents are added, in bytes.
 const WRITER_BYTES: usize = 96 << 20;
 /// Threads that write segments.

@@ -12,6 +12,8 @@
 //! | `title:hive` | titles only |
 //! | `platform:claude,chatgpt` | one of these platforms; also `role:`, `type:`, `status:`, `model:`, `tag:` |
 //! | `before:2025-06 after:2024` | dates; `on:2025-06-15`, `after:30d` |
+//! | `valid:2025-06` | memories that were valid at a time in June 2025; `valid:now` |
+//! | `expired:2025-06` | memories that were no longer valid when June 2025 began; `expired:now` |
 //! | `in:memories` | memories, messages, or titles of conversations |
 //! | `has:attachment` | messages with one; `code`, `link`, `citation`, `tool` |
 //! | `conversation:ID` | one conversation |
@@ -41,6 +43,8 @@ pub struct Query {
     pub clauses: Vec<Clause>,
     /// All of them have to match.
     pub filters: Vec<Filter>,
+    /// All of them have to match.
+    pub validity: Vec<ValidityFilter>,
     /// Microseconds since the Unix epoch, from the first to before the last.
     pub time: Range<i64>,
 }
@@ -90,6 +94,26 @@ pub enum TextField {
     All,
     /// In titles of conversations.
     Title,
+}
+
+/// A filter for the time in which a memory is valid. Messages and titles have none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidityFilter {
+    /// Whether what it describes is left out.
+    pub excluded: bool,
+    /// What it describes.
+    pub validity: Validity,
+    /// Microseconds since the Unix epoch, from the first to before the last.
+    pub at: Range<i64>,
+}
+
+/// When a memory is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    /// At a time in the range.
+    Valid,
+    /// Not any more when the range begins.
+    Expired,
 }
 
 /// A filter: the value of a field is one of several.
@@ -166,7 +190,10 @@ impl Query {
     /// Returns whether nothing is looked for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.clauses.is_empty() && self.filters.is_empty() && self.time == ALL_TIMES
+        self.clauses.is_empty()
+            && self.filters.is_empty()
+            && self.validity.is_empty()
+            && self.time == ALL_TIMES
     }
 }
 

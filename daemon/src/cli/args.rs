@@ -27,6 +27,7 @@ mod examples;
 mod export;
 mod filters;
 mod keys;
+mod links;
 mod plugins;
 mod purge;
 mod search;
@@ -55,6 +56,7 @@ pub use self::{
         ConversationFilterArgs, MemoryFilterArgs, MemoryReadArgs, MemoryStatusArg, MemoryTypeArg, Paging,
     },
     keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},
+    links::{ContradictionsArgs, DuplicatesArgs, LinkArg, RelatedArgs},
     plugins::{
         AuthorCommand, AuthorKeyArgs, BuildArgs, CompileChildArgs, InstalledCommand, KeyCommand, LanguageArg,
         NewArgs, PluginArgs, PluginInstallArgs, Plugins, RunArgs, SignArgs, TestArgs,
@@ -178,7 +180,8 @@ pub enum Command {
     /// Words are found in any form, in any language; all of them must be there. What can be written: `"a phrase"`, `+exact`, `-without`,
     /// `one OR other`, `begin*`, `mispeled~`, `title:word`, and filters: `platform:claude`, `role:user`, `type:fact`, `status:active`,
     /// `model:`, `tag:`, `has:attachment` (or code, link, citation, tool), `in:memories`, `conversation:ID`, `before:2025-06`,
-    /// `after:2024`, `on:2025-06-15`, `after:30d`. A query with a `-` is best put in single quotes.
+    /// `after:2024`, `on:2025-06-15`, `after:30d`. `valid:2025-06` finds memories that were valid in that month, `expired:now` those that
+    /// are not valid any more. A query with a `-` is best put in single quotes.
     #[command(after_help = examples::SEARCH)]
     Search(SearchArgs),
     /// List and save the files that came with conversations
@@ -409,6 +412,24 @@ pub enum Memories {
         #[command(flatten)]
         paging: Paging,
     },
+    /// List the memories that are linked to one: by relations, by succession, or by their conversation
+    ///
+    /// The nearest come first, each with the path that leads to it. In a path, `supports>` is a relation to the next memory, and
+    /// `<supports` one from it.
+    #[command(after_help = links::RELATED)]
+    Related(RelatedArgs),
+    /// List groups of active memories that say the same
+    ///
+    /// Case, punctuation and white space make no difference. Memories that have most of their words in common, in the same order, are
+    /// similar. Nothing is changed; `satchel memories status ID superseded --by ID` replaces one memory by another.
+    #[command(after_help = links::DUPLICATES)]
+    Duplicates(DuplicatesArgs),
+    /// List memories that contradict each other and are both active
+    ///
+    /// A relation `contradicts` says so, or one memory supersedes the other, which is active all the same. Memories that are never valid
+    /// at the same time do not contradict each other.
+    #[command(after_help = links::CONTRADICTIONS)]
+    Contradictions(ContradictionsArgs),
     /// Add a memory
     ///
     /// If a memory with the same content exists, nothing is added and that memory is shown.

@@ -27,6 +27,7 @@ pub(crate) mod change;
 pub(crate) mod conversation;
 pub(crate) mod device;
 pub(crate) mod import;
+pub(crate) mod links;
 pub(crate) mod memory;
 pub(crate) mod plugin;
 pub(crate) mod review;

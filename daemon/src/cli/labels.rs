@@ -5,10 +5,11 @@
 use satchel_proto::{
     integers::unsigned,
     v1::{
-        AttachmentKind, DeviceKind, DeviceRole, DifferenceKind, DocumentStanding, ExportFormat, ExportType,
-        ExtractionMethod, ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType,
-        MemoryTypeCount, OperationState, PartKind, Permission, PlatformCount, PluginState, QuarantineState,
-        RecordKind, RelationType, Role, Scope, SearchHitKind, SourceOrigin, SourceState, Visibility,
+        AttachmentKind, ContradictionReason, DeviceKind, DeviceRole, DifferenceKind, Direction,
+        DocumentStanding, DuplicateReason, ExportFormat, ExportType, ExtractionMethod, ImportStatus,
+        IssueKind, MemoryLinkKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
+        OperationState, PartKind, Permission, PlatformCount, PluginState, QuarantineState, RecordKind,
+        RelationType, Role, Scope, SearchHitKind, SourceOrigin, SourceState, Visibility,
     },
 };
 
@@ -67,6 +68,14 @@ labels! {
     visibility: Visibility, "VISIBILITY_";
     /// `read`, …
     permission: Permission, "PERMISSION_";
+    /// `relation`, `superseded_by`, `conversation`.
+    memory_link_kind: MemoryLinkKind, "MEMORY_LINK_KIND_";
+    /// `out`, `in`.
+    direction: Direction, "DIRECTION_";
+    /// `same_text`, `similar_text`.
+    duplicate_reason: DuplicateReason, "DUPLICATE_REASON_";
+    /// `contradicts`, `superseded`.
+    contradiction_reason: ContradictionReason, "CONTRADICTION_REASON_";
     /// `supports`, …
     relation_type: RelationType, "RELATION_TYPE_";
     /// `user`, …

@@ -2,6 +2,7 @@
 
 mod change;
 mod fields;
+mod links;
 mod render;
 mod review;
 
@@ -38,6 +39,9 @@ pub(crate) async fn run(
         Memories::Edit(args) => change::edit(context, client, args).await,
         Memories::Status(args) => change::status(context, client, args).await,
         Memories::Undo(args) => change::undo(context, client, args).await,
+        Memories::Related(args) => links::related(context, client, args).await,
+        Memories::Duplicates(args) => links::duplicates(context, client, args).await,
+        Memories::Contradictions(args) => links::contradictions(context, client, args).await,
         Memories::Review(args) => review::run(context, client, args).await,
         // This command works on the files directly.
         Memories::Purge(_) => Err(CliError::Usage("this command does not use a daemon".to_owned())),

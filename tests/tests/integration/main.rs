@@ -33,6 +33,7 @@ mod privacy;
 mod purge;
 mod receipts;
 mod recorded_conversations;
+mod related_memories;
 mod round_trip;
 mod sandboxed_fixtures;
 mod search;

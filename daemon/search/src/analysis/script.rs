@@ -2,7 +2,7 @@
 
 /// How a character takes part in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CharClass {
+pub(crate) enum CharClass {
     /// A letter or digit of a script that puts spaces between words.
     Letter,
     /// A character of a script without spaces, or of Korean.
@@ -46,7 +46,7 @@ const EMOJI: [(u32, u32); 6] = [
 ];
 
 /// Returns the class of a character.
-pub(super) fn char_class(c: char) -> CharClass {
+pub(crate) fn char_class(c: char) -> CharClass {
     if c.is_ascii() {
         return if c.is_ascii_alphanumeric() { CharClass::Letter } else { CharClass::Other };
     }

@@ -18,7 +18,9 @@ use super::{
 };
 use crate::{
     analysis::{Word, WordKind, Words},
-    query::{ALL_TIMES, Atom, Clause, Filter, FilterField, Matching, Query, TextField},
+    query::{
+        ALL_TIMES, Atom, Clause, Filter, FilterField, Matching, Query, TextField, Validity, ValidityFilter,
+    },
 };
 
 /// How much a hit of a stem counts, compared with the word itself.
@@ -58,6 +60,7 @@ pub(super) fn all_clauses(fields: &Fields, clauses: &[Clause]) -> Boxed {
 pub(super) fn limited(fields: &Fields, query: &Query, options: &SearchOptions, words: Boxed) -> Boxed {
     let mut limits = vec![(Occur::Must, words)];
     limits.extend(query.filters.iter().map(|one| filter(fields, one)));
+    limits.extend(query.validity.iter().map(|one| validity(fields, one)));
     limits.extend(time(fields, &query.time).map(|one| (Occur::Must, one)));
     if !options.hidden {
         let hidden = Term::from_field_bool(fields.hidden, true);
@@ -225,6 +228,22 @@ fn time(fields: &Fields, range: &Range<i64>) -> Option<Boxed> {
     let bound = |time| Term::from_field_i64(fields.time, time);
     let query = RangeQuery::new(Bound::Included(bound(range.start)), Bound::Excluded(bound(range.end)));
     Some(unscored(Box::new(query)))
+}
+
+fn validity(fields: &Fields, filter: &ValidityFilter) -> (Occur, Boxed) {
+    let range = |field: Field, from: Bound<i64>, to: Bound<i64>| -> Boxed {
+        let term = |time| Term::from_field_i64(field, time);
+        Box::new(RangeQuery::new(from.map(term), to.map(term)))
+    };
+    let ended = |from, to| range(fields.valid_until, from, to);
+    let query: Boxed = match filter.validity {
+        Validity::Valid => Box::new(BooleanQuery::intersection(vec![
+            range(fields.valid_from, Bound::Unbounded, Bound::Excluded(filter.at.end)),
+            ended(Bound::Excluded(filter.at.start), Bound::Unbounded),
+        ])),
+        Validity::Expired => ended(Bound::Unbounded, Bound::Included(filter.at.start)),
+    };
+    if filter.excluded { (Occur::MustNot, query) } else { (Occur::Must, unscored(query)) }
 }
 
 /// Returns the query for what a device may see. Each list that is empty restricts nothing.

@@ -74,6 +74,9 @@ pub struct Document<'a> {
     pub readers: Vec<String>,
     /// Microseconds since the Unix epoch.
     pub time: Option<i64>,
+    /// From when to before when a memory is valid, in microseconds since the Unix epoch. `None`: always was, or still is.
+    pub valid_from: Option<i64>,
+    pub valid_until: Option<i64>,
     /// Hidden by the platform, or a thought: found only if it is asked for.
     pub hidden: bool,
     /// By how much hits of it count more or less, around 1.
@@ -102,6 +105,8 @@ impl<'a> Document<'a> {
             has: Vec::new(),
             readers: Vec::new(),
             time: None,
+            valid_from: None,
+            valid_until: None,
             hidden: false,
             weight: 1.0,
         }

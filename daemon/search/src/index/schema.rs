@@ -48,6 +48,9 @@ pub(super) struct Fields {
     pub(super) month: Field,
     pub(super) hidden: Field,
     pub(super) time: Field,
+    /// Only memories have these, and all of them: the least and the greatest number stand for no limit.
+    pub(super) valid_from: Field,
+    pub(super) valid_until: Field,
     pub(super) weight: Field,
 }
 
@@ -88,6 +91,8 @@ impl Fields {
             month: schema.add_text_field("month", STRING | FAST),
             hidden: schema.add_bool_field("hidden", INDEXED),
             time: schema.add_i64_field("time", INDEXED | FAST),
+            valid_from: schema.add_i64_field("valid_from", FAST),
+            valid_until: schema.add_i64_field("valid_until", FAST),
             weight: schema.add_f64_field("weight", FAST),
         };
         (schema.build(), fields)
@@ -153,6 +158,10 @@ impl Fields {
         document.time.and_then(month).iter().for_each(|month| out.add_text(self.month, month));
         out.add_bool(self.hidden, document.hidden);
         document.time.iter().for_each(|time| out.add_i64(self.time, *time));
+        if document.kind == super::DocumentKind::Memory {
+            out.add_i64(self.valid_from, document.valid_from.unwrap_or(i64::MIN));
+            out.add_i64(self.valid_until, document.valid_until.unwrap_or(i64::MAX));
+        }
         out.add_f64(self.weight, document.weight);
         out
     }

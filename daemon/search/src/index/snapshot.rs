@@ -12,7 +12,7 @@ use tantivy::{
     collector::{Count, DocSetCollector, TopDocs},
     columnar::Column,
     index::SegmentId,
-    query::TermQuery,
+    query::{EnableScoring, Query as IndexQuery, TermQuery},
     schema::{Field, IndexRecordOption, Value as _},
 };
 
@@ -255,8 +255,7 @@ impl Snapshot {
         let mut parts = Vec::new();
         for clause in query.clauses.iter().filter(|clause| !clause.excluded) {
             let compiled = alternatives(&self.fields, clause);
-            // A part that is not in the document has no score.
-            let score = compiled.explain(&self.searcher, hit.address).map_or(0.0, |score| score.value());
+            let score = self.score(&*compiled, hit.address)?;
             let words: Vec<&str> = clause.any.iter().map(|atom| atom.text.as_str()).collect();
             parts.push(format!("{} {score:.2}", words.join(" OR ")));
         }
@@ -266,6 +265,15 @@ impl Snapshot {
             "{:.2} = ({words}) × {weight:.2} for confidence and status × {recency:.2} for the time",
             hit.score
         ))
+    }
+
+    /// Returns what a query contributes to the score of a document: nothing if it does not match.
+    fn score(&self, query: &dyn IndexQuery, address: DocAddress) -> Result<f32, IndexError> {
+        let weight = query.weight(EnableScoring::enabled_from_searcher(&self.searcher))?;
+        let mut scorer = weight.scorer(self.searcher.segment_reader(address.segment_ord), 1.0)?;
+        // A scorer must not be moved back. Tantivy's own explanations do that for a part that does not match.
+        let matches = scorer.doc() <= address.doc_id && scorer.seek(address.doc_id) == address.doc_id;
+        Ok(if matches { scorer.score() } else { 0.0 })
     }
 
     fn hit(&self, score: f32, address: DocAddress) -> Result<Hit, IndexError> {

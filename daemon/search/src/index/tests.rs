@@ -135,6 +135,38 @@ fn filters_restrict_and_facets_count() {
 }
 
 #[test]
+fn memories_are_found_by_their_validity() {
+    let index = SearchIndex::open(&IndexLocation::Memory).unwrap();
+    for (id, valid_from, valid_until) in [
+        ("always", None, None),
+        ("once", Some(10 * DAY), Some(20 * DAY)),
+        ("since", Some(15 * DAY), None),
+        ("until", None, Some(15 * DAY)),
+    ] {
+        let memory = Document::new(DocumentKind::Memory, id, "claude", "bees");
+        index.replace(&OwnerId::Memory(id), [Document { valid_from, valid_until, ..memory }]).unwrap();
+    }
+    index.replace(&OwnerId::Conversation("c"), [message("message", "bees")]).unwrap();
+    index.commit(1).unwrap();
+    for (text, expected) in [
+        ("valid:1970-01-10", &["always", "until"][..]),
+        ("valid:1970-01-11", &["always", "once", "until"]),
+        // A memory is not valid any more when its last day begins.
+        ("valid:1970-01-16", &["always", "once", "since"]),
+        ("valid:1970", &["always", "once", "since", "until"]),
+        ("bees valid:1971", &["always", "since"]),
+        ("expired:1970-01-15", &[]),
+        ("expired:1970-01-16", &["until"]),
+        ("bees expired:1971", &["once", "until"]),
+        ("bees -expired:1971", &["always", "message", "since"]),
+        ("bees -valid:1971", &["message", "once", "until"]),
+        ("wasps expired:1971", &[]),
+    ] {
+        assert_eq!(sorted(&index, text), expected, "{text}");
+    }
+}
+
+#[test]
 fn callers_find_only_what_they_may_see() {
     let index = SearchIndex::open(&IndexLocation::Memory).unwrap();
     let memory = |id: &'static str, tag: &'static str, reader: &str| {
@@ -282,7 +314,7 @@ proptest::proptest! {
     /// No query makes the index fail, and the parts that it marks are parts of the text.
     #[test]
     fn every_query_is_answered(
-        text in "([a-zé蜜蜂İß]{0,4}[ :\"+*~-]{0,3}|\\PC{0,5}|OR |title:|in:messages |\"[a-z]{0,3} [a-z]{0,3}){0,10}",
+        text in "([a-zé蜜蜂İß]{0,4}[ :\"+*~-]{0,3}|\\PC{0,5}|OR |title:|valid:1970 |-expired:now |in:messages |\"[a-z]{0,3} [a-z]{0,3}){0,10}",
     ) {
         thread_local! {
             static INDEX: SearchIndex = index(&FUZZED_TEXTS);

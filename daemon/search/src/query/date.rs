@@ -16,6 +16,8 @@ impl Calendar {
     pub(super) fn range(&self, text: &str) -> Option<(i64, i64)> {
         let today = self.now.to_zoned(self.zone.clone()).date();
         let (first, after) = match text {
+            // The shortest time there is.
+            "now" => return Some((self.now.as_microsecond(), self.now.as_microsecond() + 1)),
             "today" => (today, today.tomorrow().ok()?),
             "yesterday" => (today.yesterday().ok()?, today),
             text => match ago(text) {

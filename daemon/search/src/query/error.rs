@@ -44,7 +44,7 @@ pub enum QueryProblem {
         expected: String,
     },
     /// Not a date.
-    #[error("{given:?} is no date; write 2025, 2025-06, 2025-06-15, today, yesterday or 30d")]
+    #[error("{given:?} is no date; write 2025, 2025-06, 2025-06-15, today, yesterday, now or 30d")]
     BadDate {
         /// As it was typed.
         given: String,

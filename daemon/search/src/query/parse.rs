@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     ALL_TIMES, Atom, Calendar, Clause, Filter, FilterField, MAX_CLAUSES, MAX_QUERY_BYTES, Matching, Query,
-    QueryError, QueryProblem, TextField,
+    QueryError, QueryProblem, TextField, Validity, ValidityFilter,
 };
 use crate::analysis::fold;
 
@@ -13,6 +13,7 @@ const MAX_DISTANCE: u8 = 2;
 /// The words before a colon that are not in [`FilterField`].
 const TITLE: &str = "title";
 const DATES: [&str; 3] = ["before", "after", "on"];
+const VALIDITIES: [(&str, Validity); 2] = [("valid", Validity::Valid), ("expired", Validity::Expired)];
 
 pub(super) struct Parser<'a> {
     text: &'a str,
@@ -47,7 +48,8 @@ impl<'a> Parser<'a> {
         while let Some(start) = self.text[at..].find(|c: char| !c.is_whitespace()).map(|skipped| at + skipped)
         {
             at = self.item(start)?;
-            if self.query.clauses.len() + self.query.filters.len() > MAX_CLAUSES {
+            let Query { clauses, filters, validity, time: _ } = &self.query;
+            if clauses.len() + filters.len() + validity.len() > MAX_CLAUSES {
                 return Err(QueryError::new(start..at, QueryProblem::TooManyClauses));
             }
         }
@@ -57,6 +59,7 @@ impl<'a> Parser<'a> {
         }
         let wanted = self.query.clauses.iter().any(|clause| !clause.excluded)
             || self.query.filters.iter().any(|filter| !filter.excluded)
+            || self.query.validity.iter().any(|filter| !filter.excluded)
             || self.query.time != ALL_TIMES;
         if !wanted && !self.query.is_empty() {
             return Err(QueryError::new(whole, QueryProblem::OnlyExcluded));
@@ -121,6 +124,9 @@ impl<'a> Parser<'a> {
             self.add(excluded, atom(&value, false, TextField::Title));
         } else if DATES.contains(&word) {
             self.date(word, &value)?;
+        } else if let Some((_, validity)) = VALIDITIES.iter().find(|(name, _)| *name == word) {
+            let (first, after) = self.range(&value)?;
+            self.query.validity.push(ValidityFilter { excluded, validity: *validity, at: first..after });
         } else if let Some(field) = FilterField::ALL.iter().find(|field| field.word() == word) {
             let values = values(*field, &value)?;
             if !values.is_empty() {
@@ -131,10 +137,7 @@ impl<'a> Parser<'a> {
     }
 
     fn date(&mut self, word: &str, value: &Piece<'_>) -> Result<(), QueryError> {
-        let range = self.calendar.range(&value.text.to_lowercase());
-        let (first, after) = range.ok_or_else(|| {
-            QueryError::new(value.at.clone(), QueryProblem::BadDate { given: value.text.to_owned() })
-        })?;
+        let (first, after) = self.range(value)?;
         let time = &mut self.query.time;
         match word {
             "before" => time.end = time.end.min(first),
@@ -146,6 +149,13 @@ impl<'a> Parser<'a> {
             _ => time.start = time.start.max(after),
         }
         Ok(())
+    }
+
+    /// Returns the first moment of a date and the first one after it.
+    fn range(&self, value: &Piece<'_>) -> Result<(i64, i64), QueryError> {
+        self.calendar.range(&value.text.to_lowercase()).ok_or_else(|| {
+            QueryError::new(value.at.clone(), QueryProblem::BadDate { given: value.text.to_owned() })
+        })
     }
 
     fn add(&mut self, excluded: bool, atom: Option<Atom>) {
@@ -161,9 +171,14 @@ impl<'a> Parser<'a> {
 /// Returns the word of a filter and where its value begins.
 fn filter_at<'a>(piece: &Piece<'a>) -> Option<(&'a str, usize)> {
     let (word, _) = piece.text.split_once(':')?;
-    let known =
-        word == TITLE || DATES.contains(&word) || FilterField::ALL.iter().any(|field| field.word() == word);
+    let known = filter_words().any(|known| known == word);
     known.then(|| (word, piece.at.start + word.len() + 1))
+}
+
+/// Returns the words before a colon.
+fn filter_words() -> impl Iterator<Item = &'static str> {
+    let fields = FilterField::ALL.iter().map(|field| field.word());
+    fields.chain(DATES).chain(VALIDITIES.map(|(word, _)| word)).chain([TITLE])
 }
 
 /// Refuses a word before a colon that is nearly that of a filter, as its hits would look as if it were none.
@@ -172,10 +187,10 @@ fn check_mistyped(piece: &Piece<'_>) -> Result<(), QueryError> {
     if value.is_empty() || value.starts_with("//") || given.len() < 4 {
         return Ok(());
     }
-    let words = FilterField::ALL.iter().map(|field| field.word()).chain(DATES).chain([TITLE]);
     let lower = given.to_lowercase();
-    let near =
-        words.filter(|word| strsim::damerau_levenshtein(word, &lower) <= 1).min_by_key(|word| word.len());
+    let near = filter_words()
+        .filter(|word| strsim::damerau_levenshtein(word, &lower) <= 1)
+        .min_by_key(|word| word.len());
     near.map_or(Ok(()), |near| {
         let at = piece.at.start..piece.at.start + given.len();
         Err(QueryError::new(at, QueryProblem::UnknownFilter { given: given.to_owned(), near }))

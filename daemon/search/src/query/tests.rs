@@ -103,6 +103,21 @@ fn dates_are_days_months_and_years() {
 }
 
 #[test]
+fn validity_is_a_filter_of_its_own() {
+    let query = parse("bee valid:2024-06 -expired:2025 valid:now");
+    let now = calendar().now.as_microsecond();
+    let expected = [
+        (false, Validity::Valid, day("2024-06-01")..day("2024-07-01")),
+        (true, Validity::Expired, day("2025-01-01")..day("2026-01-01")),
+        (false, Validity::Valid, now..now + 1),
+    ];
+    let found = query.validity.iter().map(|one| (one.excluded, one.validity, one.at.clone()));
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    assert_eq!(query.time, ALL_TIMES);
+    assert!(parse("valid:").is_empty() && !parse("valid:2024").is_empty());
+}
+
+#[test]
 fn errors_point_at_the_place() {
     for (text, at, message) in [
         ("bee before:soon", 11..15, "\"soon\" is no date"),
@@ -113,6 +128,9 @@ fn errors_point_at_the_place() {
         ("bee platfrom:claude", 4..12, "did you mean platform:?"),
         ("-bee -platform:claude", 0..21, "nothing to look for"),
         ("after:2025 before:2024", 0..22, "no time"),
+        ("bee valid:soon", 10..14, "\"soon\" is no date"),
+        ("bee vaild:2024", 4..9, "did you mean valid:?"),
+        ("-expired:2024", 0..13, "nothing to look for"),
     ] {
         let error = refused(text);
         assert_eq!(error.at, at, "{text}");
@@ -125,7 +143,7 @@ fn errors_point_at_the_place() {
 
 proptest! {
     #[test]
-    fn every_text_is_read_or_refused_in_place(text in "([a-z]{0,4}[ :\"+*~-]{0,3}|\\PC{0,5}|before:|platform:|OR ){0,12}") {
+    fn every_text_is_read_or_refused_in_place(text in "([a-z]{0,4}[ :\"+*~-]{0,3}|\\PC{0,5}|before:|valid:|platform:|OR ){0,12}") {
         match Query::parse(&text, &calendar()) {
             Ok(query) => for atom in query.clauses.iter().flat_map(|clause| &clause.any) {
                 prop_assert!(text.get(atom.at.clone()).is_some_and(|part| part.contains(&atom.text)));

@@ -1,4 +1,5 @@
-//! `MemoryService`: reads memories. The methods that change them are in `edit` and `relation`.
+//! `MemoryService`: reads memories. The methods that change them are in `edit` and `relation`; those that
+//! compare them are in `related`, `duplicates` and `contradictions`.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use satchel_store::{MemoryOrder, MemoryQuery, MemoryRecord};
 use super::{
     ServerState,
     call_state::CallState,
-    edit, quarantine, relation,
+    contradictions, duplicates, edit, quarantine, related, relation,
     request::{PAGE_BYTES, check_length, check_required, page_request, service},
     status::{CallError, ResourceKind},
     wire::{
@@ -46,6 +47,9 @@ service!(MemoryService for MemoryHandler {
     create_relation: CreateRelationRequest => CreateRelationResponse = relation::create;
     withdraw_relation: WithdrawRelationRequest => WithdrawRelationResponse = relation::withdraw;
     list_relations: ListRelationsRequest => ListRelationsResponse = relation::list;
+    list_related_memories: ListRelatedMemoriesRequest => ListRelatedMemoriesResponse = related::list;
+    list_duplicate_memories: ListDuplicateMemoriesRequest => ListDuplicateMemoriesResponse = duplicates::list;
+    list_contradictions: ListContradictionsRequest => ListContradictionsResponse = contradictions::list;
 });
 
 impl CallState {

@@ -67,6 +67,38 @@ fn every_example_parses() {
 }
 
 #[test]
+fn options_of_linked_memories_are_read() {
+    let parse = |words: &[&str]| Cli::try_parse_from(["satchel", "memories"].iter().chain(words));
+    let read = |words: &[&str]| parse(words).unwrap().command;
+    assert!(matches!(
+        read(&["related", "9c41", "--depth", "3", "--via", "relation,superseded-by"]),
+        Command::Memories(Memories::Related(args))
+            if args.depth == 3 && args.via == [LinkArg::Relation, LinkArg::SupersededBy] && args.types.is_empty()
+    ));
+    assert!(matches!(
+        read(&["related", "9c41"]),
+        Command::Memories(Memories::Related(args)) if args.depth == 2 && args.via.is_empty()
+    ));
+    assert!(matches!(
+        read(&["duplicates", "--threshold", "0.75"]),
+        Command::Memories(Memories::Duplicates(args)) if args.threshold == Some(0.75) && args.paging.limit == 50
+    ));
+    assert!(matches!(
+        read(&["contradictions", "--settled", "--all"]),
+        Command::Memories(Memories::Contradictions(args)) if args.settled && args.paging.all
+    ));
+    for refused in [
+        &["related"][..],
+        &["related", "9c41", "--depth", "0"],
+        &["related", "9c41", "--depth", "6"],
+        &["duplicates", "--threshold", "0.4"],
+        &["duplicates", "--threshold", "NaN"],
+    ] {
+        assert!(parse(refused).is_err(), "{refused:?}");
+    }
+}
+
+#[test]
 fn global_options_may_follow_the_command() {
     let cli =
         Cli::try_parse_from(["satchel", "memories", "list", "--json", "--data-dir", "/d", "-vv"]).unwrap();

@@ -48,6 +48,8 @@ document! {
         more_in_conversation: u64 = unsigned(hit.more_in_conversation),
         /// True if it has only some of the words, or similar ones.
         relaxed: bool = hit.relaxed,
+        /// True if a memory is not valid any more.
+        expired: bool = hit.expired,
         explanation: Option<&'a str> = non_empty(&hit.explanation),
     }
 }

@@ -4,7 +4,7 @@ use satchel_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{admin, conversation, import, memory, plugin};
+use super::{admin, conversation, import, links, memory, plugin};
 
 /// Returns the keys of an object in the order in which they are printed.
 fn keys(value: &impl Serialize) -> Vec<String> {
@@ -140,6 +140,49 @@ fn a_memory_is_the_pam_object_to_the_byte() {
         keys(&memory::Version::new(&version)),
         ["version", "revision", "changed_at", "actor", "reason", "import_id", "memory"]
     );
+}
+
+#[test]
+fn linked_memories_have_their_keys() {
+    let relation = v1::MemoryLink {
+        kind: v1::MemoryLinkKind::Relation.into(),
+        memory_id: "m".to_owned(),
+        relation_id: "r".to_owned(),
+        relation_type: v1::RelationType::Supports.into(),
+        direction: v1::Direction::In.into(),
+        ..v1::MemoryLink::default()
+    };
+    let conversation = v1::MemoryLink {
+        kind: v1::MemoryLinkKind::Conversation.into(),
+        conversation_id: "c".to_owned(),
+        ..v1::MemoryLink::default()
+    };
+    let row = v1::RelatedMemory { path: vec![relation, conversation], distance: 2, memory: None };
+    let rows = [row];
+    let memories = rows.iter().map(links::RelatedMemory::new).collect();
+    let (more, truncated, revision, store_id) = (false, true, 7, "s");
+    let shown = links::RelatedMemories { id: "i", memories, more, truncated, revision, store_id };
+    assert_eq!(keys(&shown), ["id", "memories", "more", "truncated", "revision", "store_id"]);
+    assert_eq!(keys(&shown.memories[0]), ["distance", "path", "memory"]);
+    let step = ["kind", "memory_id", "relation_id", "relation_type", "direction", "conversation_id"];
+    assert_eq!(keys(&shown.memories[0].path[0]), step);
+    let value = json(&shown.memories[0].path[0]);
+    assert_eq!((&value["kind"], &value["direction"]), (&"relation".into(), &"in".into()));
+    assert!(json(&shown.memories[0].path[1])["relation_type"].is_null());
+
+    let group = v1::DuplicateGroup { reason: v1::DuplicateReason::SameText.into(), ..Default::default() };
+    let groups = vec![links::DuplicateGroup::new(&group)];
+    let shown = links::DuplicateGroups { groups, more, truncated, revision, store_id };
+    assert_eq!(keys(&shown), ["groups", "more", "truncated", "revision", "store_id"]);
+    assert_eq!(keys(&shown.groups[0]), ["reason", "similarity", "total", "memories"]);
+    assert_eq!(json(&shown.groups[0])["reason"], "same_text");
+
+    let pair = v1::Contradiction { reason: v1::ContradictionReason::Superseded.into(), ..Default::default() };
+    let contradictions = vec![links::Contradiction::new(&pair)];
+    let shown = links::Contradictions { contradictions, more, revision, store_id };
+    assert_eq!(keys(&shown), ["contradictions", "more", "revision", "store_id"]);
+    assert_eq!(keys(&shown.contradictions[0]), ["reason", "settled", "relation", "first", "second"]);
+    assert_eq!(json(&shown.contradictions[0])["reason"], "superseded");
 }
 
 #[test]

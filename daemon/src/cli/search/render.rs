@@ -60,6 +60,7 @@ fn heading(hit: &SearchHit, calendar: &Calendar, style: TerminalStyle) -> String
         facts.push(labels::memory_status(hit.memory_status));
     }
     let marks = [
+        (hit.expired, "expired"),
         (hit.hidden, "hidden by the platform"),
         (hit.is_thought, "thought"),
         (hit.kind() == SearchHitKind::Message && !hit.on_active_branch, "on another branch"),

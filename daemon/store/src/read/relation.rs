@@ -34,6 +34,19 @@ impl Store {
         memory: &str,
         at: Option<Revision>,
     ) -> Result<Vec<RelationRecord>, StoreError> {
+        Ok(self.first_relations_of(memory, at, usize::MAX)?.0)
+    }
+
+    /// Returns the first valid relations that have a memory at either end, at most `limit`, and whether there may be more.
+    ///
+    /// # Errors
+    /// As [`Store::relations_of`].
+    pub fn first_relations_of(
+        &self,
+        memory: &str,
+        at: Option<Revision>,
+        limit: usize,
+    ) -> Result<(Vec<RelationRecord>, bool), StoreError> {
         let at = self.at(at)?;
         let mut ids = Vec::new();
         for kind in [keys::RELATION_FROM, keys::RELATION_TO] {
@@ -47,13 +60,16 @@ impl Store {
         ids.dedup();
         let mut relations = Vec::new();
         for id in ids {
+            if relations.len() >= limit {
+                return Ok((relations, true));
+            }
             // The key may be that of an older version with other ends.
             let record = self.relation_by_key(id, at)?;
             let ends =
                 |record: &RelationRecord| record.relation.from == memory || record.relation.to == memory;
             relations.extend(record.filter(|record| !record.withdrawn && ends(record)));
         }
-        Ok(relations)
+        Ok((relations, false))
     }
 
     /// Returns a page of the relations that were valid at a revision, in a fixed order.

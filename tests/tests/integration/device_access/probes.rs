@@ -41,6 +41,12 @@ pub(crate) const REVEALING: &[(&str, CallerKind)] = &[
     ("/satchel.v1.MemoryService/ListMemoryVersions", CallerKind::AgentA),
     ("/satchel.v1.MemoryService/ListRelations", CallerKind::AgentA),
     ("/satchel.v1.MemoryService/ListQuarantinedMemories", CallerKind::Owner),
+    ("/satchel.v1.MemoryService/ListRelatedMemories", CallerKind::AgentA),
+    ("/satchel.v1.MemoryService/ListRelatedMemories", CallerKind::Reader),
+    ("/satchel.v1.MemoryService/ListDuplicateMemories", CallerKind::AgentA),
+    ("/satchel.v1.MemoryService/ListDuplicateMemories", CallerKind::Reader),
+    ("/satchel.v1.MemoryService/ListContradictions", CallerKind::AgentA),
+    ("/satchel.v1.MemoryService/ListContradictions", CallerKind::Owner),
     ("/satchel.v1.ConversationService/GetConversation", CallerKind::ReaderOfPart),
     ("/satchel.v1.ConversationService/ListConversations", CallerKind::AgentWithConversations),
     ("/satchel.v1.ConversationService/ListMessages", CallerKind::Reader),
@@ -243,6 +249,24 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             probes.push(unary(&v1::ListRelationsRequest::default()));
             probes
         }
+        "MemoryService/ListRelatedMemories" => ids()
+            .map(|id| {
+                let view = v1::MemoryView::PamJson.into();
+                unary(&v1::ListRelatedMemoriesRequest { id, depth: 5, view, ..Default::default() })
+            })
+            .collect(),
+        "MemoryService/ListDuplicateMemories" => [None, Some(0.5)]
+            .map(|threshold| {
+                let view = v1::MemoryView::PamJson.into();
+                unary(&v1::ListDuplicateMemoriesRequest { threshold, view, ..Default::default() })
+            })
+            .into(),
+        "MemoryService/ListContradictions" => [false, true]
+            .map(|include_settled| {
+                let view = v1::MemoryView::PamJson.into();
+                unary(&v1::ListContradictionsRequest { include_settled, view, ..Default::default() })
+            })
+            .into(),
         "SearchService/Search" => searches(records),
         "EmbeddingService/ListEmbeddingModels" => vec![unary(&v1::ListEmbeddingModelsRequest::default())],
         "EmbeddingService/ListMissingEmbeddings" => {

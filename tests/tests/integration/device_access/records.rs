@@ -175,6 +175,10 @@ fn document() -> Value {
                 "created_at": "2026-01-02T03:04:05Z"},
             {"id": "relation-2", "from": memory_id("public"), "to": memory_id("public-too"), "type": "supports",
                 "created_at": "2026-01-02T03:04:05Z"},
+            {"id": "relation-3", "from": memory_id("public-too"), "to": memory_id("private"), "type": "contradicts",
+                "created_at": "2026-01-02T03:04:05Z"},
+            {"id": "relation-4", "from": memory_id("public"), "to": memory_id("public-too"), "type": "contradicts",
+                "created_at": "2026-01-02T03:04:05Z"},
         ],
         "conversations_index": [],
     })

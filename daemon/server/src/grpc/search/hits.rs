@@ -64,7 +64,7 @@ impl<'a> HitReader<'a> {
     fn memory(&self, hit: &Hit) -> Result<Option<v1::SearchHit>, CallError> {
         let record = self.state.store.memory(&hit.id, None)?.filter(|record| !record.withdrawn);
         let Some(record) = self.state.only_visible(record)? else { return Ok(None) };
-        let memory = &record.memory;
+        let (memory, now) = (&record.memory, self.state.clock.now_micros());
         let time = memory.temporal.updated_at.unwrap_or(memory.temporal.created_at);
         Ok(Some(v1::SearchHit {
             kind: v1::SearchHitKind::Memory.into(),
@@ -73,6 +73,7 @@ impl<'a> HitReader<'a> {
             memory_status: status_to_wire(memory.status),
             time: known_micros_to_wire(time.micros()),
             snippet: Some(self.snippet(&memory.content)),
+            expired: memory.temporal.valid_until.is_some_and(|until| until.micros() <= now),
             ..row(hit)
         }))
     }
