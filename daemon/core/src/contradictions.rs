@@ -18,7 +18,7 @@ pub struct Candidate {
 
 #[derive(Clone, Debug)]
 enum CandidateSource {
-    Relation(RelationRecord),
+    Relation(Box<RelationRecord>),
     Memory(Box<MemoryRecord>),
 }
 
@@ -96,7 +96,8 @@ pub fn candidates(
     let (sources, next): (Vec<_>, _) = match part {
         Part::OpenRelations | Part::SettledRelations => {
             let page = store.relations(inner.as_ref(), limit, at)?;
-            (page.items.into_iter().map(CandidateSource::Relation).collect(), page.next)
+            let relations = page.items.into_iter().map(|record| CandidateSource::Relation(Box::new(record)));
+            (relations.collect(), page.next)
         }
         Part::Memories => {
             let (statuses, order) = (vec![Status::Active], MemoryOrder::IdAscending);
@@ -139,7 +140,7 @@ pub fn contradiction(
                 _ => return Ok(None),
             };
             let pair = memory(&record.relation.from)?.zip(memory(&record.relation.to)?);
-            (reason, Some(record), pair)
+            (reason, Some(*record), pair)
         }
         CandidateSource::Memory(second) => {
             let Some(successor) = &second.memory.temporal.superseded_by else { return Ok(None) };

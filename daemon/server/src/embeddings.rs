@@ -146,9 +146,10 @@ impl StoreSource {
             let Some(last) = changes.last() else { break };
             position = last.position;
             let relevant = |kind| matches!(kind, ChangeKind::Memory | ChangeKind::Embedding);
-            changed.extend(changes.into_iter().filter(|change| relevant(change.kind)).map(|change| change.id));
+            changed
+                .extend(changes.into_iter().filter(|change| relevant(change.kind)).map(|change| change.id));
         }
-        scan.queue = changed.into();
+        scan.queue = changed.into_iter().collect();
         Ok(())
     }
 

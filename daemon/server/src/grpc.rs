@@ -89,6 +89,7 @@ pub(crate) use self::{tls::TlsListener, web::WebListener};
 use crate::{
     config::ConfidenceDecay,
     devices::Devices,
+    embeddings::Embedder,
     socket::{Listener, SocketFiles},
 };
 

@@ -40,6 +40,7 @@ use crate::{
     config::Config,
     connect::InProcessConnector,
     devices::{self, Devices},
+    embeddings::Embedder,
     grpc::{
         self, NetworkListeners, ServeError, ServerState, TlsListener, WebListener,
         listing_cache::ListingCache, observe_revisions, operation::Operations, page_token::PageKey,

@@ -4,7 +4,7 @@ mod render;
 
 use satchel_proto::{
     integers::unsigned,
-    v1::{SearchRequest, SearchResponse},
+    v1::{SearchMeaning, SearchRequest, SearchResponse, search_meaning::Source},
 };
 use tonic_types::StatusExt as _;
 
@@ -15,6 +15,7 @@ use super::{
     error::CliError,
     exit::Exit,
     json::search::{SearchHit, SearchResults, SearchSuggestion},
+    memories,
 };
 
 /// Hits per request; the most that the daemon returns.
@@ -34,7 +35,10 @@ pub(crate) async fn run(
     args: &SearchArgs,
 ) -> Result<Exit, CliError> {
     let query = args.query.join(" ");
+    let meaning = meaning(client, args).await?;
+    let by_meaning = meaning.is_some();
     let request = SearchRequest {
+        meaning,
         query: query.clone(),
         kinds: args.kind.to_wire().into_iter().map(Into::into).collect(),
         include_hidden: args.hidden,
@@ -59,12 +63,22 @@ pub(crate) async fn run(
         })?;
         return Ok(Exit::Done);
     }
-    let text = render::hits(&found.hits, &context.calendar, context.out.style);
+    let text = render::hits(&found.hits, by_meaning, &context.calendar, context.out.style);
     context.out.print_paged(&text)?;
     for line in render::footer(&found, &query, more) {
         context.out.note(&line);
     }
     Ok(Exit::Done)
+}
+
+/// Returns what the meaning of memories is compared with.
+async fn meaning(client: &DaemonClient, args: &SearchArgs) -> Result<Option<SearchMeaning>, CliError> {
+    let source = match &args.similar_to {
+        Some(memory) => Source::MemoryId(memories::resolve(client, memory).await?),
+        None if args.meaning => Source::Query(true),
+        None => return Ok(None),
+    };
+    Ok(Some(SearchMeaning { model: String::new(), source: Some(source) }))
 }
 
 /// Returns the first `limit` hits in one response.

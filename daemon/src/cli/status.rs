@@ -3,7 +3,8 @@
 use satchel_proto::{
     integers::unsigned,
     v1::{
-        GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem, SearchIndexStatus,
+        EmbeddingStatus, GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem,
+        SearchIndexStatus,
     },
 };
 
@@ -87,6 +88,9 @@ fn render(
         let tip = status.header.as_ref().map_or(0, |header| header.revision);
         properties.add("search", &search_index(index, tip));
     }
+    if let Some(embeddings) = &status.embeddings {
+        properties.add("embeddings", &embedding_endpoint(embeddings));
+    }
     let sizes = [
         ("journal", status.journal_bytes),
         ("database", status.database_bytes),
@@ -132,6 +136,25 @@ fn search_index(index: &SearchIndexStatus, tip: i64) -> String {
         behind => format!("{} behind", text::count(behind, "revision", "revisions")),
     };
     format!("{documents}, {place}, {state}")
+}
+
+/// Returns how far the vectors are, and what is sent for them.
+fn embedding_endpoint(status: &EmbeddingStatus) -> String {
+    let made = text::count(unsigned(status.embedded_count), "vector made", "vectors made");
+    let state = if !status.running {
+        "not running".to_owned()
+    } else if !status.last_error.is_empty() {
+        format!("{made}; {}", text::one_line(&status.last_error))
+    } else if status.idle {
+        format!("{made}, nothing left to do")
+    } else {
+        format!("{made}, at work")
+    };
+    let failed = match unsigned(status.failed_count) {
+        0 => String::new(),
+        failed => format!(", {} cannot be embedded", text::count(failed, "text", "texts")),
+    };
+    format!("{}: {state}{failed}; {}", text::one_line(&status.model), text::one_line(&status.disclosure))
 }
 
 /// Returns the lines for one problem, with what to do about it.

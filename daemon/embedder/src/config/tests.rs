@@ -29,9 +29,12 @@ fn plain_http_is_for_this_machine_unless_it_is_allowed() {
     EndpointConfig::new("https://example.com/v1", "m").unwrap().check().unwrap();
 }
 
+/// The name of a value, and what makes it wrong.
+type WrongValue = (&'static str, fn(&mut EndpointConfig));
+
 #[test]
 fn values_out_of_their_range_are_refused() {
-    let changes: [(&str, fn(&mut EndpointConfig)); 8] = [
+    let changes: [WrongValue; 8] = [
         ("batch-size", |config| config.batch_size = 0),
         ("batch-size", |config| config.batch_size = 257),
         ("timeout-seconds", |config| config.timeout_seconds = 0),

@@ -1,6 +1,8 @@
 use std::{
     fs,
+    net::TcpListener,
     sync::atomic::{AtomicUsize, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -135,9 +137,9 @@ fn wrong_answers_have_their_type() {
     let error = error_of(|| Reply::vectors(&[vec![1.0, 2.0], vec![1.0]]));
     assert!(matches!(error, EndpointError::WrongDimension { expected: 2, actual: 1 }), "{error}");
     let null = r#"{"data":[{"embedding":[1]},{"embedding":[null]}]}"#;
-    assert!(matches!(error_of(|| Reply::new(200, null)), EndpointError::UnusableVector { .. }));
+    assert!(matches!(error_of(move || Reply::new(200, null)), EndpointError::UnusableVector { .. }));
     let nan = r#"{"data":[{"embedding":[1]},{"embedding":[NaN]}]}"#;
-    assert!(matches!(error_of(|| Reply::new(200, nan)), EndpointError::Malformed { .. }));
+    assert!(matches!(error_of(move || Reply::new(200, nan)), EndpointError::Malformed { .. }));
     assert!(matches!(error_of(|| Reply::new(200, "<html>")), EndpointError::Malformed { .. }));
 }
 
@@ -160,10 +162,7 @@ fn all_vectors_have_one_dimension() {
 
 #[test]
 fn a_server_that_does_not_run_is_unreachable() {
-    let server = Server::healthy();
-    let endpoint = endpoint(&server);
-    endpoint.embed(&["one"]).unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = EndpointConfig::new(&format!("http://{free}"), "m").unwrap();
     let error = Endpoint::new(config).unwrap().embed(&["one"]).unwrap_err();
     assert!(matches!(error, EndpointError::Unreachable { .. }) && error.is_transient(), "{error}");
@@ -219,7 +218,7 @@ fn nothing_is_sent_unencrypted_to_an_https_address() {
 fn several_threads_can_ask_at_once() {
     let server = Server::healthy();
     let endpoint = endpoint(&server);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..4 {
             let endpoint = &endpoint;
             scope.spawn(move || {

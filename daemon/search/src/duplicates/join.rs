@@ -71,7 +71,9 @@ impl Join {
 
     /// Replaces hashes by ranks, of which rare members have the lowest, and sorts each set by them.
     fn rank(&mut self) {
-        let counter = |hash: u64| hash.rotate_left(64 - HASH_BITS) as usize % COUNTERS;
+        let counter = |hash: u64| {
+            usize::try_from(hash.rotate_left(64 - HASH_BITS) % COUNTERS as u64).unwrap_or_default()
+        };
         let mut counts = vec![0_u32; COUNTERS];
         for hash in &self.members {
             let count = &mut counts[counter(*hash)];

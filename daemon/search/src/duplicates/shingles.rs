@@ -97,7 +97,7 @@ pub(super) fn shingles(normal: &str, most: usize, hash: impl Fn(Shingle<'_>) -> 
                     match characters.peek() {
                         Some(other) => all.push(hash(Shingle::Characters(one, *other))),
                         None if part.chars().nth(1).is_none() => {
-                            all.push(hash(Shingle::Characters(one, one)))
+                            all.push(hash(Shingle::Characters(one, one)));
                         }
                         None => {}
                     }

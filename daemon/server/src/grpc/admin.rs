@@ -14,7 +14,7 @@ use satchel_source::chain;
 use satchel_store::{Health, Stats, StoreError};
 
 use super::{
-    Embedder, ServerState,
+    ServerState,
     call_state::CallState,
     maintenance,
     operation::OperationReporter,
@@ -27,6 +27,7 @@ use super::{
         scalar::{known_micros_to_wire, time_to_wire},
     },
 };
+use crate::embeddings::Embedder;
 
 /// Largest number of records in a purge plan; a response cannot hold more.
 const MAX_PURGED_RECORDS: usize = 30_000;

@@ -100,7 +100,11 @@ fn put(
 ///
 /// # Errors
 /// `EMBEDDINGS_OFF`, `EMBEDDINGS_UNAVAILABLE`; `FIELD_INVALID` if there are no words, or the endpoint has another model.
-pub(super) fn embed_query(state: &CallState, model: &str, text: &str) -> Result<(String, Vec<f32>), CallError> {
+pub(super) fn embed_query(
+    state: &CallState,
+    model: &str,
+    text: &str,
+) -> Result<(String, Vec<f32>), CallError> {
     let embedder = state.embedder.as_ref().ok_or(CallError::EmbeddingsOff)?;
     let known = &embedder.config().model;
     if !model.is_empty() && model != known {
@@ -110,6 +114,7 @@ pub(super) fn embed_query(state: &CallState, model: &str, text: &str) -> Result<
     if text.trim().is_empty() {
         return Err(CallError::invalid_field("query", "must have a word if its meaning is compared"));
     }
-    let vector = embedder.embed(text).map_err(|error| CallError::EmbeddingsUnavailable { problem: chain(&error) })?;
+    let vector =
+        embedder.embed(text).map_err(|error| CallError::EmbeddingsUnavailable { problem: chain(&error) })?;
     Ok((known.clone(), vector))
 }

@@ -184,7 +184,8 @@ Examples:
   satchel search bees
   satchel search 'bees -wasps platform:claude after:2025'
   satchel search '\"queen bee\"' --in messages --limit 50
-  satchel search borrow checker has:code --every --json";
+  satchel search borrow checker has:code --every --json
+  satchel search --similar-to 3f1c --in memories";
 
 pub(super) const ATTACHMENTS: &str = "\
 Examples:

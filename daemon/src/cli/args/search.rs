@@ -11,7 +11,7 @@ const DEFAULT_LIMIT: u32 = 10;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct SearchArgs {
     /// What to look for; in single quotes if it has a `-` or `"`, and after `--` if it begins with a `-`
-    #[arg(required = true, value_name = "QUERY")]
+    #[arg(required_unless_present = "similar_to", value_name = "QUERY")]
     pub query: Vec<String>,
     /// Where to look
     #[arg(long = "in", value_name = "WHERE", default_value = "all")]
@@ -25,6 +25,12 @@ pub struct SearchArgs {
     /// Also find messages that the platform hides, and reasoning
     #[arg(long)]
     pub hidden: bool,
+    /// Also find memories that mean something similar, by the endpoint that the configuration names in [embeddings]
+    #[arg(long, conflicts_with = "similar_to")]
+    pub meaning: bool,
+    /// Find memories that mean something similar to this one, by vectors that are stored
+    #[arg(long, value_name = "MEMORY")]
+    pub similar_to: Option<String>,
     /// Say how the score of each hit came about
     #[arg(long)]
     pub explain: bool,

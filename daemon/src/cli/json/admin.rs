@@ -84,6 +84,24 @@ pub(crate) struct Status<'a> {
     pub devices: u32,
     /// How far the search index is; null if the daemon is older.
     pub search_index: Option<SearchIndex<'a>>,
+    /// The endpoint for embeddings; null if the configuration names none.
+    pub embeddings: Option<EmbeddingEndpoint<'a>>,
+}
+
+document! {
+    /// The endpoint for embeddings.
+    EmbeddingEndpoint<'a> from status: v1::EmbeddingStatus {
+        url: &'a str = &status.url,
+        model: &'a str = &status.model,
+        disclosure: &'a str = &status.disclosure,
+        leaves_machine: bool = status.leaves_machine,
+        /// False if no daemon runs.
+        running: bool = status.running,
+        embedded: u64 = unsigned(status.embedded_count),
+        failed: u64 = unsigned(status.failed_count),
+        idle: bool = status.idle,
+        last_error: Option<&'a str> = non_empty(&status.last_error),
+    }
 }
 
 document! {
@@ -167,6 +185,7 @@ impl<'a> Status<'a> {
             device_addresses: &status.device_addresses,
             devices: unsigned(status.devices),
             search_index: status.search_index.as_ref().map(SearchIndex::new),
+            embeddings: status.embeddings.as_ref().map(EmbeddingEndpoint::new),
         }
     }
 }

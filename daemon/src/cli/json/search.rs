@@ -50,6 +50,8 @@ document! {
         relaxed: bool = hit.relaxed,
         /// True if a memory is not valid any more.
         expired: bool = hit.expired,
+        /// How near a memory is in meaning, from -1 to 1; null if that was not asked for.
+        cosine: Option<f32> = hit.cosine,
         explanation: Option<&'a str> = non_empty(&hit.explanation),
     }
 }

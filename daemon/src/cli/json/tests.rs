@@ -375,6 +375,7 @@ fn the_status_has_its_keys() {
             "device_addresses",
             "devices",
             "search_index",
+            "embeddings",
         ]
     );
     assert_eq!(keys(&shown.memories), ["total", "by_status", "by_type", "by_platform"]);

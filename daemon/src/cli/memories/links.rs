@@ -116,7 +116,7 @@ fn related_table(related: &[RelatedMemory], start: &str) -> Table {
 fn path(row: &RelatedMemory, start: &str, ids: &text::ShortIds) -> String {
     let mut shown = ids.shorten(start);
     for link in &row.path {
-        shown.push_str(&format!(" {} {}", step(link), text::short_id(&link.memory_id)));
+        shown.push_str(&format!(" {} {}", step(link), ids.shorten(&link.memory_id)));
     }
     shown
 }
@@ -348,8 +348,8 @@ mod tests {
         let expected = "\
 5 memories, similar text, 89 %
 ID        MEMORY       PLATFORM  CHANGED
-9c410001  Keeps bees   chatgpt   unknown
-9c410002  keeps bees.  chatgpt   unknown
+9c410001  Keeps bees   chatgpt   time unknown
+9c410002  keeps bees.  chatgpt   time unknown
 … and 3 more
 ";
         assert_eq!(shown, expected);

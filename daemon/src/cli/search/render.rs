@@ -19,14 +19,19 @@ const INDENT: &str = "  ";
 /// A longer query is not shown with an error: its mark would not be below what is wrong.
 const MAX_MARKED_COLUMNS: usize = 76;
 
-/// Returns the hits, the best first.
-pub(super) fn hits(hits: &[SearchHit], calendar: &Calendar, style: TerminalStyle) -> String {
+/// Returns the hits, the best first. Those of a search by meaning are not in order of how many words they have.
+pub(super) fn hits(
+    hits: &[SearchHit],
+    by_meaning: bool,
+    calendar: &Calendar,
+    style: TerminalStyle,
+) -> String {
     let mut out = String::new();
     for (number, hit) in hits.iter().enumerate() {
         if number > 0 {
             out.push('\n');
         }
-        if hit.relaxed && (number == 0 || !hits[number - 1].relaxed) {
+        if hit.relaxed && !by_meaning && (number == 0 || !hits[number - 1].relaxed) {
             let line = "some of the words, or similar ones:";
             text::append(&mut out, format_args!("{}\n\n", style.paint(Paint::Dim, line)));
         }
@@ -58,6 +63,9 @@ fn heading(hit: &SearchHit, calendar: &Calendar, style: TerminalStyle) -> String
     let mut facts = vec![text::one_line(&hit.platform), calendar.short_or_unknown(hit.time.as_ref())];
     if hit.kind() == SearchHitKind::Memory && labels::memory_status(hit.memory_status) != "active" {
         facts.push(labels::memory_status(hit.memory_status));
+    }
+    if let Some(cosine) = hit.cosine {
+        facts.push(format!("similarity {cosine:.2}"));
     }
     let marks = [
         (hit.expired, "expired"),
@@ -201,7 +209,7 @@ mod tests {
             ..SearchHit::default()
         };
         let calendar = Calendar { now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC };
-        let shown = hits(&[hit], &calendar, TerminalStyle::plain(80));
+        let shown = hits(&[hit], false, &calendar, TerminalStyle::plain(80));
         assert!(!shown.chars().any(|c| c != '\n' && text::is_unsafe(c)), "{shown:?}");
         assert!(shown.contains("bees sleep") || shown.contains("bees"), "{shown}");
         assert!(shown.contains("and 3 more hits in this conversation"), "{shown}");

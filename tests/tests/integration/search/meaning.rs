@@ -1,11 +1,19 @@
 //! Searches by meaning: vectors that clients supply and exports contain, alone and together with words.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_embedder::EndpointConfig;
 use satchel_proto::v1::{
-    self, embedding_service_client::EmbeddingServiceClient, memory_service_client::MemoryServiceClient,
-    search_meaning::Source,
+    self, admin_service_client::AdminServiceClient, embedding_service_client::EmbeddingServiceClient,
+    memory_service_client::MemoryServiceClient, search_meaning::Source,
 };
 use satchel_tests::{operation, samples::sample, test_daemon::TestDaemon};
 use serde_json::{Value, json};
@@ -235,6 +243,115 @@ async fn what_cannot_be_compared_is_refused_with_the_field() -> Result<()> {
         let status = put(channel, vec![embedding]).await.err().context("a refusal")?;
         ensure!(status.code() == Code::InvalidArgument, "{status:?}");
     }
+    daemon.stop().await?;
+    Ok(())
+}
+
+/// A server that makes embeddings: of texts about bees, and of others. It keeps the texts that it gets.
+struct EmbeddingServer {
+    url: String,
+    texts: Arc<Mutex<Vec<String>>>,
+}
+
+impl EmbeddingServer {
+    fn start() -> Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let url = format!("http://{}/v1", listener.local_addr()?);
+        let texts = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&texts);
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                let answered = connection.map_err(Into::into).and_then(|stream| answer(stream, &kept));
+                assert!(answered.is_ok(), "{answered:?}");
+            }
+        });
+        Ok(Self { url, texts })
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, kept: &Mutex<Vec<String>>) -> Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut length, mut line) = (0, String::new());
+    while reader.read_line(&mut line)? > 2 {
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse()?;
+        }
+        line.clear();
+    }
+    if length == 0 {
+        // A connection that was opened and not used.
+        return Ok(());
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let request: Value = serde_json::from_slice(&body)?;
+    let inputs: Vec<String> = serde_json::from_value(request["input"].clone())?;
+    let embedding = |text: &String| if text.contains("bee") { json!([1.0, 0.1]) } else { json!([0.1, 1.0]) };
+    let data: Vec<Value> = inputs
+        .iter()
+        .enumerate()
+        .map(|(index, text)| json!({"index": index, "embedding": embedding(text)}))
+        .collect();
+    kept.lock().unwrap_or_else(PoisonError::into_inner).extend(inputs);
+    let answer = json!({"data": data, "model": request["model"]}).to_string();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",
+        answer.len()
+    )?;
+    Ok(())
+}
+
+/// Waits until no text is without a vector.
+async fn embedded(channel: &Channel) -> Result<()> {
+    let until = Instant::now() + Duration::from_mins(1);
+    while !missing(channel).await?.is_empty() {
+        ensure!(Instant::now() < until, "texts have no vectors: {:?}", missing(channel).await?);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_makes_the_vectors_and_no_text_is_sent_twice() -> Result<()> {
+    let server = EmbeddingServer::start()?;
+    let endpoint = EndpointConfig::new(&server.url, MODEL)?;
+    let folder = tempfile::tempdir()?;
+    let daemon = TestDaemon::start_with(folder, |config| config.embeddings = Some(endpoint.clone())).await?;
+    let hive = create(&daemon.channel, "Honey bees live behind the barn.", "garden").await?;
+    let tax = create(&daemon.channel, "The tax return is due in May.", "money").await?;
+    embedded(&daemon.channel).await?;
+    // No word of the query is in a memory; the filter is not sent.
+    let near = search(&daemon.channel, near("status:active insects like bee", Source::Query(true))).await?;
+    ensure!(near.hits.first().is_some_and(|hit| hit.id == hive) && near.hits.len() == 2, "{near:?}");
+    let mut sent = server.texts();
+    sent.sort();
+    ensure!(
+        sent == ["Honey bees live behind the barn.", "The tax return is due in May.", "insects like bee"],
+        "{sent:?}"
+    );
+
+    let folder = daemon.stop().await?;
+    let daemon = TestDaemon::start_with(folder, |config| config.embeddings = Some(endpoint)).await?;
+    let update = v1::UpdateMemoryRequest {
+        memory: Some(v1::Memory {
+            id: tax.clone(),
+            content: "No more bees.".to_owned(),
+            ..Default::default()
+        }),
+        update_mask: Some(prost_types::FieldMask { paths: vec!["content".to_owned()] }),
+        ..Default::default()
+    };
+    MemoryServiceClient::new(daemon.channel.clone()).update_memory(update).await?;
+    embedded(&daemon.channel).await?;
+    ensure!(server.texts()[3..] == ["No more bees."], "{:?}", server.texts());
+    let status = AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
+    let status = status.into_inner().embeddings.context("a status")?;
+    ensure!(status.running && !status.leaves_machine && status.embedded_count == 1, "{status:?}");
     daemon.stop().await?;
     Ok(())
 }

@@ -131,7 +131,8 @@ impl ParsedSearch {
     /// Returns the words of the query as a text, without filters and what is excluded.
     fn words(&self) -> String {
         let clauses = self.query.clauses.iter().filter(|clause| !clause.excluded);
-        let words: Vec<&str> = clauses.flat_map(|clause| &clause.any).map(|atom| atom.text.as_str()).collect();
+        let words: Vec<&str> =
+            clauses.flat_map(|clause| &clause.any).map(|atom| atom.text.as_str()).collect();
         words.join(" ")
     }
 }
