@@ -36,7 +36,7 @@ const FILES: [&str; 25] = [
 ];
 
 /// What the names of methods that change nothing begin with.
-const READ_VERBS: [&str; 7] = ["Get", "BatchGet", "List", "Watch", "Download", "Verify", "Search"];
+const READ_VERBS: [&str; 8] = ["Get", "BatchGet", "List", "Watch", "Download", "Verify", "Search", "Build"];
 
 /// Messages with secrets in them: how they are shown is written by hand.
 const PRIVATE: [&str; 2] = [".satchel.v1.Unlock", ".satchel.v1.CreateExportRequest"];

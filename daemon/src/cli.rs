@@ -32,6 +32,7 @@ mod pagination;
 mod pairing;
 mod path;
 mod plugins;
+mod prompt_context;
 mod properties;
 mod purge;
 mod rebuild;
@@ -407,6 +408,7 @@ async fn dispatch(
         Command::Relations(command) => relations::run(context, client, command).await,
         Command::Conversations(command) => conversations::run(context, client, command).await,
         Command::Search(args) => search::run(context, client, args).await,
+        Command::Context(args) => prompt_context::run(context, client, args).await,
         Command::Attachments(command) => attachments::run(context, client, command).await,
         Command::Export(args) => exports::create(context, client, args, prompted.passphrase.as_deref()).await,
         Command::Exports(command) => exports::run(context, client, command).await,

@@ -37,7 +37,7 @@ fn the_mutates_option_matches_the_verb_of_the_method() -> TestResult {
     let pool = pool()?;
     let mutates = pool.get_extension_by_name("satchel.v1.mutates").ok_or("no option mutates")?;
     for method in methods(&pool) {
-        let reads = ["Get", "BatchGet", "List", "Watch", "Download", "Verify", "Search"]
+        let reads = ["Get", "BatchGet", "List", "Watch", "Download", "Verify", "Search", "Build"]
             .iter()
             .any(|verb| method.name().starts_with(verb));
         let stated = method.options().get_extension(&mutates).as_bool();

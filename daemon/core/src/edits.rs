@@ -3,6 +3,7 @@
 //! A change is applied to the records as they are shown, without replaying the evidence: it is the newest evidence, so
 //! it wins (`what_is_shown_is_what_all_evidence_says`). Only an undo replays. Durable when a call returns.
 
+mod authorship;
 mod draft;
 mod interrupted;
 mod memories;

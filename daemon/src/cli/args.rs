@@ -62,7 +62,7 @@ pub use self::{
         NewArgs, PluginArgs, PluginInstallArgs, Plugins, RunArgs, SignArgs, TestArgs,
     },
     purge::PurgeArgs,
-    search::{SearchArgs, SearchKindArg},
+    search::{ContextArgs, SearchArgs, SearchKindArg},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
 };
 
@@ -184,6 +184,14 @@ pub enum Command {
     /// are not valid any more. A query with a `-` is best put in single quotes.
     #[command(after_help = examples::SEARCH)]
     Search(SearchArgs),
+    /// Quote what fits a query best, as text for the prompt of a model
+    ///
+    /// Prints your instructions, and then the memories that fit the query, within a budget of tokens. Each is a line of JSON with its id,
+    /// date and platform, below a line that says what follows; nothing that is stored can end its quotation, or pose as an instruction. Your
+    /// instructions are memories of this type that you stated or approved yourself. What models inferred and agents wrote is quoted as data.
+    /// The query is written as for `satchel search`.
+    #[command(after_help = examples::CONTEXT)]
+    Context(ContextArgs),
     /// List and save the files that came with conversations
     #[command(subcommand, after_help = examples::ATTACHMENTS)]
     Attachments(Attachments),

@@ -2,10 +2,13 @@
 
 mod render;
 
+use std::future::Future;
+
 use satchel_proto::{
     integers::unsigned,
     v1::{SearchMeaning, SearchRequest, SearchResponse, search_meaning::Source},
 };
+use tonic::{Response, Status};
 use tonic_types::StatusExt as _;
 
 use super::{
@@ -107,15 +110,33 @@ async fn fetch(
     }
 }
 
-/// Makes one request, and repeats it while the index has not everything, with a line that says how far it is.
 async fn search(
     context: &Context,
     client: &DaemonClient,
     request: &SearchRequest,
 ) -> Result<SearchResponse, CliError> {
+    let call = || {
+        let (mut service, request) = (client.search(), request.clone());
+        async move { service.search(request).await }
+    };
+    when_indexed(context, &request.query, call).await
+}
+
+/// Makes a request for a query, and repeats it while the index has not everything, with a line that says how far it is.
+///
+/// # Errors
+/// Returns the errors of the daemon; that for a query that cannot be understood shows where.
+pub(super) async fn when_indexed<T, F>(
+    context: &Context,
+    query: &str,
+    call: impl Fn() -> F,
+) -> Result<T, CliError>
+where
+    F: Future<Output = Result<Response<T>, Status>>,
+{
     let spinner = context.out.spinner("searching");
     loop {
-        let status = match client.search().search(request.clone()).await {
+        let status = match call().await {
             Ok(page) => {
                 spinner.finish_and_clear();
                 return Ok(page.into_inner());
@@ -126,7 +147,7 @@ async fn search(
         let Some(behind) = info.as_ref().filter(|info| info.reason == INDEX_BEHIND) else {
             spinner.finish_and_clear();
             let wrong = info.as_ref().filter(|info| info.reason == QUERY_INVALID);
-            let marked = wrong.and_then(|info| render::marked_query(&request.query, &info.metadata));
+            let marked = wrong.and_then(|info| render::marked_query(query, &info.metadata));
             return Err(marked.map_or_else(
                 || status.clone().into(),
                 |marked| CliError::Usage(format!("{}\n{marked}", status.message())),

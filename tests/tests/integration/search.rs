@@ -1,6 +1,7 @@
 //! Searches over gRPC: what is found, in which order and pages, and what is told of a query that is wrong.
 
 mod access;
+mod context;
 mod index;
 mod meaning;
 mod pages;

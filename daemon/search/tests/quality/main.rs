@@ -14,6 +14,7 @@ mod japanese;
 mod judged;
 mod portuguese;
 mod spanish;
+mod tokens;
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,6 @@
 //! `SearchService`: finds memories, messages and titles in the search index.
 
+mod context;
 mod hits;
 mod meaning;
 mod request;
@@ -39,10 +40,22 @@ pub(super) struct SearchHandler(pub(super) ServerState);
 
 service!(SearchService for SearchHandler {
     search: SearchRequest => SearchResponse = search;
+    build_context: BuildContextRequest => BuildContextResponse = build_context;
 });
 
 fn search(state: &CallState, request: v1::SearchRequest) -> Result<v1::SearchResponse, CallError> {
-    let outcome = find(state, request);
+    rebuild_if_damaged(state, find(state, request))
+}
+
+fn build_context(
+    state: &CallState,
+    request: v1::BuildContextRequest,
+) -> Result<v1::BuildContextResponse, CallError> {
+    rebuild_if_damaged(state, context::build(state, request))
+}
+
+/// Starts to build the index anew if it turned out to be damaged.
+fn rebuild_if_damaged<T>(state: &CallState, outcome: Result<T, CallError>) -> Result<T, CallError> {
     if let Err(CallError::IndexUnusable { damaged: true, .. }) = &outcome {
         let indexer = state.indexer.clone();
         // The response does not wait for it.
@@ -102,11 +115,19 @@ fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchR
 fn snapshot(
     state: &CallState,
     page: &PageRequest,
-    (min_revision, wait_until_current): (Option<i64>, bool),
+    waiting: (Option<i64>, bool),
 ) -> Result<PinnedSnapshot, CallError> {
     if page.cursor.is_some() {
         return state.indexer.pinned(page.revision.get()).ok_or(CallError::PageToken(TokenError));
     }
+    latest(state, waiting)
+}
+
+/// Returns what the index has now, once it has what the request asks for.
+fn latest(
+    state: &CallState,
+    (min_revision, wait_until_current): (Option<i64>, bool),
+) -> Result<PinnedSnapshot, CallError> {
     let least = min_revision_from_wire(state, min_revision)?;
     let wanted = if wait_until_current { state.store.revision() } else { least };
     let snapshot = state.indexer.snapshot_at(wanted, MAX_WAIT)?;

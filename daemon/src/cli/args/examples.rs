@@ -187,6 +187,14 @@ Examples:
   satchel search borrow checker has:code --every --json
   satchel search --similar-to 3f1c --in memories";
 
+pub(super) const CONTEXT: &str = "\
+Examples:
+  satchel context baking bread
+  satchel context 'bread -sourdough platform:claude' --tokens 2000
+  satchel context 'bees OR hives' --messages --at 2025-06
+  satchel context baking bread | llm 'Plan my week'
+  satchel context baking bread --json | jq '.items[].id'";
+
 pub(super) const ATTACHMENTS: &str = "\
 Examples:
   satchel attachments list 51d0

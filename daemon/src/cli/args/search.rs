@@ -1,10 +1,12 @@
-//! The options of `search`.
+//! The options of `search` and `context`.
 
 use clap::{Args, ValueEnum};
 use satchel_proto::v1::SearchHitKind;
 
 /// Hits that are shown by default: a screen.
 const DEFAULT_LIMIT: u32 = 10;
+/// Tokens of a context by default, as for a request that does not say.
+const DEFAULT_TOKENS: u32 = 1_000;
 
 /// `search`.
 #[derive(Clone, Debug, Args)]
@@ -37,6 +39,23 @@ pub struct SearchArgs {
     /// Search what the index has, even if it is behind
     #[arg(long)]
     pub no_wait: bool,
+}
+
+/// `context`.
+#[derive(Clone, Debug, Args)]
+pub struct ContextArgs {
+    /// What it is about; in single quotes if it has a `-` or `"`, and after `--` if it begins with a `-`
+    #[arg(required = true, value_name = "QUERY")]
+    pub query: Vec<String>,
+    /// Print at most this many tokens, by an estimate that is rarely too low
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_TOKENS, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub tokens: u32,
+    /// Also quote passages of messages
+    #[arg(long)]
+    pub messages: bool,
+    /// Quote memories that were valid at this time, in the formats of --since; without it, now
+    #[arg(long, value_name = "DATE")]
+    pub at: Option<String>,
 }
 
 /// What is looked for.

@@ -105,3 +105,25 @@ fn global_options_may_follow_the_command() {
     assert!(cli.global.json);
     assert_eq!((cli.global.data_dir, cli.global.verbose), (Some("/d".into()), 2));
 }
+
+#[test]
+fn a_context_has_a_budget_and_a_query() {
+    let parse = |options: &[&str]| {
+        let cli = Cli::try_parse_from(["satchel", "context"].iter().chain(options));
+        cli.map(|cli| match cli.command {
+            Command::Context(args) => args,
+            _ => unreachable!(),
+        })
+    };
+    let args = parse(&["baking", "bread"]).unwrap();
+    assert_eq!(
+        (args.query.join(" "), args.tokens, args.messages, args.at),
+        ("baking bread".to_owned(), 1_000, false, None)
+    );
+    let args = parse(&["bread", "--tokens", "250", "--messages", "--at", "2025-06"]).unwrap();
+    assert_eq!((args.tokens, args.messages, args.at.as_deref()), (250, true, Some("2025-06")));
+    for wrong in [&[][..], &["bread", "--tokens", "0"], &["bread", "--tokens", "100001"], &["bread", "--at"]]
+    {
+        assert!(parse(wrong).is_err(), "{wrong:?}");
+    }
+}

@@ -1,4 +1,4 @@
-//! JSON documents for `search`.
+//! JSON documents for `search` and `context`.
 
 use satchel_proto::{
     integers::unsigned,
@@ -62,6 +62,42 @@ document! {
         start: u64 = u64::from(unsigned(suggestion.start)),
         end: u64 = u64::from(unsigned(suggestion.end)),
         word: &'a str = &suggestion.word,
+    }
+}
+
+/// `context`.
+#[derive(Debug, Serialize)]
+pub(crate) struct PromptContext<'a> {
+    /// The text for the prompt.
+    pub text: &'a str,
+    pub instructions: Vec<ContextItem<'a>>,
+    pub items: Vec<ContextItem<'a>>,
+    /// The tokens of `text`, by an estimate.
+    pub tokens_used: u32,
+    /// How many more fit the query, but not the budget.
+    pub omitted: u64,
+    /// The revision up to which everything was searched.
+    pub revision: u64,
+    pub store_id: &'a str,
+}
+
+document! {
+    /// What is quoted of a memory or message.
+    ContextItem<'a> from item: v1::ContextItem {
+        kind: String = labels::search_hit_kind(item.kind),
+        id: &'a str = &item.id,
+        conversation_id: Option<&'a str> = non_empty(&item.conversation_id),
+        title: Option<&'a str> = non_empty(&item.title),
+        platform: &'a str = &item.platform,
+        role: Option<String> = (item.kind() == SearchHitKind::Message).then(|| labels::role(item.role)),
+        #[serde(rename = "type")]
+        memory_type: Option<String> = (item.kind() == SearchHitKind::Memory).then(|| labels::memory_type(item.memory_type)),
+        status: Option<String> = (item.kind() == SearchHitKind::Memory).then(|| labels::memory_status(item.memory_status)),
+        date: Option<String> = timestamp(item.time.as_ref()),
+        confidence: Option<f64> = item.confidence,
+        text: &'a str = &item.text,
+        cut: bool = item.cut,
+        tokens: u32 = unsigned(item.tokens),
     }
 }
 

@@ -4,7 +4,7 @@ use satchel_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{admin, conversation, import, links, memory, plugin};
+use super::{admin, conversation, import, links, memory, plugin, search};
 
 /// Returns the keys of an object in the order in which they are printed.
 fn keys(value: &impl Serialize) -> Vec<String> {
@@ -379,4 +379,53 @@ fn the_status_has_its_keys() {
         ]
     );
     assert_eq!(keys(&shown.memories), ["total", "by_status", "by_type", "by_platform"]);
+}
+
+#[test]
+fn a_context_has_its_keys() {
+    let item = v1::ContextItem {
+        kind: v1::SearchHitKind::Memory.into(),
+        id: "m".to_owned(),
+        platform: "claude".to_owned(),
+        memory_type: v1::MemoryType::Fact.into(),
+        memory_status: v1::MemoryStatus::Active.into(),
+        confidence: Some(0.5),
+        text: "Bakes bread".to_owned(),
+        tokens: 40,
+        ..v1::ContextItem::default()
+    };
+    let shown = search::PromptContext {
+        text: "",
+        instructions: Vec::new(),
+        items: vec![search::ContextItem::new(&item)],
+        tokens_used: 90,
+        omitted: 0,
+        revision: 7,
+        store_id: "s",
+    };
+    assert_eq!(
+        keys(&shown),
+        ["text", "instructions", "items", "tokens_used", "omitted", "revision", "store_id"]
+    );
+    assert_eq!(
+        keys(&shown.items[0]),
+        [
+            "kind",
+            "id",
+            "conversation_id",
+            "title",
+            "platform",
+            "role",
+            "type",
+            "status",
+            "date",
+            "confidence",
+            "text",
+            "cut",
+            "tokens",
+        ]
+    );
+    let value = json(&shown.items[0]);
+    assert_eq!((&value["type"], &value["status"]), (&"fact".into(), &"active".into()));
+    assert!(value["role"].is_null() && value["conversation_id"].is_null() && value["date"].is_null());
 }

@@ -55,6 +55,11 @@ pub(crate) const REVEALING: &[(&str, CallerKind)] = &[
     ("/satchel.v1.SearchService/Search", CallerKind::AgentWithConversations),
     ("/satchel.v1.SearchService/Search", CallerKind::ReaderOfPart),
     ("/satchel.v1.SearchService/Search", CallerKind::Reader),
+    ("/satchel.v1.SearchService/BuildContext", CallerKind::AgentA),
+    ("/satchel.v1.SearchService/BuildContext", CallerKind::AgentB),
+    ("/satchel.v1.SearchService/BuildContext", CallerKind::AgentWithConversations),
+    ("/satchel.v1.SearchService/BuildContext", CallerKind::ReaderOfPart),
+    ("/satchel.v1.SearchService/BuildContext", CallerKind::Reader),
     ("/satchel.v1.ImportService/GetImport", CallerKind::Owner),
     ("/satchel.v1.WatchService/WatchChanges", CallerKind::AgentA),
     ("/satchel.v1.WatchService/WatchChanges", CallerKind::ReaderOfPart),
@@ -96,6 +101,22 @@ fn searches(records: &Records) -> Vec<Probe> {
         .chain(records.all_ids().map(|id| near(Source::MemoryId(id.to_owned()), "")));
     let grouped = v1::SearchRequest { group_by_conversation: true, page_size: 1, ..search("canary") };
     queries.iter().map(|query| unary(&search(query))).chain([unary(&grouped)]).chain(near).collect()
+}
+
+/// Requests with a budget for all records, and with one for a few, so that others are counted.
+fn contexts() -> Vec<Probe> {
+    let queries =
+        ["canary", "remembers OR said OR about", "privat*", "tag:tag-private-x", "type:fact", "quarantinex"];
+    let context = |query: &str, token_budget| v1::BuildContextRequest {
+        query: query.to_owned(),
+        token_budget,
+        include_messages: true,
+        include_instructions: true,
+        wait_until_current: true,
+        ..v1::BuildContextRequest::default()
+    };
+    let budgets = |query: &&str| [unary(&context(query, 50_000)), unary(&context(query, 150))];
+    queries.iter().flat_map(budgets).collect()
 }
 
 /// Returns the requests for a method; `None` for a method without a row.
@@ -268,6 +289,7 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             })
             .into(),
         "SearchService/Search" => searches(records),
+        "SearchService/BuildContext" => contexts(),
         "EmbeddingService/ListEmbeddingModels" => vec![unary(&v1::ListEmbeddingModelsRequest::default())],
         "EmbeddingService/ListMissingEmbeddings" => {
             let missing = |model: &str| {

@@ -128,6 +128,9 @@ impl<'a> HitReader<'a> {
     }
 
     fn snippet(&self, text: &str) -> v1::SearchSnippet {
+        if self.parsed.short_texts_whole && text.len() <= self.parsed.snippet_bytes {
+            return v1::SearchSnippet { text: text.to_owned(), ..v1::SearchSnippet::default() };
+        }
         let found = snippet(text, &self.query, self.parsed.snippet_bytes);
         let marks = found
             .marks

@@ -20,11 +20,14 @@ const DEFAULT_SNIPPET_BYTES: usize = 240;
 const MAX_SNIPPET_BYTES: usize = 4_096;
 
 /// A request that was understood.
+#[derive(Clone)]
 pub(super) struct ParsedSearch {
     pub(super) query: Query,
     pub(super) options: SearchOptions,
     facets: Vec<(v1::SearchFacetField, FacetField)>,
     pub(super) snippet_bytes: usize,
+    /// Whether a text that is no longer than a snippet is returned whole.
+    pub(super) short_texts_whole: bool,
     pub(super) grouped: bool,
     pub(super) explain: bool,
 }
@@ -78,6 +81,7 @@ impl ParsedSearch {
             options,
             facets,
             snippet_bytes: snippet_bytes(request.snippet_bytes)?,
+            short_texts_whole: false,
             grouped: request.group_by_conversation,
             explain: request.explain,
         })
@@ -123,6 +127,14 @@ impl ParsedSearch {
         let numbered = page.hits.into_iter().zip(offset..);
         let hits = numbered.map(|(hit, number)| (hit, number < strict_total)).collect();
         Ok(HitList { hits, more: false, total: page.total, strict_total, relaxed, near: HashMap::new() })
+    }
+
+    /// Returns the best `limit` hits, each with the query that it matches.
+    pub(super) fn best(&self, snapshot: &Snapshot, limit: usize) -> Result<Vec<(Hit, Query)>, CallError> {
+        let found = self.search(snapshot, 0, limit)?;
+        let relaxed = found.relaxed.unwrap_or_else(|| self.query.clone());
+        let query = |strict| if strict { self.query.clone() } else { relaxed.clone() };
+        Ok(found.hits.into_iter().map(|(hit, strict)| (hit, query(strict))).collect())
     }
 
     /// Adds what the index knows about a hit.
