@@ -7,6 +7,7 @@
 pub mod args;
 mod attachments;
 mod backup;
+mod browse;
 mod byte_progress;
 mod client;
 mod config;
@@ -229,7 +230,8 @@ fn start_log(cli: &Cli, environment: &Environment, location: &DaemonLocation) ->
     let verbosity = Verbosity {
         directives: environment.log.clone(),
         verbose: cli.global.verbose,
-        quiet: cli.global.quiet,
+        // Warnings would be written over the screen of `browse`.
+        quiet: cli.global.quiet || (matches!(cli.command, Command::Browse(_)) && cli.global.verbose == 0),
         daemon,
     };
     verbosity.check().map_err(|problem| CliError::Usage(format!("invalid SATCHEL_LOG: {problem}")))?;
@@ -295,6 +297,10 @@ async fn execute(context: &mut Context, command: &Command) -> Result<Exit, CliEr
         Command::Pair(args) => return pairing::run(context, args).await,
         Command::Servers(command) => return servers::run(context, command),
         _ => {}
+    }
+    if let Command::Browse(_) = command {
+        // Before anything is opened or asked for.
+        browse::check(context)?;
     }
     check_data_dir(&context.location, command)?;
     match command {
@@ -409,6 +415,7 @@ async fn dispatch(
         Command::Conversations(command) => conversations::run(context, client, command).await,
         Command::Search(args) => search::run(context, client, args).await,
         Command::Context(args) => prompt_context::run(context, client, args).await,
+        Command::Browse(args) => browse::run(context, client, args).await,
         Command::Attachments(command) => attachments::run(context, client, command).await,
         Command::Export(args) => exports::create(context, client, args, prompted.passphrase.as_deref()).await,
         Command::Exports(command) => exports::run(context, client, command).await,

@@ -8,7 +8,7 @@ mod downloads;
 mod identifiers;
 mod job;
 mod keys;
-mod markdown;
+pub mod markdown;
 pub mod memu;
 mod memu_files;
 mod partial;

@@ -62,7 +62,7 @@ pub use self::{
         NewArgs, PluginArgs, PluginInstallArgs, Plugins, RunArgs, SignArgs, TestArgs,
     },
     purge::PurgeArgs,
-    search::{ContextArgs, SearchArgs, SearchKindArg},
+    search::{BrowseArgs, ContextArgs, SearchArgs, SearchKindArg},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
 };
 
@@ -192,6 +192,12 @@ pub enum Command {
     /// The query is written as for `satchel search`.
     #[command(after_help = examples::CONTEXT)]
     Context(ContextArgs),
+    /// Search and read on the whole terminal
+    ///
+    /// Searches while you type, in the language of `satchel search`; without a query the newest conversations are listed. Enter opens a hit
+    /// where it was found, Tab marks hits, and Ctrl-E writes the marked ones to a new Markdown file. F1 shows all keys.
+    #[command(after_help = examples::BROWSE)]
+    Browse(BrowseArgs),
     /// List and save the files that came with conversations
     #[command(subcommand, after_help = examples::ATTACHMENTS)]
     Attachments(Attachments),

@@ -1,9 +1,9 @@
 //! `conversations …`
 
-mod branches;
+pub(super) mod branches;
 mod markdown;
 mod message;
-mod render;
+pub(super) mod render;
 
 use satchel_proto::v1::{
     Conversation, ConversationFilter, GetConversationRequest, ListConversationIdsRequest,
@@ -288,7 +288,8 @@ async fn fetch_selected(
     Ok((branches::retain_path(tree, &path), branches))
 }
 
-async fn messages(
+/// Fetches all messages of a selection, including those that are hidden.
+pub(super) async fn messages(
     client: &DaemonClient,
     id: &str,
     selection: MessageSelection,

@@ -3,7 +3,7 @@
 mod change;
 mod fields;
 mod links;
-mod render;
+pub(super) mod render;
 mod review;
 
 use satchel_proto::v1::{

@@ -1,6 +1,6 @@
 //! `search`: finds memories, messages and conversations by their words.
 
-mod render;
+pub(super) mod render;
 
 use std::future::Future;
 
@@ -24,9 +24,9 @@ use super::{
 /// Hits per request; the most that the daemon returns.
 const MAX_PAGE_SIZE: u32 = 1_000;
 /// The reason of an error for a query that cannot be understood.
-const QUERY_INVALID: &str = "QUERY_INVALID";
+pub(super) const QUERY_INVALID: &str = "QUERY_INVALID";
 /// The reason of an error while the index has not everything.
-const INDEX_BEHIND: &str = "INDEX_BEHIND";
+pub(super) const INDEX_BEHIND: &str = "INDEX_BEHIND";
 
 /// Runs the command.
 ///

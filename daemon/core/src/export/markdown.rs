@@ -11,7 +11,7 @@ mod index;
 mod memory;
 mod name;
 mod sanitize;
-mod text;
+pub mod text;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

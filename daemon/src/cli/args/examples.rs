@@ -195,6 +195,12 @@ Examples:
   satchel context baking bread | llm 'Plan my week'
   satchel context baking bread --json | jq '.items[].id'";
 
+pub(super) const BROWSE: &str = "\
+Examples:
+  satchel browse
+  satchel browse bees
+  satchel --server home browse 'bees platform:claude'";
+
 pub(super) const ATTACHMENTS: &str = "\
 Examples:
   satchel attachments list 51d0

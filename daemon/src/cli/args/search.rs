@@ -1,4 +1,4 @@
-//! The options of `search` and `context`.
+//! The options of `search`, `context` and `browse`.
 
 use clap::{Args, ValueEnum};
 use satchel_proto::v1::SearchHitKind;
@@ -56,6 +56,14 @@ pub struct ContextArgs {
     /// Quote memories that were valid at this time, in the formats of --since; without it, now
     #[arg(long, value_name = "DATE")]
     pub at: Option<String>,
+}
+
+/// `browse`.
+#[derive(Clone, Debug, Args)]
+pub struct BrowseArgs {
+    /// Query to start with, as for `satchel search`
+    #[arg(value_name = "QUERY")]
+    pub query: Vec<String>,
 }
 
 /// What is looked for.

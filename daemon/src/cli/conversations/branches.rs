@@ -15,7 +15,7 @@ const MAX_OTHERS: usize = 3;
 
 /// The branch structure of one conversation.
 #[derive(Debug, Default)]
-pub(super) struct Branches {
+pub(in crate::cli) struct Branches {
     nodes: Vec<BranchNode>,
     by_id: BTreeMap<String, usize>,
     roots: Vec<usize>,
@@ -43,26 +43,26 @@ struct BranchNode {
 
 /// A fork, as seen from one of its branches.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fork {
+pub(in crate::cli) struct Fork {
     /// From 1.
-    pub(super) number: usize,
-    pub(super) of: usize,
+    pub(in crate::cli) number: usize,
+    pub(in crate::cli) of: usize,
     /// The first few of the other branches.
-    pub(super) others: Vec<OtherBranch>,
+    pub(in crate::cli) others: Vec<OtherBranch>,
 }
 
 /// Another branch of a fork.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct OtherBranch {
+pub(in crate::cli) struct OtherBranch {
     /// The id of a message on it.
-    pub(super) id: String,
+    pub(in crate::cli) id: String,
     /// The beginning of its text.
-    pub(super) preview: String,
+    pub(in crate::cli) preview: String,
 }
 
 impl Branches {
     /// Builds the branches from the whole tree, parents first.
-    pub(super) fn new(tree: &[Message]) -> Self {
+    pub(in crate::cli) fn new(tree: &[Message]) -> Self {
         let mut all = Self::default();
         for message in tree {
             all.add(message);
@@ -131,7 +131,7 @@ impl Branches {
     }
 
     /// Returns the ids of the branch that the person saw last, from its root.
-    pub(super) fn active_path(&self) -> BTreeSet<String> {
+    pub(in crate::cli) fn active_path(&self) -> BTreeSet<String> {
         self.nodes.iter().filter(|node| node.active).map(|node| node.id.clone()).collect()
     }
 
@@ -139,7 +139,7 @@ impl Branches {
     ///
     /// # Errors
     /// Fails if the id matches none or several.
-    pub(super) fn path_through(&self, given: &str) -> Result<BTreeSet<String>, CliError> {
+    pub(in crate::cli) fn path_through(&self, given: &str) -> Result<BTreeSet<String>, CliError> {
         let at = self.find(given)?;
         let mut path: Vec<usize> = std::iter::successors(Some(at), |at| self.nodes[*at].parent).collect();
         path.extend(std::iter::successors(self.nodes[at].newest, |at| self.nodes[*at].newest));
@@ -164,7 +164,7 @@ impl Branches {
     }
 
     /// Returns the fork whose branch begins with this message, or `None` if the conversation does not fork there.
-    pub(super) fn fork(&self, id: &str) -> Option<Fork> {
+    pub(in crate::cli) fn fork(&self, id: &str) -> Option<Fork> {
         let at = *self.by_id.get(id)?;
         let (number, of) = self.nodes[at].numbering;
         if of < 2 {
@@ -176,6 +176,19 @@ impl Branches {
         let others = others
             .map(|at| OtherBranch { id: self.nodes[at].id.clone(), preview: self.nodes[at].preview.clone() });
         Some(Fork { number, of, others: others.collect() })
+    }
+
+    /// Returns the id of the message with which the next branch begins, if a branch begins with the message `id`; the
+    /// previous branch if `back`. After the last branch comes the first.
+    pub(in crate::cli) fn sibling(&self, id: &str, back: bool) -> Option<&str> {
+        let node = &self.nodes[*self.by_id.get(id)?];
+        let (number, of) = node.numbering;
+        if of < 2 {
+            return None;
+        }
+        let wanted = if back { (number + of - 2) % of + 1 } else { number % of + 1 };
+        let siblings = self.siblings(node.parent).iter().map(|at| &self.nodes[*at]);
+        siblings.into_iter().find(|other| other.numbering.0 == wanted).map(|other| other.id.as_str())
     }
 
     /// Returns the number of forks above each message.
@@ -201,7 +214,7 @@ pub(super) fn retain_path(tree: Vec<Message>, path: &BTreeSet<String>) -> Vec<Me
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
-pub(super) mod tests {
+pub(in crate::cli) mod tests {
     use satchel_proto::v1::{Content, ContentKind, Role};
 
     use super::*;
@@ -239,7 +252,7 @@ pub(super) mod tests {
     }
 
     /// A tree with a hidden root. The first question was edited once, and its second answer was regenerated.
-    pub(in crate::cli::conversations) fn forked() -> Vec<Message> {
+    pub(in crate::cli) fn forked() -> Vec<Message> {
         vec![
             hidden("root", None),
             inactive(message("q-old", Some("root"), "How many hives?")),
@@ -264,6 +277,17 @@ pub(super) mod tests {
             Some(Fork { number: 2, of: 2, others: vec![other("a-one", "Two.")] })
         );
         assert_eq!((branches.fork("root"), branches.fork("a-old")), (None, None));
+    }
+
+    #[test]
+    fn the_branches_of_a_fork_follow_each_other_in_a_circle() {
+        let branches = Branches::new(&forked());
+        assert_eq!(branches.sibling("q-new", false), Some("q-old"));
+        assert_eq!(branches.sibling("q-old", false), Some("q-new"));
+        assert_eq!(branches.sibling("a-one", true), Some("a-two"));
+        assert_eq!((branches.sibling("root", false), branches.sibling("nobody", false)), (None, None));
+        // A branch without a shown message is left out.
+        assert_eq!(branches.sibling("a-two", false), Some("a-one"));
     }
 
     #[test]

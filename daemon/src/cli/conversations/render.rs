@@ -61,13 +61,13 @@ fn hidden_reason(conversation: &Conversation) -> String {
 }
 
 /// The options for showing a conversation.
-pub(super) struct ConversationView<'a> {
-    pub(super) calendar: &'a Calendar,
-    pub(super) style: TerminalStyle,
+pub(in crate::cli) struct ConversationView<'a> {
+    pub(in crate::cli) calendar: &'a Calendar,
+    pub(in crate::cli) style: TerminalStyle,
     /// True if nothing is folded.
-    pub(super) full: bool,
+    pub(in crate::cli) full: bool,
     /// True if messages that the platform hides are included.
-    pub(super) hidden: bool,
+    pub(in crate::cli) hidden: bool,
 }
 
 impl ConversationView<'_> {
@@ -80,7 +80,7 @@ impl ConversationView<'_> {
     }
 
     /// Returns the text above the messages.
-    pub(super) fn head(&self, conversation: &Conversation) -> String {
+    pub(in crate::cli) fn head(&self, conversation: &Conversation) -> String {
         let title = text::one_line(conversation.title.as_deref().unwrap_or_default());
         let title = if title.is_empty() { "(untitled)" } else { &title };
         let mut facts = vec![text::one_line(&conversation.platform)];
@@ -208,7 +208,7 @@ impl ConversationView<'_> {
 }
 
 /// A branch that is shown message by message, from its root.
-pub(super) struct BranchRenderer<'a> {
+pub(in crate::cli) struct BranchRenderer<'a> {
     view: &'a ConversationView<'a>,
     conversation: &'a Conversation,
     branches: &'a Branches,
@@ -219,7 +219,7 @@ pub(super) struct BranchRenderer<'a> {
 }
 
 impl<'a> BranchRenderer<'a> {
-    pub(super) fn new(
+    pub(in crate::cli) fn new(
         view: &'a ConversationView<'a>,
         conversation: &'a Conversation,
         branches: &'a Branches,
@@ -229,7 +229,7 @@ impl<'a> BranchRenderer<'a> {
     }
 
     /// Returns the text of the next message, with a line above it if it is the one that was asked for.
-    pub(super) fn marked_message(&mut self, message: &Message, marked: bool) -> String {
+    pub(in crate::cli) fn marked_message(&mut self, message: &Message, marked: bool) -> String {
         let text = self.message(message);
         if !marked {
             return text;

@@ -56,7 +56,12 @@ pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> T
 }
 
 /// Returns one memory with all its facts.
-pub(super) fn details(memory: &Memory, untrusted: &str, calendar: &Calendar, style: TerminalStyle) -> String {
+pub(in crate::cli) fn details(
+    memory: &Memory,
+    untrusted: &str,
+    calendar: &Calendar,
+    style: TerminalStyle,
+) -> String {
     let content = text::clean(content(memory));
     let options = Options::new(style.text_columns()).initial_indent("  ").subsequent_indent("  ");
     let mut out = format!("{}\n", textwrap::fill(&content, options));

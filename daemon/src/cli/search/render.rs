@@ -53,13 +53,17 @@ pub(super) fn hits(
     out
 }
 
-/// Returns the line with title and origin, and the ids with which the hit is opened.
-fn heading(hit: &SearchHit, calendar: &Calendar, style: TerminalStyle) -> String {
-    let title = match hit.kind() {
+/// Returns the title of the conversation, or what kind of memory it is.
+pub(in crate::cli) fn title(hit: &SearchHit) -> String {
+    match hit.kind() {
         SearchHitKind::Memory => format!("Memory ({})", labels::memory_type(hit.memory_type)),
         _ if hit.title.trim().is_empty() => "(untitled)".to_owned(),
         _ => text::one_line(&hit.title),
-    };
+    }
+}
+
+/// Returns origin, time and state.
+pub(in crate::cli) fn facts(hit: &SearchHit, calendar: &Calendar) -> String {
     let mut facts = vec![text::one_line(&hit.platform), calendar.short_or_unknown(hit.time.as_ref())];
     if hit.kind() == SearchHitKind::Memory && labels::memory_status(hit.memory_status) != "active" {
         facts.push(labels::memory_status(hit.memory_status));
@@ -74,7 +78,12 @@ fn heading(hit: &SearchHit, calendar: &Calendar, style: TerminalStyle) -> String
         (hit.kind() == SearchHitKind::Message && !hit.on_active_branch, "on another branch"),
     ];
     facts.extend(marks.into_iter().filter(|(set, _)| *set).map(|(_, fact)| fact.to_owned()));
-    let facts = facts.join(" · ");
+    facts.join(" · ")
+}
+
+/// Returns the line with title and origin, and the ids with which the hit is opened.
+fn heading(hit: &SearchHit, calendar: &Calendar, style: TerminalStyle) -> String {
+    let (title, facts) = (title(hit), facts(hit, calendar));
     let room = style.columns.map_or(usize::MAX, |columns| columns.saturating_sub(text::width(&facts) + 2));
     format!(
         "{}  {}\n{INDENT}{}\n",
@@ -115,19 +124,26 @@ fn passage(hit: &SearchHit, snippet: &SearchSnippet, style: TerminalStyle) -> St
 
 /// Returns the text on one line, with the marks painted.
 fn marked(snippet: &SearchSnippet, style: TerminalStyle) -> String {
-    let (mut out, mut at) = (String::new(), 0);
+    let paint =
+        |(part, matches): (String, bool)| if matches { style.paint(Paint::Warn, &part) } else { part };
+    pieces(snippet).into_iter().map(paint).collect::<String>().trim().to_owned()
+}
+
+/// Returns the clean text on one line, in pieces, and whether each is a match.
+pub(in crate::cli) fn pieces(snippet: &SearchSnippet) -> Vec<(String, bool)> {
+    let (mut out, mut at) = (Vec::new(), 0);
     let part = |from: usize, to: usize| snippet.text.get(from..to).map(joined).unwrap_or_default();
     for mark in &snippet.marks {
         let (start, end) = (unsigned(mark.start) as usize, unsigned(mark.end) as usize);
         if start < at || snippet.text.get(start..end).is_none() {
             continue;
         }
-        out.push_str(&part(at, start));
-        out.push_str(&style.paint(Paint::Warn, &part(start, end)));
+        out.push((part(at, start), false));
+        out.push((part(start, end), true));
         at = end;
     }
-    out.push_str(&part(at, snippet.text.len()));
-    out.trim().to_owned()
+    out.push((part(at, snippet.text.len()), false));
+    out
 }
 
 /// Returns a clean text with each run of white space replaced by one space. Unlike [`text::one_line`], keeps spaces at both ends.
@@ -174,7 +190,7 @@ pub(super) fn marked_query(query: &str, metadata: &HashMap<String, String>) -> O
 }
 
 /// Returns the query with the suggested words; `None` without any.
-fn corrected(found: &SearchResponse, query: &str) -> Option<String> {
+pub(in crate::cli) fn corrected(found: &SearchResponse, query: &str) -> Option<String> {
     let mut corrected = query.to_owned();
     for suggestion in found.suggestions.iter().rev() {
         let at = unsigned(suggestion.start) as usize..unsigned(suggestion.end) as usize;

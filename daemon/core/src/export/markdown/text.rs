@@ -24,7 +24,7 @@ pub(super) fn time(time: Timestamp) -> String {
 }
 
 /// Writes a text as a separate harmless quote, with the empty line that ends it.
-pub(super) fn quote(out: &mut dyn Write, text: &str) -> io::Result<()> {
+pub fn quote(out: &mut dyn Write, text: &str) -> io::Result<()> {
     for line in sanitize(text) {
         let gap = if line.is_empty() { "" } else { " " };
         writeln!(out, ">{gap}{line}")?;
@@ -33,7 +33,7 @@ pub(super) fn quote(out: &mut dyn Write, text: &str) -> io::Result<()> {
 }
 
 /// Writes a program or data as code inside a separate quote.
-pub(super) fn code(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
+pub fn code(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
     let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
     writeln!(out, "> {fence}{}", self::language(language))?;
     for line in lines(text) {
@@ -44,7 +44,7 @@ pub(super) fn code(out: &mut dyn Write, language: &str, text: &str) -> io::Resul
 }
 
 /// Returns a text on one line, with all markup escaped, truncated if it is long.
-pub(super) fn inline(text: &str) -> String {
+pub fn inline(text: &str) -> String {
     let mut out = String::new();
     let mut count = 0;
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
@@ -96,7 +96,7 @@ pub(super) fn yaml_string(text: &str) -> String {
 }
 
 /// Returns the target of a link to a web page, or `None` for any other URL.
-pub(super) fn web_link(url: &str) -> Option<String> {
+pub fn web_link(url: &str) -> Option<String> {
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return None;
     }
