@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -127,17 +127,14 @@ impl HttpClient {
     }
 
     async fn exchange(&self, body: Vec<u8>, limit: usize) -> Result<HttpAnswer, EndpointError> {
-        let mut request = Request::new(Full::new(Bytes::from(body)));
-        *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = self.target.clone();
-        let headers = request.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
-        if let Some(authorization) = &self.authorization {
-            headers.insert(header::AUTHORIZATION, authorization.clone());
-        }
-        let response = self.transport.send(request).await.map_err(|error| self.failed(error))?;
+        let body = Bytes::from(body);
+        let sent = match self.transport.send(self.request(body.clone())).await {
+            // The server may have closed the connection that was kept after the last answer. At most one is kept, so that this
+            // attempt gets a new one. A request changes nothing at the server, and can be repeated.
+            Err(error) if !error.is_connect() => self.transport.send(self.request(body)).await,
+            sent => sent,
+        };
+        let response = sent.map_err(|error| self.failed(error))?;
         let (head, body) = response.into_parts();
         let succeeded = head.status.is_success();
         let body = match self.read(body, if succeeded { limit } else { MAX_ERROR_BYTES }).await {
@@ -147,6 +144,20 @@ impl HttpClient {
             Err(_) => Bytes::new(),
         };
         Ok(HttpAnswer { status: head.status, headers: head.headers, body })
+    }
+
+    fn request(&self, body: Bytes) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.target.clone();
+        let headers = request.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+        if let Some(authorization) = &self.authorization {
+            headers.insert(header::AUTHORIZATION, authorization.clone());
+        }
+        request
     }
 
     async fn read(&self, body: Incoming, limit: usize) -> Result<Bytes, EndpointError> {
@@ -214,7 +225,8 @@ impl Transport {
 
 fn client<C: Connect + Clone>(connector: C) -> Client<C, Full<Bytes>> {
     let mut builder = Client::builder(TokioExecutor::new());
-    builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE_TIMEOUT).build(connector)
+    builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE_TIMEOUT).pool_max_idle_per_host(1);
+    builder.build(connector)
 }
 
 /// Looks names up, except the one of this machine: what is said to stay on this machine must not depend on a name server.

@@ -177,7 +177,8 @@ pub enum Command {
     Conversations(Conversations),
     /// Find memories, messages and conversations by their words
     ///
-    /// Words are found in any form, in any language; all of them must be there. What can be written: `"a phrase"`, `+exact`, `-without`,
+    /// Words are found in any form, in any language. What has all of them comes first; if that is little, what has some of them, or similar
+    /// ones, follows. What can be written: `"a phrase"`, `+exact`, `-without`,
     /// `one OR other`, `begin*`, `mispeled~`, `title:word`, and filters: `platform:claude`, `role:user`, `type:fact`, `status:active`,
     /// `model:`, `tag:`, `has:attachment` (or code, link, citation, tool), `in:memories`, `conversation:ID`, `before:2025-06`,
     /// `after:2024`, `on:2025-06-15`, `after:30d`. `valid:2025-06` finds memories that were valid in that month, `expired:now` those that

@@ -188,7 +188,7 @@ mod tests {
         assert!(judge(&[version("device:renamed", Manual, "satchel/0.1.0")], false));
         for method in [ExplicitUserInput, LlmInference] {
             let trusted = version("device:bot", method, "satchel/0.1.0");
-            assert!(!judge(&[trusted.clone()], false));
+            assert!(!judge(std::slice::from_ref(&trusted), false));
             assert!(judge(&[trusted], true));
         }
     }

@@ -2,6 +2,8 @@ use std::fs;
 
 use super::*;
 
+type Change = fn(&mut EndpointConfig);
+
 fn parse(text: &str) -> Result<EndpointConfig, toml::de::Error> {
     toml::from_str(text)
 }
@@ -29,12 +31,9 @@ fn plain_http_is_for_this_machine_unless_it_is_allowed() {
     EndpointConfig::new("https://example.com/v1", "m").unwrap().check().unwrap();
 }
 
-/// The name of a value, and what makes it wrong.
-type WrongValue = (&'static str, fn(&mut EndpointConfig));
-
 #[test]
 fn values_out_of_their_range_are_refused() {
-    let changes: [WrongValue; 8] = [
+    let changes: [(&str, Change); 8] = [
         ("batch-size", |config| config.batch_size = 0),
         ("batch-size", |config| config.batch_size = 257),
         ("timeout-seconds", |config| config.timeout_seconds = 0),

@@ -89,7 +89,7 @@ mod tests {
         assert!(repeats("Ana likes the green tea.", "ANA likes green tea"));
         assert!(repeats("我喜欢绿茶。", "我喜欢绿茶"));
         assert!(repeats("!!!", "!!!"));
-        let long: String = (0..100).map(|number| format!("word{number} ")).collect();
+        let long: String = (0..100).map(|number| format!("word{number}")).collect::<Vec<_>>().join(" ");
         assert!(repeats(&long, &format!("{long} indeed")));
     }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt as _;
 
-use crate::{chat, hive, import};
+use crate::search::{chat, hive, import};
 
 /// Texts that appear in chats and memories, and try to be more than a quotation. All of them are about bread.
 const INJECTED: [&str; 5] = [

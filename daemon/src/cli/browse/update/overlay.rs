@@ -41,7 +41,7 @@ fn platforms_pressed(state: &mut State, key: KeyEvent, effects: &mut Vec<Effect>
         KeyCode::Esc | KeyCode::Char('q') => state.overlay = None,
         KeyCode::Down | KeyCode::Char('j') | KeyCode::Tab => list.selected = (list.selected + 1).min(count),
         KeyCode::Up | KeyCode::Char('k') | KeyCode::BackTab => {
-            list.selected = list.selected.saturating_sub(1)
+            list.selected = list.selected.saturating_sub(1);
         }
         KeyCode::Char('n') if control => list.selected = (list.selected + 1).min(count),
         KeyCode::Char('p') if control => list.selected = list.selected.saturating_sub(1),

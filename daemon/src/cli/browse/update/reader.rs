@@ -59,12 +59,13 @@ pub(super) fn fit(state: &mut State, area: Rect) {
     if old != columns && columns > 0 {
         reader.lay_out(&options);
         let after = reader.page().map_or(0, |page| page.lines.len());
-        if before == 0 {
-            show_hit(reader, height);
-        } else {
-            // The same share of the record stays above the screen.
-            reader.scroll = reader.scroll * after / before;
-            show_match(reader, height);
+        match (reader.scroll * after).checked_div(before) {
+            None => show_hit(reader, height),
+            Some(scroll) => {
+                // The same share of the record stays above the screen.
+                reader.scroll = scroll;
+                show_match(reader, height);
+            }
         }
     }
     clamp(reader, height);
