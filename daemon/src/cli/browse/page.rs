@@ -146,7 +146,8 @@ mod tests {
     }
 
     fn text(page: &Page) -> String {
-        page.lines.iter().map(|line| format!("{line}\n")).collect()
+        let lines: Vec<String> = page.lines.iter().map(ToString::to_string).collect();
+        format!("{}\n", lines.join("\n"))
     }
 
     #[test]

@@ -15,6 +15,7 @@ use satchel_proto::v1::{
     self, admin_service_client::AdminServiceClient, embedding_service_client::EmbeddingServiceClient,
     memory_service_client::MemoryServiceClient, search_meaning::Source,
 };
+use satchel_server::config::Config;
 use satchel_tests::{operation, samples::sample, test_daemon::TestDaemon};
 use serde_json::{Value, json};
 use tonic::{Code, Status, transport::Channel};
@@ -321,7 +322,12 @@ async fn an_endpoint_makes_the_vectors_and_no_text_is_sent_twice() -> Result<()>
     let server = EmbeddingServer::start()?;
     let endpoint = EndpointConfig::new(&server.url, MODEL)?;
     let folder = tempfile::tempdir()?;
-    let daemon = TestDaemon::start_with(folder, |config| config.embeddings = Some(endpoint.clone())).await?;
+    let set = |config: &mut Config| {
+        config.embeddings = Some(endpoint.clone());
+        // As `satchel serve` does; commands that serve by themselves send nothing in the background.
+        config.watching.active = true;
+    };
+    let daemon = TestDaemon::start_with(folder, set).await?;
     let hive = create(&daemon.channel, "Honey bees live behind the barn.", "garden").await?;
     let tax = create(&daemon.channel, "The tax return is due in May.", "money").await?;
     embedded(&daemon.channel).await?;
@@ -336,7 +342,7 @@ async fn an_endpoint_makes_the_vectors_and_no_text_is_sent_twice() -> Result<()>
     );
 
     let folder = daemon.stop().await?;
-    let daemon = TestDaemon::start_with(folder, |config| config.embeddings = Some(endpoint)).await?;
+    let daemon = TestDaemon::start_with(folder, set).await?;
     let update = v1::UpdateMemoryRequest {
         memory: Some(v1::Memory {
             id: tax.clone(),

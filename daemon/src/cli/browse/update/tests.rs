@@ -84,7 +84,8 @@ fn reader(state: &State) -> &Reader {
 
 fn shown(state: &State) -> String {
     let page = reader(state).page().expect("the record is loaded");
-    page.lines.iter().map(|line| format!("{line}\n")).collect()
+    let lines: Vec<String> = page.lines.iter().map(ToString::to_string).collect();
+    format!("{}\n", lines.join("\n"))
 }
 
 #[test]
