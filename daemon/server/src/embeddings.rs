@@ -119,8 +119,10 @@ struct Scan {
     queue: VecDeque<String>,
     /// Where the list of all memories goes on; `None` if there are no more than those in `queue`.
     rest: Option<Rest>,
-    /// The memories that had no vector when they were read.
+    /// The memories that had no vector when they were read, and for which none was stored since.
     missing: BTreeSet<String>,
+    /// The memories of the last answer, in order. They are read again unless the next question is for what follows them.
+    given: Vec<String>,
 }
 
 /// Where the list of all memories goes on.
@@ -134,7 +136,9 @@ impl StoreSource {
     /// Begins to read the memories that may have no vector: at first all of them, later those that changed.
     fn begin(&self, scan: &mut Scan) -> Result<(), StoreError> {
         scan.reads_to = self.store.revision();
-        scan.queue.clear();
+        // What was not read yet of those that were queued is not among the changes.
+        scan.missing.extend(scan.queue.drain(..));
+        scan.given.clear();
         let Some(read_to) = scan.read_to else {
             scan.rest = Some(Rest(None));
             return Ok(());
@@ -176,9 +180,14 @@ impl EmbeddingSource for StoreSource {
         limit: usize,
     ) -> Result<Vec<MissingText>, SourceError> {
         let scan = &mut *self.scan.lock().unwrap_or_else(PoisonError::into_inner);
-        // The worker asks for what follows its last question, or begins anew.
-        if after.is_none() {
-            self.begin(scan)?;
+        match after {
+            None => self.begin(scan)?,
+            // After an error, the worker asks for the last texts again.
+            Some(after) if scan.given.last().is_none_or(|last| last != after) => {
+                let again = std::mem::take(&mut scan.given);
+                again.into_iter().rev().for_each(|id| scan.queue.push_front(id));
+            }
+            Some(_) => scan.given.clear(),
         }
         let mut found = Vec::new();
         while found.len() < limit {
@@ -191,13 +200,15 @@ impl EmbeddingSource for StoreSource {
             if let Some(missing) = missing {
                 let content_hash = missing.content_hash;
                 found.push(MissingText { memory_id: missing.memory, content_hash, text: missing.text });
-                scan.missing.insert(id);
+                scan.missing.insert(id.clone());
+                scan.given.push(id);
             }
         }
         Ok(found)
     }
 
     fn store(&self, model: &str, vectors: Vec<TextVector>) -> Result<(), SourceError> {
+        let scan = &mut *self.scan.lock().unwrap_or_else(PoisonError::into_inner);
         let call = EditContext { actor: ACTOR.to_owned(), ..EditContext::default() };
         let vectors: Vec<NewEmbedding> = vectors
             .into_iter()
@@ -208,10 +219,85 @@ impl EmbeddingSource for StoreSource {
             })
             .collect();
         self.imports.embeddings().put(&call, model, &vectors)?;
+        // One that has another text by now is among the changes.
+        for vector in &vectors {
+            scan.missing.remove(&vector.memory);
+        }
         Ok(())
     }
 
     fn revision(&self) -> u64 {
         self.store.revision().get()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::path::Path;
+
+    use satchel_core::edits::Draft;
+    use tempfile::tempdir;
+
+    use super::*;
+    use crate::config::Config;
+
+    const MODEL: &str = "m";
+
+    fn source(folder: &Path) -> StoreSource {
+        let config = Config::new(folder.join("data"), folder.to_owned());
+        let state = crate::run::open(&config, false, None, |_| {}).unwrap().0;
+        StoreSource::new(state.store.clone(), state.imports)
+    }
+
+    fn add(source: &StoreSource, content: &str) {
+        let draft = Draft { content: Some(content.to_owned()), ..Draft::default() };
+        source.imports.edits().add_memory(&EditContext::default(), &draft).unwrap();
+    }
+
+    fn texts(missing: &[MissingText]) -> BTreeSet<&str> {
+        missing.iter().map(|missing| missing.text.as_str()).collect()
+    }
+
+    fn store(source: &StoreSource, missing: &[MissingText]) {
+        let vectors = missing.iter().map(|missing| TextVector {
+            memory_id: missing.memory_id.clone(),
+            content_hash: missing.content_hash.clone(),
+            vector: vec![1.0],
+        });
+        source.store(MODEL, vectors.collect()).unwrap();
+    }
+
+    fn after(missing: &[MissingText]) -> Option<&str> {
+        missing.last().map(|missing| missing.memory_id.as_str())
+    }
+
+    #[test]
+    fn texts_of_a_batch_that_failed_are_given_again() {
+        let folder = tempdir().unwrap();
+        let source = source(folder.path());
+        for content in ["one", "two", "three", "four", "five"] {
+            add(&source, content);
+        }
+        let first = source.missing(MODEL, None, 2).unwrap();
+        store(&source, &first);
+        let second = source.missing(MODEL, after(&first), 2).unwrap();
+        assert_eq!(second.len(), 2);
+        // An error: the same question again, and once more from the beginning.
+        assert_eq!(source.missing(MODEL, after(&first), 2).unwrap(), second);
+        assert_eq!(source.missing(MODEL, None, 2).unwrap(), second);
+        store(&source, &second);
+        let last = source.missing(MODEL, after(&second), 2).unwrap();
+        assert_eq!(last.len(), 1);
+        // What was given and not stored comes with the next pass, which reads only what has changed besides.
+        add(&source, "six");
+        let next = source.missing(MODEL, None, 10).unwrap();
+        assert_eq!(texts(&next), texts(&last).into_iter().chain(["six"]).collect());
+        // A pass that is interrupted in its queue loses nothing of it.
+        assert_eq!(source.missing(MODEL, None, 1).unwrap().len(), 1);
+        let again = source.missing(MODEL, None, 10).unwrap();
+        assert_eq!(texts(&again), texts(&next));
+        store(&source, &again);
+        assert!(source.missing(MODEL, None, 10).unwrap().is_empty());
     }
 }
