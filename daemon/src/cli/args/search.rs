@@ -27,7 +27,7 @@ pub struct SearchArgs {
     /// Also find messages that the platform hides, and reasoning
     #[arg(long)]
     pub hidden: bool,
-    /// Also find memories that mean something similar, by the endpoint that the configuration names in [embeddings]
+    /// Also find memories that mean something similar, by the endpoint that the configuration names in `[embeddings]`
     #[arg(long, conflicts_with = "similar_to")]
     pub meaning: bool,
     /// Find memories that mean something similar to this one, by vectors that are stored
