@@ -212,7 +212,7 @@ fn the_screen_follows_the_size_of_the_terminal() {
     // The terminal reads no key that arrives together with its new size, so what it draws is waited for.
     screen.wait_for(&["> hornets", "A long", "Enter ope"]);
     screen.send(ENTER);
-    screen.wait_for(&["▼"]);
+    screen.wait_for(&[" % · q"]);
     for key in ["j", "G", "?", "q"] {
         screen.send(key);
     }
