@@ -1,6 +1,6 @@
 //! The text with which a model learns what the archive knows: quotations within a budget of tokens.
 //!
-//! What is stored was written by anybody: by the person, by a model, or by a page that a model read. So each text is [quoted](quote)
+//! What is stored was written by anybody: by the person, by a model, or by a page that a model read. So each text is quoted
 //! as a line of JSON that nothing in it can end, below a fixed line that says what the quotations are. The functions are pure: the
 //! same passages and budget give the same text.
 

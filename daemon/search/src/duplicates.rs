@@ -1,9 +1,9 @@
 //! Finds texts that say the same: equal ones, and those that have most of their words in common.
 //!
-//! The texts are given one after the other and are not kept. Of each stay about 50 bytes, and 8 bytes for each of its [`shingles`];
+//! The texts are given one after the other and are not kept. Of each stay about 50 bytes, and 8 bytes for each of its shingles;
 //! the comparison needs up to 50 bytes for each shingle that texts have in common. With the default limits that is less than
 //! 250 MB, and for 10,000 memories of one sentence about 5 MB. Groups do not depend on the order of the texts. No similar pair is
-//! missed: the [`join`] is exact, and not a sample as that of `MinHash`. Texts that are too long, and those after a limit, are
+//! missed: the join is exact, and not a sample as that of `MinHash`. Texts that are too long, and those after a limit, are
 //! compared only for equality.
 
 mod join;

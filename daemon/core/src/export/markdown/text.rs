@@ -1,7 +1,7 @@
 //! Embeds arbitrary text in a Markdown file so that it can neither end its surroundings nor begin anything of its own.
 //!
 //! **Invariant:** text written by people and assistants is in block quotes, each line behind a `>`, and active
-//! characters are escaped ([`sanitize`]). A fence or heading inside a quote ends with the quote at the latest (test
+//! characters are escaped (`sanitize`). A fence or heading inside a quote ends with the quote at the latest (test
 //! `quoted_text_never_leaves_its_quote`).
 
 use std::io::{self, Write};
