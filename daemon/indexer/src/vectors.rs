@@ -234,25 +234,9 @@ impl Loaded {
         };
         let vector = match query {
             VectorQuery::Vector(vector) => vector.to_vec(),
-            VectorQuery::Memory(memory) => {
-                let stored = store.embedding(memory, &most.name)?.and_then(|stored| stored.embedding.vector);
-                let known = models.iter().any(|one| {
-                    one.name == most.name
-                        && self
-                            .indexes
-                            .get(&(one.name.clone(), one.dimension))
-                            .is_some_and(|index| index.contains(memory))
-                });
-                let stored = stored.filter(|_| known).ok_or_else(|| {
-                    let (memory, model) = (memory.to_owned(), most.name.clone());
-                    VectorSearchError::NoVector { memory, model }
-                })?;
-                single(&stored)
-            }
+            VectorQuery::Memory(memory) => self.vector_of(store, &most.name, memory)?,
         };
-        let Some(index) =
-            self.indexes.get(&(most.name.clone(), vector.len())).filter(|index| !index.is_empty())
-        else {
+        let Some(index) = self.index(&most.name, vector.len()) else {
             let (model, dimension, known) = (most.name.clone(), vector.len(), most.dimension);
             return Err(VectorSearchError::Dimension { model, dimension, known });
         };
@@ -262,6 +246,24 @@ impl Loaded {
         let search = VectorSearch { limit, filter: VectorFilter::Where(&passes), original: Some(&original) };
         let hits = index.search(&vector, &search).map_err(VectorSearchError::Query)?;
         Ok((most.name.clone(), hits))
+    }
+
+    /// Returns the vectors of a model that have this length, if there are any.
+    fn index(&self, model: &str, dimension: usize) -> Option<&VectorIndex> {
+        self.indexes.get(&(model.to_owned(), dimension)).filter(|index| !index.is_empty())
+    }
+
+    /// Returns the vector of the text that a memory has now.
+    fn vector_of(&self, store: &Store, model: &str, memory: &str) -> Result<Vec<f32>, VectorSearchError> {
+        let stored = store.embedding(memory, model)?.and_then(|stored| stored.embedding.vector);
+        let vector = stored.map(|vector| single(&vector)).filter(|vector| {
+            // One of another text is not in the index.
+            self.index(model, vector.len()).is_some_and(|index| index.contains(memory))
+        });
+        vector.ok_or_else(|| {
+            let (memory, model) = (memory.to_owned(), model.to_owned());
+            VectorSearchError::NoVector { memory, model }
+        })
     }
 }
 
