@@ -1,12 +1,18 @@
 //! The index follows the store, and leaves no text where none may be.
 
-use std::{fs, path::Path};
+use std::{
+    fs::{self, OpenOptions},
+    io::{Seek as _, SeekFrom, Write as _},
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_core::{data_dir::SEARCH, purge};
 use satchel_proto::v1::{self, admin_service_client::AdminServiceClient};
-use satchel_store::{OpenOptions, Store};
+use satchel_store::Store;
 use satchel_tests::test_daemon::TestDaemon;
+use tonic_types::StatusExt as _;
 
 use crate::search::{hive, ids, import, query, search};
 
@@ -53,6 +59,44 @@ async fn the_index_survives_a_restart_and_is_built_anew_if_it_is_damaged() -> Re
     Ok(())
 }
 
+/// A disk that fails while the daemon runs: the search that meets the damage is refused, and has the index built anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_in_which_a_search_finds_damage_is_built_anew() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    import(&daemon, "export", &[hive()]).await?;
+    let found = ids(&daemon.channel, "bees OR queen").await?;
+    // Started anew, it has none of the texts in its caches; this search opens the index, and reads none.
+    let daemon = TestDaemon::start_in(daemon.stop().await?).await?;
+    ensure!(ids(&daemon.channel, "+hornless").await?.is_empty(), "no text has it");
+    let mut damaged = 0;
+    for file in fs::read_dir(daemon.data_dir().join(SEARCH))? {
+        let path = file?.path();
+        if path.extension().is_some_and(|extension| extension == "store") {
+            let length = usize::try_from(path.metadata()?.len())?;
+            let mut file = OpenOptions::new().write(true).open(&path)?;
+            // A part of the first block; the end of the file, by which it is opened, stays.
+            file.seek(SeekFrom::Start(4))?;
+            file.write_all(&vec![0xff; length / 4])?;
+            damaged += 1;
+        }
+    }
+    ensure!(damaged > 0, "there is a file with what hits name");
+    let refused = search(&daemon.channel, query("bees")).await.err().context("a refusal")?;
+    let reason = refused.get_details_error_info().context("a reason")?.reason;
+    ensure!(reason == "INDEX_UNUSABLE", "{refused:?}");
+    let until = Instant::now() + Duration::from_mins(1);
+    let again = loop {
+        match ids(&daemon.channel, "bees OR queen").await {
+            Ok(again) => break again,
+            Err(error) => ensure!(Instant::now() < until, "the index is not built anew: {error:#}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    ensure!(again == found, "{again:?} {found:?}");
+    daemon.stop().await?;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_erased_is_not_in_the_index() -> Result<()> {
     let daemon = TestDaemon::start().await?;
@@ -61,7 +105,7 @@ async fn what_was_erased_is_not_in_the_index() -> Result<()> {
     let dir = daemon.data_dir();
     let folder = daemon.stop().await?;
     ensure!(dir.join(SEARCH).is_dir(), "the index is on the disk");
-    let store = Store::open(&dir, OpenOptions::default(), &mut |_| {})?;
+    let store = Store::open(&dir, satchel_store::OpenOptions::default(), &mut |_| {})?;
     let target = purge::Target::Conversation { id: hit.conversation_id, keep_memories: false };
     let plan = purge::planned(&store, &target, 1_800_000_000_000_000)?.context("a plan")?;
     purge::record_purge(&store, &plan.record)?;
