@@ -1,8 +1,8 @@
 //! Figures for the gRPC API of a running daemon, warm, in a store with many messages and memories.
 //!
 //! `SATCHEL_BENCH_MESSAGES` and `SATCHEL_BENCH_MEMORIES` set the size of the store. `SATCHEL_BENCH_API=reads,watch`
-//! measures only these parts: `reads`, `watch`, `flood` and `append`. `SATCHEL_BENCH_STORE=/path` keeps the filled store
-//! in this folder, so that builds can be compared on the same store.
+//! measures only these parts: `reads`, `watch`, `flood`, `append` and `search`. `SATCHEL_BENCH_STORE=/path` keeps the
+//! filled store in this folder, so that builds can be compared on the same store.
 
 mod append;
 mod call_times;
@@ -10,6 +10,7 @@ mod filled_store;
 pub(crate) mod flood;
 mod peer;
 mod reads;
+mod search;
 mod watch;
 
 use std::{path::Path, time::Duration};
@@ -24,20 +25,21 @@ use tonic::transport::Channel;
 use self::filled_store::FilledStore;
 
 /// A part of the group.
-type Part = fn(&FilledStore) -> Result<()>;
+type Part = fn(&FilledStore, u64) -> Result<()>;
 
-pub(crate) fn all(scratch: &Path, _: u64) -> Result<()> {
+pub(crate) fn all(scratch: &Path, megabytes: u64) -> Result<()> {
     let store = FilledStore::open(scratch)?;
-    let parts: [(&str, Part); 4] = [
-        ("reads", reads::measure),
-        ("watch", watch::measure),
-        ("flood", flood::measure),
-        ("append", append::measure),
+    let parts: [(&str, Part); 5] = [
+        ("reads", |store, _| reads::measure(store)),
+        ("watch", |store, _| watch::measure(store)),
+        ("flood", |store, _| flood::measure(store)),
+        ("append", |store, _| append::measure(store)),
+        ("search", search::measure),
     ];
     let only = std::env::var("SATCHEL_BENCH_API").ok();
     for (name, part) in parts {
         if only.as_deref().is_none_or(|only| only.split(',').any(|one| one == name)) {
-            part(&store)?;
+            part(&store, megabytes)?;
         }
     }
     Ok(())

@@ -51,7 +51,7 @@ pub(super) struct FilledStore {
     pub(super) data: PathBuf,
     pub(super) memories: Vec<StoredMemory>,
     pub(super) messages: u64,
-    _daemon: DaemonProcess,
+    pub(super) daemon: DaemonProcess,
 }
 
 impl FilledStore {
@@ -70,7 +70,7 @@ impl FilledStore {
         }
         // Started anew, so that the daemon has only what any daemon has after its start.
         let daemon = DaemonProcess::listening(&satchel_program()?, &data)?;
-        Ok(Self { data, memories, messages, _daemon: daemon })
+        Ok(Self { data, memories, messages, daemon })
     }
 }
 
