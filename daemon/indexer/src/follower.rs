@@ -8,9 +8,12 @@ use std::{
 };
 
 use satchel_core::priority::{INDEX_NICE, lower_priority};
-use satchel_pam::memory::{Memory, Status};
+use satchel_pam::{
+    memory::{Memory, Status},
+    relation::{Relation, RelationType},
+};
 use satchel_search::index::{OwnerId, SearchIndex};
-use satchel_store::{ChangeKind, ChangeLogEntry, ChangePosition, Revision, Store};
+use satchel_store::{ChangeKind, ChangeLogEntry, ChangePosition, Revision, Store, StoreError};
 
 use super::{
     IndexerError, Shared,
@@ -28,10 +31,17 @@ const REST_AFTER: Duration = Duration::from_secs(5);
 /// Time after a failure before the next attempt.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
 
-/// Returns the memory that superseded this one, if it is stored.
-fn successor(store: &Store, memory: &Memory) -> Result<Option<Memory>, IndexerError> {
+/// Returns the memory that superseded this one, if there is one and `read` finds it.
+pub(crate) fn successor(
+    memory: &Memory,
+    read: impl FnOnce(&str) -> Result<Option<Memory>, StoreError>,
+) -> Result<Option<Memory>, StoreError> {
     let named = memory.temporal.superseded_by.as_deref().filter(|_| memory.status == Status::Superseded);
-    let Some(id) = named else { return Ok(None) };
+    named.map_or(Ok(None), read)
+}
+
+/// Returns a memory as it is now, unless it is withdrawn.
+fn memory_now(store: &Store, id: &str) -> Result<Option<Memory>, StoreError> {
     let record = store.memory(id, None)?.filter(|record| !record.withdrawn);
     Ok(record.map(|record| record.memory))
 }
@@ -140,13 +150,15 @@ impl Follower {
     fn index_owner(&mut self, kind: ChangeKind, id: &str) -> Result<(), IndexerError> {
         let store = &self.shared.store.clone();
         if kind == ChangeKind::Memory {
-            let owner = OwnerId::Memory(id);
-            let record = store.memory(id, None)?.filter(|record| !record.withdrawn);
-            let successor =
-                record.as_ref().map(|record| successor(store, &record.memory)).transpose()?.flatten();
-            let document =
-                record.as_ref().map(|record| documents::memory(&record.memory, successor.as_ref()));
-            return Ok(self.index.replace(&owner, document)?);
+            self.index_memory(store, id)?;
+            // Those that it superseded were valid until it began to hold.
+            let relations = store.relations_of(id, None)?.into_iter().map(|record| record.relation);
+            let is_supersedes = |relation: &Relation| {
+                relation.relation_type == RelationType::Supersedes && relation.from == id && relation.to != id
+            };
+            return relations
+                .filter(is_supersedes)
+                .try_for_each(|relation| self.index_memory(store, &relation.to));
         }
         let owner = OwnerId::Conversation(id);
         let first = self.uncommitted.insert(id.to_owned());
@@ -164,6 +176,14 @@ impl Follower {
             HashSet::new()
         };
         documents.each_new(store, &known, |document| Ok(self.index.add(&owner, &document)?))
+    }
+
+    fn index_memory(&self, store: &Store, id: &str) -> Result<(), IndexerError> {
+        let memory = memory_now(store, id)?;
+        let find = |memory| successor(memory, |id| memory_now(store, id));
+        let successor = memory.as_ref().map(find).transpose()?.flatten();
+        let document = memory.as_ref().map(|memory| documents::memory(memory, successor.as_ref()));
+        Ok(self.index.replace(&OwnerId::Memory(id), document)?)
     }
 
     fn commit(&mut self, revision: u64) -> Result<(), IndexerError> {
@@ -194,6 +214,7 @@ impl Follower {
         let more = || self.shared.store.revision() > tip || (self.dirty && self.shared.is_awaited());
         if !self.shared.wait_unless(timeout, more) && !self.dirty {
             self.shared.vectors.drop_unused();
+            self.shared.history.drop_unused();
             self.index.rest()?;
         }
         Ok(())

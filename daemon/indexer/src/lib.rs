@@ -6,6 +6,7 @@
 
 mod documents;
 mod follower;
+mod history;
 mod pinned;
 mod vectors;
 
@@ -26,10 +27,11 @@ use satchel_store::{Revision, Store, StoreError};
 
 pub use self::{
     documents::message_text,
+    history::HistoryError,
     pinned::PinnedSnapshot,
     vectors::{EmbeddingModel, VectorQuery, VectorSearchError},
 };
-use self::{follower::Follower, pinned::PinnedSnapshots, vectors::VectorIndexes};
+use self::{follower::Follower, history::HistoryIndexes, pinned::PinnedSnapshots, vectors::VectorIndexes};
 
 /// Shortest time between two times that an index is built anew because of damage.
 const REBUILD_INTERVAL: Duration = Duration::from_mins(10);
@@ -95,6 +97,7 @@ struct Shared {
     changed: Condvar,
     pinned: PinnedSnapshots,
     vectors: VectorIndexes,
+    history: HistoryIndexes,
 }
 
 #[derive(Default)]
@@ -120,8 +123,17 @@ impl Indexer {
     /// Creates an indexer that does nothing until it is started, or asked for a snapshot.
     #[must_use]
     pub fn new(store: Store, location: IndexLocation) -> Self {
-        let (state, opening, waiting, changed, pinned, vectors) = Default::default();
-        Self(Arc::new(Shared { store, location, state, opening, waiting, changed, pinned, vectors }))
+        Self(Arc::new(Shared {
+            store,
+            location,
+            state: Mutex::default(),
+            opening: Mutex::default(),
+            waiting: AtomicUsize::default(),
+            changed: Condvar::default(),
+            pinned: PinnedSnapshots::default(),
+            vectors: VectorIndexes::default(),
+            history: HistoryIndexes::default(),
+        }))
     }
 
     /// Opens the index and begins to follow the journal. Does nothing if it does so already.
@@ -141,7 +153,7 @@ impl Indexer {
         if let Some(index) = self.opened()? {
             return Ok(index);
         }
-        let index = Arc::new(open(&self.0.location, self.0.store.revision())?);
+        let index = Arc::new(open(&self.0.location, &self.0.store)?);
         let mut state = self.0.lock();
         state.index = Some(Arc::clone(&index));
         if !state.stopping {
@@ -156,14 +168,6 @@ impl Indexer {
     fn opened(&self) -> Result<Option<Arc<SearchIndex>>, IndexerError> {
         let state = self.0.lock();
         state.error.clone().map_or_else(|| Ok(state.index.clone()), Err)
-    }
-
-    /// Returns what can be searched now, and starts the indexer if it is not running.
-    ///
-    /// # Errors
-    /// As [`Indexer::start`].
-    pub fn snapshot(&self) -> Result<Snapshot, IndexerError> {
-        Ok(self.index()?.snapshot())
     }
 
     /// Returns a snapshot with everything up to `revision`; after `patience`, the newest one without it. Starts the indexer if
@@ -205,6 +209,22 @@ impl Indexer {
     #[must_use]
     pub fn pinned(&self, revision: u64) -> Option<PinnedSnapshot> {
         self.0.pinned.get(revision)
+    }
+
+    /// Returns the memories as they were at a revision. The first call for a revision reads them, which takes about a second for
+    /// 50,000; they are then in memory until ten minutes after their last use. `now` is the time for which the hits of a new one
+    /// are ranked.
+    ///
+    /// # Errors
+    /// If there are more than 200,000, or the store cannot be read.
+    pub fn snapshot_as_of(&self, revision: Revision, now: i64) -> Result<PinnedSnapshot, HistoryError> {
+        self.0.history.get_or_read(&self.0.store, revision, now)
+    }
+
+    /// Returns the memories as they were at a revision if they are in memory, for the next page of a list.
+    #[must_use]
+    pub fn pinned_as_of(&self, revision: Revision) -> Option<PinnedSnapshot> {
+        self.0.history.get(revision)
     }
 
     /// Returns the models of which memories have vectors, those with the most vectors first.
@@ -296,6 +316,7 @@ impl Indexer {
         }
         self.0.pinned.clear();
         self.0.vectors.clear();
+        self.0.history.clear();
         self.0.lock().index = None;
     }
 }
@@ -356,16 +377,17 @@ impl Shared {
     }
 }
 
-/// Opens the index. One that is ahead of the store belongs to another history, for example to a store before it was restored
-/// from a backup, and is removed.
-fn open(location: &IndexLocation, tip: Revision) -> Result<SearchIndex, IndexError> {
-    let index = SearchIndex::open(location)?;
-    if index.revision() <= tip.get() {
+/// Opens the index. One that is ahead of the store is of another history, for example of a data directory of which a part was
+/// copied back, and is removed.
+fn open(location: &IndexLocation, store: &Store) -> Result<SearchIndex, IndexError> {
+    let id = store.store_id().to_string();
+    let index = SearchIndex::open(location, &id)?;
+    if index.revision() <= store.revision().get() {
         return Ok(index);
     }
     drop(index);
     location.remove()?;
-    SearchIndex::open(location)
+    SearchIndex::open(location, &id)
 }
 
 #[cfg(test)]

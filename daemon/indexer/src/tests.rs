@@ -4,7 +4,7 @@ use satchel_merge::body::Body;
 use satchel_pam::{
     conversation::{Content, ContentKind, ConversationHeader, ConversationTemporal, Provider, Role},
     hash::ContentHash,
-    memory::Memory,
+    memory::{Memory, Status},
     time::Timestamp,
 };
 use satchel_search::{
@@ -149,7 +149,7 @@ fn a_superseded_memory_is_valid_until_its_successor_began() {
     new.temporal.valid_from = time("2025-06-01T00:00:00Z");
     commit(&store, Change::Memory(new));
     assert_eq!(found(&indexer, &store, "valid:2025-07-01"), ["new", "old"]);
-    old.status = satchel_pam::memory::Status::Superseded;
+    old.status = Status::Superseded;
     old.temporal.superseded_by = Some("new".to_owned());
     commit(&store, Change::Memory(old.clone()));
     assert_eq!(found(&indexer, &store, "valid:2025-07-01"), ["new"]);
@@ -212,15 +212,21 @@ fn an_index_that_was_left_behind_catches_up() {
 
 #[test]
 fn an_index_of_another_history_is_built_anew() {
+    // It claims more than this store has.
+    assert_built_anew(99, |store| store.store_id().to_string());
+    // Another store has as many revisions.
+    assert_built_anew(1, |_| "another".to_owned());
+}
+
+fn assert_built_anew(revision: u64, name: impl Fn(&Store) -> String) {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
     fill(&store);
-    // It claims more than this store has.
-    let foreign = SearchIndex::open(&location(folder.path())).unwrap();
+    let foreign = SearchIndex::open(&location(folder.path()), &name(&store)).unwrap();
     let owner = satchel_search::index::OwnerId::Memory("x");
     let document = satchel_search::index::Document::new(DocumentKind::Memory, "x", "claude", "foreign bees");
     foreign.replace(&owner, [document]).unwrap();
-    foreign.commit(99).unwrap();
+    foreign.commit(revision).unwrap();
     foreign.rest().unwrap();
     drop(foreign);
     let indexer = Indexer::new(store.clone(), location(folder.path()));
@@ -247,7 +253,7 @@ fn an_index_that_is_killed_anywhere_equals_a_fresh_one() {
         let copied = folder.path().join(format!("killed-{stop_after}"));
         let killed = IndexLocation::Folder(copied.clone());
         // What a killed process leaves: a commit of some changes, and the files of more that were not committed.
-        let index = SearchIndex::open(&killed).unwrap();
+        let index = SearchIndex::open(&killed, &store.store_id().to_string()).unwrap();
         let mut position = satchel_store::ChangePosition::after(Revision::ZERO);
         for change in store.changes_since(position, stop_after).unwrap() {
             position = change.position;
@@ -267,6 +273,56 @@ fn an_index_that_is_killed_anywhere_equals_a_fresh_one() {
         indexer.stop();
     }
     fresh.stop();
+}
+
+#[test]
+fn a_memory_was_valid_until_its_successor_says_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let mut old = memory("old", "Lives in Porto");
+    (old.status, old.temporal.superseded_by) = (Status::Superseded, Some("new".to_owned()));
+    let new = |valid_from: &str| {
+        let mut new = memory("new", "Lives in Lisbon");
+        new.temporal.valid_from = Some(valid_from.parse().unwrap());
+        new
+    };
+    let relation = serde_json::json!({
+        "id": "r", "from": "new", "to": "old", "type": "supersedes", "created_at": "2025-01-01T00:00:00Z",
+    });
+    commit(&store, Change::Memory(new("2020-01-01T00:00:00Z")));
+    commit(&store, Change::Memory(old));
+    commit(&store, Change::Relation(serde_json::from_value(relation).unwrap()));
+    let indexer = Indexer::new(store.clone(), location(folder.path()));
+    assert_eq!(found(&indexer, &store, "lives valid:2022"), ["new"]);
+    commit(&store, Change::Memory(new("2023-01-01T00:00:00Z")));
+    assert_eq!(found(&indexer, &store, "lives valid:2022"), ["old"]);
+    indexer.stop();
+}
+
+#[test]
+fn memories_of_a_revision_are_kept_for_the_next_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let mut revisions = Vec::new();
+    for text in ["Ana keeps bees", "Ana keeps wasps", "Ana keeps ants"] {
+        commit(&store, Change::Memory(memory("m1", text)));
+        revisions.push(store.revision());
+    }
+    let indexer = Indexer::new(store.clone(), IndexLocation::Memory);
+    let first = indexer.snapshot_as_of(revisions[0], 5).unwrap();
+    assert_eq!(
+        (ids(&first.snapshot, "bees").len(), ids(&first.snapshot, "ants").len(), first.now),
+        (1, 0, 5)
+    );
+    assert_eq!(indexer.snapshot_as_of(revisions[0], 6).unwrap().now, 5, "not read again");
+    indexer.snapshot_as_of(revisions[1], 7).unwrap();
+    assert!(indexer.pinned_as_of(revisions[0]).is_some());
+    indexer.snapshot_as_of(revisions[2], 8).unwrap();
+    assert!(indexer.pinned_as_of(revisions[1]).is_none(), "it was used before the others");
+    assert!(indexer.pinned_as_of(revisions[0]).is_some());
+    assert!(!indexer.progress().running, "nothing of this needs the index of what is stored now");
+    indexer.stop();
+    assert!(indexer.pinned_as_of(revisions[0]).is_none());
 }
 
 #[test]

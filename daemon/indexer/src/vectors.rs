@@ -93,9 +93,9 @@ impl VectorIndexes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the vectors if they have not been searched for a while.
+    /// Drops the vectors if they have not been searched for a while. Does not wait while they are read or searched.
     pub(crate) fn drop_unused(&self) {
-        let mut loaded = self.lock();
+        let Ok(mut loaded) = self.0.try_lock() else { return };
         if loaded.as_ref().is_some_and(|loaded| loaded.used.elapsed() >= DROP_AFTER) {
             *loaded = None;
         }

@@ -195,7 +195,7 @@ struct Satchel(SearchIndex);
 impl Satchel {
     fn build(folder: &Path, texts: &Texts) -> Outcome<Self> {
         let began = Instant::now();
-        let index = SearchIndex::open(&IndexLocation::Folder(folder.to_owned()))?;
+        let index = SearchIndex::open(&IndexLocation::Folder(folder.to_owned()), "store")?;
         for first in (0..texts.messages).step_by(CONVERSATION) {
             let conversation = first.to_string();
             let owner = OwnerId::Conversation(&conversation);

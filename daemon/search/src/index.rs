@@ -128,6 +128,8 @@ impl IndexError {
 /// The index of a store.
 pub struct SearchIndex {
     index: Index,
+    /// The store that it is of.
+    store: String,
     fields: Fields,
     reader: IndexReader,
     /// Exists while documents are added.
@@ -136,13 +138,14 @@ pub struct SearchIndex {
 }
 
 impl SearchIndex {
-    /// Opens an index, or creates an empty one. What cannot be read is removed first.
+    /// Opens the index of a store, or creates an empty one. What cannot be read, or is the index of another store, is removed
+    /// first. `store` is any text that names the store.
     ///
     /// # Errors
     /// If the folder cannot be created, written or removed.
-    pub fn open(location: &IndexLocation) -> Result<Self, IndexError> {
+    pub fn open(location: &IndexLocation, store: &str) -> Result<Self, IndexError> {
         if let Some(path) = location.folder() {
-            match Self::open_existing(location, path) {
+            match Self::open_existing(location, path, store) {
                 Ok(Some(opened)) => return Ok(opened),
                 Ok(None) => {}
                 Err(error) => {
@@ -155,11 +158,11 @@ impl SearchIndex {
         }
         let (schema, fields) = Fields::new();
         let directory = location.directory().map_err(TantivyError::from)?;
-        Self::with(Index::builder().schema(schema).open_or_create(directory)?, fields)
+        Self::with(Index::builder().schema(schema).open_or_create(directory)?, fields, store)
     }
 
-    /// Opens the index in a folder; `None` if there is none, or one of another version.
-    fn open_existing(location: &IndexLocation, path: &Path) -> Result<Option<Self>, IndexError> {
+    /// Opens the index in a folder; `None` if there is none, or one of another version or store.
+    fn open_existing(location: &IndexLocation, path: &Path, store: &str) -> Result<Option<Self>, IndexError> {
         if !path.is_dir() {
             return Ok(None);
         }
@@ -169,18 +172,18 @@ impl SearchIndex {
         }
         let index = Index::open(directory)?;
         let (schema, fields) = Fields::new();
-        if index.schema() != schema || revision_of(&index)?.is_none() {
+        if index.schema() != schema || revision_of(&index, store)?.is_none() {
             return Ok(None);
         }
-        Self::with(index, fields).map(Some)
+        Self::with(index, fields, store).map(Some)
     }
 
-    fn with(mut index: Index, fields: Fields) -> Result<Self, IndexError> {
+    fn with(mut index: Index, fields: Fields, store: &str) -> Result<Self, IndexError> {
         index.set_tokenizers(schema::tokenizers());
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        let revision = revision_of(&index)?.unwrap_or(0);
+        let revision = revision_of(&index, store)?.unwrap_or(0);
         let current = Mutex::new(Snapshot::new(reader.searcher(), fields.clone(), revision));
-        Ok(Self { index, fields, reader, writer: Mutex::new(None), current })
+        Ok(Self { index, store: store.to_owned(), fields, reader, writer: Mutex::new(None), current })
     }
 
     /// Returns what can be searched now. It does not change while it is used.
@@ -249,7 +252,7 @@ impl SearchIndex {
         let mut guard = self.lock_writer();
         let writer = self.started(&mut guard)?;
         let mut prepared = writer.prepare_commit()?;
-        prepared.set_payload(&payload(revision));
+        prepared.set_payload(&format!("rev={revision}{}", payload_suffix(&self.store)));
         prepared.commit()?;
         self.show(revision)
     }
@@ -313,16 +316,15 @@ impl SearchIndex {
     }
 }
 
-/// The text that a commit carries.
-fn payload(revision: u64) -> String {
-    format!("rev={revision};schema={SCHEMA_VERSION}")
+/// What a commit carries after its revision.
+fn payload_suffix(store: &str) -> String {
+    format!(";schema={SCHEMA_VERSION};store={store}")
 }
 
-/// Returns the revision of the last commit; `None` if there is none of this version.
-fn revision_of(index: &Index) -> Result<Option<u64>, IndexError> {
+/// Returns the revision of the last commit; `None` if there is none of this version and store.
+fn revision_of(index: &Index, store: &str) -> Result<Option<u64>, IndexError> {
     let payload = index.load_metas()?.payload.unwrap_or_default();
-    let suffix = format!(";schema={SCHEMA_VERSION}");
-    let revision = payload.strip_suffix(&suffix).and_then(|rest| rest.strip_prefix("rev="));
+    let revision = payload.strip_suffix(&payload_suffix(store)).and_then(|rest| rest.strip_prefix("rev="));
     Ok(revision.and_then(|revision| revision.parse().ok()))
 }
 

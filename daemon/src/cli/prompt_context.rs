@@ -12,7 +12,7 @@ use super::{
     error::CliError,
     exit::Exit,
     json::search::{ContextItem, PromptContext},
-    search::when_indexed,
+    search::{by_query, when_indexed},
     text,
 };
 
@@ -35,6 +35,7 @@ pub(crate) async fn run(
         time_zone: context.calendar.zone.iana_name().unwrap_or_default().to_owned(),
         min_revision: None,
         wait_until_current: true,
+        meaning: args.meaning.then(by_query),
     };
     let call = || {
         let (mut service, request) = (client.search(), request.clone());

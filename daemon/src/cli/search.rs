@@ -13,7 +13,7 @@ use tonic_types::StatusExt as _;
 
 use super::{
     Context,
-    args::SearchArgs,
+    args::{SearchArgs, SearchKindArg},
     client::DaemonClient,
     error::CliError,
     exit::Exit,
@@ -37,6 +37,10 @@ pub(crate) async fn run(
     client: &DaemonClient,
     args: &SearchArgs,
 ) -> Result<Exit, CliError> {
+    if args.revision.is_some() && !matches!(args.kind, SearchKindArg::All | SearchKindArg::Memories) {
+        let problem = "--revision finds memories only: leave --in out, or use --in memories";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
     let query = args.query.join(" ");
     let meaning = meaning(client, args).await?;
     let by_meaning = meaning.is_some();
@@ -49,6 +53,7 @@ pub(crate) async fn run(
         explain: args.explain,
         time_zone: context.calendar.zone.iana_name().unwrap_or_default().to_owned(),
         wait_until_current: !args.no_wait,
+        as_of_revision: args.revision,
         ..SearchRequest::default()
     };
     let found = fetch(context, client, request, args.limit).await?;
@@ -76,12 +81,18 @@ pub(crate) async fn run(
 
 /// Returns what the meaning of memories is compared with.
 async fn meaning(client: &DaemonClient, args: &SearchArgs) -> Result<Option<SearchMeaning>, CliError> {
-    let source = match &args.similar_to {
-        Some(memory) => Source::MemoryId(memories::resolve(client, memory).await?),
-        None if args.meaning => Source::Query(true),
-        None => return Ok(None),
-    };
-    Ok(Some(SearchMeaning { model: String::new(), source: Some(source) }))
+    match &args.similar_to {
+        Some(memory) => {
+            let source = Source::MemoryId(memories::resolve(client, memory).await?);
+            Ok(Some(SearchMeaning { model: String::new(), source: Some(source) }))
+        }
+        None => Ok(args.meaning.then(by_query)),
+    }
+}
+
+/// The meaning of the query, by the endpoint of the configuration.
+pub(super) fn by_query() -> SearchMeaning {
+    SearchMeaning { model: String::new(), source: Some(Source::Query(true)) }
 }
 
 /// Returns the first `limit` hits in one response.

@@ -2,6 +2,7 @@
 
 mod access;
 mod context;
+mod earlier;
 mod index;
 mod meaning;
 mod pages;

@@ -17,7 +17,7 @@ fn message<'a>(id: &'a str, text: &'a str) -> Document<'a> {
 
 /// An index of messages with these texts; their ids are their numbers.
 fn index(texts: &[&str]) -> SearchIndex {
-    let index = SearchIndex::open(&IndexLocation::Memory).unwrap();
+    let index = SearchIndex::open(&IndexLocation::Memory, "store").unwrap();
     for (number, text) in texts.iter().enumerate() {
         let id = number.to_string();
         index.replace(&OwnerId::Conversation(&format!("conversation {id}")), [message(&id, text)]).unwrap();
@@ -84,7 +84,7 @@ fn phrases_prefixes_and_typos_are_found() {
 
 #[test]
 fn filters_restrict_and_facets_count() {
-    let index = SearchIndex::open(&IndexLocation::Memory).unwrap();
+    let index = SearchIndex::open(&IndexLocation::Memory, "store").unwrap();
     let documents = [
         Document { time: Some(DAY), has: vec!["attachment"], ..message("a", "bees") },
         Document { time: Some(500 * DAY), hidden: true, ..message("b", "bees") },
@@ -136,7 +136,7 @@ fn filters_restrict_and_facets_count() {
 
 #[test]
 fn memories_are_found_by_their_validity() {
-    let index = SearchIndex::open(&IndexLocation::Memory).unwrap();
+    let index = SearchIndex::open(&IndexLocation::Memory, "store").unwrap();
     for (id, valid_from, valid_until) in [
         ("always", None, None),
         ("once", Some(10 * DAY), Some(20 * DAY)),
@@ -168,7 +168,7 @@ fn memories_are_found_by_their_validity() {
 
 #[test]
 fn callers_find_only_what_they_may_see() {
-    let index = SearchIndex::open(&IndexLocation::Memory).unwrap();
+    let index = SearchIndex::open(&IndexLocation::Memory, "store").unwrap();
     let memory = |id: &'static str, tag: &'static str, reader: &str| {
         let memory = Document::new(DocumentKind::Memory, id, "chatgpt", "Secretword");
         Document {
@@ -231,7 +231,7 @@ fn words_without_hits_have_suggestions() {
 
 #[test]
 fn newer_documents_come_first_among_equals() {
-    let index = SearchIndex::open(&IndexLocation::Memory).unwrap();
+    let index = SearchIndex::open(&IndexLocation::Memory, "store").unwrap();
     for (id, days) in [("old", 1), ("new", 900), ("middle", 700)] {
         let document = Document { time: Some(days * DAY), ..message(id, "bees") };
         index.replace(&OwnerId::Conversation(id), [document]).unwrap();
@@ -262,7 +262,7 @@ fn an_index_on_the_disk_is_opened_again_or_built_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("index");
     let location = IndexLocation::Folder(path.clone());
-    let index = SearchIndex::open(&location).unwrap();
+    let index = SearchIndex::open(&location, "store").unwrap();
     assert_eq!(index.snapshot().revision(), 0);
     index
         .replace(&OwnerId::Memory("m"), [Document::new(DocumentKind::Memory, "m", "x", "Canaryword")])
@@ -270,7 +270,7 @@ fn an_index_on_the_disk_is_opened_again_or_built_anew() {
     index.commit(3).unwrap();
     index.rest().unwrap();
     drop(index);
-    let index = SearchIndex::open(&location).unwrap();
+    let index = SearchIndex::open(&location, "store").unwrap();
     assert_eq!((index.snapshot().revision(), ids(&index, "canaryword").len()), (3, 1));
     // What was removed is in no file after it is compacted.
     index.replace(&OwnerId::Memory("m"), []).unwrap();
@@ -285,7 +285,7 @@ fn an_index_on_the_disk_is_opened_again_or_built_anew() {
     }
     for damage in [b"".as_slice(), b"{}", b"not json"] {
         fs::write(path.join("meta.json"), damage).unwrap();
-        let index = SearchIndex::open(&location).unwrap();
+        let index = SearchIndex::open(&location, "store").unwrap();
         assert_eq!((index.snapshot().revision(), index.snapshot().documents()), (0, 0));
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Satchel {
 
 impl Satchel {
     pub(crate) fn new(messages: &[Message], relaxed: bool) -> Self {
-        let index = SearchIndex::open(&IndexLocation::Memory).unwrap();
+        let index = SearchIndex::open(&IndexLocation::Memory, "store").unwrap();
         for (number, message) in messages.iter().enumerate() {
             let id = number.to_string();
             let document =

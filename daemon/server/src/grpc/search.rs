@@ -79,7 +79,11 @@ fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchR
         return Err(CallError::invalid_field("page_token", problem));
     }
     let page = page_request!(state, "Search", request)?;
-    let pinned = snapshot(state, &page, waiting)?;
+    let as_of = as_of_from_wire(state, &request)?;
+    let pinned = match as_of {
+        Some(revision) => earlier(state, &page, revision)?,
+        None => snapshot(state, &page, waiting)?,
+    };
     let parsed = ParsedSearch::from_wire(state, &request, pinned.now)?;
     let first = index_of(page.cursor.as_ref())?;
     let snapshot = &pinned.snapshot;
@@ -93,7 +97,7 @@ fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchR
     let next = paged.then(|| index_cursor(end));
     let revision = Revision::new(snapshot.revision());
     let page = PageRequest { revision, ..page };
-    if next.is_some() {
+    if next.is_some() && as_of.is_none() {
         state.indexer.pin(snapshot, pinned.now);
     }
     let mut response = v1::SearchResponse {
@@ -121,6 +125,32 @@ fn snapshot(
         return state.indexer.pinned(page.revision.get()).ok_or(CallError::PageToken(TokenError));
     }
     latest(state, waiting)
+}
+
+/// Returns the earlier revision that a request is about.
+fn as_of_from_wire(state: &CallState, request: &v1::SearchRequest) -> Result<Option<Revision>, CallError> {
+    if request.as_of_revision.is_none() {
+        return Ok(None);
+    }
+    let revision = state.as_of(request.as_of_revision)?;
+    state.check_sees_everything("search an earlier revision")?;
+    let memory = i32::from(v1::SearchHitKind::Memory);
+    if request.kinds.iter().any(|kind| *kind != memory) {
+        let problem = "must be empty or memories with as_of_revision: only memories are found then";
+        return Err(CallError::invalid_field("kinds", problem));
+    }
+    if request.meaning.is_some() {
+        return Err(CallError::invalid_field("meaning", "must be unset with as_of_revision"));
+    }
+    Ok(Some(revision))
+}
+
+/// Returns the memories as they were at a revision: for later pages the same as for the first.
+fn earlier(state: &CallState, page: &PageRequest, revision: Revision) -> Result<PinnedSnapshot, CallError> {
+    if page.cursor.is_some() {
+        return state.indexer.pinned_as_of(revision).ok_or(CallError::PageToken(TokenError));
+    }
+    Ok(state.indexer.snapshot_as_of(revision, state.clock.now_micros())?)
 }
 
 /// Returns what the index has now, once it has what the request asks for.

@@ -33,6 +33,9 @@ pub struct SearchArgs {
     /// Find memories that mean something similar to this one, by vectors that are stored
     #[arg(long, value_name = "MEMORY")]
     pub similar_to: Option<String>,
+    /// Find memories as they were at this revision of the store; messages and titles are not found then
+    #[arg(long, value_name = "N", conflicts_with_all = ["meaning", "similar_to"])]
+    pub revision: Option<i64>,
     /// Say how the score of each hit came about
     #[arg(long)]
     pub explain: bool,
@@ -53,6 +56,9 @@ pub struct ContextArgs {
     /// Also quote passages of messages
     #[arg(long)]
     pub messages: bool,
+    /// Also quote memories that mean something similar, by the endpoint that the configuration names in `[embeddings]`
+    #[arg(long)]
+    pub meaning: bool,
     /// Quote memories that were valid at this time, in the formats of --since; without it, now
     #[arg(long, value_name = "DATE")]
     pub at: Option<String>,

@@ -14,6 +14,7 @@ use satchel_embedder::EndpointConfig;
 use satchel_proto::v1::{
     self, admin_service_client::AdminServiceClient, embedding_service_client::EmbeddingServiceClient,
     memory_service_client::MemoryServiceClient, search_meaning::Source,
+    search_service_client::SearchServiceClient,
 };
 use satchel_server::config::Config;
 use satchel_tests::{operation, samples::sample, test_daemon::TestDaemon};
@@ -334,10 +335,24 @@ async fn an_endpoint_makes_the_vectors_and_no_text_is_sent_twice() -> Result<()>
     // No word of the query is in a memory; the filter is not sent.
     let near = search(&daemon.channel, near("status:active insects like bee", Source::Query(true))).await?;
     ensure!(near.hits.first().is_some_and(|hit| hit.id == hive) && near.hits.len() == 2, "{near:?}");
+    // A prompt gets what means the same, although it has none of the words.
+    let about = v1::BuildContextRequest { query: "beeswax".to_owned(), ..v1::BuildContextRequest::default() };
+    let mut client = SearchServiceClient::new(daemon.channel.clone());
+    ensure!(client.build_context(about.clone()).await?.into_inner().items.is_empty());
+    let meaning = v1::SearchMeaning { source: Some(Source::Query(true)), ..v1::SearchMeaning::default() };
+    let about = v1::BuildContextRequest { meaning: Some(meaning), ..about };
+    let context = client.build_context(about).await?.into_inner();
+    let quoted: Vec<&str> = context.items.iter().map(|item| item.id.as_str()).collect();
+    ensure!(quoted == [hive.as_str(), tax.as_str()] && context.text.contains("Honey bees"), "{context:?}");
     let mut sent = server.texts();
     sent.sort();
     ensure!(
-        sent == ["Honey bees live behind the barn.", "The tax return is due in May.", "insects like bee"],
+        sent == [
+            "Honey bees live behind the barn.",
+            "The tax return is due in May.",
+            "beeswax",
+            "insects like bee"
+        ],
         "{sent:?}"
     );
 
@@ -354,7 +369,7 @@ async fn an_endpoint_makes_the_vectors_and_no_text_is_sent_twice() -> Result<()>
     };
     MemoryServiceClient::new(daemon.channel.clone()).update_memory(update).await?;
     embedded(&daemon.channel).await?;
-    ensure!(server.texts()[3..] == ["No more bees."], "{:?}", server.texts());
+    ensure!(server.texts()[4..] == ["No more bees."], "{:?}", server.texts());
     let status = AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
     let status = status.into_inner().embeddings.context("a status")?;
     ensure!(status.running && !status.leaves_machine && status.embedded_count == 1, "{status:?}");

@@ -22,7 +22,7 @@ fn query(text: &str) -> Query {
 }
 
 fn index(texts: &[&str]) -> SearchIndex {
-    let index = SearchIndex::open(&IndexLocation::Memory).unwrap();
+    let index = SearchIndex::open(&IndexLocation::Memory, "store").unwrap();
     for (number, text) in texts.iter().enumerate() {
         let id = number.to_string();
         let message = Document::new(DocumentKind::Message, id.as_str(), "chatgpt", *text);

@@ -42,7 +42,7 @@ fn add(index: &SearchIndex, numbers: Range<u64>) {
 
 /// An index with 200 messages, closed.
 fn closed(path: &Path) {
-    let index = SearchIndex::open(&location(path)).unwrap();
+    let index = SearchIndex::open(&location(path), "store").unwrap();
     add(&index, 0..100);
     index.commit(2).unwrap();
     add(&index, 100..200);
@@ -81,7 +81,7 @@ fn encrypted_files_show_no_word_and_are_opened_again() {
     let path = folder.path().join("index");
     closed(&path);
     assert_hidden(&path);
-    let index = SearchIndex::open(&location(&path)).unwrap();
+    let index = SearchIndex::open(&location(&path), "store").unwrap();
     assert_eq!((index.snapshot().revision(), index.snapshot().documents()), (3, 199));
     assert_eq!(total(&index, "canaryword").unwrap(), 199);
     assert_eq!(ids(&index, &first_words(7)), ["7"]);
@@ -96,7 +96,7 @@ fn encrypted_files_show_no_word_and_are_opened_again() {
     let names: Vec<String> = files(&path).into_keys().collect();
     assert_eq!(names.iter().filter(|name| has_extension(name, "idx")).count(), 1, "{names:?}");
     drop(index);
-    let index = SearchIndex::open(&location(&path)).unwrap();
+    let index = SearchIndex::open(&location(&path), "store").unwrap();
     assert_eq!((index.snapshot().revision(), total(&index, "canaryword").unwrap()), (4, 208));
 }
 
@@ -126,12 +126,12 @@ fn an_index_of_another_key_or_another_kind_is_built_anew() {
     let plain = IndexLocation::Folder(path.clone());
     for other in [location_with(&path, 2), plain.clone()] {
         closed(&path);
-        let index = SearchIndex::open(&other).unwrap();
+        let index = SearchIndex::open(&other, "store").unwrap();
         assert_eq!((index.snapshot().revision(), index.snapshot().documents()), (0, 0));
         add(&index, 0..1);
         index.commit(1).unwrap();
         drop(index);
-        let index = SearchIndex::open(&location(&path)).unwrap();
+        let index = SearchIndex::open(&location(&path), "store").unwrap();
         assert_eq!((index.snapshot().revision(), index.snapshot().documents()), (0, 0));
     }
     assert_eq!(location(&path).folder(), plain.folder());
@@ -143,7 +143,7 @@ fn a_killed_process_leaves_the_last_commit() {
     let (path, copy) = (folder.path().join("index"), folder.path().join("copy"));
     let state_of_copy = || {
         write_files(&copy, &files(&path));
-        let index = SearchIndex::open(&location(&copy)).unwrap();
+        let index = SearchIndex::open(&location(&copy), "store").unwrap();
         let state = (index.snapshot().revision(), total(&index, "canaryword").unwrap());
         // It can be continued.
         add(&index, 1_000..1_001);
@@ -152,7 +152,7 @@ fn a_killed_process_leaves_the_last_commit() {
         assert_eq!(total(&index, "canaryword").unwrap(), state.1 + 1);
         state
     };
-    let index = SearchIndex::open(&location(&path)).unwrap();
+    let index = SearchIndex::open(&location(&path), "store").unwrap();
     assert_eq!(state_of_copy(), (0, 0));
     add(&index, 0..20);
     index.commit(1).unwrap();
@@ -210,7 +210,7 @@ fn damaged_files_never_give_other_hits() {
 }
 
 fn assert_same_or_unreadable(path: &Path, damaged: &str) {
-    let index = SearchIndex::open(&location(path)).unwrap();
+    let index = SearchIndex::open(&location(path), "store").unwrap();
     let state = (index.snapshot().revision(), index.snapshot().documents());
     if state == (0, 0) {
         return;

@@ -11,7 +11,7 @@ use satchel_pam::{
 use satchel_proto::{integers::signed, v1};
 use satchel_search::{
     context::{self, Passage, PassageOrigin, Quotation},
-    index::{DocumentKind, Snapshot},
+    index::{DocumentKind, Hit, Snapshot},
     query::{Filter, FilterField, Query},
 };
 use satchel_store::{MemoryRecord, Revision};
@@ -79,7 +79,11 @@ pub(super) fn build(
     };
     let instructions =
         if request.include_instructions { reader.instructions(&parsed, snapshot)? } else { Vec::new() };
-    let passages = reader.passages(&parsed, snapshot)?;
+    let found = match &request.meaning {
+        Some(meaning) => parsed.best_with_meaning(state, snapshot, meaning, MAX_CANDIDATES)?,
+        None => parsed.best(snapshot, MAX_CANDIDATES)?,
+    };
+    let passages = reader.passages(&parsed, found)?;
     let context = context::pack(&passages_of(&instructions), &passages_of(&passages), budget);
     Ok(v1::BuildContextResponse {
         instructions: items(&instructions, context.instructions),
@@ -172,11 +176,15 @@ impl CandidateReader<'_> {
             && edits.stated_by_user(&memory.id, &owner_device)?)
     }
 
-    /// Returns the memories and messages that match, the best first, without those that were read before.
-    fn passages(&mut self, parsed: &ParsedSearch, snapshot: &Snapshot) -> Result<Vec<Candidate>, CallError> {
+    /// Reads the memories and messages that were found, without those that were read before.
+    fn passages(
+        &mut self,
+        parsed: &ParsedSearch,
+        found: Vec<(Hit, Query)>,
+    ) -> Result<Vec<Candidate>, CallError> {
         let mut messages = HitReader::new(self.state, parsed);
         let mut passages = Vec::new();
-        for (hit, query) in parsed.best(snapshot, MAX_CANDIDATES)? {
+        for (hit, query) in found {
             let passage = match hit.kind {
                 DocumentKind::Memory if !self.seen.insert(hit.id.clone()) => None,
                 DocumentKind::Memory => match self.memory(&hit.id)? {

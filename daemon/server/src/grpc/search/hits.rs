@@ -1,4 +1,4 @@
-//! What a hit shows: the record as it is now, and the passage that matches.
+//! What a hit shows: the record as it is now, or at the revision that is searched, and the passage that matches.
 
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ impl<'a> HitReader<'a> {
     }
 
     fn memory(&self, hit: &Hit) -> Result<Option<v1::SearchHit>, CallError> {
-        let record = self.state.store.memory(&hit.id, None)?.filter(|record| !record.withdrawn);
+        let record = self.state.store.memory(&hit.id, self.parsed.as_of)?.filter(|record| !record.withdrawn);
         let Some(record) = self.state.only_visible(record)? else { return Ok(None) };
         let (memory, now) = (&record.memory, self.state.clock.now_micros());
         let time = memory.temporal.updated_at.unwrap_or(memory.temporal.created_at);

@@ -3,7 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use satchel_devices::{Policy, Role, Scope};
-use satchel_proto::{integers::signed, v1};
+use satchel_proto::{
+    integers::{signed, unsigned},
+    v1,
+};
 use satchel_search::{
     index::{
         DocumentKind, FacetField, Hit, PUBLIC_READER, RelaxedPage, Restriction, SearchOptions, Snapshot,
@@ -11,6 +14,7 @@ use satchel_search::{
     },
     query::{Calendar, Filter, FilterField, Query},
 };
+use satchel_store::Revision;
 
 use super::{HITS_PER_GROUP, MAX_HITS, meaning::NearMemory};
 use crate::grpc::{call_state::CallState, request::check_length, status::CallError};
@@ -30,6 +34,8 @@ pub(super) struct ParsedSearch {
     pub(super) short_texts_whole: bool,
     pub(super) grouped: bool,
     pub(super) explain: bool,
+    /// The earlier revision whose memories are shown.
+    pub(super) as_of: Option<Revision>,
 }
 
 /// The hits of a page.
@@ -84,6 +90,7 @@ impl ParsedSearch {
             short_texts_whole: false,
             grouped: request.group_by_conversation,
             explain: request.explain,
+            as_of: request.as_of_revision.map(unsigned).map(Revision::new),
         })
     }
 
@@ -131,10 +138,24 @@ impl ParsedSearch {
 
     /// Returns the best `limit` hits, each with the query that it matches.
     pub(super) fn best(&self, snapshot: &Snapshot, limit: usize) -> Result<Vec<(Hit, Query)>, CallError> {
-        let found = self.search(snapshot, 0, limit)?;
+        Ok(self.with_queries(self.search(snapshot, 0, limit)?))
+    }
+
+    /// As [`ParsedSearch::best`], by words and by meaning.
+    pub(super) fn best_with_meaning(
+        &self,
+        state: &CallState,
+        snapshot: &Snapshot,
+        meaning: &v1::SearchMeaning,
+        limit: usize,
+    ) -> Result<Vec<(Hit, Query)>, CallError> {
+        Ok(self.with_queries(self.hits_with_meaning(state, snapshot, meaning, limit)?))
+    }
+
+    fn with_queries(&self, found: HitList) -> Vec<(Hit, Query)> {
         let relaxed = found.relaxed.unwrap_or_else(|| self.query.clone());
         let query = |strict| if strict { self.query.clone() } else { relaxed.clone() };
-        Ok(found.hits.into_iter().map(|(hit, strict)| (hit, query(strict))).collect())
+        found.hits.into_iter().map(|(hit, strict)| (hit, query(strict))).collect()
     }
 
     /// Adds what the index knows about a hit.

@@ -9,7 +9,7 @@ use satchel_core::{
     uploads::UploadError,
 };
 use satchel_devices::{DevicesError, PairingError};
-use satchel_indexer::{IndexerError, VectorSearchError};
+use satchel_indexer::{HistoryError, IndexerError, VectorSearchError};
 use satchel_registry::{InstallError, PluginLoadError, RegistryError, compile::CompileError};
 use satchel_search::index::IndexError;
 use satchel_source::{SourceError, chain};
@@ -57,6 +57,17 @@ impl From<IndexError> for CallError {
 impl From<IndexerError> for CallError {
     fn from(error: IndexerError) -> Self {
         Self::IndexUnusable { damaged: false, problem: chain(&error) }
+    }
+}
+
+impl From<HistoryError> for CallError {
+    fn from(error: HistoryError) -> Self {
+        match error {
+            HistoryError::TooManyMemories(_) => {
+                Self::invalid_field("as_of_revision", format!("cannot be searched: {error}"))
+            }
+            HistoryError::Indexer(error) => error.into(),
+        }
     }
 }
 
