@@ -25,6 +25,7 @@ mod imports;
 mod json;
 mod keys;
 mod labels;
+mod location;
 mod memories;
 mod operation;
 mod output;
@@ -66,13 +67,9 @@ use jiff::{Timestamp, tz::TimeZone};
 use satchel_core::{
     clock::{self, Clock, SystemClock},
     data_dir,
-    vault::{Secret, SecretPrompt},
+    vault::Secret,
 };
-use satchel_host::CodeCache;
-use satchel_server::{
-    config::Config,
-    log::{Log, LogTarget, Verbosity},
-};
+use satchel_server::log::{Log, LogTarget, Verbosity};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::{
@@ -83,6 +80,7 @@ use self::{
     client::{DaemonClient, DaemonLocation},
     error::CliError,
     exit::Exit,
+    location::{code_cache, command_location, config_home, default_config},
     output::Output,
     pagination::Remaining,
     time::Calendar,
@@ -443,85 +441,6 @@ async fn dispatch(
     }
 }
 
-/// Returns where the daemon of a command is. The commands that manage paired daemons work on the data directory even if
-/// one of these daemons is chosen for the others.
-fn command_location(cli: &Cli, environment: &Environment) -> Result<DaemonLocation, CliError> {
-    if let Command::Pair(_) | Command::Servers(_) = &cli.command {
-        let local = Global { server: None, ..cli.global.clone() };
-        return daemon_location(&local, environment);
-    }
-    daemon_location(&cli.global, environment)
-}
-
-/// Returns where the daemon is, in order of precedence: flag, environment (which clap reads as the flag), file,
-/// default.
-fn daemon_location(global: &Global, environment: &Environment) -> Result<DaemonLocation, CliError> {
-    if let Some(server) = &global.server {
-        return DaemonLocation::parse(server, || Ok(default_config(global, environment)?.data_dir));
-    }
-    let config = default_config(global, environment)?;
-    let config = match config_file(global, environment) {
-        Some(file) => config
-            .with_file(&file, global.config.is_some())
-            .map_err(|error| CliError::Config(error.into()))?,
-        None => config,
-    };
-    Ok(DaemonLocation::DataDir(Box::new(config)))
-}
-
-/// Returns the settings without those of the configuration file.
-fn default_config(global: &Global, environment: &Environment) -> Result<Config, CliError> {
-    let data_dir = match &global.data_dir {
-        Some(dir) => dir.clone(),
-        None => base_folder(environment.data_home.as_deref(), environment.home.as_deref(), ".local/share")
-            .ok_or_else(|| {
-                CliError::Usage("HOME is not set; specify the data directory with --data-dir".to_owned())
-            })?,
-    };
-    let mut config = Config::new(path::absolute(&data_dir)?, environment.runtime_dir.clone());
-    config.home.clone_from(&environment.home);
-    config.allow_other_owner = global.allow_other_owner;
-    config.code_cache = code_cache(environment);
-    config.plugin_compiler.clone_from(&environment.executable);
-    config.unlock.passphrase.clone_from(&environment.data_passphrase);
-    let file = global.data_passphrase_file.as_deref().map(path::absolute).transpose()?;
-    // A file given by name takes precedence over the environment.
-    if file.is_some() {
-        config.unlock.passphrase = None;
-        config.unlock.passphrase_file = file;
-    }
-    config.unlock.prompt =
-        (secret::is_interactive() && !global.json).then_some(secret::prompt_secret as SecretPrompt);
-    Ok(config)
-}
-
-/// Returns where compiled importers are cached for all data directories of the user, and, in a different folder,
-/// the key that seals them.
-fn code_cache(environment: &Environment) -> Option<CodeCache> {
-    let home = environment.home.as_deref().filter(|home| home.is_absolute());
-    let cache = base_folder(environment.cache_home.as_deref(), home, ".cache")?;
-    let state = base_folder(environment.state_home.as_deref(), home, ".local/state")?;
-    Some(CodeCache { folder: cache.join("importers"), key_file: state.join("code-cache.key") })
-}
-
-/// Returns the configuration file. The default file is read only if it exists; a file that was named must exist.
-fn config_file(global: &Global, environment: &Environment) -> Option<PathBuf> {
-    let usual = || config_home(environment).map(|folder| folder.join("satchel/satchel.toml"));
-    global.config.clone().or_else(usual)
-}
-
-/// Returns the folder of the user's configuration files.
-fn config_home(environment: &Environment) -> Option<PathBuf> {
-    let named = environment.config_home.clone().filter(|path| path.is_absolute());
-    named.or_else(|| environment.home.as_ref().map(|home| home.join(".config")))
-}
-
-/// Returns our folder inside one of the user's base folders. A relative path in the environment is ignored.
-fn base_folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> Option<PathBuf> {
-    let named = named.filter(|path| path.is_absolute()).map(Path::to_owned);
-    named.or_else(|| home.map(|home| home.join(below_home))).map(|folder| folder.join("satchel"))
-}
-
 /// Returns the current and former signing keys of the data directory or of the daemon that `--server` names, so that a
 /// bundle made from it is required to match its manifest.
 async fn own_public_keys(context: &mut Context) -> Vec<String> {
@@ -541,46 +460,5 @@ async fn own_public_keys(context: &mut Context) -> Vec<String> {
             context.out.note(&format!("the signing keys of the daemon are not known: {why}"));
             Vec::new()
         }
-    }
-}
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    fn dir(words: &[&str], environment: &Environment) -> PathBuf {
-        let cli = Cli::try_parse_from([&["satchel", "status"], words].concat()).unwrap();
-        match daemon_location(&cli.global, environment).unwrap() {
-            DaemonLocation::DataDir(config) => config.data_dir,
-            DaemonLocation::Socket(path) => path,
-            DaemonLocation::Paired(server) => server.data_dir.join(server.name),
-        }
-    }
-
-    #[test]
-    fn options_take_precedence_over_the_environment_and_the_defaults() {
-        let mut environment = Environment { home: Some("/nobody/ana".into()), ..Environment::default() };
-        assert_eq!(dir(&[], &environment), PathBuf::from("/nobody/ana/.local/share/satchel"));
-        environment.data_home = Some("/nobody/data".into());
-        assert_eq!(dir(&[], &environment), PathBuf::from("/nobody/data/satchel"));
-        environment.data_home = Some("relative".into());
-        assert_eq!(dir(&[], &environment), PathBuf::from("/nobody/ana/.local/share/satchel"));
-        assert_eq!(dir(&["--data-dir", "/d"], &environment), PathBuf::from("/d"));
-        assert_eq!(dir(&["--server", "unix:/s"], &environment), PathBuf::from("/s"));
-        assert_eq!(dir(&["--server", "home", "--data-dir", "/d"], &environment), PathBuf::from("/d/home"));
-        let cli = Cli::try_parse_from(["satchel", "status"]).unwrap();
-        assert!(matches!(daemon_location(&cli.global, &Environment::default()), Err(CliError::Usage(_))));
-    }
-
-    #[test]
-    fn a_configuration_file_that_is_named_must_exist() {
-        let environment = Environment { home: Some("/nobody".into()), ..Environment::default() };
-        let cli = Cli::try_parse_from(["satchel", "status", "--config", "/nobody/satchel.toml"]).unwrap();
-        let error = daemon_location(&cli.global, &environment).unwrap_err();
-        assert_eq!(error.exit(), Exit::Failed);
-        assert!(error.report().contains("/nobody/satchel.toml"), "{}", error.report());
     }
 }

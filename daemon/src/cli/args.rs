@@ -26,10 +26,13 @@ mod edits;
 mod examples;
 mod export;
 mod filters;
+mod imports;
 mod keys;
 mod links;
+mod maintenance;
 mod plugins;
 mod purge;
+mod records;
 mod search;
 mod system;
 
@@ -55,13 +58,16 @@ pub use self::{
     filters::{
         ConversationFilterArgs, MemoryFilterArgs, MemoryReadArgs, MemoryStatusArg, MemoryTypeArg, Paging,
     },
+    imports::{AgainArgs, Folder, ImportArgs, Imports, Sources, UndoArgs},
     keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},
     links::{ContradictionsArgs, DuplicatesArgs, LinkArg, RelatedArgs},
+    maintenance::{BackupArgs, DoctorArgs, RebuildArgs, RestoreArgs},
     plugins::{
         AuthorCommand, AuthorKeyArgs, BuildArgs, CompileChildArgs, InstalledCommand, KeyCommand, LanguageArg,
         NewArgs, PluginArgs, PluginInstallArgs, Plugins, RunArgs, SignArgs, TestArgs,
     },
     purge::PurgeArgs,
+    records::{Conversations, Id, IdOrLast, Memories, ShowConversation},
     search::{BrowseArgs, ContextArgs, SearchArgs, SearchKindArg},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
 };
@@ -286,318 +292,6 @@ pub enum Command {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         output: Option<PathBuf>,
     },
-}
-
-/// `sources …`.
-#[derive(Debug, Subcommand)]
-pub enum Sources {
-    /// List the watched folders, with the files that are being imported, waiting, or failed
-    #[command(after_help = examples::SOURCES_LIST)]
-    List {
-        /// Also list the files that no importer recognises, and what they appear to be
-        #[arg(long, visible_alias = "unrecognized")]
-        unrecognised: bool,
-    },
-    /// Watch a folder, from now on and after restarts
-    #[command(after_help = examples::SOURCES_ADD)]
-    Add(Folder),
-    /// Stop watching a folder; imported data is kept
-    #[command(after_help = examples::SOURCES_REMOVE)]
-    Remove(Folder),
-}
-
-/// A folder.
-#[derive(Debug, Args)]
-pub struct Folder {
-    /// Path of the folder
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub dir: PathBuf,
-}
-
-/// `import`.
-#[derive(Debug, Args)]
-pub struct ImportArgs {
-    /// Files, ZIP archives or folders
-    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub paths: Vec<PathBuf>,
-    /// Use only the importer for this platform, such as chatgpt or claude
-    #[arg(long, value_name = "NAME")]
-    pub provider: Option<String>,
-    /// Use only the importer of this name, as `satchel plugins list` shows it
-    #[arg(long, value_name = "NAME")]
-    pub plugin: Option<String>,
-    /// Read and count everything without storing it
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Import even if the same bytes were imported before
-    #[arg(long)]
-    pub again: bool,
-    #[command(flatten)]
-    pub unlock: UnlockArgs,
-}
-
-/// `imports …`.
-#[derive(Debug, Subcommand)]
-pub enum Imports {
-    /// List imports, newest first
-    #[command(after_help = examples::IMPORTS_LIST)]
-    List(Paging),
-    /// Show the receipt of an import
-    #[command(after_help = examples::IMPORTS_SHOW)]
-    Show(IdOrLast),
-    /// List what an import skipped or warned about, with the location in the export
-    #[command(after_help = examples::IMPORTS_ISSUES)]
-    Issues {
-        #[command(flatten)]
-        id: IdOrLast,
-        #[command(flatten)]
-        paging: Paging,
-    },
-    /// Cancel a running import; records that are already stored are kept
-    #[command(after_help = examples::IMPORTS_CANCEL)]
-    Cancel(IdOrLast),
-    /// Undo an import
-    ///
-    /// Memories and conversations become what they would be without that import; data from later imports is kept. Nothing is erased: the
-    /// history is kept, and `satchel imports redo` reverses the undo. Importing the same file again imports it anew.
-    #[command(after_help = examples::IMPORTS_UNDO)]
-    Undo(UndoArgs),
-    /// Redo an import that was undone
-    #[command(after_help = examples::IMPORTS_REDO)]
-    Redo(UndoArgs),
-    /// Read again what another version of an importer has read
-    ///
-    /// Imports the files of earlier imports again, where they still are, with the version of the importer that is in use now. Files that
-    /// are gone are listed. What this version has read already is not read again.
-    #[command(after_help = examples::IMPORTS_AGAIN)]
-    Again(AgainArgs),
-}
-
-/// Options of `imports again`.
-#[derive(Debug, Args)]
-pub struct AgainArgs {
-    /// Importer, as `satchel plugins list` shows it
-    #[arg(long, value_name = "NAME")]
-    pub plugin: String,
-    /// Read and count everything without storing it
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
-/// Options of `imports undo` and `imports redo`.
-#[derive(Debug, Args)]
-pub struct UndoArgs {
-    #[command(flatten)]
-    pub id: IdOrLast,
-    /// Show what would change without changing anything
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Do not ask for confirmation
-    #[arg(long, short)]
-    pub yes: bool,
-}
-
-/// `memories …`.
-#[derive(Debug, Subcommand)]
-pub enum Memories {
-    /// List memories, most recently changed first
-    #[command(after_help = examples::MEMORIES_LIST)]
-    List {
-        #[command(flatten)]
-        select: MemoryFilterArgs,
-        #[command(flatten)]
-        read: MemoryReadArgs,
-        #[command(flatten)]
-        paging: Paging,
-    },
-    /// Show a memory and its provenance
-    #[command(after_help = examples::MEMORIES_SHOW)]
-    Show {
-        #[command(flatten)]
-        id: Id,
-        /// Show the memory as it was at this revision of the store; `memories history` lists revisions
-        #[arg(long, value_name = "N")]
-        revision: Option<i64>,
-    },
-    /// Show all versions of a memory, newest first
-    #[command(after_help = examples::MEMORIES_HISTORY)]
-    History {
-        #[command(flatten)]
-        id: Id,
-        #[command(flatten)]
-        paging: Paging,
-    },
-    /// List the memories that are linked to one: by relations, by succession, or by their conversation
-    ///
-    /// The nearest come first, each with the path that leads to it. In a path, `supports>` is a relation to the next memory, and
-    /// `<supports` one from it.
-    #[command(after_help = links::RELATED)]
-    Related(RelatedArgs),
-    /// List groups of active memories that say the same
-    ///
-    /// Case, punctuation and white space make no difference. Memories that have most of their words in common, in the same order, are
-    /// similar. Nothing is changed; `satchel memories status ID superseded --by ID` replaces one memory by another.
-    #[command(after_help = links::DUPLICATES)]
-    Duplicates(DuplicatesArgs),
-    /// List memories that contradict each other and are both active
-    ///
-    /// A relation `contradicts` says so, or one memory supersedes the other, which is active all the same. Memories that are never valid
-    /// at the same time do not contradict each other.
-    #[command(after_help = links::CONTRADICTIONS)]
-    Contradictions(ContradictionsArgs),
-    /// Add a memory
-    ///
-    /// If a memory with the same content exists, nothing is added and that memory is shown.
-    #[command(after_help = edits::ADD)]
-    Add(AddArgs),
-    /// Edit a memory
-    ///
-    /// Imports never overwrite the fields that you edit; the other fields still follow the exports. Earlier versions stay in the history.
-    #[command(after_help = edits::EDIT)]
-    Edit(EditArgs),
-    /// Deprecate, retract, archive or supersede a memory, or all memories that match filters
-    ///
-    /// An active memory can get any of these states, a superseded one only archived, a deprecated one retracted or archived. Retracted and
-    /// archived are final: no import brings a retracted memory back, only `satchel memories undo` does. Without an ID, the filters select
-    /// the memories, and --expect must be the number that --dry-run reported.
-    #[command(after_help = edits::STATUS)]
-    Status(StatusArgs),
-    /// Undo your changes: the last one to a memory, a specific one, or back to an earlier version
-    #[command(after_help = edits::UNDO)]
-    Undo(UndoEditArgs),
-    /// List the memories that agents wrote, and approve or reject them
-    ///
-    /// What an agent writes is shown to nobody else until you approve it, unless you trust the agent. On a terminal you are asked about
-    /// one memory after the other; with --list, --json or without a terminal they are listed. A rejected memory stays stored, and
-    /// --approve still accepts it.
-    #[command(after_help = edits::REVIEW)]
-    Review(ReviewArgs),
-    /// Permanently erase a memory, with all of its versions and everything stored about it
-    ///
-    /// Everything else that is stored is rewritten without it, and the old files are overwritten. This needs free space for a second copy
-    /// of the data, and no daemon may be running. Its id, the hash of its content, and who erased it when are kept, so that no import
-    /// brings it back. Other memories with the same content are erased too. Files elsewhere are not touched: exports and backups that you
-    /// made, and the files that you imported.
-    #[command(after_help = purge::MEMORY)]
-    Purge(PurgeArgs),
-}
-
-/// `conversations …`.
-#[derive(Debug, Subcommand)]
-pub enum Conversations {
-    /// List conversations, most recently changed first
-    #[command(after_help = examples::CONVERSATIONS_LIST)]
-    List {
-        #[command(flatten)]
-        select: ConversationFilterArgs,
-        #[command(flatten)]
-        paging: Paging,
-    },
-    /// Show a conversation: its current branch, another branch, or the whole tree
-    #[command(after_help = examples::CONVERSATIONS_SHOW)]
-    Show(ShowConversation),
-    /// Permanently erase a conversation, with its attachments and the memories derived from it
-    ///
-    /// Works like `satchel memories purge`: everything else that is stored is rewritten without it. Attachments that other conversations
-    /// also have are kept.
-    #[command(after_help = purge::CONVERSATION)]
-    Purge {
-        #[command(flatten)]
-        purge: PurgeArgs,
-        /// Keep the memories derived from it
-        #[arg(long)]
-        keep_memories: bool,
-    },
-}
-
-/// `conversations show`.
-#[derive(Debug, Args)]
-pub struct ShowConversation {
-    #[command(flatten)]
-    pub id: IdOrLast,
-    /// Show the branch through this message, down to its newest reply
-    #[arg(long, value_name = "MESSAGE", conflicts_with = "tree")]
-    pub branch: Option<String>,
-    /// Show the branch through this message from shortly before it; `satchel search` prints such ids
-    #[arg(long, value_name = "MESSAGE", conflicts_with_all = ["tree", "branch"])]
-    pub at: Option<String>,
-    /// Show all branches, with one line per message
-    #[arg(long)]
-    pub tree: bool,
-    /// Show thoughts and tool output in full
-    #[arg(long)]
-    pub full: bool,
-    /// Include messages that the platform hides
-    #[arg(long)]
-    pub hidden: bool,
-}
-
-/// `doctor`.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct DoctorArgs {
-    /// Repair what can be repaired without data loss: rebuild a database that differs from the journal, and remove files that are no longer
-    /// needed; no daemon may be running
-    #[arg(long)]
-    pub repair: bool,
-}
-
-/// `rebuild`.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct RebuildArgs {
-    /// Rebuild even if the journal is damaged; the old database, which is more complete, is kept
-    #[arg(long)]
-    pub accept_loss: bool,
-    /// Restore the database that --accept-loss kept
-    #[arg(long, conflicts_with = "accept_loss")]
-    pub put_back: bool,
-}
-
-/// `backup`.
-#[derive(Debug, Args)]
-pub struct BackupArgs {
-    /// File to write; it must not exist yet
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
-}
-
-/// `restore`.
-#[derive(Debug, Args)]
-pub struct RestoreArgs {
-    /// Backup file written by `satchel backup`
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
-    /// Move an existing data directory aside first, to its path with the suffix `.replaced-1`
-    #[arg(long)]
-    pub replace: bool,
-    /// Unlock an encrypted backup with the recovery phrase, if the key is lost; the phrase is prompted for, or read from standard input
-    #[arg(long)]
-    pub recovery: bool,
-}
-
-/// The id of one record.
-#[derive(Clone, Debug, Args)]
-pub struct Id {
-    /// Id, or a unique prefix of at least 4 characters
-    #[arg(value_name = "ID")]
-    pub id: String,
-}
-
-/// The id of an import, an export or a conversation, of which one is the newest.
-#[derive(Clone, Debug, Args)]
-pub struct IdOrLast {
-    /// Id, or a unique prefix of at least 4 characters
-    #[arg(value_name = "ID", required_unless_present = "last")]
-    pub id: Option<String>,
-    /// Use the newest one
-    #[arg(long, conflicts_with = "id")]
-    pub last: bool,
-}
-
-impl IdOrLast {
-    /// Returns the id that was typed; `None` for the newest one.
-    pub fn given(&self) -> Option<&str> {
-        self.id.as_deref().filter(|_| !self.last)
-    }
 }
 
 #[cfg(test)]

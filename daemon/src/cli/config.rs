@@ -9,9 +9,9 @@ use super::{
     Environment,
     args::{ConfigCommand, Global},
     client::DaemonLocation,
-    config_file, daemon_location, default_config,
     error::CliError,
     exit::Exit,
+    location::{config_file, daemon_location, default_config},
     output::Output,
     text,
 };

@@ -21,9 +21,9 @@ use super::{
     Context, Environment,
     args::{Cli, ServeArgs},
     client::{DaemonLocation, report_opening},
-    daemon_location,
     error::CliError,
     exit::Exit,
+    location::daemon_location,
     text,
 };
 

@@ -13,7 +13,7 @@ pub(super) fn exit(error: &RemoteError) -> Exit {
             error: HandshakeError::OwnCertificateExpired | HandshakeError::OwnCertificateRefused { .. },
             ..
         } => Exit::NoPermission,
-        RemoteError::Refused(status) => super::exit_of(status.code()),
+        RemoteError::Refused(status) => super::refusal::exit_of(status.code()),
         RemoteError::Devices(error) => credentials_exit(error),
         _ => Exit::Failed,
     }
@@ -32,7 +32,7 @@ pub(super) fn reason(error: &RemoteError) -> String {
             _ => "TLS_FAILED",
         },
         RemoteError::WrongAuthority { .. } => "FINGERPRINT_MISMATCH",
-        RemoteError::Refused(status) => return super::refusal_reason(status),
+        RemoteError::Refused(status) => return super::refusal::reason_of(status),
         RemoteError::Devices(error) => credentials_reason(error),
         _ => "FAILED",
     };

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::cli::{
     Environment,
     args::{Global, InstallArgs},
-    config_file, default_config,
     error::CliError,
+    location::{config_file, default_config},
     path::absolute,
     text,
 };

@@ -11,7 +11,7 @@ use super::{
     spec::{ManagerCommand, ServiceFile, ServiceSpec},
     systemd,
 };
-use crate::cli::{Environment, config_home, error::CliError};
+use crate::cli::{Environment, error::CliError, location::config_home};
 
 /// Returns whether a file with this text was written by us.
 pub(super) fn written_by_us(text: &str) -> bool {
