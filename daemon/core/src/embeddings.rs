@@ -27,8 +27,8 @@ use crate::{
 
 /// Largest number of vectors in one call.
 pub const MAX_EMBEDDINGS_PER_CALL: usize = 1_000;
-/// Largest number of numbers in one call, in all of its vectors.
-pub const MAX_NUMBERS_PER_CALL: usize = 1 << 20;
+/// Largest number of numbers in one call, in all of its vectors: with the ids, somewhat less than the 4 MiB of a request.
+pub const MAX_NUMBERS_PER_CALL: usize = 1_000_000;
 /// Largest number of numbers of a vector.
 pub const MAX_DIMENSIONS: usize = 65_536;
 /// Longest name of a model, in bytes.
@@ -177,8 +177,12 @@ impl Embeddings {
         {
             return Ok(Vec::new());
         }
-        // A vector must be newer than what it replaces, or it would not be the one that counts.
+        // A vector must be newer than what it replaces, and not older than an edit of the text, whatever the clock showed then.
+        // Otherwise it would not be the one that counts.
         let after = stored.map_or(i64::MIN, |stored| stored.embedding.created_at.micros().saturating_add(1));
+        let memory = self.store.memory(&new.memory, None)?.map(|record| record.memory);
+        let edited = memory.and_then(|memory| edited_fields(&memory).get(&MemoryField::Content).copied());
+        let after = after.max(edited.unwrap_or(i64::MIN));
         let embedding = Embedding {
             id: ids::embedding_id(&new.memory, model).to_string(),
             memory_id: new.memory.clone(),
@@ -198,14 +202,15 @@ impl Embeddings {
         Ok(changes)
     }
 
-    /// Returns the text of a memory if it has one, and at a revision no vector of a model is of it.
+    /// Returns the text of a memory if it has one, and at a revision no vector of a model is of it. A vector of another number of
+    /// dimensions does not count if the number is given.
     ///
     /// # Errors
     /// Any error of the store.
     pub fn missing(
         &self,
         record: MemoryRecord,
-        model: &str,
+        (model, dimensions): (&str, Option<usize>),
         at: Revision,
     ) -> Result<Option<TextWithoutEmbedding>, StoreError> {
         let memory = record.memory;
@@ -213,7 +218,8 @@ impl Embeddings {
             return Ok(None);
         }
         if let Some(stored) = self.store.embedding(&memory.id, model)?
-            && stored.embedding.vector.is_some()
+            && let Some(vector) = &stored.embedding.vector
+            && dimensions.is_none_or(|dimensions| dimensions == vector.len())
             && is_current(&self.store, &stored, at)?
         {
             return Ok(None);

@@ -30,10 +30,7 @@ const MIN_CONFIDENCE_WEIGHT: f64 = 0.7;
 
 /// Returns the document of a memory. `successor` is the memory that superseded it.
 pub(crate) fn memory<'a>(memory: &'a Memory, successor: Option<&Memory>) -> Document<'a> {
-    let text = match &memory.summary {
-        Some(summary) if *summary != memory.content => Cow::from(format!("{}\n\n{summary}", memory.content)),
-        Some(_) | None => Cow::from(memory.content.as_str()),
-    };
+    let text = memory_text(memory);
     let temporal = &memory.temporal;
     let time = temporal.updated_at.unwrap_or(temporal.created_at);
     Document {
@@ -47,6 +44,15 @@ pub(crate) fn memory<'a>(memory: &'a Memory, successor: Option<&Memory>) -> Docu
         valid_until: valid_until(memory, successor),
         weight: weight(memory),
         ..Document::new(DocumentKind::Memory, &*memory.id, &*memory.provenance.platform, text)
+    }
+}
+
+/// Returns the text by which a memory is found: its content, and its summary if that is another text.
+#[must_use]
+pub fn memory_text(memory: &Memory) -> Cow<'_, str> {
+    match &memory.summary {
+        Some(summary) if *summary != memory.content => Cow::from(format!("{}\n\n{summary}", memory.content)),
+        Some(_) | None => Cow::from(memory.content.as_str()),
     }
 }
 

@@ -56,13 +56,16 @@ pub(super) struct Follower {
     /// The conversations that were indexed since the last commit.
     uncommitted: HashSet<String>,
     committed: Instant,
+    /// When memory that is not needed was last freed.
+    tidied: Instant,
 }
 
 impl Follower {
     pub(super) fn new(shared: Arc<Shared>, index: Arc<SearchIndex>) -> Self {
         let position = ChangePosition::after(Revision::new(index.revision()));
         let (dirty, uncommitted) = (false, HashSet::new());
-        Self { shared, index, position, dirty, uncommitted, committed: Instant::now() }
+        let now = Instant::now();
+        Self { shared, index, position, dirty, uncommitted, committed: now, tidied: now }
     }
 
     /// Follows the journal until a stop. After a failure, such as a full disk, it begins again at the last commit.
@@ -212,10 +215,13 @@ impl Follower {
         let timeout =
             if self.dirty { COMMIT_INTERVAL.saturating_sub(self.committed.elapsed()) } else { REST_AFTER };
         let more = || self.shared.store.revision() > tip || (self.dirty && self.shared.is_awaited());
-        if !self.shared.wait_unless(timeout, more) && !self.dirty {
+        self.shared.wait_unless(timeout, more);
+        // Searches wake the thread too, so the time that it waited says nothing.
+        if !self.dirty && self.committed.elapsed() >= REST_AFTER && self.tidied.elapsed() >= REST_AFTER {
             self.shared.vectors.drop_unused();
             self.shared.history.drop_unused();
             self.index.rest()?;
+            self.tidied = Instant::now();
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ use satchel_search::{
 use satchel_store::{Revision, Store, StoreError};
 
 pub use self::{
-    documents::message_text,
+    documents::{memory_text, message_text},
     history::HistoryError,
     pinned::PinnedSnapshot,
     vectors::{EmbeddingModel, VectorQuery, VectorSearchError},
@@ -164,10 +164,13 @@ impl Indexer {
         Ok(index)
     }
 
-    /// Returns the index if it is open and was not found unusable.
+    /// Returns the index if it is open. It can be searched even while it cannot be kept up to date.
     fn opened(&self) -> Result<Option<Arc<SearchIndex>>, IndexerError> {
         let state = self.0.lock();
-        state.error.clone().map_or_else(|| Ok(state.index.clone()), Err)
+        match (&state.index, &state.error) {
+            (None, Some(error)) => Err(error.clone()),
+            (index, _) => Ok(index.clone()),
+        }
     }
 
     /// Returns a snapshot with everything up to `revision`; after `patience`, the newest one without it. Starts the indexer if
@@ -190,11 +193,14 @@ impl Indexer {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let reached = || index.revision() >= revision.get();
-            let ended = left.is_zero() || !self.0.wait_unless(left, reached) || reached();
+            let ended = left.is_zero() || !self.0.wait_unless(left, reached) || self.0.is_stopping();
+            if reached() {
+                return Ok(());
+            }
             if let Some(error) = self.0.lock().error.clone() {
                 return Err(error);
             }
-            if ended || self.0.is_stopping() {
+            if ended {
                 return Ok(());
             }
         }
@@ -209,6 +215,13 @@ impl Indexer {
     #[must_use]
     pub fn pinned(&self, revision: u64) -> Option<PinnedSnapshot> {
         self.0.pinned.get(revision)
+    }
+
+    /// Returns what the pages of a list show that begins with this snapshot at this time: the same as those of another list that
+    /// began at the same revision, as the token of a page names only that.
+    #[must_use]
+    pub fn pinned_like(&self, snapshot: Snapshot, now: i64) -> PinnedSnapshot {
+        self.0.pinned.get(snapshot.revision()).unwrap_or(PinnedSnapshot { snapshot, now })
     }
 
     /// Returns the memories as they were at a revision. The first call for a revision reads them, which takes about a second for

@@ -110,10 +110,17 @@ impl Random {
         usize::try_from((self.0 >> 33) % limit as u64).unwrap_or(0)
     }
 
-    /// A word; low numbers are frequent, as in a language.
+    /// A word. As in a language, its frequency is in proportion to 1 / rank (Zipf's law).
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rank"
+    )]
     fn word(&mut self) -> String {
-        let spread = 1 + self.below(VOCABULARY);
-        word(self.below(spread))
+        let part = self.below(1 << 24) as f64 / f64::from(1 << 24);
+        let rank = (VOCABULARY as f64).powf(part) as usize;
+        word(rank - 1)
     }
 }
 

@@ -24,7 +24,7 @@ pub const MAX_WORD_BYTES: usize = 128;
 const MIN_NUMBERED_PART: usize = 2;
 
 /// The words of a text, in order. The same value is used for one text after the other, so that its memory is used again.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Words {
     /// The folded words, one after the other.
     text: String,
@@ -223,6 +223,11 @@ fn word_end(text: &str) -> usize {
 /// `l'école`, `iphone15`.
 fn name_parts(word: &str) -> Vec<(usize, usize)> {
     if word.bytes().all(|byte| byte.is_ascii_lowercase()) || !word.chars().any(char::is_alphabetic) {
+        return Vec::new();
+    }
+    // Each part but the first begins at one of these, or after one.
+    let separates = |c: char| c.is_uppercase() || c.is_numeric() || char_class(c) == CharClass::Other;
+    if !word.chars().any(separates) {
         return Vec::new();
     }
     let chars: Vec<(usize, char)> = word.char_indices().collect();

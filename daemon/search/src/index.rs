@@ -117,11 +117,15 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    /// Returns whether files of the index are damaged or cannot be read, so that it has to be built anew.
+    /// Returns whether files of the index are damaged or missing, so that it has to be built anew. A full disk is no damage.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        use TantivyError as Error;
-        matches!(self, Self::Index(Error::IoError(_) | Error::DataCorruption(_) | Error::OpenReadError(_)))
+        let damages = |kind| matches!(kind, io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof);
+        match self {
+            Self::Index(TantivyError::IoError(error)) => damages(error.kind()),
+            Self::Index(TantivyError::DataCorruption(_) | TantivyError::OpenReadError(_)) => true,
+            Self::Index(_) | Self::Folder { .. } => false,
+        }
     }
 }
 

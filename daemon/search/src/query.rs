@@ -33,8 +33,10 @@ pub use self::{
 
 /// Longest query, in bytes.
 pub const MAX_QUERY_BYTES: usize = 4096;
-/// Words, phrases and filters of a query.
-pub const MAX_CLAUSES: usize = 64;
+/// Words, phrases and filters of a query; each alternative counts.
+pub const MAX_PARTS: usize = 64;
+/// Words in the texts of a query, with those of its phrases, and with pairs of characters in scripts without spaces.
+pub const MAX_WORDS: usize = 512;
 
 /// A query that was understood.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use satchel_core::{
@@ -30,6 +33,8 @@ pub struct Embedder(Arc<Inner>);
 struct Inner {
     endpoint: Endpoint,
     worker: Mutex<Option<Worker>>,
+    /// Ends a long reading of the store.
+    stopping: Arc<AtomicBool>,
 }
 
 impl Embedder {
@@ -39,7 +44,7 @@ impl Embedder {
     /// If it cannot be used as configured.
     pub fn new(config: EndpointConfig) -> Result<Self, EndpointConfigError> {
         let endpoint = Endpoint::new(config)?;
-        Ok(Self(Arc::new(Inner { endpoint, worker: Mutex::new(None) })))
+        Ok(Self(Arc::new(Inner { endpoint, worker: Mutex::default(), stopping: Arc::default() })))
     }
 
     fn worker(&self) -> MutexGuard<'_, Option<Worker>> {
@@ -50,7 +55,14 @@ impl Embedder {
     pub fn start(&self, store: Store, imports: Imports) {
         let config = self.0.endpoint.config();
         tracing::info!("{}", config.disclosure());
-        match Worker::start(self.0.endpoint.clone(), StoreSource::new(store, imports)) {
+        let source = StoreSource {
+            store,
+            imports,
+            dimensions: config.dimensions,
+            stopping: Arc::clone(&self.0.stopping),
+            scan: Mutex::default(),
+        };
+        match Worker::start(self.0.endpoint.clone(), source) {
             Ok(worker) => *self.worker() = Some(worker),
             Err(error) => tracing::error!(%error, "no embeddings are made, as there is no thread for them"),
         }
@@ -65,6 +77,7 @@ impl Embedder {
 
     /// Stops the worker; the store can be closed afterwards.
     pub fn stop(&self) {
+        self.0.stopping.store(true, Ordering::Relaxed);
         let worker = self.worker().take();
         if let Some(worker) = worker {
             worker.stop();
@@ -105,6 +118,9 @@ enum SourceError {
 struct StoreSource {
     store: Store,
     imports: Imports,
+    /// The number of dimensions that the configuration asks for.
+    dimensions: Option<usize>,
+    stopping: Arc<AtomicBool>,
     scan: Mutex<Scan>,
 }
 
@@ -129,10 +145,6 @@ struct Scan {
 struct Rest(Option<Cursor>);
 
 impl StoreSource {
-    fn new(store: Store, imports: Imports) -> Self {
-        Self { store, imports, scan: Mutex::default() }
-    }
-
     /// Begins to read the memories that may have no vector: at first all of them, later those that changed.
     fn begin(&self, scan: &mut Scan) -> Result<(), StoreError> {
         scan.reads_to = self.store.revision();
@@ -143,7 +155,7 @@ impl StoreSource {
             scan.rest = Some(Rest(None));
             return Ok(());
         };
-        let mut changed = std::mem::take(&mut scan.missing);
+        let mut changed = BTreeSet::new();
         let mut position = ChangePosition::after(read_to);
         loop {
             let changes = self.store.changes_since(position, PAGE)?;
@@ -153,20 +165,22 @@ impl StoreSource {
             changed
                 .extend(changes.into_iter().filter(|change| relevant(change.kind)).map(|change| change.id));
         }
+        // Only now: after an error, nothing may be forgotten.
+        changed.append(&mut scan.missing);
         scan.queue = changed.into_iter().collect();
         Ok(())
     }
 
-    /// Returns the id of the next memory that is to be read.
+    /// Returns the id of the next memory that is to be read. It stays in the queue, as reading it may fail.
     fn next(&self, scan: &mut Scan) -> Result<Option<String>, StoreError> {
         while scan.queue.is_empty() {
-            let Some(Rest(after)) = scan.rest.take() else { return Ok(None) };
+            let Some(Rest(after)) = &scan.rest else { return Ok(None) };
             let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
             let page = self.store.memories(&query, after.as_ref(), PAGE, scan.reads_to)?;
             scan.queue.extend(page.items.into_iter().map(|record| record.memory.id));
             scan.rest = page.next.map(|next| Rest(Some(next)));
         }
-        Ok(scan.queue.pop_front())
+        Ok(scan.queue.front().cloned())
     }
 }
 
@@ -191,12 +205,19 @@ impl EmbeddingSource for StoreSource {
         }
         let mut found = Vec::new();
         while found.len() < limit {
+            if self.stopping.load(Ordering::Relaxed) {
+                break;
+            }
             let Some(id) = self.next(scan)? else {
                 scan.read_to = Some(scan.reads_to);
                 break;
             };
-            let Some(record) = self.store.memory(&id, None)? else { continue };
-            let missing = self.imports.embeddings().missing(record, model, self.store.revision())?;
+            let record = self.store.memory(&id, None)?;
+            let of_model = |record| {
+                self.imports.embeddings().missing(record, (model, self.dimensions), self.store.revision())
+            };
+            let missing = record.map(of_model).transpose()?.flatten();
+            scan.queue.pop_front();
             if let Some(missing) = missing {
                 let content_hash = missing.content_hash;
                 found.push(MissingText { memory_id: missing.memory, content_hash, text: missing.text });
@@ -247,7 +268,13 @@ mod tests {
     fn source(folder: &Path) -> StoreSource {
         let config = Config::new(folder.join("data"), folder.to_owned());
         let state = crate::run::open(&config, false, None, |_| {}).unwrap().0;
-        StoreSource::new(state.store.clone(), state.imports)
+        StoreSource {
+            store: state.store.clone(),
+            imports: state.imports,
+            dimensions: None,
+            stopping: Arc::default(),
+            scan: Mutex::default(),
+        }
     }
 
     fn add(source: &StoreSource, content: &str) {
@@ -270,6 +297,32 @@ mod tests {
 
     fn after(missing: &[MissingText]) -> Option<&str> {
         missing.last().map(|missing| missing.memory_id.as_str())
+    }
+
+    #[test]
+    fn a_stop_ends_the_reading_of_texts() {
+        let folder = tempdir().unwrap();
+        let source = source(folder.path());
+        add(&source, "one");
+        source.stopping.store(true, Ordering::Relaxed);
+        assert!(source.missing(MODEL, None, 10).unwrap().is_empty());
+        source.stopping.store(false, Ordering::Relaxed);
+        assert_eq!(source.missing(MODEL, None, 10).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn vectors_of_another_dimension_are_made_anew() {
+        let folder = tempdir().unwrap();
+        let mut source = source(folder.path());
+        add(&source, "one");
+        let missing = source.missing(MODEL, None, 10).unwrap();
+        store(&source, &missing);
+        source.dimensions = Some(1);
+        assert!(source.missing(MODEL, None, 10).unwrap().is_empty());
+        // The configuration asks for others; the daemon was started anew.
+        source.dimensions = Some(2);
+        source.scan = Mutex::default();
+        assert_eq!(source.missing(MODEL, None, 10).unwrap(), missing);
     }
 
     #[test]

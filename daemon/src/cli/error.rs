@@ -344,7 +344,7 @@ fn list(ids: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use tonic::{Code, Status};
-    use tonic_types::ErrorDetails;
+    use tonic_types::{ErrorDetails, StatusExt as _};
 
     use super::*;
 

@@ -102,6 +102,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::cli::exit::Exit;
 
     fn dir(words: &[&str], environment: &Environment) -> PathBuf {
         let cli = Cli::try_parse_from([&["satchel", "status"], words].concat()).unwrap();

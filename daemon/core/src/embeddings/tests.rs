@@ -72,7 +72,7 @@ impl Fixture {
     fn missing(&self) -> Vec<String> {
         let at = self.store.revision();
         let page = self.store.memories(&MemoryQuery::default(), None, 100, at).unwrap();
-        let missing = |record| self.imports.embeddings().missing(record, MODEL, at).unwrap();
+        let missing = |record| self.imports.embeddings().missing(record, (MODEL, None), at).unwrap();
         page.items.into_iter().filter_map(missing).map(|missing| missing.text).collect()
     }
 }
@@ -93,6 +93,33 @@ fn a_vector_is_stored_once_and_the_same_one_is_not_stored_again() {
     let other = fixture.embedding(&new.memory, &[0.5, 0.5]);
     assert_eq!(fixture.put(&[other]).stored, 1);
     assert_eq!(fixture.stored(&new.memory).embedding.vector, Some(vec![0.5, 0.5]));
+}
+
+#[test]
+fn a_vector_counts_although_the_text_was_edited_with_a_clock_that_was_ahead() {
+    let fixture = Fixture::new();
+    let new = fixture.memory("The hives face south.");
+    let year = 366 * 86_400_000_000;
+    fixture.clock.0.fetch_add(year, Ordering::Relaxed);
+    fixture.edit(&new.memory, "The hives face east.");
+    fixture.clock.0.fetch_sub(year, Ordering::Relaxed);
+    let new = fixture.embedding(&new.memory, &[1.0, 0.1]);
+    assert_eq!(fixture.put(std::slice::from_ref(&new)).stored, 1);
+    assert!(fixture.is_current(&new.memory) && fixture.missing().is_empty());
+    assert_eq!(fixture.put(&[new]).unchanged, 1);
+}
+
+#[test]
+fn a_vector_of_another_dimension_does_not_count_if_one_is_asked_for() {
+    let fixture = Fixture::new();
+    let new = fixture.memory("The hives face south.");
+    fixture.put(std::slice::from_ref(&new));
+    let missing = |dimensions| {
+        let record = fixture.store.memory(&new.memory, None).unwrap().unwrap();
+        let at = fixture.store.revision();
+        fixture.imports.embeddings().missing(record, (MODEL, dimensions), at).unwrap().is_some()
+    };
+    assert!(!missing(None) && !missing(Some(2)) && missing(Some(3)));
 }
 
 #[test]

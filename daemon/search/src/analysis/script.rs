@@ -51,6 +51,10 @@ pub(crate) fn char_class(c: char) -> CharClass {
         return if c.is_ascii_alphanumeric() { CharClass::Letter } else { CharClass::Other };
     }
     let code = u32::from(c);
+    // Latin letters with accents: all of these blocks but two signs.
+    if (0xC0..0x250).contains(&code) && !matches!(c, '×' | '÷') {
+        return CharClass::Letter;
+    }
     let within = |ranges: &[(u32, u32)]| ranges.iter().any(|(first, last)| (*first..=*last).contains(&code));
     if unicode_normalization::char::is_combining_mark(c) || matches!(code, 0xFF9E | 0xFF9F) {
         CharClass::Mark
@@ -62,5 +66,18 @@ pub(crate) fn char_class(c: char) -> CharClass {
         CharClass::Emoji
     } else {
         CharClass::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latin_letters_are_letters() {
+        for c in '\u{c0}'..'\u{250}' {
+            let expected = if c.is_alphanumeric() { CharClass::Letter } else { CharClass::Other };
+            assert_eq!(char_class(c), expected, "{c}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use whatlang::{Detector, Lang};
 use super::{MAX_WORD_BYTES, fold_into};
 
 /// Characters of a text by which its language is recognized.
-const DETECTED_CHARS: usize = 600;
+const DETECTED_CHARS: usize = 240;
 /// Shortest text whose language is recognized, in characters.
 const MIN_DETECTED_CHARS: usize = 24;
 /// Shortest word that has a stem, in characters.

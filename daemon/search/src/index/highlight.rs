@@ -1,6 +1,6 @@
 //! The passage of a text that fits a query best, with the words that were found.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{cell::OnceCell, collections::BTreeMap, ops::Range};
 
 use crate::{
     analysis::{Language, Word, WordKind, Words},
@@ -49,34 +49,69 @@ pub fn snippet(text: &str, query: &Query, max_bytes: usize) -> Snippet {
 
 /// Returns the index of the match with which the best window begins.
 fn best_window(matches: &[Match], max_bytes: usize) -> Option<usize> {
-    let different = |first: usize| {
-        let limit = matches[first].range.start + max_bytes.saturating_sub(LEAD_BYTES);
-        let inside = matches[first..].iter().take_while(|found| found.range.end <= limit);
-        inside.map(|found| found.atom).collect::<BTreeSet<_>>().len()
-    };
-    // The first of equally good ones.
-    (0..matches.len()).max_by_key(|first| (different(*first), std::cmp::Reverse(*first)))
+    // The matches of the window, from the first on, counted by atom. Both ends only move forward.
+    let (mut inside, mut end) = (BTreeMap::<usize, usize>::new(), 0);
+    let mut best: Option<(usize, usize)> = None;
+    for (first, found) in matches.iter().enumerate() {
+        let limit = found.range.start + max_bytes.saturating_sub(LEAD_BYTES);
+        while let Some(next) = matches.get(end).filter(|next| next.range.end <= limit) {
+            *inside.entry(next.atom).or_default() += 1;
+            end += 1;
+        }
+        // The first of equally good ones.
+        if best.is_none_or(|(most, _)| inside.len() > most) {
+            best = Some((inside.len(), first));
+        }
+        if end <= first {
+            end = first + 1;
+        } else if let Some(count) = inside.get_mut(&found.atom) {
+            *count -= 1;
+            if *count == 0 {
+                inside.remove(&found.atom);
+            }
+        }
+    }
+    best.map(|(_, first)| first)
 }
 
 fn matches(text: &str, query: &Query) -> Vec<Match> {
-    let words = Words::of(text);
-    let language = Language::of(text).unwrap_or(Language::English);
+    let text = SplitText::new(text);
     let wanted = query.clauses.iter().filter(|clause| !clause.excluded).flat_map(|clause| &clause.any);
     let mut matches: Vec<Match> = Vec::new();
     for (atom, wanted) in wanted.enumerate() {
-        let matcher = Matcher::new(wanted, language);
-        let found = (0..words.len()).filter_map(|at| matcher.find(text, &words, at));
+        let matcher = Matcher::new(wanted, text.language);
+        let found = (0..text.words.len()).filter_map(|at| matcher.find(&text, at));
         matches.extend(found.take(MAX_MATCHES).map(|range| Match { range, atom }));
     }
     matches.sort_by_key(|found| (found.range.start, found.range.end));
     matches
 }
 
+/// A text and its words.
+struct SplitText<'a> {
+    text: &'a str,
+    words: Words,
+    language: Language,
+    /// The stem of each word, computed when it is first needed: all atoms of a query compare the same ones.
+    stems: OnceCell<Vec<Option<String>>>,
+}
+
+impl<'a> SplitText<'a> {
+    fn new(text: &'a str) -> Self {
+        let language = Language::of(text).unwrap_or(Language::English);
+        Self { text, words: Words::of(text), language, stems: OnceCell::new() }
+    }
+
+    fn stem(&self, word: usize) -> Option<&str> {
+        let stem = |word: Word<'_>| self.language.stem(&self.text[word.from..word.to]);
+        self.stems.get_or_init(|| self.words.iter().map(stem).collect()).get(word)?.as_deref()
+    }
+}
+
 /// Finds one atom of a query.
 struct Matcher<'a> {
     atom: &'a Atom,
     words: Words,
-    language: Language,
     stem: Option<String>,
 }
 
@@ -85,11 +120,12 @@ impl<'a> Matcher<'a> {
         let words = Words::of(&atom.text);
         let single = words.iter().filter(|word| word.kind != WordKind::Part).count() == 1;
         let stem = (atom.matching == Matching::Stem && single).then(|| language.stem(&atom.text)).flatten();
-        Self { atom, words, language, stem }
+        Self { atom, words, stem }
     }
 
     /// Returns the place of the match that begins with this word of the text.
-    fn find(&self, text: &str, words: &Words, at: usize) -> Option<Range<usize>> {
+    fn find(&self, text: &SplitText<'_>, at: usize) -> Option<Range<usize>> {
+        let words = &text.words;
         let mut wanted = self.words.iter().filter(|word| word.kind != WordKind::Part).peekable();
         let (first, mut next) = (words.get(at)?, at);
         let offset = first.position.checked_sub(wanted.peek()?.position)?;
@@ -103,7 +139,8 @@ impl<'a> Matcher<'a> {
         Some(first.from..end)
     }
 
-    fn fits(&self, text: &str, wanted: &Word<'_>, found: &Word<'_>, last: bool) -> bool {
+    fn fits(&self, text: &SplitText<'_>, wanted: &Word<'_>, at: usize, last: bool) -> bool {
+        let Some(found) = text.words.get(at) else { return false };
         if wanted.text == found.text {
             return true;
         }
@@ -113,7 +150,7 @@ impl<'a> Matcher<'a> {
                 strsim::damerau_levenshtein(wanted.text, found.text) <= usize::from(distance)
             }
             Matching::Stem if found.kind != WordKind::Pair => {
-                self.stem.is_some() && self.language.stem(&text[found.from..found.to]) == self.stem
+                self.stem.is_some() && text.stem(at) == self.stem.as_deref()
             }
             Matching::Stem | Matching::Exact | Matching::Phrase => {
                 // A single character is found inside of pairs.
@@ -126,11 +163,11 @@ impl<'a> Matcher<'a> {
 }
 
 /// Returns the index of a word at this position that fits, from `from` on.
-fn word_at(words: &Words, from: usize, position: usize, fits: impl Fn(&Word<'_>) -> bool) -> Option<usize> {
+fn word_at(words: &Words, from: usize, position: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let at = |index: &usize| words.get(*index);
     (from..words.len())
         .take_while(|index| at(index).is_some_and(|word| word.position <= position))
-        .find(|index| at(index).is_some_and(|word| word.position == position && fits(&word)))
+        .find(|index| at(index).is_some_and(|word| word.position == position) && fits(*index))
 }
 
 /// Joins ranges that overlap or touch.

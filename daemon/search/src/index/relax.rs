@@ -9,7 +9,7 @@ use tantivy::query::{BooleanQuery, BoostQuery, DisjunctionMaxQuery, Occur};
 use super::{
     Hit, IndexError, Page, SearchOptions, Snapshot,
     compile::{self, Boxed},
-    similar::Similar,
+    similar::{Similar, TypedWord},
 };
 use crate::{
     analysis::{WordKind, Words, is_stop_word},
@@ -57,7 +57,7 @@ impl Snapshot {
         if strict_total >= ENOUGH_HITS {
             return Ok(RelaxedPage { page: strict, strict_total, relaxed: None });
         }
-        let words = self.relaxed_words(query)?;
+        let words = self.relaxed_words(query, options)?;
         if !words.iter().any(|word| word.significant) {
             return Ok(RelaxedPage { page: strict, strict_total, relaxed: None });
         }
@@ -73,7 +73,10 @@ impl Snapshot {
     }
 
     /// Returns the plain words of a query that documents can have, with what they may stand for.
-    fn relaxed_words(&self, query: &Query) -> Result<Vec<RelaxedWord>, IndexError> {
+    ///
+    /// For a restricted caller, all words count as they are: which words the index has, and which are similar, depends on
+    /// documents that the caller may not see, and would show in the number of hits.
+    fn relaxed_words(&self, query: &Query, options: &SearchOptions) -> Result<Vec<RelaxedWord>, IndexError> {
         let (mut significant, mut relaxed) = (Vec::new(), Vec::new());
         for atom in query.clauses.iter().filter_map(plain) {
             let words = Words::of(&atom.text);
@@ -89,6 +92,11 @@ impl Snapshot {
         }
         let all_stop_words = significant.is_empty();
         relaxed.iter_mut().for_each(|word| word.significant = all_stop_words);
+        if options.restriction.is_some() {
+            let as_typed = |word: TypedWord| RelaxedWord { any: vec![(word.atom, 1.0)], significant: true };
+            relaxed.extend(significant.into_iter().map(as_typed));
+            return Ok(relaxed);
+        }
         let similar = self.similar(&significant)?;
         for (typed, similar) in significant.into_iter().zip(similar) {
             // The parts of a name may be in a row where the name itself is not.

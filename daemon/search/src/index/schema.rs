@@ -1,5 +1,10 @@
 //! The fields of the index, and how their texts are split.
 
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
 use tantivy::{
     TantivyDocument,
     schema::{
@@ -13,12 +18,14 @@ use super::{
     snapshot::FacetField,
 };
 use crate::{
-    analysis::{Language, WordKind, Words, fold},
+    analysis::{Language, Word, WordKind, Words, fold},
     query::FilterField,
 };
 
 /// The tokenizer of texts.
 const WORDS: &str = "words";
+/// Stems that a tokenizer remembers, some megabytes. There is one for each language and segment that is being written.
+const MAX_KNOWN_STEMS: usize = 30_000;
 
 /// The fields of a document.
 #[derive(Clone, Debug)]
@@ -176,13 +183,12 @@ fn month(micros: i64) -> Option<String> {
 /// Returns the tokenizers of the fields.
 pub(super) fn tokenizers() -> TokenizerManager {
     let tokenizers = TokenizerManager::default();
-    tokenizers.register(WORDS, WordTokenizer::default());
+    let words = WordTokenizer::default();
     for language in Language::ALL {
-        tokenizers.register(
-            &format!("stem_{}", language.code()),
-            WordTokenizer { stems: Some(*language), ..WordTokenizer::default() },
-        );
+        let stems = WordTokenizer { stems: Some(*language), ..words.clone() };
+        tokenizers.register(&format!("stem_{}", language.code()), stems);
     }
+    tokenizers.register(WORDS, words);
     tokenizers
 }
 
@@ -191,12 +197,57 @@ pub(super) fn tokenizers() -> TokenizerManager {
 struct WordTokenizer {
     stems: Option<Language>,
     buffer: WordBuffer,
+    /// The same for all tokenizers of an index.
+    last: Arc<Mutex<LastWords>>,
+}
+
+/// The words of the last text that was split into words. Its stems are those of the same words, and are asked for next.
+#[derive(Default)]
+struct LastWords {
+    text: String,
+    words: Words,
+}
+
+impl WordTokenizer {
+    /// Splits a text, unless it has just been split.
+    fn split(&mut self, text: &str) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = &mut self.buffer.words;
+        if self.stems.is_none() {
+            words.split(text);
+            last.words.clone_from(words);
+            last.text.clear();
+            last.text.push_str(text);
+        } else if last.text == text {
+            words.clone_from(&last.words);
+        } else {
+            words.split(text);
+        }
+    }
 }
 
 #[derive(Default)]
 struct WordBuffer {
     words: Words,
     token: Token,
+    /// Stems that were computed, by the word as it is written: most words of a text are frequent ones.
+    known_stems: HashMap<Box<str>, Box<str>>,
+}
+
+impl WordBuffer {
+    /// Puts the stem of a word into the token; nothing if it has none.
+    fn stem(&mut self, language: Language, word: &str) {
+        let text = &mut self.token.text;
+        if let Some(stem) = self.known_stems.get(word) {
+            text.push_str(stem);
+            return;
+        }
+        language.stem_into(word, text);
+        if self.known_stems.len() == MAX_KNOWN_STEMS {
+            self.known_stems.clear();
+        }
+        self.known_stems.insert(word.into(), text.as_str().into());
+    }
 }
 
 impl Clone for WordBuffer {
@@ -216,7 +267,7 @@ impl Tokenizer for WordTokenizer {
     type TokenStream<'a> = WordStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream<'a> {
-        self.buffer.words.split(text);
+        self.split(text);
         self.buffer.token.reset();
         WordStream { text, stems: self.stems, buffer: &mut self.buffer, next: 0 }
     }
@@ -224,18 +275,19 @@ impl Tokenizer for WordTokenizer {
 
 impl TokenStream for WordStream<'_> {
     fn advance(&mut self) -> bool {
-        let WordBuffer { words, token } = &mut *self.buffer;
-        while let Some(word) = words.get(self.next) {
+        while let Some(word) = self.buffer.words.get(self.next) {
             self.next += 1;
-            token.text.clear();
+            let Word { from, to, position, kind, .. } = word;
+            self.buffer.token.text.clear();
             match self.stems {
                 // Pairs of characters have no stems.
-                Some(_) if word.kind == WordKind::Pair => continue,
-                Some(language) => language.stem_into(&self.text[word.from..word.to], &mut token.text),
-                None => token.text.push_str(word.text),
+                Some(_) if kind == WordKind::Pair => continue,
+                Some(language) => self.buffer.stem(language, &self.text[from..to]),
+                None => self.buffer.token.text.push_str(word.text),
             }
+            let token = &mut self.buffer.token;
             if !token.text.is_empty() {
-                (token.offset_from, token.offset_to, token.position) = (word.from, word.to, word.position);
+                (token.offset_from, token.offset_to, token.position) = (from, to, position);
                 return true;
             }
         }

@@ -19,6 +19,10 @@ const MIN_BEGINNING_CHARS: usize = 3;
 const MIN_INNER_CHARS: usize = 4;
 /// Shortest word that may be mistyped, in characters.
 const MIN_MISTYPED_CHARS: usize = 4;
+/// Words of a query that may stand for longer ones; further ones are taken as they are.
+const MAX_EXTENDED: usize = 64;
+/// Longer words of each that are counted at once. Of more, the rarer half is dropped.
+const MAX_COUNTED: usize = 4_096;
 /// Words that one may stand for, the most frequent ones.
 const MAX_SIMILAR: usize = 16;
 /// A word that some documents have is mistyped if near ones are so many times as frequent.
@@ -120,7 +124,8 @@ impl Snapshot {
     /// Returns for each of the words the most frequent longer words that have it. All words of the index are read once.
     fn longer(&self, words: &[TypedWord]) -> Result<Vec<Vec<String>>, IndexError> {
         let mut found: Vec<BTreeMap<String, u64>> = vec![BTreeMap::new(); words.len()];
-        let wanted: Vec<_> = words.iter().enumerate().filter(|(_, word)| word.may_be_incomplete()).collect();
+        let incomplete = words.iter().enumerate().filter(|(_, word)| word.may_be_incomplete());
+        let wanted: Vec<_> = incomplete.take(MAX_EXTENDED).collect();
         for segment in self.searcher.segment_readers() {
             if wanted.is_empty() {
                 break;
@@ -131,13 +136,23 @@ impl Snapshot {
                 let Ok(term) = std::str::from_utf8(terms.key()) else { continue };
                 for (at, word) in &wanted {
                     if term.len() > word.folded.len() && word.is_in(term) {
-                        *found[*at].entry(term.to_owned()).or_default() += u64::from(terms.value().doc_freq);
+                        let counted = &mut found[*at];
+                        *counted.entry(term.to_owned()).or_default() += u64::from(terms.value().doc_freq);
+                        if counted.len() > MAX_COUNTED {
+                            keep_most_frequent(counted, MAX_COUNTED / 2);
+                        }
                     }
                 }
             }
         }
         Ok(found.into_iter().map(most_frequent).collect())
     }
+}
+
+fn keep_most_frequent(words: &mut BTreeMap<String, u64>, count: usize) {
+    let mut all: Vec<_> = std::mem::take(words).into_iter().collect();
+    all.sort_by_key(|(_, documents)| std::cmp::Reverse(*documents));
+    words.extend(all.into_iter().take(count));
 }
 
 fn most_frequent(words: BTreeMap<String, u64>) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{MAX_CLAUSES, MAX_QUERY_BYTES};
+use super::{MAX_PARTS, MAX_QUERY_BYTES, MAX_WORDS};
 
 /// Why a query cannot be understood, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,8 +21,11 @@ pub enum QueryProblem {
     #[error("the query is longer than {MAX_QUERY_BYTES} bytes; shorten it")]
     TooLong,
     /// It has too many parts.
-    #[error("the query has more than {MAX_CLAUSES} words and filters; leave some out")]
-    TooManyClauses,
+    #[error("the query has more than {MAX_PARTS} words and filters; leave some out")]
+    TooManyParts,
+    /// Its phrases and compounds have too many words.
+    #[error("the query has more than {MAX_WORDS} words in all; leave some out")]
+    TooManyWords,
     /// The word before the colon is nearly that of a filter.
     #[error(
         "there is no filter {given:?}; did you mean {near}:? To look for the text, put it in quotation marks"
@@ -33,7 +36,7 @@ pub enum QueryProblem {
         /// The filter.
         near: &'static str,
     },
-    /// The filter knows the value not.
+    /// The filter does not take the value.
     #[error("{field}: takes {expected}, not {given:?}")]
     UnknownValue {
         /// The word before the colon.

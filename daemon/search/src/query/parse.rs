@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::{
-    ALL_TIMES, Atom, Calendar, Clause, Filter, FilterField, MAX_CLAUSES, MAX_QUERY_BYTES, Matching, Query,
-    QueryError, QueryProblem, TextField, Validity, ValidityFilter,
+    ALL_TIMES, Atom, Calendar, Clause, Filter, FilterField, MAX_PARTS, MAX_QUERY_BYTES, MAX_WORDS, Matching,
+    Query, QueryError, QueryProblem, TextField, Validity, ValidityFilter,
 };
-use crate::analysis::fold;
+use crate::analysis::{Words, fold};
 
 /// Most letters by which a fuzzy word may differ.
 const MAX_DISTANCE: u8 = 2;
@@ -21,6 +21,10 @@ pub(super) struct Parser<'a> {
     query: Query,
     /// Whether the next atom is an alternative to the last clause.
     or: bool,
+    /// Words and phrases, each alternative by itself.
+    parts: usize,
+    /// Words of all of them.
+    words: usize,
 }
 
 /// A piece of the query without spaces, or in quotation marks.
@@ -40,7 +44,7 @@ impl<'a> Parser<'a> {
             ));
         }
         let query = Query { time: ALL_TIMES, ..Query::default() };
-        Ok(Self { text, calendar, query, or: false })
+        Ok(Self { text, calendar, query, or: false, parts: 0, words: 0 })
     }
 
     pub(super) fn query(mut self) -> Result<Query, QueryError> {
@@ -48,9 +52,11 @@ impl<'a> Parser<'a> {
         while let Some(start) = self.text[at..].find(|c: char| !c.is_whitespace()).map(|skipped| at + skipped)
         {
             at = self.item(start)?;
-            let Query { clauses, filters, validity, time: _ } = &self.query;
-            if clauses.len() + filters.len() + validity.len() > MAX_CLAUSES {
-                return Err(QueryError::new(start..at, QueryProblem::TooManyClauses));
+            if self.parts + self.query.filters.len() + self.query.validity.len() > MAX_PARTS {
+                return Err(QueryError::new(start..at, QueryProblem::TooManyParts));
+            }
+            if self.words > MAX_WORDS {
+                return Err(QueryError::new(start..at, QueryProblem::TooManyWords));
             }
         }
         let whole = 0..self.text.len();
@@ -161,6 +167,8 @@ impl<'a> Parser<'a> {
     fn add(&mut self, excluded: bool, atom: Option<Atom>) {
         let or = std::mem::take(&mut self.or);
         let Some(atom) = atom else { return };
+        self.parts += 1;
+        self.words += Words::of(&atom.text).len();
         match self.query.clauses.last_mut() {
             Some(clause) if or && clause.excluded == excluded => clause.any.push(atom),
             _ => self.query.clauses.push(Clause { excluded, any: vec![atom] }),
@@ -220,7 +228,7 @@ fn atom(piece: &Piece<'_>, exact: bool, field: TextField) -> Option<Atom> {
     } else {
         (piece.text, if exact { Matching::Exact } else { Matching::Stem })
     };
-    let has_word = !crate::analysis::Words::of(text).is_empty();
+    let has_word = !Words::of(text).is_empty();
     has_word.then(|| Atom { text: text.to_owned(), matching, field, at })
 }
 

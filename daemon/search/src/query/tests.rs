@@ -138,7 +138,11 @@ fn errors_point_at_the_place() {
     }
     assert_eq!(refused("bee before:soon").mark("bee before:soon"), "bee before:soon\n           ^^^^");
     assert_eq!(refused(&"x".repeat(10_000_000)).problem, QueryProblem::TooLong);
-    assert_eq!(refused(&"x ".repeat(100)).problem, QueryProblem::TooManyClauses);
+    assert_eq!(refused(&"x ".repeat(100)).problem, QueryProblem::TooManyParts);
+    assert_eq!(refused(&"a* OR ".repeat(100)).problem, QueryProblem::TooManyParts, "alternatives count");
+    assert_eq!(refused(&"tion-".repeat(600)).problem, QueryProblem::TooManyWords);
+    assert_eq!(refused(&"蜜".repeat(700)).problem, QueryProblem::TooManyWords);
+    assert!(Query::parse(&format!("\"{}\"", "bee ".repeat(500)), &calendar()).is_ok());
 }
 
 proptest! {

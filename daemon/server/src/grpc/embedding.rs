@@ -58,7 +58,8 @@ fn list_missing(
         &page,
         |after, rows| Ok(state.store.memories(&query, after, rows, page.revision)?),
         |record| {
-            let missing = state.imports.embeddings().missing(record, &request.model, page.revision)?;
+            let missing =
+                state.imports.embeddings().missing(record, (&request.model, None), page.revision)?;
             Ok(missing.map(|TextWithoutEmbedding { memory: memory_id, content_hash, text }| {
                 v1::MissingEmbedding { memory_id, content_hash, text }
             }))

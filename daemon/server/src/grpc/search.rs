@@ -84,14 +84,21 @@ fn find(state: &CallState, mut request: v1::SearchRequest) -> Result<v1::SearchR
         Some(revision) => earlier(state, &page, revision)?,
         None => snapshot(state, &page, waiting)?,
     };
-    let parsed = ParsedSearch::from_wire(state, &request, pinned.now)?;
+    let mut parsed = ParsedSearch::from_wire(state, &request, pinned.now)?;
+    if request.meaning.is_some() {
+        // All of the only page fits one response.
+        parsed.snippet_bytes = parsed.snippet_bytes.min(PAGE_BYTES / 2 / page.rows.max(1));
+    }
     let first = index_of(page.cursor.as_ref())?;
     let snapshot = &pinned.snapshot;
     let list = match &request.meaning {
         Some(meaning) => parsed.hits_with_meaning(state, snapshot, meaning, page.rows)?,
         None => parsed.hits(snapshot, first, page.rows)?,
     };
-    let (hits, taken) = show(state, snapshot, &parsed, &list)?;
+    let (mut hits, taken) = show(state, snapshot, &parsed, &list)?;
+    if !state.sees_everything() && request.meaning.is_none() {
+        show_ranks(&mut hits, first);
+    }
     let end = first.saturating_add(taken);
     let paged = request.meaning.is_none() && (list.more || taken < list.hits.len());
     let next = paged.then(|| index_cursor(end));
@@ -164,7 +171,7 @@ fn latest(
     if snapshot.revision() < wanted.get() {
         return Err(CallError::IndexBehind { revision: snapshot.revision(), wanted: wanted.get() });
     }
-    Ok(PinnedSnapshot { snapshot, now: state.clock.now_micros() })
+    Ok(state.indexer.pinned_like(snapshot, state.clock.now_micros()))
 }
 
 fn min_revision_from_wire(state: &CallState, wire: Option<i64>) -> Result<Revision, CallError> {
@@ -175,6 +182,15 @@ fn min_revision_from_wire(state: &CallState, wire: Option<i64>) -> Result<Revisi
         let problem = format!("must lie between 0 and {}, the current revision", current.get());
         CallError::invalid_field("min_revision", problem)
     })
+}
+
+/// Replaces scores by ranks: a score tells how frequent the words are in all texts, also in those that the caller may not see.
+fn show_ranks(hits: &mut [v1::SearchHit], first: usize) {
+    for (rank, hit) in (first + 1..).zip(hits) {
+        #[expect(clippy::cast_precision_loss, reason = "a rank")]
+        let score = 1.0 / rank as f32;
+        hit.score = score;
+    }
 }
 
 /// Returns the rows for hits, and how many of the hits they stand for: a response is limited, and what the caller does not see

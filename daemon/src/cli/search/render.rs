@@ -95,7 +95,8 @@ fn heading(hit: &SearchHit, calendar: &Calendar, style: TerminalStyle) -> String
 
 /// Returns the command that shows a hit.
 fn open_command(hit: &SearchHit) -> String {
-    let short = text::short_id;
+    // Ids of PAM documents may be any text.
+    let short = |id| text::shell_quoted(&text::short_id(id));
     match hit.kind() {
         SearchHitKind::Memory => format!("satchel memories show {}", short(&hit.id)),
         SearchHitKind::Message => {

@@ -49,8 +49,8 @@ const REST: Duration = Duration::from_secs(10);
 const INDEX_TIMEOUT: Duration = Duration::from_mins(30);
 /// Numbers of a vector.
 const DIMENSION: usize = 1_536;
-/// Vectors of one call: as many as the daemon allows.
-const VECTORS_PER_CALL: usize = 680;
+/// Vectors of one call: about as many as the daemon allows.
+const VECTORS_PER_CALL: usize = 640;
 const MODEL: &str = "synthetic";
 
 type Searches = SearchServiceClient<Channel>;

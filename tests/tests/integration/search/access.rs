@@ -36,6 +36,15 @@ async fn an_agent_finds_what_is_public_and_no_conversation() -> Result<()> {
     ensure!(found.total == 1 && counted == 1, "{found:?}");
     let found = search(&agent.channel, query("winterr")).await?;
     ensure!(found.suggestions.is_empty() && found.total == 0, "{found:?}");
+    // Neither do scores, which go by the frequency of words in all texts, nor explanations, which have words of them.
+    let explained = |text: &str| v1::SearchRequest { explain: true, ..query(text) };
+    let found = search(&agent.channel, explained("honey surviv")).await?;
+    ensure!(found.hits.len() == 1 && found.hits[0].relaxed, "{found:?}");
+    ensure!(
+        found.hits.iter().all(|hit| hit.explanation.is_empty() && hit.score.to_bits() == 1.0_f32.to_bits())
+    );
+    let found = search(&daemon.channel, explained("honey surviv")).await?;
+    ensure!(found.hits.iter().any(|hit| hit.explanation.contains("survive")), "{found:?}");
     Ok(())
 }
 

@@ -249,6 +249,25 @@ async fn what_cannot_be_compared_is_refused_with_the_field() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_call_takes_as_many_numbers_as_it_says() -> Result<()> {
+    let daemon = TestDaemon::start().await?;
+    let embeddings = |dimension: usize| {
+        let one = |number: u128| v1::MemoryEmbedding {
+            memory_id: uuid::Uuid::from_u128(number).to_string(),
+            content_hash: format!("sha256:{}", "0".repeat(64)),
+            vector: vec![0.5; dimension],
+        };
+        (0..1_000).map(one).collect::<Vec<_>>()
+    };
+    let answer = put(&daemon.channel, embeddings(1_000)).await?;
+    ensure!(answer.outdated_memory_ids.len() == 1_000, "none of these memories exists");
+    let status = put(&daemon.channel, embeddings(1_001)).await.err().context("a refusal")?;
+    ensure!(status.code() == Code::InvalidArgument && status.message().contains("send fewer"), "{status:?}");
+    daemon.stop().await?;
+    Ok(())
+}
+
 /// A server that makes embeddings: of texts about bees, and of others. It keeps the texts that it gets.
 struct EmbeddingServer {
     url: String,

@@ -130,3 +130,33 @@ fn a_relaxed_search_stays_within_what_the_caller_may_see() {
     let found = index.snapshot().search_relaxed(&query("bees termostat"), &options).unwrap();
     assert_eq!((found.page.total, found.strict_total), (0, 0));
 }
+
+/// Neither a word that only others have nor one that is similar to it changes what a restricted caller finds.
+#[test]
+fn a_relaxed_search_does_not_tell_which_words_others_have() {
+    let platforms = ["claude", "claude", "claude", "chatgpt"];
+    let counts = |hidden: &str| {
+        let index = SearchIndex::open(&IndexLocation::Memory, "store").unwrap();
+        let texts = ["bees in spring", "honey in summer", "hives in autumn", hidden];
+        for ((number, text), platform) in texts.iter().enumerate().zip(platforms) {
+            let id = number.to_string();
+            let message = Document::new(DocumentKind::Message, id.as_str(), platform, *text);
+            index.replace(&OwnerId::Conversation(&id), [message]).unwrap();
+        }
+        index.commit(1).unwrap();
+        let restriction = Restriction {
+            kinds: vec![DocumentKind::Message],
+            platforms: vec!["claude".to_owned()],
+            ..Restriction::default()
+        };
+        let options = SearchOptions { restriction: Some(restriction), ..options() };
+        ["bees honey hives divorce", "bees divorc", "divorcce"].map(|text| {
+            let found = index.snapshot().search_relaxed(&query(text), &options).unwrap();
+            let ids: Vec<String> = found.page.hits.into_iter().map(|hit| hit.id).collect();
+            (ids.len(), found.page.total, found.strict_total)
+        })
+    };
+    let without = counts("nothing of this");
+    assert!(without[1].1 > 0, "something is found at all");
+    assert_eq!(counts("the divorce lawyer, a divorce"), without);
+}

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use satchel_core::conversation_record::MessageTree;
-use satchel_indexer::message_text;
+use satchel_indexer::{memory_text, message_text};
 use satchel_merge::body::Body;
 use satchel_proto::v1;
 use satchel_search::{
@@ -72,7 +72,7 @@ impl<'a> HitReader<'a> {
             memory_type: memory_type_to_wire(memory.memory_type),
             memory_status: status_to_wire(memory.status),
             time: known_micros_to_wire(time.micros()),
-            snippet: Some(self.snippet(&memory.content)),
+            snippet: Some(self.snippet(&memory_text(memory))),
             expired: memory.temporal.valid_until.is_some_and(|until| until.micros() <= now),
             ..row(hit)
         }))

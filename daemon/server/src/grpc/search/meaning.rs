@@ -1,6 +1,7 @@
 //! Memories that are near in meaning, and their fusion with what fits the words.
 
 use std::{
+    cell::RefCell,
     collections::{HashMap, HashSet},
     mem,
 };
@@ -89,7 +90,14 @@ impl ParsedSearch {
         check_length("meaning.model", &meaning.model)?;
         let matching = snapshot.matching_memories(&self.query, &self.options)?;
         // Filters and access come before the cut; a memory that the index does not have yet is not found by meaning either.
-        let passes = |id: &str| matches!(matching.hit(id, 0.0), Ok(Some(_)));
+        let failed = RefCell::new(None);
+        let passes = |id: &str| match matching.hit(id, 0.0) {
+            Ok(hit) => hit.is_some(),
+            Err(error) => {
+                failed.replace(Some(error));
+                false
+            }
+        };
         let search = |model: &str, query| state.indexer.search_vectors(model, query, limit, &passes);
         let found = match meaning.source.as_ref() {
             None => {
@@ -109,6 +117,9 @@ impl ParsedSearch {
                 search(&model, VectorQuery::Vector(&vector))
             }
         };
+        if let Some(error) = failed.take() {
+            return Err(error.into());
+        }
         let (model, found) = match found {
             Ok(found) => found,
             // Whether vectors exist of what a device does not see is not for it to know.

@@ -89,7 +89,8 @@ impl ParsedSearch {
             snippet_bytes: snippet_bytes(request.snippet_bytes)?,
             short_texts_whole: false,
             grouped: request.group_by_conversation,
-            explain: request.explain,
+            // An explanation shows words that are similar, of all texts.
+            explain: request.explain && state.sees_everything(),
             as_of: request.as_of_revision.map(unsigned).map(Revision::new),
         })
     }

@@ -56,7 +56,8 @@ impl From<IndexError> for CallError {
 
 impl From<IndexerError> for CallError {
     fn from(error: IndexerError) -> Self {
-        Self::IndexUnusable { damaged: false, problem: chain(&error) }
+        let damaged = matches!(&error, IndexerError::Index(index) if index.is_damage());
+        Self::IndexUnusable { damaged, problem: chain(&error) }
     }
 }
 
