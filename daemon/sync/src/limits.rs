@@ -1,0 +1,34 @@
+//! The bounds of everything that is read from another store.
+
+/// The version of the encoding of changes that this program writes, and the newest that it reads.
+pub const VERSION: u16 = 1;
+
+/// The greatest counter of a change: 2^63 − 1, so that a counter fits in the signed 64-bit integers of databases and other languages.
+/// A store that writes a million changes a second needs 292,000 years to get there.
+pub const MAX_COUNTER: u64 = i64::MAX as u64;
+
+/// The most bytes of a payload: 3 MiB. A change with the longest context fits in one gRPC message of 4 MiB, the limit of the daemon
+/// and the default of most clients. Attachments are not part of a payload; they are transferred by their digest.
+pub const MAX_PAYLOAD_BYTES: usize = 3 << 20;
+
+/// The most origins in one frontier: 1,024, which take 56 KiB. A person has a few devices; each restored backup and each cloned disk
+/// adds one origin, forever.
+pub const MAX_ORIGINS: usize = 1_024;
+
+/// The bytes of one origin in an encoded frontier: origin 16, counter 8, hash 32.
+pub(crate) const FRONTIER_ENTRY_BYTES: usize = 56;
+
+/// The bytes of an encoded change without the entries of its context and without its payload.
+pub(crate) const CHANGE_FIXED_BYTES: usize = 132;
+
+/// The most bytes of an encoded change, about 3.06 MiB.
+pub const MAX_CHANGE_BYTES: usize =
+    CHANGE_FIXED_BYTES + MAX_ORIGINS * FRONTIER_ENTRY_BYTES + MAX_PAYLOAD_BYTES;
+
+/// The most changes in one batch: 4,096. A receiver applies a batch in one transaction, and Ed25519 signatures of that many changes
+/// are checked in less than a second.
+pub const MAX_BATCH_CHANGES: u32 = 4_096;
+
+/// The most bytes of one batch: 16 MiB, because a receiver that applies it in one transaction has it in memory. A longer run of changes
+/// is several batches.
+pub const MAX_BATCH_BYTES: u64 = 16 << 20;
