@@ -1,0 +1,134 @@
+use super::*;
+use crate::fixture::{NOTE, counter, foreign, head, key, seen};
+
+fn change() -> Change {
+    Change {
+        origin: foreign(9),
+        counter: counter(2),
+        previous: head(1).hash,
+        context: seen(&[(1, 5), (2, 7)]),
+        kind: NOTE,
+        payload: b"tea, not coffee".to_vec(),
+    }
+}
+
+fn refusal(change: Change) -> ChangeError {
+    let error = change.clone().sign(&key(1)).unwrap_err();
+    // What cannot be signed is not decoded either.
+    let mut bytes = change.signed_bytes()[DOMAIN.len()..].to_vec();
+    bytes.extend_from_slice(&[0; 64]);
+    assert_eq!(SignedChange::decode(&bytes), Err(error));
+    error
+}
+
+#[test]
+fn a_change_is_decoded_as_it_was_encoded() {
+    let signed = change().sign(&key(1)).unwrap();
+    let bytes = signed.encode();
+    assert_eq!(bytes.len(), CHANGE_FIXED_BYTES + 2 * FRONTIER_ENTRY_BYTES + 15);
+    assert_eq!(SignedChange::decode(&bytes), Ok(signed));
+}
+
+#[test]
+fn a_change_ends_where_its_bytes_end() {
+    let bytes = change().sign(&key(1)).unwrap().encode();
+    for end in 0..bytes.len() {
+        assert_eq!(SignedChange::decode(&bytes[..end]), Err(ChangeError::Truncated), "{end}");
+    }
+    let longer = [&bytes[..], &[0, 0]].concat();
+    assert_eq!(SignedChange::decode(&longer), Err(ChangeError::Trailing { bytes: 2 }));
+}
+
+#[test]
+fn a_newer_version_is_named_and_nothing_else_of_it_is_read() {
+    let mut bytes = change().sign(&key(1)).unwrap().encode();
+    bytes[1] = 2;
+    let error = ChangeError::UnknownVersion { origin: foreign(9), counter: 2, found: 2 };
+    assert_eq!(SignedChange::decode(&bytes), Err(error));
+    assert_eq!(SignedChange::decode(&bytes[..26]), Err(error));
+    bytes[1] = 0;
+    let error = ChangeError::UnknownVersion { origin: foreign(9), counter: 2, found: 0 };
+    assert_eq!(SignedChange::decode(&bytes), Err(error));
+}
+
+#[test]
+fn counters_outside_the_range_are_refused() {
+    let mut bytes = change().sign(&key(1)).unwrap().encode();
+    bytes[25] = 0;
+    assert_eq!(SignedChange::decode(&bytes), Err(ChangeError::ZeroCounter { origin: foreign(9) }));
+    bytes[18] = 0x80;
+    let error = ChangeError::CounterOverflow { origin: foreign(9), counter: 1 << 63 };
+    assert_eq!(SignedChange::decode(&bytes), Err(error));
+}
+
+#[test]
+fn the_length_of_a_payload_is_bounded() {
+    let longest = Change { payload: vec![0; MAX_PAYLOAD_BYTES], ..change() }.sign(&key(1)).unwrap();
+    assert_eq!(SignedChange::decode(&longest.encode()), Ok(longest));
+    let found = MAX_PAYLOAD_BYTES + 1;
+    assert_eq!(refusal(Change { payload: vec![0; found], ..change() }), ChangeError::TooLarge { found });
+}
+
+#[test]
+fn the_first_change_and_no_other_is_a_genesis() {
+    let genesis = |counter, kind| Change { counter, kind, previous: ChangeHash::ZERO, ..change() };
+    for (at, kind) in [(counter(1), NOTE), (counter(2), Kind::GENESIS)] {
+        let error = ChangeError::Genesis { origin: foreign(9), counter: at };
+        assert_eq!(refusal(genesis(at, kind)), error);
+    }
+}
+
+#[test]
+fn every_change_but_a_genesis_has_a_previous_one() {
+    let (at, previous) = (counter(2), ChangeHash::ZERO);
+    let error = ChangeError::Previous { origin: foreign(9), counter: at };
+    assert_eq!(refusal(Change { previous, ..change() }), error);
+    let genesis = Change { counter: counter(1), kind: Kind::GENESIS, ..change() };
+    assert_eq!(refusal(genesis), ChangeError::Previous { origin: foreign(9), counter: counter(1) });
+}
+
+#[test]
+fn a_context_never_names_its_own_origin() {
+    let at = |seen| {
+        let mut context = Frontier::new();
+        context.advance(foreign(9), head(seen)).unwrap();
+        refusal(Change { context, counter: counter(4), ..change() })
+    };
+    let (origin, counter) = (foreign(9), counter(4));
+    for number in [4, 5] {
+        let seen = head(number).counter;
+        assert_eq!(at(number), ChangeError::FutureContext { origin, counter, seen });
+    }
+    let seen = head(3).counter;
+    assert_eq!(at(3), ChangeError::OwnContext { origin, counter, seen });
+}
+
+#[test]
+fn a_context_is_a_frontier() {
+    let mut bytes = change().sign(&key(1)).unwrap().encode();
+    // The first of two origins becomes the greater one.
+    bytes[64] = 3;
+    assert_eq!(SignedChange::decode(&bytes), Err(ChangeError::Context(FrontierError::Order)));
+}
+
+#[test]
+fn a_kind_that_nobody_knows_is_passed_on_as_it_is() {
+    let signed = Change { kind: Kind(0xfffe), ..change() }.sign(&key(1)).unwrap();
+    let passed_on = SignedChange::decode(&signed.encode()).unwrap();
+    assert_eq!(passed_on.change().kind, Kind(0xfffe));
+    assert_eq!(passed_on.encode(), signed.encode());
+}
+
+#[test]
+fn the_hash_does_not_depend_on_the_signature() {
+    let (one, other) = (change().sign(&key(1)).unwrap(), change().sign(&key(2)).unwrap());
+    assert_ne!(one, other);
+    assert_eq!(one.hash(), other.hash());
+}
+
+#[test]
+fn debug_output_has_no_payload() {
+    let text = format!("{:?}", Change { payload: b"a secret".to_vec(), ..change() }.sign(&key(1)).unwrap());
+    assert!(!text.contains("secret") && !text.contains("115"), "{text}");
+    assert!(text.contains("payload_bytes: 8"), "{text}");
+}
