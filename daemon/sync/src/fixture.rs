@@ -1,7 +1,8 @@
 //! Authors and series for the unit tests.
 
 use crate::{
-    change::Kind,
+    author::Author,
+    change::{Kind, SignedChange},
     frontier::Frontier,
     head::{ChangeHash, Counter, Head},
     origin::OriginId,
@@ -32,4 +33,14 @@ pub(crate) fn seen(heads: &[(u8, u64)]) -> Frontier {
         frontier.advance(foreign(*origin), head(*counter)).unwrap();
     }
     frontier
+}
+
+/// An author and its first changes: a genesis, then one change for each text.
+pub(crate) fn written(number: u8, texts: &[&str]) -> (Author, Vec<SignedChange>) {
+    let (mut author, genesis) = Author::begin(key(number), [number; 16], &Frontier::new()).unwrap();
+    let mut changes = vec![genesis];
+    for text in texts {
+        changes.push(author.append(NOTE, text.as_bytes().to_vec(), &Frontier::new()).unwrap());
+    }
+    (author, changes)
 }

@@ -10,6 +10,7 @@
 //! **Invariant:** a value has one encoding, and only this encoding is decoded (`what_decodes_encodes_to_the_same_bytes` in
 //! `tests/properties`). So a change that is passed on keeps its bytes, and its signature.
 
+pub mod author;
 pub mod change;
 mod cursor;
 #[cfg(test)]
@@ -19,9 +20,14 @@ pub mod frontier;
 pub mod head;
 pub mod limits;
 pub mod origin;
+pub mod proof;
+pub mod series;
 
+pub use author::{Author, AuthorError};
 pub use change::{Change, ChangeError, Kind, SignedChange};
 pub use ed25519_dalek::SigningKey;
 pub use frontier::{CounterRange, Difference, Frontier, FrontierError, FrontierOrder};
 pub use head::{ChangeHash, Counter, Fork, Head};
 pub use origin::{OriginError, OriginId, OriginKey};
+pub use proof::{ForkProof, ProofError};
+pub use series::{Accepted, Held, Series, SeriesError};

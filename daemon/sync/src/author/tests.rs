@@ -1,0 +1,80 @@
+use super::*;
+use crate::fixture::{NOTE, counter, foreign, head, key, seen, written};
+
+fn append(author: &mut Author, seen: &Frontier) -> Result<Frontier, AuthorError> {
+    author.append(NOTE, Vec::new(), seen).map(|change| change.change().context.clone())
+}
+
+#[test]
+fn a_context_has_only_what_is_new() {
+    let (mut author, _) = Author::begin(key(1), [1; 16], &seen(&[(2, 1)])).unwrap();
+    assert_eq!(append(&mut author, &seen(&[(2, 1)])), Ok(seen(&[])));
+    assert_eq!(append(&mut author, &seen(&[(2, 4), (3, 1)])), Ok(seen(&[(2, 4), (3, 1)])));
+    let mut with_own = seen(&[(2, 4), (3, 2)]);
+    with_own.advance(author.series().origin(), author.series().head()).unwrap();
+    assert_eq!(append(&mut author, &with_own), Ok(seen(&[(3, 2)])));
+    assert_eq!(*author.series().context(), seen(&[(2, 4), (3, 2)]));
+}
+
+#[test]
+fn a_store_that_lost_what_it_had_seen_does_not_go_on() {
+    let (mut author, _) = Author::begin(key(1), [1; 16], &seen(&[(2, 5)])).unwrap();
+    let mut other_branch = Frontier::new();
+    other_branch.advance(foreign(2), Head { counter: counter(5), hash: head(6).hash }).unwrap();
+    let (origin, of, expected) = (author.series().origin(), foreign(2), counter(5));
+    for now in [seen(&[]), seen(&[(2, 4)]), other_branch] {
+        let error = AuthorError::RolledBack { origin, of, expected };
+        assert_eq!(append(&mut author, &now), Err(error));
+    }
+    assert_eq!(author.series().head().counter, counter(1));
+}
+
+#[test]
+fn a_store_that_holds_later_changes_of_its_own_origin_does_not_go_on() {
+    let (mut author, _) = written(1, &["two"]);
+    let origin = author.series().origin();
+    for own in [head(1), head(2), head(3)] {
+        let mut now = Frontier::new();
+        now.advance(origin, own).unwrap();
+        let error = AuthorError::RolledBack { origin, of: origin, expected: counter(2) };
+        assert_eq!(append(&mut author, &now), Err(error));
+    }
+}
+
+#[test]
+fn the_last_counter_has_no_successor() {
+    let (author, _) = written(1, &[]);
+    let last = Head { counter: Counter::MAX, hash: head(1).hash };
+    let series = Series::resume(*author.series().key(), last, Frontier::new());
+    let mut author = Author::resume(key(1), series).unwrap();
+    let origin = author.series().origin();
+    assert_eq!(append(&mut author, &Frontier::new()), Err(AuthorError::CounterOverflow { origin }));
+}
+
+#[test]
+fn only_the_key_of_an_origin_continues_it() {
+    let (author, _) = written(1, &[]);
+    let origin = author.series().origin();
+    let error = Author::resume(key(2), author.series().clone()).err();
+    assert_eq!(error, Some(AuthorError::WrongKey { origin }));
+}
+
+#[test]
+fn one_key_begins_several_origins() {
+    let (one, _) = Author::begin(key(1), [1; 16], &Frontier::new()).unwrap();
+    let (other, _) = Author::begin(key(1), [2; 16], &Frontier::new()).unwrap();
+    assert_ne!(one.series().origin(), other.series().origin());
+}
+
+#[test]
+fn a_store_recognises_what_it_wrote_and_what_it_lost() {
+    let (author, changes) = written(1, &["two", "three"]);
+    assert_eq!(author.recognise(&changes[1], Held::Change(&changes[1])), Ok(()));
+    let (restored, _) = written(1, &["two"]);
+    let origin = restored.series().origin();
+    let error = AuthorError::RolledBack { origin, of: origin, expected: counter(3) };
+    assert_eq!(restored.recognise(&changes[2], Held::Nothing), Err(error));
+    let (other, _) = written(1, &["zwei"]);
+    let error = other.recognise(&changes[1], Held::Nothing);
+    assert!(matches!(error, Err(AuthorError::Series(SeriesError::Fork { .. }))), "{error:?}");
+}
