@@ -12,6 +12,7 @@
 
 pub mod author;
 pub mod change;
+pub mod clock;
 mod cursor;
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
