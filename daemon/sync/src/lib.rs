@@ -11,6 +11,7 @@
 //! `tests/properties`). So a change that is passed on keeps its bytes, and its signature.
 
 pub mod author;
+pub mod batch;
 pub mod change;
 pub mod clock;
 mod cursor;
