@@ -138,14 +138,6 @@ impl Frontier {
         Ok(())
     }
 
-    /// The same frontier without one origin.
-    #[must_use]
-    pub fn without(&self, origin: OriginId) -> Self {
-        let mut rest = self.clone();
-        rest.heads.remove(&origin);
-        rest
-    }
-
     /// The frontier of a store that holds all changes of both.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 use std::io::Read;
 
+use sha2::{Digest, Sha256};
+
 use super::*;
 use crate::{
     change::{Change, ChangeError, SignedChange},
@@ -86,6 +88,16 @@ fn changes_that_are_dropped_from_the_end_are_missed() {
     let (read, error) = read(&joined);
     assert_eq!(read, changes[..2]);
     assert!(matches!(error, Some(BatchError::Damaged)), "{error:?}");
+}
+
+#[test]
+fn a_count_that_does_not_match_is_damage() {
+    let mut bytes = batch(&written(1, &["two"]).1);
+    let end = bytes.len() - 32;
+    bytes[end - 1] = 3;
+    let digest = Sha256::digest(&bytes[..end]);
+    bytes[end..].copy_from_slice(&digest);
+    assert!(matches!(read(&bytes), (changes, Some(BatchError::Damaged)) if changes.len() == 2));
 }
 
 #[test]

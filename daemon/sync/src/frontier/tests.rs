@@ -54,6 +54,14 @@ fn frontiers_are_ordered_by_what_they_contain() {
 }
 
 #[test]
+fn a_frontier_contains_the_changes_up_to_its_heads() {
+    let held = frontier(&[(1, 5)]);
+    let contains = |number, at| held.contains(origin(number), counter(at));
+    assert!(contains(1, 1) && contains(1, 5));
+    assert!(!contains(1, 6) && !contains(2, 1));
+}
+
+#[test]
 fn heads_of_two_branches_are_a_fork() {
     let mut theirs = frontier(&[(2, 3)]);
     theirs.advance(origin(1), branch(5, 1)).unwrap();

@@ -68,10 +68,13 @@ fn an_earlier_change_needs_a_comparison() {
     let (mut series, changes) = held();
     let origin = series.origin();
     let error = SeriesError::NotCompared { origin, counter: counter(1), head: counter(2) };
-    // Another change than the one at this counter says nothing.
-    for held in [Held::Nothing, Held::Change(&changes[2])] {
+    // Another change than the one at this counter of this origin says nothing.
+    let (_, other) = written(2, &[]);
+    for held in [Held::Nothing, Held::Change(&changes[2]), Held::Change(&other[0])] {
         assert_eq!(refusal(&mut series, &changes[0], held), error);
     }
+    // At the head, the series itself has the hash.
+    assert_eq!(series.accept(&changes[1], Held::Change(&changes[2])), Ok(Accepted::Repeated));
 }
 
 #[test]
