@@ -29,6 +29,8 @@ use crate::{
 pub const MAX_EMBEDDINGS_PER_CALL: usize = 1_000;
 /// Largest number of numbers in one call, in all of its vectors: with the ids, somewhat less than the 4 MiB of a request.
 pub const MAX_NUMBERS_PER_CALL: usize = 1_000_000;
+/// Numbers that are stored in one commit, about 100 KiB. A vector is read with all of its commit.
+const NUMBERS_PER_COMMIT: usize = 8_192;
 /// Largest number of numbers of a vector.
 pub const MAX_DIMENSIONS: usize = 65_536;
 /// Longest name of a model, in bytes.
@@ -142,29 +144,37 @@ impl Embeddings {
         if let Some(done) = request::answered(&self.store, call.request.as_ref(), now)? {
             return Ok(done);
         }
-        let (mut outcome, mut changes) = (StoredEmbeddings::default(), Vec::new());
+        let (mut outcome, mut batch, mut numbers) = (StoredEmbeddings::default(), batch(call, now), 0);
         for new in embeddings {
-            let known = self.store.memory(&new.memory, None)?;
-            let known = known.filter(|known| {
-                !known.withdrawn && known.memory.content_hash.to_string() == new.content_hash
-            });
-            if known.is_none() {
+            if !self.has_text(new)? {
                 outcome.outdated.push(new.memory.clone());
                 continue;
             }
             let written = self.changes(model, new, now)?;
-            *(if written.is_empty() { &mut outcome.unchanged } else { &mut outcome.stored }) += 1;
-            changes.extend(written);
+            if written.is_empty() {
+                outcome.unchanged += 1;
+                continue;
+            }
+            outcome.stored += 1;
+            batch.changes.extend(written);
+            numbers += new.vector.len();
+            if numbers >= NUMBERS_PER_COMMIT {
+                numbers = 0;
+                self.store.commit(std::mem::replace(&mut batch, self::batch(call, now)))?;
+            }
         }
-        let (actor, reason) = (call.actor.clone(), REASON.to_owned());
-        let origin = Origin { import: None, actor, reason, at_micros: now };
-        let mut batch = Batch { origin, changes };
         outcome.revision = self.store.revision().get() + u64::from(batch.raises_revision());
         batch.changes.extend(request::entries(&self.store, call.request.as_ref(), now, &outcome)?);
         if !batch.changes.is_empty() {
             self.store.commit(batch)?;
         }
         Ok(outcome)
+    }
+
+    /// Returns whether a vector is of the text that its memory has now.
+    fn has_text(&self, new: &NewEmbedding) -> Result<bool, StoreError> {
+        let known = self.store.memory(&new.memory, None)?.filter(|known| !known.withdrawn);
+        Ok(known.is_some_and(|known| known.memory.content_hash.to_string() == new.content_hash))
     }
 
     /// Returns what stores a vector; nothing if it is the current one already.
@@ -228,6 +238,12 @@ impl Embeddings {
         let content_hash = content_hash.to_string();
         Ok(Some(TextWithoutEmbedding { memory, content_hash, text }))
     }
+}
+
+/// Returns the batch for the vectors of a call, still empty.
+fn batch(call: &EditContext, now: i64) -> Batch {
+    let (actor, reason) = (call.actor.clone(), REASON.to_owned());
+    Batch { origin: Origin { import: None, actor, reason, at_micros: now }, changes: Vec::new() }
 }
 
 /// Returns whether a vector is of the text that its memory has at a revision. The user, or a document, may have changed the text

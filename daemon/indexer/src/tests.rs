@@ -276,6 +276,29 @@ fn an_index_that_is_killed_anywhere_equals_a_fresh_one() {
 }
 
 #[test]
+fn an_index_that_cannot_be_written_can_still_be_searched() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    fill(&store);
+    let indexer = Indexer::new(store.clone(), location(folder.path()));
+    assert_eq!(found(&indexer, &store, "bees"), ["c1", "c1-0", "m1"]);
+    indexer.stop();
+    // Somebody else has the lock of the writer.
+    let other = SearchIndex::open(&location(folder.path()), &store.store_id().to_string()).unwrap();
+    let owner = satchel_search::index::OwnerId::Memory("x");
+    other
+        .replace(&owner, [satchel_search::index::Document::new(DocumentKind::Memory, "x", "y", "z")])
+        .unwrap();
+    commit(&store, Change::Memory(memory("m2", "Ben keeps bees")));
+    let indexer = Indexer::new(store.clone(), location(folder.path()));
+    assert!(indexer.snapshot_at(store.revision(), PATIENCE).is_err(), "it does not get the new memory");
+    let snapshot = indexer.snapshot_at(Revision::ZERO, PATIENCE).unwrap();
+    assert_eq!(ids(&snapshot, "bees"), ["c1", "c1-0", "m1"]);
+    assert!(indexer.progress().error.is_some());
+    indexer.stop();
+}
+
+#[test]
 fn a_memory_was_valid_until_its_successor_says_now() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());

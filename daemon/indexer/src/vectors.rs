@@ -13,8 +13,6 @@ use satchel_core::embeddings::is_current;
 use satchel_search::vectors::{VectorError, VectorFilter, VectorHit, VectorIndex, VectorSearch};
 use satchel_store::{ChangeKind, ChangePosition, EmbeddingRecord, Store, StoreError};
 
-/// Vectors that are read at once.
-const PAGE: usize = 256;
 /// Changes that are read at once.
 const CHANGES: usize = 1_000;
 /// After so long without a search, the vectors are dropped.
@@ -140,15 +138,7 @@ impl Loaded {
         // What changes meanwhile is read again.
         let position = ChangePosition::after(store.revision());
         let mut loaded = Self { indexes: BTreeMap::new(), position, used: started };
-        let mut after = None;
-        loop {
-            let page = store.embeddings(after.as_ref(), PAGE)?;
-            page.items.iter().try_for_each(|stored| loaded.insert(store, stored))?;
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        store.each_embedding(|stored| loaded.insert(store, &stored))?;
         let vectors: usize = loaded.indexes.values().map(VectorIndex::len).sum();
         tracing::debug!(vectors, elapsed = ?started.elapsed(), "the vectors of memories were read");
         Ok(loaded)

@@ -71,7 +71,7 @@ pub(crate) async fn run(
         })?;
         return Ok(Exit::Done);
     }
-    let text = render::hits(&found.hits, by_meaning, &context.calendar, context.out.style);
+    let text = render::hits(&found.hits, by_meaning, args.revision, &context.calendar, context.out.style);
     context.out.print_paged(&text)?;
     for line in render::footer(&found, &query, more) {
         context.out.note(&line);

@@ -51,6 +51,14 @@ impl Store {
         Ok((origin, frame.header.revision, entry))
     }
 
+    /// Returns all changes of a commit.
+    fn changes_at(&self, segment: u32, offset: u64, what: &str) -> Result<Vec<JournalEntry>, StoreError> {
+        let frame = self.reader().frame(segment, offset, &[FrameKind::Batch, FrameKind::Note], what)?;
+        let (_, entries) = batch::decode(&frame.payload)
+            .map_err(|error| StoreError::BadValue { what: what.to_owned(), problem: error.to_string() })?;
+        Ok(entries)
+    }
+
     /// Returns the older version of an object that was current at `at`.
     fn older(&self, kind: u8, id: Id16, at: Revision, what: &str) -> Result<Option<OldVersion>, StoreError> {
         let from = keys::version(kind, id, 0);

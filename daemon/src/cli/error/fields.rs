@@ -4,6 +4,7 @@
 /// Beginnings of field names and their replacements; the first match wins.
 const NAMES: &[(&str, &str)] = &[
     ("age_recipients", "--encrypt-to"),
+    ("as_of_revision", "--revision"),
     ("attachments", "--attachments"),
     ("base_export_id", "--base"),
     ("base_path", "--base"),

@@ -19,10 +19,12 @@ const INDENT: &str = "  ";
 /// A longer query is not shown with an error: its mark would not be below what is wrong.
 const MAX_MARKED_COLUMNS: usize = 76;
 
-/// Returns the hits, the best first. Those of a search by meaning are not in order of how many words they have.
+/// Returns the hits, the best first. Those of a search by meaning are not in order of how many words they have. `revision` is the
+/// earlier one that was searched.
 pub(super) fn hits(
     hits: &[SearchHit],
     by_meaning: bool,
+    revision: Option<i64>,
     calendar: &Calendar,
     style: TerminalStyle,
 ) -> String {
@@ -35,7 +37,7 @@ pub(super) fn hits(
             let line = "some of the words, or similar ones:";
             text::append(&mut out, format_args!("{}\n\n", style.paint(Paint::Dim, line)));
         }
-        out.push_str(&heading(hit, calendar, style));
+        out.push_str(&heading(hit, revision, calendar, style));
         if let Some(snippet) = hit.snippet.as_ref().filter(|_| hit.kind() != SearchHitKind::Title) {
             out.push_str(&passage(hit, snippet, style));
         }
@@ -82,23 +84,26 @@ pub(in crate::cli) fn facts(hit: &SearchHit, calendar: &Calendar) -> String {
 }
 
 /// Returns the line with title and origin, and the ids with which the hit is opened.
-fn heading(hit: &SearchHit, calendar: &Calendar, style: TerminalStyle) -> String {
+fn heading(hit: &SearchHit, revision: Option<i64>, calendar: &Calendar, style: TerminalStyle) -> String {
     let (title, facts) = (title(hit), facts(hit, calendar));
     let room = style.columns.map_or(usize::MAX, |columns| columns.saturating_sub(text::width(&facts) + 2));
     format!(
         "{}  {}\n{INDENT}{}\n",
         style.paint(Paint::Strong, &text::fit(&title, room.max(16))),
         style.paint(Paint::Dim, &facts),
-        style.paint(Paint::Id, &open_command(hit)),
+        style.paint(Paint::Id, &open_command(hit, revision)),
     )
 }
 
 /// Returns the command that shows a hit.
-fn open_command(hit: &SearchHit) -> String {
+fn open_command(hit: &SearchHit, revision: Option<i64>) -> String {
     // Ids of PAM documents may be any text.
     let short = |id| text::shell_quoted(&text::short_id(id));
     match hit.kind() {
-        SearchHitKind::Memory => format!("satchel memories show {}", short(&hit.id)),
+        SearchHitKind::Memory => {
+            let then = revision.map(|revision| format!(" --revision {revision}")).unwrap_or_default();
+            format!("satchel memories show {}{then}", short(&hit.id))
+        }
         SearchHitKind::Message => {
             format!("satchel conversations show {} --at {}", short(&hit.conversation_id), short(&hit.id))
         }
@@ -226,10 +231,25 @@ mod tests {
             ..SearchHit::default()
         };
         let calendar = Calendar { now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC };
-        let shown = hits(&[hit], false, &calendar, TerminalStyle::plain(80));
+        let shown = hits(&[hit], false, None, &calendar, TerminalStyle::plain(80));
         assert!(!shown.chars().any(|c| c != '\n' && text::is_unsafe(c)), "{shown:?}");
         assert!(shown.contains("bees sleep") || shown.contains("bees"), "{shown}");
         assert!(shown.contains("and 3 more hits in this conversation"), "{shown}");
+    }
+
+    #[test]
+    fn the_printed_command_opens_what_was_found() {
+        let hit = |id: &str| SearchHit {
+            kind: SearchHitKind::Memory.into(),
+            id: id.to_owned(),
+            ..SearchHit::default()
+        };
+        let calendar = Calendar { now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC };
+        let shown =
+            |id: &str, revision| hits(&[hit(id)], false, revision, &calendar, TerminalStyle::plain(80));
+        assert!(shown("m1", None).contains("satchel memories show m1\n"));
+        assert!(shown("m1", Some(12)).contains("satchel memories show m1 --revision 12\n"));
+        assert!(shown("x; rm -r y", None).contains("satchel memories show 'x; rm -r y'\n"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::{
     engine::{self, SCAN},
     entry::JournalEntry,
     error::StoreError,
+    journal::ChangeLocation,
     keys,
     lookup::wrong_kind,
     query::{Cursor, Page},
@@ -64,6 +65,44 @@ impl Store {
             Ok(self.embedding_record(value)?.is_none_or(|record| rows.push(key, record)))
         })?;
         Ok(rows.page())
+    }
+
+    /// Visits all vectors in the order in which they were written. What was written in one commit is read once, so that this takes
+    /// far less time than reading each vector by itself.
+    ///
+    /// # Errors
+    /// Any error of the engine or the journal, and those of `visit`, which end it.
+    pub fn each_embedding<E: From<StoreError>>(
+        &self,
+        mut visit: impl FnMut(EmbeddingRecord) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let what = "an embedding";
+        let mut places = self.embedding_places()?;
+        places.sort_unstable_by_key(|(place, _)| (place.segment, place.offset, place.change));
+        let commit = |(place, _): &(ChangeLocation, Revision)| (place.segment, place.offset);
+        for together in places.chunk_by(|one, other| commit(one) == commit(other)) {
+            let Some((segment, offset)) = together.first().map(commit) else { continue };
+            let entries = self.changes_at(segment, offset, what)?;
+            for (place, revision) in together {
+                let entry = usize::try_from(place.change).ok().and_then(|at| entries.get(at));
+                let Some(JournalEntry::Embedding(entry)) = entry else { return Err(wrong_kind(what).into()) };
+                visit(EmbeddingRecord { embedding: parse(&entry.json, what)?, revision: *revision })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns where each vector that is shown is in the journal.
+    fn embedding_places(&self) -> Result<Vec<(ChangeLocation, Revision)>, StoreError> {
+        let mut places = Vec::new();
+        engine::walk::<StoreError>(self.engine(), &[keys::EMBEDDING], None, |_, value| {
+            let value = decode(value, "an embedding", PlainValue::take)?;
+            if !value.withdrawn_embedding() {
+                places.push((value.stored.place, Revision::new(value.stored.revision)));
+            }
+            Ok(true)
+        })?;
+        Ok(places)
     }
 
     /// Returns the vectors of a memory, one for each model.

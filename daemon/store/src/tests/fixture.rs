@@ -358,10 +358,21 @@ fn conversation(store: &Store, record: ConversationRecord) -> Result<ModelConver
 /// Reads everything that a store shows now.
 pub(super) fn show_all(store: &Store) -> Result<Model, StoreError> {
     let mut model = show(store, store.revision())?;
+    let mut paged = Vec::new();
     for record in store.embeddings(None, 100)?.items {
         let json = serde_json::to_string(&record.embedding).unwrap();
+        paged.push((record.revision, json.clone()));
         model.embeddings.insert(record.embedding.memory_id, json);
     }
+    let mut visited = Vec::new();
+    store.each_embedding(|record| {
+        visited.push((record.revision, serde_json::to_string(&record.embedding).unwrap()));
+        Ok::<_, StoreError>(())
+    })?;
+    assert!(visited.is_sorted_by_key(|(revision, _)| *revision), "in the order of the commits");
+    paged.sort();
+    visited.sort();
+    assert_eq!(visited, paged);
     for record in store.evidence_all() {
         let record = record?;
         model.evidence.insert(record.id, record.json);

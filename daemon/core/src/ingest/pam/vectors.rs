@@ -31,8 +31,8 @@ use crate::{
     provenance::vectors::DocumentVectors,
 };
 
-/// Approximate memory that the vectors of one batch take, in bytes.
-const BATCH_BYTES: usize = 16 << 20;
+/// Approximate memory that the vectors of one batch take, in bytes. A vector is read with all of its commit.
+const BATCH_BYTES: usize = 128 << 10;
 
 /// The state of the import of the other documents that reading the embeddings needs.
 #[derive(Default)]
