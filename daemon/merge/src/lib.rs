@@ -4,6 +4,7 @@
 //! does not matter (`the_order_of_arrival_never_matters` in `conversation`).
 
 pub mod body;
+pub mod causality;
 pub mod conversation;
 pub mod dangling;
 pub mod disjoint_sets;
