@@ -30,8 +30,8 @@ use super::body::{Digest16, digest};
 
 pub use document::{DocumentEvidence, ExportTime, UNSIGNED, would_change};
 pub use edits::{
-    EditAction, EditStep, MemoryField, MemoryPatch, UserEdits, apply_fields, edited_fields, in_effect,
-    memories_of_edit,
+    ConflictingEdit, ConflictingValue, EditAction, EditStep, FieldConflict, MemoryField, MemoryPatch,
+    UserEdits, apply_fields, edited_fields, in_effect, memories_of_edit,
 };
 pub use memory_evidence::{MemoryEvidence, MemoryEvidenceSet};
 pub use relation::{RelationEvidence, add_relations, may_assert, supersedes};
@@ -77,8 +77,8 @@ pub struct DerivedMemories {
     pub relations: BTreeMap<String, Relation>,
     /// For each memory that only strangers' documents contain: the stranger.
     pub untrusted: BTreeMap<String, String>,
-    /// Memories whose status the user set.
-    status_overrides: BTreeSet<String>,
+    /// Memories whose status the user set, each with the successors that it has besides the one that it names.
+    status_overrides: BTreeMap<String, BTreeSet<String>>,
     /// Relations that the user withdrew.
     withdrawn_relations: BTreeSet<String>,
     /// Relations that are derived from a status that the user set.

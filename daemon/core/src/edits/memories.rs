@@ -99,11 +99,8 @@ impl Transaction<'_> {
             self.done.existed = true;
             return Ok(id);
         }
-        let step = EditStep {
-            edit_id: self.id.clone(),
-            at: self.now,
-            action: EditAction::AddMemory(Box::new(evidence.clone())),
-        };
+        let step =
+            EditStep::new(self.id.clone(), self.now, EditAction::AddMemory(Box::new(evidence.clone())));
         if stored.is_some() {
             self.add_again(&id, step)?;
         } else {

@@ -86,7 +86,7 @@ impl<'a> Transaction<'a> {
     }
 
     pub(super) fn record(&mut self, at: i64, action: EditAction) {
-        self.edit_steps.push(EditStep { edit_id: self.id.clone(), at, action });
+        self.edit_steps.push(EditStep::new(self.id.clone(), at, action));
     }
 
     pub(super) fn change(&mut self, change: Change) {

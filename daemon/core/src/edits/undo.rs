@@ -125,7 +125,7 @@ impl Transaction<'_> {
         let at = self.now.max(last.saturating_add(1));
         let before = counted.derive();
         self.record(at, EditAction::Undo(act.to_owned()));
-        let step = EditStep { edit_id: self.id.clone(), at, action: EditAction::Undo(act.to_owned()) };
+        let step = EditStep::new(self.id.clone(), at, EditAction::Undo(act.to_owned()));
         counted.edit_steps.push(step);
         counted.user_edits = UserEdits::of(&counted.edit_steps);
         let after = counted.derive();

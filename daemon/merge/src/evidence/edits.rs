@@ -4,9 +4,24 @@
 //! imported before or after: for each field the latest step counts, and fields without a step follow the other evidence
 //! as before. A text that the user wrote keeps the status that it had at that time, so that no later export replaces
 //! it. An edit that was undone no longer counts.
+//!
+//! Stores that exchange their evidence have the steps of several authors, whose clocks may differ by months. Which step
+//! is later therefore follows from what the author had seen ([`crate::causality`], [`order`]), not from the times: each
+//! field is a multi-value register, in which a value stays until a step that counts and has seen it sets the field
+//! anew. If several values are left, a fixed rule chooses which one is shown or combines them ([`shown`]), and
+//! [`UserEdits::conflicts`] lists them all. All of this depends only on the set of steps, so stores with the same steps
+//! show the same memories.
+//!
+//! **Invariant:** steps without dots, which are those of a store that never took part in a synchronisation, have one
+//! order, that of their times, and are stored as ever (`a_step_without_a_dot_is_stored_as_before`).
 
+mod conflicts;
+mod effective;
 mod fields;
+mod order;
 mod overlay;
+mod register;
+mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +29,15 @@ use satchel_pam::{memory::Memory, relation::Relation};
 use serde::{Deserialize, Serialize};
 
 use super::StoredEvidence;
-use crate::body::{Digest16, digest};
+use crate::{
+    body::{Digest16, digest},
+    causality::Causality,
+};
+use effective::EditGraph;
+use order::{OrderedStep, ordered, surviving};
+use register::EditedMemory;
 
+pub use conflicts::{ConflictingEdit, ConflictingValue, FieldConflict};
 pub use fields::{MemoryField, apply_fields, edited_fields};
 pub(super) use overlay::{contradicts_user, overlay};
 
@@ -28,11 +50,14 @@ pub struct EditStep {
     /// The edit that it is part of, a UUID.
     #[serde(rename = "word")]
     pub edit_id: String,
-    /// Microseconds; later than any earlier step on the same memory.
+    /// Microseconds; later than any earlier step on the same memory in the same store.
     pub at: i64,
     /// What the step does.
     #[serde(rename = "deed")]
     pub action: EditAction,
+    /// What its author had seen.
+    #[serde(default, skip_serializing_if = "Causality::is_unrecorded")]
+    pub causality: Causality,
 }
 
 /// The action of a step.
@@ -69,6 +94,12 @@ pub struct MemoryPatch {
 }
 
 impl EditStep {
+    /// Creates a step without a dot.
+    #[must_use]
+    pub fn new(edit_id: String, at: i64, action: EditAction) -> Self {
+        Self { edit_id, at, action, causality: Causality::Unnumbered }
+    }
+
     /// Returns whether the bytes of a stored piece of evidence are a step.
     #[must_use]
     pub fn is(bytes: &[u8]) -> bool {
@@ -100,8 +131,8 @@ impl EditStep {
 pub struct UserEdits {
     /// The memories that the user stated.
     pub added: Vec<StoredEvidence>,
-    /// By memory, in order of time.
-    patches: BTreeMap<String, Vec<(i64, MemoryPatch)>>,
+    /// By memory.
+    patches: BTreeMap<String, EditedMemory>,
     /// By id; `None` if the relation was withdrawn.
     relations: BTreeMap<String, Option<Relation>>,
     /// When an undo last changed a memory, by the memory's id.
@@ -112,36 +143,34 @@ impl UserEdits {
     /// Collects the effect of `steps`, which may be in any order.
     #[must_use]
     pub fn of(steps: &[EditStep]) -> Self {
-        let mut steps: Vec<(&EditStep, String)> =
-            steps.iter().map(|step| (step, serde_json::to_string(step).unwrap_or_default())).collect();
-        steps.sort_by(|(one, text), (other, other_text)| (one.at, text).cmp(&(other.at, other_text)));
-        steps.dedup_by(|(_, one), (_, other)| one == other);
-        let steps: Vec<&EditStep> = steps.into_iter().map(|(step, _)| step).collect();
-        let effective = effective_edits(&steps);
-        let memories = memories_by_edit(&steps);
+        let steps = ordered(steps);
+        let graph = EditGraph::of(&steps);
+        let effective = graph.effective();
         let mut edits = Self::default();
-        for step in steps.iter().filter(|step| effective.contains(step.edit_id.as_str())) {
-            match &step.action {
+        let mut patching: BTreeMap<&str, Vec<&OrderedStep<'_>>> = BTreeMap::new();
+        let mut relating: BTreeMap<&str, Vec<&OrderedStep<'_>>> = BTreeMap::new();
+        for ordered in steps.iter().filter(|one| effective.contains(one.step.edit_id.as_str())) {
+            match &ordered.step.action {
                 EditAction::AddMemory(evidence) => edits.added.push(StoredEvidence::clone(evidence)),
-                EditAction::Patch(patch) => {
-                    let patches = edits.patches.entry(patch.to.id.clone()).or_default();
-                    patches.push((step.at, MemoryPatch::clone(patch)));
+                EditAction::Patch(patch) => patching.entry(&patch.to.id).or_default().push(ordered),
+                EditAction::AddRelation(Relation { id, .. }) | EditAction::WithdrawRelation(id) => {
+                    relating.entry(id).or_default().push(ordered);
                 }
-                EditAction::AddRelation(relation) => {
-                    edits.relations.insert(relation.id.clone(), Some(relation.clone()));
-                }
-                EditAction::WithdrawRelation(id) => {
-                    edits.relations.insert(id.clone(), None);
-                }
-                EditAction::Undo(edit) => {
-                    for memory in memories.get(edit.as_str()).into_iter().flatten() {
-                        let at = edits.undo_times.entry(memory.clone()).or_insert(step.at);
-                        *at = step.at.max(*at);
-                    }
-                }
+                EditAction::Undo(edit) => edits.record_undo(graph.memories_of(edit), ordered.step.at),
             }
         }
+        let edited = patching.into_iter().map(|(id, steps)| (id.to_owned(), EditedMemory::of(&steps)));
+        edits.patches = edited.collect();
+        let related = relating.into_iter().map(|(id, steps)| (id.to_owned(), shown_relation(&steps)));
+        edits.relations = related.collect();
         edits
+    }
+
+    fn record_undo(&mut self, memories: BTreeSet<String>, at: i64) {
+        for memory in memories {
+            let last = self.undo_times.entry(memory).or_insert(at);
+            *last = at.max(*last);
+        }
     }
 
     /// Returns the ids of the relations that the user added or withdrew.
@@ -150,54 +179,31 @@ impl UserEdits {
     }
 }
 
-/// Returns the edits that count: those that were not undone by another edit that counts.
-fn effective_edits<'a>(steps: &[&'a EditStep]) -> BTreeSet<&'a str> {
-    let mut undoing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for step in steps {
-        if let EditAction::Undo(edit) = &step.action {
-            undoing.entry(edit).or_default().push(&step.edit_id);
-        }
-    }
-    // An undo is always later than the edit that it undoes, so the latest edit is decided first.
-    let mut effective = BTreeSet::new();
-    let mut decided = BTreeSet::new();
-    for step in steps.iter().rev().filter(|step| decided.insert(step.edit_id.as_str())) {
-        let undone = undoing.get(step.edit_id.as_str());
-        if undone.is_none_or(|by| by.iter().all(|edit| !effective.contains(edit))) {
-            effective.insert(step.edit_id.as_str());
-        }
-    }
-    effective
+/// Returns the relation as the steps left it, which are in order of time: the newest addition that is left, or `None`
+/// if any withdrawal is left. A relation that was withdrawn in one store is thus gone until somebody adds it who knows
+/// of that.
+fn shown_relation(steps: &[&OrderedStep<'_>]) -> Option<Relation> {
+    let added = |ordered: &OrderedStep<'_>| match &ordered.step.action {
+        EditAction::AddRelation(relation) => Some(relation.clone()),
+        EditAction::AddMemory(_)
+        | EditAction::Patch(_)
+        | EditAction::WithdrawRelation(_)
+        | EditAction::Undo(_) => None,
+    };
+    let left: Option<Vec<Relation>> = surviving(steps).into_iter().map(added).collect();
+    left?.pop()
 }
 
 /// Returns the memories that an edit is about. For an undo, these are the memories of the edit that it undid.
 #[must_use]
 pub fn memories_of_edit(steps: &[&EditStep], edit: &str) -> BTreeSet<String> {
-    let mut sorted = steps.to_vec();
-    sorted.sort_by_key(|step| step.at);
-    memories_by_edit(&sorted).remove(edit).unwrap_or_default()
-}
-
-/// Returns the memories that each edit is about. An undo is always later than the edit that it undoes, so one pass over
-/// the steps in order of time finds all of them.
-fn memories_by_edit<'a>(steps: &[&'a EditStep]) -> BTreeMap<&'a str, BTreeSet<String>> {
-    let mut by_edit: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for step in steps {
-        let memories = match &step.action {
-            EditAction::Undo(edit) => by_edit.get(edit.as_str()).cloned().unwrap_or_default(),
-            _ => step.memory().into_iter().collect(),
-        };
-        by_edit.entry(&step.edit_id).or_default().extend(memories);
-    }
-    by_edit
+    EditGraph::of(&ordered(steps.iter().copied())).memories_of(edit)
 }
 
 /// Returns whether `edit` counts among `steps`.
 #[must_use]
 pub fn in_effect(steps: &[EditStep], edit: &str) -> bool {
-    let mut sorted: Vec<&EditStep> = steps.iter().collect();
-    sorted.sort_by_key(|step| step.at);
-    effective_edits(&sorted).contains(edit)
+    EditGraph::of(&ordered(steps)).effective().contains(edit)
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ fn relation(from: usize, to: usize, relation_type: RelationType) -> Relation {
 }
 
 fn edit_step(at: i64, action: EditAction) -> EvidenceItem {
-    EvidenceItem::Edit(Box::new(EditStep { edit_id: format!("act {at}"), at, action }))
+    EvidenceItem::Edit(Box::new(EditStep::new(format!("act {at}"), at, action)))
 }
 
 fn archived(text: usize) -> EditAction {

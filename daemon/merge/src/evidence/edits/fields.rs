@@ -1,13 +1,13 @@
 //! Sets one field of a memory and marks it as set by the user.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_pam::{
     memory::{Confidence, Memory},
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The key of a memory's metadata that holds Satchel's own entries.
 pub(super) const SATCHEL_KEY: &str = "satchel";
@@ -110,6 +110,35 @@ pub(super) fn copy_field(field: MemoryField, from: &Memory, to: &mut Memory) {
             to.temporal.superseded_by.clone_from(&from.temporal.superseded_by);
         }
     }
+}
+
+/// Returns the value of `field` as in a PAM document; for a field that consists of several keys, an object of these.
+/// Values that mean the same are equal.
+pub(super) fn field_value(field: MemoryField, memory: &Memory) -> Value {
+    match field {
+        MemoryField::Content => json!(memory.content),
+        MemoryField::Type => json!({ "type": memory.memory_type, "custom_type": memory.custom_type }),
+        MemoryField::Summary => json!(memory.summary),
+        // The order of tags means nothing.
+        MemoryField::Tags => json!(memory.tags.iter().collect::<BTreeSet<_>>()),
+        MemoryField::ValidFrom => json!(memory.temporal.valid_from),
+        MemoryField::ValidUntil => json!(memory.temporal.valid_until),
+        MemoryField::Decay => json!(memory.confidence.as_ref().and_then(|confidence| confidence.decay_model)),
+        MemoryField::Access => json!(memory.access.clone().unwrap_or_default()),
+        MemoryField::Metadata => {
+            let own: BTreeMap<_, _> = memory.metadata.iter().filter(|(key, _)| *key != SATCHEL_KEY).collect();
+            json!(own)
+        }
+        MemoryField::Status => {
+            json!({ "status": memory.status, "superseded_by": memory.temporal.superseded_by })
+        }
+    }
+}
+
+/// Returns the text by which values that were set at the same time are ordered; a content is ordered by its hash first.
+pub(super) fn value_text(field: MemoryField, memory: &Memory) -> String {
+    let value = field_value(field, memory);
+    if field == MemoryField::Content { format!("{} {value}", memory.content_hash) } else { value.to_string() }
 }
 
 /// Copies `fields` from `from`, as set at `at`, and marks them as set by the user.

@@ -1,5 +1,10 @@
 //! Tests of the effect of edits, alone and on top of other evidence.
 
+mod concurrent;
+mod hostile;
+mod model;
+mod stores;
+
 use proptest::prelude::*;
 use satchel_pam::{
     hash::ContentHash,
@@ -37,11 +42,11 @@ fn memory(id: &str, content: &str) -> Memory {
 
 fn set(edit: &str, at: i64, fields: &[MemoryField], to: Memory) -> EditStep {
     let patch = MemoryPatch { fields: fields.iter().copied().collect(), to, reverses_retraction: false };
-    EditStep { edit_id: edit.to_owned(), at, action: EditAction::Patch(Box::new(patch)) }
+    EditStep::new(edit.to_owned(), at, EditAction::Patch(Box::new(patch)))
 }
 
 fn undo(edit: &str, at: i64, of: &str) -> EditStep {
-    EditStep { edit_id: edit.to_owned(), at, action: EditAction::Undo(of.to_owned()) }
+    EditStep::new(edit.to_owned(), at, EditAction::Undo(of.to_owned()))
 }
 
 fn document(memory: Memory) -> DocumentEvidence {
@@ -100,8 +105,7 @@ fn relation_evidence_does_not_override_a_withdrawal() {
         );
         derived.relations.len()
     };
-    let withdrawn =
-        [EditStep { edit_id: "w".to_owned(), at: 1, action: EditAction::WithdrawRelation("r".to_owned()) }];
+    let withdrawn = [EditStep::new("w".to_owned(), 1, EditAction::WithdrawRelation("r".to_owned()))];
     let active = [set("s", 1, &[MemoryField::Status], memory("b", "b"))];
     for kind in kinds.iter().copied() {
         assert_eq!((edges(&[], kind), edges(&withdrawn, kind)), (1, 0));
