@@ -29,8 +29,8 @@ use crate::{
 pub const MAX_EMBEDDINGS_PER_CALL: usize = 1_000;
 /// Largest number of numbers in one call, in all of its vectors: with the ids, somewhat less than the 4 MiB of a request.
 pub const MAX_NUMBERS_PER_CALL: usize = 1_000_000;
-/// Numbers that are stored in one commit, about 100 KiB. A vector is read with all of its commit.
-const NUMBERS_PER_COMMIT: usize = 8_192;
+/// Numbers that are stored in one commit, about 50 KiB. A vector is read with all of its commit.
+const NUMBERS_PER_COMMIT: usize = 4_096;
 /// Largest number of numbers of a vector.
 pub const MAX_DIMENSIONS: usize = 65_536;
 /// Longest name of a model, in bytes.

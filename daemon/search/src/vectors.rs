@@ -68,7 +68,10 @@ struct Sizes {
 const SIZES: Sizes = Sizes { without_codes: 2048, rescored: 512, rescored_per_hit: 32, rescored_share: 64 };
 /// Codes are made anew after so many times as many insertions as there were vectors.
 const INSERTIONS_PER_VECTOR: usize = 3;
-/// Originals are fetched for at most so many times the wanted hits, and [`MORE_FETCHED`].
+/// The order of so many of the first hits is settled by originals; each of them costs a read of the store. Of the hits after them,
+/// neighbours whose cosines differ by less than 0.001 may have changed places.
+pub const MAX_SETTLED: usize = 20;
+/// Originals are fetched for at most so many times these hits, and [`MORE_FETCHED`].
 const FETCHED_PER_HIT: usize = 2;
 const MORE_FETCHED: usize = 32;
 /// Cosines by bytes are off by less than so many steps between two numbers of the row: seven standard deviations.
@@ -81,7 +84,8 @@ pub struct VectorSearch<'a> {
     pub limit: usize,
     /// Which vectors may be hits.
     pub filter: VectorFilter<'a>,
-    /// Fetches original vectors. With them, hits and their cosines are exact, but for those that the first step missed.
+    /// Fetches original vectors. With them, the first [`MAX_SETTLED`] hits and their cosines are exact, but for those that the
+    /// first step missed.
     pub original: Option<FetchOriginal<'a>>,
 }
 
@@ -236,7 +240,7 @@ impl VectorIndex {
             }
         };
         let mut best = match search.original {
-            Some(original) => self.settled(query, candidates, search.limit, original),
+            Some(original) => self.settled(query, candidates, search.limit.min(MAX_SETTLED), original),
             None => candidates,
         };
         best.truncate(search.limit);
@@ -274,26 +278,30 @@ impl VectorIndex {
         best.into_sorted()
     }
 
-    /// Replaces the cosines of candidates that may be among the first `limit` by exact ones.
+    /// Replaces the cosines of candidates that may be among the first `limit` by exact ones. The others follow these as they were.
     fn settled(
         &self,
         query: &[f32],
-        mut candidates: Vec<Scored>,
+        candidates: Vec<Scored>,
         limit: usize,
         original: impl Fn(&str) -> Option<Vec<f32>>,
     ) -> Vec<Scored> {
         let error = |row: usize| self.rows.step(row) * MOST_STEPS_OFF;
-        if let Some((worst, row)) = candidates.get(limit - 1).copied() {
-            let bar = worst - error(row);
-            candidates.retain(|(cosine, row)| cosine + error(*row) >= bar);
+        let (mut near, mut others) = (Vec::new(), Vec::new());
+        let most = limit.saturating_mul(FETCHED_PER_HIT).saturating_add(MORE_FETCHED);
+        let bar = candidates.get(limit - 1).map_or(f32::MIN, |(worst, row)| worst - error(*row));
+        for (cosine, row) in candidates {
+            let may_be_among = near.len() < most && cosine + error(row) >= bar;
+            if may_be_among { &mut near } else { &mut others }.push((cosine, row));
         }
-        for (cosine, row) in &mut candidates {
+        for (cosine, row) in &mut near {
             if let Some(exact) = original(self.ids.id(*row)).and_then(|vector| exact_cosine(query, &vector)) {
                 *cosine = exact;
             }
         }
-        candidates.sort_unstable_by(|left, right| best::compare(&self.ids, left, right));
-        candidates
+        near.sort_unstable_by(|left, right| best::compare(&self.ids, left, right));
+        near.extend(others);
+        near
     }
 
     fn hit(&self, (cosine, row): Scored) -> VectorHit {

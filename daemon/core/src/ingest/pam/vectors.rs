@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Approximate memory that the vectors of one batch take, in bytes. A vector is read with all of its commit.
-const BATCH_BYTES: usize = 128 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 
 /// The state of the import of the other documents that reading the embeddings needs.
 #[derive(Default)]
