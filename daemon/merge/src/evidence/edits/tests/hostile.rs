@@ -58,9 +58,9 @@ fn an_undo_that_counts_wins_over_one_that_does_not_in_any_order() {
 fn a_false_claim_to_have_seen_everything_hides_no_later_edit() {
     let claim = numbered(content("x", 9, "claim"), 1, 1, &[u64::MAX]);
     let answer = numbered(content("a", 1, "answer"), 0, 5, &[4, 1]);
-    let edits = UserEdits::of(&[claim, answer]);
-    let conflicts = edits.conflicts();
-    assert_eq!(conflicts[0].values.len(), 2);
+    // A third store has seen neither, so that the two are not merely left for lack of another value.
+    let third = numbered(content("c", 2, "third"), 2, 1, &[]);
+    assert_eq!(UserEdits::of(&[claim, answer, third]).conflicts()[0].values.len(), 3);
 }
 
 #[test]
