@@ -94,7 +94,8 @@ impl Follower {
     fn follow(&mut self) -> Result<(), IndexerError> {
         while !self.shared.is_stopping() {
             let tip = self.shared.store.revision();
-            if tip > self.position.revision {
+            // The changes that were read last may have ended within the last revision.
+            if tip > self.position.revision || self.position.n != u32::MAX {
                 self.catch_up(tip)?;
             } else {
                 self.wait(tip)?;

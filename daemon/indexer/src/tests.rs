@@ -275,6 +275,40 @@ fn an_index_that_is_killed_anywhere_equals_a_fresh_one() {
     fresh.stop();
 }
 
+fn commit_all(store: &Store, changes: Vec<Change>) {
+    let origin = Origin { import: None, actor: "test".to_owned(), reason: String::new(), at_micros: 1 };
+    store.commit(Batch { origin, changes }).unwrap();
+}
+
+/// A thousand changes are read at once: neither a commit of more of them nor one of just as many leaves anything behind.
+#[test]
+fn commits_of_many_changes_are_followed_to_their_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let indexer = Indexer::new(store.clone(), IndexLocation::Memory);
+    let memories = |range: std::ops::Range<usize>| {
+        range.map(|number| Change::Memory(memory(&format!("m{number}"), &format!("hive {number}")))).collect()
+    };
+    commit_all(&store, memories(0..1_000));
+    assert_eq!(found(&indexer, &store, "+hive").len(), 1_000);
+    commit_all(&store, memories(1_000..2_500));
+    found(&indexer, &store, "hive");
+    assert_eq!(indexer.progress().documents, 2_500);
+
+    // Vectors are no documents: the index only has to reach their revision.
+    let vectors = |range: std::ops::Range<usize>| {
+        range.map(|number| embedding(&format!("m{number}"), &[1.0, 0.5])).collect::<Vec<_>>()
+    };
+    commit_all(&store, vectors(0..1_000));
+    found(&indexer, &store, "hive");
+    let models = || indexer.embedding_models().unwrap().into_iter().map(|model| model.vectors).sum::<usize>();
+    assert_eq!(models(), 1_000);
+    commit_all(&store, vectors(1_000..2_500));
+    found(&indexer, &store, "hive");
+    assert_eq!(models(), 2_500);
+    indexer.stop();
+}
+
 #[test]
 fn an_index_that_cannot_be_written_can_still_be_searched() {
     let folder = tempfile::tempdir().unwrap();

@@ -148,7 +148,8 @@ impl Loaded {
     fn follow(&mut self, store: &Store) -> Result<(), StoreError> {
         loop {
             let tip = store.revision();
-            if tip <= self.position.revision {
+            // The changes that were read last may have ended within the last revision.
+            if tip <= self.position.revision && self.position.n == u32::MAX {
                 return Ok(());
             }
             let changes = store.changes_since(self.position, CHANGES)?;
