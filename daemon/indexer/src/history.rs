@@ -22,6 +22,8 @@ const MAX_INDEXES: usize = 2;
 const PAGE: usize = 256;
 /// After so long without a search, an index is dropped.
 const DROP_AFTER: Duration = Duration::from_mins(10);
+/// For so long, lists have the time of the first of them, in microseconds.
+const KEPT_TIME_MICROS: i64 = 10 * 60 * 1_000_000;
 
 /// Why an earlier revision cannot be searched.
 #[derive(Debug, thiserror::Error)]
@@ -70,8 +72,8 @@ impl HistoryIndexes {
         get(&mut self.lock(), revision)
     }
 
-    /// Returns the memories of a revision. They are read if nobody searched them lately; `now` is then the time for which hits are
-    /// ranked. Of several callers at once, one reads and the others wait.
+    /// Returns the memories of a revision. They are read if nobody searched them lately. Of several callers at once, one reads and
+    /// the others wait. `now` is the time for which hits are ranked, unless a list that began lately has another one.
     pub(crate) fn get_or_read(
         &self,
         store: &Store,
@@ -80,7 +82,13 @@ impl HistoryIndexes {
     ) -> Result<PinnedSnapshot, HistoryError> {
         let mut indexes = self.lock();
         if let Some(found) = get(&mut indexes, revision) {
-            return Ok(found);
+            let began_lately = now.saturating_sub(found.now) < KEPT_TIME_MICROS;
+            let now = if began_lately { found.now } else { now };
+            // The one that was used last is at the end.
+            if let Some(index) = indexes.last_mut() {
+                index.pinned.now = now;
+            }
+            return Ok(PinnedSnapshot { now, ..found });
         }
         // Not more are in memory than that, also while another one is read.
         let too_many = (indexes.len() + 1).saturating_sub(MAX_INDEXES);

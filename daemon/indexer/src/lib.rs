@@ -217,16 +217,9 @@ impl Indexer {
         self.0.pinned.get(revision)
     }
 
-    /// Returns what the pages of a list show that begins with this snapshot at this time: the same as those of another list that
-    /// began at the same revision, as the token of a page names only that.
-    #[must_use]
-    pub fn pinned_like(&self, snapshot: Snapshot, now: i64) -> PinnedSnapshot {
-        self.0.pinned.get(snapshot.revision()).unwrap_or(PinnedSnapshot { snapshot, now })
-    }
-
     /// Returns the memories as they were at a revision. The first call for a revision reads them, which takes about a second for
-    /// 50,000; they are then in memory until ten minutes after their last use. `now` is the time for which the hits of a new one
-    /// are ranked.
+    /// 50,000; they are then in memory until ten minutes after their last use. `now` is the time for which hits are ranked; a search
+    /// of less than ten minutes before keeps its own, so that the pages of its list stay as they are.
     ///
     /// # Errors
     /// If there are more than 200,000, or the store cannot be read.

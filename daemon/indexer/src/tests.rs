@@ -372,6 +372,13 @@ fn memories_of_a_revision_are_kept_for_the_next_search() {
         (1, 0, 5)
     );
     assert_eq!(indexer.snapshot_as_of(revisions[0], 6).unwrap().now, 5, "not read again");
+    let later = 11 * 60 * 1_000_000;
+    assert_eq!(
+        indexer.snapshot_as_of(revisions[0], later).unwrap().now,
+        later,
+        "its time is not kept for ever"
+    );
+    assert_eq!(indexer.pinned_as_of(revisions[0]).unwrap().now, later);
     indexer.snapshot_as_of(revisions[1], 7).unwrap();
     assert!(indexer.pinned_as_of(revisions[0]).is_some());
     indexer.snapshot_as_of(revisions[2], 8).unwrap();

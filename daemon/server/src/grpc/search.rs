@@ -171,7 +171,7 @@ fn latest(
     if snapshot.revision() < wanted.get() {
         return Err(CallError::IndexBehind { revision: snapshot.revision(), wanted: wanted.get() });
     }
-    Ok(state.indexer.pinned_like(snapshot, state.clock.now_micros()))
+    Ok(PinnedSnapshot { snapshot, now: state.clock.now_micros() })
 }
 
 fn min_revision_from_wire(state: &CallState, wire: Option<i64>) -> Result<Revision, CallError> {
