@@ -6,7 +6,9 @@ use crate::{
     change::{Change, ChangeError, Kind, SignedChange},
     frontier::{Frontier, FrontierError},
     head::{ChangeHash, Counter, Head},
+    limits::MAX_INLINE_BYTES,
     origin::{OriginId, OriginKey},
+    payload::PayloadId,
     series::{Accepted, Held, Series, SeriesError},
 };
 
@@ -70,15 +72,16 @@ impl Author {
         seen: &Frontier,
     ) -> Result<(Self, SignedChange), AuthorError> {
         let public = OriginKey::new(&key, salt);
+        let payload = public.encode();
         let genesis = Change {
             origin: public.id(),
             counter: Counter::FIRST,
             previous: ChangeHash::ZERO,
             context: seen.clone(),
             kind: Kind::GENESIS,
-            payload: public.encode().to_vec(),
+            payload: PayloadId::of(&payload),
         };
-        let genesis = genesis.sign(&key)?;
+        let genesis = genesis.sign(&key)?.with_payload(payload.to_vec())?;
         let series = Series::begin(&genesis)?;
         Ok((Self { key, series }, genesis))
     }
@@ -101,7 +104,8 @@ impl Author {
         &self.series
     }
 
-    /// Writes the next change. `seen` is the frontier of the store, with or without the own origin.
+    /// Writes the next change, with its payload if that is not longer than [`MAX_INLINE_BYTES`]. `seen` is the frontier of the store,
+    /// with or without the own origin.
     ///
     /// # Errors
     /// Any [`AuthorError`] except [`AuthorError::WrongKey`].
@@ -109,6 +113,20 @@ impl Author {
         &mut self,
         kind: Kind,
         payload: Vec<u8>,
+        seen: &Frontier,
+    ) -> Result<SignedChange, AuthorError> {
+        let change = self.append_id(kind, PayloadId::of(&payload), seen)?;
+        if payload.len() > MAX_INLINE_BYTES { Ok(change) } else { Ok(change.with_payload(payload)?) }
+    }
+
+    /// Writes the next change without its payload, of which only the digest is known.
+    ///
+    /// # Errors
+    /// As for [`Author::append`].
+    pub fn append_id(
+        &mut self,
+        kind: Kind,
+        payload: PayloadId,
         seen: &Frontier,
     ) -> Result<SignedChange, AuthorError> {
         let Head { counter, hash: previous } = self.series.head();
@@ -128,8 +146,16 @@ impl Author {
     /// [`AuthorError::RolledBack`] if it is the next change, validly signed: this store wrote it once, and lost it.
     /// [`AuthorError::Series`] for all that a series refuses, such as a fork.
     pub fn recognise(&self, change: &SignedChange, held: Held<'_>) -> Result<(), AuthorError> {
-        let (origin, expected) = (self.series.origin(), change.change().counter);
-        match self.series.clone().accept(change, held)? {
+        Self::recognise_in(&self.series, change, held)
+    }
+
+    /// Works as [`Author::recognise`] for the series of an own origin, whose key is not at hand.
+    ///
+    /// # Errors
+    /// As for [`Author::recognise`].
+    pub fn recognise_in(series: &Series, change: &SignedChange, held: Held<'_>) -> Result<(), AuthorError> {
+        let (origin, expected) = (series.origin(), change.change().counter);
+        match series.clone().accept(change, held)? {
             Accepted::Repeated => Ok(()),
             Accepted::Next => Err(AuthorError::RolledBack { origin, of: origin, expected }),
         }

@@ -8,8 +8,11 @@ use crate::{
     cursor::{Truncated, length_u32},
     frontier::{Frontier, FrontierError},
     head::{ChangeHash, Counter, Head},
-    limits::{CHANGE_FIXED_BYTES, FRONTIER_ENTRY_BYTES, MAX_COUNTER, MAX_PAYLOAD_BYTES, VERSION},
+    limits::{
+        CHANGE_FIXED_BYTES, FRONTIER_ENTRY_BYTES, MAX_COUNTER, MAX_INLINE_BYTES, MAX_PAYLOAD_BYTES, VERSION,
+    },
     origin::{OriginId, OriginKey},
+    payload::PayloadId,
 };
 
 mod decode;
@@ -38,11 +41,12 @@ pub struct Change {
     pub context: Frontier,
     /// What the payload is.
     pub kind: Kind,
-    /// Up to [`MAX_PAYLOAD_BYTES`] bytes that only the application understands.
-    pub payload: Vec<u8>,
+    /// The bytes that only the application understands. They are not part of what is signed.
+    pub payload: PayloadId,
 }
 
-/// A change with a signature and the form that the format asks for.
+/// A change with a signature and the form that the format asks for, with or without its payload. A payload that is present is the one
+/// that the change names.
 ///
 /// **The signature is not checked yet**: [`crate::Series::accept`] does that, because only the series knows the key.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,6 +54,7 @@ pub struct SignedChange {
     change: Change,
     hash: ChangeHash,
     signature: [u8; 64],
+    payload: Option<Vec<u8>>,
 }
 
 /// Why bytes are not a change, or why a change cannot be signed.
@@ -78,10 +83,38 @@ pub enum ChangeError {
         bytes: usize,
     },
     /// The payload is too long.
-    #[error("a change has a payload of {found} bytes; at most {MAX_PAYLOAD_BYTES} are allowed")]
+    #[error("a change names a payload of {found} bytes; at most {MAX_PAYLOAD_BYTES} are allowed")]
     TooLarge {
         /// The bytes of the payload.
+        found: u64,
+    },
+    /// The payload is too long to be with its change.
+    #[error(
+        "a change contains a payload of {found} bytes; longer ones than {MAX_INLINE_BYTES} travel by themselves"
+    )]
+    NotInline {
+        /// The bytes of the payload.
         found: usize,
+    },
+    /// The payload is not the one that the change names.
+    #[error("change {counter} of origin {origin} names another payload")]
+    WrongPayload {
+        /// The origin.
+        origin: OriginId,
+        /// The counter.
+        counter: Counter,
+    },
+    /// The byte which says whether the payload is present is neither 0 nor 1.
+    #[error("a change does not say whether its payload is present: {found}")]
+    Presence {
+        /// The byte.
+        found: u8,
+    },
+    /// A genesis without its payload, which has the key.
+    #[error("the genesis of origin {origin} has no payload")]
+    NoKey {
+        /// The origin.
+        origin: OriginId,
     },
     /// A counter that no change has: 0.
     #[error("a change of origin {origin} has counter 0")]
@@ -144,7 +177,7 @@ impl Kind {
 }
 
 impl Change {
-    /// Signs the change. It is not checked that the key is that of the origin; [`crate::Author`] does.
+    /// Signs the change, without its payload. It is not checked that the key is that of the origin; [`crate::Author`] does.
     ///
     /// # Errors
     /// If the change does not have the form that a reader asks for: the same errors as [`SignedChange::decode`].
@@ -152,14 +185,14 @@ impl Change {
         self.check()?;
         let bytes = self.signed_bytes();
         let signature = key.sign(&bytes).to_bytes();
-        Ok(SignedChange { change: self, hash: ChangeHash::of(&bytes), signature })
+        Ok(SignedChange { change: self, hash: ChangeHash::of(&bytes), signature, payload: None })
     }
 
     /// The bytes that are signed and hashed: a domain, then the encoding without the signature (`FORMAT.md`, section 2).
     #[must_use]
     pub fn signed_bytes(&self) -> Vec<u8> {
         let length = CHANGE_FIXED_BYTES + FRONTIER_ENTRY_BYTES * self.context.heads().len();
-        let mut bytes = Vec::with_capacity(DOMAIN.len() + length + self.payload.len());
+        let mut bytes = Vec::with_capacity(DOMAIN.len() + length);
         bytes.extend_from_slice(DOMAIN);
         bytes.extend_from_slice(&VERSION.to_be_bytes());
         bytes.extend_from_slice(self.origin.as_bytes());
@@ -167,16 +200,16 @@ impl Change {
         bytes.extend_from_slice(self.previous.as_bytes());
         bytes.extend_from_slice(&self.kind.0.to_be_bytes());
         self.context.write(&mut bytes);
-        bytes.extend_from_slice(&length_u32(self.payload.len()));
-        bytes.extend_from_slice(&self.payload);
+        bytes.extend_from_slice(&self.payload.length.to_be_bytes());
+        bytes.extend_from_slice(self.payload.digest.as_bytes());
         bytes
     }
 
     /// Checks what every change has to fulfil by itself, without its series.
     fn check(&self) -> Result<(), ChangeError> {
         let (origin, counter, first) = (self.origin, self.counter, self.counter == Counter::FIRST);
-        if self.payload.len() > MAX_PAYLOAD_BYTES {
-            return Err(ChangeError::TooLarge { found: self.payload.len() });
+        if self.payload.length > MAX_PAYLOAD_BYTES {
+            return Err(ChangeError::TooLarge { found: self.payload.length });
         }
         if first != (self.kind == Kind::GENESIS) {
             return Err(ChangeError::Genesis { origin, counter });
@@ -205,6 +238,34 @@ impl SignedChange {
         self.change
     }
 
+    /// The payload, if it is present.
+    #[must_use]
+    pub fn payload(&self) -> Option<&[u8]> {
+        self.payload.as_deref()
+    }
+
+    /// The same change with its payload.
+    ///
+    /// # Errors
+    /// [`ChangeError::WrongPayload`] if the change names another one, [`ChangeError::NotInline`] if it is too long.
+    pub fn with_payload(self, payload: Vec<u8>) -> Result<Self, ChangeError> {
+        if payload.len() > MAX_INLINE_BYTES {
+            return Err(ChangeError::NotInline { found: payload.len() });
+        }
+        if PayloadId::of(&payload) != self.change.payload {
+            let Change { origin, counter, .. } = self.change;
+            return Err(ChangeError::WrongPayload { origin, counter });
+        }
+        Ok(Self { payload: Some(payload), ..self })
+    }
+
+    /// The same change without its payload. A genesis keeps it, as nobody can check the series without the key.
+    #[must_use]
+    pub fn without_payload(self) -> Self {
+        let payload = self.payload.filter(|_| self.change.kind == Kind::GENESIS);
+        Self { payload, ..self }
+    }
+
     /// The hash of the signed bytes.
     #[must_use]
     pub fn hash(&self) -> ChangeHash {
@@ -223,6 +284,11 @@ impl SignedChange {
         let mut bytes = self.change.signed_bytes();
         bytes.drain(..DOMAIN.len());
         bytes.extend_from_slice(&self.signature);
+        bytes.push(u8::from(self.payload.is_some()));
+        if let Some(payload) = &self.payload {
+            bytes.extend_from_slice(&length_u32(payload.len()));
+            bytes.extend_from_slice(payload);
+        }
         bytes
     }
 
@@ -246,7 +312,7 @@ impl fmt::Debug for SignedChange {
             .field("origin", &self.change.origin)
             .field("counter", &self.change.counter)
             .field("kind", &self.change.kind)
-            .field("payload_bytes", &self.change.payload.len())
+            .field("payload_bytes", &self.change.payload.length)
             .field("hash", &self.hash)
             .finish_non_exhaustive()
     }

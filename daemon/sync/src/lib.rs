@@ -22,6 +22,7 @@ pub mod frontier;
 pub mod head;
 pub mod limits;
 pub mod origin;
+pub mod payload;
 pub mod proof;
 pub mod series;
 
@@ -31,5 +32,6 @@ pub use ed25519_dalek::SigningKey;
 pub use frontier::{CounterRange, Difference, Frontier, FrontierError, FrontierOrder};
 pub use head::{ChangeHash, Counter, Fork, Head};
 pub use origin::{OriginError, OriginId, OriginKey};
+pub use payload::PayloadId;
 pub use proof::{ForkProof, ProofError};
 pub use series::{Accepted, Held, Series, SeriesError};

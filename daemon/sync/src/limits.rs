@@ -7,9 +7,12 @@ pub const VERSION: u16 = 1;
 /// A store that writes a million changes a second needs 292,000 years to get there.
 pub const MAX_COUNTER: u64 = i64::MAX as u64;
 
-/// The most bytes of a payload: 3 MiB. A change with the longest context fits in one gRPC message of 4 MiB, the limit of the daemon
-/// and the default of most clients. Attachments are not part of a payload; they are transferred by their digest.
-pub const MAX_PAYLOAD_BYTES: usize = 3 << 20;
+/// The most bytes of a payload: 1 GiB.
+pub const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
+
+/// The most bytes of a payload that is with its change: 3 MiB. A change with the longest context fits in one gRPC message of 4 MiB, the
+/// limit of the daemon and the default of most clients. Longer payloads, and attachments, are transferred by their digest.
+pub const MAX_INLINE_BYTES: usize = 3 << 20;
 
 /// The most origins in one frontier: 1,024, which take 56 KiB. A person has a few devices; each restored backup and each cloned disk
 /// adds one origin, forever.
@@ -18,12 +21,12 @@ pub const MAX_ORIGINS: usize = 1_024;
 /// The bytes of one origin in an encoded frontier: origin 16, counter 8, hash 32.
 pub(crate) const FRONTIER_ENTRY_BYTES: usize = 56;
 
-/// The bytes of an encoded change without the entries of its context and without its payload.
-pub(crate) const CHANGE_FIXED_BYTES: usize = 132;
+/// The bytes of an encoded change without the entries of its context, and without its payload and its length.
+pub(crate) const CHANGE_FIXED_BYTES: usize = 169;
 
 /// The most bytes of an encoded change, about 3.06 MiB.
 pub const MAX_CHANGE_BYTES: usize =
-    CHANGE_FIXED_BYTES + MAX_ORIGINS * FRONTIER_ENTRY_BYTES + MAX_PAYLOAD_BYTES;
+    CHANGE_FIXED_BYTES + MAX_ORIGINS * FRONTIER_ENTRY_BYTES + 4 + MAX_INLINE_BYTES;
 
 /// The most changes in one batch: 4,096. A receiver applies a batch in one transaction, and Ed25519 signatures of that many changes
 /// are checked in less than a second.

@@ -1,7 +1,7 @@
 //! Proofs that an origin has forked, which anybody can check.
 
 use crate::{
-    change::{ChangeError, SignedChange},
+    change::{ChangeError, Kind, SignedChange},
     cursor::{Cursor, length_u32},
     head::{Counter, Fork},
     limits::MAX_CHANGE_BYTES,
@@ -16,7 +16,7 @@ const VERSION: u16 = 1;
 /// Two different changes with one counter, both signed by the key of their origin.
 ///
 /// Only the holder of the key can make one. It contains the key, and the origin follows from the key, so that nothing else is needed
-/// to check it. The proof of two changes is the same on both sides.
+/// to check it. The proof of two changes is the same on both sides, and contains none of their payloads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForkProof {
     key: OriginKey,
@@ -49,6 +49,9 @@ pub enum ProofError {
     /// The key is invalid.
     #[error("the proof of a fork has no valid key")]
     Key(#[source] OriginError),
+    /// A change has a payload, which proves nothing and may be private.
+    #[error("the proof of a fork contains a payload")]
+    Payload,
     /// One of the changes is invalid.
     #[error("the proof of a fork has an invalid change")]
     Change(#[source] ChangeError),
@@ -87,6 +90,7 @@ impl ForkProof {
     /// # Errors
     /// The same errors as [`ForkProof::verify`].
     pub fn new(key: OriginKey, one: SignedChange, other: SignedChange) -> Result<Self, ProofError> {
+        let (one, other) = (one.without_payload(), other.without_payload());
         let changes = if one.hash() <= other.hash() { [one, other] } else { [other, one] };
         let proof = Self { key, changes };
         proof.verify()?;
@@ -182,7 +186,11 @@ fn read_change(cursor: &mut Cursor<'_>) -> Result<SignedChange, ProofError> {
     let length = cursor.u32().map_err(|_| ProofError::Truncated)?;
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(MAX_CHANGE_BYTES);
     let bytes = cursor.take(length).map_err(|_| ProofError::Truncated)?;
-    SignedChange::decode(bytes).map_err(ProofError::Change)
+    let change = SignedChange::decode(bytes).map_err(ProofError::Change)?;
+    if change.payload().is_some() && change.change().kind != Kind::GENESIS {
+        return Err(ProofError::Payload);
+    }
+    Ok(change)
 }
 
 #[cfg(test)]

@@ -144,7 +144,8 @@ impl Series {
         if change.kind != Kind::GENESIS {
             return Err(SeriesError::NotGenesis { origin, found: change.counter });
         }
-        let key = OriginKey::decode(&change.payload).map_err(|source| SeriesError::Key { origin, source })?;
+        let payload = genesis.payload().unwrap_or_default();
+        let key = OriginKey::decode(payload).map_err(|source| SeriesError::Key { origin, source })?;
         if key.id() != origin {
             return Err(SeriesError::WrongOrigin { expected: key.id(), found: origin });
         }

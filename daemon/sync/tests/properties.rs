@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::{collection::vec, prelude::*, sample::Index};
 use satchel_sync::{
     Accepted, Author, Change, ChangeHash, Counter, CounterRange, ForkProof, Frontier, FrontierOrder, Head,
-    Held, Kind, OriginId, Series, SignedChange, SigningKey,
+    Held, Kind, OriginId, PayloadId, Series, SignedChange, SigningKey,
     batch::{BatchError, BatchReader, BatchWriter, Pushed},
     limits::MAX_COUNTER,
 };
@@ -47,17 +47,20 @@ fn contents(frontier: &Frontier) -> BTreeSet<(OriginId, u64)> {
     frontier.heads().flat_map(|(origin, head)| (1..=head.counter.get()).map(move |at| (origin, at))).collect()
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = (Change, Vec<u8>)> {
     let context = vec((0..200_u8, 1..=MAX_COUNTER), 0..4).prop_map(|heads| frontier_of(&heads));
     let payload = vec(any::<u8>(), 0..300);
     (2..=MAX_COUNTER, any::<[u8; 32]>(), context, 1..=u16::MAX, payload).prop_map(
-        |(counter, previous, context, kind, payload)| Change {
-            origin: origin(255),
-            counter: Counter::new(counter).unwrap(),
-            previous: ChangeHash::from_bytes(previous),
-            context,
-            kind: Kind(kind),
-            payload,
+        |(counter, previous, context, kind, payload)| {
+            let change = Change {
+                origin: origin(255),
+                counter: Counter::new(counter).unwrap(),
+                previous: ChangeHash::from_bytes(previous),
+                context,
+                kind: Kind(kind),
+                payload: PayloadId::of(&payload),
+            };
+            (change, payload)
         },
     )
 }
@@ -119,8 +122,9 @@ fn decode_all(bytes: &[u8]) {
 
 proptest! {
     #[test]
-    fn a_change_is_decoded_as_it_was_encoded(change in change()) {
-        let signed = change.clone().sign(&key()).unwrap();
+    fn a_change_is_decoded_as_it_was_encoded((change, payload) in change(), present in any::<bool>()) {
+        let bare = change.clone().sign(&key()).unwrap();
+        let signed = if present { bare.with_payload(payload).unwrap() } else { bare };
         let decoded = SignedChange::decode(&signed.encode()).unwrap();
         prop_assert_eq!(decoded.change(), &change);
         prop_assert_eq!(decoded, signed);

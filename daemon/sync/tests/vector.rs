@@ -42,6 +42,7 @@ fn changes_are_written_as_in_the_vector() {
     assert_eq!(author.series().origin().to_string(), text("origin"));
     assert_eq!((genesis.encode(), genesis.hash()), (bytes("genesis"), hash("genesis-hash")));
     assert_eq!((change.encode(), change.hash()), (bytes("change"), hash("change-hash")));
+    assert_eq!(change.without_payload().encode(), bytes("bare-change"));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use crate::{
     change::{Change, ChangeError, SignedChange},
     fixture::{NOTE, counter, foreign, head, key, written},
     frontier::Frontier,
-    limits::{MAX_BATCH_BYTES, MAX_BATCH_CHANGES, MAX_CHANGE_BYTES, MAX_PAYLOAD_BYTES},
+    limits::{MAX_BATCH_BYTES, MAX_BATCH_CHANGES, MAX_CHANGE_BYTES, MAX_INLINE_BYTES},
+    payload::PayloadId,
 };
 
 fn batch(changes: &[SignedChange]) -> Vec<u8> {
@@ -36,8 +37,10 @@ fn read(bytes: &[u8]) -> (Vec<SignedChange>, Option<BatchError>) {
 
 fn long_change(payload: usize) -> SignedChange {
     let (origin, previous, context) = (foreign(9), head(1).hash, Frontier::new());
-    let payload = vec![0; payload];
-    Change { origin, counter: counter(2), previous, context, kind: NOTE, payload }.sign(&key(1)).unwrap()
+    let bytes = vec![0; payload];
+    let payload = PayloadId::of(&bytes);
+    let change = Change { origin, counter: counter(2), previous, context, kind: NOTE, payload };
+    change.sign(&key(1)).unwrap().with_payload(bytes).unwrap()
 }
 
 #[test]
@@ -147,14 +150,14 @@ fn other_files_and_newer_versions_are_named() {
 
 #[test]
 fn a_batch_is_full_at_its_limit_of_bytes_and_can_be_read() {
-    let change = long_change(MAX_PAYLOAD_BYTES);
+    let change = long_change(MAX_INLINE_BYTES);
     let mut writer = BatchWriter::begin(Vec::new()).unwrap();
     for _ in 0..5 {
         assert_eq!(writer.push(&change).unwrap(), Pushed::Written);
     }
     assert_eq!(writer.push(&change).unwrap(), Pushed::Full);
     // Exactly what is left: the limit less the header, five changes, this change without its payload, and the end.
-    let rest = 16 * 1024 * 1024 - 12 - 5 * (4 + 132 + 3 * 1024 * 1024) - (4 + 132) - 40;
+    let rest = 16 * 1024 * 1024 - 12 - 5 * (4 + 173 + 3 * 1024 * 1024) - (4 + 173) - 40;
     assert_eq!(writer.push(&long_change(rest + 1)).unwrap(), Pushed::Full);
     assert_eq!(writer.push(&long_change(rest)).unwrap(), Pushed::Written);
     let bytes = writer.finish().unwrap();
@@ -184,7 +187,7 @@ fn a_batch_is_full_at_its_limit_of_changes() {
     let bytes = writer.finish().unwrap();
     let (whole, error) = read(&bytes);
     assert_eq!((whole.len(), error.is_none()), (4_096, true));
-    let frame = [&132_u32.to_be_bytes()[..], &change.encode()].concat();
+    let frame = [&173_u32.to_be_bytes()[..], &change.encode()].concat();
     let more = [&bytes[..bytes.len() - 40], &frame].concat();
     assert!(matches!(read(&more).1, Some(BatchError::TooManyChanges)));
 }

@@ -1,12 +1,15 @@
 //! Reads the encoding of a change.
 
+use satchel_pam::hash::Sha256Digest;
+
 use super::{Change, ChangeError, DOMAIN, Kind, SignedChange};
 use crate::{
     cursor::Cursor,
     frontier::{Frontier, FrontierError},
     head::{ChangeHash, Counter},
-    limits::{MAX_PAYLOAD_BYTES, VERSION},
+    limits::{MAX_INLINE_BYTES, VERSION},
     origin::OriginId,
+    payload::PayloadId,
 };
 
 impl SignedChange {
@@ -21,11 +24,19 @@ impl SignedChange {
         let change = read(&mut cursor)?;
         let signed = [DOMAIN, &bytes[..bytes.len() - cursor.left()]].concat();
         let signature = cursor.array()?;
+        let payload = read_payload(&mut cursor)?;
         if cursor.left() != 0 {
             return Err(ChangeError::Trailing { bytes: cursor.left() });
         }
         change.check()?;
-        Ok(Self { hash: ChangeHash::of(&signed), change, signature })
+        if payload.is_none() && change.kind == Kind::GENESIS {
+            return Err(ChangeError::NoKey { origin: change.origin });
+        }
+        let signed = Self { hash: ChangeHash::of(&signed), change, signature, payload: None };
+        match payload {
+            Some(payload) => signed.with_payload(payload),
+            None => Ok(signed),
+        }
     }
 }
 
@@ -37,12 +48,24 @@ fn read(cursor: &mut Cursor<'_>) -> Result<Change, ChangeError> {
         FrontierError::Truncated => ChangeError::Truncated,
         error => ChangeError::Context(error),
     })?;
-    let found = usize::try_from(cursor.u32()?).unwrap_or(usize::MAX);
-    if found > MAX_PAYLOAD_BYTES {
-        return Err(ChangeError::TooLarge { found });
-    }
-    let payload = cursor.take(found)?.to_vec();
+    let payload = PayloadId { length: cursor.u64()?, digest: Sha256Digest::from_bytes(cursor.array()?) };
     Ok(Change { origin, counter, previous, context, kind, payload })
+}
+
+/// Reads the payload, if it is present.
+fn read_payload(cursor: &mut Cursor<'_>) -> Result<Option<Vec<u8>>, ChangeError> {
+    let [presence] = cursor.array()?;
+    match presence {
+        0 => Ok(None),
+        1 => {
+            let found = usize::try_from(cursor.u32()?).unwrap_or(usize::MAX);
+            if found > MAX_INLINE_BYTES {
+                return Err(ChangeError::NotInline { found });
+            }
+            Ok(Some(cursor.take(found)?.to_vec()))
+        }
+        found => Err(ChangeError::Presence { found }),
+    }
 }
 
 /// Reads the fields that stay at their place in all versions, so that a version from the future stops one origin only.

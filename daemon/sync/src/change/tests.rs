@@ -1,5 +1,11 @@
 use super::*;
-use crate::fixture::{NOTE, counter, foreign, head, key, seen};
+use crate::fixture::{NOTE, counter, foreign, head, key, seen, written};
+
+const TEXT: &[u8] = b"tea, not coffee";
+
+fn signed(change: Change) -> SignedChange {
+    change.sign(&key(1)).unwrap().with_payload(TEXT.to_vec()).unwrap()
+}
 
 fn change() -> Change {
     Change {
@@ -8,7 +14,7 @@ fn change() -> Change {
         previous: head(1).hash,
         context: seen(&[(1, 5), (2, 7)]),
         kind: NOTE,
-        payload: b"tea, not coffee".to_vec(),
+        payload: PayloadId::of(TEXT),
     }
 }
 
@@ -16,22 +22,23 @@ fn refusal(change: Change) -> ChangeError {
     let error = change.clone().sign(&key(1)).unwrap_err();
     // What cannot be signed is not decoded either.
     let mut bytes = change.signed_bytes()[DOMAIN.len()..].to_vec();
-    bytes.extend_from_slice(&[0; 64]);
+    bytes.extend_from_slice(&[0; 65]);
     assert_eq!(SignedChange::decode(&bytes), Err(error));
     error
 }
 
 #[test]
 fn a_change_is_decoded_as_it_was_encoded() {
-    let signed = change().sign(&key(1)).unwrap();
-    let bytes = signed.encode();
-    assert_eq!(bytes.len(), CHANGE_FIXED_BYTES + 2 * FRONTIER_ENTRY_BYTES + 15);
-    assert_eq!(SignedChange::decode(&bytes), Ok(signed));
+    let (whole, bare) = (signed(change()), signed(change()).without_payload());
+    assert_eq!(whole.encode().len(), CHANGE_FIXED_BYTES + 2 * FRONTIER_ENTRY_BYTES + 4 + TEXT.len());
+    assert_eq!(bare.encode().len(), CHANGE_FIXED_BYTES + 2 * FRONTIER_ENTRY_BYTES);
+    assert_eq!(SignedChange::decode(&whole.encode()), Ok(whole));
+    assert_eq!(SignedChange::decode(&bare.encode()), Ok(bare));
 }
 
 #[test]
 fn a_change_ends_where_its_bytes_end() {
-    let bytes = change().sign(&key(1)).unwrap().encode();
+    let bytes = signed(change()).encode();
     for end in 0..bytes.len() {
         assert_eq!(SignedChange::decode(&bytes[..end]), Err(ChangeError::Truncated), "{end}");
     }
@@ -41,7 +48,7 @@ fn a_change_ends_where_its_bytes_end() {
 
 #[test]
 fn a_newer_version_is_named_and_nothing_else_of_it_is_read() {
-    let mut bytes = change().sign(&key(1)).unwrap().encode();
+    let mut bytes = signed(change()).encode();
     bytes[1] = 2;
     let error = ChangeError::UnknownVersion { origin: foreign(9), counter: 2, found: 2 };
     assert_eq!(SignedChange::decode(&bytes), Err(error));
@@ -53,7 +60,7 @@ fn a_newer_version_is_named_and_nothing_else_of_it_is_read() {
 
 #[test]
 fn counters_outside_the_range_are_refused() {
-    let mut bytes = change().sign(&key(1)).unwrap().encode();
+    let mut bytes = signed(change()).encode();
     bytes[25] = 0;
     assert_eq!(SignedChange::decode(&bytes), Err(ChangeError::ZeroCounter { origin: foreign(9) }));
     bytes[18] = 0x80;
@@ -63,10 +70,63 @@ fn counters_outside_the_range_are_refused() {
 
 #[test]
 fn the_length_of_a_payload_is_bounded() {
-    let longest = Change { payload: vec![0; MAX_PAYLOAD_BYTES], ..change() }.sign(&key(1)).unwrap();
-    assert_eq!(SignedChange::decode(&longest.encode()), Ok(longest));
+    let named = |length| Change { payload: PayloadId { length, ..PayloadId::of(TEXT) }, ..change() };
+    assert!(named(MAX_PAYLOAD_BYTES).sign(&key(1)).is_ok());
     let found = MAX_PAYLOAD_BYTES + 1;
-    assert_eq!(refusal(Change { payload: vec![0; found], ..change() }), ChangeError::TooLarge { found });
+    assert_eq!(refusal(named(found)), ChangeError::TooLarge { found });
+}
+
+#[test]
+fn a_long_payload_is_not_with_its_change() {
+    let of = |length: usize| {
+        let payload = vec![0; length];
+        (Change { payload: PayloadId::of(&payload), ..change() }.sign(&key(1)).unwrap(), payload)
+    };
+    let (longest, payload) = of(MAX_INLINE_BYTES);
+    let longest = longest.with_payload(payload).unwrap();
+    assert_eq!(SignedChange::decode(&longest.encode()), Ok(longest));
+    let (longer, payload) = of(MAX_INLINE_BYTES + 1);
+    let error = ChangeError::NotInline { found: MAX_INLINE_BYTES + 1 };
+    let mut bytes = longer.encode();
+    assert_eq!(longer.with_payload(payload.clone()), Err(error));
+    // A writer that does not keep to it.
+    bytes.pop();
+    bytes.push(1);
+    bytes.extend_from_slice(&length_u32(payload.len()));
+    bytes.extend_from_slice(&payload);
+    assert_eq!(SignedChange::decode(&bytes), Err(error));
+}
+
+#[test]
+fn only_the_payload_that_was_signed_is_taken() {
+    let (origin, counter) = (foreign(9), counter(2));
+    let wrong = ChangeError::WrongPayload { origin, counter };
+    let bare = change().sign(&key(1)).unwrap();
+    for payload in [&b"coffee, not tea"[..], b"", b"tea, not coffee!"] {
+        assert_eq!(bare.clone().with_payload(payload.to_vec()), Err(wrong));
+    }
+    let mut bytes = signed(change()).encode();
+    *bytes.last_mut().unwrap() ^= 1;
+    assert_eq!(SignedChange::decode(&bytes), Err(wrong));
+    assert_eq!(signed(change()).payload(), Some(TEXT));
+}
+
+#[test]
+fn a_change_says_whether_its_payload_is_present() {
+    let mut bytes = change().sign(&key(1)).unwrap().encode();
+    *bytes.last_mut().unwrap() = 2;
+    assert_eq!(SignedChange::decode(&bytes), Err(ChangeError::Presence { found: 2 }));
+}
+
+#[test]
+fn a_genesis_keeps_its_payload() {
+    let (_, changes) = written(1, &["two"]);
+    let [genesis, second] = &changes[..] else { panic!("two changes") };
+    assert_eq!(genesis.clone().without_payload(), *genesis);
+    assert_ne!(second.clone().without_payload(), *second);
+    let bytes = genesis.encode();
+    let bare = [&bytes[..bytes.len() - 53], &[0]].concat();
+    assert_eq!(SignedChange::decode(&bare), Err(ChangeError::NoKey { origin: genesis.change().origin }));
 }
 
 #[test]
@@ -105,7 +165,7 @@ fn a_context_never_names_its_own_origin() {
 
 #[test]
 fn a_context_is_a_frontier() {
-    let mut bytes = change().sign(&key(1)).unwrap().encode();
+    let mut bytes = signed(change()).encode();
     // The first of two origins becomes the greater one.
     bytes[64] = 3;
     assert_eq!(SignedChange::decode(&bytes), Err(ChangeError::Context(FrontierError::Order)));
@@ -113,7 +173,7 @@ fn a_context_is_a_frontier() {
 
 #[test]
 fn a_kind_that_nobody_knows_is_passed_on_as_it_is() {
-    let signed = Change { kind: Kind(0xfffe), ..change() }.sign(&key(1)).unwrap();
+    let signed = signed(Change { kind: Kind(0xfffe), ..change() });
     let passed_on = SignedChange::decode(&signed.encode()).unwrap();
     assert_eq!(passed_on.change().kind, Kind(0xfffe));
     assert_eq!(passed_on.encode(), signed.encode());
@@ -128,7 +188,8 @@ fn the_hash_does_not_depend_on_the_signature() {
 
 #[test]
 fn debug_output_has_no_payload() {
-    let text = format!("{:?}", Change { payload: b"a secret".to_vec(), ..change() }.sign(&key(1)).unwrap());
+    let change = Change { payload: PayloadId::of(b"a secret"), ..change() };
+    let text = format!("{:?}", change.sign(&key(1)).unwrap().with_payload(b"a secret".to_vec()).unwrap());
     assert!(!text.contains("secret") && !text.contains("115"), "{text}");
     assert!(text.contains("payload_bytes: 8"), "{text}");
 }

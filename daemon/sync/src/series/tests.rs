@@ -4,6 +4,7 @@ use crate::{
     change::Change,
     fixture::{NOTE, counter, foreign, head, key, seen, written},
     limits::MAX_ORIGINS,
+    payload::PayloadId,
 };
 
 /// The series up to the second of these changes, and the changes.
@@ -30,7 +31,7 @@ fn refusal(series: &mut Series, change: &SignedChange, held: Held<'_>) -> Series
 fn next(series: &Series, context: Frontier) -> SignedChange {
     let Head { counter, hash: previous } = series.head();
     let (origin, counter) = (series.origin(), counter.next().unwrap());
-    let change = Change { origin, counter, previous, context, kind: NOTE, payload: Vec::new() };
+    let change = Change { origin, counter, previous, context, kind: NOTE, payload: PayloadId::of(b"") };
     change.sign(&key(1)).unwrap()
 }
 
@@ -115,7 +116,7 @@ fn nobody_else_can_fork_an_origin() {
     let (mut series, changes) = held();
     let forged = |at: u64, text: &str| {
         let change = changes[1].change().clone();
-        let payload = text.as_bytes().to_vec();
+        let payload = PayloadId::of(text.as_bytes());
         Change { counter: counter(at), payload, ..change }.sign(&key(2)).unwrap()
     };
     for at in [2, 3] {
@@ -141,10 +142,13 @@ fn an_origin_belongs_to_the_key_in_its_genesis() {
     let (_, ours) = written(1, &[]);
     let origin = ours[0].change().origin;
     let (_, theirs) = written(2, &[]);
-    let claim = Change { origin, ..theirs[0].change().clone() }.sign(&key(2)).unwrap();
+    let signed = |change: Change, of: &SignedChange| {
+        change.sign(&key(2)).unwrap().with_payload(of.payload().unwrap().to_vec()).unwrap()
+    };
+    let claim = signed(Change { origin, ..theirs[0].change().clone() }, &theirs[0]);
     let expected = theirs[0].change().origin;
     assert_eq!(Series::begin(&claim), Err(SeriesError::WrongOrigin { expected, found: origin }));
-    let forged = ours[0].change().clone().sign(&key(2)).unwrap();
+    let forged = signed(ours[0].change().clone(), &ours[0]);
     let error = SeriesError::BadSignature { origin, counter: counter(1) };
     assert_eq!(Series::begin(&forged), Err(error));
 }
@@ -155,7 +159,8 @@ fn a_series_begins_with_a_genesis_that_has_a_key() {
     let origin = changes[0].change().origin;
     let error = SeriesError::NotGenesis { origin, found: counter(2) };
     assert_eq!(Series::begin(&changes[1]), Err(error));
-    let keyless = Change { payload: vec![0; 3], ..changes[0].change().clone() }.sign(&key(1)).unwrap();
+    let keyless = Change { payload: PayloadId::of(&[0; 3]), ..changes[0].change().clone() };
+    let keyless = keyless.sign(&key(1)).unwrap().with_payload(vec![0; 3]).unwrap();
     let error = SeriesError::Key { origin, source: OriginError::Length { found: 3 } };
     assert_eq!(Series::begin(&keyless), Err(error));
 }
@@ -213,4 +218,18 @@ fn a_series_is_resumed_with_what_was_kept_of_it() {
     let third = author.append(NOTE, b"three".to_vec(), &Frontier::new()).unwrap();
     assert_eq!(third.change().previous, changes[1].hash());
     assert_eq!(series.accept(&third, Held::Nothing), Ok(Accepted::Next));
+}
+
+#[test]
+fn a_series_can_be_checked_without_its_payloads() {
+    let (author, changes) = written(1, &["two", "three"]);
+    let bare: Vec<SignedChange> = changes.iter().cloned().map(SignedChange::without_payload).collect();
+    let mut series = Series::begin(&bare[0]).unwrap();
+    for change in &bare[1..] {
+        assert_eq!(change.payload(), None);
+        assert_eq!(series.accept(change, Held::Nothing), Ok(Accepted::Next));
+    }
+    assert_eq!(series, *author.series());
+    // It is the same change with and without its payload.
+    assert_eq!(series.accept(&changes[1], Held::Change(&bare[1])), Ok(Accepted::Repeated));
 }

@@ -81,7 +81,7 @@ impl Store {
         self.author = author;
         self.changes.insert((self.origin(), Counter::FIRST), genesis);
         for change in lost.values() {
-            self.write(str::from_utf8(&change.change().payload).unwrap());
+            self.write(str::from_utf8(change.payload().unwrap()).unwrap());
         }
     }
 
@@ -173,9 +173,9 @@ impl Store {
     }
 
     pub(crate) fn payloads(&self) -> Vec<String> {
-        let notes = self.changes.values().map(SignedChange::change).filter(|change| change.kind == NOTE);
+        let notes = self.changes.values().filter(|change| change.change().kind == NOTE);
         let mut payloads: Vec<_> =
-            notes.map(|change| String::from_utf8(change.payload.clone()).unwrap()).collect();
+            notes.map(|change| String::from_utf8(change.payload().unwrap().to_vec()).unwrap()).collect();
         payloads.sort();
         payloads
     }

@@ -21,9 +21,10 @@ def origin(key):
 
 def change(counter, previous, kind, context, payload):
     body = pack(">H16sQ32sHI", 1, origin(KEY), counter, previous, kind, len(context)) + b"".join(context)
-    body += pack(">I", len(payload)) + payload
+    body += pack(">Q", len(payload)) + sha256(payload).digest()
     signed = b"satchel-sync-change-v1\0" + body
-    return body + SECRET.sign(signed), sha256(signed).digest()
+    bare = body + SECRET.sign(signed)
+    return bare + b"\1" + pack(">I", len(payload)) + payload, sha256(signed).digest(), bare + b"\0"
 
 
 def batch(changes):
@@ -32,16 +33,17 @@ def batch(changes):
     return whole + sha256(whole).digest()
 
 
-genesis, genesis_hash = change(1, bytes(32), 0, [], KEY)
-second, second_hash = change(2, genesis_hash, 1, [FOREIGN], b"tea, not coffee")
-fork, fork_hash = change(2, genesis_hash, 1, [], b"coffee")
-pair = [both for _, both in sorted([(second_hash, second), (fork_hash, fork)])]
+genesis, genesis_hash, _ = change(1, bytes(32), 0, [], KEY)
+second, second_hash, bare_second = change(2, genesis_hash, 1, [FOREIGN], b"tea, not coffee")
+fork, fork_hash, bare_fork = change(2, genesis_hash, 1, [], b"coffee")
+pair = [both for _, both in sorted([(second_hash, bare_second), (fork_hash, bare_fork)])]
 frontier = [pack(">16sQ32s", origin(KEY), 2, second_hash), FOREIGN]
 
 print("origin", UUID(bytes=origin(KEY)))
 print("genesis", genesis.hex())
 print("genesis-hash", genesis_hash.hex())
 print("change", second.hex())
+print("bare-change", bare_second.hex())
 print("change-hash", second_hash.hex())
 print("frontier", (pack(">I", 2) + b"".join(sorted(frontier))).hex())
 print("batch", batch([genesis, second]).hex())
