@@ -7,6 +7,7 @@ mod authorship;
 mod draft;
 mod interrupted;
 mod memories;
+mod merge;
 mod quarantine;
 mod relations;
 mod status;
@@ -28,6 +29,7 @@ use crate::{
     clock::Clock,
     provenance::ProvenanceError,
     request::{self, RequestError},
+    series::{LocalSeries, SeriesKey, SeriesStoreError},
     write_lock::WriteLock,
 };
 
@@ -160,6 +162,9 @@ pub enum EditError {
     /// A temporary file could not be read or written.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[source] std::io::Error),
+    /// The store's own series of changes cannot be continued.
+    #[error(transparent)]
+    Series(SeriesStoreError),
     /// A bug in Satchel.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable {
@@ -174,6 +179,15 @@ impl From<ProvenanceError> for EditError {
             ProvenanceError::Store(error) => Self::Store(error),
             ProvenanceError::Unreadable { what } => Self::Unencodable { what },
             ProvenanceError::Temporary(error) => Self::Temporary(error),
+        }
+    }
+}
+
+impl From<SeriesStoreError> for EditError {
+    fn from(error: SeriesStoreError) -> Self {
+        match error {
+            SeriesStoreError::Store(error) => Self::Store(error),
+            error => Self::Series(error),
         }
     }
 }
@@ -221,13 +235,19 @@ pub struct Edits {
     store: Store,
     clock: Arc<dyn Clock>,
     write_lock: Arc<WriteLock>,
+    series_key: SeriesKey,
     /// How much of each device waits for review.
     waiting: WaitingCounts,
 }
 
 impl Edits {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, write_lock: Arc<WriteLock>) -> Self {
-        Self { store, clock, write_lock, waiting: WaitingCounts::default() }
+    pub(crate) fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        write_lock: Arc<WriteLock>,
+        series_key: SeriesKey,
+    ) -> Self {
+        Self { store, clock, write_lock, series_key, waiting: WaitingCounts::default() }
     }
 
     /// Makes one change under the write lock, so that nobody else writes between its look-ups and its commit. A request
@@ -244,7 +264,8 @@ impl Edits {
         if let Some(done) = request::answered(&self.store, call.request.as_ref(), now)? {
             return Ok(done);
         }
-        let mut transaction = Transaction::new(&self.store, call, now);
+        let series = LocalSeries::load(&self.store, &self.series_key)?;
+        let mut transaction = Transaction::new(&self.store, call, now).with_series(series);
         work(&mut transaction)?;
         transaction.commit()
     }

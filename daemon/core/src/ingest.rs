@@ -9,6 +9,7 @@ mod detect;
 mod erased;
 mod error;
 mod evidence;
+pub(crate) mod exchange;
 mod interrupted;
 mod job;
 mod ledger;
@@ -64,6 +65,7 @@ use crate::{
     embeddings::Embeddings,
     priority::{IMPORT_NICE, lower_priority},
     recording::Recordings,
+    series::SeriesKey,
     trust,
     uploads::UploadedFile,
     write_lock::WriteLock,
@@ -90,6 +92,10 @@ pub(crate) struct Inner {
     embeddings: Embeddings,
     /// Guards undos, so that only one import is undone at a time.
     undoing: Mutex<()>,
+    /// Guards the exchange of changes with other stores.
+    exchanging: Mutex<()>,
+    /// The key of the store's own series of changes.
+    series_key: SeriesKey,
     /// Guards the running and waiting jobs.
     jobs: Mutex<JobQueue>,
     /// Notified when a job ends.
@@ -117,7 +123,9 @@ impl Imports {
             ledger::close_interrupted(&store, clock.now_micros())?;
         }
         let (write_lock, undoing) = (Arc::<WriteLock>::default(), Mutex::new(()));
-        let edits = Edits::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
+        let (exchanging, series_key) = (Mutex::new(()), SeriesKey::default());
+        let edits =
+            Edits::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock), series_key.clone());
         let recordings = Recordings::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
         let embeddings = Embeddings::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
         let (jobs, idle) = (Mutex::default(), Condvar::new());
@@ -134,6 +142,8 @@ impl Imports {
             recordings,
             embeddings,
             undoing,
+            exchanging,
+            series_key,
             jobs,
             idle,
             patience,

@@ -25,6 +25,8 @@ pub mod related;
 pub mod request;
 pub mod residue;
 pub mod schedule;
+pub mod series;
+pub mod sync;
 pub mod trust;
 pub mod uploads;
 pub mod vault;

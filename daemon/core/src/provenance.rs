@@ -7,6 +7,7 @@
 //! what was imported before and after it. An import that repeats the report of another one costs sixteen bytes for each
 //! conversation.
 
+mod assigned_dots;
 mod contribution;
 mod evidence;
 mod grouping;
@@ -32,6 +33,8 @@ use satchel_seal::PackedMapError;
 
 use crate::each_row;
 
+pub use assigned_dots::AssignedDots;
+pub(crate) use assigned_dots::DotPages;
 pub use contribution::{ContributionSkeleton, StoredContribution, shown};
 pub use evidence::{ActiveEvidence, EvidenceItem, derive_located, derive_located_until, with_conversation};
 pub use grouping::{EvidenceCollector, EvidenceSlice, GroupedEvidence};
@@ -280,9 +283,21 @@ impl UndoRecord {
     /// # Errors
     /// The store refuses the write.
     pub fn put(&self, store: &Store) -> Result<(), ProvenanceError> {
+        Ok(store.put_ledger(self.to_entry()?, Durability::Now)?)
+    }
+
+    /// Returns the change that writes the record.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn to_change(&self) -> Result<Change, ProvenanceError> {
+        self.to_entry().map(Change::Ledger)
+    }
+
+    fn to_entry(&self) -> Result<LedgerWrite, ProvenanceError> {
         let value = encode(self, "the record of an undo")?;
         let (ledger, id, at_micros) = (Ledger::Undo, self.import.to_string(), self.at);
-        Ok(store.put_ledger(LedgerWrite::Entry { ledger, id, at_micros, value }, Durability::Now)?)
+        Ok(LedgerWrite::Entry { ledger, id, at_micros, value })
     }
 }
 

@@ -30,10 +30,12 @@ pub enum Ledger {
     Quarantine,
     /// Memories that agents wrote and that the owner approved or rejected.
     Review,
+    /// The series of changes that stores exchange.
+    Sync,
 }
 
 impl Ledger {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Import,
         Self::Source,
         Self::Export,
@@ -46,6 +48,7 @@ impl Ledger {
         Self::Undo,
         Self::Quarantine,
         Self::Review,
+        Self::Sync,
     ];
 
     /// Returns the byte for the ledger in keys and frames; codes are never reused.
@@ -63,6 +66,7 @@ impl Ledger {
             Self::Undo => 10,
             Self::Quarantine => 11,
             Self::Review => 12,
+            Self::Sync => 13,
         }
     }
 

@@ -57,7 +57,9 @@ impl OriginId {
         self.0.as_bytes()
     }
 
-    pub(crate) const fn from_bytes(bytes: [u8; 16]) -> Self {
+    /// Wraps the bytes of an id, which [`OriginId::as_bytes`] has returned.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }
 }

@@ -37,6 +37,7 @@ mod related_memories;
 mod round_trip;
 mod sandboxed_fixtures;
 mod search;
+mod sync;
 mod trust;
 mod undo;
 mod unread_downloads;

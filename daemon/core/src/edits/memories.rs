@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use satchel_merge::evidence::{
-    EditAction, EditStep, MemoryField, StoredEvidence, UserEdits, derive, memory_id,
-};
+use satchel_merge::evidence::{EditAction, MemoryField, StoredEvidence, UserEdits, derive, memory_id};
 use satchel_pam::{
     ids,
     memory::{ExtractionMethod, Memory, Status},
@@ -99,13 +97,12 @@ impl Transaction<'_> {
             self.done.existed = true;
             return Ok(id);
         }
-        let step =
-            EditStep::new(self.id.clone(), self.now, EditAction::AddMemory(Box::new(evidence.clone())));
+        let action = EditAction::AddMemory(Box::new(evidence.clone()));
         if stored.is_some() {
-            self.add_again(&id, step)?;
+            self.add_again(&id, action)?;
         } else {
             let memory = new_memory(&evidence)?;
-            self.record(self.now, step.action);
+            self.record(self.now, action)?;
             self.change(Change::Memory(Box::new(memory)));
         }
         Ok(id)
@@ -113,16 +110,16 @@ impl Transaction<'_> {
 
     /// Adds a memory that was visible before. Other evidence on it may exist, and the relations it had follow from that
     /// evidence again, so everything is derived anew.
-    fn add_again(&mut self, id: &str, step: EditStep) -> Result<(), EditError> {
+    fn add_again(&mut self, id: &str, action: EditAction) -> Result<(), EditError> {
         let mut counted = ActiveEvidence::load(self.store, &provenance::undone_imports(self.store)?)?;
         let before = counted.derive();
-        counted.edit_steps.push(step.clone());
+        let step = self.record(self.now, action)?;
+        counted.edit_steps.push(step);
         counted.user_edits = UserEdits::of(&counted.edit_steps);
         let after = counted.derive();
         let memory = after.memories.get(id).ok_or(EditError::Unencodable { what: "a new memory" })?;
         check(None, memory)?;
         ordered(memory)?;
-        self.record(step.at, step.action);
         self.apply_difference(&before, after)
     }
 

@@ -468,7 +468,7 @@ impl Review<'_, '_> {
         }
         // The history names the agent as the author, and the owner as the one who approved.
         let origin = EditContext { actor: format!("device:{}", entry.device_name), reason, request: None };
-        let mut part = Transaction::part_of(self.act.store, &origin, self.act.now, &self.act.id);
+        let mut part = Transaction::part_of(self.act, &origin);
         let evidence = part.with_stored_references(entry.evidence.clone())?;
         let created = part.add_evidence(evidence)?;
         let state = QuarantineState::Approved { memory: created, existed: false };

@@ -59,7 +59,7 @@ impl Edits {
             let at = act.now.max(last.saturating_add(1));
             let created_at = Timestamp::saturating(at);
             let relation = Relation { id, from, to, relation_type, confidence, created_at };
-            act.record(at, EditAction::AddRelation(relation.clone()));
+            act.record(at, EditAction::AddRelation(relation.clone()))?;
             act.change(Change::Relation(relation));
             Ok(())
         })
@@ -83,7 +83,7 @@ impl Edits {
             }
             let at = act.now.max(stored.origin.at_micros.saturating_add(1));
             act.done.relations.push(id.to_owned());
-            act.record(at, EditAction::WithdrawRelation(id.to_owned()));
+            act.record(at, EditAction::WithdrawRelation(id.to_owned()))?;
             act.change(Change::WithdrawRelation(id.to_owned()));
             Ok(())
         })

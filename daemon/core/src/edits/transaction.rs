@@ -1,6 +1,6 @@
 //! One change by hand in progress: its evidence, its effects, and the commit of both.
 
-use std::collections::BTreeSet;
+use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
 
 use satchel_merge::evidence::{
     EditAction, EditStep, MemoryField, MemoryPatch, UserEdits, apply_fields, edited_fields, supersedes,
@@ -16,6 +16,7 @@ use super::{EditContext, EditError, EditOutcome, check, etag, interrupted};
 use crate::{
     provenance::{self, ActiveEvidence, PurgedData},
     request,
+    series::LocalSeries,
 };
 
 /// Maximum number of changes of one commit. This bound and the next are those of an import.
@@ -38,18 +39,38 @@ pub(super) struct Transaction<'a> {
     changes: Vec<Change>,
     /// Commits with an origin of their own, which are written first.
     first: Vec<Batch>,
+    /// The store's own series, if it has one.
+    series: Option<Rc<RefCell<LocalSeries>>>,
+    /// It merges edits of other stores.
+    merge: bool,
     pub(super) done: EditOutcome,
 }
 
 impl<'a> Transaction<'a> {
     pub(super) fn new(store: &'a Store, call: &'a EditContext, now: i64) -> Self {
-        let (id, done) = (Uuid::new_v4().to_string(), EditOutcome::default());
-        Self { store, call, id, now, edit_steps: Vec::new(), changes: Vec::new(), first: Vec::new(), done }
+        Self {
+            store,
+            call,
+            id: Uuid::new_v4().to_string(),
+            now,
+            edit_steps: Vec::new(),
+            changes: Vec::new(),
+            first: Vec::new(),
+            series: None,
+            merge: false,
+            done: EditOutcome::default(),
+        }
     }
 
-    /// Returns a transaction with an origin of its own that is part of the change `id`.
-    pub(super) fn part_of(store: &'a Store, call: &'a EditContext, now: i64, id: &str) -> Self {
-        Self { id: id.to_owned(), ..Self::new(store, call, now) }
+    /// Appends the steps to the store's own series.
+    pub(super) fn with_series(self, series: Option<LocalSeries>) -> Self {
+        Self { series: series.map(|series| Rc::new(RefCell::new(series))), ..self }
+    }
+
+    /// Returns a transaction with an origin of its own that is part of `change`.
+    pub(super) fn part_of(change: &Transaction<'a>, call: &'a EditContext) -> Self {
+        let (id, series) = (change.id.clone(), change.series.clone());
+        Self { id, series, ..Self::new(change.store, call, change.now) }
     }
 
     /// Adds what a part writes. It is written before everything else.
@@ -85,8 +106,14 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    pub(super) fn record(&mut self, at: i64, action: EditAction) {
-        self.edit_steps.push(EditStep::new(self.id.clone(), at, action));
+    /// Adds a step; returns it as it is stored.
+    pub(super) fn record(&mut self, at: i64, action: EditAction) -> Result<EditStep, EditError> {
+        let mut step = EditStep::new(self.id.clone(), at, action);
+        if let Some(series) = &self.series {
+            step = series.borrow_mut().append_edit(step)?;
+        }
+        self.edit_steps.push(step.clone());
+        Ok(step)
     }
 
     pub(super) fn change(&mut self, change: Change) {
@@ -121,7 +148,7 @@ impl<'a> Transaction<'a> {
         let drawn = if fields.contains(&MemoryField::Status) { self.edges(&next, at)? } else { None };
         let to = if fields.contains(&MemoryField::Content) { next.clone() } else { slim(&next, &fields) };
         self.name(&next.id);
-        self.record(at, EditAction::Patch(Box::new(MemoryPatch { fields, to, reverses_retraction: lifts })));
+        self.record(at, EditAction::Patch(Box::new(MemoryPatch { fields, to, reverses_retraction: lifts })))?;
         self.change(Change::Memory(Box::new(next)));
         match drawn {
             Some(relation) => self.draw(relation),
@@ -186,8 +213,11 @@ impl<'a> Transaction<'a> {
     /// Writes the evidence and the changes. Durable when this returns. A crash in between leaves either all or nothing,
     /// as the next start completes a change whose evidence is stored.
     pub(super) fn commit(self) -> Result<EditOutcome, EditError> {
-        let store = self.store;
-        let (batches, mut done) = self.written()?;
+        let (store, series) = (self.store, self.series.clone());
+        let (mut batches, mut done) = self.written()?;
+        if let Some(series) = series.and_then(Rc::into_inner) {
+            continue_series(series.into_inner(), &mut batches);
+        }
         if !batches.is_empty() {
             let revisions = store.commit_group(batches)?;
             done.revision = revisions.last().copied().map_or(done.revision, Revision::get);
@@ -195,26 +225,44 @@ impl<'a> Transaction<'a> {
         Ok(done)
     }
 
+    /// Writes steps of other stores, `entries`, and the changes. Durable when this returns.
+    pub(super) fn merge(mut self, steps: Vec<EditStep>, entries: Vec<Change>) -> Result<(), EditError> {
+        (self.edit_steps, self.merge) = (steps, true);
+        let origin = self.origin(self.now);
+        let store = self.store;
+        let (mut batches, _) = self.written()?;
+        match batches.first_mut() {
+            Some(first) => first.changes.extend(entries),
+            None => batches.push(Batch { origin, changes: entries }),
+        }
+        store.commit_group(batches)?;
+        Ok(())
+    }
+
+    fn origin(&self, at_micros: i64) -> Origin {
+        let EditContext { actor, reason, .. } = self.call;
+        Origin { import: None, actor: actor.clone(), reason: reason.clone(), at_micros }
+    }
+
     /// Returns the batches that write everything, and the answer.
     pub(super) fn written(mut self) -> Result<(Vec<Batch>, EditOutcome), EditError> {
         self.refuse_erased()?;
         let mut evidence = Vec::with_capacity(self.edit_steps.len() + 1);
-        let mut at = self.now;
+        let (mut at, mut stored) = (self.now, BTreeSet::new());
         for step in &self.edit_steps {
-            at = at.max(step.at);
             let (id, json) = step.encode().map_err(|_| EditError::Unencodable { what: "a change" })?;
-            evidence.push(Change::Evidence(EvidenceWrite { id, json }));
+            // Copies of one store number the steps that they have in common separately.
+            if stored.insert(id) {
+                evidence.push(Change::Evidence(EvidenceWrite { id, json }));
+            }
+            // The clock of another store may be ahead.
+            at = if self.merge { at } else { at.max(step.at) };
         }
         if !evidence.is_empty() {
             self.done.act.clone_from(&self.id);
         }
         let changes = last_of_each(std::mem::take(&mut self.changes));
-        let origin = Origin {
-            import: None,
-            actor: self.call.actor.clone(),
-            reason: self.call.reason.clone(),
-            at_micros: at,
-        };
+        let origin = self.origin(at);
         let own = self.batches(evidence, changes, &origin)?;
         let mut batches = std::mem::take(&mut self.first);
         let parts = batches.len();
@@ -272,7 +320,7 @@ impl<'a> Transaction<'a> {
         batches[0].changes.extend(first.map(Change::Memory));
         batches.extend(split(changes, origin));
         if batches.len() > 1 {
-            let [incomplete, complete] = interrupted::marks(self.store, &self.id, origin, named)?;
+            let [incomplete, complete] = interrupted::marks(self.store, &self.id, origin, named, self.merge)?;
             batches[0].changes.push(incomplete);
             push_to_last(&mut batches, complete);
         }
@@ -305,6 +353,19 @@ impl<'a> Transaction<'a> {
         self.store.commit_group(batches)?;
         Ok(())
     }
+}
+
+/// Adds the changes that continue the series to the first batch. The last one says that all of them have taken effect: if a crash comes
+/// in between, they take effect later, as those of other stores do.
+fn continue_series(series: LocalSeries, batches: &mut [Batch]) {
+    if series.is_unchanged() {
+        return;
+    }
+    let (changes, applied) = series.into_changes();
+    if let Some(first) = batches.first_mut() {
+        first.changes.extend(changes);
+    }
+    push_to_last(batches, applied);
 }
 
 /// Keeps only the last change of each memory.

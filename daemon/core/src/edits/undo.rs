@@ -124,8 +124,7 @@ impl Transaction<'_> {
         let last = all.iter().map(|step| step.at).max().unwrap_or(self.now);
         let at = self.now.max(last.saturating_add(1));
         let before = counted.derive();
-        self.record(at, EditAction::Undo(act.to_owned()));
-        let step = EditStep::new(self.id.clone(), at, EditAction::Undo(act.to_owned()));
+        let step = self.record(at, EditAction::Undo(act.to_owned()))?;
         counted.edit_steps.push(step);
         counted.user_edits = UserEdits::of(&counted.edit_steps);
         let after = counted.derive();

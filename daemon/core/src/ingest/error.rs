@@ -8,6 +8,7 @@ use satchel_store::StoreError;
 use super::request::WAITING;
 use crate::{
     clock::ClockError, edits::EditError, export_ledger::ExportLedgerError, provenance::ProvenanceError,
+    series::SeriesStoreError,
 };
 
 /// The reason why an import could not be made, or stopped before its end.
@@ -52,12 +53,24 @@ pub enum IngestError {
     /// A temporary file could not be read or written.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[source] std::io::Error),
+    /// The store's own series of changes cannot be continued.
+    #[error(transparent)]
+    Series(SeriesStoreError),
     /// A bug in Satchel.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
     /// A bug in Satchel.
     #[error("the import broke off by an internal error; please report this")]
     Panicked,
+}
+
+impl From<SeriesStoreError> for IngestError {
+    fn from(error: SeriesStoreError) -> Self {
+        match error {
+            SeriesStoreError::Store(error) => Self::Store(error),
+            error => Self::Series(error),
+        }
+    }
 }
 
 impl From<EditError> for IngestError {

@@ -74,10 +74,18 @@ fn size_id(bytes: u64) -> String {
     format!("bytes:{bytes}")
 }
 
-fn put_note(store: &Store, id: String, at_micros: i64, durability: Durability) -> Result<(), IngestError> {
+/// Returns the note that a source of this size was imported.
+pub(super) fn size_note(record: &ImportRecord) -> LedgerWrite {
+    note(size_id(record.bytes), record.started_at)
+}
+
+fn note(id: String, at_micros: i64) -> LedgerWrite {
     // An entry with an empty value would delete the note.
-    let write = LedgerWrite::Entry { ledger: Ledger::Source, id, at_micros, value: b"1".to_vec() };
-    Ok(store.put_ledger(write, durability)?)
+    LedgerWrite::Entry { ledger: Ledger::Source, id, at_micros, value: b"1".to_vec() }
+}
+
+fn put_note(store: &Store, id: String, at_micros: i64, durability: Durability) -> Result<(), IngestError> {
+    Ok(store.put_ledger(note(id, at_micros), durability)?)
 }
 
 /// Returns the import recorded under this identity, if there is one. Under an id from `identity`, only imports that ended

@@ -37,6 +37,7 @@ use crate::{
         UndoRecord, UndoneImports,
         vectors::{self, VectorKey},
     },
+    series::{LocalSeries, payload::UndoPayload},
 };
 
 /// Conversations per commit, and between two checks for cancellation.
@@ -138,9 +139,23 @@ impl Inner {
         }
         let (undone, at) = (request.direction == UndoDirection::Undo, self.clock.now_micros());
         let note = UndoRecord { import, undone, done: false, at, completed_at: None, revisions: None };
-        note.put(&self.store)?;
+        self.record_undo(&note)?;
         satchel_failpoints::reached("undo recorded");
         self.follow(note, &record, cancel).map(Some)
+    }
+
+    /// Records that an import counts or does not count from now on, in the ledger and in the store's own series. Durable when this
+    /// returns.
+    fn record_undo(&self, note: &UndoRecord) -> Result<(), IngestError> {
+        let _guard = self.write_lock.lock(&CancelToken::new());
+        let Some(mut series) = LocalSeries::load(&self.store, &self.series_key)? else {
+            return Ok(note.put(&self.store)?);
+        };
+        let UndoRecord { import, undone, at, .. } = *note;
+        series.append_undo(UndoPayload { import, undone, at })?;
+        let (mut changes, applied) = series.into_changes();
+        changes.extend([note.to_change()?, applied]);
+        Ok(self.commit_entries(changes)?)
     }
 
     /// Brings the records in line with `note`, from whatever point an earlier run reached.

@@ -156,6 +156,20 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Adds encoded evidence on these memories.
+    pub(super) fn add_encoded_evidence(
+        &mut self,
+        key: EvidenceKey,
+        json: &[u8],
+        memories: impl Iterator<Item = EvidenceKey>,
+        is_document: bool,
+    ) -> Result<(), IngestError> {
+        self.evidence.count += 1;
+        self.evidence.documents += u64::from(is_document);
+        self.evidence.memories.extend(memories);
+        Ok(self.evidence.encoded.insert(key, json)?)
+    }
+
     /// Derives memories from all evidence, and commits the differences.
     pub(super) fn derive(
         &mut self,

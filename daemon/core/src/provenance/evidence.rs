@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_merge::causality::Causality;
 use satchel_merge::evidence::{
     DerivedMemories, DocumentEvidence, EditStep, RelationEvidence, StoredEvidence, UserEdits, VectorEvidence,
     add_relations, derive_until, takes_precedence,
 };
 use satchel_pam::memory::Memory;
-use satchel_store::{Store, erased};
+use satchel_store::{Store, erased, record_key};
 
 use super::{
-    ContributionKind, ProvenanceError, PurgedData, RowLocations, UndoneImports, decode, excluded_keys,
+    AssignedDots, ContributionKind, EvidenceKey, ProvenanceError, PurgedData, RowLocations, UndoneImports,
+    decode, excluded_keys,
 };
 
 /// The evidence that counts, held completely in memory.
@@ -73,6 +75,44 @@ impl EvidenceItem {
     }
 }
 
+impl EvidenceItem {
+    /// Works as [`EvidenceItem::decode`] for evidence that is stored under `key`; a step of an edit has all its `dots`.
+    ///
+    /// # Errors
+    /// The bytes cannot be decoded.
+    pub fn decode_stored(
+        json: &[u8],
+        key: EvidenceKey,
+        dots: &AssignedDots,
+    ) -> Result<Option<Self>, ProvenanceError> {
+        let mut item = Self::decode(json)?;
+        if let Some(Self::Edit(step)) = &mut item
+            && step.causality == Causality::Unnumbered
+        {
+            step.causality = dots.of(key);
+        }
+        Ok(item)
+    }
+}
+
+impl EvidenceItem {
+    /// Returns the key under which an import stores it; `None` if it is an edit.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn key(&self) -> Result<Option<EvidenceKey>, ProvenanceError> {
+        const WHAT: &str = "a piece of evidence";
+        let key = match self {
+            Self::Stored(evidence) => evidence.encode().map(|(key, _)| key),
+            Self::Document(document) => document.encode().map(|(id, _)| record_key(&id)),
+            Self::Edge(edge) => edge.encode().map(|(id, _)| record_key(&id)),
+            Self::Vector(vector) => vector.encode().map(|(id, _)| record_key(&id)),
+            Self::Edit(_) => return Ok(None),
+        };
+        key.map(Some).map_err(|_| ProvenanceError::Unreadable { what: WHAT })
+    }
+}
+
 impl ActiveEvidence {
     /// Returns the evidence that counts when the imports in `undone` do not.
     ///
@@ -92,7 +132,7 @@ impl ActiveEvidence {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, ProvenanceError> {
         let left_out = excluded_keys(store, ContributionKind::Evidence, undone)?;
-        let mut counted = Self::default();
+        let (mut counted, dots) = (Self::default(), AssignedDots::load(store)?);
         for record in store.evidence_all() {
             let record = record?;
             if stop() {
@@ -101,7 +141,7 @@ impl ActiveEvidence {
             if left_out.contains(&record.id) {
                 continue;
             }
-            if let Some(report) = EvidenceItem::decode(&record.json)? {
+            if let Some(report) = EvidenceItem::decode_stored(&record.json, record.id, &dots)? {
                 counted.add(report);
             }
         }

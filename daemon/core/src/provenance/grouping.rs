@@ -16,8 +16,8 @@ use satchel_pam::record::Claim;
 use satchel_store::{Store, record_key};
 
 use super::{
-    ActiveEvidence, ContributionKind, EvidenceItem, EvidenceKey, PackedMap, ProvenanceError, UndoneImports,
-    excluded_keys, row_groups::RowLookup,
+    ActiveEvidence, AssignedDots, ContributionKind, EvidenceItem, EvidenceKey, PackedMap, ProvenanceError,
+    UndoneImports, excluded_keys, row_groups::RowLookup,
 };
 use satchel_merge::evidence::{
     EditAction, EditStep, ListedMemory, MemoryState, StoredEvidence, Streams, items_of, memories_of,
@@ -71,6 +71,8 @@ pub struct EvidenceCollector<'a> {
     reports: &'a PackedMap,
     /// Evidence that refers to more than one memory, except for lists.
     linked_evidence: ActiveEvidence,
+    /// The dots of earlier edits.
+    dots: AssignedDots,
     lists: ListIndex,
     evidence: Vec<EvidenceRef>,
     /// Memories that are derived together.
@@ -99,6 +101,7 @@ impl<'a> EvidenceCollector<'a> {
             store,
             reports,
             linked_evidence: ActiveEvidence::default(),
+            dots: AssignedDots::load(store)?,
             lists: ListIndex::default(),
             evidence: Vec::new(),
             linked: BTreeSet::new(),
@@ -157,7 +160,7 @@ impl<'a> EvidenceCollector<'a> {
     }
 
     fn add(&mut self, report: EvidenceKey, json: &[u8], fresh: bool) -> Result<(), ProvenanceError> {
-        let Some(piece) = EvidenceItem::decode(json)? else { return Ok(()) };
+        let Some(piece) = EvidenceItem::decode_stored(json, report, &self.dots)? else { return Ok(()) };
         connected_memories(&piece).iter().for_each(|id| self.link(id));
         match piece {
             EvidenceItem::Document(document) => {

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use satchel_merge::body::Body;
 use satchel_store::{ConversationRecord, Eraser, Ledger, OpaqueEntry, Store, StoreError};
+use satchel_sync::SignedChange;
 use serde_json::Value;
 
 use super::{PURGED, plan::sha256};
 use crate::edits::QuarantinedMemory;
 use crate::provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, vectors};
+use crate::series::{entries, payload::Payload};
 
 /// Replaces the text in a receipt that mentioned something erased.
 const INSTEAD: &str = "(erased)";
@@ -115,6 +117,23 @@ impl ErasedContent {
         Ok(self.purged.redact_stored(&mut entry.evidence))
     }
 
+    /// Returns whether the payload of a change is erased. One that cannot be read stays: it has no effect in any store.
+    fn exchanged(&self, change: &SignedChange) -> bool {
+        let payload = change.payload().map(|payload| Payload::decode(change.change().kind, payload));
+        match payload {
+            Some(Ok(Some(Payload::Edit(mut step) | Payload::EarlierEdit(mut step)))) => {
+                self.purged.redact_edit(&mut step)
+            }
+            Some(Ok(Some(Payload::Evidence(_, json)))) => {
+                self.purged.redact_evidence(&json).is_ok_and(|redacted| redacted.is_some())
+            }
+            Some(Ok(Some(Payload::Contribution(contribution)))) => {
+                self.purged.contains_conversation(&contribution.conversation)
+            }
+            Some(Ok(Some(Payload::Import(_) | Payload::Undo(_)) | None) | Err(_)) | None => false,
+        }
+    }
+
     /// Returns whether an entry of the lineage is erased.
     fn lineage(&self, id: &str, value: &[u8]) -> Result<bool, StoreError> {
         let memory =
@@ -167,6 +186,13 @@ impl Eraser for ErasedContent {
                 self.records.iter().find_map(|record| record.completed_entry(id))
             }
             OpaqueEntry::Entry { ledger: Ledger::Import, value, .. } => self.receipt(value),
+            OpaqueEntry::Entry { ledger: Ledger::Sync, id, value } => {
+                let change = entries::without_erased(id, value, |change| self.exchanged(change));
+                change.map_err(|error| StoreError::BadValue {
+                    what: "a change of a series".to_owned(),
+                    problem: error.to_string(),
+                })?
+            }
             OpaqueEntry::Entry { ledger: Ledger::Quarantine | Ledger::Review, value, .. } => {
                 self.quarantined(value)?.then(Vec::new)
             }

@@ -41,6 +41,7 @@ impl From<IngestError> for CallError {
             | IngestError::Source(_)
             | IngestError::Exported(_)
             | IngestError::Temporary(_)
+            | IngestError::Series(_)
             | IngestError::Unencodable { .. }
             | IngestError::Cancelled
             | IngestError::Panicked => Self::internal(error),
@@ -179,7 +180,9 @@ impl From<EditError> for CallError {
             },
             EditError::Store(error) => Self::Store(error),
             EditError::Temporary(source) if source.kind() == io::ErrorKind::StorageFull => Self::DiskFull,
-            EditError::Temporary(_) | EditError::Unencodable { .. } => Self::internal(error),
+            EditError::Temporary(_) | EditError::Series(_) | EditError::Unencodable { .. } => {
+                Self::internal(error)
+            }
         }
     }
 }

@@ -1,0 +1,81 @@
+//! Merges edits that were made in other stores.
+
+use std::collections::BTreeSet;
+
+use satchel_merge::evidence::{DerivedMemories, EditStep, UserEdits};
+use satchel_source::CancelToken;
+use satchel_store::{Change, MemoryQuery, MemoryRecord, RelationRecord, Store, StoreError};
+
+use super::{EditContext, EditError, Edits, Transaction, interrupted::complete_interrupted};
+use crate::{
+    each_row,
+    provenance::{self, ActiveEvidence, PurgedData},
+};
+
+/// Memories per page of a list.
+const PAGE: usize = 500;
+
+impl Edits {
+    /// Merges steps of other stores, with their causality, and writes `entries` in the same commit. What is shown becomes what
+    /// follows from all steps. Durable when this returns.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(crate) fn merge(
+        &self,
+        call: &EditContext,
+        mut steps: Vec<EditStep>,
+        entries: Vec<Change>,
+    ) -> Result<(), EditError> {
+        let _guard = self.write_lock.lock(&CancelToken::new());
+        complete_interrupted(&self.store)?;
+        let purged = PurgedData::load(&self.store)?;
+        if !purged.is_empty() {
+            // What was erased here stays so, whatever other stores still say.
+            steps.iter_mut().for_each(|step| {
+                purged.redact_edit(step);
+            });
+        }
+        let mut counted = ActiveEvidence::load(&self.store, &provenance::undone_imports(&self.store)?)?;
+        let before = counted.derive();
+        counted.edit_steps.extend(steps.iter().cloned());
+        counted.user_edits = UserEdits::of(&counted.edit_steps);
+        let after = counted.derive();
+        let mut merging = Transaction::new(&self.store, call, self.clock.now_micros());
+        merging.apply_difference(&before, after)?;
+        merging.merge(steps, entries)
+    }
+}
+
+/// Returns what the store shows, as if it had been derived from evidence. Relations that are withdrawn for another reason than an edit
+/// are among it, so that they stay withdrawn.
+pub(super) fn shown_in(store: &Store, edits: &UserEdits) -> Result<DerivedMemories, StoreError> {
+    let (mut shown, at) = (DerivedMemories::default(), store.revision());
+    let query = MemoryQuery::default();
+    each_row(
+        |after| store.memories(&query, after, PAGE, at),
+        |MemoryRecord { memory, .. }| {
+            shown.memories.insert(memory.id.clone(), memory);
+            Ok::<_, StoreError>(())
+        },
+    )?;
+    let edited: BTreeSet<&String> = edits.relations().collect();
+    let relations = &mut shown.relations;
+    each_row(
+        |after| store.relations(after, PAGE, at),
+        |RelationRecord { relation, .. }| {
+            relations.insert(relation.id.clone(), relation);
+            Ok::<_, StoreError>(())
+        },
+    )?;
+    each_row(
+        |after| store.withdrawn_relations(after, PAGE, at),
+        |RelationRecord { relation, .. }| {
+            if !edited.contains(&relation.id) {
+                relations.insert(relation.id.clone(), relation);
+            }
+            Ok::<_, StoreError>(())
+        },
+    )?;
+    Ok(shown)
+}

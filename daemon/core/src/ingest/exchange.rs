@@ -1,0 +1,198 @@
+//! Merges what imports of other stores brought, as if the import had been made here.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use satchel_merge::evidence::memories_of;
+use satchel_source::CancelToken;
+use satchel_store::{Batch, Change, Ledger, LedgerWrite, Origin, Store, record_key};
+use uuid::Uuid;
+
+use super::{
+    Imports, Inner,
+    error::IngestError,
+    ledger,
+    normalise::NormalisedConversation,
+    receipt::{Counts, HeldBack, ImportRecord},
+    records::{DeferredRecords, ImportItem},
+    session::Session,
+    undo::UndoOutcome,
+    write::{Writer, conversation::import_of},
+};
+use crate::{
+    edits::Edits,
+    provenance::{EvidenceItem, EvidenceKey, UndoRecord},
+    series::{SeriesKey, payload::ContributionPayload},
+    write_lock::WriteGuard,
+};
+
+/// The actor in the history of what was exchanged.
+const ACTOR: &str = "sync";
+/// The reason in the history of what another store imported.
+const REASON: &str = "imported in another store";
+
+impl Imports {
+    /// Returns the state that the exchange of changes shares with imports and edits.
+    pub(crate) fn shared(&self) -> &Arc<Inner> {
+        &self.0
+    }
+}
+
+impl Inner {
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn edits(&self) -> &Edits {
+        &self.edits
+    }
+
+    pub(crate) fn series_key(&self) -> &SeriesKey {
+        &self.series_key
+    }
+
+    /// Waits until nobody else writes.
+    pub(crate) fn lock_writes(&self) -> Option<WriteGuard<'_>> {
+        self.write_lock.lock(&CancelToken::new())
+    }
+
+    /// Waits until nobody else exchanges changes.
+    pub(crate) fn lock_exchange(&self) -> MutexGuard<'_, ()> {
+        self.exchanging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commits entries of ledgers. Durable when this returns.
+    pub(crate) fn commit_entries(&self, changes: Vec<Change>) -> Result<(), satchel_store::StoreError> {
+        let origin =
+            Origin { actor: ACTOR.to_owned(), at_micros: self.clock.now_micros(), ..Origin::default() };
+        self.store.commit(Batch { origin, changes }).map(drop)
+    }
+
+    /// Brings the records in line with an undo or redo that the ledger has, and that has not taken effect.
+    pub(crate) fn follow_undo(
+        &self,
+        note: UndoRecord,
+        cancel: &CancelToken,
+    ) -> Result<Option<UndoOutcome>, IngestError> {
+        let Some(record) = ledger::get(&self.store, &note.import.to_string())? else { return Ok(None) };
+        let _alone = self.undoing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.follow(note, &record, cancel).map(Some)
+    }
+}
+
+/// The merge of one import of another store.
+pub(crate) struct ImportMerge<'a> {
+    inner: &'a Inner,
+    writer: Writer<'a>,
+    /// Counts what is new here; the receipt keeps the counts of the store that made the import.
+    counts: ImportRecord,
+}
+
+impl<'a> ImportMerge<'a> {
+    /// Begins to merge the import `record`.
+    ///
+    /// # Errors
+    /// When the id of the import is no UUID.
+    pub(crate) fn begin(
+        inner: &'a Inner,
+        record: &ImportRecord,
+        cancel: &CancelToken,
+    ) -> Result<Self, IngestError> {
+        let import = Uuid::parse_str(&record.id)
+            .map_err(|_| IngestError::Unencodable { what: "the id of an import" })?;
+        let origin = Origin {
+            import: Some(import),
+            actor: record.plugin.clone().unwrap_or_default(),
+            reason: REASON.to_owned(),
+            at_micros: record.started_at,
+        };
+        let lock = (&*inner.write_lock, cancel.clone(), inner.plugins.pace().clone());
+        let session = Session::new(&inner.store, lock, origin, false);
+        let writer = Writer::new(session, import_of(record));
+        Ok(Self { inner, writer, counts: uncounted(record) })
+    }
+
+    /// Merges a contribution.
+    ///
+    /// # Errors
+    /// When a message cannot be decoded, or the store returns an error.
+    pub(crate) fn add_contribution(&mut self, contribution: ContributionPayload) -> Result<(), IngestError> {
+        let ContributionPayload { conversation: id, platform, import, untrusted, report, nodes } =
+            contribution;
+        let nodes = ContributionPayload::decode_nodes(nodes)
+            .map_err(|_| IngestError::Unencodable { what: "a message of another store" })?;
+        let weight = nodes.iter().map(|node| node.bytes.len() + 512).sum();
+        let import = Some(import);
+        let conversation =
+            NormalisedConversation { id, platform, import, foreign: true, untrusted, report, nodes, weight };
+        self.writer.write(ImportItem::Conversation(Box::new(conversation)), &mut self.counts)
+    }
+
+    /// Merges a piece of evidence, which is stored under `key`.
+    ///
+    /// # Errors
+    /// When the temporary file for what does not fit into memory fails.
+    pub(crate) fn add_evidence(
+        &mut self,
+        key: EvidenceKey,
+        json: &[u8],
+        item: &EvidenceItem,
+    ) -> Result<(), IngestError> {
+        let memories = match item {
+            EvidenceItem::Stored(evidence) => memories_of(&evidence.claim),
+            EvidenceItem::Document(document) => vec![document.memory.id.clone()],
+            EvidenceItem::Edge(_) | EvidenceItem::Vector(_) | EvidenceItem::Edit(_) => Vec::new(),
+        };
+        let is_document = matches!(item, EvidenceItem::Document(_));
+        let memories = memories.iter().map(|id| record_key(id));
+        self.writer.add_encoded_evidence(key, json, memories, is_document)
+    }
+
+    /// Derives memories, and stores the receipt under its `sources` together with `entries`. Durable when this returns.
+    ///
+    /// # Errors
+    /// When the store returns an error, or the merge was cancelled. It can be repeated then.
+    pub(crate) fn finish(
+        self,
+        record: ImportRecord,
+        sources: Vec<String>,
+        entries: Vec<Change>,
+    ) -> Result<(), IngestError> {
+        let Self { inner, mut writer, mut counts } = self;
+        writer.flush(&mut counts)?;
+        writer.derive(DeferredRecords::default(), &mut counts)?;
+        writer.store_skips(&mut counts)?;
+        let record = ImportRecord { revisions: counts.revisions, ..record };
+        let (id, at_micros) = (record.id.clone(), record.started_at);
+        let value =
+            serde_json::to_vec(&record).map_err(|_| IngestError::Unencodable { what: "a receipt" })?;
+        let mut changes = entries;
+        changes.push(Change::Ledger(ledger::size_note(&record)));
+        let receipt = LedgerWrite::Entry { ledger: Ledger::Import, id: id.clone(), at_micros, value };
+        changes.push(Change::Ledger(receipt));
+        for source in sources {
+            let (ledger, value) = (Ledger::Source, id.clone().into_bytes());
+            changes.push(Change::Ledger(LedgerWrite::Entry { ledger, id: source, at_micros, value }));
+        }
+        Ok(inner.commit_entries(changes)?)
+    }
+}
+
+/// Returns a receipt that has counted nothing yet.
+fn uncounted(record: &ImportRecord) -> ImportRecord {
+    ImportRecord {
+        conversations: Counts::default(),
+        messages: Counts::default(),
+        memories: Counts::default(),
+        embeddings: Counts::default(),
+        attachments: 0,
+        skipped: Vec::new(),
+        warnings: Vec::new(),
+        warnings_found: 0,
+        issue_pages: 0,
+        revisions: None,
+        differences: Vec::new(),
+        differences_found: 0,
+        would_change: HeldBack::default(),
+        ..record.clone()
+    }
+}

@@ -1,0 +1,38 @@
+//! The store's own series of signed changes, and those of other stores, as the ledger keeps them.
+//!
+//! Edits and undos append to the own series in the commit in which they take effect. What the changes contain is in [`payload`]; how
+//! they are exchanged and take effect in other stores is in [`crate::sync`].
+
+pub(crate) mod entries;
+mod local;
+pub(crate) mod payload;
+
+use satchel_store::StoreError;
+use satchel_sync::{AuthorError, FrontierError, OriginId};
+
+pub(crate) use self::local::{LocalSeries, NewPlace, SeriesKey, edit_origin, vector_of};
+
+/// Why a series cannot be read or continued.
+#[derive(Debug, thiserror::Error)]
+pub enum SeriesStoreError {
+    /// The key of the store's own series is not known to this process.
+    #[error(
+        "the key of this store's own series of changes (origin {0}) is missing; put it back from a backup"
+    )]
+    NoKey(OriginId),
+    /// The operating system gave no random bytes.
+    #[error("the operating system gave no random bytes")]
+    Randomness,
+    /// The own series cannot be continued.
+    #[error(transparent)]
+    Author(#[from] AuthorError),
+    /// A frontier cannot be extended.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+    /// The store returned an error.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A bug in Satchel.
+    #[error("what the store has of a series of changes cannot be read; please report this")]
+    Unreadable,
+}

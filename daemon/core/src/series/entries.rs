@@ -1,0 +1,286 @@
+//! The entries of the ledger in which a store keeps its own series and those of others.
+//!
+//! | id | value |
+//! |---|---|
+//! | `own` | the store's own origin |
+//! | `origins` | all origins of which the store holds changes, in the order of their arrival |
+//! | `series <origin>` | key, head and context of a series |
+//! | `applied <origin>` | the last change of a series that has taken effect, and what its author had seen by then |
+//! | `change <origin> <counter>` | a change, and its payload or where that is |
+//! | `item <key>` | the change with which this piece of evidence or contribution first came |
+//! | `import <import>` | says that an import is in a series |
+//! | `undo <import>` | the undos and redos of an import that none of the others had seen |
+
+use satchel_merge::causality::{Dot, VersionVector};
+use satchel_pam::conversation::ImportMetadata;
+use satchel_store::{Change, Ledger, LedgerWrite, Store, StoreError};
+use satchel_sync::{Counter, Frontier, Head, OriginId, OriginKey, Series, SignedChange};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{SeriesStoreError, payload::SALT_BYTES};
+use crate::provenance::EvidenceKey;
+
+const OWN: &str = "own";
+const ORIGINS: &str = "origins";
+/// What the ids of changes begin with.
+const CHANGE: &str = "change ";
+
+/// A change as it is stored.
+#[derive(Debug)]
+pub(crate) struct StoredChange {
+    pub(crate) change: SignedChange,
+    pub(crate) place: Place,
+}
+
+/// Where a contribution is, with what was sent with it and may have changed since.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ContributionPlace {
+    /// The entry of the provenance.
+    pub(crate) entry: String,
+    /// The id of the conversation.
+    pub(crate) conversation: String,
+    /// PAM `provider.name`.
+    pub(crate) platform: String,
+    /// The import metadata of the conversation.
+    pub(crate) import: ImportMetadata,
+}
+
+/// Where the payload of a change is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Place {
+    /// Not in this store: it was withheld or erased.
+    Absent,
+    /// With the change.
+    Inline,
+    /// The piece of evidence with this key, after these random bytes.
+    Evidence([u8; SALT_BYTES], EvidenceKey),
+    /// The contribution with this key, after these random bytes.
+    Contribution([u8; SALT_BYTES], EvidenceKey, Box<ContributionPlace>),
+}
+
+/// The part of a series that has taken effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AppliedSeries {
+    /// The last change that has taken effect.
+    pub(crate) head: Head,
+    /// What its author had seen of other origins by then.
+    pub(crate) context: Frontier,
+}
+
+/// An undo or redo that no other one has seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredUndo {
+    pub(crate) dot: Dot,
+    pub(crate) seen: VersionVector,
+    pub(crate) undone: bool,
+    pub(crate) at: i64,
+}
+
+/// Returns the store's own origin; `None` if it has no series.
+pub(crate) fn own(store: &Store) -> Result<Option<OriginId>, SeriesStoreError> {
+    let entry = get(store, OWN)?;
+    entry
+        .map(|value| value.try_into().map(OriginId::from_bytes).map_err(|_| SeriesStoreError::Unreadable))
+        .transpose()
+}
+
+pub(crate) fn put_own(origin: OriginId) -> Change {
+    put(OWN.to_owned(), origin.as_bytes().to_vec())
+}
+
+/// Returns all origins of which the store holds changes.
+pub(crate) fn origins(store: &Store) -> Result<Vec<OriginId>, SeriesStoreError> {
+    let value = get(store, ORIGINS)?.unwrap_or_default();
+    let (ids, rest) = value.as_chunks::<16>();
+    if rest.is_empty() {
+        Ok(ids.iter().copied().map(OriginId::from_bytes).collect())
+    } else {
+        Err(SeriesStoreError::Unreadable)
+    }
+}
+
+pub(crate) fn put_origins(origins: &[OriginId]) -> Change {
+    let ids: Vec<[u8; 16]> = origins.iter().map(|origin| *origin.as_bytes()).collect();
+    put(ORIGINS.to_owned(), ids.concat())
+}
+
+/// Returns the series of an origin.
+pub(crate) fn series(store: &Store, origin: OriginId) -> Result<Option<Series>, SeriesStoreError> {
+    let Some(value) = get(store, &format!("series {origin}"))? else { return Ok(None) };
+    let read = || {
+        let (key, rest) = value.split_at_checked(OriginKey::BYTES)?;
+        let (head, context) = rest.split_at_checked(HEAD_BYTES)?;
+        let key = OriginKey::decode(key).ok()?;
+        Some(Series::resume(key, read_head(head)?, Frontier::decode(context).ok()?))
+    };
+    read().map(Some).ok_or(SeriesStoreError::Unreadable)
+}
+
+pub(crate) fn put_series(series: &Series) -> Change {
+    let mut value = series.key().encode().to_vec();
+    value.extend_from_slice(&write_head(series.head()));
+    value.extend_from_slice(&series.context().encode());
+    put(format!("series {}", series.origin()), value)
+}
+
+/// Returns up to where the changes of an origin have taken effect; `None` if none of them has.
+pub(crate) fn applied(store: &Store, origin: OriginId) -> Result<Option<AppliedSeries>, SeriesStoreError> {
+    let Some(value) = get(store, &format!("applied {origin}"))? else { return Ok(None) };
+    let read = || {
+        let (head, context) = value.split_at_checked(HEAD_BYTES)?;
+        Some(AppliedSeries { head: read_head(head)?, context: Frontier::decode(context).ok()? })
+    };
+    read().map(Some).ok_or(SeriesStoreError::Unreadable)
+}
+
+pub(crate) fn put_applied(origin: OriginId, applied: &AppliedSeries) -> Change {
+    let value = [write_head(applied.head).as_slice(), &applied.context.encode()].concat();
+    put(format!("applied {origin}"), value)
+}
+
+/// Returns a change.
+pub(crate) fn change(
+    store: &Store,
+    origin: OriginId,
+    counter: Counter,
+) -> Result<Option<StoredChange>, SeriesStoreError> {
+    let value = get(store, &change_id(origin, counter))?;
+    value.map(|value| StoredChange::decode(&value).ok_or(SeriesStoreError::Unreadable)).transpose()
+}
+
+/// Returns the ledger change that stores a change.
+pub(crate) fn put_change(change: &SignedChange, place: &Place) -> Change {
+    let id = change_id(change.change().origin, change.change().counter);
+    put(id, StoredChange::encode(change, place))
+}
+
+/// Returns what an entry becomes when its payload is erased; `None` if the entry is no change, or `erased` says that its payload stays.
+pub(crate) fn without_erased(
+    id: &str,
+    value: &[u8],
+    erased: impl FnOnce(&SignedChange) -> bool,
+) -> Result<Option<Vec<u8>>, SeriesStoreError> {
+    if !id.starts_with(CHANGE) || value.is_empty() {
+        return Ok(None);
+    }
+    let StoredChange { change, place } = StoredChange::decode(value).ok_or(SeriesStoreError::Unreadable)?;
+    let erased = place == Place::Inline && erased(&change);
+    Ok(erased.then(|| StoredChange::encode(&change, &Place::Absent)))
+}
+
+/// Returns the change with which a piece of evidence or a contribution first came.
+pub(crate) fn item(store: &Store, key: EvidenceKey) -> Result<Option<(OriginId, Counter)>, SeriesStoreError> {
+    let Some(value) = get(store, &item_id(key))? else { return Ok(None) };
+    let read = || {
+        let (origin, counter) = value.split_first_chunk::<16>()?;
+        let counter = Counter::new(u64::from_be_bytes(counter.try_into().ok()?))?;
+        Some((OriginId::from_bytes(*origin), counter))
+    };
+    read().map(Some).ok_or(SeriesStoreError::Unreadable)
+}
+
+pub(crate) fn put_item(key: EvidenceKey, origin: OriginId, counter: Counter) -> Change {
+    put(item_id(key), [origin.as_bytes().as_slice(), &counter.get().to_be_bytes()].concat())
+}
+
+/// Returns whether an import is in a series.
+pub(crate) fn is_recorded(store: &Store, import: &str) -> Result<bool, StoreError> {
+    Ok(get(store, &format!("import {import}"))?.is_some())
+}
+
+pub(crate) fn put_recorded(import: &str) -> Change {
+    put(format!("import {import}"), b"1".to_vec())
+}
+
+/// Returns the undos and redos of an import that none of the others had seen.
+pub(crate) fn undos(store: &Store, import: Uuid) -> Result<Vec<StoredUndo>, SeriesStoreError> {
+    let value = get(store, &format!("undo {import}"))?;
+    let read = |value: Vec<u8>| serde_json::from_slice(&value).map_err(|_| SeriesStoreError::Unreadable);
+    Ok(value.map(read).transpose()?.unwrap_or_default())
+}
+
+pub(crate) fn put_undos(import: Uuid, undos: &[StoredUndo]) -> Result<Change, SeriesStoreError> {
+    Ok(put(format!("undo {import}"), serde_json::to_vec(undos).map_err(|_| SeriesStoreError::Unreadable)?))
+}
+
+impl StoredChange {
+    fn encode(change: &SignedChange, place: &Place) -> Vec<u8> {
+        let mut value = Vec::new();
+        match place {
+            Place::Absent => value.push(0),
+            Place::Inline => value.push(1),
+            Place::Evidence(salt, key) => {
+                value.push(2);
+                value.extend_from_slice(&[*salt, *key].concat());
+            }
+            Place::Contribution(salt, key, place) => {
+                value.push(3);
+                value.extend_from_slice(&[*salt, *key].concat());
+                // Text, numbers and lists of these: it can always be written.
+                let place = serde_json::to_vec(place).unwrap_or_default();
+                value.extend_from_slice(&u32::try_from(place.len()).unwrap_or(u32::MAX).to_be_bytes());
+                value.extend_from_slice(&place);
+            }
+        }
+        let change =
+            if *place == Place::Inline { change.encode() } else { change.clone().without_payload().encode() };
+        value.extend_from_slice(&change);
+        value
+    }
+
+    fn decode(value: &[u8]) -> Option<Self> {
+        let (tag, rest) = value.split_first()?;
+        let (place, rest) = match tag {
+            0 => (Place::Absent, rest),
+            1 => (Place::Inline, rest),
+            2 | 3 => {
+                let (salt, rest) = rest.split_first_chunk()?;
+                let (key, rest) = rest.split_first_chunk()?;
+                if *tag == 2 {
+                    (Place::Evidence(*salt, *key), rest)
+                } else {
+                    let (length, rest) = rest.split_first_chunk::<4>()?;
+                    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+                    let (place, rest) = rest.split_at_checked(length)?;
+                    (Place::Contribution(*salt, *key, serde_json::from_slice(place).ok()?), rest)
+                }
+            }
+            _ => return None,
+        };
+        Some(Self { change: SignedChange::decode(rest).ok()?, place })
+    }
+}
+
+/// The bytes of a stored head.
+const HEAD_BYTES: usize = 40;
+
+fn write_head(head: Head) -> [u8; HEAD_BYTES] {
+    let mut bytes = [0; HEAD_BYTES];
+    bytes[..8].copy_from_slice(&head.counter.get().to_be_bytes());
+    bytes[8..].copy_from_slice(head.hash.as_bytes());
+    bytes
+}
+
+fn read_head(bytes: &[u8]) -> Option<Head> {
+    let (counter, hash) = bytes.split_first_chunk::<8>()?;
+    let counter = Counter::new(u64::from_be_bytes(*counter))?;
+    Some(Head { counter, hash: satchel_sync::ChangeHash::from_bytes(hash.try_into().ok()?) })
+}
+
+fn change_id(origin: OriginId, counter: Counter) -> String {
+    format!("{CHANGE}{origin} {}", counter.get())
+}
+
+fn item_id(key: EvidenceKey) -> String {
+    format!("item {:032x}", u128::from_be_bytes(key))
+}
+
+fn get(store: &Store, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let entry = store.ledger_get(Ledger::Sync, id)?;
+    Ok(entry.map(|entry| entry.value).filter(|value| !value.is_empty()))
+}
+
+fn put(id: String, value: Vec<u8>) -> Change {
+    Change::Ledger(LedgerWrite::Entry { ledger: Ledger::Sync, id, at_micros: 0, value })
+}

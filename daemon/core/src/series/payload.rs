@@ -1,0 +1,231 @@
+//! What the changes of a series contain. Each payload begins with random bytes, so that its digest, which stays in the series when
+//! the payload is erased or withheld, does not tell its text.
+
+use std::fmt::Write as _;
+
+use satchel_merge::{
+    causality::Causality,
+    conversation::{ConversationReport, ReportedNode},
+    evidence::EditStep,
+};
+use satchel_pam::conversation::ImportMetadata;
+use satchel_sync::Kind;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::provenance::{ContributionSkeleton, EvidenceKey, ProvenanceError};
+
+/// The random bytes at the beginning of a payload.
+pub(crate) const SALT_BYTES: usize = 16;
+
+/// A step of an edit that was made since its store began its series.
+pub(crate) const EDIT: Kind = Kind(1);
+/// A step of an edit that was made before its store began its series.
+pub(crate) const EARLIER_EDIT: Kind = Kind(2);
+/// A piece of evidence that an import brought.
+pub(crate) const EVIDENCE: Kind = Kind(3);
+/// What an import reported about a conversation.
+pub(crate) const CONTRIBUTION: Kind = Kind(4);
+/// An import that has ended. What it brought is in this change's series or in the changes that its author had seen.
+pub(crate) const IMPORT: Kind = Kind(5);
+/// An undo or redo of an import.
+pub(crate) const UNDO: Kind = Kind(6);
+
+/// A decoded payload.
+#[derive(Debug)]
+pub(crate) enum Payload {
+    /// See [`EDIT`]. Its causality follows from the change and is not part of the payload.
+    Edit(EditStep),
+    /// See [`EARLIER_EDIT`].
+    EarlierEdit(EditStep),
+    /// See [`EVIDENCE`].
+    Evidence(EvidenceKey, Vec<u8>),
+    /// See [`CONTRIBUTION`].
+    Contribution(Box<ContributionPayload>),
+    /// See [`IMPORT`].
+    Import(Box<ImportPayload>),
+    /// See [`UNDO`].
+    Undo(UndoPayload),
+}
+
+/// What an import reported about a conversation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ContributionPayload {
+    /// The id of the conversation.
+    pub conversation: String,
+    /// PAM `provider.name`.
+    pub platform: String,
+    /// The import metadata of the conversation.
+    pub import: ImportMetadata,
+    /// The untrusted signer whose document reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<String>,
+    /// The fields of the conversation.
+    pub report: ConversationReport,
+    /// The messages, ordered by their ids.
+    pub nodes: Vec<NodePayload>,
+}
+
+/// A message of a reported conversation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NodePayload {
+    /// The id of the message.
+    pub id: String,
+    /// The id of its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The encoded body.
+    pub body: Box<RawValue>,
+}
+
+/// An import and the keys of what it brought.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ImportPayload {
+    /// Its entry in the ledger.
+    pub record: Box<RawValue>,
+    /// Identities of its source in the ledger of sources.
+    pub sources: Vec<String>,
+    /// The keys of its contributions, as hex digits without separators.
+    pub contributions: String,
+    /// The keys of its evidence, in the same form.
+    pub evidence: String,
+}
+
+/// An undo or redo of an import.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UndoPayload {
+    /// The import.
+    pub import: Uuid,
+    /// Whether it was undone.
+    pub undone: bool,
+    /// Microseconds since the Unix epoch.
+    pub at: i64,
+}
+
+/// Why a payload cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PayloadError {
+    /// It has no random bytes.
+    #[error("the payload is shorter than its random prefix")]
+    Short,
+    /// It is not what its kind says.
+    #[error("the payload is no {what}: {source}")]
+    Form { what: &'static str, source: serde_json::Error },
+    /// A list of keys is not hex.
+    #[error("a list of keys is not a whole number of 16-byte keys in hex digits")]
+    Keys,
+}
+
+impl Payload {
+    /// Returns the kind of the change.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Edit(_) => EDIT,
+            Self::EarlierEdit(_) => EARLIER_EDIT,
+            Self::Evidence(..) => EVIDENCE,
+            Self::Contribution(_) => CONTRIBUTION,
+            Self::Import(_) => IMPORT,
+            Self::Undo(_) => UNDO,
+        }
+    }
+
+    /// Encodes the payload after `salt`.
+    pub(crate) fn encode(&self, salt: [u8; SALT_BYTES]) -> serde_json::Result<Vec<u8>> {
+        let mut bytes = salt.to_vec();
+        match self {
+            Self::Edit(step) | Self::EarlierEdit(step) => {
+                let step = EditStep { causality: Causality::Unnumbered, ..step.clone() };
+                serde_json::to_writer(&mut bytes, &step)?;
+            }
+            Self::Evidence(key, json) => {
+                bytes.extend_from_slice(key);
+                bytes.extend_from_slice(json);
+            }
+            Self::Contribution(contribution) => serde_json::to_writer(&mut bytes, contribution)?,
+            Self::Import(import) => serde_json::to_writer(&mut bytes, import)?,
+            Self::Undo(undo) => serde_json::to_writer(&mut bytes, undo)?,
+        }
+        Ok(bytes)
+    }
+
+    /// Decodes a payload; `None` if this program does not know the kind.
+    pub(crate) fn decode(kind: Kind, bytes: &[u8]) -> Result<Option<Self>, PayloadError> {
+        let (_, content) = bytes.split_at_checked(SALT_BYTES).ok_or(PayloadError::Short)?;
+        let payload = match kind {
+            EDIT => Self::Edit(step(content)?),
+            EARLIER_EDIT => Self::EarlierEdit(step(content)?),
+            EVIDENCE => {
+                let (key, json) = content.split_first_chunk().ok_or(PayloadError::Short)?;
+                Self::Evidence(*key, json.to_vec())
+            }
+            CONTRIBUTION => Self::Contribution(read(content, "report about a conversation")?),
+            IMPORT => Self::Import(read(content, "import")?),
+            UNDO => Self::Undo(read(content, "undo of an import")?),
+            _ => return Ok(None),
+        };
+        Ok(Some(payload))
+    }
+}
+
+impl ContributionPayload {
+    /// Encodes `nodes`, sorted: a contribution that is read back from the store has them in another order.
+    pub(crate) fn encode_nodes(mut nodes: Vec<ReportedNode>) -> serde_json::Result<Vec<NodePayload>> {
+        nodes.sort_by(|one, other| (&one.id, &one.parent).cmp(&(&other.id, &other.parent)));
+        let encoded = nodes.into_iter().map(|ReportedNode { id, parent, bytes, .. }| {
+            Ok(NodePayload { id, parent, body: serde_json::from_slice(&bytes)? })
+        });
+        encoded.collect()
+    }
+
+    /// Decodes the nodes.
+    pub(crate) fn decode_nodes(nodes: Vec<NodePayload>) -> serde_json::Result<Vec<ReportedNode>> {
+        let read = |NodePayload { id, parent, body }: NodePayload| {
+            ReportedNode::read(id, parent, body.get().as_bytes().to_vec())
+        };
+        nodes.into_iter().map(read).collect()
+    }
+}
+
+/// Returns keys as hex digits.
+pub(crate) fn encode_keys(keys: &[EvidenceKey]) -> String {
+    let mut digits = String::with_capacity(keys.len() * 32);
+    for key in keys {
+        // Writing to a string does not fail.
+        let _ = write!(digits, "{:032x}", u128::from_be_bytes(*key));
+    }
+    digits
+}
+
+/// Reads keys from hex digits.
+pub(crate) fn decode_keys(digits: &str) -> Result<Vec<EvidenceKey>, PayloadError> {
+    let (keys, rest) = digits.as_bytes().as_chunks::<32>();
+    let read = |digits: &[u8; 32]| {
+        // `from_str_radix` also takes a sign.
+        let digits = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
+        u128::from_str_radix(str::from_utf8(digits).ok()?, 16).ok().map(u128::to_be_bytes)
+    };
+    let keys: Option<Vec<EvidenceKey>> = keys.iter().map(read).collect();
+    keys.filter(|_| rest.is_empty()).ok_or(PayloadError::Keys)
+}
+
+/// Reads a step. What it says of its own causality is ignored.
+fn step(content: &[u8]) -> Result<EditStep, PayloadError> {
+    let step: EditStep = read(content, "step of an edit")?;
+    Ok(EditStep { causality: Causality::Unnumbered, ..step })
+}
+
+fn read<T: serde::de::DeserializeOwned>(content: &[u8], what: &'static str) -> Result<T, PayloadError> {
+    serde_json::from_slice(content).map_err(|source| PayloadError::Form { what, source })
+}
+
+/// Returns the key of a contribution, under which imports list it.
+pub(crate) fn contribution_key(contribution: &ContributionPayload) -> Result<EvidenceKey, ProvenanceError> {
+    const WHAT: ProvenanceError = ProvenanceError::Unreadable { what: "a report about a conversation" };
+    let ContributionPayload { conversation, untrusted, report, nodes, .. } = contribution;
+    let nodes = nodes.iter().map(|NodePayload { id, parent, body }| {
+        ReportedNode::read(id.clone(), parent.clone(), body.get().as_bytes().to_vec())
+    });
+    let nodes: Vec<ReportedNode> = nodes.collect::<serde_json::Result<_>>().map_err(|_| WHAT)?;
+    Ok(ContributionSkeleton::of(conversation, report, &nodes)?.attributed_to(untrusted.as_deref()).key())
+}

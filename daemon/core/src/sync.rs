@@ -1,0 +1,177 @@
+//! What stores of one person exchange, so that all of them come to show the same.
+//!
+//! A store shows what follows from its *inputs*: what imports brought, the undos of imports, and the edits of the person. None of it
+//! depends on the order in which the inputs arrived. So stores exchange inputs, as changes of signed series (`satchel-sync`), and each
+//! derives from them what it shows. What a change contains is in
+//! [`crate::series`].
+//!
+//! A change passes through a store in two steps. [`Sync::receive`] checks it against its series and stores it; from then on it can be
+//! passed on. [`Sync::apply`] lets it take effect: in the order of its series, and after everything that its author had seen. Both can
+//! be repeated after an interruption.
+//!
+//! The store's own changes are appended to its series in the commit in which they take effect (edits, undos), or afterwards by
+//! [`Sync::record_imports`] (imports).
+//!
+//! **Invariant:** a store that has a series has no edit without a dot: [`Sync::begin`] numbers the earlier ones.
+//! **Invariant:** stores that have applied the same changes show the same (`tests/tests/integration/sync`).
+//!
+//! The daemon does not use this module yet. Not exchanged so far: recorded conversations, attachments, vectors, memories that wait for
+//! review, erasures, the ledger of exports.
+
+mod apply;
+mod outgoing;
+mod receive;
+mod record;
+
+use std::sync::Arc;
+
+use satchel_store::StoreError;
+use satchel_sync::{Author, AuthorError, Frontier, FrontierError, OriginId, OriginKey, SigningKey};
+
+pub use self::{
+    apply::{Applied, Blocked},
+    receive::{Received, Refused},
+};
+use crate::{
+    edits::EditError,
+    ingest::{Imports, IngestError, Inner},
+    provenance::ProvenanceError,
+    series::{
+        LocalSeries, SeriesStoreError,
+        entries::{self, Place},
+    },
+};
+
+/// The exchange of changes with other stores. Clones share the store.
+#[derive(Clone)]
+pub struct Sync(Arc<Inner>);
+
+/// Why changes cannot be exchanged.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// The store has no series yet.
+    #[error("this store has no series of changes yet")]
+    NotBegun,
+    /// The store has a series already.
+    #[error("this store has a series of changes already: origin {0}")]
+    Begun(OriginId),
+    /// The exchange was cancelled. What is left can be done later.
+    #[error("it was cancelled")]
+    Cancelled,
+    /// A series in the ledger cannot be read or continued.
+    #[error(transparent)]
+    Series(#[from] SeriesStoreError),
+    /// What imports brought cannot be read.
+    #[error(transparent)]
+    Provenance(#[from] ProvenanceError),
+    /// An import of another store, or an undo, could not take effect.
+    #[error(transparent)]
+    Import(IngestError),
+    /// Edits of another store could not take effect.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+}
+
+impl From<StoreError> for SyncError {
+    fn from(error: StoreError) -> Self {
+        Self::Series(error.into())
+    }
+}
+
+impl From<AuthorError> for SyncError {
+    fn from(error: AuthorError) -> Self {
+        Self::Series(error.into())
+    }
+}
+
+impl From<FrontierError> for SyncError {
+    fn from(error: FrontierError) -> Self {
+        Self::Series(error.into())
+    }
+}
+
+impl From<IngestError> for SyncError {
+    fn from(error: IngestError) -> Self {
+        match error {
+            IngestError::Cancelled => Self::Cancelled,
+            error => Self::Import(error),
+        }
+    }
+}
+
+/// The error for entries that this program wrote and cannot read.
+const UNREADABLE: SyncError = SyncError::Series(SeriesStoreError::Unreadable);
+
+impl Sync {
+    /// Returns the exchange of changes for the store of `imports`.
+    #[must_use]
+    pub fn new(imports: &Imports) -> Self {
+        Self(Arc::clone(imports.shared()))
+    }
+
+    /// Begins the store's own series, signed with `key`, and appends everything to it that has happened so far. The salt must be
+    /// random.
+    ///
+    /// # Errors
+    /// [`SyncError::Begun`], or an error of the store.
+    pub fn begin(&self, key: SigningKey, salt: [u8; OriginKey::SALT_BYTES]) -> Result<OriginId, SyncError> {
+        let store = self.0.store();
+        let guard = self.0.lock_writes();
+        if let Some(own) = entries::own(store)? {
+            return Err(SyncError::Begun(own));
+        }
+        let seen = Frontier::new();
+        let (author, genesis) = Author::begin(key.clone(), salt, &seen)?;
+        let origin = author.series().origin();
+        let mut first = vec![
+            entries::put_own(origin),
+            entries::put_origins(&[origin]),
+            entries::put_change(&genesis, &Place::Inline),
+        ];
+        let mut series = LocalSeries::begun(author, seen);
+        first.extend(record::earlier_edits(store, &mut series)?);
+        record::earlier_undos(store, &mut series)?;
+        let (changes, applied) = series.into_changes();
+        first.extend(changes);
+        first.push(applied);
+        self.0.commit_entries(first)?;
+        self.0.series_key().set(key);
+        drop(guard);
+        self.record_imports()?;
+        Ok(origin)
+    }
+
+    /// Sets the key of the store's own series, so that it can be continued.
+    ///
+    /// # Errors
+    /// [`SyncError::NotBegun`], or [`AuthorError::WrongKey`] if it is another key.
+    pub fn unlock(&self, key: SigningKey) -> Result<(), SyncError> {
+        let own = entries::own(self.0.store())?.ok_or(SyncError::NotBegun)?;
+        let series = entries::series(self.0.store(), own)?.ok_or(UNREADABLE)?;
+        Author::resume(key.clone(), series)?;
+        self.0.series_key().set(key);
+        Ok(())
+    }
+
+    /// Returns the store's own origin; `None` if it has no series.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn origin(&self) -> Result<Option<OriginId>, SyncError> {
+        Ok(entries::own(self.0.store())?)
+    }
+
+    /// Returns which changes the store holds.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn frontier(&self) -> Result<Frontier, SyncError> {
+        let mut frontier = Frontier::new();
+        for origin in entries::origins(self.0.store())? {
+            if let Some(series) = entries::series(self.0.store(), origin)? {
+                frontier.advance(origin, series.head())?;
+            }
+        }
+        Ok(frontier)
+    }
+}

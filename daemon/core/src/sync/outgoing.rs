@@ -1,0 +1,84 @@
+//! Reads the changes that another store lacks, with their payloads.
+
+use satchel_store::Store;
+use satchel_sync::{Counter, CounterRange, Frontier, OriginId, SignedChange};
+
+use super::{Sync, SyncError, UNREADABLE, record::contribution_payload};
+use crate::{
+    provenance::{ConversationProvenance, EvidenceKey},
+    series::{
+        entries::{self, ContributionPlace, Place, StoredChange},
+        payload::{Payload, SALT_BYTES},
+    },
+};
+
+impl Sync {
+    /// Passes to `visit` the changes that a store with the frontier `theirs` lacks, origin by origin, until it returns false. A change
+    /// whose payload was erased has none.
+    ///
+    /// # Errors
+    /// When the store cannot be read. Changes of an origin of which the other store has another history are left out.
+    pub fn changes_after(
+        &self,
+        theirs: &Frontier,
+        mut visit: impl FnMut(SignedChange) -> bool,
+    ) -> Result<(), SyncError> {
+        for range in self.frontier()?.lacked_by(theirs).ranges {
+            if self.has_other_base(range)? {
+                continue;
+            }
+            let mut next = Some(range.first);
+            while let Some(counter) = next.filter(|counter| *counter <= range.last) {
+                if !visit(change(self.0.store(), range.origin, counter)?) {
+                    return Ok(());
+                }
+                next = counter.next();
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the other store has another history of the origin of `range`.
+    fn has_other_base(&self, range: CounterRange) -> Result<bool, SyncError> {
+        let Some(before) = range.first.before() else { return Ok(false) };
+        let ours = entries::change(self.0.store(), range.origin, before)?.ok_or(UNREADABLE)?;
+        Ok(range.check_base(ours.change.hash()).is_err())
+    }
+}
+
+/// Returns a change with its payload, if the store has that.
+pub(super) fn change(store: &Store, origin: OriginId, counter: Counter) -> Result<SignedChange, SyncError> {
+    let stored = entries::change(store, origin, counter)?.ok_or(UNREADABLE)?;
+    let StoredChange { change, place } = stored;
+    let payload = match place {
+        Place::Absent | Place::Inline => None,
+        Place::Evidence(salt, key) => evidence_payload(store, salt, key)?,
+        Place::Contribution(salt, key, place) => contribution(store, salt, key, *place)?,
+    };
+    // Bytes that differ from those that were signed are not sent: the evidence was replaced or erased since.
+    Ok(payload.and_then(|bytes| change.clone().with_payload(bytes).ok()).unwrap_or(change))
+}
+
+fn evidence_payload(
+    store: &Store,
+    salt: [u8; SALT_BYTES],
+    key: EvidenceKey,
+) -> Result<Option<Vec<u8>>, SyncError> {
+    let stored = store.evidence(key)?;
+    let payload = stored.map(|stored| Payload::Evidence(key, stored.json).encode(salt));
+    payload.transpose().map_err(|_| UNREADABLE)
+}
+
+fn contribution(
+    store: &Store,
+    salt: [u8; SALT_BYTES],
+    key: EvidenceKey,
+    place: ContributionPlace,
+) -> Result<Option<Vec<u8>>, SyncError> {
+    let provenance = ConversationProvenance::load(store, &place.entry, None)?;
+    let Some(part) = provenance.contributions.iter().find(|part| part.key() == Some(key)) else {
+        return Ok(None);
+    };
+    let payload = Payload::Contribution(Box::new(contribution_payload(store, part, place)?));
+    payload.encode(salt).map(Some).map_err(|_| UNREADABLE)
+}

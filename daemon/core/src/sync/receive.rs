@@ -1,0 +1,210 @@
+//! Takes changes of other stores: checks them against their series, and stores them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_store::{Change, Store};
+use satchel_sync::{Accepted, Author, Counter, Held, OriginId, Series, SeriesError, SignedChange};
+
+use super::{Sync, SyncError, UNREADABLE};
+use crate::{
+    ingest::Inner,
+    series::{
+        SeriesStoreError,
+        entries::{self, Place},
+    },
+};
+
+/// Changes and bytes per commit.
+const BATCH: usize = 400;
+const BATCH_BYTES: usize = 8 << 20;
+
+/// What became of the changes that were received.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// The changes that are new to this store; they are stored.
+    pub new: u64,
+    /// The changes that it had already.
+    pub repeated: u64,
+    /// The payloads that it lacked, of changes that it had already.
+    pub completed: u64,
+    /// The first change of each origin that was refused. Nothing that follows it was stored.
+    pub refused: Vec<Refused>,
+}
+
+/// A change that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its origin.
+    pub origin: OriginId,
+    /// Its position in the series.
+    pub counter: Counter,
+    /// What is wrong with it.
+    pub error: SeriesError,
+}
+
+impl Sync {
+    /// Stores changes that another store has sent. Those of one origin must be in the order of their series. What is stored is durable
+    /// when this returns, also if it returns an error.
+    ///
+    /// # Errors
+    /// [`satchel_sync::AuthorError::RolledBack`] if the other store has changes of this store's own origin that this store does not have:
+    /// this store was restored from a backup, and needs a new origin. [`SyncError::NotBegun`], or an error of the store.
+    pub fn receive(&self, changes: impl IntoIterator<Item = SignedChange>) -> Result<Received, SyncError> {
+        let _alone = self.0.lock_exchange();
+        let store = self.0.store();
+        let own = entries::own(store)?.ok_or(SyncError::NotBegun)?;
+        let mut receiver = Receiver {
+            inner: &self.0,
+            store,
+            own,
+            origins: entries::origins(store)?,
+            series: BTreeMap::new(),
+            advanced: BTreeSet::new(),
+            pending: Vec::new(),
+            bytes: 0,
+            received: Received::default(),
+        };
+        let outcome = changes.into_iter().try_for_each(|change| receiver.add(change));
+        receiver.commit()?;
+        outcome.map(|()| receiver.received)
+    }
+}
+
+struct Receiver<'a> {
+    inner: &'a Inner,
+    store: &'a Store,
+    own: OriginId,
+    origins: Vec<OriginId>,
+    /// The series that were used so far, as of the last change that was accepted.
+    series: BTreeMap<OriginId, Series>,
+    /// The origins with changes that are not committed.
+    advanced: BTreeSet<OriginId>,
+    pending: Vec<Change>,
+    bytes: usize,
+    received: Received,
+}
+
+impl Receiver<'_> {
+    fn add(&mut self, change: SignedChange) -> Result<(), SyncError> {
+        let (origin, counter) = (change.change().origin, change.change().counter);
+        if self.received.refused.iter().any(|refused| refused.origin == origin) {
+            return Ok(());
+        }
+        let held = self.held(origin, counter)?;
+        if origin == self.own {
+            return self.recognise(&change, held.as_ref().map(|stored| &stored.change));
+        }
+        let accepted = self.accept(&change, held.as_ref().map(|stored| &stored.change))?;
+        match (accepted, held) {
+            (Err(error), _) => self.received.refused.push(Refused { origin, counter, error }),
+            (Ok(Accepted::Next), _) => {
+                self.received.new += 1;
+                self.advanced.insert(origin);
+                self.store(&change);
+            }
+            (Ok(Accepted::Repeated), held) => {
+                self.received.repeated += 1;
+                let lacking = held.is_some_and(|stored| stored.place == Place::Absent);
+                if lacking && change.payload().is_some() {
+                    self.received.completed += 1;
+                    self.store(&change);
+                }
+            }
+        }
+        if self.pending.len() >= BATCH || self.bytes >= BATCH_BYTES { self.commit() } else { Ok(()) }
+    }
+
+    /// Checks a change of the store's own origin that came back.
+    fn recognise(&mut self, change: &SignedChange, held: Option<&SignedChange>) -> Result<(), SyncError> {
+        let series = entries::series(self.store, self.own)?.ok_or(UNREADABLE)?;
+        Author::recognise_in(&series, change, held.map_or(Held::Nothing, Held::Change))?;
+        self.received.repeated += 1;
+        Ok(())
+    }
+
+    /// Returns the change that the store has at this place.
+    fn held(
+        &mut self,
+        origin: OriginId,
+        counter: Counter,
+    ) -> Result<Option<entries::StoredChange>, SyncError> {
+        let found = entries::change(self.store, origin, counter)?;
+        if found.is_some() || !self.advanced.contains(&origin) {
+            return Ok(found);
+        }
+        let head = self.series.get(&origin).map(|series| series.head().counter);
+        if head.is_none_or(|head| counter > head) {
+            return Ok(None);
+        }
+        // It came earlier in the same batch.
+        self.commit()?;
+        Ok(entries::change(self.store, origin, counter)?)
+    }
+
+    /// Checks a change against its series.
+    fn accept(
+        &mut self,
+        change: &SignedChange,
+        held: Option<&SignedChange>,
+    ) -> Result<Result<Accepted, SeriesError>, SyncError> {
+        let origin = change.change().origin;
+        if !self.series.contains_key(&origin) {
+            match entries::series(self.store, origin)? {
+                Some(series) => self.series.insert(origin, series),
+                None => match Series::begin(change) {
+                    Ok(series) => {
+                        self.begin(series)?;
+                        return Ok(Ok(Accepted::Next));
+                    }
+                    Err(error) => return Ok(Err(error)),
+                },
+            };
+        }
+        let series = self.series.get_mut(&origin).ok_or(UNREADABLE)?;
+        Ok(series.accept(change, held.map_or(Held::Nothing, Held::Change)))
+    }
+
+    /// Adds an origin that is new to this store.
+    fn begin(&mut self, series: Series) -> Result<(), SyncError> {
+        if self.origins.len() >= satchel_sync::limits::MAX_ORIGINS {
+            let found = self.origins.len() + 1;
+            let error = satchel_sync::FrontierError::TooManyOrigins { found };
+            return Err(SyncError::Series(SeriesStoreError::Frontier(error)));
+        }
+        self.origins.push(series.origin());
+        self.series.insert(series.origin(), series);
+        self.pending.push(entries::put_origins(&self.origins));
+        Ok(())
+    }
+
+    fn store(&mut self, change: &SignedChange) {
+        let place = if change.payload().is_some() { Place::Inline } else { Place::Absent };
+        self.bytes += change.payload().map_or(0, <[u8]>::len);
+        self.pending.push(entries::put_change(change, &place));
+    }
+
+    /// Commits what was accepted. Durable when this returns.
+    fn commit(&mut self) -> Result<(), SyncError> {
+        for origin in std::mem::take(&mut self.advanced) {
+            self.pending.extend(self.series.get(&origin).map(entries::put_series));
+        }
+        self.bytes = 0;
+        let pending = last_of_each_entry(std::mem::take(&mut self.pending));
+        if pending.is_empty() { Ok(()) } else { Ok(self.inner.commit_entries(pending)?) }
+    }
+}
+
+/// Keeps only the last write to each entry of the ledger.
+pub(super) fn last_of_each_entry(changes: Vec<Change>) -> Vec<Change> {
+    let mut seen = BTreeSet::new();
+    let mut kept: Vec<Change> = changes
+        .into_iter()
+        .rev()
+        .filter(|change| match change {
+            Change::Ledger(satchel_store::LedgerWrite::Entry { id, .. }) => seen.insert(id.clone()),
+            _ => true,
+        })
+        .collect();
+    kept.reverse();
+    kept
+}

@@ -1,0 +1,298 @@
+//! Appends to the store's own series what happened before it began, and what imports brought.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_merge::{
+    causality::Dot,
+    evidence::{DocumentEvidence, EditStep},
+    groups,
+};
+use satchel_store::{Change, Cursor, Ledger, Store};
+use uuid::Uuid;
+
+use super::{Sync, SyncError, UNREADABLE};
+use crate::{
+    each_row,
+    ingest::receipt::{ImportRecord, ImportStatus},
+    provenance::{
+        Contribution, ContributionKind, ContributionReader, ConversationProvenance, DotPages, EvidenceItem,
+        EvidenceKey, UndoRecord, contributed_keys, undone_imports,
+    },
+    series::{
+        LocalSeries, NewPlace, edit_origin,
+        entries::{self, ContributionPlace},
+        payload::{ContributionPayload, ImportPayload, Payload, UndoPayload, encode_keys},
+    },
+};
+
+/// Changes per commit.
+const BATCH: usize = 200;
+/// Imports per page of the ledger.
+const PAGE: usize = 500;
+/// Appends all edits of the store to its new series; returns the changes that store their dots.
+pub(super) fn earlier_edits(store: &Store, series: &mut LocalSeries) -> Result<Vec<Change>, SyncError> {
+    let mut steps: Vec<(EvidenceKey, EditStep)> = Vec::new();
+    for record in store.evidence_all() {
+        let record = record?;
+        if EditStep::is(&record.json)
+            && let Some(EvidenceItem::Edit(step)) = EvidenceItem::decode(&record.json)?
+        {
+            steps.push((record.id, *step));
+        }
+    }
+    // In the order in which they were made.
+    steps.sort_by_key(|(key, step)| (step.at, *key));
+    let (mut pages, mut changes) = (DotPages::open(store)?, Vec::new());
+    let origin = edit_origin(series.origin());
+    for (key, step) in steps {
+        let counter = series.append(&Payload::EarlierEdit(step), NewPlace::Inline)?;
+        let dot = Dot::new(origin, counter.get()).ok_or(UNREADABLE)?;
+        changes.extend(pages.add(key, dot));
+    }
+    changes.extend(pages.finish());
+    Ok(changes)
+}
+
+/// Appends the undos that are in effect to the new series of the store.
+pub(super) fn earlier_undos(store: &Store, series: &mut LocalSeries) -> Result<(), SyncError> {
+    for import in undone_imports(store)? {
+        if let Some(UndoRecord { import, undone, at, .. }) = UndoRecord::load(store, import)? {
+            series.append_undo(UndoPayload { import, undone, at })?;
+        }
+    }
+    Ok(())
+}
+
+impl Sync {
+    /// Appends the imports to the store's own series that have ended since the last call; returns their number. Does nothing if the
+    /// store has no series.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written, or its key is not known.
+    pub fn record_imports(&self) -> Result<u64, SyncError> {
+        let store = self.0.store();
+        if entries::own(store)?.is_none() {
+            return Ok(0);
+        }
+        let pending = self.unrecorded()?;
+        if pending.is_empty() {
+            return Ok(0);
+        }
+        let sources = sources_of(store, &pending)?;
+        let wanted = self.new_contributions(&pending)?;
+        let mut located = locate(store, &wanted)?;
+        for record in &pending {
+            self.record_import(record, &sources, &mut located)?;
+        }
+        Ok(pending.len() as u64)
+    }
+
+    /// Returns the imports that have ended and are in no series, oldest first.
+    fn unrecorded(&self) -> Result<Vec<ImportRecord>, SyncError> {
+        let store = self.0.store();
+        let mut pending = Vec::new();
+        let page =
+            |after: Option<&Cursor>| Ok::<_, SyncError>(store.ledger_list(Ledger::Import, after, PAGE)?);
+        each_row(page, |entry| {
+            let record: ImportRecord = serde_json::from_slice(&entry.value).map_err(|_| UNREADABLE)?;
+            if record.status != ImportStatus::Running && !entries::is_recorded(store, &record.id)? {
+                pending.push(record);
+            }
+            Ok(())
+        })?;
+        pending.reverse();
+        Ok(pending)
+    }
+
+    /// Returns the keys of the contributions of these imports that are in no series.
+    fn new_contributions(&self, imports: &[ImportRecord]) -> Result<BTreeSet<EvidenceKey>, SyncError> {
+        let (store, mut wanted) = (self.0.store(), BTreeSet::new());
+        for record in imports {
+            for key in contributed_keys(store, ContributionKind::Contributions, import_id(record)?)? {
+                if entries::item(store, key)?.is_none() {
+                    wanted.insert(key);
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Appends an import: first everything that it was the first to bring, then the import itself.
+    fn record_import(
+        &self,
+        record: &ImportRecord,
+        sources: &BTreeMap<String, Vec<String>>,
+        located: &mut BTreeMap<EvidenceKey, String>,
+    ) -> Result<(), SyncError> {
+        let (store, import) = (self.0.store(), import_id(record)?);
+        let contributions = contributed_keys(store, ContributionKind::Contributions, import)?;
+        let evidence = contributed_keys(store, ContributionKind::Evidence, import)?;
+        let mut own: Vec<(EvidenceKey, String)> = Vec::new();
+        for key in &contributions {
+            own.extend(located.remove(key).map(|entry| (*key, entry)));
+        }
+        // Contributions to one conversation follow each other, as they share the version that holds their texts.
+        own.sort_by(|one, other| one.1.cmp(&other.1));
+        for batch in own.chunks(BATCH) {
+            self.append_all(batch, |series, (key, entry)| append_contribution(store, series, *key, entry))?;
+        }
+        for batch in evidence.chunks(BATCH) {
+            self.append_all(batch, |series, key| append_evidence(store, series, *key))?;
+        }
+        let payload = Payload::Import(Box::new(ImportPayload {
+            record: serde_json::value::to_raw_value(&without_texts(record)).map_err(|_| UNREADABLE)?,
+            sources: sources.get(&record.id).cloned().unwrap_or_default(),
+            contributions: encode_keys(&contributions),
+            evidence: encode_keys(&evidence),
+        }));
+        self.append_all(&[()], |series, ()| {
+            series.append(&payload, NewPlace::Inline)?;
+            series.note(entries::put_recorded(&record.id));
+            Ok(())
+        })
+    }
+
+    /// Appends changes in one commit.
+    fn append_all<T>(
+        &self,
+        items: &[T],
+        append: impl Fn(&mut LocalSeries, &T) -> Result<(), SyncError>,
+    ) -> Result<(), SyncError> {
+        let _guard = self.0.lock_writes();
+        let series = LocalSeries::load(self.0.store(), self.0.series_key())?;
+        let mut series = series.ok_or(SyncError::NotBegun)?;
+        items.iter().try_for_each(|item| append(&mut series, item))?;
+        if series.is_unchanged() {
+            return Ok(());
+        }
+        let (mut changes, applied) = series.into_changes();
+        changes.push(applied);
+        Ok(self.0.commit_entries(changes)?)
+    }
+}
+
+/// Appends a piece of evidence, unless some series has it.
+fn append_evidence(store: &Store, series: &mut LocalSeries, key: EvidenceKey) -> Result<(), SyncError> {
+    if entries::item(store, key)?.is_none()
+        && let Some(stored) = store.evidence(key)?
+    {
+        // A later import of the same document may replace what is stored under the key.
+        let replaceable = DocumentEvidence::is(&stored.json);
+        let place = if replaceable { NewPlace::InlineItem(key) } else { NewPlace::Evidence(key) };
+        series.append(&Payload::Evidence(key, stored.json), place)?;
+    }
+    Ok(())
+}
+
+/// Appends a contribution to the entry of the provenance, unless some series has it.
+fn append_contribution(
+    store: &Store,
+    series: &mut LocalSeries,
+    key: EvidenceKey,
+    entry: &str,
+) -> Result<(), SyncError> {
+    if entries::item(store, key)?.is_some() {
+        return Ok(());
+    }
+    let provenance = ConversationProvenance::load(store, entry, None)?;
+    let Some(part) = provenance.contributions.iter().find(|part| part.key() == Some(key)) else {
+        return Ok(());
+    };
+    let place = contribution_place(store, entry, &provenance, part)?;
+    let payload = Payload::Contribution(Box::new(contribution_payload(store, part, place.clone())?));
+    series.append(&payload, NewPlace::Contribution(key, Box::new(place)))?;
+    Ok(())
+}
+
+/// Returns where a contribution is, and what is sent with it.
+fn contribution_place(
+    store: &Store,
+    entry: &str,
+    provenance: &ConversationProvenance,
+    part: &Contribution,
+) -> Result<ContributionPlace, SyncError> {
+    let shown = part.conversation.iter().chain(&provenance.shown).map(String::as_str).chain([entry]);
+    let mut header = None;
+    for id in shown {
+        header = store.conversation(id, None)?.map(|stored| stored.header);
+        if header.is_some() {
+            break;
+        }
+    }
+    let header = header.ok_or(UNREADABLE)?;
+    let platform = header.provider.name;
+    let conversation = if provenance.consists_of_rows() {
+        let (report, nodes) = ContributionReader::new(store).read(entry, part)?;
+        groups::conversation_id(&platform, report.account.as_deref(), &nodes)
+    } else {
+        entry.to_owned()
+    };
+    let import = header.import_metadata.unwrap_or_default();
+    Ok(ContributionPlace { entry: entry.to_owned(), conversation, platform, import })
+}
+
+/// Returns a contribution as other stores get it. It is the same each time, so that it has the digest that was signed.
+pub(super) fn contribution_payload(
+    store: &Store,
+    part: &Contribution,
+    place: ContributionPlace,
+) -> Result<ContributionPayload, SyncError> {
+    let ContributionPlace { entry, conversation, platform, import } = place;
+    let (report, nodes) = ContributionReader::new(store).read(&entry, part)?;
+    let nodes = ContributionPayload::encode_nodes(nodes).map_err(|_| UNREADABLE)?;
+    let untrusted = part.untrusted.clone();
+    Ok(ContributionPayload { conversation, platform, import, untrusted, report, nodes })
+}
+
+/// Returns the entries of the provenance that the contributions with these keys belong to.
+fn locate(store: &Store, wanted: &BTreeSet<EvidenceKey>) -> Result<BTreeMap<EvidenceKey, String>, SyncError> {
+    let mut located = BTreeMap::new();
+    if wanted.is_empty() {
+        return Ok(located);
+    }
+    each_row(
+        |after| ConversationProvenance::page(store, after).map_err(SyncError::from),
+        |(entry, provenance)| {
+            for key in provenance.contributions.iter().filter_map(Contribution::key) {
+                if wanted.contains(&key) {
+                    located.insert(key, entry.clone());
+                }
+            }
+            Ok(())
+        },
+    )?;
+    Ok(located)
+}
+
+/// Returns the identities of the sources of imports, by import.
+fn sources_of(store: &Store, imports: &[ImportRecord]) -> Result<BTreeMap<String, Vec<String>>, SyncError> {
+    let ids: BTreeSet<&str> = imports.iter().map(|record| record.id.as_str()).collect();
+    let mut sources: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let page = |after: Option<&Cursor>| Ok::<_, SyncError>(store.ledger_list(Ledger::Source, after, PAGE)?);
+    each_row(page, |entry| {
+        if let Ok(import) = String::from_utf8(entry.value)
+            && ids.contains(import.as_str())
+        {
+            sources.entry(import).or_default().push(entry.id);
+        }
+        Ok(())
+    })?;
+    Ok(sources)
+}
+
+/// Returns a receipt without the lists that may quote what was imported. They stay in the store that made the import, where an erasure
+/// finds them.
+fn without_texts(record: &ImportRecord) -> ImportRecord {
+    ImportRecord {
+        files: Vec::new(),
+        reason: None,
+        skipped: Vec::new(),
+        warnings: Vec::new(),
+        differences: Vec::new(),
+        ..record.clone()
+    }
+}
+
+fn import_id(record: &ImportRecord) -> Result<Uuid, SyncError> {
+    Uuid::parse_str(&record.id).map_err(|_| UNREADABLE)
+}

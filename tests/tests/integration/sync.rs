@@ -1,0 +1,8 @@
+//! Stores that exchange their changes come to show the same.
+
+mod convergence;
+mod faults;
+mod histories;
+mod peer;
+
+use self::peer::{Peer, exchange, in_step};

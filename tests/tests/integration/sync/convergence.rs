@@ -1,0 +1,167 @@
+//! What one store has comes to the other one.
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_core::{
+    edits::{Draft, NewRelation},
+    ingest::{receipt::ImportStatus, undo::UndoDirection},
+};
+use satchel_pam::relation::RelationType;
+use satchel_tests::{samples::samples, test_core::demo_folder};
+
+use super::{
+    Peer, exchange, in_step,
+    peer::{owner, same},
+};
+
+fn pair(folder: &std::path::Path) -> Result<[Peer; 2]> {
+    Ok([Peer::new(folder, 1)?, Peer::new(folder, 2)?])
+}
+
+#[test]
+fn imports_of_two_stores_are_in_both() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let here = peers[0].import(&demo_folder().join("chatgpt-export"))?;
+    let there = peers[1].import(&demo_folder().join("claude-export"))?;
+    in_step(&peers)?;
+    ensure!(!peers[0].core.state()?.conversations.is_empty());
+    for peer in &peers {
+        for import in [&here, &there] {
+            let known = peer.core.imports.get(&import.id)?.context("the import is known")?;
+            ensure!(
+                known.status == import.status && known.conversations == import.conversations,
+                "{known:?}"
+            );
+        }
+    }
+    let again = peers[1].import(&demo_folder().join("chatgpt-export"))?;
+    ensure!(again.status == ImportStatus::Unchanged && again.same_as.as_ref() == Some(&here.id), "{again:?}");
+    in_step(&peers)
+}
+
+#[test]
+fn every_sample_comes_to_the_other_store() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    for (at, sample) in samples()?.iter().enumerate() {
+        peers[at % 2].core.import(&sample.input)?;
+    }
+    in_step(&peers)?;
+    // Both also show what one store shows that has imported everything itself.
+    let alone = Peer::silent(dir.path(), 3)?;
+    for sample in samples()? {
+        alone.core.import(&sample.input)?;
+    }
+    let [one, two] = peers;
+    same(&[one, two, alone])
+}
+
+#[test]
+fn edits_of_both_stores_are_kept() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let tea = peers[0].add("Drinks tea")?;
+    let bees = peers[1].add("Keeps bees")?;
+    in_step(&peers)?;
+    peers[0].tag(&tea, &["kitchen"])?;
+    peers[1].tag(&bees, &["garden"])?;
+    peers[1].edit(&tea, &Draft { content: Some("Drinks green tea".to_owned()), ..Draft::default() })?;
+    let (from, to, relation_type) = (tea.clone(), bees.clone(), RelationType::RelatedTo);
+    let relation = NewRelation { from, to, relation_type, confidence: None };
+    peers[0].core.imports.edits().draw_relation(&owner(), &relation)?;
+    in_step(&peers)?;
+    let memory = peers[0].memory(&tea)?;
+    ensure!(memory.content == "Drinks green tea" && memory.tags == ["kitchen"], "{memory:?}");
+    ensure!(peers[1].memory(&bees)?.tags == ["garden"]);
+    ensure!(peers[1].core.state()?.relations.len() == 1);
+    Ok(())
+}
+
+#[test]
+fn an_edit_that_has_seen_the_others_replaces_them() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let tea = peers[0].add("Drinks tea")?;
+    in_step(&peers)?;
+    peers[0].tag(&tea, &["one"])?;
+    peers[1].tag(&tea, &["two"])?;
+    in_step(&peers)?;
+    let mut tags = peers[0].memory(&tea)?.tags;
+    tags.sort();
+    ensure!(tags == ["one", "two"], "{tags:?}");
+    peers[1].tag(&tea, &["three"])?;
+    in_step(&peers)?;
+    ensure!(peers[0].memory(&tea)?.tags == ["three"]);
+    Ok(())
+}
+
+#[test]
+fn what_happened_before_the_series_began_comes_too() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = [Peer::silent(dir.path(), 1)?, Peer::silent(dir.path(), 2)?];
+    let import = peers[0].import(&demo_folder().join("chatgpt-export"))?;
+    let undone = peers[0].import(&demo_folder().join("claude-export"))?;
+    peers[0].undo(&undone.id, UndoDirection::Undo)?;
+    let tea = peers[0].add("Drinks tea")?;
+    peers[0].tag(&tea, &["old"])?;
+    peers[0].tag(&tea, &["new"])?;
+    let bees = peers[1].add("Keeps bees")?;
+    let before = peers[0].core.state()?;
+    peers.iter().try_for_each(|peer| peer.begin().map(drop))?;
+    ensure!(peers[0].core.state()? == before, "beginning a series changes nothing");
+    in_step(&peers)?;
+    ensure!(peers[1].memory(&tea)?.tags == ["new"]);
+    ensure!(peers[0].memory(&bees)?.content == "Keeps bees");
+    let known = peers[1].core.imports.get(&undone.id)?.context("the import is known")?;
+    ensure!(known.status == ImportStatus::Undone, "{known:?}");
+    ensure!(peers[1].core.imports.get(&import.id)?.is_some());
+    Ok(())
+}
+
+#[test]
+fn an_undo_reaches_the_other_store_and_so_does_the_redo() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let import = peers[0].import(&demo_folder().join("chatgpt-export"))?;
+    in_step(&peers)?;
+    let shown = peers[1].core.state()?;
+    peers[1].undo(&import.id, UndoDirection::Undo)?;
+    in_step(&peers)?;
+    ensure!(peers[0].core.state()?.conversations.is_empty());
+    peers[0].undo(&import.id, UndoDirection::Redo)?;
+    in_step(&peers)?;
+    ensure!(peers[1].core.state()? == shown);
+    Ok(())
+}
+
+#[test]
+fn an_import_that_one_store_undid_stays_undone_whatever_others_do_at_the_same_time() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let import = peers[0].import(&demo_folder().join("chatgpt-export"))?;
+    in_step(&peers)?;
+    peers[0].undo(&import.id, UndoDirection::Undo)?;
+    // The other store undoes it and redoes it meanwhile, without knowing of the first undo.
+    peers[1].undo(&import.id, UndoDirection::Undo)?;
+    peers[1].undo(&import.id, UndoDirection::Redo)?;
+    in_step(&peers)?;
+    ensure!(peers[1].core.state()?.conversations.is_empty());
+    peers[1].undo(&import.id, UndoDirection::Redo)?;
+    in_step(&peers)?;
+    ensure!(!peers[0].core.state()?.conversations.is_empty());
+    Ok(())
+}
+
+#[test]
+fn changes_travel_through_a_third_store() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = [Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?, Peer::new(dir.path(), 3)?];
+    let tea = peers[0].add("Drinks tea")?;
+    peers[0].import(&demo_folder().join("claude-export"))?;
+    exchange(&peers[0], &peers[1])?;
+    peers[1].tag(&tea, &["kitchen"])?;
+    exchange(&peers[1], &peers[2])?;
+    ensure!(peers[2].memory(&tea)?.tags == ["kitchen"]);
+    ensure!(peers[2].core.state()?.conversations == peers[0].core.state()?.conversations);
+    in_step(&peers)
+}
