@@ -16,7 +16,7 @@ const VERSION: u16 = 1;
 /// Two different changes with one counter, both signed by the key of their origin.
 ///
 /// Only the holder of the key can make one. It contains the key, and the origin follows from the key, so that nothing else is needed
-/// to check it. The proof of two changes is the same on both sides, and contains none of their payloads.
+/// to check it. The proof of two changes is the same on both sides, and contains none of their payloads, except that of a genesis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForkProof {
     key: OriginKey,
@@ -100,7 +100,8 @@ impl ForkProof {
     /// Checks that the origin of this key signed both changes, and that they are a fork.
     ///
     /// # Errors
-    /// [`ProofError::WrongOrigin`], [`ProofError::Counters`], [`ProofError::Order`] and [`ProofError::BadSignature`].
+    /// [`ProofError::WrongOrigin`], [`ProofError::Counters`], [`ProofError::Order`] and [`ProofError::BadSignature`];
+    /// [`ProofError::Change`] for a genesis without its payload.
     pub fn verify(&self) -> Result<(), ProofError> {
         let expected = self.key.id();
         let [first, second] = &self.changes;
@@ -108,6 +109,9 @@ impl ForkProof {
             let found = change.change().origin;
             if found != expected {
                 return Err(ProofError::WrongOrigin { expected, found });
+            }
+            if change.change().kind == Kind::GENESIS && change.payload().is_none() {
+                return Err(ProofError::Change(ChangeError::NoKey { origin: found }));
             }
         }
         let (a, b) = (first.change().counter, second.change().counter);

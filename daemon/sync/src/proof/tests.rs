@@ -1,5 +1,8 @@
 use super::*;
-use crate::fixture::{counter, key, written};
+use crate::{
+    author::Author,
+    fixture::{counter, key, seen, written},
+};
 
 fn branches() -> (OriginKey, Vec<SignedChange>, Vec<SignedChange>) {
     let (author, ours) = written(1, &["two", "three"]);
@@ -70,4 +73,37 @@ fn an_encoded_proof_has_its_changes_in_order() {
     let mut proof = ForkProof::new(key, ours[1].clone(), theirs[1].clone()).unwrap();
     proof.changes.reverse();
     assert_eq!(ForkProof::decode(&proof.encode()), Err(ProofError::Order));
+}
+
+#[test]
+fn a_proof_has_no_payloads() {
+    let (key, ours, theirs) = branches();
+    let proof = ForkProof::new(key, ours[1].clone(), theirs[1].clone()).unwrap();
+    assert!(proof.changes().iter().all(|change| change.payload().is_none()));
+    // Somebody else may have added one.
+    let mut private = proof.clone();
+    let [first, second] = if proof.changes()[0].hash() == ours[1].hash() {
+        [&ours[1], &theirs[1]]
+    } else {
+        [&theirs[1], &ours[1]]
+    };
+    private.changes = [first.clone(), second.clone()];
+    assert_eq!(ForkProof::decode(&private.encode()), Err(ProofError::Payload));
+}
+
+#[test]
+fn two_geneses_of_one_origin_are_a_fork() {
+    let begin = |heads: &[_]| Author::begin(key(1), [1; 16], &seen(heads)).unwrap();
+    let (author, ours) = begin(&[]);
+    let (_, theirs) = begin(&[(9, 1)]);
+    let origin_key = *author.series().key();
+    let proof = ForkProof::new(origin_key, ours, theirs.clone()).unwrap();
+    assert_eq!(proof.fork().counter, counter(1));
+    assert_eq!(ForkProof::decode(&proof.encode()), Ok(proof.clone()));
+    // One that was signed but not given its payload.
+    let bare = theirs.into_change().sign(&key(1)).unwrap();
+    let [first, second] = proof.changes;
+    let other = if first.hash() == bare.hash() { second } else { first };
+    let error = ProofError::Change(ChangeError::NoKey { origin: origin_key.id() });
+    assert_eq!(ForkProof::new(origin_key, bare, other), Err(error));
 }
