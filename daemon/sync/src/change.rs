@@ -177,7 +177,8 @@ impl Kind {
 }
 
 impl Change {
-    /// Signs the change, without its payload. It is not checked that the key is that of the origin; [`crate::Author`] does.
+    /// Signs the change, without its payload. A genesis has to be given its payload by [`SignedChange::with_payload`]: without it,
+    /// the genesis begins no series and is not decoded. It is not checked that the key is that of the origin; [`crate::Author`] does.
     ///
     /// # Errors
     /// If the change does not have the form that a reader asks for: the same errors as [`SignedChange::decode`].
@@ -242,6 +243,12 @@ impl SignedChange {
     #[must_use]
     pub fn payload(&self) -> Option<&[u8]> {
         self.payload.as_deref()
+    }
+
+    /// The payload without the change, if it is present.
+    #[must_use]
+    pub fn into_payload(self) -> Option<Vec<u8>> {
+        self.payload
     }
 
     /// The same change with its payload.
