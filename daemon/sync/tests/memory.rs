@@ -25,11 +25,13 @@ fn a_length_that_is_a_lie_allocates_nothing() {
     let proof_head = [b"SATCHELF\0\x01", &OriginKey::new(&key, [1; 16]).encode()[..], &[0; 200]].concat();
     let batch = [b"SATCHELC\0\x01\0\0", &[0; 200][..]].concat();
     let change = [&[0, 1][..], &[0; 23], &[2], &[7; 32], &[0; 174]].concat();
+    // The same with a payload: kind 2, context 4, length 8, digest 32 and signature 64 bytes before it.
+    let present = [&change[..58 + 110], &[1], &[0; 64]].concat();
     // The allocator had more address space for a moment. It is taken up, or the peak would not show less than that.
     let spare = usize::try_from(kib("VmPeak") - kib("VmSize")).unwrap() << 10;
     let filler = Vec::<u8>::with_capacity(spare);
     let before = kib("VmPeak");
-    for lie in [proof_head, batch, change, vec![0; 100]].iter().flat_map(|valid| lies(valid)) {
+    for lie in [proof_head, batch, change, present, vec![0; 100]].iter().flat_map(|valid| lies(valid)) {
         // Kept until all are decoded, so that what each of them allocates adds up.
         let decoded = (SignedChange::decode(&lie), Frontier::decode(&lie), ForkProof::decode(&lie));
         assert!(decoded.0.is_err() && decoded.2.is_err());

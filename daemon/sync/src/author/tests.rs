@@ -1,5 +1,8 @@
 use super::*;
-use crate::fixture::{NOTE, counter, foreign, head, key, seen, written};
+use crate::{
+    fixture::{NOTE, counter, foreign, head, key, seen, written},
+    limits::MAX_PAYLOAD_BYTES,
+};
 
 fn append(author: &mut Author, seen: &Frontier) -> Result<Frontier, AuthorError> {
     author.append(NOTE, Vec::new(), seen).map(|change| change.change().context.clone())
@@ -77,4 +80,47 @@ fn a_store_recognises_what_it_wrote_and_what_it_lost() {
     let (other, _) = written(1, &["zwei"]);
     let error = other.recognise(&changes[1], Held::Nothing);
     assert!(matches!(error, Err(AuthorError::Series(SeriesError::Fork { .. }))), "{error:?}");
+}
+
+#[test]
+fn a_change_of_a_digest_is_that_of_its_payload() {
+    let (mut one, mut other) = (written(1, &[]).0, written(1, &[]).0);
+    let whole = one.append(NOTE, b"tea".to_vec(), &Frontier::new()).unwrap();
+    let bare = other.append_id(NOTE, PayloadId::of(b"tea"), &Frontier::new()).unwrap();
+    assert_eq!((whole.payload(), bare.payload()), (Some(&b"tea"[..]), None));
+    assert_eq!(bare.with_payload(b"tea".to_vec()), Ok(whole));
+    assert_eq!(one.series(), other.series());
+}
+
+#[test]
+fn a_long_payload_is_signed_and_not_with_its_change() {
+    let (mut author, _) = written(1, &[]);
+    let longest = author.append(NOTE, vec![0; MAX_INLINE_BYTES], &Frontier::new()).unwrap();
+    assert_eq!(longest.payload().map(<[u8]>::len), Some(MAX_INLINE_BYTES));
+    let payload = vec![0; MAX_INLINE_BYTES + 1];
+    let id = PayloadId::of(&payload);
+    let longer = author.append(NOTE, payload, &Frontier::new()).unwrap();
+    assert_eq!((longer.change().payload, longer.payload()), (id, None));
+    assert_eq!(author.series().head(), longer.head());
+}
+
+#[test]
+fn a_payload_that_is_too_long_leaves_the_series_as_it_was() {
+    let (mut author, _) = written(1, &[]);
+    let before = author.series().clone();
+    let id = |length| PayloadId { length, ..PayloadId::of(b"") };
+    let found = MAX_PAYLOAD_BYTES + 1;
+    let error = AuthorError::Change(ChangeError::TooLarge { found });
+    assert_eq!(author.append_id(NOTE, id(found), &Frontier::new()), Err(error));
+    assert_eq!(*author.series(), before);
+    let longest = author.append_id(NOTE, id(MAX_PAYLOAD_BYTES), &Frontier::new()).unwrap();
+    assert_eq!(author.series().head(), longest.head());
+}
+
+#[test]
+fn only_the_beginning_of_an_origin_is_a_genesis() {
+    let (mut author, _) = written(1, &[]);
+    let (origin, counter) = (author.series().origin(), counter(2));
+    let error = AuthorError::Change(ChangeError::Genesis { origin, counter });
+    assert_eq!(author.append_id(Kind::GENESIS, PayloadId::of(b""), &Frontier::new()), Err(error));
 }

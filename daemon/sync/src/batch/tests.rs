@@ -136,6 +136,32 @@ fn a_change_of_a_newer_version_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_batch_has_changes_with_and_without_payloads() {
+    let (_, mut changes) = written(1, &["two", "three"]);
+    changes[1] = changes[1].clone().without_payload();
+    let (read, error) = read(&batch(&changes));
+    assert!(error.is_none(), "{error:?}");
+    let present: Vec<_> = read.iter().map(|change| change.payload().is_some()).collect();
+    assert_eq!(present, [true, false, true]);
+    assert_eq!(read, changes);
+}
+
+#[test]
+fn a_wrong_payload_does_not_stop_the_others() {
+    let (_, changes) = written(1, &["two", "three"]);
+    let mut bytes = batch(&changes);
+    let end_of_second = 12 + 4 + changes[0].encode().len() + 4 + changes[1].encode().len();
+    bytes[end_of_second - 1] ^= 1;
+    let mut reader = BatchReader::open(&bytes[..]).unwrap().unwrap();
+    assert_eq!(reader.next().unwrap().unwrap(), changes[0]);
+    let error = reader.next().unwrap();
+    let Err(BatchError::Change { position: 2, source: ChangeError::WrongPayload { .. } }) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(reader.next().unwrap().unwrap(), changes[2]);
+}
+
+#[test]
 fn other_files_and_newer_versions_are_named() {
     let bytes = batch(&[]);
     assert!(matches!(BatchReader::open(&b"PK\x03\x04 and so on"[..]), Err(BatchError::Magic)));

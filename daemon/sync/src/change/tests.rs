@@ -44,6 +44,15 @@ fn a_change_ends_where_its_bytes_end() {
     }
     let longer = [&bytes[..], &[0, 0]].concat();
     assert_eq!(SignedChange::decode(&longer), Err(ChangeError::Trailing { bytes: 2 }));
+    // A bare change ends after its presence; a genesis is cut as any other one.
+    let (bare, genesis) = (signed(change()).without_payload(), written(1, &[]).1.remove(0));
+    for bytes in [bare.encode(), genesis.encode()] {
+        for end in 0..bytes.len() {
+            assert_eq!(SignedChange::decode(&bytes[..end]), Err(ChangeError::Truncated), "{end}");
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        assert_eq!(SignedChange::decode(&longer), Err(ChangeError::Trailing { bytes: 1 }));
+    }
 }
 
 #[test]
@@ -71,9 +80,13 @@ fn counters_outside_the_range_are_refused() {
 #[test]
 fn the_length_of_a_payload_is_bounded() {
     let named = |length| Change { payload: PayloadId { length, ..PayloadId::of(TEXT) }, ..change() };
-    assert!(named(MAX_PAYLOAD_BYTES).sign(&key(1)).is_ok());
-    let found = MAX_PAYLOAD_BYTES + 1;
-    assert_eq!(refusal(named(found)), ChangeError::TooLarge { found });
+    for length in [0, MAX_INLINE_BYTES as u64 + 1, MAX_PAYLOAD_BYTES] {
+        let named = named(length).sign(&key(1)).unwrap();
+        assert_eq!(SignedChange::decode(&named.encode()), Ok(named));
+    }
+    for found in [MAX_PAYLOAD_BYTES + 1, u64::MAX] {
+        assert_eq!(refusal(named(found)), ChangeError::TooLarge { found });
+    }
 }
 
 #[test]
@@ -108,14 +121,58 @@ fn only_the_payload_that_was_signed_is_taken() {
     let mut bytes = signed(change()).encode();
     *bytes.last_mut().unwrap() ^= 1;
     assert_eq!(SignedChange::decode(&bytes), Err(wrong));
+    assert_eq!(wrong.to_string(), format!("change 2 of origin {origin} names another payload"));
     assert_eq!(signed(change()).payload(), Some(TEXT));
+    assert_eq!(signed(change()).into_payload(), Some(TEXT.to_vec()));
+    assert_eq!(bare.into_payload(), None);
+}
+
+#[test]
+fn a_payload_has_the_length_and_the_digest_that_were_signed() {
+    let (origin, counter) = (foreign(9), counter(2));
+    let wrong = ChangeError::WrongPayload { origin, counter };
+    let right = PayloadId::of(TEXT);
+    let others = [
+        PayloadId { length: right.length + 1, ..right },
+        PayloadId { length: right.length - 1, ..right },
+        PayloadId { digest: PayloadId::of(b"").digest, ..right },
+    ];
+    for payload in others {
+        let bare = Change { payload, ..change() }.sign(&key(1)).unwrap();
+        let mut bytes = bare.encode();
+        bytes.pop();
+        bytes.push(1);
+        bytes.extend_from_slice(&length_u32(TEXT.len()));
+        bytes.extend_from_slice(TEXT);
+        assert_eq!(SignedChange::decode(&bytes), Err(wrong));
+        assert_eq!(bare.with_payload(TEXT.to_vec()), Err(wrong));
+    }
+}
+
+#[test]
+fn a_change_is_the_same_with_and_without_its_payload() {
+    let (whole, bare) = (signed(change()), signed(change()).without_payload());
+    assert_eq!((whole.hash(), whole.head()), (bare.hash(), bare.head()));
+    assert_eq!(bare.with_payload(TEXT.to_vec()), Ok(whole));
+}
+
+#[test]
+fn an_empty_payload_is_present_or_not() {
+    let bare = Change { payload: PayloadId::of(b""), ..change() }.sign(&key(1)).unwrap();
+    let whole = bare.clone().with_payload(Vec::new()).unwrap();
+    assert_eq!((bare.payload(), whole.payload()), (None, Some(&b""[..])));
+    assert_eq!(whole.encode().len(), bare.encode().len() + 4);
+    assert_eq!(SignedChange::decode(&bare.encode()), Ok(bare));
+    assert_eq!(SignedChange::decode(&whole.encode()), Ok(whole));
 }
 
 #[test]
 fn a_change_says_whether_its_payload_is_present() {
     let mut bytes = change().sign(&key(1)).unwrap().encode();
-    *bytes.last_mut().unwrap() = 2;
-    assert_eq!(SignedChange::decode(&bytes), Err(ChangeError::Presence { found: 2 }));
+    for found in [2, 0x80, 0xff] {
+        *bytes.last_mut().unwrap() = found;
+        assert_eq!(SignedChange::decode(&bytes), Err(ChangeError::Presence { found }));
+    }
 }
 
 #[test]
@@ -126,7 +183,12 @@ fn a_genesis_keeps_its_payload() {
     assert_ne!(second.clone().without_payload(), *second);
     let bytes = genesis.encode();
     let bare = [&bytes[..bytes.len() - 53], &[0]].concat();
-    assert_eq!(SignedChange::decode(&bare), Err(ChangeError::NoKey { origin: genesis.change().origin }));
+    let origin = genesis.change().origin;
+    assert_eq!(SignedChange::decode(&bare), Err(ChangeError::NoKey { origin }));
+    let mut other = bytes;
+    *other.last_mut().unwrap() ^= 1;
+    let wrong = ChangeError::WrongPayload { origin, counter: counter(1) };
+    assert_eq!(SignedChange::decode(&other), Err(wrong));
 }
 
 #[test]

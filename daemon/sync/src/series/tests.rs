@@ -232,4 +232,21 @@ fn a_series_can_be_checked_without_its_payloads() {
     assert_eq!(series, *author.series());
     // It is the same change with and without its payload.
     assert_eq!(series.accept(&changes[1], Held::Change(&bare[1])), Ok(Accepted::Repeated));
+    assert_eq!(series.accept(&bare[1], Held::Change(&changes[1])), Ok(Accepted::Repeated));
+    assert_eq!(series.accept(&bare[2], Held::Nothing), Ok(Accepted::Repeated));
+    assert_eq!(series, *author.series());
+}
+
+#[test]
+fn a_fork_is_proven_without_payloads() {
+    let (mut series, changes) = held();
+    let (ours, theirs) = (changes[1].clone(), branch().remove(1));
+    let proof = ForkProof::new(*series.key(), ours.clone(), theirs.clone()).unwrap();
+    let (bare_ours, bare_theirs) = (ours.clone().without_payload(), theirs.clone().without_payload());
+    for (ours, theirs) in [(&bare_ours, &theirs), (&ours, &bare_theirs), (&bare_ours, &bare_theirs)] {
+        let SeriesError::Fork { proof: proven, .. } = refusal(&mut series, theirs, Held::Change(ours)) else {
+            panic!("a fork")
+        };
+        assert_eq!(proven.as_deref(), Some(&proof));
+    }
 }

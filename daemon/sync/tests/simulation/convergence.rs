@@ -1,4 +1,4 @@
-//! Stores that write and pull in any order, with repeats and cuts, come to hold the same changes.
+//! Stores that write, pull and erase in any order, with repeats and cuts, come to hold the same changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +11,7 @@ use crate::store::{Store, batch};
 enum Step {
     Write { store: Index, bytes: usize },
     Pull { to: Index, from: Index, sent: Sent, cut: Option<(Index, Index)> },
+    Erase { store: Index, change: Index },
 }
 
 /// What the other store sends.
@@ -31,6 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         (any::<Index>(), 0..200_usize).prop_map(|(store, bytes)| Step::Write { store, bytes }),
         pull.prop_map(|(to, from, sent, cut)| Step::Pull { to, from, sent, cut }),
+        any::<(Index, Index)>().prop_map(|(store, change)| Step::Erase { store, change }),
     ]
 }
 
@@ -77,6 +79,11 @@ impl Model {
 
 fn name(change: &SignedChange) -> (OriginId, u64) {
     (change.change().origin, change.change().counter.get())
+}
+
+/// The encoded changes of a store. Which payloads are present depends on when they were erased.
+fn without_payloads(store: &Store) -> Vec<Vec<u8>> {
+    store.changes.values().map(|change| change.clone().without_payload().encode()).collect()
 }
 
 /// Pulls once, and returns the number of changes that were sent.
@@ -145,6 +152,11 @@ fn run(count: u8, steps: &[Step]) -> (Vec<Store>, Model) {
                 let from = (to + 1 + from.index(stores.len() - 1)) % stores.len();
                 pull(&mut stores, &mut model, (to, from), *sent, *cut);
             }
+            Step::Erase { store, change } => {
+                let store = store.index(stores.len());
+                let change = change.index(stores[store].changes.len());
+                stores[store].erase(change);
+            }
         }
         model.check(&stores);
     }
@@ -162,7 +174,7 @@ proptest! {
             prop_assert_eq!(held, &union);
             prop_assert_eq!(store.frontier().order(&stores[0].frontier()), FrontierOrder::Equal);
             prop_assert_eq!(store.frontier().encode(), stores[0].frontier().encode());
-            prop_assert!(store.changes == stores[0].changes);
+            prop_assert!(without_payloads(store) == without_payloads(&stores[0]));
             for (origin, seen) in &model.seen {
                 let context = store.context(*origin).heads();
                 let context: BTreeMap<_, _> = context.map(|(origin, head)| (origin, head.counter.get())).collect();
@@ -182,4 +194,23 @@ fn a_change_travels_through_a_third_store() {
     pull(&mut stores, &mut model, (2, 1), Sent::Lacked, None);
     model.check(&stores);
     assert_eq!(stores[2].payloads(), ["tea, not coffee"]);
+}
+
+#[test]
+fn a_change_travels_without_its_payload() {
+    let mut stores: Vec<_> = (0..3).map(Store::new).collect();
+    let mut model = Model::new(&stores);
+    for text in ["tea, not coffee", "oolong"] {
+        stores[0].write(text);
+        model.write(0, stores[0].origin());
+    }
+    pull(&mut stores, &mut model, (1, 0), Sent::Lacked, None);
+    // The second one of three changes of the first store.
+    let position = stores[1].changes.keys().position(|(of, at)| *of == stores[0].origin() && at.get() == 2);
+    stores[1].erase(position.unwrap());
+    pull(&mut stores, &mut model, (2, 1), Sent::Lacked, None);
+    model.check(&stores);
+    assert_eq!(stores[2].payloads(), ["oolong"]);
+    // The store that holds the payload sends nothing: both have the change.
+    assert_eq!(pull(&mut stores, &mut model, (2, 0), Sent::Lacked, None), 0);
 }

@@ -64,6 +64,12 @@ impl Store {
         self.changes.insert((change.change().origin, change.change().counter), change);
     }
 
+    /// Erases the payload of the change at this position, counted in the order of origins and counters.
+    pub(crate) fn erase(&mut self, position: usize) {
+        let change = self.changes.values_mut().nth(position).unwrap();
+        *change = change.clone().without_payload();
+    }
+
     /// Continues under a new origin: keeps the old one as that of somebody else, and writes again what nobody else has of it.
     pub(crate) fn begin_new_origin(&mut self, salt: u8, first_lost: Counter) {
         let old = self.origin();
@@ -174,8 +180,9 @@ impl Store {
 
     pub(crate) fn payloads(&self) -> Vec<String> {
         let notes = self.changes.values().filter(|change| change.change().kind == NOTE);
+        let payloads = notes.filter_map(SignedChange::payload);
         let mut payloads: Vec<_> =
-            notes.map(|change| String::from_utf8(change.payload().unwrap().to_vec()).unwrap()).collect();
+            payloads.map(|payload| String::from_utf8(payload.to_vec()).unwrap()).collect();
         payloads.sort();
         payloads
     }
