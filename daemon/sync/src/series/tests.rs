@@ -242,11 +242,11 @@ fn a_fork_is_proven_without_payloads() {
     let (mut series, changes) = held();
     let (ours, theirs) = (changes[1].clone(), branch().remove(1));
     let proof = ForkProof::new(*series.key(), ours.clone(), theirs.clone()).unwrap();
+    let (hash, other) = (ours.hash(), theirs.hash());
+    let fork = Fork { origin: series.origin(), counter: counter(2), ours: hash, theirs: other };
     let (bare_ours, bare_theirs) = (ours.clone().without_payload(), theirs.clone().without_payload());
     for (ours, theirs) in [(&bare_ours, &theirs), (&ours, &bare_theirs), (&bare_ours, &bare_theirs)] {
-        let SeriesError::Fork { proof: proven, .. } = refusal(&mut series, theirs, Held::Change(ours)) else {
-            panic!("a fork")
-        };
-        assert_eq!(proven.as_deref(), Some(&proof));
+        let proven = SeriesError::Fork { fork, proof: Some(Box::new(proof.clone())) };
+        assert_eq!(refusal(&mut series, theirs, Held::Change(ours)), proven);
     }
 }
