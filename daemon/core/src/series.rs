@@ -25,7 +25,7 @@ pub enum SeriesStoreError {
     Randomness,
     /// The own series cannot be continued.
     #[error(transparent)]
-    Author(#[from] AuthorError),
+    Author(Box<AuthorError>),
     /// A frontier cannot be extended.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
@@ -35,4 +35,10 @@ pub enum SeriesStoreError {
     /// A bug in Satchel.
     #[error("what the store has of a series of changes cannot be read; please report this")]
     Unreadable,
+}
+
+impl From<AuthorError> for SeriesStoreError {
+    fn from(error: AuthorError) -> Self {
+        Self::Author(Box::new(error))
+    }
 }

@@ -66,7 +66,7 @@ pub enum SyncError {
     Provenance(#[from] ProvenanceError),
     /// An import of another store, or an undo, could not take effect.
     #[error(transparent)]
-    Import(IngestError),
+    Import(Box<IngestError>),
     /// Edits of another store could not take effect.
     #[error(transparent)]
     Edit(#[from] EditError),
@@ -94,7 +94,7 @@ impl From<IngestError> for SyncError {
     fn from(error: IngestError) -> Self {
         match error {
             IngestError::Cancelled => Self::Cancelled,
-            error => Self::Import(error),
+            error => Self::Import(Box::new(error)),
         }
     }
 }

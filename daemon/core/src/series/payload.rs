@@ -9,15 +9,13 @@ use satchel_merge::{
     evidence::EditStep,
 };
 use satchel_pam::conversation::ImportMetadata;
-use satchel_sync::Kind;
+pub(crate) use satchel_sync::payload::SALT_BYTES;
+use satchel_sync::{Kind, payload::unsalted};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::provenance::{ContributionSkeleton, EvidenceKey, ProvenanceError};
-
-/// The random bytes at the beginning of a payload.
-pub(crate) const SALT_BYTES: usize = 16;
 
 /// A step of an edit that was made since its store began its series.
 pub(crate) const EDIT: Kind = Kind(1);
@@ -151,7 +149,7 @@ impl Payload {
 
     /// Decodes a payload; `None` if this program does not know the kind.
     pub(crate) fn decode(kind: Kind, bytes: &[u8]) -> Result<Option<Self>, PayloadError> {
-        let (_, content) = bytes.split_at_checked(SALT_BYTES).ok_or(PayloadError::Short)?;
+        let content = unsalted(bytes).ok_or(PayloadError::Short)?;
         let payload = match kind {
             EDIT => Self::Edit(step(content)?),
             EARLIER_EDIT => Self::EarlierEdit(step(content)?),

@@ -388,8 +388,8 @@ struct MergedImport {
 impl MergedImport {
     /// Decodes the payload. The error says what is wrong with it.
     fn read(import: &ImportPayload) -> Result<Self, String> {
-        let record: ImportRecord =
-            serde_json::from_str(import.record.get()).map_err(|error| format!("the receipt is invalid: {error}"))?;
+        let record: ImportRecord = serde_json::from_str(import.record.get())
+            .map_err(|error| format!("the receipt is invalid: {error}"))?;
         Uuid::parse_str(&record.id).map_err(|_| "the id of the import is no UUID".to_owned())?;
         let keys = |digits: &str| decode_keys(digits).map_err(|error| error.to_string());
         Ok(Self { record, contributions: keys(&import.contributions)?, evidence: keys(&import.evidence)? })

@@ -4,7 +4,10 @@ use anyhow::{Context as _, Result, ensure};
 use satchel_core::sync::SyncError;
 use satchel_source::CancelToken;
 use satchel_sync::{Author, Change, Frontier, Kind, SignedChange, SigningKey};
-use satchel_tests::{samples::copy, test_core::demo_folder};
+use satchel_tests::{
+    samples::copy,
+    test_core::{ExportedState, demo_folder},
+};
 
 use super::{Peer, exchange, in_step};
 
@@ -36,7 +39,7 @@ fn an_invalid_payload_stops_its_origin_and_no_other() -> Result<()> {
         let (received, applied) = store.take(series_with(Kind(kind), &payload)?)?;
         ensure!(received.refused.is_empty() && received.new == 2, "{received:?}");
         ensure!(applied.blocked.len() == 1, "kind {kind}: {applied:?}");
-        ensure!(store.core.state()? == Default::default());
+        ensure!(store.core.state()? == ExportedState::default());
         exchange_around(&peers[0], &store)?;
     }
     Ok(())
