@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use satchel_merge::evidence::memories_of;
+use satchel_merge::evidence::{StoredEvidence, memories_of};
 use satchel_source::CancelToken;
 use satchel_store::{Batch, Change, Ledger, LedgerWrite, Origin, Store, record_key};
 use uuid::Uuid;
 
 use super::{
-    Imports, Inner,
+    Imports, Inner, erased,
     error::IngestError,
+    evidence::encode_evidence,
     ledger,
     normalise::NormalisedConversation,
     receipt::{Counts, HeldBack, ImportRecord},
@@ -20,7 +21,7 @@ use super::{
 };
 use crate::{
     edits::Edits,
-    provenance::{EvidenceItem, EvidenceKey, UndoRecord},
+    provenance::{EvidenceItem, EvidenceKey, PurgedData, UndoRecord},
     series::{SeriesKey, payload::ContributionPayload},
     write_lock::WriteGuard,
 };
@@ -85,6 +86,7 @@ pub(crate) struct ImportMerge<'a> {
     writer: Writer<'a>,
     /// Counts what is new here; the receipt keeps the counts of the store that made the import.
     counts: ImportRecord,
+    purged: PurgedData,
 }
 
 impl<'a> ImportMerge<'a> {
@@ -108,18 +110,29 @@ impl<'a> ImportMerge<'a> {
         let lock = (&*inner.write_lock, cancel.clone(), inner.plugins.pace().clone());
         let session = Session::new(&inner.store, lock, origin, false);
         let writer = Writer::new(session, import_of(record));
-        Ok(Self { inner, writer, counts: uncounted(record) })
+        Ok(Self { inner, writer, counts: uncounted(record), purged: PurgedData::load(&inner.store)? })
     }
 
-    /// Merges a contribution.
+    /// Merges a contribution, but for what was erased here.
     ///
     /// # Errors
     /// When a message cannot be decoded, or the store returns an error.
     pub(crate) fn add_contribution(&mut self, contribution: ContributionPayload) -> Result<(), IngestError> {
-        let ContributionPayload { conversation: id, platform, import, untrusted, report, nodes } =
+        let ContributionPayload { conversation: id, platform, import, untrusted, mut report, nodes } =
             contribution;
-        let nodes = ContributionPayload::decode_nodes(nodes)
+        let mut nodes = ContributionPayload::decode_nodes(nodes)
             .map_err(|_| IngestError::Unencodable { what: "a message of another store" })?;
+        if !self.purged.is_empty() {
+            let all = nodes.len();
+            nodes.retain(|node| !self.purged.contains_row(&node.id));
+            if self.purged.contains_conversation(&id) || (nodes.is_empty() && all > 0) {
+                return Ok(());
+            }
+            if nodes.len() < all {
+                // Importers make titles of the first words, so it may quote an erased message.
+                report.title = None;
+            }
+        }
         let weight = nodes.iter().map(|node| node.bytes.len() + 512).sum();
         let import = Some(import);
         let conversation =
@@ -127,7 +140,7 @@ impl<'a> ImportMerge<'a> {
         self.writer.write(ImportItem::Conversation(Box::new(conversation)), &mut self.counts)
     }
 
-    /// Merges a piece of evidence, which is stored under `key`.
+    /// Merges a piece of evidence, which is stored under `key`, but for what was erased here.
     ///
     /// # Errors
     /// When the temporary file for what does not fit into memory fails.
@@ -137,6 +150,17 @@ impl<'a> ImportMerge<'a> {
         json: &[u8],
         item: &EvidenceItem,
     ) -> Result<(), IngestError> {
+        if !self.purged.is_empty() && self.purged.redact_evidence(json)?.is_some() {
+            let EvidenceItem::Stored(evidence) = item else { return Ok(()) };
+            let mut left = vec![StoredEvidence::clone(evidence)];
+            erased::evidence(&self.purged, &mut left);
+            return left.into_iter().try_for_each(|left| {
+                let (key, json) = encode_evidence(&left)?;
+                let memories = memories_of(&left.claim);
+                let memories = memories.iter().map(|id| record_key(id));
+                self.writer.add_encoded_evidence(key, &json, memories, false)
+            });
+        }
         let memories = match item {
             EvidenceItem::Stored(evidence) => memories_of(&evidence.claim),
             EvidenceItem::Document(document) => vec![document.memory.id.clone()],
@@ -157,7 +181,7 @@ impl<'a> ImportMerge<'a> {
         sources: Vec<String>,
         entries: Vec<Change>,
     ) -> Result<(), IngestError> {
-        let Self { inner, mut writer, mut counts } = self;
+        let Self { inner, mut writer, mut counts, .. } = self;
         writer.flush(&mut counts)?;
         writer.derive(DeferredRecords::default(), &mut counts)?;
         writer.store_skips(&mut counts)?;

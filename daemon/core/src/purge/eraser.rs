@@ -120,18 +120,9 @@ impl ErasedContent {
     /// Returns whether the payload of a change is erased. One that cannot be read stays: it has no effect in any store.
     fn exchanged(&self, change: &SignedChange) -> bool {
         let payload = change.payload().map(|payload| Payload::decode(change.change().kind, payload));
-        match payload {
-            Some(Ok(Some(Payload::Edit(mut step) | Payload::EarlierEdit(mut step)))) => {
-                self.purged.redact_edit(&mut step)
-            }
-            Some(Ok(Some(Payload::Evidence(_, json)))) => {
-                self.purged.redact_evidence(&json).is_ok_and(|redacted| redacted.is_some())
-            }
-            Some(Ok(Some(Payload::Contribution(contribution)))) => {
-                self.purged.contains_conversation(&contribution.conversation)
-            }
-            Some(Ok(Some(Payload::Import(_) | Payload::Undo(_)) | None) | Err(_)) | None => false,
-        }
+        payload.is_some_and(|payload| {
+            payload.is_ok_and(|known| known.is_some_and(|one| one.is_erased(&self.purged)))
+        })
     }
 
     /// Returns whether an entry of the lineage is erased.

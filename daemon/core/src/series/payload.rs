@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::provenance::{ContributionSkeleton, EvidenceKey, ProvenanceError};
+use crate::provenance::{ContributionSkeleton, EvidenceKey, ProvenanceError, PurgedData};
 
 /// A step of an edit that was made since its store began its series.
 pub(crate) const EDIT: Kind = Kind(1);
@@ -145,6 +145,19 @@ impl Payload {
             Self::Undo(undo) => serde_json::to_writer(&mut bytes, undo)?,
         }
         Ok(bytes)
+    }
+
+    /// Returns whether the payload has something that was erased.
+    pub(crate) fn is_erased(&self, purged: &PurgedData) -> bool {
+        match self {
+            Self::Edit(step) | Self::EarlierEdit(step) => purged.redact_edit(&mut step.clone()),
+            Self::Evidence(_, json) => purged.redact_evidence(json).is_ok_and(|redacted| redacted.is_some()),
+            Self::Contribution(contribution) => {
+                purged.contains_conversation(&contribution.conversation)
+                    || contribution.nodes.iter().any(|node| purged.contains_row(&node.id))
+            }
+            Self::Import(_) | Self::Undo(_) => false,
+        }
     }
 
     /// Decodes a payload; `None` if this program does not know the kind.

@@ -8,9 +8,11 @@ use satchel_sync::{Accepted, Author, Counter, Held, OriginId, Series, SeriesErro
 use super::{Sync, SyncError, UNREADABLE};
 use crate::{
     ingest::Inner,
+    provenance::PurgedData,
     series::{
         SeriesStoreError,
         entries::{self, Place},
+        payload::Payload,
     },
 };
 
@@ -63,6 +65,7 @@ impl Sync {
             pending: Vec::new(),
             bytes: 0,
             received: Received::default(),
+            purged: PurgedData::load(store)?,
         };
         let outcome = changes.into_iter().try_for_each(|change| receiver.add(change));
         receiver.commit()?;
@@ -82,6 +85,7 @@ struct Receiver<'a> {
     pending: Vec<Change>,
     bytes: usize,
     received: Received,
+    purged: PurgedData,
 }
 
 impl Receiver<'_> {
@@ -177,8 +181,18 @@ impl Receiver<'_> {
         Ok(())
     }
 
+    /// Returns whether a change has what its owner erased here: it does not get onto the disk again.
+    fn is_erased(&self, change: &SignedChange) -> bool {
+        if self.purged.is_empty() {
+            return false;
+        }
+        let payload = change.payload().map(|payload| Payload::decode(change.change().kind, payload));
+        matches!(payload, Some(Ok(Some(payload))) if payload.is_erased(&self.purged))
+    }
+
     fn store(&mut self, change: &SignedChange) {
-        let place = if change.payload().is_some() { Place::Inline } else { Place::Absent };
+        let keeps = change.payload().is_some() && !self.is_erased(change);
+        let place = if keeps { Place::Inline } else { Place::Absent };
         self.bytes += change.payload().map_or(0, <[u8]>::len);
         self.pending.push(entries::put_change(change, &place));
     }

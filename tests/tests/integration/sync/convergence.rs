@@ -4,8 +4,10 @@ use anyhow::{Context as _, Result, ensure};
 use satchel_core::{
     edits::{Draft, NewRelation},
     ingest::{receipt::ImportStatus, undo::UndoDirection},
+    purge::{self, Target},
 };
 use satchel_pam::relation::RelationType;
+use satchel_store::{ConversationQuery, MemoryQuery};
 use satchel_tests::{samples::samples, test_core::demo_folder};
 
 use super::{
@@ -164,4 +166,53 @@ fn changes_travel_through_a_third_store() -> Result<()> {
     ensure!(peers[2].memory(&tea)?.tags == ["kitchen"]);
     ensure!(peers[2].core.state()?.conversations == peers[0].core.state()?.conversations);
     in_step(&peers)
+}
+
+#[test]
+fn what_one_store_erased_does_not_come_back_from_another() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    // Both have the same export, and know of no change of the other.
+    peers[0].import(&demo_folder().join("claude-export"))?;
+    peers[1].import(&demo_folder().join("claude-export"))?;
+    let tea = peers[0].add("Drinks tea")?;
+    ensure!(peers[1].add("Drinks tea")? == tea);
+    let store = &peers[1].core.store;
+    let conversation = store.conversations(&ConversationQuery::default(), None, 1, store.revision())?;
+    let conversation = conversation.items.first().context("there are conversations")?.id.clone();
+    let imported = store.memories(&MemoryQuery::default(), None, 100, store.revision())?.items;
+    let imported = imported.into_iter().map(|record| record.memory.id).find(|id| *id != tea);
+    let imported = imported.context("the export has memories")?;
+    let targets = [
+        Target::Memory(tea.clone()),
+        Target::Memory(imported.clone()),
+        Target::Conversation { id: conversation.clone(), keep_memories: true },
+    ];
+    for target in targets {
+        let plan =
+            purge::planned(store, &target, 1_800_000_000_000_000)?.context("there is something to erase")?;
+        purge::record_purge(store, &plan.record)?;
+    }
+    let changes = peers[0].changes_after(&peers[1].sync.frontier()?)?;
+    let sent = changes.iter().filter(|change| change.payload().is_some()).count();
+    let (received, applied) = peers[1].take(changes)?;
+    ensure!(received.refused.is_empty() && applied.blocked.is_empty(), "{received:?} {applied:?}");
+    for memory in [&tea, &imported] {
+        let shown = store.memory(memory, None)?;
+        ensure!(
+            shown.is_none_or(|shown| shown.withdrawn || shown.memory.content.is_empty()),
+            "{memory} is back"
+        );
+    }
+    let shown = store.conversation(&conversation, None)?;
+    ensure!(shown.is_none_or(|shown| shown.withdrawn || shown.heads.is_empty()), "the conversation is back");
+    // It passes on what it has not erased.
+    let other = Peer::new(dir.path(), 3)?;
+    let passed_on = peers[1].changes_after(&other.sync.frontier()?)?;
+    let origin = peers[0].sync.origin()?.context("it has a series")?;
+    let kept =
+        passed_on.iter().filter(|change| change.change().origin == origin && change.payload().is_some());
+    let kept = kept.count();
+    ensure!(0 < kept && kept < sent, "{kept} payloads of {sent} were kept");
+    Ok(())
 }
