@@ -13,10 +13,16 @@
 //! [`Sync::record_imports`] (imports).
 //!
 //! **Invariant:** a store that has a series has no edit without a dot: [`Sync::begin`] numbers the earlier ones.
-//! **Invariant:** stores that have applied the same changes show the same (`tests/tests/integration/sync`).
+//! Stores that have applied the same changes show the same (`tests/tests/integration/sync`), within these limits:
 //!
-//! The daemon does not use this module yet. Not exchanged so far: recorded conversations, attachments, vectors, memories that wait for
-//! review, erasures, the ledger of exports.
+//! - Not exchanged: recorded conversations, attachments, vectors, memories that wait for review, erasures, the ledger of exports,
+//!   withdrawals of relations by documents, and payloads of more than 3 MiB.
+//! - A payload that comes after its change has been passed over, or whose kind becomes known later, does not take effect.
+//! - Documents of strangers about one record are kept by the order of their arrival.
+//! - A part of rows that a later import has joined with others cannot be sent any more.
+//! - A payload of which a part was erased is not sent on as a whole.
+//!
+//! The daemon does not use this module yet.
 
 mod apply;
 mod outgoing;

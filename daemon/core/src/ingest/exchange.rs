@@ -1,8 +1,12 @@
 //! Merges what imports of other stores brought, as if the import had been made here.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, MutexGuard, PoisonError},
+};
 
 use satchel_merge::evidence::{StoredEvidence, memories_of};
+use satchel_pam::hash::Sha256Digest;
 use satchel_source::CancelToken;
 use satchel_store::{Batch, Change, Ledger, LedgerWrite, Origin, Store, record_key};
 use uuid::Uuid;
@@ -16,7 +20,6 @@ use super::{
     receipt::{Counts, HeldBack, ImportRecord},
     records::{DeferredRecords, ImportItem},
     session::Session,
-    undo::UndoOutcome,
     write::{Writer, conversation::import_of},
 };
 use crate::{
@@ -68,15 +71,25 @@ impl Inner {
         self.store.commit(Batch { origin, changes }).map(drop)
     }
 
-    /// Brings the records in line with an undo or redo that the ledger has, and that has not taken effect.
+    /// Waits until nobody else undoes an import.
+    pub(crate) fn lock_undos(&self) -> MutexGuard<'_, ()> {
+        self.undoing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings the records in line with the undo or redo of `import` that the ledger has, if it has not taken effect or `again` is set.
+    /// Returns false if that was cancelled.
     pub(crate) fn follow_undo(
         &self,
-        note: UndoRecord,
+        import: Uuid,
+        again: bool,
         cancel: &CancelToken,
-    ) -> Result<Option<UndoOutcome>, IngestError> {
-        let Some(record) = ledger::get(&self.store, &note.import.to_string())? else { return Ok(None) };
-        let _alone = self.undoing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.follow(note, &record, cancel).map(Some)
+    ) -> Result<bool, IngestError> {
+        let _alone = self.lock_undos();
+        let Some(record) = ledger::get(&self.store, &import.to_string())? else { return Ok(true) };
+        match UndoRecord::load(&self.store, import)?.filter(|note| again || !note.done) {
+            Some(note) => Ok(!self.follow(UndoRecord { done: false, ..note }, &record, cancel)?.cancelled),
+            None => Ok(true),
+        }
     }
 }
 
@@ -193,12 +206,18 @@ impl<'a> ImportMerge<'a> {
         changes.push(Change::Ledger(ledger::size_note(&record)));
         let receipt = LedgerWrite::Entry { ledger: Ledger::Import, id: id.clone(), at_micros, value };
         changes.push(Change::Ledger(receipt));
-        for source in sources {
+        let own: BTreeSet<String> = sources.into_iter().filter(|source| is_identity(source)).collect();
+        for source in own {
             let (ledger, value) = (Ledger::Source, id.clone().into_bytes());
             changes.push(Change::Ledger(LedgerWrite::Entry { ledger, id: source, at_micros, value }));
         }
         Ok(inner.commit_entries(changes)?)
     }
+}
+
+/// Returns whether this is the identity of a source, a digest, and no other entry of its ledger.
+fn is_identity(source: &str) -> bool {
+    source.parse::<Sha256Digest>().is_ok()
 }
 
 /// Returns a receipt that has counted nothing yet.

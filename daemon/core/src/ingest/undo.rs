@@ -139,18 +139,20 @@ impl Inner {
         }
         let (undone, at) = (request.direction == UndoDirection::Undo, self.clock.now_micros());
         let note = UndoRecord { import, undone, done: false, at, completed_at: None, revisions: None };
-        self.record_undo(&note)?;
+        self.record_undo(&note, cancel)?;
         satchel_failpoints::reached("undo recorded");
         self.follow(note, &record, cancel).map(Some)
     }
 
     /// Records that an import counts or does not count from now on, in the ledger and in the store's own series. Durable when this
     /// returns.
-    fn record_undo(&self, note: &UndoRecord) -> Result<(), IngestError> {
-        let _guard = self.write_lock.lock(&CancelToken::new());
-        let Some(mut series) = LocalSeries::load(&self.store, &self.series_key)? else {
+    fn record_undo(&self, note: &UndoRecord, cancel: &CancelToken) -> Result<(), IngestError> {
+        if !LocalSeries::exists(&self.store)? {
             return Ok(note.put(&self.store)?);
-        };
+        }
+        let _guard = self.write_lock.lock(cancel).ok_or(IngestError::Cancelled)?;
+        let series = LocalSeries::load(&self.store, &self.series_key)?;
+        let mut series = series.ok_or(IngestError::Unencodable { what: "the series of this store" })?;
         let UndoRecord { import, undone, at, .. } = *note;
         series.append_undo(UndoPayload { import, undone, at })?;
         let (mut changes, applied) = series.into_changes();

@@ -9,6 +9,7 @@
 //! | `change <origin> <counter>` | a change, and its payload or where that is |
 //! | `item <key>` | the change with which this piece of evidence or contribution first came |
 //! | `import <import>` | says that an import is in a series |
+//! | `assigned <page>` | dots of earlier edits ([`crate::provenance::AssignedDots`]) |
 //! | `undo <import>` | the undos and redos of an import that none of the others had seen |
 
 use satchel_merge::causality::{Dot, VersionVector};

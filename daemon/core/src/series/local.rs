@@ -49,6 +49,11 @@ pub(crate) struct LocalSeries {
 }
 
 impl LocalSeries {
+    /// Returns whether the store has a series.
+    pub(crate) fn exists(store: &Store) -> Result<bool, SeriesStoreError> {
+        Ok(entries::own(store)?.is_some())
+    }
+
     /// Loads the series; `None` if the store has none.
     ///
     /// # Errors

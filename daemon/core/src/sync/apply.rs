@@ -15,7 +15,7 @@ use super::{Sync, SyncError, UNREADABLE, receive::last_of_each_entry};
 use crate::{
     edits::EditContext,
     ingest::{Inner, exchange::ImportMerge, receipt::ImportRecord},
-    provenance::{DotPages, EvidenceItem, EvidenceKey, UndoRecord},
+    provenance::{DotPages, EvidenceItem, EvidenceKey, UndoRecord, unfinished_undos},
     series::{
         edit_origin,
         entries::{self, AppliedSeries, StoredChange, StoredUndo},
@@ -82,6 +82,10 @@ impl Sync {
             let series = entries::series(store, origin)?.ok_or(UNREADABLE)?;
             applier.heads.insert(origin, series.head());
             applier.positions.extend(entries::applied(store, origin)?.map(|applied| (origin, applied)));
+        }
+        // An earlier call may have been interrupted after it had recorded an undo.
+        for note in unfinished_undos(store)? {
+            applier.follow(note.import, false)?;
         }
         let outcome = applier.run();
         if matches!(outcome, Ok(()) | Err(SyncError::Cancelled)) {
@@ -305,13 +309,14 @@ impl Applier<'_> {
                 merge.add_evidence(key, &json, &item)?;
             }
         }
-        let id = record.id.clone();
+        let id = Uuid::parse_str(&record.id).map_err(|_| UNREADABLE)?;
         merge.finish(record, import.sources, done.to_vec())?;
         self.applied.imports += 1;
-        self.follow(&id)
+        // It may have been undone before it came.
+        self.follow(id, true)
     }
 
-    /// Returns the contribution that a change of some series has, or that this store had itself.
+    /// Returns the contribution with this key, which a change of some series has.
     fn contribution(&mut self, key: EvidenceKey) -> Result<Option<ContributionPayload>, SyncError> {
         Ok(match self.item(key)? {
             Some(Payload::Contribution(contribution)) => Some(*contribution),
@@ -348,12 +353,18 @@ impl Applier<'_> {
         position: AppliedSeries,
     ) -> Result<(), SyncError> {
         let UndoPayload { import, undone, at } = undo;
-        let undos = unite(entries::undos(self.store, import)?, StoredUndo { dot, seen, undone, at });
-        let mut changes = vec![entries::put_undos(import, &undos)?, entries::put_applied(origin, &position)];
-        changes.extend(self.pending_note(import, &undos)?.map(|note| note.to_change()).transpose()?);
-        self.inner.commit_entries(changes)?;
+        {
+            // The person may undo or redo the import at this moment.
+            let _undos = self.inner.lock_undos();
+            let _guard = self.inner.lock_writes();
+            let undos = unite(entries::undos(self.store, import)?, StoredUndo { dot, seen, undone, at });
+            let mut changes =
+                vec![entries::put_undos(import, &undos)?, entries::put_applied(origin, &position)];
+            changes.extend(self.pending_note(import, &undos)?.map(|note| note.to_change()).transpose()?);
+            self.inner.commit_entries(changes)?;
+        }
         self.applied.undos += 1;
-        self.follow(&import.to_string())
+        self.follow(import, false)
     }
 
     /// Returns the record of the undo that these demand, if the store has another one.
@@ -368,13 +379,9 @@ impl Applier<'_> {
         Ok(Some(UndoRecord { import, undone, done: false, at, completed_at: None, revisions: None }))
     }
 
-    /// Lets an undo take effect that is recorded for this import and has not.
-    fn follow(&mut self, import: &str) -> Result<(), SyncError> {
-        let Ok(import) = Uuid::parse_str(import) else { return Ok(()) };
-        if let Some(note) = UndoRecord::load(self.store, import)? {
-            self.inner.follow_undo(UndoRecord { done: false, ..note }, self.cancel)?;
-        }
-        Ok(())
+    /// Lets the undo or redo take effect that is recorded for this import, if there is one.
+    fn follow(&self, import: Uuid, again: bool) -> Result<(), SyncError> {
+        if self.inner.follow_undo(import, again, self.cancel)? { Ok(()) } else { Err(SyncError::Cancelled) }
     }
 }
 

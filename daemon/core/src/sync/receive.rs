@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_store::{Change, Store};
-use satchel_sync::{Accepted, Author, Counter, Held, OriginId, Series, SeriesError, SignedChange};
+use satchel_sync::{
+    Accepted, Author, AuthorError, Counter, FrontierError, Held, OriginId, Series, SeriesError, SignedChange,
+};
 
 use super::{Sync, SyncError, UNREADABLE};
 use crate::{
     ingest::Inner,
     provenance::PurgedData,
     series::{
-        SeriesStoreError,
         entries::{self, Place},
         payload::Payload,
     },
@@ -121,8 +122,15 @@ impl Receiver<'_> {
     /// Checks a change of the store's own origin that came back.
     fn recognise(&mut self, change: &SignedChange, held: Option<&SignedChange>) -> Result<(), SyncError> {
         let series = entries::series(self.store, self.own)?.ok_or(UNREADABLE)?;
-        Author::recognise_in(&series, change, held.map_or(Held::Nothing, Held::Change))?;
-        self.received.repeated += 1;
+        match Author::recognise_in(&series, change, held.map_or(Held::Nothing, Held::Change)) {
+            Ok(()) => self.received.repeated += 1,
+            // Anybody can invent a change of this origin that is not signed, or leaves a gap.
+            Err(AuthorError::Series(error)) => {
+                let (origin, counter) = (self.own, change.change().counter);
+                self.received.refused.push(Refused { origin, counter, error });
+            }
+            Err(error) => return Err(error.into()),
+        }
         Ok(())
     }
 
@@ -155,13 +163,10 @@ impl Receiver<'_> {
         if !self.series.contains_key(&origin) {
             match entries::series(self.store, origin)? {
                 Some(series) => self.series.insert(origin, series),
-                None => match Series::begin(change) {
-                    Ok(series) => {
-                        self.begin(series)?;
-                        return Ok(Ok(Accepted::Next));
-                    }
-                    Err(error) => return Ok(Err(error)),
-                },
+                None => {
+                    let begun = Series::begin(change).and_then(|series| self.begin(series));
+                    return Ok(begun.map(|()| Accepted::Next));
+                }
             };
         }
         let series = self.series.get_mut(&origin).ok_or(UNREADABLE)?;
@@ -169,14 +174,14 @@ impl Receiver<'_> {
     }
 
     /// Adds an origin that is new to this store.
-    fn begin(&mut self, series: Series) -> Result<(), SyncError> {
-        if self.origins.len() >= satchel_sync::limits::MAX_ORIGINS {
-            let found = self.origins.len() + 1;
-            let error = satchel_sync::FrontierError::TooManyOrigins { found };
-            return Err(SyncError::Series(SeriesStoreError::Frontier(error)));
+    fn begin(&mut self, series: Series) -> Result<(), SeriesError> {
+        let (origin, found) = (series.origin(), self.origins.len() + 1);
+        if found > satchel_sync::limits::MAX_ORIGINS {
+            let source = FrontierError::TooManyOrigins { found };
+            return Err(SeriesError::Context { origin, source });
         }
-        self.origins.push(series.origin());
-        self.series.insert(series.origin(), series);
+        self.origins.push(origin);
+        self.series.insert(origin, series);
         self.pending.push(entries::put_origins(&self.origins));
         Ok(())
     }

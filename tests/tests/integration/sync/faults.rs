@@ -170,3 +170,20 @@ fn an_edit_needs_the_key_of_the_series() -> Result<()> {
     one.add("Keeps bees")?;
     Ok(())
 }
+
+#[test]
+fn invented_changes_of_the_own_origin_stop_nothing_else() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (one, two) = (Peer::new(dir.path(), 1)?, Peer::new(dir.path(), 2)?);
+    let tea = one.add("Drinks tea")?;
+    let own = two.sync.origin()?.context("it has a series")?;
+    let mut invented = series_with(Kind(1), b"something")?[1].clone().into_change();
+    invented.origin = own;
+    invented.counter = satchel_sync::Counter::new(1_000_000).context("a counter")?;
+    let mut changes = vec![invented.sign(&SigningKey::from_bytes(&[78; 32]))?];
+    changes.extend(one.changes_after(&two.sync.frontier()?)?);
+    let (received, _) = two.take(changes)?;
+    ensure!(received.refused.len() == 1 && received.refused[0].origin == own, "{received:?}");
+    ensure!(two.memory(&tea)?.content == "Drinks tea");
+    Ok(())
+}
