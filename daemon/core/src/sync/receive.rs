@@ -161,13 +161,11 @@ impl Receiver<'_> {
     ) -> Result<Result<Accepted, SeriesError>, SyncError> {
         let origin = change.change().origin;
         if !self.series.contains_key(&origin) {
-            match entries::series(self.store, origin)? {
-                Some(series) => self.series.insert(origin, series),
-                None => {
-                    let begun = Series::begin(change).and_then(|series| self.begin(series));
-                    return Ok(begun.map(|()| Accepted::Next));
-                }
+            let Some(series) = entries::series(self.store, origin)? else {
+                let begun = Series::begin(change).and_then(|series| self.begin(series));
+                return Ok(begun.map(|()| Accepted::Next));
             };
+            self.series.insert(origin, series);
         }
         let series = self.series.get_mut(&origin).ok_or(UNREADABLE)?;
         Ok(series.accept(change, held.map_or(Held::Nothing, Held::Change)))
