@@ -113,8 +113,8 @@ impl Transaction<'_> {
     fn add_again(&mut self, id: &str, action: EditAction) -> Result<(), EditError> {
         let mut counted = ActiveEvidence::load(self.store, &provenance::undone_imports(self.store)?)?;
         let before = counted.derive();
-        let step = self.record(self.now, action)?;
-        counted.edit_steps.push(step);
+        self.record(self.now, action)?;
+        counted.edit_steps.extend(self.edit_steps.last().cloned());
         counted.user_edits = UserEdits::of(&counted.edit_steps);
         let after = counted.derive();
         let memory = after.memories.get(id).ok_or(EditError::Unencodable { what: "a new memory" })?;

@@ -35,7 +35,7 @@ pub(super) struct Transaction<'a> {
     call: &'a EditContext,
     pub(super) id: String,
     pub(super) now: i64,
-    edit_steps: Vec<EditStep>,
+    pub(super) edit_steps: Vec<EditStep>,
     changes: Vec<Change>,
     /// Commits with an origin of their own, which are written first.
     first: Vec<Batch>,
@@ -106,14 +106,14 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Adds a step; returns it as it is stored.
-    pub(super) fn record(&mut self, at: i64, action: EditAction) -> Result<EditStep, EditError> {
+    /// Adds a step.
+    pub(super) fn record(&mut self, at: i64, action: EditAction) -> Result<(), EditError> {
         let mut step = EditStep::new(self.id.clone(), at, action);
         if let Some(series) = &self.series {
             step = series.borrow_mut().append_edit(step)?;
         }
-        self.edit_steps.push(step.clone());
-        Ok(step)
+        self.edit_steps.push(step);
+        Ok(())
     }
 
     pub(super) fn change(&mut self, change: Change) {

@@ -124,8 +124,8 @@ impl Transaction<'_> {
         let last = all.iter().map(|step| step.at).max().unwrap_or(self.now);
         let at = self.now.max(last.saturating_add(1));
         let before = counted.derive();
-        let step = self.record(at, EditAction::Undo(act.to_owned()))?;
-        counted.edit_steps.push(step);
+        self.record(at, EditAction::Undo(act.to_owned()))?;
+        counted.edit_steps.extend(self.edit_steps.last().cloned());
         counted.user_edits = UserEdits::of(&counted.edit_steps);
         let after = counted.derive();
         about.iter().for_each(|id| self.name(id));

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The actor in the history of what was exchanged.
-const ACTOR: &str = "sync";
+pub(crate) const ACTOR: &str = "sync";
 /// The reason in the history of what another store imported.
 const REASON: &str = "imported in another store";
 

@@ -14,7 +14,11 @@ use uuid::Uuid;
 use super::{Sync, SyncError, UNREADABLE, receive::last_of_each_entry};
 use crate::{
     edits::EditContext,
-    ingest::{Inner, exchange::ImportMerge, receipt::ImportRecord},
+    ingest::{
+        Inner,
+        exchange::{ACTOR, ImportMerge},
+        receipt::ImportRecord,
+    },
     provenance::{DotPages, EvidenceItem, EvidenceKey, UndoRecord, unfinished_undos},
     series::{
         edit_origin,
@@ -275,7 +279,7 @@ impl Applier<'_> {
         }
         entries.extend(std::mem::replace(&mut self.dots, DotPages::open(self.store)?).finish());
         let call = EditContext {
-            actor: "sync".to_owned(),
+            actor: ACTOR.to_owned(),
             reason: "edited in another store".to_owned(),
             request: None,
         };
