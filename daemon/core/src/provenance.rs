@@ -38,13 +38,14 @@ pub(crate) use assigned_dots::DotPages;
 pub use contribution::{ContributionSkeleton, StoredContribution, shown};
 pub use evidence::{ActiveEvidence, EvidenceItem, derive_located, derive_located_until, with_conversation};
 pub use grouping::{EvidenceCollector, EvidenceSlice, GroupedEvidence};
+pub(crate) use key_pages::put_merging;
 pub use key_pages::{
     ContributionKind, EvidenceKey, KeyPages, contributed_keys, excluded_keys, newest_imports,
 };
 pub use purged::{PurgeRecord, PurgedData};
 pub use reader::ContributionReader;
 pub use recorder::{recorder, recorder_change};
-pub use row_groups::{RowGroup, RowLocations, row_provenance};
+pub use row_groups::{RowGroup, RowLocations, resolve, row_provenance};
 pub use satchel_seal::PackedMap;
 pub use source_digests::SourceDigests;
 pub use untrusted::{record_untrusted_signer, untrusted_signer};
@@ -327,6 +328,14 @@ fn each_undo(store: &Store, mut each: impl FnMut(UndoRecord)) -> Result<(), Prov
         each(decode(&entry.value, "the record of an undo")?);
         Ok(())
     })
+}
+
+/// Returns whether a conversation cannot have this id, because its entry would be one of another kind.
+#[must_use]
+pub fn is_reserved(id: &str) -> bool {
+    const KINDS: [&str; 8] =
+        ["evidence ", "parts ", "recorder ", "row ", "rows ", "said ", "stranger ", vectors::ID_PREFIX];
+    KINDS.iter().any(|kind| id.starts_with(kind))
 }
 
 fn put(id: String, at_micros: i64, value: Vec<u8>) -> Change {

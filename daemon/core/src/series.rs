@@ -3,7 +3,9 @@
 //! Edits and undos append to the own series in the commit in which they take effect. What the changes contain is in section 7 of
 //! `daemon/sync/FORMAT.md`; how they are exchanged and take effect in other stores is in [`crate::sync`].
 
+pub(crate) mod counters;
 pub(crate) mod entries;
+pub(crate) mod large;
 mod local;
 pub(crate) mod payload;
 
@@ -23,6 +25,9 @@ pub enum SeriesStoreError {
     /// The operating system gave no random bytes.
     #[error("the operating system gave no random bytes")]
     Randomness,
+    /// A payload is too large, even in parts.
+    #[error("what is to be exchanged has {0} bytes, more than a change can have in parts")]
+    TooLarge(usize),
     /// The own series cannot be continued.
     #[error(transparent)]
     Author(Box<AuthorError>),

@@ -16,10 +16,8 @@
 //! Stores that have applied the same changes show the same (`tests/tests/integration/sync`), within these limits:
 //!
 //! - Not exchanged: recorded conversations, attachments, vectors, memories that wait for review, erasures, the ledger of exports,
-//!   withdrawals of relations by documents, and payloads of more than 3 MiB.
-//! - A payload that comes after its change has been passed over, or whose kind becomes known later, does not take effect.
+//!   withdrawals of relations by documents, and single conversations of more than 256 MiB.
 //! - Documents of strangers about one record are kept by the order of their arrival.
-//! - A part of rows that a later import has joined with others cannot be sent any more.
 //! - A payload of which a part was erased is not sent on as a whole.
 //!
 //! The daemon does not use this module yet.
@@ -76,6 +74,21 @@ pub enum SyncError {
     /// Edits of another store could not take effect.
     #[error(transparent)]
     Edit(#[from] EditError),
+}
+
+impl SyncError {
+    /// Returns whether the contents of a change were refused. All other errors concern the store itself.
+    fn concerns_content(&self) -> bool {
+        let store = match self {
+            Self::Series(SeriesStoreError::Store(error)) | Self::Edit(EditError::Store(error)) => error,
+            Self::Import(error) => match &**error {
+                IngestError::Store(error) => error,
+                _ => return false,
+            },
+            _ => return false,
+        };
+        store.concerns_record()
+    }
 }
 
 impl From<StoreError> for SyncError {
@@ -137,9 +150,9 @@ impl Sync {
         let mut series = LocalSeries::begun(author, seen);
         first.extend(record::earlier_edits(store, &mut series)?);
         record::earlier_undos(store, &mut series)?;
-        let (changes, applied) = series.into_changes();
+        let (changes, applied) = series.into_changes(store)?;
         first.extend(changes);
-        first.push(applied);
+        first.extend(applied);
         self.0.commit_entries(first)?;
         self.0.series_key().set(key);
         drop(guard);

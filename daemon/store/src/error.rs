@@ -195,6 +195,14 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Returns whether the contents of a record were refused. All other errors concern the store itself.
+    #[must_use]
+    pub fn concerns_record(&self) -> bool {
+        matches!(self, Self::TooLarge { .. } | Self::IdCollision { .. } | Self::DuplicateRecord { .. })
+    }
+}
+
 fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(1_000_000))
 }

@@ -3,6 +3,7 @@
 mod convergence;
 mod faults;
 mod histories;
+mod payloads;
 mod peer;
 
 use self::peer::{Peer, exchange, in_step};

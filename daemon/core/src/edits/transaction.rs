@@ -216,7 +216,7 @@ impl<'a> Transaction<'a> {
         let (store, series) = (self.store, self.series.clone());
         let (mut batches, mut done) = self.written()?;
         if let Some(series) = series.and_then(Rc::into_inner) {
-            continue_series(series.into_inner(), &mut batches);
+            continue_series(store, series.into_inner(), &mut batches)?;
         }
         if !batches.is_empty() {
             let revisions = store.commit_group(batches)?;
@@ -357,15 +357,18 @@ impl<'a> Transaction<'a> {
 
 /// Adds the changes that continue the series to the first batch. The last one says that all of them have taken effect: if a crash comes
 /// in between, they take effect later, as those of other stores do.
-fn continue_series(series: LocalSeries, batches: &mut [Batch]) {
+fn continue_series(store: &Store, series: LocalSeries, batches: &mut [Batch]) -> Result<(), EditError> {
     if series.is_unchanged() {
-        return;
+        return Ok(());
     }
-    let (changes, applied) = series.into_changes();
+    let (changes, applied) = series.into_changes(store)?;
     if let Some(first) = batches.first_mut() {
         first.changes.extend(changes);
     }
-    push_to_last(batches, applied);
+    if let Some(applied) = applied {
+        push_to_last(batches, applied);
+    }
+    Ok(())
 }
 
 /// Keeps only the last change of each memory.

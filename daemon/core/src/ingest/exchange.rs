@@ -198,7 +198,13 @@ impl<'a> ImportMerge<'a> {
         writer.flush(&mut counts)?;
         writer.derive(DeferredRecords::default(), &mut counts)?;
         writer.store_skips(&mut counts)?;
-        let record = ImportRecord { revisions: counts.revisions, ..record };
+        // What it lacked may have come in a later merge.
+        let before = ledger::get(&inner.store, &record.id)?.and_then(|known| known.revisions);
+        let revisions = match (before, counts.revisions) {
+            (Some([first, _]), Some([_, last])) => Some([first, last]),
+            (before, now) => now.or(before),
+        };
+        let record = ImportRecord { revisions, ..record };
         let (id, at_micros) = (record.id.clone(), record.started_at);
         let value =
             serde_json::to_vec(&record).map_err(|_| IngestError::Unencodable { what: "a receipt" })?;

@@ -100,16 +100,8 @@ impl<'a> Session<'a> {
     pub(super) fn refusal(&self, change: &Change) -> Result<Option<StoreError>, IngestError> {
         match self.store.validate(std::slice::from_ref(change)) {
             Ok(()) => Ok(None),
-            Err(refusal) if concerns_record(&refusal) => Ok(Some(refusal)),
+            Err(refusal) if refusal.concerns_record() => Ok(Some(refusal)),
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Returns whether a refusal concerns the contents of a record; all other errors concern the store.
-fn concerns_record(error: &StoreError) -> bool {
-    matches!(
-        error,
-        StoreError::TooLarge { .. } | StoreError::IdCollision { .. } | StoreError::DuplicateRecord { .. }
-    )
 }

@@ -155,8 +155,9 @@ impl Inner {
         let mut series = series.ok_or(IngestError::Unencodable { what: "the series of this store" })?;
         let UndoRecord { import, undone, at, .. } = *note;
         series.append_undo(UndoPayload { import, undone, at })?;
-        let (mut changes, applied) = series.into_changes();
-        changes.extend([note.to_change()?, applied]);
+        let (mut changes, applied) = series.into_changes(&self.store)?;
+        changes.push(note.to_change()?);
+        changes.extend(applied);
         Ok(self.commit_entries(changes)?)
     }
 

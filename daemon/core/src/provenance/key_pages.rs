@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_store::{Change, Cursor, Ledger, Store};
+use satchel_store::{Change, Cursor, Ledger, LedgerWrite, Store};
 use uuid::Uuid;
 
 use super::{OTHER_ENTRIES, PAGE, ProvenanceError, UndoneImports, put};
@@ -109,15 +109,34 @@ pub fn excluded_keys(
     if excluded.is_empty() {
         return Ok(excluded);
     }
-    each_import(store, |import| {
+    let mut include = |import| {
         if !undone.contains(&import) {
             for key in contributed_keys(store, kind, import)? {
                 excluded.remove(&key);
             }
         }
         Ok(())
-    })?;
+    };
+    each_import(store, &mut include)?;
+    // It gets its receipt at its end.
+    merging(store)?.map_or(Ok(()), include)?;
     Ok(excluded)
+}
+
+/// The entry of the ledger that names the import of another store that is being merged.
+const MERGING: &str = "merging";
+
+/// Returns the import of another store that is being merged, or that an interrupted exchange has merged in part.
+fn merging(store: &Store) -> Result<Option<Uuid>, ProvenanceError> {
+    let entry = store.ledger_get(Ledger::Sync, MERGING)?;
+    Ok(entry.and_then(|entry| Uuid::from_slice(&entry.value).ok()))
+}
+
+/// Returns the change that names the import that is merged from now on; `None` when its receipt is stored.
+pub(crate) fn put_merging(import: Option<Uuid>) -> Change {
+    let value = import.map(|import| import.as_bytes().to_vec()).unwrap_or_default();
+    let (ledger, id) = (Ledger::Sync, MERGING.to_owned());
+    Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value })
 }
 
 /// Returns, for each key that counts, the newest import that brought it.

@@ -260,8 +260,11 @@ impl<'a> RowGroupLoader<'a> {
     }
 }
 
-/// Returns the group under `key`, or the group that it was merged into.
-fn resolve(store: &Store, mut key: String) -> Result<(String, ConversationProvenance), ProvenanceError> {
+/// Returns the provenance under `key`, or of the group of rows that it was merged into.
+///
+/// # Errors
+/// The ledger cannot be read.
+pub fn resolve(store: &Store, mut key: String) -> Result<(String, ConversationProvenance), ProvenanceError> {
     for _ in 0..MAX_MERGE_LINKS {
         let family = ConversationProvenance::load(store, &key, None)?;
         match family.merged_into {

@@ -10,7 +10,7 @@ use satchel_store::{Change, Ledger, Store};
 use super::{OTHER_ENTRIES, ProvenanceError, decode, encode, put};
 
 /// Prefix of the ids of the ledger entries that hold a vector.
-const ID_PREFIX: &str = "vector ";
+pub(super) const ID_PREFIX: &str = "vector ";
 const WHAT: &str = "a vector of a memory";
 
 /// A memory's id, and a model.

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use satchel_merge::body::Body;
 use satchel_store::{ConversationRecord, Eraser, Ledger, OpaqueEntry, Store, StoreError};
-use satchel_sync::SignedChange;
+use satchel_sync::{Kind, SignedChange, payload::unsalted};
 use serde_json::Value;
 
 use super::{PURGED, plan::sha256};
 use crate::edits::QuarantinedMemory;
 use crate::provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, vectors};
-use crate::series::{entries, payload::Payload};
+use crate::series::{entries, large, payload::Payload};
 
 /// Replaces the text in a receipt that mentioned something erased.
 const INSTEAD: &str = "(erased)";
@@ -27,6 +27,8 @@ pub(super) struct ErasedContent {
     contribution_ids: BTreeSet<String>,
     /// Titles, file names and memory texts that receipts may repeat.
     names: BTreeSet<String>,
+    /// The entries of the parts of large payloads that are erased.
+    exchanged_parts: BTreeSet<String>,
     attachments: BTreeSet<[u8; 32]>,
 }
 
@@ -35,8 +37,11 @@ impl ErasedContent {
         let purged = PurgedData::from_records(&records);
         let attachments = records.iter().flat_map(|record| &record.attachments);
         let attachments = attachments.filter_map(|hex| sha256(hex)).collect();
-        let mut content =
-            Self { purged, records, contribution_ids: BTreeSet::new(), names: BTreeSet::new(), attachments };
+        let exchanged_parts = large::erased_parts(store, |kind, content| is_erased(&purged, kind, content));
+        let exchanged_parts =
+            exchanged_parts.map_err(|_| ProvenanceError::Unreadable { what: "a series of changes" })?;
+        let (contribution_ids, names) = (BTreeSet::new(), BTreeSet::new());
+        let mut content = Self { purged, records, contribution_ids, names, exchanged_parts, attachments };
         content.name_all(store)?;
         Ok(content)
     }
@@ -119,10 +124,8 @@ impl ErasedContent {
 
     /// Returns whether the payload of a change is erased. One that cannot be read stays: it has no effect in any store.
     fn exchanged(&self, change: &SignedChange) -> bool {
-        let payload = change.payload().map(|payload| Payload::decode(change.change().kind, payload));
-        payload.is_some_and(|payload| {
-            payload.is_ok_and(|known| known.is_some_and(|one| one.is_erased(&self.purged)))
-        })
+        let content = change.payload().and_then(unsalted);
+        content.is_some_and(|content| is_erased(&self.purged, change.change().kind, content))
     }
 
     /// Returns whether an entry of the lineage is erased.
@@ -133,6 +136,10 @@ impl ErasedContent {
             || self.contribution_ids.contains(id)
             || self.records.iter().any(|record| record.families.contains(id)))
     }
+}
+
+fn is_erased(purged: &PurgedData, kind: Kind, content: &[u8]) -> bool {
+    Payload::decode(kind, content).is_ok_and(|payload| payload.is_some_and(|known| known.is_erased(purged)))
 }
 
 fn bad(what: &str, error: &ProvenanceError) -> StoreError {
@@ -178,7 +185,9 @@ impl Eraser for ErasedContent {
             }
             OpaqueEntry::Entry { ledger: Ledger::Import, value, .. } => self.receipt(value),
             OpaqueEntry::Entry { ledger: Ledger::Sync, id, value } => {
-                let change = entries::without_erased(id, value, |change| self.exchanged(change));
+                let change = entries::without_erased(id, value, |change| {
+                    self.exchanged_parts.contains(id) || self.exchanged(change)
+                });
                 change.map_err(|error| StoreError::BadValue {
                     what: "a change of a series".to_owned(),
                     problem: error.to_string(),

@@ -11,6 +11,9 @@
 //! | `import <import>` | says that an import is in a series |
 //! | `assigned <page>` | dots of earlier edits ([`crate::provenance::AssignedDots`]) |
 //! | `undo <import>` | the undos and redos of an import that none of the others had seen |
+//! | `lacking` | the imports of which pieces were not here when they took effect, each with its change |
+//! | `kinds` | the greatest kind of change that the program knew which passed over changes last |
+//! | `late <origin>`, `unknown <origin>`, `joined <origin>` | numbers of the pages of a set ([`super::counters`]); page 3 is in `late <origin> 3` |
 
 use satchel_merge::causality::{Dot, VersionVector};
 use satchel_pam::conversation::ImportMetadata;
@@ -205,6 +208,35 @@ pub(crate) fn put_undos(import: Uuid, undos: &[StoredUndo]) -> Result<Change, Se
     Ok(put(format!("undo {import}"), serde_json::to_vec(undos).map_err(|_| SeriesStoreError::Unreadable)?))
 }
 
+/// Returns the imports of which pieces were not here when they took effect, each with its change.
+pub(crate) fn lacking(store: &Store) -> Result<Vec<(Uuid, OriginId, Counter)>, SeriesStoreError> {
+    let value = get(store, "lacking")?;
+    let read = |value: Vec<u8>| serde_json::from_slice(&value).map_err(|_| SeriesStoreError::Unreadable);
+    let known: Vec<(Uuid, Uuid, u64)> = value.map(read).transpose()?.unwrap_or_default();
+    let entry = |(import, origin, counter): (Uuid, Uuid, u64)| {
+        Some((import, OriginId::from_bytes(origin.into_bytes()), Counter::new(counter)?))
+    };
+    known.into_iter().map(entry).collect::<Option<_>>().ok_or(SeriesStoreError::Unreadable)
+}
+
+pub(crate) fn put_lacking(lacking: &[(Uuid, OriginId, Counter)]) -> Result<Change, SeriesStoreError> {
+    let entry =
+        |(import, origin, counter): &(Uuid, OriginId, Counter)| (*import, *origin.as_uuid(), counter.get());
+    let known: Vec<(Uuid, Uuid, u64)> = lacking.iter().map(entry).collect();
+    let value = if known.is_empty() { Ok(Vec::new()) } else { serde_json::to_vec(&known) };
+    Ok(put("lacking".to_owned(), value.map_err(|_| SeriesStoreError::Unreadable)?))
+}
+
+/// Returns the greatest kind that the program knew which passed over changes last.
+pub(crate) fn known_kinds(store: &Store) -> Result<u16, SeriesStoreError> {
+    let value = get(store, "kinds")?.map(TryInto::try_into).transpose();
+    Ok(value.map_err(|_| SeriesStoreError::Unreadable)?.map_or(0, u16::from_be_bytes))
+}
+
+pub(crate) fn put_known_kinds(kinds: u16) -> Change {
+    put("kinds".to_owned(), kinds.to_be_bytes().to_vec())
+}
+
 impl StoredChange {
     fn encode(change: &SignedChange, place: &Place) -> Vec<u8> {
         let mut value = Vec::new();
@@ -269,7 +301,7 @@ fn read_head(bytes: &[u8]) -> Option<Head> {
     Some(Head { counter, hash: satchel_sync::ChangeHash::from_bytes(hash.try_into().ok()?) })
 }
 
-fn change_id(origin: OriginId, counter: Counter) -> String {
+pub(super) fn change_id(origin: OriginId, counter: Counter) -> String {
     format!("{CHANGE}{origin} {}", counter.get())
 }
 
@@ -277,11 +309,11 @@ fn item_id(key: EvidenceKey) -> String {
     format!("item {:032x}", u128::from_be_bytes(key))
 }
 
-fn get(store: &Store, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+pub(super) fn get(store: &Store, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let entry = store.ledger_get(Ledger::Sync, id)?;
     Ok(entry.map(|entry| entry.value).filter(|value| !value.is_empty()))
 }
 
-fn put(id: String, value: Vec<u8>) -> Change {
+pub(super) fn put(id: String, value: Vec<u8>) -> Change {
     Change::Ledger(LedgerWrite::Entry { ledger: Ledger::Sync, id, at_micros: 0, value })
 }

@@ -7,11 +7,15 @@ use satchel_merge::{
     evidence::EditStep,
 };
 use satchel_store::{Change, Store};
-use satchel_sync::{Author, Counter, Frontier, OriginId, SigningKey};
+use satchel_sync::{
+    Author, Counter, Frontier, Kind, OriginId, SigningKey, limits::MAX_INLINE_BYTES, payload::salted,
+};
 
 use super::{
     SeriesStoreError,
+    counters::{CounterSet, Marked},
     entries::{self, AppliedSeries, ContributionPlace, Place, StoredUndo},
+    large::{JOINED, Joined, PART, PART_BYTES},
     payload::{Payload, SALT_BYTES, UndoPayload},
 };
 use crate::provenance::EvidenceKey;
@@ -45,7 +49,11 @@ pub(crate) struct LocalSeries {
     author: Author,
     /// The changes of all origins that have taken effect here.
     seen: Frontier,
+    /// A crash has left changes whose effect is not stored. They take effect with the next exchange.
+    behind: bool,
     written: Vec<Change>,
+    /// The changes that join parts, since the series was loaded.
+    joined: Vec<Counter>,
 }
 
 impl LocalSeries {
@@ -63,12 +71,15 @@ impl LocalSeries {
         let key = key.0.get().ok_or(SeriesStoreError::NoKey(own))?;
         let series = entries::series(store, own)?.ok_or(SeriesStoreError::Unreadable)?;
         let author = Author::resume(key.clone(), series)?;
-        Ok(Some(Self { author, seen: seen_by(store, own)?, written: Vec::new() }))
+        let applied = entries::applied(store, own)?;
+        let behind = applied.is_none_or(|applied| applied.head != author.series().head());
+        let seen = seen_by(store, own)?;
+        Ok(Some(Self { author, seen, behind, written: Vec::new(), joined: Vec::new() }))
     }
 
     /// Continues a series that was just begun.
     pub(crate) fn begun(author: Author, seen: Frontier) -> Self {
-        Self { author, seen, written: Vec::new() }
+        Self { author, seen, behind: false, written: Vec::new(), joined: Vec::new() }
     }
 
     /// The origin of the series.
@@ -76,39 +87,55 @@ impl LocalSeries {
         self.author.series().origin()
     }
 
-    /// Appends a change.
+    /// Appends a change, in parts if its payload is too large for one; returns the counter of the last one.
     pub(crate) fn append(&mut self, payload: &Payload, place: NewPlace) -> Result<Counter, SeriesStoreError> {
-        let mut salt = [0; SALT_BYTES];
-        getrandom::fill(&mut salt).map_err(|_| SeriesStoreError::Randomness)?;
+        let (kind, salt) = (payload.kind(), new_salt()?);
         let bytes = payload.encode(salt).map_err(|_| SeriesStoreError::Unreadable)?;
-        let change = self.author.append(payload.kind(), bytes, &self.seen)?;
-        let item = match place {
-            NewPlace::Inline => None,
-            NewPlace::InlineItem(key) | NewPlace::Evidence(key) | NewPlace::Contribution(key, _) => Some(key),
+        let large = bytes.len() > MAX_INLINE_BYTES;
+        let (place, item) = match place {
+            NewPlace::Inline => (Place::Inline, None),
+            NewPlace::InlineItem(key) => (Place::Inline, Some(key)),
+            NewPlace::Evidence(key) => (Place::Evidence(salt, key), Some(key)),
+            NewPlace::Contribution(key, place) => (Place::Contribution(salt, key, place), Some(key)),
         };
-        let place = match place {
-            NewPlace::Inline | NewPlace::InlineItem(_) => Place::Inline,
-            NewPlace::Evidence(key) => Place::Evidence(salt, key),
-            NewPlace::Contribution(key, place) => Place::Contribution(salt, key, place),
+        let counter = if large {
+            self.append_parts(kind, bytes.get(SALT_BYTES..).unwrap_or_default())?
+        } else {
+            self.append_one(kind, bytes, &place)?
         };
-        let counter = change.change().counter;
-        self.written.push(entries::put_change(&change, &place));
-        self.written.extend(item.map(|key| entries::put_item(key, change.change().origin, counter)));
+        let origin = self.origin();
+        self.written.extend(item.map(|key| entries::put_item(key, origin, counter)));
         Ok(counter)
+    }
+
+    fn append_parts(&mut self, kind: Kind, content: &[u8]) -> Result<Counter, SeriesStoreError> {
+        let joined = Joined::of(kind, content).ok_or(SeriesStoreError::TooLarge(content.len()))?;
+        for part in content.chunks(PART_BYTES) {
+            self.append_one(PART, salted(new_salt()?, part), &Place::Inline)?;
+        }
+        let counter = self.append_one(JOINED, salted(new_salt()?, &joined.encode()), &Place::Inline)?;
+        self.joined.push(counter);
+        Ok(counter)
+    }
+
+    fn append_one(&mut self, kind: Kind, bytes: Vec<u8>, place: &Place) -> Result<Counter, SeriesStoreError> {
+        let change = self.author.append(kind, bytes, &self.seen)?;
+        self.written.push(entries::put_change(&change, place));
+        Ok(change.change().counter)
     }
 
     /// Appends a step of an edit; returns it with its causality.
     pub(crate) fn append_edit(&mut self, mut step: EditStep) -> Result<EditStep, SeriesStoreError> {
-        step.causality = Causality::Recorded { dot: self.next_dot()?, seen: vector_of(&self.seen) };
-        self.append(&Payload::Edit(step.clone()), NewPlace::Inline)?;
+        let counter = self.append(&Payload::Edit(step.clone()), NewPlace::Inline)?;
+        step.causality = Causality::Recorded { dot: self.dot(counter)?, seen: vector_of(&self.seen) };
         Ok(step)
     }
 
     /// Appends an undo or redo of an import, which replaces all earlier ones of the same import.
     pub(crate) fn append_undo(&mut self, undo: UndoPayload) -> Result<(), SeriesStoreError> {
-        let (dot, seen) = (self.next_dot()?, vector_of(&self.seen));
         let UndoPayload { import, undone, at } = undo;
-        self.append(&Payload::Undo(undo), NewPlace::Inline)?;
+        let counter = self.append(&Payload::Undo(undo), NewPlace::Inline)?;
+        let (dot, seen) = (self.dot(counter)?, vector_of(&self.seen));
         self.written.push(entries::put_undos(import, &[StoredUndo { dot, seen, undone, at }])?);
         Ok(())
     }
@@ -123,20 +150,36 @@ impl LocalSeries {
         self.written.is_empty()
     }
 
-    /// Returns the changes of the ledger that continue the series, and the one which says that all of it has taken effect.
-    pub(crate) fn into_changes(self) -> (Vec<Change>, Change) {
-        let Self { author, mut written, .. } = self;
-        written.push(entries::put_series(author.series()));
+    /// Returns the changes of the ledger that continue the series, and the one which says that all of it has taken effect, if that
+    /// is so.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn into_changes(
+        self,
+        store: &Store,
+    ) -> Result<(Vec<Change>, Option<Change>), SeriesStoreError> {
+        let Self { author, mut written, joined, behind, .. } = self;
         let series = author.series();
+        written.push(entries::put_series(series));
+        if !joined.is_empty() {
+            let mut all = CounterSet::load(store, Marked::Joined, series.origin())?;
+            joined.iter().try_for_each(|counter| all.insert(store, *counter))?;
+            written.extend(all.take_changes());
+        }
         let applied = AppliedSeries { head: series.head(), context: series.context().clone() };
-        (written, entries::put_applied(series.origin(), &applied))
+        Ok((written, (!behind).then(|| entries::put_applied(series.origin(), &applied))))
     }
 
-    fn next_dot(&self) -> Result<Dot, SeriesStoreError> {
-        let (origin, head) = (self.author.series().origin(), self.author.series().head());
-        let next = Dot::new(edit_origin(origin), head.counter.get() + 1);
-        next.ok_or(SeriesStoreError::Unreadable)
+    fn dot(&self, counter: Counter) -> Result<Dot, SeriesStoreError> {
+        Dot::new(edit_origin(self.origin()), counter.get()).ok_or(SeriesStoreError::Unreadable)
     }
+}
+
+fn new_salt() -> Result<[u8; SALT_BYTES], SeriesStoreError> {
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt).map_err(|_| SeriesStoreError::Randomness)?;
+    Ok(salt)
 }
 
 /// Returns the changes of all origins but `own` that have taken effect in a store.

@@ -9,8 +9,8 @@ use satchel_merge::{
     evidence::EditStep,
 };
 use satchel_pam::conversation::ImportMetadata;
+use satchel_sync::Kind;
 pub(crate) use satchel_sync::payload::SALT_BYTES;
-use satchel_sync::{Kind, payload::unsalted};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -29,6 +29,9 @@ pub(crate) const CONTRIBUTION: Kind = Kind(4);
 pub(crate) const IMPORT: Kind = Kind(5);
 /// An undo or redo of an import.
 pub(crate) const UNDO: Kind = Kind(6);
+
+/// The greatest kind that this program knows.
+pub(crate) const KNOWN_KINDS: u16 = super::large::JOINED.0;
 
 /// A decoded payload.
 #[derive(Debug)]
@@ -104,8 +107,8 @@ pub(crate) struct UndoPayload {
 /// Why a payload cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PayloadError {
-    /// It has no random bytes.
-    #[error("the payload is shorter than its random prefix")]
+    /// It has no key.
+    #[error("a piece of evidence is shorter than its key")]
     Short,
     /// It is not what its kind says.
     #[error("the payload is no {what}: {source}")]
@@ -160,9 +163,8 @@ impl Payload {
         }
     }
 
-    /// Decodes a payload; `None` if this program does not know the kind.
-    pub(crate) fn decode(kind: Kind, bytes: &[u8]) -> Result<Option<Self>, PayloadError> {
-        let content = unsalted(bytes).ok_or(PayloadError::Short)?;
+    /// Decodes the content of a payload; `None` if this program does not know the kind, or if it says nothing by itself.
+    pub(crate) fn decode(kind: Kind, content: &[u8]) -> Result<Option<Self>, PayloadError> {
         let payload = match kind {
             EDIT => Self::Edit(step(content)?),
             EARLIER_EDIT => Self::EarlierEdit(step(content)?),

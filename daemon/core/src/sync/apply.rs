@@ -1,35 +1,38 @@
 //! Lets received changes take effect: each series in its order, and each change after everything that its author had seen.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod check;
+mod imports;
+mod late;
+mod undos;
+
+use std::collections::BTreeMap;
 
 use satchel_merge::{
-    causality::{Causality, Dot},
+    causality::{Causality, Dot, VersionVector},
     evidence::EditStep,
 };
 use satchel_source::CancelToken;
 use satchel_store::{Change, Store};
-use satchel_sync::{Counter, Head, OriginId, SignedChange};
-use uuid::Uuid;
+use satchel_sync::{Counter, Frontier, Head, Kind, OriginId, SignedChange};
 
 use super::{Sync, SyncError, UNREADABLE, receive::last_of_each_entry};
 use crate::{
     edits::EditContext,
-    ingest::{
-        Inner,
-        exchange::{ACTOR, ImportMerge},
-        receipt::ImportRecord,
-    },
-    provenance::{DotPages, EvidenceItem, EvidenceKey, UndoRecord, unfinished_undos},
+    ingest::{Inner, exchange::ACTOR},
+    provenance::{DotPages, EvidenceKey, unfinished_undos},
     series::{
+        counters::{CounterSet, Marked},
         edit_origin,
-        entries::{self, AppliedSeries, StoredChange, StoredUndo},
-        payload::{ContributionPayload, ImportPayload, Payload, UndoPayload, contribution_key, decode_keys},
+        entries::{self, AppliedSeries, Place, StoredChange},
+        large::{self, Content, PART},
+        payload::{Payload, contribution_key},
         vector_of,
     },
 };
 
-/// Steps of edits that are merged in one transaction.
+/// Steps of edits that are merged in one transaction, and their bytes.
 const STEPS: usize = 20_000;
+const STEP_BYTES: u64 = 32 << 20;
 /// Entries of items that wait for the next commit.
 const ENTRIES: usize = 400;
 
@@ -42,11 +45,11 @@ pub struct Applied {
     pub imports: u64,
     /// Undos and redos of imports.
     pub undos: u64,
-    /// Changes of a kind that this program does not know. They are kept and passed on.
+    /// Changes of a kind that this program does not know. They are kept and passed on, and take effect with a program that knows it.
     pub unknown: u64,
-    /// Changes whose payload this store does not have: it was withheld or erased.
+    /// Changes whose payload this store does not have, or not all of it: it was withheld or erased.
     pub missing: u64,
-    /// The origins of which a change cannot take effect. The changes that follow it wait as well.
+    /// Changes that cannot take effect, one of each origin. Those that follow it in its series wait as well.
     pub blocked: Vec<Blocked>,
 }
 
@@ -69,29 +72,12 @@ impl Sync {
     /// [`SyncError::Cancelled`] if `cancel` is raised, or an error of the store.
     pub fn apply(&self, cancel: &CancelToken) -> Result<Applied, SyncError> {
         let _alone = self.0.lock_exchange();
-        let store = self.0.store();
-        let mut applier = Applier {
-            inner: &self.0,
-            store,
-            cancel,
-            heads: BTreeMap::new(),
-            positions: BTreeMap::new(),
-            steps: Vec::new(),
-            dots: DotPages::open(store)?,
-            entries: Vec::new(),
-            advanced: BTreeSet::new(),
-            applied: Applied::default(),
-        };
-        for origin in entries::origins(store)? {
-            let series = entries::series(store, origin)?.ok_or(UNREADABLE)?;
-            applier.heads.insert(origin, series.head());
-            applier.positions.extend(entries::applied(store, origin)?.map(|applied| (origin, applied)));
-        }
+        let mut applier = Applier::new(&self.0, cancel)?;
         // An earlier call may have been interrupted after it had recorded an undo.
-        for note in unfinished_undos(store)? {
+        for note in unfinished_undos(self.0.store())? {
             applier.follow(note.import, false)?;
         }
-        let outcome = applier.run();
+        let outcome = applier.late_changes().and_then(|()| applier.run());
         if matches!(outcome, Ok(()) | Err(SyncError::Cancelled)) {
             applier.flush()?;
         }
@@ -107,6 +93,33 @@ enum Readiness {
     Blocked(String),
 }
 
+/// What a change says, as far as this store and this program can tell.
+enum Reading {
+    Payload(Box<Payload>),
+    /// It says nothing by itself, or is a change of the own series, which has taken effect.
+    Nothing,
+    Missing,
+    UnknownKind,
+    Invalid(String),
+}
+
+/// When a change was made.
+struct Moment {
+    origin: OriginId,
+    counter: Counter,
+    dot: Dot,
+    /// What its author had seen.
+    seen: VersionVector,
+}
+
+/// Whether everything that waited was committed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flushed {
+    Done,
+    /// The store refused something. The positions are again those of the last commit.
+    Refused,
+}
+
 struct Applier<'a> {
     inner: &'a Inner,
     store: &'a Store,
@@ -115,17 +128,55 @@ struct Applier<'a> {
     heads: BTreeMap<OriginId, Head>,
     /// Up to where each series has taken effect, with what waits for the next commit.
     positions: BTreeMap<OriginId, AppliedSeries>,
-    /// Steps that wait for the next commit.
+    /// Steps that wait for the next commit, and their bytes.
     steps: Vec<EditStep>,
+    step_bytes: u64,
     dots: DotPages,
     /// Entries of the ledger that wait for the next commit.
     entries: Vec<Change>,
-    /// The origins whose positions have changed since the last commit.
-    advanced: BTreeSet<OriginId>,
+    /// The origins whose positions have changed since the last commit, and the last change of each.
+    advanced: BTreeMap<OriginId, Counter>,
+    /// Changes of unknown kinds, by origin; loaded when there is one.
+    unknown: BTreeMap<OriginId, CounterSet>,
+    /// The store has refused something. Each change is committed by itself, so that it can be named.
+    one_by_one: bool,
     applied: Applied,
 }
 
-impl Applier<'_> {
+impl<'a> Applier<'a> {
+    fn new(inner: &'a Inner, cancel: &'a CancelToken) -> Result<Self, SyncError> {
+        let store = inner.store();
+        let mut applier = Applier {
+            inner,
+            store,
+            cancel,
+            heads: BTreeMap::new(),
+            positions: BTreeMap::new(),
+            steps: Vec::new(),
+            step_bytes: 0,
+            dots: DotPages::open(store)?,
+            entries: Vec::new(),
+            advanced: BTreeMap::new(),
+            unknown: BTreeMap::new(),
+            one_by_one: false,
+            applied: Applied::default(),
+        };
+        for origin in entries::origins(store)? {
+            let series = entries::series(store, origin)?.ok_or(UNREADABLE)?;
+            applier.heads.insert(origin, series.head());
+        }
+        applier.load_positions()?;
+        Ok(applier)
+    }
+
+    fn load_positions(&mut self) -> Result<(), SyncError> {
+        self.positions.clear();
+        for origin in self.heads.keys() {
+            self.positions.extend(entries::applied(self.store, *origin)?.map(|applied| (*origin, applied)));
+        }
+        Ok(())
+    }
+
     /// Goes round the origins until none of them can go on.
     fn run(&mut self) -> Result<(), SyncError> {
         let origins: Vec<OriginId> = self.heads.keys().copied().collect();
@@ -136,15 +187,16 @@ impl Applier<'_> {
                     going = true;
                 }
             }
+            if !going && self.flush()? == Flushed::Refused {
+                going = true;
+            }
         }
         Ok(())
     }
 
     /// Applies the next change of an origin; returns false if there is none that can take effect.
     fn step(&mut self, origin: OriginId) -> Result<bool, SyncError> {
-        if self.cancel.cancelled() {
-            return Err(SyncError::Cancelled);
-        }
+        self.check_cancelled()?;
         let held = self.heads.get(&origin).map_or(0, |head| head.counter.get());
         let done = self.positions.get(&origin).map_or(0, |applied| applied.head.counter.get());
         let Some(counter) = Counter::new(done + 1).filter(|next| next.get() <= held) else {
@@ -157,19 +209,23 @@ impl Applier<'_> {
         match self.readiness(&stored.change)? {
             Readiness::Ready => {}
             Readiness::Waits => return Ok(false),
-            Readiness::Blocked(reason) => {
-                self.applied.blocked.push(Blocked { origin, counter, reason });
-                return Ok(false);
-            }
+            Readiness::Blocked(reason) => return Ok(self.block(origin, counter, reason)),
         }
-        match self.payload(&stored) {
-            Ok(payload) => self.take(&stored.change, payload)?,
-            Err(reason) => {
-                self.applied.blocked.push(Blocked { origin, counter, reason });
-                return Ok(false);
-            }
+        match self.read(&stored)? {
+            Reading::Invalid(reason) => return Ok(self.block(origin, counter, reason)),
+            reading => self.advance(&stored.change, reading)?,
         }
         Ok(true)
+    }
+
+    fn check_cancelled(&self) -> Result<(), SyncError> {
+        if self.cancel.cancelled() { Err(SyncError::Cancelled) } else { Ok(()) }
+    }
+
+    /// Returns false, as the origin cannot go on.
+    fn block(&mut self, origin: OriginId, counter: Counter, reason: String) -> bool {
+        self.applied.blocked.push(Blocked { origin, counter, reason });
+        false
     }
 
     /// Compares what the author had seen with what has taken effect here.
@@ -193,89 +249,129 @@ impl Applier<'_> {
         Ok(Readiness::Ready)
     }
 
-    /// Decodes the payload of a change; `None` if it is not here or of an unknown kind. The error says what is wrong with it.
-    fn payload(&mut self, stored: &StoredChange) -> Result<Option<Payload>, String> {
+    /// Reads what a change says, and checks it.
+    fn read(&self, stored: &StoredChange) -> Result<Reading, SyncError> {
         let change = &stored.change;
-        if change.change().kind == satchel_sync::Kind::GENESIS {
-            return Ok(None);
+        if matches!(change.change().kind, Kind::GENESIS | PART) {
+            return Ok(Reading::Nothing);
         }
-        // Payloads that lie elsewhere are those of this store's own series, and have taken effect.
-        let Some(bytes) = change.payload() else {
-            self.applied.missing += u64::from(stored.place == entries::Place::Absent);
-            return Ok(None);
+        if matches!(stored.place, Place::Evidence(..) | Place::Contribution(..)) {
+            return Ok(Reading::Nothing);
+        }
+        let (kind, content) = match large::content(self.store, change)? {
+            Content::Present(kind, content) => (kind, content),
+            Content::Absent => return Ok(Reading::Missing),
+            Content::Invalid(reason) => return Ok(Reading::Invalid(reason)),
         };
-        let payload = Payload::decode(change.change().kind, bytes).map_err(|error| error.to_string())?;
-        self.applied.unknown += u64::from(payload.is_none());
-        match &payload {
-            Some(Payload::Evidence(key, json)) => evidence_item(*key, json).map(drop)?,
-            Some(Payload::Contribution(contribution)) => {
-                contribution_key(contribution).map(drop).map_err(|error| error.to_string())?;
-            }
-            Some(Payload::Import(import)) => MergedImport::read(import).map(drop)?,
-            Some(Payload::Edit(_) | Payload::EarlierEdit(_) | Payload::Undo(_)) | None => {}
-        }
-        Ok(payload)
+        let payload = match Payload::decode(kind, &content) {
+            Ok(Some(payload)) => payload,
+            Ok(None) => return Ok(Reading::UnknownKind),
+            Err(error) => return Ok(Reading::Invalid(error.to_string())),
+        };
+        Ok(match check::refusal(self.store, &payload)? {
+            None => Reading::Payload(Box::new(payload)),
+            Some(reason) => Reading::Invalid(reason),
+        })
     }
 
-    /// Lets a change take effect, or prepares that for the next commit.
-    fn take(&mut self, change: &SignedChange, payload: Option<Payload>) -> Result<(), SyncError> {
+    /// Lets the next change of a series take effect, or prepares that for the next commit.
+    fn advance(&mut self, change: &SignedChange, reading: Reading) -> Result<(), SyncError> {
         let (origin, head) = (change.change().origin, change.head());
         let mut context =
             self.positions.get(&origin).map(|applied| applied.context.clone()).unwrap_or_default();
-        for (of, seen) in change.change().context.heads() {
-            context.advance(of, seen)?;
-        }
-        let dot = Dot::new(edit_origin(origin), head.counter.get()).ok_or(UNREADABLE)?;
-        let seen = vector_of(&context);
+        extend(&mut context, &change.change().context)?;
+        let moment = Moment::of(origin, head.counter, &context)?;
         let position = AppliedSeries { head, context };
-        match payload {
-            None => {}
-            Some(Payload::Edit(step)) => {
-                self.steps.push(EditStep { causality: Causality::Recorded { dot, seen }, ..step });
-                self.applied.edits += 1;
-            }
-            Some(Payload::EarlierEdit(step)) => {
-                let (key, _) = step.encode().map_err(|_| UNREADABLE)?;
-                self.entries.extend(self.dots.add(key, dot));
-                self.steps.push(EditStep { causality: Causality::assigned([dot]), ..step });
-                self.applied.edits += 1;
-            }
-            Some(Payload::Evidence(key, _)) => self.note_item(key, origin, head.counter)?,
-            Some(Payload::Contribution(contribution)) => {
-                let key = contribution_key(&contribution).map_err(|_| UNREADABLE)?;
-                self.note_item(key, origin, head.counter)?;
-            }
-            Some(Payload::Import(import)) => {
-                self.flush()?;
-                self.import(*import, origin, position.clone())?;
-            }
-            Some(Payload::Undo(undo)) => {
-                self.flush()?;
-                self.undo(undo, (dot, seen), origin, position.clone())?;
+        match reading {
+            Reading::Nothing | Reading::Invalid(_) => {}
+            Reading::Missing => self.applied.missing += 1,
+            Reading::UnknownKind => self.note_unknown(origin, head.counter)?,
+            Reading::Payload(payload) => {
+                let done = [entries::put_applied(origin, &position)];
+                if self.take(*payload, &moment, done.to_vec())? == Flushed::Refused {
+                    return Ok(());
+                }
+                self.step_bytes += change.change().payload.length;
             }
         }
         self.positions.insert(origin, position);
-        self.advanced.insert(origin);
-        if self.steps.len() >= STEPS || self.entries.len() >= ENTRIES { self.flush() } else { Ok(()) }
+        self.advanced.insert(origin, head.counter);
+        let full =
+            self.steps.len() >= STEPS || self.step_bytes >= STEP_BYTES || self.entries.len() >= ENTRIES;
+        if full || self.one_by_one {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn note_unknown(&mut self, origin: OriginId, counter: Counter) -> Result<(), SyncError> {
+        self.applied.unknown += 1;
+        if let std::collections::btree_map::Entry::Vacant(place) = self.unknown.entry(origin) {
+            place.insert(CounterSet::load(self.store, Marked::UnknownKind, origin)?);
+        }
+        if let Some(unknown) = self.unknown.get_mut(&origin) {
+            unknown.insert(self.store, counter)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a payload take effect together with `done`, or prepares it for the next commit, which `done` is left to.
+    fn take(&mut self, payload: Payload, moment: &Moment, done: Vec<Change>) -> Result<Flushed, SyncError> {
+        match payload {
+            Payload::Edit(step) => {
+                let causality = Causality::Recorded { dot: moment.dot, seen: moment.seen.clone() };
+                self.steps.push(EditStep { causality, ..step });
+                self.applied.edits += 1;
+            }
+            Payload::EarlierEdit(step) => {
+                let (key, _) = step.encode().map_err(|_| UNREADABLE)?;
+                self.entries.extend(self.dots.add(key, moment.dot));
+                self.steps.push(EditStep { causality: Causality::assigned([moment.dot]), ..step });
+                self.applied.edits += 1;
+            }
+            Payload::Evidence(key, _) => self.note_item(key, moment)?,
+            Payload::Contribution(contribution) => {
+                let key = contribution_key(&contribution).map_err(|_| UNREADABLE)?;
+                self.note_item(key, moment)?;
+            }
+            Payload::Import(import) => {
+                if self.flush()? == Flushed::Refused {
+                    return Ok(Flushed::Refused);
+                }
+                return self.import(*import, moment, done);
+            }
+            Payload::Undo(undo) => {
+                if self.flush()? == Flushed::Refused {
+                    return Ok(Flushed::Refused);
+                }
+                self.undo(undo, moment, done)?;
+            }
+        }
+        Ok(Flushed::Done)
     }
 
     /// Remembers with which change an item came, for the import that brought it.
-    fn note_item(&mut self, key: EvidenceKey, origin: OriginId, counter: Counter) -> Result<(), SyncError> {
+    fn note_item(&mut self, key: EvidenceKey, moment: &Moment) -> Result<(), SyncError> {
         if entries::item(self.store, key)?.is_none() {
-            self.entries.push(entries::put_item(key, origin, counter));
+            self.entries.push(entries::put_item(key, moment.origin, moment.counter));
         }
         Ok(())
     }
 
     /// Commits what waits. Durable when this returns.
-    fn flush(&mut self) -> Result<(), SyncError> {
+    fn flush(&mut self) -> Result<Flushed, SyncError> {
+        let advanced = std::mem::take(&mut self.advanced);
         let mut entries = last_of_each_entry(std::mem::take(&mut self.entries));
-        for origin in std::mem::take(&mut self.advanced) {
-            entries.extend(self.positions.get(&origin).map(|applied| entries::put_applied(origin, applied)));
+        for origin in advanced.keys() {
+            entries.extend(self.positions.get(origin).map(|applied| entries::put_applied(*origin, applied)));
         }
-        let steps = std::mem::take(&mut self.steps);
+        entries.extend(self.unknown.values_mut().flat_map(CounterSet::take_changes));
+        let (steps, _) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.step_bytes));
         if steps.is_empty() {
-            return if entries.is_empty() { Ok(()) } else { Ok(self.inner.commit_entries(entries)?) };
+            if !entries.is_empty() {
+                self.inner.commit_entries(entries)?;
+            }
+            return Ok(Flushed::Done);
         }
         entries.extend(std::mem::replace(&mut self.dots, DotPages::open(self.store)?).finish());
         let call = EditContext {
@@ -283,152 +379,43 @@ impl Applier<'_> {
             reason: "edited in another store".to_owned(),
             request: None,
         };
-        self.inner.edits().merge(&call, steps, entries)?;
+        let merged = steps.len() as u64;
+        let outcome = self.inner.edits().merge(&call, steps, entries).map_err(SyncError::from);
         self.dots = DotPages::open(self.store)?;
-        Ok(())
-    }
-
-    /// Merges an import with everything it brought, and stores the position after it.
-    fn import(
-        &mut self,
-        import: ImportPayload,
-        origin: OriginId,
-        position: AppliedSeries,
-    ) -> Result<(), SyncError> {
-        let MergedImport { record, contributions, evidence } =
-            MergedImport::read(&import).map_err(|_| UNREADABLE)?;
-        let done = [entries::put_recorded(&record.id), entries::put_applied(origin, &position)];
-        if entries::is_recorded(self.store, &record.id)? {
-            // A copy of this store has it in a series of its own.
-            return Ok(self.inner.commit_entries(done.to_vec())?);
-        }
-        let mut merge = ImportMerge::begin(self.inner, &record, self.cancel)?;
-        for key in contributions {
-            if let Some(contribution) = self.contribution(key)? {
-                merge.add_contribution(contribution)?;
+        match outcome {
+            Ok(()) => Ok(Flushed::Done),
+            Err(error) if error.concerns_content() => {
+                self.applied.edits -= merged;
+                self.refused(&advanced, &error)?;
+                Ok(Flushed::Refused)
             }
+            Err(error) => Err(error),
         }
-        for key in evidence {
-            if let Some((json, item)) = self.evidence(key)? {
-                merge.add_evidence(key, &json, &item)?;
-            }
-        }
-        let id = Uuid::parse_str(&record.id).map_err(|_| UNREADABLE)?;
-        merge.finish(record, import.sources, done.to_vec())?;
-        self.applied.imports += 1;
-        // It may have been undone before it came.
-        self.follow(id, true)
     }
 
-    /// Returns the contribution with this key, which a change of some series has.
-    fn contribution(&mut self, key: EvidenceKey) -> Result<Option<ContributionPayload>, SyncError> {
-        Ok(match self.item(key)? {
-            Some(Payload::Contribution(contribution)) => Some(*contribution),
-            _ => None,
-        })
-    }
-
-    /// Returns the piece of evidence with this key.
-    fn evidence(&mut self, key: EvidenceKey) -> Result<Option<(Vec<u8>, EvidenceItem)>, SyncError> {
-        let Some(Payload::Evidence(found, json)) = self.item(key)? else { return Ok(None) };
-        let item = evidence_item(found, &json).map_err(|_| UNREADABLE)?;
-        Ok(item.map(|item| (json, item)))
-    }
-
-    fn item(&mut self, key: EvidenceKey) -> Result<Option<Payload>, SyncError> {
-        let Some((origin, counter)) = entries::item(self.store, key)? else {
-            self.applied.missing += 1;
-            return Ok(None);
-        };
-        let change = super::outgoing::change(self.store, origin, counter)?;
-        let Some(bytes) = change.payload() else {
-            self.applied.missing += 1;
-            return Ok(None);
-        };
-        Payload::decode(change.change().kind, bytes).map_err(|_| UNREADABLE)
-    }
-
-    /// Unites an undo or redo with those that are known, and lets the result take effect.
-    fn undo(
+    /// Goes back to the last commit. From now on each change is committed by itself; one that was is blocked.
+    fn refused(
         &mut self,
-        undo: UndoPayload,
-        (dot, seen): (Dot, satchel_merge::causality::VersionVector),
-        origin: OriginId,
-        position: AppliedSeries,
+        advanced: &BTreeMap<OriginId, Counter>,
+        error: &SyncError,
     ) -> Result<(), SyncError> {
-        let UndoPayload { import, undone, at } = undo;
-        {
-            // The person may undo or redo the import at this moment.
-            let _undos = self.inner.lock_undos();
-            let _guard = self.inner.lock_writes();
-            let undos = unite(entries::undos(self.store, import)?, StoredUndo { dot, seen, undone, at });
-            let mut changes =
-                vec![entries::put_undos(import, &undos)?, entries::put_applied(origin, &position)];
-            changes.extend(self.pending_note(import, &undos)?.map(|note| note.to_change()).transpose()?);
-            self.inner.commit_entries(changes)?;
+        if let (true, Some((origin, counter))) = (self.one_by_one, advanced.first_key_value()) {
+            self.block(*origin, *counter, error.to_string());
         }
-        self.applied.undos += 1;
-        self.follow(import, false)
-    }
-
-    /// Returns the record of the undo that these demand, if the store has another one.
-    fn pending_note(&self, import: Uuid, undos: &[StoredUndo]) -> Result<Option<UndoRecord>, SyncError> {
-        // If only some of several stores have undone an import, it is undone until somebody redoes it who knows of that.
-        let undone = undos.iter().any(|undo| undo.undone);
-        let known = UndoRecord::load(self.store, import)?;
-        if known.map_or(!undone, |known| known.undone == undone) {
-            return Ok(None);
-        }
-        let at = undos.iter().filter(|undo| undo.undone == undone).map(|undo| undo.at).max().unwrap_or(0);
-        Ok(Some(UndoRecord { import, undone, done: false, at, completed_at: None, revisions: None }))
-    }
-
-    /// Lets the undo or redo take effect that is recorded for this import, if there is one.
-    fn follow(&self, import: Uuid, again: bool) -> Result<(), SyncError> {
-        if self.inner.follow_undo(import, again, self.cancel)? { Ok(()) } else { Err(SyncError::Cancelled) }
+        self.one_by_one = true;
+        self.unknown.clear();
+        self.load_positions()
     }
 }
 
-/// A payload that describes an import, decoded.
-struct MergedImport {
-    record: ImportRecord,
-    contributions: Vec<EvidenceKey>,
-    evidence: Vec<EvidenceKey>,
-}
-
-impl MergedImport {
-    /// Decodes the payload. The error says what is wrong with it.
-    fn read(import: &ImportPayload) -> Result<Self, String> {
-        let record: ImportRecord = serde_json::from_str(import.record.get())
-            .map_err(|error| format!("the receipt is invalid: {error}"))?;
-        Uuid::parse_str(&record.id).map_err(|_| "the id of the import is no UUID".to_owned())?;
-        let keys = |digits: &str| decode_keys(digits).map_err(|error| error.to_string());
-        Ok(Self { record, contributions: keys(&import.contributions)?, evidence: keys(&import.evidence)? })
+impl Moment {
+    fn of(origin: OriginId, counter: Counter, context: &Frontier) -> Result<Self, SyncError> {
+        let dot = Dot::new(edit_origin(origin), counter.get()).ok_or(UNREADABLE)?;
+        Ok(Self { origin, counter, dot, seen: vector_of(context) })
     }
 }
 
-/// Adds an undo to those that none of the others had seen.
-fn unite(mut undos: Vec<StoredUndo>, new: StoredUndo) -> Vec<StoredUndo> {
-    let covers = |one: &StoredUndo, other: &StoredUndo| {
-        one.seen.contains(other.dot)
-            || one.dot.origin == other.dot.origin && one.dot.counter >= other.dot.counter
-    };
-    if undos.iter().any(|known| covers(known, &new)) {
-        return undos;
-    }
-    undos.retain(|known| !covers(&new, known));
-    undos.push(new);
-    undos.sort_by_key(|undo| undo.dot);
-    undos
-}
-
-/// Decodes a piece of evidence; `None` if it was erased. It must be what an import brings, and belong to its key.
-fn evidence_item(key: EvidenceKey, json: &[u8]) -> Result<Option<EvidenceItem>, String> {
-    let item = EvidenceItem::decode(json).map_err(|error| error.to_string())?;
-    let Some(item) = item else { return Ok(None) };
-    match item.key().map_err(|error| error.to_string())? {
-        Some(own) if own == key => Ok(Some(item)),
-        Some(_) => Err("a piece of evidence has the key of another one".to_owned()),
-        None => Err("an edit is passed off as evidence of an import".to_owned()),
-    }
+/// Adds the context of a change to what its author had seen before.
+fn extend(seen: &mut Frontier, context: &Frontier) -> Result<(), SyncError> {
+    Ok(context.heads().try_for_each(|(of, head)| seen.advance(of, head))?)
 }

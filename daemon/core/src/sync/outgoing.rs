@@ -5,7 +5,7 @@ use satchel_sync::{Counter, CounterRange, Frontier, OriginId, SignedChange};
 
 use super::{Sync, SyncError, UNREADABLE, record::contribution_payload};
 use crate::{
-    provenance::{ConversationProvenance, EvidenceKey},
+    provenance::{self, EvidenceKey},
     series::{
         entries::{self, ContributionPlace, Place, StoredChange},
         payload::{Payload, SALT_BYTES},
@@ -75,10 +75,10 @@ fn contribution(
     key: EvidenceKey,
     place: ContributionPlace,
 ) -> Result<Option<Vec<u8>>, SyncError> {
-    let provenance = ConversationProvenance::load(store, &place.entry, None)?;
+    let (entry, provenance) = provenance::resolve(store, place.entry.clone())?;
     let Some(part) = provenance.contributions.iter().find(|part| part.key() == Some(key)) else {
         return Ok(None);
     };
-    let payload = Payload::Contribution(Box::new(contribution_payload(store, part, place)?));
+    let payload = Payload::Contribution(Box::new(contribution_payload(store, &entry, part, place)?));
     payload.encode(salt).map(Some).map_err(|_| UNREADABLE)
 }

@@ -1,6 +1,6 @@
 //! Takes changes of other stores: checks them against their series, and stores them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use satchel_store::{Change, Store};
 use satchel_sync::{
@@ -12,7 +12,9 @@ use crate::{
     ingest::Inner,
     provenance::PurgedData,
     series::{
+        counters::{CounterSet, Marked},
         entries::{self, Place},
+        large::{self, Content},
         payload::Payload,
     },
 };
@@ -65,6 +67,7 @@ impl Sync {
             advanced: BTreeSet::new(),
             pending: Vec::new(),
             bytes: 0,
+            sets: BTreeMap::new(),
             received: Received::default(),
             purged: PurgedData::load(store)?,
         };
@@ -85,6 +88,8 @@ struct Receiver<'a> {
     advanced: BTreeSet<OriginId>,
     pending: Vec<Change>,
     bytes: usize,
+    /// The sets of counters that were used so far.
+    sets: BTreeMap<(Marked, OriginId), CounterSet>,
     received: Received,
     purged: PurgedData,
 }
@@ -105,14 +110,14 @@ impl Receiver<'_> {
             (Ok(Accepted::Next), _) => {
                 self.received.new += 1;
                 self.advanced.insert(origin);
-                self.store(&change);
+                self.store(&change)?;
             }
             (Ok(Accepted::Repeated), held) => {
                 self.received.repeated += 1;
                 let lacking = held.is_some_and(|stored| stored.place == Place::Absent);
-                if lacking && change.payload().is_some() {
+                if lacking && change.payload().is_some() && self.store(&change)? {
                     self.received.completed += 1;
-                    self.store(&change);
+                    self.note_late(origin, counter)?;
                 }
             }
         }
@@ -184,20 +189,55 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    /// Returns whether a change has what its owner erased here: it does not get onto the disk again.
-    fn is_erased(&self, change: &SignedChange) -> bool {
-        if self.purged.is_empty() {
-            return false;
+    /// Stores a change; returns whether with its payload. What the owner erased here does not come back.
+    fn store(&mut self, change: &SignedChange) -> Result<bool, SyncError> {
+        self.bytes += change.payload().map_or(0, <[u8]>::len);
+        let parts = large::parts_of(change);
+        if !self.purged.is_empty() && !parts.is_empty() {
+            // The parts came before it, perhaps in this batch.
+            self.commit()?;
         }
-        let payload = change.payload().map(|payload| Payload::decode(change.change().kind, payload));
-        matches!(payload, Some(Ok(Some(payload))) if payload.is_erased(&self.purged))
+        let keeps = change.payload().is_some() && !self.is_erased(change)?;
+        let place = if keeps { Place::Inline } else { Place::Absent };
+        self.pending.push(entries::put_change(change, &place));
+        let (origin, counter) = (change.change().origin, change.change().counter);
+        if keeps && !parts.is_empty() {
+            self.mark(Marked::Joined, origin, counter)?;
+        } else {
+            for part in parts {
+                if let Some(part) = entries::change(self.store, origin, part)? {
+                    self.pending.push(entries::put_change(&part.change, &Place::Absent));
+                }
+            }
+        }
+        Ok(keeps)
     }
 
-    fn store(&mut self, change: &SignedChange) {
-        let keeps = change.payload().is_some() && !self.is_erased(change);
-        let place = if keeps { Place::Inline } else { Place::Absent };
-        self.bytes += change.payload().map_or(0, <[u8]>::len);
-        self.pending.push(entries::put_change(change, &place));
+    /// Returns whether a change has something that was erased here.
+    fn is_erased(&self, change: &SignedChange) -> Result<bool, SyncError> {
+        if self.purged.is_empty() {
+            return Ok(false);
+        }
+        let Content::Present(kind, content) = large::content(self.store, change)? else { return Ok(false) };
+        Ok(Payload::decode(kind, &content)
+            .is_ok_and(|payload| payload.is_some_and(|payload| payload.is_erased(&self.purged))))
+    }
+
+    /// Marks a change whose payload has come after it was passed over.
+    fn note_late(&mut self, origin: OriginId, counter: Counter) -> Result<(), SyncError> {
+        let applied = entries::applied(self.store, origin)?;
+        if applied.is_some_and(|applied| counter <= applied.head.counter) {
+            self.mark(Marked::Late, origin, counter)?;
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, marked: Marked, origin: OriginId, counter: Counter) -> Result<(), SyncError> {
+        let set = match self.sets.entry((marked, origin)) {
+            Entry::Occupied(set) => set.into_mut(),
+            Entry::Vacant(place) => place.insert(CounterSet::load(self.store, marked, origin)?),
+        };
+        Ok(set.insert(self.store, counter)?)
     }
 
     /// Commits what was accepted. Durable when this returns.
@@ -205,6 +245,7 @@ impl Receiver<'_> {
         for origin in std::mem::take(&mut self.advanced) {
             self.pending.extend(self.series.get(&origin).map(entries::put_series));
         }
+        self.pending.extend(self.sets.values_mut().flat_map(CounterSet::take_changes));
         self.bytes = 0;
         let pending = last_of_each_entry(std::mem::take(&mut self.pending));
         if pending.is_empty() { Ok(()) } else { Ok(self.inner.commit_entries(pending)?) }

@@ -19,7 +19,7 @@ use crate::{
         EvidenceKey, UndoRecord, contributed_keys, undone_imports,
     },
     series::{
-        LocalSeries, NewPlace, edit_origin,
+        LocalSeries, NewPlace, SeriesStoreError, edit_origin,
         entries::{self, ContributionPlace},
         payload::{ContributionPayload, ImportPayload, Payload, UndoPayload, encode_keys},
     },
@@ -165,8 +165,8 @@ impl Sync {
         if series.is_unchanged() {
             return Ok(());
         }
-        let (mut changes, applied) = series.into_changes();
-        changes.push(applied);
+        let (mut changes, applied) = series.into_changes(self.0.store())?;
+        changes.extend(applied);
         Ok(self.0.commit_entries(changes)?)
     }
 }
@@ -199,9 +199,14 @@ fn append_contribution(
         return Ok(());
     };
     let place = contribution_place(store, entry, &provenance, part)?;
-    let payload = Payload::Contribution(Box::new(contribution_payload(store, part, place.clone())?));
-    series.append(&payload, NewPlace::Contribution(key, Box::new(place)))?;
-    Ok(())
+    let payload = Payload::Contribution(Box::new(contribution_payload(store, entry, part, place.clone())?));
+    match series.append(&payload, NewPlace::Contribution(key, Box::new(place))) {
+        Err(error @ SeriesStoreError::TooLarge(_)) => {
+            tracing::warn!(conversation = entry, %error, "a conversation stays in this store");
+            Ok(())
+        }
+        outcome => Ok(outcome.map(drop)?),
+    }
 }
 
 /// Returns where a contribution is, and what is sent with it.
@@ -231,14 +236,16 @@ fn contribution_place(
     Ok(ContributionPlace { entry: entry.to_owned(), conversation, platform, import })
 }
 
-/// Returns a contribution as other stores get it. It is the same each time, so that it has the digest that was signed.
+/// Returns a contribution as other stores get it. It is the same each time, so that it has the digest that was signed. `entry` is
+/// where it is now.
 pub(super) fn contribution_payload(
     store: &Store,
+    entry: &str,
     part: &Contribution,
     place: ContributionPlace,
 ) -> Result<ContributionPayload, SyncError> {
-    let ContributionPlace { entry, conversation, platform, import } = place;
-    let (report, nodes) = ContributionReader::new(store).read(&entry, part)?;
+    let ContributionPlace { conversation, platform, import, .. } = place;
+    let (report, nodes) = ContributionReader::new(store).read(entry, part)?;
     let nodes = ContributionPayload::encode_nodes(nodes).map_err(|_| UNREADABLE)?;
     let untrusted = part.untrusted.clone();
     Ok(ContributionPayload { conversation, platform, import, untrusted, report, nodes })

@@ -27,6 +27,11 @@ impl Store {
     /// The errors that [`Store::commit`] would return; any error of the engine.
     pub fn validate(&self, changes: &[Change]) -> Result<(), StoreError> {
         let engine = self.engine();
+        for change in changes {
+            if let Change::Relation(relation) = change {
+                check_size(relation.try_into()?)?;
+            }
+        }
         check(changes)?.iter().try_for_each(|(key, id)| check_collision(engine, *key, id))
     }
 }

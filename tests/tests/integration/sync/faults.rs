@@ -12,7 +12,7 @@ use satchel_tests::{
 use super::{Peer, exchange, in_step};
 
 /// Returns a series with one change after its genesis.
-fn series_with(kind: Kind, payload: &[u8]) -> Result<Vec<SignedChange>> {
+pub(super) fn series_with(kind: Kind, payload: &[u8]) -> Result<Vec<SignedChange>> {
     let key = SigningKey::from_bytes(&[77; 32]);
     let (mut author, genesis) = Author::begin(key, [7; 16], &Frontier::new())?;
     let change = author.append(kind, payload.to_vec(), &Frontier::new())?;
@@ -54,7 +54,7 @@ fn contribution_with_an_invalid_body() -> String {
 }
 
 /// Sends a new memory to a store of which another origin is blocked.
-fn exchange_around(from: &Peer, to: &Peer) -> Result<()> {
+pub(super) fn exchange_around(from: &Peer, to: &Peer) -> Result<()> {
     let tea = from.add("Drinks tea")?;
     let changes = from.changes_after(&to.sync.frontier()?)?;
     to.take(changes)?;

@@ -1,6 +1,9 @@
 //! Unites one conversation with what the store has, counts it, and adds it to the batch with its lineage.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::Display,
+};
 
 use satchel_merge::{
     body::Body,
@@ -10,14 +13,14 @@ use satchel_pam::{
     conversation::ImportMetadata,
     record::{RecordKind, Skip, Warning},
 };
-use satchel_store::{Change, ConversationRecord, MessageWrite, Store, StoreError};
+use satchel_store::{Change, ConversationRecord, MessageWrite, Store};
 
 use super::Writer;
 use crate::{
     conversation_record::{self, WriteLabels, write_of},
     ingest::{error::IngestError, normalise::NormalisedConversation, receipt::ImportRecord},
     provenance::{
-        Contribution, ContributionReader, ContributionSkeleton, ConversationProvenance, EvidenceKey,
+        self, Contribution, ContributionReader, ContributionSkeleton, ConversationProvenance, EvidenceKey,
         StoredContribution, shown,
     },
 };
@@ -59,6 +62,9 @@ impl Writer<'_> {
         let untrusted = untrusted.as_deref();
         if self.batch.contains(&id) {
             self.store_batch(record)?;
+        }
+        if foreign && provenance::is_reserved(&id) {
+            return self.refuse(&id, nodes.len() as u64, &"the id is reserved for the store itself", record);
         }
         self.session.lock()?;
         let store = self.session.store;
@@ -206,7 +212,7 @@ impl Writer<'_> {
         &mut self,
         id: &str,
         messages: u64,
-        refusal: &StoreError,
+        refusal: &dyn Display,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
         record.messages.found += messages;
