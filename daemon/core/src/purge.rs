@@ -16,6 +16,7 @@ use satchel_store::{
 };
 
 use self::eraser::ErasedContent;
+pub(crate) use self::plan::planned_elsewhere;
 pub use self::plan::{Line, Plan, Target, planned};
 use crate::{
     data_dir,

@@ -10,15 +10,15 @@
 //! be repeated after an interruption.
 //!
 //! The store's own changes are appended to its series in the commit in which they take effect (edits, undos), or afterwards by
-//! [`Sync::record_imports`] (imports).
+//! [`Sync::record_history`] (imports, erasures).
 //!
 //! **Invariant:** a store that has a series has no edit without a dot: [`Sync::begin`] numbers the earlier ones.
 //! Stores that have applied the same changes show the same (`tests/tests/integration/sync`), within these limits:
 //!
-//! - Not exchanged: recorded conversations, attachments, vectors, memories that wait for review, erasures, the ledger of exports,
+//! - Not exchanged: recorded conversations, attachments, vectors, memories that wait for review, the ledger of exports,
 //!   withdrawals of relations by documents, and single conversations of more than 256 MiB.
 //! - Documents of strangers about one record are kept by the order of their arrival.
-//! - A payload of which a part was erased is not sent on as a whole.
+//! - If a conversation is erased, memories that only another store derived from it stay.
 //!
 //! The daemon does not use this module yet.
 
@@ -156,7 +156,7 @@ impl Sync {
         self.0.commit_entries(first)?;
         self.0.series_key().set(key);
         drop(guard);
-        self.record_imports()?;
+        self.record_history()?;
         Ok(origin)
     }
 

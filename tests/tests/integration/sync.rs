@@ -1,6 +1,7 @@
 //! Stores that exchange their changes come to show the same.
 
 mod convergence;
+mod erasures;
 mod faults;
 mod histories;
 mod payloads;

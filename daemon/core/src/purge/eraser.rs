@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use satchel_merge::body::Body;
 use satchel_store::{ConversationRecord, Eraser, Ledger, OpaqueEntry, Store, StoreError};
-use satchel_sync::{Kind, SignedChange, payload::unsalted};
+use satchel_sync::{SignedChange, payload::unsalted};
 use serde_json::Value;
 
 use super::{PURGED, plan::sha256};
 use crate::edits::QuarantinedMemory;
 use crate::provenance::{ConversationProvenance, ProvenanceError, PurgeRecord, PurgedData, vectors};
-use crate::series::{entries, large, payload::Payload};
+use crate::series::{entries, large, payload::is_erased};
 
 /// Replaces the text in a receipt that mentioned something erased.
 const INSTEAD: &str = "(erased)";
@@ -136,10 +136,6 @@ impl ErasedContent {
             || self.contribution_ids.contains(id)
             || self.records.iter().any(|record| record.families.contains(id)))
     }
-}
-
-fn is_erased(purged: &PurgedData, kind: Kind, content: &[u8]) -> bool {
-    Payload::decode(kind, content).is_ok_and(|payload| payload.is_some_and(|known| known.is_erased(purged)))
 }
 
 fn bad(what: &str, error: &ProvenanceError) -> StoreError {

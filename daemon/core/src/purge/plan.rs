@@ -101,6 +101,50 @@ pub fn planned(store: &Store, target: &Target, now: i64) -> Result<Option<Plan>,
     Ok(Some(plan))
 }
 
+/// Returns what an erasure of another store means here: its record as it is stored here, and an erasure of what belongs to it only in
+/// this store, such as another memory that has had one of the texts.
+///
+/// # Errors
+/// The error of the store.
+pub(crate) fn planned_elsewhere(
+    store: &Store,
+    elsewhere: PurgeRecord,
+) -> Result<(PurgeRecord, Option<PurgeRecord>), ProvenanceError> {
+    let mut plan = Plan::default();
+    for id in elsewhere.memories.keys() {
+        plan.memory(store, id)?;
+    }
+    for (id, hashes) in &elsewhere.memories {
+        plan.record.memories.entry(id.clone()).or_default().extend(hashes.iter().cloned());
+    }
+    plan.same(store, &BTreeSet::new())?;
+    for id in &elsewhere.conversations {
+        plan.conversation(store, id)?;
+    }
+    for row in &elsewhere.rows {
+        for id in row_provenance(store, row)?.map(|(_, family)| family.shown).into_iter().flatten() {
+            plan.conversation(store, &id)?;
+        }
+    }
+    let here = plan.record;
+    let more = PurgeRecord {
+        id: Uuid::new_v4().to_string(),
+        at: elsewhere.at,
+        actor: elsewhere.actor.clone(),
+        memories: here
+            .memories
+            .into_iter()
+            .filter(|(id, hashes)| elsewhere.memories.get(id).is_none_or(|known| !known.is_superset(hashes)))
+            .collect(),
+        conversations: &here.conversations - &elsewhere.conversations,
+        rows: &here.rows - &elsewhere.rows,
+        ..PurgeRecord::default()
+    };
+    let is_more = !(more.memories.is_empty() && more.conversations.is_empty() && more.rows.is_empty());
+    let (families, attachments) = (here.families, here.attachments);
+    Ok((PurgeRecord { families, attachments, done: false, ..elsewhere }, is_more.then_some(more)))
+}
+
 impl Plan {
     /// Adds a memory with all its versions.
     fn memory(&mut self, store: &Store, id: &str) -> Result<(), ProvenanceError> {

@@ -8,7 +8,9 @@
 //! | `applied <origin>` | the last change of a series that has taken effect, and what its author had seen by then |
 //! | `change <origin> <counter>` | a change, and its payload or where that is |
 //! | `item <key>` | the change with which this piece of evidence or contribution first came |
+//! | `remainder <key>` | the change with what an erasure left of this piece of evidence |
 //! | `import <import>` | says that an import is in a series |
+//! | `erasure <erasure>` | says that an erasure is in a series |
 //! | `assigned <page>` | dots of earlier edits ([`crate::provenance::AssignedDots`]) |
 //! | `undo <import>` | the undos and redos of an import that none of the others had seen |
 //! | `lacking` | the imports of which pieces were not here when they took effect, each with its change |
@@ -175,7 +177,36 @@ pub(crate) fn without_erased(
 
 /// Returns the change with which a piece of evidence or a contribution first came.
 pub(crate) fn item(store: &Store, key: EvidenceKey) -> Result<Option<(OriginId, Counter)>, SeriesStoreError> {
-    let Some(value) = get(store, &item_id(key))? else { return Ok(None) };
+    position(store, &item_id(key))
+}
+
+pub(crate) fn put_item(key: EvidenceKey, origin: OriginId, counter: Counter) -> Change {
+    put_position(item_id(key), origin, counter)
+}
+
+/// Returns the change with what the last erasure left of a piece of evidence.
+pub(crate) fn remainder(
+    store: &Store,
+    key: EvidenceKey,
+) -> Result<Option<(OriginId, Counter)>, SeriesStoreError> {
+    position(store, &remainder_id(key))
+}
+
+pub(crate) fn put_remainder(key: EvidenceKey, origin: OriginId, counter: Counter) -> Change {
+    put_position(remainder_id(key), origin, counter)
+}
+
+/// Returns whether an erasure is in a series.
+pub(crate) fn is_erasure_recorded(store: &Store, erasure: &str) -> Result<bool, StoreError> {
+    Ok(get(store, &format!("erasure {erasure}"))?.is_some())
+}
+
+pub(crate) fn put_erasure_recorded(erasure: &str) -> Change {
+    put(format!("erasure {erasure}"), b"1".to_vec())
+}
+
+fn position(store: &Store, id: &str) -> Result<Option<(OriginId, Counter)>, SeriesStoreError> {
+    let Some(value) = get(store, id)? else { return Ok(None) };
     let read = || {
         let (origin, counter) = value.split_first_chunk::<16>()?;
         let counter = Counter::new(u64::from_be_bytes(counter.try_into().ok()?))?;
@@ -184,8 +215,8 @@ pub(crate) fn item(store: &Store, key: EvidenceKey) -> Result<Option<(OriginId, 
     read().map(Some).ok_or(SeriesStoreError::Unreadable)
 }
 
-pub(crate) fn put_item(key: EvidenceKey, origin: OriginId, counter: Counter) -> Change {
-    put(item_id(key), [origin.as_bytes().as_slice(), &counter.get().to_be_bytes()].concat())
+fn put_position(id: String, origin: OriginId, counter: Counter) -> Change {
+    put(id, [origin.as_bytes().as_slice(), &counter.get().to_be_bytes()].concat())
 }
 
 /// Returns whether an import is in a series.
@@ -301,8 +332,12 @@ fn read_head(bytes: &[u8]) -> Option<Head> {
     Some(Head { counter, hash: satchel_sync::ChangeHash::from_bytes(hash.try_into().ok()?) })
 }
 
-pub(super) fn change_id(origin: OriginId, counter: Counter) -> String {
+pub(crate) fn change_id(origin: OriginId, counter: Counter) -> String {
     format!("{CHANGE}{origin} {}", counter.get())
+}
+
+fn remainder_id(key: EvidenceKey) -> String {
+    format!("remainder {:032x}", u128::from_be_bytes(key))
 }
 
 fn item_id(key: EvidenceKey) -> String {

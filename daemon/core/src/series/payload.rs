@@ -1,7 +1,10 @@
 //! What the changes of a series contain. Each payload begins with random bytes, so that its digest, which stays in the series when
 //! the payload is erased or withheld, does not tell its text.
 
-use std::fmt::Write as _;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use satchel_merge::{
     causality::Causality,
@@ -30,8 +33,12 @@ pub(crate) const IMPORT: Kind = Kind(5);
 /// An undo or redo of an import.
 pub(crate) const UNDO: Kind = Kind(6);
 
+/// An erasure.
+pub(crate) const ERASURE: Kind = Kind(9);
+/// What an erasure left of a piece of evidence.
+pub(crate) const REMAINDER: Kind = Kind(10);
 /// The greatest kind that this program knows.
-pub(crate) const KNOWN_KINDS: u16 = super::large::JOINED.0;
+pub(crate) const KNOWN_KINDS: u16 = REMAINDER.0;
 
 /// A decoded payload.
 #[derive(Debug)]
@@ -48,6 +55,10 @@ pub(crate) enum Payload {
     Import(Box<ImportPayload>),
     /// See [`UNDO`].
     Undo(UndoPayload),
+    /// See [`ERASURE`].
+    Erasure(Box<ErasurePayload>),
+    /// See [`REMAINDER`]. First the key of the piece.
+    Remainder(EvidenceKey, Vec<u8>),
 }
 
 /// What an import reported about a conversation.
@@ -104,6 +115,23 @@ pub(crate) struct UndoPayload {
     pub at: i64,
 }
 
+/// An erasure: what is needed to recognise the erased content, and nothing of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ErasurePayload {
+    /// A UUID.
+    pub id: Uuid,
+    /// Microseconds since the Unix epoch.
+    pub at: i64,
+    /// Who erased it.
+    pub actor: String,
+    /// The memories, each with the hashes of all texts that it ever had (PAM `content_hash`).
+    pub memories: BTreeMap<String, BTreeSet<String>>,
+    /// The ids of conversations.
+    pub conversations: BTreeSet<String>,
+    /// The ids of messages that were grouped from rows.
+    pub rows: BTreeSet<String>,
+}
+
 /// Why a payload cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PayloadError {
@@ -128,6 +156,8 @@ impl Payload {
             Self::Contribution(_) => CONTRIBUTION,
             Self::Import(_) => IMPORT,
             Self::Undo(_) => UNDO,
+            Self::Erasure(_) => ERASURE,
+            Self::Remainder(..) => REMAINDER,
         }
     }
 
@@ -139,13 +169,14 @@ impl Payload {
                 let step = EditStep { causality: Causality::Unnumbered, ..step.clone() };
                 serde_json::to_writer(&mut bytes, &step)?;
             }
-            Self::Evidence(key, json) => {
+            Self::Evidence(key, json) | Self::Remainder(key, json) => {
                 bytes.extend_from_slice(key);
                 bytes.extend_from_slice(json);
             }
             Self::Contribution(contribution) => serde_json::to_writer(&mut bytes, contribution)?,
             Self::Import(import) => serde_json::to_writer(&mut bytes, import)?,
             Self::Undo(undo) => serde_json::to_writer(&mut bytes, undo)?,
+            Self::Erasure(erasure) => serde_json::to_writer(&mut bytes, erasure)?,
         }
         Ok(bytes)
     }
@@ -154,12 +185,14 @@ impl Payload {
     pub(crate) fn is_erased(&self, purged: &PurgedData) -> bool {
         match self {
             Self::Edit(step) | Self::EarlierEdit(step) => purged.redact_edit(&mut step.clone()),
-            Self::Evidence(_, json) => purged.redact_evidence(json).is_ok_and(|redacted| redacted.is_some()),
+            Self::Evidence(_, json) | Self::Remainder(_, json) => {
+                purged.redact_evidence(json).is_ok_and(|redacted| redacted.is_some())
+            }
             Self::Contribution(contribution) => {
                 purged.contains_conversation(&contribution.conversation)
                     || contribution.nodes.iter().any(|node| purged.contains_row(&node.id))
             }
-            Self::Import(_) | Self::Undo(_) => false,
+            Self::Import(_) | Self::Undo(_) | Self::Erasure(_) => false,
         }
     }
 
@@ -175,10 +208,20 @@ impl Payload {
             CONTRIBUTION => Self::Contribution(read(content, "report about a conversation")?),
             IMPORT => Self::Import(read(content, "import")?),
             UNDO => Self::Undo(read(content, "undo of an import")?),
+            ERASURE => Self::Erasure(read(content, "erasure")?),
+            REMAINDER => {
+                let (key, json) = content.split_first_chunk().ok_or(PayloadError::Short)?;
+                Self::Remainder(*key, json.to_vec())
+            }
             _ => return Ok(None),
         };
         Ok(Some(payload))
     }
+}
+
+/// Returns whether the content of a payload has something that was erased. One that cannot be read has no effect in any store.
+pub(crate) fn is_erased(purged: &PurgedData, kind: Kind, content: &[u8]) -> bool {
+    Payload::decode(kind, content).is_ok_and(|payload| payload.is_some_and(|known| known.is_erased(purged)))
 }
 
 impl ContributionPayload {

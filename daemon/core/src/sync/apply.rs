@@ -1,6 +1,7 @@
 //! Lets received changes take effect: each series in its order, and each change after everything that its author had seen.
 
 mod check;
+mod erasures;
 mod imports;
 mod late;
 mod undos;
@@ -45,6 +46,8 @@ pub struct Applied {
     pub imports: u64,
     /// Undos and redos of imports.
     pub undos: u64,
+    /// Erasures. Their content is not shown any more; it leaves the disk when the store is next opened.
+    pub erasures: u64,
     /// Changes of a kind that this program does not know. They are kept and passed on, and take effect with a program that knows it.
     pub unknown: u64,
     /// Changes whose payload this store does not have, or not all of it: it was withheld or erased.
@@ -138,6 +141,8 @@ struct Applier<'a> {
     advanced: BTreeMap<OriginId, Counter>,
     /// Changes of unknown kinds, by origin; loaded when there is one.
     unknown: BTreeMap<OriginId, CounterSet>,
+    /// Pieces have come that an earlier import may lack.
+    pieces_came: bool,
     /// The store has refused something. Each change is committed by itself, so that it can be named.
     one_by_one: bool,
     applied: Applied,
@@ -158,6 +163,7 @@ impl<'a> Applier<'a> {
             entries: Vec::new(),
             advanced: BTreeMap::new(),
             unknown: BTreeMap::new(),
+            pieces_came: false,
             one_by_one: false,
             applied: Applied::default(),
         };
@@ -191,7 +197,7 @@ impl<'a> Applier<'a> {
                 going = true;
             }
         }
-        Ok(())
+        if std::mem::take(&mut self.pieces_came) { self.complete_imports() } else { Ok(()) }
     }
 
     /// Applies the next change of an origin; returns false if there is none that can take effect.
@@ -346,6 +352,16 @@ impl<'a> Applier<'a> {
                 }
                 self.undo(undo, moment, done)?;
             }
+            Payload::Erasure(erasure) => {
+                if self.flush()? == Flushed::Refused {
+                    return Ok(Flushed::Refused);
+                }
+                self.erase(*erasure, done)?;
+            }
+            Payload::Remainder(key, _) => {
+                self.entries.push(entries::put_remainder(key, moment.origin, moment.counter));
+                self.pieces_came = true;
+            }
         }
         Ok(Flushed::Done)
     }
@@ -353,6 +369,7 @@ impl<'a> Applier<'a> {
     /// Remembers with which change an item came, for the import that brought it.
     fn note_item(&mut self, key: EvidenceKey, moment: &Moment) -> Result<(), SyncError> {
         if entries::item(self.store, key)?.is_none() {
+            self.pieces_came = true;
             self.entries.push(entries::put_item(key, moment.origin, moment.counter));
         }
         Ok(())

@@ -1,14 +1,17 @@
 //! Reads the changes that another store lacks, with their payloads.
 
+use std::collections::BTreeSet;
+
 use satchel_store::Store;
-use satchel_sync::{Counter, CounterRange, Frontier, OriginId, SignedChange};
+use satchel_sync::{Counter, CounterRange, Frontier, OriginId, SignedChange, payload::unsalted};
 
 use super::{Sync, SyncError, UNREADABLE, record::contribution_payload};
 use crate::{
-    provenance::{self, EvidenceKey},
+    provenance::{self, EvidenceKey, PurgedData},
     series::{
         entries::{self, ContributionPlace, Place, StoredChange},
-        payload::{Payload, SALT_BYTES},
+        large,
+        payload::{Payload, SALT_BYTES, is_erased},
     },
 };
 
@@ -23,13 +26,16 @@ impl Sync {
         theirs: &Frontier,
         mut visit: impl FnMut(SignedChange) -> bool,
     ) -> Result<(), SyncError> {
+        let store = self.0.store();
+        let erased = ErasedPayloads::load(store)?;
         for range in self.frontier()?.lacked_by(theirs).ranges {
             if self.has_other_base(range)? {
                 continue;
             }
             let mut next = Some(range.first);
             while let Some(counter) = next.filter(|counter| *counter <= range.last) {
-                if !visit(change(self.0.store(), range.origin, counter)?) {
+                let change = change(store, range.origin, counter)?;
+                if !visit(if erased.contains(&change) { change.without_payload() } else { change }) {
                     return Ok(());
                 }
                 next = counter.next();
@@ -43,6 +49,34 @@ impl Sync {
         let Some(before) = range.first.before() else { return Ok(false) };
         let ours = entries::change(self.0.store(), range.origin, before)?.ok_or(UNREADABLE)?;
         Ok(range.check_base(ours.change.hash()).is_err())
+    }
+}
+
+/// The payloads whose content was erased here, but that may still be on the disk.
+struct ErasedPayloads {
+    purged: PurgedData,
+    parts: BTreeSet<String>,
+}
+
+impl ErasedPayloads {
+    fn load(store: &Store) -> Result<Self, SyncError> {
+        let purged = PurgedData::load(store)?;
+        let parts = if purged.is_empty() {
+            BTreeSet::new()
+        } else {
+            large::erased_parts(store, |kind, content| is_erased(&purged, kind, content))?
+        };
+        Ok(Self { purged, parts })
+    }
+
+    fn contains(&self, change: &SignedChange) -> bool {
+        if self.purged.is_empty() {
+            return false;
+        }
+        let (origin, counter) = (change.change().origin, change.change().counter);
+        let content = change.payload().and_then(unsalted);
+        content.is_some_and(|content| is_erased(&self.purged, change.change().kind, content))
+            || self.parts.contains(&entries::change_id(origin, counter))
     }
 }
 

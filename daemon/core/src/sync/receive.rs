@@ -15,7 +15,7 @@ use crate::{
         counters::{CounterSet, Marked},
         entries::{self, Place},
         large::{self, Content},
-        payload::Payload,
+        payload::is_erased,
     },
 };
 
@@ -219,8 +219,7 @@ impl Receiver<'_> {
             return Ok(false);
         }
         let Content::Present(kind, content) = large::content(self.store, change)? else { return Ok(false) };
-        Ok(Payload::decode(kind, &content)
-            .is_ok_and(|payload| payload.is_some_and(|payload| payload.is_erased(&self.purged))))
+        Ok(is_erased(&self.purged, kind, &content))
     }
 
     /// Marks a change whose payload has come after it was passed over.

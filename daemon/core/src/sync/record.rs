@@ -1,5 +1,7 @@
 //! Appends to the store's own series what happened before it began, and what imports brought.
 
+mod erasures;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_merge::{
@@ -29,6 +31,7 @@ use crate::{
 const BATCH: usize = 200;
 /// Imports per page of the ledger.
 const PAGE: usize = 500;
+
 /// Appends all edits of the store to its new series; returns the changes that store their dots.
 pub(super) fn earlier_edits(store: &Store, series: &mut LocalSeries) -> Result<Vec<Change>, SyncError> {
     let mut steps: Vec<(EvidenceKey, EditStep)> = Vec::new();
@@ -64,16 +67,20 @@ pub(super) fn earlier_undos(store: &Store, series: &mut LocalSeries) -> Result<(
 }
 
 impl Sync {
-    /// Appends the imports to the store's own series that have ended since the last call; returns their number. Does nothing if the
-    /// store has no series.
+    /// Appends the imports and erasures to the store's own series that have ended since the last call; returns their number. Does
+    /// nothing if the store has no series.
     ///
     /// # Errors
     /// When the store cannot be read or written, or its key is not known.
-    pub fn record_imports(&self) -> Result<u64, SyncError> {
-        let store = self.0.store();
-        if entries::own(store)?.is_none() {
+    pub fn record_history(&self) -> Result<u64, SyncError> {
+        if entries::own(self.0.store())?.is_none() {
             return Ok(0);
         }
+        Ok(self.record_imports()? + self.record_erasures()?)
+    }
+
+    fn record_imports(&self) -> Result<u64, SyncError> {
+        let store = self.0.store();
         let pending = self.unrecorded()?;
         if pending.is_empty() {
             return Ok(0);

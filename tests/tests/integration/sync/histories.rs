@@ -1,7 +1,7 @@
 //! Random histories of three stores that exchange their changes now and then, in part, repeated, and through each other.
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_core::{edits::Draft, ingest::undo::UndoDirection};
+use satchel_core::{edits::Draft, ingest::undo::UndoDirection, purge::Target};
 use satchel_pam::memory::Status;
 use satchel_store::MemoryQuery;
 use satchel_tests::{
@@ -9,7 +9,10 @@ use satchel_tests::{
     test_core::demo_folder,
 };
 
-use super::{Peer, in_step, peer::owner};
+use super::{
+    Peer, erasures, exchange,
+    peer::{in_step_by, owner},
+};
 
 const STORES: u8 = 3;
 const STEPS: usize = 40;
@@ -21,10 +24,12 @@ struct Group {
     imports: Vec<String>,
     /// Contents that somebody added or wrote, and that were acknowledged.
     steps: Vec<String>,
+    /// Whether the owner erases memories and conversations. Then some payloads are in no store any more.
+    erases: bool,
 }
 
 impl Group {
-    fn new(seed: u64) -> Result<Self> {
+    fn new(seed: u64, erases: bool) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let peers = (1..=STORES).map(|seed| Peer::new(folder.path(), seed)).collect::<Result<_>>()?;
         Ok(Self {
@@ -33,6 +38,7 @@ impl Group {
             rng: Rng::new(seed),
             imports: Vec::new(),
             steps: vec![format!("seed {seed}")],
+            erases,
         })
     }
 
@@ -57,6 +63,7 @@ impl Group {
             5 | 6 => self.add(at),
             7..=10 => self.edit(at),
             11 => self.undo_edit(at),
+            12 if self.erases => self.erase(at),
             _ => self.exchange(at),
         }
     }
@@ -91,8 +98,27 @@ impl Group {
 
     fn add(&mut self, at: usize) -> Result<()> {
         let content = format!("Fact {}", self.rng.below(12));
-        self.steps.push(format!("{at} adds {content}"));
-        self.peers[at].add(&content).map(drop)
+        match self.peers[at].add(&content) {
+            // What was erased cannot be added again.
+            Err(_) if self.erases => Ok(()),
+            outcome => {
+                self.steps.push(format!("{at} adds {content}"));
+                outcome.map(drop)
+            }
+        }
+    }
+
+    fn erase(&mut self, at: usize) -> Result<()> {
+        let conversations = erasures::conversations(&self.peers[at])?;
+        let target = if self.rng.chance(30) && !conversations.is_empty() {
+            let id = conversations[self.below(conversations.len())?].clone();
+            Target::Conversation { id, keep_memories: true }
+        } else {
+            let Some(id) = self.pick(at)? else { return Ok(()) };
+            Target::Memory(id)
+        };
+        self.steps.push(format!("{at} erases {target:?}"));
+        erasures::erase(&self.peers[at], &target)
     }
 
     fn pick(&mut self, at: usize) -> Result<Option<String>> {
@@ -167,23 +193,24 @@ impl Group {
         self.steps.push(format!("{at} sends {} changes to {to}", changes.len()));
         let (received, applied) = self.peers[to].take(changes)?;
         ensure!(received.refused.is_empty() && applied.blocked.is_empty(), "{received:?} {applied:?}");
-        ensure!(applied.missing == 0 && applied.unknown == 0, "{applied:?}");
+        ensure!((applied.missing == 0 || self.erases) && applied.unknown == 0, "{applied:?}");
         Ok(())
     }
 }
 
-fn run(seed: u64) -> Result<()> {
-    let mut group = Group::new(seed)?;
+fn run(seed: u64, erases: bool) -> Result<()> {
+    let mut group = Group::new(seed, erases)?;
     for _ in 0..STEPS {
         let outcome = group.step();
         outcome.with_context(|| group.steps.join("; "))?;
     }
-    in_step(&group.peers).with_context(|| group.steps.join("; "))
+    let exchange = if erases { erasures::exchange_all } else { exchange };
+    in_step_by(&group.peers, exchange).with_context(|| group.steps.join("; "))
 }
 
 #[test]
 fn stores_come_to_show_the_same_after_any_history() -> Result<()> {
     let seeds = std::env::var("SATCHEL_SYNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(6);
     let first = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0_u64);
-    (0..seeds).try_for_each(|seed| run(first.wrapping_add(seed)))
+    (0..seeds).try_for_each(|seed| run(first.wrapping_add(seed), seed % 2 == 1))
 }

@@ -272,7 +272,7 @@ fn lists_that_a_later_import_joined_come_to_the_other_store() -> Result<()> {
     for (name, prompts) in [("first", 0..4), ("second", 8..14), ("both", 2..10)] {
         peers[0].import(&write_prompts(&dir.path().join(name), prompts)?)?;
         // Each import is in the series before the next one is made.
-        peers[0].sync.record_imports()?;
+        peers[0].sync.record_history()?;
     }
     let shown = peers[0].core.state()?.conversations;
     ensure!(shown.len() == 1, "{} conversations", shown.len());

@@ -66,7 +66,7 @@ impl Peer {
 
     /// Returns the changes that a store with this frontier lacks.
     pub(super) fn changes_after(&self, theirs: &Frontier) -> Result<Vec<SignedChange>> {
-        self.sync.record_imports()?;
+        self.sync.record_history()?;
         let mut changes = Vec::new();
         self.sync.changes_after(theirs, |change| {
             changes.push(change);
@@ -132,6 +132,14 @@ pub(super) fn exchange(from: &Peer, to: &Peer) -> Result<(Received, Applied)> {
 
 /// Exchanges changes until all stores hold the same, and checks that they show the same.
 pub(super) fn in_step(peers: &[Peer]) -> Result<()> {
+    in_step_by(peers, exchange)
+}
+
+/// Works as [`in_step`] with another way to exchange changes.
+pub(super) fn in_step_by(
+    peers: &[Peer],
+    exchange: fn(&Peer, &Peer) -> Result<(Received, Applied)>,
+) -> Result<()> {
     for _ in 0..ROUNDS {
         for from in peers {
             for to in peers.iter().filter(|to| to.dir != from.dir) {

@@ -22,7 +22,11 @@ pub(super) fn refusal(store: &Store, payload: &Payload) -> Result<Option<String>
         },
         Payload::Contribution(contribution) => refused_contribution(contribution),
         Payload::Import(import) => MergedImport::read(import).err(),
-        Payload::Undo(_) => None,
+        Payload::Remainder(_, json) => match EvidenceItem::decode(json) {
+            Ok(Some(EvidenceItem::Stored(_))) => None,
+            _ => Some("what is left of a piece of evidence is no statement about memories".to_owned()),
+        },
+        Payload::Undo(_) | Payload::Erasure(_) => None,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use satchel_store::Change;
+use satchel_sync::{Counter, OriginId};
 use uuid::Uuid;
 
 use super::{Applier, Flushed, Moment, SyncError, UNREADABLE, check::evidence_item};
@@ -21,6 +22,13 @@ pub(super) struct MergedImport {
     pub(super) record: ImportRecord,
     pub(super) contributions: Vec<EvidenceKey>,
     pub(super) evidence: Vec<EvidenceKey>,
+}
+
+/// A piece of evidence, and the key under which it is stored.
+struct Piece {
+    key: EvidenceKey,
+    json: Vec<u8>,
+    item: EvidenceItem,
 }
 
 impl MergedImport {
@@ -83,7 +91,7 @@ impl Applier<'_> {
         }
         for key in evidence {
             match self.evidence(key)? {
-                Some((json, item)) => merge.add_evidence(key, &json, &item)?,
+                Some(Piece { key, json, item }) => merge.add_evidence(key, &json, &item)?,
                 None => lacking += 1,
             }
         }
@@ -126,20 +134,24 @@ impl Applier<'_> {
     }
 
     /// Returns whether a piece is here now that the import has not brought yet.
-    fn has_news(&mut self, id: Uuid, import: &MergedImport) -> Result<bool, SyncError> {
-        let kinds = [
-            (ContributionKind::Contributions, &import.contributions),
-            (ContributionKind::Evidence, &import.evidence),
-        ];
-        for (kind, keys) in kinds {
-            let known: BTreeSet<EvidenceKey> = contributed_keys(self.store, kind, id)?.into_iter().collect();
-            for key in keys.iter().filter(|key| !known.contains(*key)) {
-                if self.item(*key)?.is_some() {
-                    return Ok(true);
-                }
+    fn has_news(&self, id: Uuid, import: &MergedImport) -> Result<bool, SyncError> {
+        let known = self.brought(ContributionKind::Contributions, id)?;
+        for key in import.contributions.iter().filter(|key| !known.contains(*key)) {
+            if self.contribution(*key)?.is_some() {
+                return Ok(true);
+            }
+        }
+        let known = self.brought(ContributionKind::Evidence, id)?;
+        for key in import.evidence.iter().filter(|key| !known.contains(*key)) {
+            if self.evidence(*key)?.is_some_and(|piece| !known.contains(&piece.key)) {
+                return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    fn brought(&self, kind: ContributionKind, import: Uuid) -> Result<BTreeSet<EvidenceKey>, SyncError> {
+        Ok(contributed_keys(self.store, kind, import)?.into_iter().collect())
     }
 
     /// Returns the contribution with this key, which a change of some series has.
@@ -150,15 +162,29 @@ impl Applier<'_> {
         })
     }
 
-    /// Returns the piece of evidence with this key.
-    fn evidence(&self, key: EvidenceKey) -> Result<Option<(Vec<u8>, EvidenceItem)>, SyncError> {
-        let Some(Payload::Evidence(found, json)) = self.item(key)? else { return Ok(None) };
-        let item = evidence_item(found, &json).map_err(|_| UNREADABLE)?;
-        Ok(item.map(|item| (json, item)))
+    /// Returns the piece of evidence with this key, or what an erasure left of it, and the key under which that is stored.
+    fn evidence(&self, key: EvidenceKey) -> Result<Option<Piece>, SyncError> {
+        let (key, json) = match self.item(key)? {
+            Some(Payload::Evidence(key, json)) => (key, json),
+            _ => match self.payload(entries::remainder(self.store, key)?)? {
+                Some(Payload::Remainder(_, json)) => {
+                    let item = EvidenceItem::decode(&json)?;
+                    let key = item.map(|item| item.key()).transpose()?.flatten().ok_or(UNREADABLE)?;
+                    (key, json)
+                }
+                _ => return Ok(None),
+            },
+        };
+        let item = evidence_item(key, &json).map_err(|_| UNREADABLE)?;
+        Ok(item.map(|item| Piece { key, json, item }))
     }
 
     fn item(&self, key: EvidenceKey) -> Result<Option<Payload>, SyncError> {
-        let Some((origin, counter)) = entries::item(self.store, key)? else { return Ok(None) };
+        self.payload(entries::item(self.store, key)?)
+    }
+
+    fn payload(&self, of: Option<(OriginId, Counter)>) -> Result<Option<Payload>, SyncError> {
+        let Some((origin, counter)) = of else { return Ok(None) };
         let change = crate::sync::outgoing::change(self.store, origin, counter)?;
         match large::content(self.store, &change)? {
             Content::Present(kind, content) => Payload::decode(kind, &content).map_err(|_| UNREADABLE),

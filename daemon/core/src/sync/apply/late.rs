@@ -9,7 +9,7 @@ use crate::series::{
     counters::{CounterSet, Marked},
     entries,
     large::{self, PART},
-    payload::{KNOWN_KINDS, Payload},
+    payload::KNOWN_KINDS,
 };
 
 impl Applier<'_> {
@@ -17,15 +17,7 @@ impl Applier<'_> {
     pub(super) fn late_changes(&mut self) -> Result<(), SyncError> {
         self.mark_known_kinds()?;
         let origins: Vec<OriginId> = self.heads.keys().copied().collect();
-        let mut items = false;
-        for origin in origins {
-            items |= self.late_changes_of(origin)?;
-        }
-        if items {
-            self.flush()?;
-            self.complete_imports()?;
-        }
-        Ok(())
+        origins.into_iter().try_for_each(|origin| self.late_changes_of(origin))
     }
 
     /// If an older program passed over changes, those of kinds that it did not know become late changes.
@@ -48,14 +40,14 @@ impl Applier<'_> {
         Ok(self.inner.commit_entries(changes)?)
     }
 
-    /// Lets those of one origin take effect; returns whether pieces are among them that imports may lack.
-    fn late_changes_of(&mut self, origin: OriginId) -> Result<bool, SyncError> {
+    /// Lets those of one origin take effect.
+    fn late_changes_of(&mut self, origin: OriginId) -> Result<(), SyncError> {
         let mut late = CounterSet::load(self.store, Marked::Late, origin)?;
         let marked = late.counters(self.store)?;
         if marked.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
-        let (mut items, mut seen, mut next) = (false, Frontier::new(), Some(Counter::FIRST));
+        let (mut seen, mut next) = (Frontier::new(), Some(Counter::FIRST));
         for counter in self.meant(origin, &marked)? {
             self.check_cancelled()?;
             while let Some(at) = next.filter(|at| *at <= counter) {
@@ -63,14 +55,14 @@ impl Applier<'_> {
                 extend(&mut seen, &stored.change.change().context)?;
                 next = at.next();
             }
-            items |= self.late_change(&Moment::of(origin, counter, &seen)?)?;
+            self.late_change(&Moment::of(origin, counter, &seen)?)?;
         }
         marked.iter().try_for_each(|counter| late.remove(self.store, *counter))?;
         self.entries.extend(late.take_changes());
         if self.one_by_one {
             self.flush()?;
         }
-        Ok(items)
+        Ok(())
     }
 
     /// Returns the changes that marked ones are or belong to, as far as they have been passed over.
@@ -89,22 +81,20 @@ impl Applier<'_> {
         Ok(meant)
     }
 
-    /// Lets one of them take effect; returns whether it is a piece that imports may lack.
-    fn late_change(&mut self, moment: &Moment) -> Result<bool, SyncError> {
+    fn late_change(&mut self, moment: &Moment) -> Result<(), SyncError> {
         let stored = entries::change(self.store, moment.origin, moment.counter)?.ok_or(UNREADABLE)?;
         match self.read(&stored)? {
             Reading::Payload(payload) => {
-                let item = matches!(*payload, Payload::Evidence(..) | Payload::Contribution(_));
                 if self.take(*payload, moment, Vec::new())? == Flushed::Refused {
                     tracing::warn!(origin = %moment.origin, counter = moment.counter.get(), "a change cannot take effect");
                 }
-                Ok(item)
+                Ok(())
             }
-            Reading::UnknownKind => self.note_unknown(moment.origin, moment.counter).map(|()| false),
-            Reading::Missing | Reading::Nothing => Ok(false),
+            Reading::UnknownKind => self.note_unknown(moment.origin, moment.counter),
+            Reading::Missing | Reading::Nothing => Ok(()),
             Reading::Invalid(reason) => {
                 tracing::warn!(origin = %moment.origin, counter = moment.counter.get(), reason, "a change cannot take effect");
-                Ok(false)
+                Ok(())
             }
         }
     }
