@@ -126,7 +126,8 @@ impl Imports {
         let (exchanging, series_key) = (Mutex::new(()), SeriesKey::default());
         let edits =
             Edits::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock), series_key.clone());
-        let recordings = Recordings::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
+        let recordings =
+            Recordings::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock), series_key.clone());
         let embeddings = Embeddings::new(store.clone(), Arc::clone(&clock), Arc::clone(&write_lock));
         let (jobs, idle) = (Mutex::default(), Condvar::new());
         let limits = Mutex::new(limits);

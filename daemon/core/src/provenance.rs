@@ -44,6 +44,7 @@ pub use key_pages::{
 };
 pub use purged::{PurgeRecord, PurgedData};
 pub use reader::ContributionReader;
+pub(crate) use reader::version_as_report;
 pub use recorder::{recorder, recorder_change};
 pub use row_groups::{RowGroup, RowLocations, resolve, row_provenance};
 pub use satchel_seal::PackedMap;

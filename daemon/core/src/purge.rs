@@ -45,7 +45,11 @@ pub fn check_ready(dir: &Path, seal: Option<&Seal>, records: &[PurgeRecord]) -> 
 /// # Errors
 /// The error of the store.
 pub fn record_purge(store: &Store, record: &PurgeRecord) -> Result<(), ProvenanceError> {
-    let purged = PurgedData::from_records(std::slice::from_ref(record));
+    // Several may be on their way to the disk at once: what one of them erases must not follow from what another one leaves.
+    let mut records = PurgeRecord::list(store)?;
+    records.retain(|known| known.id != record.id);
+    records.push(record.clone());
+    let purged = PurgedData::from_records(&records);
     // The record is written first: a start that finds it continues from here.
     let mut changes = vec![record.to_change()?];
     changes.extend(withdrawals(store, record)?);

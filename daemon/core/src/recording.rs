@@ -6,12 +6,13 @@
 
 mod append;
 mod attribution;
+mod exchange;
 mod lineage;
 mod messages;
 
 use std::sync::Arc;
 
-use satchel_merge::conversation::{ConversationPlan, ConversationReport};
+use satchel_merge::conversation::{ConversationPlan, ConversationReport, ReportedNode};
 use satchel_pam::conversation::{Content, ImportMetadata, Role};
 use satchel_pam::time::Timestamp;
 use satchel_source::CancelToken;
@@ -20,11 +21,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::attribution::{Attribution, attribution, summary};
+pub(crate) use self::exchange::each_recording;
 use crate::{
     clock::Clock,
-    conversation_record::{self, WriteLabels},
     provenance::{self, ProvenanceError},
     request::{self, RequestError, RequestKey},
+    series::{LocalSeries, NewPlace, SeriesKey, SeriesStoreError, payload::Payload},
     write_lock::WriteLock,
 };
 
@@ -106,6 +108,24 @@ pub struct Recorded {
     pub revision: u64,
 }
 
+/// What a call adds to a conversation.
+#[derive(Clone)]
+struct RecordedPart {
+    conversation: String,
+    platform: String,
+    import: ImportMetadata,
+    report: ConversationReport,
+    nodes: Vec<ReportedNode>,
+}
+
+/// What a call writes.
+#[derive(Default)]
+struct RecordingChange {
+    changes: Vec<Change>,
+    /// For the store's own series.
+    part: Option<RecordedPart>,
+}
+
 /// The reason why nothing is recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
@@ -149,6 +169,9 @@ pub enum RecordingError {
     /// A temporary file could not be read or written.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[source] std::io::Error),
+    /// The store's own series of changes cannot be continued.
+    #[error(transparent)]
+    Series(SeriesStoreError),
     /// A bug in Satchel.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable {
@@ -177,6 +200,15 @@ impl From<ProvenanceError> for RecordingError {
     }
 }
 
+impl From<SeriesStoreError> for RecordingError {
+    fn from(error: SeriesStoreError) -> Self {
+        match error {
+            SeriesStoreError::Store(error) => Self::Store(error),
+            error => Self::Series(error),
+        }
+    }
+}
+
 impl From<RequestError> for RecordingError {
     fn from(error: RequestError) -> Self {
         match error {
@@ -193,11 +225,17 @@ pub struct Recordings {
     store: Store,
     clock: Arc<dyn Clock>,
     write_lock: Arc<WriteLock>,
+    series_key: SeriesKey,
 }
 
 impl Recordings {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, write_lock: Arc<WriteLock>) -> Self {
-        Self { store, clock, write_lock }
+    pub(crate) fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        write_lock: Arc<WriteLock>,
+        series_key: SeriesKey,
+    ) -> Self {
+        Self { store, clock, write_lock, series_key }
     }
 
     /// Records a new conversation.
@@ -213,20 +251,20 @@ impl Recordings {
         messages::check(&conversation.messages)?;
         self.transact(call, |now| {
             let id = Uuid::new_v4().to_string();
-            let report = attribution::report_of(conversation);
             let chain = messages::chain(&id, None, &conversation.messages, now, &|_| Ok(None))?;
-            let planned = append::plan(report, &chain, now, None)?;
-            let labels = WriteLabels {
-                id: &id,
-                platform: &conversation.platform,
-                fallback: now,
+            let report = append::completed(attribution::report_of(conversation), &chain, now, None);
+            let part = RecordedPart {
+                conversation: id.clone(),
+                platform: conversation.platform.clone(),
                 import: recorded_at(now),
+                report,
+                nodes: chain.new,
             };
-            let mut changes = vec![conversation_record::write_of(planned, labels, None)];
+            let mut change = self.added(part, None, now)?;
             if let Some(device) = &call.device {
-                changes.push(provenance::recorder_change(&id, device)?);
+                change.changes.push(provenance::recorder_change(&id, device)?);
             }
-            Ok((Recorded { conversation: id, messages: chain.ids, revision: 0 }, changes))
+            Ok((Recorded { conversation: id, messages: chain.ids, revision: 0 }, change))
         })
     }
 
@@ -243,18 +281,23 @@ impl Recordings {
     fn transact(
         &self,
         call: &RecordingContext,
-        work: impl FnOnce(i64) -> Result<(Recorded, Vec<Change>), RecordingError>,
+        work: impl FnOnce(i64) -> Result<(Recorded, RecordingChange), RecordingError>,
     ) -> Result<Recorded, RecordingError> {
         let _guard = self.write_lock.lock(&CancelToken::new());
         let now = self.clock.now_micros();
         if let Some(done) = request::answered(&self.store, call.request.as_ref(), now)? {
             return Ok(done);
         }
-        let (mut recorded, mut changes) = work(now)?;
+        let (mut recorded, RecordingChange { mut changes, part }) = work(now)?;
         let raises = u64::from(changes.iter().any(|change| matches!(change, Change::Conversation(_))));
         recorded.revision = self.store.revision().get() + raises;
         // In the same commit: a request that is repeated after a crash gets the same result.
         changes.extend(request::entries(&self.store, call.request.as_ref(), now, &recorded)?);
+        if let (Some(part), Some(mut series)) = (part, LocalSeries::load(&self.store, &self.series_key)?) {
+            series.append(&Payload::Recording(Box::new(part.into_payload()?)), NewPlace::Inline)?;
+            let (continued, applied) = series.into_changes(&self.store)?;
+            changes.extend(continued.into_iter().chain(applied));
+        }
         if !changes.is_empty() {
             let origin =
                 Origin { import: None, actor: call.actor.clone(), reason: REASON.to_owned(), at_micros: now };

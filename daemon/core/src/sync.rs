@@ -9,13 +9,13 @@
 //! passed on. [`Sync::apply`] lets it take effect: in the order of its series, and after everything that its author had seen. Both can
 //! be repeated after an interruption.
 //!
-//! The store's own changes are appended to its series in the commit in which they take effect (edits, undos), or afterwards by
+//! The store's own changes are appended to its series in the commit in which they take effect (edits, undos, recordings), or afterwards by
 //! [`Sync::record_history`] (imports, erasures).
 //!
 //! **Invariant:** a store that has a series has no edit without a dot: [`Sync::begin`] numbers the earlier ones.
 //! Stores that have applied the same changes show the same (`tests/tests/integration/sync`), within these limits:
 //!
-//! - Not exchanged: recorded conversations, attachments, vectors, memories that wait for review, the ledger of exports,
+//! - Not exchanged: attachments, vectors, memories that wait for review, the ledger of exports,
 //!   withdrawals of relations by documents, and single conversations of more than 256 MiB.
 //! - Documents of strangers about one record are kept by the order of their arrival.
 //! - If a conversation is erased, memories that only another store derived from it stay.
@@ -40,9 +40,11 @@ use crate::{
     edits::EditError,
     ingest::{Imports, IngestError, Inner},
     provenance::ProvenanceError,
+    recording::{RecordingError, each_recording},
     series::{
-        LocalSeries, SeriesStoreError,
+        LocalSeries, NewPlace, SeriesStoreError,
         entries::{self, Place},
+        payload::Payload,
     },
 };
 
@@ -74,13 +76,18 @@ pub enum SyncError {
     /// Edits of another store could not take effect.
     #[error(transparent)]
     Edit(#[from] EditError),
+    /// What was recorded in another store could not be added.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
 }
 
 impl SyncError {
     /// Returns whether the contents of a change were refused. All other errors concern the store itself.
     fn concerns_content(&self) -> bool {
         let store = match self {
-            Self::Series(SeriesStoreError::Store(error)) | Self::Edit(EditError::Store(error)) => error,
+            Self::Series(SeriesStoreError::Store(error))
+            | Self::Edit(EditError::Store(error))
+            | Self::Recording(RecordingError::Store(error)) => error,
             Self::Import(error) => match &**error {
                 IngestError::Store(error) => error,
                 _ => return false,
@@ -150,6 +157,10 @@ impl Sync {
         let mut series = LocalSeries::begun(author, seen);
         first.extend(record::earlier_edits(store, &mut series)?);
         record::earlier_undos(store, &mut series)?;
+        each_recording(store, |part| {
+            series.append(&Payload::Recording(Box::new(part)), NewPlace::Inline)?;
+            Ok::<_, SyncError>(())
+        })?;
         let (changes, applied) = series.into_changes(store)?;
         first.extend(changes);
         first.extend(applied);

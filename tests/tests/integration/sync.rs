@@ -6,5 +6,6 @@ mod faults;
 mod histories;
 mod payloads;
 mod peer;
+mod recordings;
 
 use self::peer::{Peer, exchange, in_step};

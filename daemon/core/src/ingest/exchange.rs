@@ -25,6 +25,7 @@ use super::{
 use crate::{
     edits::Edits,
     provenance::{EvidenceItem, EvidenceKey, PurgedData, UndoRecord},
+    recording::Recordings,
     series::{SeriesKey, payload::ContributionPayload},
     write_lock::WriteGuard,
 };
@@ -48,6 +49,10 @@ impl Inner {
 
     pub(crate) fn edits(&self) -> &Edits {
         &self.edits
+    }
+
+    pub(crate) fn recordings(&self) -> &Recordings {
+        &self.recordings
     }
 
     pub(crate) fn series_key(&self) -> &SeriesKey {

@@ -148,7 +148,7 @@ fn load_version(store: &Store, id: &str, version: u32) -> Result<ConversationRec
 }
 
 /// Returns a version as if it were the report of an export.
-fn version_as_report(
+pub(crate) fn version_as_report(
     store: &Store,
     record: &ConversationRecord,
 ) -> Result<(ConversationReport, Vec<ReportedNode>), ProvenanceError> {

@@ -1,12 +1,16 @@
 //! Appends messages to a conversation.
 
-use satchel_merge::{body::Body, conversation::unite, groups};
+use satchel_merge::{
+    body::Body,
+    conversation::{ReportedNode, unite},
+    groups,
+};
 use satchel_store::{ConversationRecord, Ledger};
 
 use super::{
-    ConversationPlan, ConversationReport, MAX_CONVERSATION_MESSAGES, NewMessage, Recorded, RecordingContext,
-    RecordingError, Recordings, attribution::is_recorded, lineage, messages, messages::Chain, recorded_at,
-    unencodable,
+    ConversationPlan, ConversationReport, MAX_CONVERSATION_MESSAGES, NewMessage, Recorded, RecordedPart,
+    RecordingChange, RecordingContext, RecordingError, Recordings, attribution::is_recorded, lineage,
+    messages, messages::Chain, recorded_at, unencodable,
 };
 use crate::conversation_record::{self, WriteLabels};
 
@@ -35,36 +39,56 @@ impl Recordings {
             let chain = messages::chain(id, parent, new, now, &|message| self.message(&stored, message))?;
             let recorded = Recorded { conversation: id.to_owned(), messages: chain.ids.clone(), revision: 0 };
             if chain.new.is_empty() {
-                return Ok((recorded, Vec::new()));
+                return Ok((recorded, RecordingChange::default()));
             }
             if stored.heads.len() + chain.new.len() > MAX_CONVERSATION_MESSAGES {
                 return Err(RecordingError::TooLong { messages: stored.heads.len() });
             }
-            Ok((recorded, self.changes(stored, &chain, now)?))
+            let known = conversation_record::known(&stored);
+            let report = ConversationReport { is_archived: known.report.is_archived, ..Default::default() };
+            let part = RecordedPart {
+                conversation: id.to_owned(),
+                platform: stored.header.provider.name.clone(),
+                import: stored.header.import_metadata.clone().unwrap_or_else(|| recorded_at(now)),
+                report: completed(report, &chain, now, Some(&stored)),
+                nodes: chain.new,
+            };
+            Ok((recorded, self.added(part, Some(&stored), now)?))
         })
     }
 
-    fn changes(
+    /// Returns the changes that add a recorded part to a conversation. `now` is the time of creation of one without any time.
+    pub(super) fn added(
         &self,
-        stored: ConversationRecord,
-        chain: &Chain,
+        part: RecordedPart,
+        stored: Option<&ConversationRecord>,
         now: i64,
-    ) -> Result<Vec<satchel_store::Change>, RecordingError> {
-        let id = stored.header.id.clone();
-        let known = conversation_record::known(&stored);
-        let report = ConversationReport { is_archived: known.report.is_archived, ..Default::default() };
+    ) -> Result<RecordingChange, RecordingError> {
+        let RecordedPart { conversation: id, platform, import, report, nodes } = part.clone();
         let imported = self.store.ledger_get(Ledger::Provenance, &id)?.is_some();
-        let (planned, mut changes) = if imported {
-            let report = completed(report, chain, now, Some(&stored));
-            lineage::extended(&self.store, &stored, report, chain.new.clone())?
-        } else {
-            (plan(report, chain, now, Some(&stored))?, Vec::new())
+        let (planned, mut changes) = match stored.filter(|_| imported) {
+            Some(stored) => lineage::extended(&self.store, stored, report, nodes)?,
+            None => (self.united(report, nodes, stored)?, Vec::new()),
         };
-        let platform = stored.header.provider.name.clone();
-        let import = stored.header.import_metadata.clone().unwrap_or_else(|| recorded_at(now));
         let labels = WriteLabels { id: &id, platform: &platform, fallback: now, import };
-        changes.insert(0, conversation_record::write_of(planned, labels, Some(&stored)));
-        Ok(changes)
+        changes.insert(0, conversation_record::write_of(planned, labels, stored));
+        Ok(RecordingChange { changes, part: Some(part) })
+    }
+
+    /// Unites a recorded part with a conversation that no import contains.
+    fn united(
+        &self,
+        report: ConversationReport,
+        nodes: Vec<ReportedNode>,
+        stored: Option<&ConversationRecord>,
+    ) -> Result<ConversationPlan, RecordingError> {
+        let known = stored.map(conversation_record::known);
+        // Bodies of stored messages are read only if the part has another text for one.
+        let mut body = |id: &str| {
+            let found = stored.map(|stored| self.message(stored, id)).transpose()?.flatten();
+            found.ok_or_else(unencodable)
+        };
+        unite(report, nodes, known, &mut body)
     }
 
     /// Returns the body of a stored message; `None` if the conversation has no such message.
@@ -98,20 +122,8 @@ fn parent_of(stored: &ConversationRecord, parent: &str) -> Result<Option<String>
     if known { Ok(Some(parent.to_owned())) } else { Err(RecordingError::NoMessage(parent.to_owned())) }
 }
 
-/// Returns the plan for a conversation that no import contains.
-pub(super) fn plan(
-    report: ConversationReport,
-    chain: &Chain,
-    now: i64,
-    stored: Option<&ConversationRecord>,
-) -> Result<ConversationPlan, RecordingError> {
-    let report = completed(report, chain, now, stored);
-    // Only bodies of messages that are reported again are read, and these are not.
-    unite(report, chain.new.clone(), stored.map(conversation_record::known), &mut |_| Err(unencodable()))
-}
-
 /// Adds the times and the leaf to a report. It is newer than everything that is known, so that its leaf is shown.
-fn completed(
+pub(super) fn completed(
     report: ConversationReport,
     chain: &Chain,
     now: i64,

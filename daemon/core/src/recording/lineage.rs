@@ -57,7 +57,7 @@ pub(super) fn extended(
 
 /// Returns whether a contribution was recorded. One without a digest is the conversation as it was when the first
 /// import contained it.
-fn is_recorded(part: &Contribution) -> bool {
+pub(super) fn is_recorded(part: &Contribution) -> bool {
     part.digest.is_empty() || part.digest.starts_with(RECORDED)
 }
 

@@ -37,8 +37,10 @@ pub(crate) const UNDO: Kind = Kind(6);
 pub(crate) const ERASURE: Kind = Kind(9);
 /// What an erasure left of a piece of evidence.
 pub(crate) const REMAINDER: Kind = Kind(10);
+/// What a program has recorded of a conversation.
+pub(crate) const RECORDING: Kind = Kind(11);
 /// The greatest kind that this program knows.
-pub(crate) const KNOWN_KINDS: u16 = REMAINDER.0;
+pub(crate) const KNOWN_KINDS: u16 = RECORDING.0;
 
 /// A decoded payload.
 #[derive(Debug)]
@@ -59,6 +61,8 @@ pub(crate) enum Payload {
     Erasure(Box<ErasurePayload>),
     /// See [`REMAINDER`]. First the key of the piece.
     Remainder(EvidenceKey, Vec<u8>),
+    /// See [`RECORDING`].
+    Recording(Box<ContributionPayload>),
 }
 
 /// What an import reported about a conversation.
@@ -158,6 +162,7 @@ impl Payload {
             Self::Undo(_) => UNDO,
             Self::Erasure(_) => ERASURE,
             Self::Remainder(..) => REMAINDER,
+            Self::Recording(_) => RECORDING,
         }
     }
 
@@ -173,7 +178,9 @@ impl Payload {
                 bytes.extend_from_slice(key);
                 bytes.extend_from_slice(json);
             }
-            Self::Contribution(contribution) => serde_json::to_writer(&mut bytes, contribution)?,
+            Self::Contribution(contribution) | Self::Recording(contribution) => {
+                serde_json::to_writer(&mut bytes, contribution)?;
+            }
             Self::Import(import) => serde_json::to_writer(&mut bytes, import)?,
             Self::Undo(undo) => serde_json::to_writer(&mut bytes, undo)?,
             Self::Erasure(erasure) => serde_json::to_writer(&mut bytes, erasure)?,
@@ -188,7 +195,7 @@ impl Payload {
             Self::Evidence(_, json) | Self::Remainder(_, json) => {
                 purged.redact_evidence(json).is_ok_and(|redacted| redacted.is_some())
             }
-            Self::Contribution(contribution) => {
+            Self::Contribution(contribution) | Self::Recording(contribution) => {
                 purged.contains_conversation(&contribution.conversation)
                     || contribution.nodes.iter().any(|node| purged.contains_row(&node.id))
             }
@@ -209,6 +216,7 @@ impl Payload {
             IMPORT => Self::Import(read(content, "import")?),
             UNDO => Self::Undo(read(content, "undo of an import")?),
             ERASURE => Self::Erasure(read(content, "erasure")?),
+            RECORDING => Self::Recording(read(content, "recording of a conversation")?),
             REMAINDER => {
                 let (key, json) = content.split_first_chunk().ok_or(PayloadError::Short)?;
                 Self::Remainder(*key, json.to_vec())

@@ -20,13 +20,13 @@ use super::{Sync, SyncError, UNREADABLE, receive::last_of_each_entry};
 use crate::{
     edits::EditContext,
     ingest::{Inner, exchange::ACTOR},
-    provenance::{DotPages, EvidenceKey, unfinished_undos},
+    provenance::{DotPages, EvidenceKey, PurgeRecord, unfinished_undos},
     series::{
         counters::{CounterSet, Marked},
         edit_origin,
         entries::{self, AppliedSeries, Place, StoredChange},
         large::{self, Content, PART},
-        payload::{Payload, contribution_key},
+        payload::{ContributionPayload, Payload, contribution_key},
         vector_of,
     },
 };
@@ -44,9 +44,12 @@ pub struct Applied {
     pub edits: u64,
     /// Imports.
     pub imports: u64,
+    /// Recordings of conversations.
+    pub recordings: u64,
     /// Undos and redos of imports.
     pub undos: u64,
-    /// Erasures. Their content is not shown any more; it leaves the disk when the store is next opened.
+    /// Erasures whose content is on the disk yet. Nothing else takes effect until the store was closed and [`crate::purge::complete`]
+    /// has removed it.
     pub erasures: u64,
     /// Changes of a kind that this program does not know. They are kept and passed on, and take effect with a program that knows it.
     pub unknown: u64,
@@ -68,13 +71,17 @@ pub struct Blocked {
 }
 
 impl Sync {
-    /// Lets all changes take effect that can. Changes wait while this store does not have everything that their author had seen. What
-    /// has taken effect is durable when this returns, also if it returns an error.
+    /// Lets all changes take effect that can, or those up to the first erasure. Changes wait while this store does not have everything
+    /// that their author had seen. What has taken effect is durable when this returns, also if it returns an error.
     ///
     /// # Errors
     /// [`SyncError::Cancelled`] if `cancel` is raised, or an error of the store.
     pub fn apply(&self, cancel: &CancelToken) -> Result<Applied, SyncError> {
         let _alone = self.0.lock_exchange();
+        let erasures = PurgeRecord::pending(self.0.store())?.len() as u64;
+        if erasures > 0 {
+            return Ok(Applied { erasures, ..Applied::default() });
+        }
         let mut applier = Applier::new(&self.0, cancel)?;
         // An earlier call may have been interrupted after it had recorded an undo.
         for note in unfinished_undos(self.0.store())? {
@@ -197,12 +204,15 @@ impl<'a> Applier<'a> {
                 going = true;
             }
         }
-        if std::mem::take(&mut self.pieces_came) { self.complete_imports() } else { Ok(()) }
+        self.complete_imports()
     }
 
     /// Applies the next change of an origin; returns false if there is none that can take effect.
     fn step(&mut self, origin: OriginId) -> Result<bool, SyncError> {
         self.check_cancelled()?;
+        if self.applied.erasures > 0 {
+            return Ok(false);
+        }
         let held = self.heads.get(&origin).map_or(0, |head| head.counter.get());
         let done = self.positions.get(&origin).map_or(0, |applied| applied.head.counter.get());
         let Some(counter) = Counter::new(done + 1).filter(|next| next.get() <= held) else {
@@ -356,7 +366,14 @@ impl<'a> Applier<'a> {
                 if self.flush()? == Flushed::Refused {
                     return Ok(Flushed::Refused);
                 }
+                self.complete_imports()?;
                 self.erase(*erasure, done)?;
+            }
+            Payload::Recording(part) => {
+                if self.flush()? == Flushed::Refused {
+                    return Ok(Flushed::Refused);
+                }
+                return self.recording(*part, moment, done);
             }
             Payload::Remainder(key, _) => {
                 self.entries.push(entries::put_remainder(key, moment.origin, moment.counter));
@@ -364,6 +381,27 @@ impl<'a> Applier<'a> {
             }
         }
         Ok(Flushed::Done)
+    }
+
+    /// Adds what a program has recorded of a conversation in another store.
+    fn recording(
+        &mut self,
+        part: ContributionPayload,
+        moment: &Moment,
+        done: Vec<Change>,
+    ) -> Result<Flushed, SyncError> {
+        let _guard = self.inner.lock_writes();
+        match self.inner.recordings().merge(ACTOR, part, done).map_err(SyncError::from) {
+            Ok(()) => {
+                self.applied.recordings += 1;
+                Ok(Flushed::Done)
+            }
+            Err(error) if error.concerns_content() => {
+                self.block(moment.origin, moment.counter, error.to_string());
+                Ok(Flushed::Refused)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Remembers with which change an item came, for the import that brought it.

@@ -18,7 +18,7 @@ use crate::{
     ingest::receipt::{ImportRecord, ImportStatus},
     provenance::{
         Contribution, ContributionKind, ContributionReader, ConversationProvenance, DotPages, EvidenceItem,
-        EvidenceKey, UndoRecord, contributed_keys, undone_imports,
+        EvidenceKey, PurgedData, UndoRecord, contributed_keys, undone_imports,
     },
     series::{
         LocalSeries, NewPlace, SeriesStoreError, edit_origin,
@@ -178,16 +178,25 @@ impl Sync {
     }
 }
 
-/// Appends a piece of evidence, unless some series has it.
+/// Appends a piece of evidence, or what erasures have left of it, unless some series has it.
 fn append_evidence(store: &Store, series: &mut LocalSeries, key: EvidenceKey) -> Result<(), SyncError> {
-    if entries::item(store, key)?.is_none()
-        && let Some(stored) = store.evidence(key)?
-    {
-        // A later import of the same document may replace what is stored under the key.
-        let replaceable = DocumentEvidence::is(&stored.json);
-        let place = if replaceable { NewPlace::InlineItem(key) } else { NewPlace::Evidence(key) };
-        series.append(&Payload::Evidence(key, stored.json), place)?;
+    if entries::item(store, key)?.is_some() {
+        return Ok(());
     }
+    let Some(stored) = store.evidence(key)? else { return Ok(()) };
+    let Some(item) = EvidenceItem::decode(&stored.json)? else { return Ok(()) };
+    if item.key()? != Some(key) {
+        if entries::remainder(store, key)?.is_none()
+            && let Some(json) = erasures::remainder(store, &PurgedData::default(), key)?
+        {
+            erasures::append_remainder(series, key, json)?;
+        }
+        return Ok(());
+    }
+    // A later import of the same document may replace what is stored under the key.
+    let replaceable = DocumentEvidence::is(&stored.json);
+    let place = if replaceable { NewPlace::InlineItem(key) } else { NewPlace::Evidence(key) };
+    series.append(&Payload::Evidence(key, stored.json), place)?;
     Ok(())
 }
 

@@ -9,10 +9,7 @@ use satchel_tests::{
     test_core::demo_folder,
 };
 
-use super::{
-    Peer, erasures, exchange,
-    peer::{in_step_by, owner},
-};
+use super::{Peer, erasures, in_step, peer::owner, recordings};
 
 const STORES: u8 = 3;
 const STEPS: usize = 40;
@@ -61,7 +58,8 @@ impl Group {
             }
             3 | 4 => self.undo_import(at),
             5 | 6 => self.add(at),
-            7..=10 => self.edit(at),
+            7..=9 => self.edit(at),
+            10 => self.record(at),
             11 => self.undo_edit(at),
             12 if self.erases => self.erase(at),
             _ => self.exchange(at),
@@ -108,6 +106,23 @@ impl Group {
         }
     }
 
+    /// Records a new conversation, or continues one.
+    fn record(&mut self, at: usize) -> Result<()> {
+        let text = format!("Message {}", self.rng.below(1_000));
+        let known = erasures::conversations(&self.peers[at])?;
+        let id = if self.rng.chance(60) && !known.is_empty() {
+            let which = self.below(known.len())?;
+            Some(known[which].clone())
+        } else {
+            None
+        };
+        // Some imported conversations cannot be continued.
+        if let Ok(id) = recordings::record(&self.peers[at], id.as_deref(), &text) {
+            self.steps.push(format!("{at} records {text:?} in {id}"));
+        }
+        Ok(())
+    }
+
     fn erase(&mut self, at: usize) -> Result<()> {
         let conversations = erasures::conversations(&self.peers[at])?;
         let target = if self.rng.chance(30) && !conversations.is_empty() {
@@ -118,7 +133,9 @@ impl Group {
             Target::Memory(id)
         };
         self.steps.push(format!("{at} erases {target:?}"));
-        erasures::erase(&self.peers[at], &target)
+        let erased = erasures::erase(self.peers.remove(at), &target)?;
+        self.peers.insert(at, erased);
+        Ok(())
     }
 
     fn pick(&mut self, at: usize) -> Result<Option<String>> {
@@ -191,9 +208,12 @@ impl Group {
             changes.extend(again);
         }
         self.steps.push(format!("{at} sends {} changes to {to}", changes.len()));
+        if self.erases {
+            return erasures::take(&mut self.peers, to, changes).map(drop);
+        }
         let (received, applied) = self.peers[to].take(changes)?;
         ensure!(received.refused.is_empty() && applied.blocked.is_empty(), "{received:?} {applied:?}");
-        ensure!((applied.missing == 0 || self.erases) && applied.unknown == 0, "{applied:?}");
+        ensure!(applied.missing == 0 && applied.unknown == 0, "{applied:?}");
         Ok(())
     }
 }
@@ -204,8 +224,8 @@ fn run(seed: u64, erases: bool) -> Result<()> {
         let outcome = group.step();
         outcome.with_context(|| group.steps.join("; "))?;
     }
-    let exchange = if erases { erasures::exchange_all } else { exchange };
-    in_step_by(&group.peers, exchange).with_context(|| group.steps.join("; "))
+    let outcome = if erases { erasures::in_step(&mut group.peers) } else { in_step(&group.peers) };
+    outcome.with_context(|| group.steps.join("; "))
 }
 
 #[test]

@@ -16,13 +16,13 @@ use satchel_sync::{Frontier, OriginId, SignedChange, SigningKey};
 use satchel_tests::test_core::{TestCore, only_import};
 
 /// Rounds after which a group of stores must be in step.
-const ROUNDS: usize = 10;
+pub(super) const ROUNDS: usize = 10;
 
 pub(super) struct Peer {
     pub(super) dir: PathBuf,
     pub(super) core: TestCore,
     pub(super) sync: Sync,
-    seed: u8,
+    pub(super) seed: u8,
 }
 
 impl Peer {
@@ -132,14 +132,6 @@ pub(super) fn exchange(from: &Peer, to: &Peer) -> Result<(Received, Applied)> {
 
 /// Exchanges changes until all stores hold the same, and checks that they show the same.
 pub(super) fn in_step(peers: &[Peer]) -> Result<()> {
-    in_step_by(peers, exchange)
-}
-
-/// Works as [`in_step`] with another way to exchange changes.
-pub(super) fn in_step_by(
-    peers: &[Peer],
-    exchange: fn(&Peer, &Peer) -> Result<(Received, Applied)>,
-) -> Result<()> {
     for _ in 0..ROUNDS {
         for from in peers {
             for to in peers.iter().filter(|to| to.dir != from.dir) {

@@ -20,7 +20,7 @@ pub(super) fn refusal(store: &Store, payload: &Payload) -> Result<Option<String>
             Ok(item) => item.map(|item| refused_evidence(store, &item)).transpose()?.flatten(),
             Err(reason) => Some(reason),
         },
-        Payload::Contribution(contribution) => refused_contribution(contribution),
+        Payload::Contribution(part) | Payload::Recording(part) => refused_contribution(part),
         Payload::Import(import) => MergedImport::read(import).err(),
         Payload::Remainder(_, json) => match EvidenceItem::decode(json) {
             Ok(Some(EvidenceItem::Stored(_))) => None,

@@ -23,6 +23,7 @@ impl Applier<'_> {
         }
         if let Some(more) = more {
             record_purge(self.store, &more)?;
+            self.applied.erasures += 1;
         }
         done.push(entries::put_erasure_recorded(&record.id));
         Ok(self.inner.commit_entries(done)?)

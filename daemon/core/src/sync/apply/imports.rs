@@ -117,6 +117,9 @@ impl Applier<'_> {
 
     /// Merges the pieces of earlier imports that have come since.
     pub(super) fn complete_imports(&mut self) -> Result<(), SyncError> {
+        if !std::mem::take(&mut self.pieces_came) {
+            return Ok(());
+        }
         for (id, origin, counter) in entries::lacking(self.store)? {
             self.check_cancelled()?;
             let stored = entries::change(self.store, origin, counter)?.ok_or(UNREADABLE)?;

@@ -13,7 +13,7 @@ use crate::{
     each_row,
     provenance::{ContributionKind, EvidenceItem, EvidenceKey, PurgeRecord, PurgedData, contributed_keys},
     series::{
-        NewPlace, entries,
+        LocalSeries, NewPlace, entries,
         large::{self, Content},
         payload::{ErasurePayload, Payload, is_erased},
     },
@@ -35,11 +35,7 @@ impl Sync {
         }
         let left = remainders(store)?;
         for batch in left.chunks(BATCH) {
-            self.append_all(batch, |series, (key, json)| {
-                let counter = series.append(&Payload::Remainder(*key, json.clone()), NewPlace::Inline)?;
-                series.note(entries::put_remainder(*key, series.origin(), counter));
-                Ok(())
-            })?;
+            self.append_all(batch, |series, (key, json)| append_remainder(series, *key, json.clone()))?;
         }
         self.append_all(&pending, |series, record| {
             let PurgeRecord { id, at, actor, memories, conversations, rows, .. } = record.clone();
@@ -51,6 +47,17 @@ impl Sync {
         })?;
         Ok(pending.len() as u64)
     }
+}
+
+/// Appends what erasures have left of a piece of evidence.
+pub(super) fn append_remainder(
+    series: &mut LocalSeries,
+    key: EvidenceKey,
+    json: Vec<u8>,
+) -> Result<(), SyncError> {
+    let counter = series.append(&Payload::Remainder(key, json), NewPlace::Inline)?;
+    series.note(entries::put_remainder(key, series.origin(), counter));
+    Ok(())
 }
 
 /// Returns what erasures have left of the evidence whose payloads are gone, where no series has that yet.
@@ -97,7 +104,11 @@ fn is_available(
 }
 
 /// Returns what is left of a piece of evidence; `None` if that says nothing.
-fn remainder(store: &Store, purged: &PurgedData, key: EvidenceKey) -> Result<Option<Vec<u8>>, SyncError> {
+pub(super) fn remainder(
+    store: &Store,
+    purged: &PurgedData,
+    key: EvidenceKey,
+) -> Result<Option<Vec<u8>>, SyncError> {
     let Some(stored) = store.evidence(key)? else { return Ok(None) };
     let Some(EvidenceItem::Stored(evidence)) = EvidenceItem::decode(&stored.json)? else { return Ok(None) };
     let mut evidence = StoredEvidence::clone(&evidence);

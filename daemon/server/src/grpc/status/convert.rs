@@ -202,7 +202,9 @@ impl From<RecordingError> for CallError {
             RecordingError::Temporary(source) if source.kind() == io::ErrorKind::StorageFull => {
                 Self::DiskFull
             }
-            RecordingError::Temporary(_) | RecordingError::Unencodable { .. } => Self::internal(error),
+            RecordingError::Temporary(_) | RecordingError::Series(_) | RecordingError::Unencodable { .. } => {
+                Self::internal(error)
+            }
         }
     }
 }
