@@ -18,11 +18,13 @@
 //! - Not exchanged: attachments, vectors, memories that wait for review, the ledger of exports,
 //!   withdrawals of relations by documents, and single conversations of more than 256 MiB.
 //! - Documents of strangers about one record are kept by the order of their arrival.
+//! - The import metadata of a conversation names the import that changed it last in this store.
 //! - If a conversation is erased, memories that only another store derived from it stay.
 //!
 //! The daemon does not use this module yet.
 
 mod apply;
+mod digest;
 mod outgoing;
 mod receive;
 mod record;
@@ -34,6 +36,7 @@ use satchel_sync::{Author, AuthorError, Frontier, FrontierError, OriginId, Origi
 
 pub use self::{
     apply::{Applied, Blocked},
+    digest::StateDigest,
     receive::{Received, Refused},
 };
 use crate::{

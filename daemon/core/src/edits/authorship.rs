@@ -11,6 +11,8 @@ use crate::provenance::untrusted_signer;
 
 /// The actor of changes over the socket of the data directory.
 const OWNER_ACTOR: &str = "owner";
+/// The actor of changes over the socket of the data directory of another store of the owner, from which they came.
+const ELSEWHERE_ACTOR: &str = "sync:owner";
 /// What the actor of a change by a device begins with; its name follows.
 const DEVICE_ACTOR: &str = "device:";
 /// The name of this program in `extractor`.
@@ -66,7 +68,8 @@ fn by_user(version: &MemoryRecord, approved: bool, owner_device: &dyn Fn(&str) -
 }
 
 fn by_owner(actor: &str, owner_device: &dyn Fn(&str) -> bool) -> bool {
-    actor == OWNER_ACTOR || actor.strip_prefix(DEVICE_ACTOR).is_some_and(owner_device)
+    [OWNER_ACTOR, ELSEWHERE_ACTOR].contains(&actor)
+        || actor.strip_prefix(DEVICE_ACTOR).is_some_and(owner_device)
 }
 
 /// Returns whether the provenance says that the user stated a memory. What this program records by hand is manual; any other
@@ -207,6 +210,13 @@ mod tests {
         assert!(!judge(&[created.clone(), by_bot.clone(), tagged.clone()], false));
         let restored = changed(&tagged, "owner", text(TEXT));
         assert!(judge(&[created.clone(), by_bot.clone(), tagged, restored], false));
+        let elsewhere = changed(&by_bot, "sync:owner", text("Answer in cups"));
+        assert!(judge(&[created.clone(), by_bot.clone(), elsewhere], false));
+        let elsewhere = changed(&created, "sync:device:phone", text("Answer in cups"));
+        assert!(
+            !judge(&[created.clone(), elsewhere], false),
+            "the devices of another store are not known here"
+        );
         let edited = changed(&by_bot, "device:phone", text("Answer in ounces"));
         assert!(judge(&[created.clone(), by_bot, edited], false));
         let tagged = changed(&created, "device:bot", |memory| memory.tags.push("tag".to_owned()));

@@ -110,7 +110,7 @@ impl<'a> Transaction<'a> {
     pub(super) fn record(&mut self, at: i64, action: EditAction) -> Result<(), EditError> {
         let mut step = EditStep::new(self.id.clone(), at, action);
         if let Some(series) = &self.series {
-            step = series.borrow_mut().append_edit(step)?;
+            step = series.borrow_mut().append_edit(&self.call.actor, step)?;
         }
         self.edit_steps.push(step);
         Ok(())

@@ -16,7 +16,7 @@ use super::{
     counters::{CounterSet, Marked},
     entries::{self, AppliedSeries, ContributionPlace, Place, StoredUndo},
     large::{JOINED, Joined, PART, PART_BYTES},
-    payload::{Payload, SALT_BYTES, UndoPayload},
+    payload::{EditPayload, Payload, SALT_BYTES, UndoPayload},
 };
 use crate::provenance::EvidenceKey;
 
@@ -124,9 +124,14 @@ impl LocalSeries {
         Ok(change.change().counter)
     }
 
-    /// Appends a step of an edit; returns it with its causality.
-    pub(crate) fn append_edit(&mut self, mut step: EditStep) -> Result<EditStep, SeriesStoreError> {
-        let counter = self.append(&Payload::Edit(step.clone()), NewPlace::Inline)?;
+    /// Appends a step of an edit by `actor`; returns it with its causality.
+    pub(crate) fn append_edit(
+        &mut self,
+        actor: &str,
+        mut step: EditStep,
+    ) -> Result<EditStep, SeriesStoreError> {
+        let edit = EditPayload { actor: actor.to_owned(), step: step.clone() };
+        let counter = self.append(&Payload::Edit(edit), NewPlace::Inline)?;
         step.causality = Causality::Recorded { dot: self.dot(counter)?, seen: vector_of(&self.seen) };
         Ok(step)
     }

@@ -45,8 +45,8 @@ pub(crate) const KNOWN_KINDS: u16 = RECORDING.0;
 /// A decoded payload.
 #[derive(Debug)]
 pub(crate) enum Payload {
-    /// See [`EDIT`]. Its causality follows from the change and is not part of the payload.
-    Edit(EditStep),
+    /// See [`EDIT`]. The causality of its step follows from the change and is not part of the payload.
+    Edit(EditPayload),
     /// See [`EARLIER_EDIT`].
     EarlierEdit(EditStep),
     /// See [`EVIDENCE`].
@@ -63,6 +63,15 @@ pub(crate) enum Payload {
     Remainder(EvidenceKey, Vec<u8>),
     /// See [`RECORDING`].
     Recording(Box<ContributionPayload>),
+}
+
+/// A step of an edit, and who made it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct EditPayload {
+    /// The actor in the history of the author's store, such as `owner`.
+    pub actor: String,
+    /// The step.
+    pub step: EditStep,
 }
 
 /// What an import reported about a conversation.
@@ -170,10 +179,11 @@ impl Payload {
     pub(crate) fn encode(&self, salt: [u8; SALT_BYTES]) -> serde_json::Result<Vec<u8>> {
         let mut bytes = salt.to_vec();
         match self {
-            Self::Edit(step) | Self::EarlierEdit(step) => {
-                let step = EditStep { causality: Causality::Unnumbered, ..step.clone() };
-                serde_json::to_writer(&mut bytes, &step)?;
+            Self::Edit(EditPayload { actor, step }) => {
+                let edit = EditPayload { actor: actor.clone(), step: unnumbered(step.clone()) };
+                serde_json::to_writer(&mut bytes, &edit)?;
             }
+            Self::EarlierEdit(step) => serde_json::to_writer(&mut bytes, &unnumbered(step.clone()))?,
             Self::Evidence(key, json) | Self::Remainder(key, json) => {
                 bytes.extend_from_slice(key);
                 bytes.extend_from_slice(json);
@@ -191,7 +201,9 @@ impl Payload {
     /// Returns whether the payload has something that was erased.
     pub(crate) fn is_erased(&self, purged: &PurgedData) -> bool {
         match self {
-            Self::Edit(step) | Self::EarlierEdit(step) => purged.redact_edit(&mut step.clone()),
+            Self::Edit(EditPayload { step, .. }) | Self::EarlierEdit(step) => {
+                purged.redact_edit(&mut step.clone())
+            }
             Self::Evidence(_, json) | Self::Remainder(_, json) => {
                 purged.redact_evidence(json).is_ok_and(|redacted| redacted.is_some())
             }
@@ -206,8 +218,11 @@ impl Payload {
     /// Decodes the content of a payload; `None` if this program does not know the kind, or if it says nothing by itself.
     pub(crate) fn decode(kind: Kind, content: &[u8]) -> Result<Option<Self>, PayloadError> {
         let payload = match kind {
-            EDIT => Self::Edit(step(content)?),
-            EARLIER_EDIT => Self::EarlierEdit(step(content)?),
+            EDIT => {
+                let EditPayload { actor, step } = read(content, "edit")?;
+                Self::Edit(EditPayload { actor, step: unnumbered(step) })
+            }
+            EARLIER_EDIT => Self::EarlierEdit(unnumbered(read(content, "step of an edit")?)),
             EVIDENCE => {
                 let (key, json) = content.split_first_chunk().ok_or(PayloadError::Short)?;
                 Self::Evidence(*key, json.to_vec())
@@ -273,10 +288,9 @@ pub(crate) fn decode_keys(digits: &str) -> Result<Vec<EvidenceKey>, PayloadError
     keys.filter(|_| rest.is_empty()).ok_or(PayloadError::Keys)
 }
 
-/// Reads a step. What it says of its own causality is ignored.
-fn step(content: &[u8]) -> Result<EditStep, PayloadError> {
-    let step: EditStep = read(content, "step of an edit")?;
-    Ok(EditStep { causality: Causality::Unnumbered, ..step })
+/// Returns a step without its causality. What a payload says of that is ignored.
+fn unnumbered(step: EditStep) -> EditStep {
+    EditStep { causality: Causality::Unnumbered, ..step }
 }
 
 fn read<T: serde::de::DeserializeOwned>(content: &[u8], what: &'static str) -> Result<T, PayloadError> {

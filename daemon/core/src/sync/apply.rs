@@ -26,7 +26,7 @@ use crate::{
         edit_origin,
         entries::{self, AppliedSeries, Place, StoredChange},
         large::{self, Content, PART},
-        payload::{ContributionPayload, Payload, contribution_key},
+        payload::{ContributionPayload, EditPayload, Payload, contribution_key},
         vector_of,
     },
 };
@@ -138,9 +138,10 @@ struct Applier<'a> {
     heads: BTreeMap<OriginId, Head>,
     /// Up to where each series has taken effect, with what waits for the next commit.
     positions: BTreeMap<OriginId, AppliedSeries>,
-    /// Steps that wait for the next commit, and their bytes.
+    /// Steps that wait for the next commit, their bytes, and who made them.
     steps: Vec<EditStep>,
     step_bytes: u64,
+    actor: String,
     dots: DotPages,
     /// Entries of the ledger that wait for the next commit.
     entries: Vec<Change>,
@@ -166,6 +167,7 @@ impl<'a> Applier<'a> {
             positions: BTreeMap::new(),
             steps: Vec::new(),
             step_bytes: 0,
+            actor: ACTOR.to_owned(),
             dots: DotPages::open(store)?,
             entries: Vec::new(),
             advanced: BTreeMap::new(),
@@ -334,12 +336,18 @@ impl<'a> Applier<'a> {
     /// Lets a payload take effect together with `done`, or prepares it for the next commit, which `done` is left to.
     fn take(&mut self, payload: Payload, moment: &Moment, done: Vec<Change>) -> Result<Flushed, SyncError> {
         match payload {
-            Payload::Edit(step) => {
+            Payload::Edit(EditPayload { actor, step }) => {
+                if self.begin_steps(actor_of(&actor))? == Flushed::Refused {
+                    return Ok(Flushed::Refused);
+                }
                 let causality = Causality::Recorded { dot: moment.dot, seen: moment.seen.clone() };
                 self.steps.push(EditStep { causality, ..step });
                 self.applied.edits += 1;
             }
             Payload::EarlierEdit(step) => {
+                if self.begin_steps(ACTOR.to_owned())? == Flushed::Refused {
+                    return Ok(Flushed::Refused);
+                }
                 let (key, _) = step.encode().map_err(|_| UNREADABLE)?;
                 self.entries.extend(self.dots.add(key, moment.dot));
                 self.steps.push(EditStep { causality: Causality::assigned([moment.dot]), ..step });
@@ -380,6 +388,15 @@ impl<'a> Applier<'a> {
                 self.pieces_came = true;
             }
         }
+        Ok(Flushed::Done)
+    }
+
+    /// Prepares for a step by `actor`: what others did is in another commit.
+    fn begin_steps(&mut self, actor: String) -> Result<Flushed, SyncError> {
+        if self.actor != actor && !self.steps.is_empty() && self.flush()? == Flushed::Refused {
+            return Ok(Flushed::Refused);
+        }
+        self.actor = actor;
         Ok(Flushed::Done)
     }
 
@@ -429,11 +446,8 @@ impl<'a> Applier<'a> {
             return Ok(Flushed::Done);
         }
         entries.extend(std::mem::replace(&mut self.dots, DotPages::open(self.store)?).finish());
-        let call = EditContext {
-            actor: ACTOR.to_owned(),
-            reason: "edited in another store".to_owned(),
-            request: None,
-        };
+        let (actor, reason) = (self.actor.clone(), "edited in another store".to_owned());
+        let call = EditContext { actor, reason, request: None };
         let merged = steps.len() as u64;
         let outcome = self.inner.edits().merge(&call, steps, entries).map_err(SyncError::from);
         self.dots = DotPages::open(self.store)?;
@@ -468,6 +482,11 @@ impl Moment {
         let dot = Dot::new(edit_origin(origin), counter.get()).ok_or(UNREADABLE)?;
         Ok(Self { origin, counter, dot, seen: vector_of(context) })
     }
+}
+
+/// Returns the actor in the history here of what `actor` did in another store.
+fn actor_of(actor: &str) -> String {
+    format!("{ACTOR}:{actor}")
 }
 
 /// Adds the context of a change to what its author had seen before.

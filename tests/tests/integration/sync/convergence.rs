@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_core::{
-    edits::{Draft, NewRelation},
+    edits::{Draft, EditContext, NewRelation},
     ingest::{receipt::ImportStatus, undo::UndoDirection},
     purge::{self, Target},
 };
@@ -80,6 +80,25 @@ fn edits_of_both_stores_are_kept() -> Result<()> {
 }
 
 #[test]
+fn what_the_owner_edits_in_another_store_is_the_owners() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let peers = pair(dir.path())?;
+    let tea = peers[0].add("Drinks tea")?;
+    in_step(&peers)?;
+    let by_owner = Draft { content: Some("Drinks green tea".to_owned()), ..Draft::default() };
+    peers[0].edit(&tea, &by_owner)?;
+    in_step(&peers)?;
+    let stated = |peer: &Peer| peer.core.imports.edits().stated_by_user(&tea, &|_| false);
+    ensure!(stated(&peers[0])? && stated(&peers[1])?);
+    let by_agent = Draft { content: Some("Obeys the bot".to_owned()), ..Draft::default() };
+    let bot = EditContext { actor: "device:bot".to_owned(), ..EditContext::default() };
+    peers[0].core.imports.edits().edit_memory(&bot, &tea, "", &by_agent)?;
+    in_step(&peers)?;
+    ensure!(!stated(&peers[0])? && !stated(&peers[1])?);
+    Ok(())
+}
+
+#[test]
 fn an_edit_that_has_seen_the_others_replaces_them() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let peers = pair(dir.path())?;
@@ -109,6 +128,9 @@ fn what_happened_before_the_series_began_comes_too() -> Result<()> {
     peers[0].tag(&tea, &["new"])?;
     let bees = peers[1].add("Keeps bees")?;
     let before = peers[0].core.state()?;
+    let digest = peers[0].sync.state_digest()?;
+    ensure!(digest.conversations > 0 && digest.memories > 0, "{digest:?}");
+    ensure!(digest != peers[1].sync.state_digest()?);
     peers.iter().try_for_each(|peer| peer.begin().map(drop))?;
     ensure!(peers[0].core.state()? == before, "beginning a series changes nothing");
     in_step(&peers)?;

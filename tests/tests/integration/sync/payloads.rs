@@ -300,7 +300,8 @@ fn what_the_store_refuses_stops_its_origin_and_no_other() -> Result<()> {
     };
     let reserved = "parts 0a1b2c3d-0000-4000-8000-00000000e777 0";
     let cases = [
-        (1, patch.to_string()),
+        (1, json!({"actor": "owner", "step": patch}).to_string()),
+        (2, patch.to_string()),
         (4, contribution(reserved, &["m"]).to_string()),
         (4, contribution(&long, &["m"]).to_string()),
         (4, contribution("c", &[&long]).to_string()),

@@ -162,6 +162,8 @@ pub(super) fn same(peers: &[Peer]) -> Result<()> {
         );
         ensure!(state.relations == expected.relations, "relations of {id} and {other} differ");
         ensure!(state.conversations == expected.conversations, "conversations of {id} and {other} differ");
+        let (digest, first_digest) = (peer.sync.state_digest()?, first.sync.state_digest()?);
+        ensure!(digest == first_digest, "digests of {id} and {other} differ: {digest:?} {first_digest:?}");
         let report = peer.core.store.check(true, &mut |_| {})?;
         ensure!(report.clean(), "{report:?}");
     }

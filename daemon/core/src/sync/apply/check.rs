@@ -9,13 +9,19 @@ use satchel_store::{Change, Store, id_too_long};
 use super::{SyncError, imports::MergedImport};
 use crate::{
     provenance::{self, EvidenceItem, EvidenceKey},
-    series::payload::{ContributionPayload, Payload, contribution_key},
+    series::payload::{ContributionPayload, EditPayload, Payload, contribution_key},
 };
+
+/// Longest name of somebody who edits, in bytes. Names of devices have at most 64 characters.
+const MAX_ACTOR_BYTES: usize = 1_024;
 
 /// Returns why this payload cannot take effect; `None` if it can.
 pub(super) fn refusal(store: &Store, payload: &Payload) -> Result<Option<String>, SyncError> {
     Ok(match payload {
-        Payload::Edit(step) | Payload::EarlierEdit(step) => refused_step(store, step)?,
+        Payload::Edit(EditPayload { actor, .. }) if actor.len() > MAX_ACTOR_BYTES => {
+            Some(format!("the name of its actor has {} bytes, the limit is {MAX_ACTOR_BYTES}", actor.len()))
+        }
+        Payload::Edit(EditPayload { step, .. }) | Payload::EarlierEdit(step) => refused_step(store, step)?,
         Payload::Evidence(key, json) => match evidence_item(*key, json) {
             Ok(item) => item.map(|item| refused_evidence(store, &item)).transpose()?.flatten(),
             Err(reason) => Some(reason),
