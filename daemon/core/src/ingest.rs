@@ -276,6 +276,11 @@ impl Imports {
         self.0.jobs().all.get(&job).map(|job| job.view.subscribe())
     }
 
+    /// Returns whether a job is running or waiting.
+    pub fn is_active(&self) -> bool {
+        self.0.jobs().all.values().any(|job| job.view.borrow().phase != Phase::Ended)
+    }
+
     /// Returns the jobs that are running or waiting.
     pub fn active(&self) -> Vec<JobView> {
         self.jobs().into_iter().filter(|view| view.phase != Phase::Ended).collect()

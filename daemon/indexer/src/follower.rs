@@ -17,6 +17,7 @@ use satchel_store::{ChangeKind, ChangeLogEntry, ChangePosition, Revision, Store,
 
 use super::{
     IndexerError, Shared,
+    deferral::{Deferral, LOOK_INTERVAL},
     documents::{self, ConversationDocuments},
 };
 
@@ -56,6 +57,8 @@ pub(super) struct Follower {
     /// The conversations that were indexed since the last commit.
     uncommitted: HashSet<String>,
     committed: Instant,
+    /// Whether changes wait for imports.
+    deferral: Deferral,
     /// When memory that is not needed was last freed.
     tidied: Instant,
 }
@@ -65,7 +68,8 @@ impl Follower {
         let position = ChangePosition::after(Revision::new(index.revision()));
         let (dirty, uncommitted) = (false, HashSet::new());
         let now = Instant::now();
-        Self { shared, index, position, dirty, uncommitted, committed: now, tidied: now }
+        let deferral = Deferral::default();
+        Self { shared, index, position, dirty, uncommitted, committed: now, deferral, tidied: now }
     }
 
     /// Follows the journal until a stop. After a failure, such as a full disk, it begins again at the last commit.
@@ -96,17 +100,29 @@ impl Follower {
             let tip = self.shared.store.revision();
             // The changes that were read last may have ended within the last revision.
             if tip > self.position.revision || self.position.n != u32::MAX {
-                self.catch_up(tip)?;
+                let (busy, awaited) = (self.shared.imports_run(), self.shared.is_awaited());
+                if self.deferral.defers(busy, awaited, Instant::now()) {
+                    if self.dirty && self.is_due(COMMIT_INTERVAL) {
+                        self.commit_read()?;
+                    }
+                    self.shared.wait_unless(LOOK_INTERVAL, || self.shared.is_awaited());
+                } else {
+                    self.catch_up(tip)?;
+                }
             } else {
                 self.wait(tip)?;
             }
         }
         if self.dirty {
-            // A revision of which only a part was indexed is indexed again.
-            let whole = self.position.n == u32::MAX;
-            self.commit(self.position.revision.get() - u64::from(!whole))?;
+            self.commit_read()?;
         }
         Ok(self.index.rest()?)
+    }
+
+    /// Commits what was read. A revision of which only a part was indexed is indexed again.
+    fn commit_read(&mut self) -> Result<(), IndexerError> {
+        let whole = self.position.n == u32::MAX;
+        self.commit(self.position.revision.get() - u64::from(!whole))
     }
 
     /// Indexes the next changes up to `tip`.
@@ -121,6 +137,9 @@ impl Follower {
         let read_to = last.map_or(tip, |last| tip.max(last.revision));
         self.position =
             if caught_up { ChangePosition::after(read_to) } else { last.unwrap_or(self.position) };
+        if caught_up {
+            self.deferral.caught_up();
+        }
         let interval = if caught_up { COMMIT_INTERVAL } else { BUILD_COMMIT_INTERVAL };
         if !caught_up && self.committed.elapsed() >= interval {
             // The changes of the last revision may not all have been read.

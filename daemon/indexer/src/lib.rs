@@ -4,6 +4,7 @@
 //! replaces the documents of each memory and conversation that changed. Nothing that writes to the store waits for it. A process
 //! that ends anywhere loses at most what the index has not committed, which the next start adds.
 
+mod deferral;
 mod documents;
 mod follower;
 mod history;
@@ -12,7 +13,7 @@ mod vectors;
 
 use std::{
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
@@ -93,6 +94,8 @@ struct Shared {
     opening: Mutex<()>,
     /// Searches that wait for a revision.
     waiting: AtomicUsize,
+    /// Returns whether imports run.
+    imports: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Notified when the store has a new revision, when the index has one, and at a stop.
     changed: Condvar,
     pinned: PinnedSnapshots,
@@ -129,11 +132,20 @@ impl Indexer {
             state: Mutex::default(),
             opening: Mutex::default(),
             waiting: AtomicUsize::default(),
+            imports: OnceLock::new(),
             changed: Condvar::default(),
             pinned: PinnedSnapshots::default(),
             vectors: VectorIndexes::default(),
             history: HistoryIndexes::default(),
         }))
+    }
+
+    /// Sets the function that returns whether imports run. While they do, what they bring is indexed when a search wants it, and
+    /// otherwise after a minute. Until this is set, everything is indexed at once.
+    pub fn yield_to_imports(&self, run: impl Fn() -> bool + Send + Sync + 'static) {
+        if self.0.imports.set(Box::new(run)).is_err() {
+            tracing::debug!("which imports run is known already");
+        }
     }
 
     /// Opens the index and begins to follow the journal. Does nothing if it does so already.
@@ -351,6 +363,10 @@ impl Shared {
 
     fn is_awaited(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    fn imports_run(&self) -> bool {
+        self.imports.get().is_some_and(|run| run())
     }
 
     fn set_error(&self, error: Option<IndexerError>) {

@@ -457,3 +457,27 @@ fn vectors_follow_the_store_and_those_of_a_changed_text_are_dropped() {
         assert!(indexer.search_vectors("m", wrong, 10, &|_| true).is_err(), "{wrong:?}");
     }
 }
+
+#[test]
+fn what_an_import_brings_is_found_by_a_search_at_once_and_without_one_at_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let indexer = Indexer::new(store.clone(), location(folder.path()));
+    let importing = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let runs = Arc::clone(&importing);
+    indexer.yield_to_imports(move || runs.load(Ordering::Relaxed));
+    indexer.start().unwrap();
+    commit(&store, Change::Memory(memory("m1", "oolong tea")));
+    let snapshot = indexer.snapshot_at(store.revision(), PATIENCE).unwrap();
+    assert_eq!(snapshot.documents(), 1);
+    commit(&store, Change::Memory(memory("m2", "green tea")));
+    importing.store(false, Ordering::Relaxed);
+    // Nobody searches.
+    let until = Instant::now() + PATIENCE;
+    while indexer.progress().revision < store.revision() {
+        assert!(Instant::now() < until, "it is not indexed");
+        thread::yield_now();
+    }
+    assert_eq!(indexer.progress().documents, 2);
+    indexer.stop();
+}

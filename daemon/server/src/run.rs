@@ -502,6 +502,8 @@ pub(crate) fn open(
     let uploads = Uploads::open(&data_dir, seal, config.upload_bytes, started_at);
     let devices = Devices::open(&data_dir, address, started_at)?;
     let indexer = Indexer::new(store.clone(), index_location);
+    let running = imports.clone();
+    indexer.yield_to_imports(move || running.is_active());
     let embedder = config.embeddings.clone().map(Embedder::new).transpose()?;
     let page_key = PageKey::load_or_create(&data_dir.join("keys"));
     Ok((
