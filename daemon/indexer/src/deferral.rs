@@ -7,20 +7,22 @@ pub(super) const LONGEST: Duration = Duration::from_mins(1);
 /// Time between two looks whether the import has ended.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Puts indexing off while imports run. They and the index need the same processors: together they take longer than one after the other, and
-/// slow down whoever reads meanwhile.
+/// Puts indexing off while imports run. They and the index need the same processors: side by side both take longer, and whoever reads
+/// meanwhile waits.
 #[derive(Debug, Default)]
 pub(super) struct Deferral {
     /// Since when changes wait.
     since: Option<Instant>,
+    /// A search has asked for them.
+    awaited: bool,
 }
 
 impl Deferral {
-    /// Returns whether the changes that are there at `now` wait on. `busy` says whether an import runs, `awaited` whether a search waits for
-    /// them.
+    /// Returns whether the changes that are there at `now` wait on. `busy` says whether an import runs, `awaited` whether a search waits.
+    /// Once changes do not wait, nothing is put off until [`Deferral::caught_up`].
     pub(super) fn defers(&mut self, busy: bool, awaited: bool, now: Instant) -> bool {
-        if !busy || awaited {
-            self.since = None;
+        self.awaited |= awaited;
+        if !busy || self.awaited {
             return false;
         }
         let since = *self.since.get_or_insert(now);
@@ -29,7 +31,7 @@ impl Deferral {
 
     /// Notes that no change waits any more.
     pub(super) fn caught_up(&mut self) {
-        self.since = None;
+        *self = Self::default();
     }
 }
 
@@ -55,6 +57,8 @@ mod tests {
         let (mut deferral, now) = (Deferral::default(), Instant::now());
         assert!(deferral.defers(true, false, now));
         assert!(!deferral.defers(true, true, now));
+        assert!(!deferral.defers(true, false, now), "until everything is indexed");
+        deferral.caught_up();
         assert!(deferral.defers(true, false, now), "what comes later waits again");
     }
 }

@@ -181,6 +181,10 @@ fn hostile_documents_do_not_affect_others() -> Result<()> {
         "hostile/conversations/ids.json",
         &conversation("ids", &[message(&long, "x"), message("m", "x")]),
     )?;
+    // The store remembers under such a name what an import brought.
+    let reserved = "parts 0a1b2c3d-0000-4000-8000-00000000e777 0";
+    fixture
+        .write("hostile/conversations/reserved.json", &conversation(reserved, &[message("reserved", "x")]))?;
     fixture.write_bytes(
         "hostile/conversations/garbage.json",
         b"{\"schema\":\"portable-ai-memory-conversation\",\x00\xff",
@@ -193,7 +197,9 @@ fn hostile_documents_do_not_affect_others() -> Result<()> {
     let import = fixture.import(&fixture.path("hostile"))?;
     assert_eq!(import.status, ImportStatus::CompletedWithSkips, "{:?}", import.reason);
     assert_eq!((import.memories.found, import.memories.new), (6, 3), "{:#?}", import.skipped);
-    assert_eq!((import.conversations.found, import.conversations.new), (7, 3), "{:#?}", import.skipped);
+    assert_eq!((import.conversations.found, import.conversations.new), (8, 3), "{:#?}", import.skipped);
+    let locator = format!("{reserved:?}");
+    ensure!(has_skip(&import, RecordKind::Conversation, &locator, "reserved"), "{:#?}", import.skipped);
     assert!(
         has_skip(&import, RecordKind::Memory, "$.memories[1]", "levels of nesting"),
         "{:#?}",
