@@ -81,23 +81,31 @@ pub enum SyncError {
     Edit(#[from] EditError),
     /// What was recorded in another store could not be added.
     #[error(transparent)]
-    Recording(#[from] RecordingError),
+    Recording(Box<RecordingError>),
 }
 
 impl SyncError {
     /// Returns whether the contents of a change were refused. All other errors concern the store itself.
     fn concerns_content(&self) -> bool {
         let store = match self {
-            Self::Series(SeriesStoreError::Store(error))
-            | Self::Edit(EditError::Store(error))
-            | Self::Recording(RecordingError::Store(error)) => error,
+            Self::Series(SeriesStoreError::Store(error)) | Self::Edit(EditError::Store(error)) => error,
             Self::Import(error) => match &**error {
                 IngestError::Store(error) => error,
+                _ => return false,
+            },
+            Self::Recording(error) => match &**error {
+                RecordingError::Store(error) => error,
                 _ => return false,
             },
             _ => return false,
         };
         store.concerns_record()
+    }
+}
+
+impl From<RecordingError> for SyncError {
+    fn from(error: RecordingError) -> Self {
+        Self::Recording(Box::new(error))
     }
 }
 

@@ -17,6 +17,7 @@ use satchel_store::{ConversationRecord, OpenOptions};
 use tempfile::TempDir;
 
 use super::*;
+use crate::conversation_record;
 use crate::ingest::Imports;
 
 /// 2026-01-01, in microseconds.

@@ -39,12 +39,18 @@ impl Sync {
         let query = MemoryQuery::default();
         each_row(
             |after| Ok::<_, SyncError>(store.memories(&query, after, PAGE, at)?),
-            |MemoryRecord { memory, .. }| Ok(records.push(digest_of("memory", &memory)?)),
+            |MemoryRecord { memory, .. }| {
+                records.push(digest_of("memory", &memory)?);
+                Ok(())
+            },
         )?;
         let memories = records.len() as u64;
         each_row(
             |after| Ok::<_, SyncError>(store.relations(after, PAGE, at)?),
-            |RelationRecord { relation, .. }| Ok(records.push(digest_of("relation", &relation)?)),
+            |RelationRecord { relation, .. }| {
+                records.push(digest_of("relation", &relation)?);
+                Ok(())
+            },
         )?;
         let relations = records.len() as u64 - memories;
         let query = ConversationQuery::default();
