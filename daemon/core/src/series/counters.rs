@@ -1,6 +1,6 @@
 //! Sets of counters of a series, as bits in the ledger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_store::{Change, Store};
 use satchel_sync::{Counter, OriginId};
@@ -28,7 +28,7 @@ pub(crate) struct CounterSet {
     id: String,
     /// The pages with a bit that is set; `None` if the page was not read.
     pages: BTreeMap<u64, Option<Box<[u8; PAGE_BYTES]>>>,
-    changed: std::collections::BTreeSet<u64>,
+    changed: BTreeSet<u64>,
 }
 
 impl CounterSet {
@@ -46,7 +46,7 @@ impl CounterSet {
             return Err(SeriesStoreError::Unreadable);
         }
         let pages = numbers.iter().map(|number| (u64::from_be_bytes(*number), None)).collect();
-        Ok(Self { id, pages, changed: std::collections::BTreeSet::new() })
+        Ok(Self { id, pages, changed: BTreeSet::new() })
     }
 
     /// Adds a counter.

@@ -6,7 +6,7 @@ mod imports;
 mod late;
 mod undos;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use satchel_merge::{
     causality::{Causality, Dot, VersionVector},
@@ -324,7 +324,7 @@ impl<'a> Applier<'a> {
 
     fn note_unknown(&mut self, origin: OriginId, counter: Counter) -> Result<(), SyncError> {
         self.applied.unknown += 1;
-        if let std::collections::btree_map::Entry::Vacant(place) = self.unknown.entry(origin) {
+        if let Entry::Vacant(place) = self.unknown.entry(origin) {
             place.insert(CounterSet::load(self.store, Marked::UnknownKind, origin)?);
         }
         if let Some(unknown) = self.unknown.get_mut(&origin) {
@@ -335,6 +335,9 @@ impl<'a> Applier<'a> {
 
     /// Lets a payload take effect together with `done`, or prepares it for the next commit, which `done` is left to.
     fn take(&mut self, payload: Payload, moment: &Moment, done: Vec<Change>) -> Result<Flushed, SyncError> {
+        if has_own_commit(&payload) && self.flush()? == Flushed::Refused {
+            return Ok(Flushed::Refused);
+        }
         match payload {
             Payload::Edit(EditPayload { actor, step }) => {
                 if self.begin_steps(actor_of(&actor))? == Flushed::Refused {
@@ -358,31 +361,13 @@ impl<'a> Applier<'a> {
                 let key = contribution_key(&contribution).map_err(|_| UNREADABLE)?;
                 self.note_item(key, moment)?;
             }
-            Payload::Import(import) => {
-                if self.flush()? == Flushed::Refused {
-                    return Ok(Flushed::Refused);
-                }
-                return self.import(*import, moment, done);
-            }
-            Payload::Undo(undo) => {
-                if self.flush()? == Flushed::Refused {
-                    return Ok(Flushed::Refused);
-                }
-                self.undo(undo, moment, done)?;
-            }
+            Payload::Import(import) => return self.import(*import, moment, done),
+            Payload::Undo(undo) => self.undo(undo, moment, done)?,
             Payload::Erasure(erasure) => {
-                if self.flush()? == Flushed::Refused {
-                    return Ok(Flushed::Refused);
-                }
                 self.complete_imports()?;
                 self.erase(*erasure, done)?;
             }
-            Payload::Recording(part) => {
-                if self.flush()? == Flushed::Refused {
-                    return Ok(Flushed::Refused);
-                }
-                return self.recording(*part, moment, done);
-            }
+            Payload::Recording(part) => return self.recording(*part, moment, done),
             Payload::Remainder(key, _) => {
                 self.entries.push(entries::put_remainder(key, moment.origin, moment.counter));
                 self.pieces_came = true;
@@ -408,11 +393,20 @@ impl<'a> Applier<'a> {
         done: Vec<Change>,
     ) -> Result<Flushed, SyncError> {
         let _guard = self.inner.lock_writes();
-        match self.inner.recordings().merge(ACTOR, part, done).map_err(SyncError::from) {
-            Ok(()) => {
-                self.applied.recordings += 1;
-                Ok(Flushed::Done)
-            }
+        let outcome = self.inner.recordings().merge(ACTOR, part, done);
+        let flushed = self.blocked_if_refused(outcome.map_err(SyncError::from), moment)?;
+        self.applied.recordings += u64::from(flushed == Flushed::Done);
+        Ok(flushed)
+    }
+
+    /// Blocks the origin of a change that the store has refused.
+    fn blocked_if_refused(
+        &mut self,
+        outcome: Result<(), SyncError>,
+        moment: &Moment,
+    ) -> Result<Flushed, SyncError> {
+        match outcome {
+            Ok(()) => Ok(Flushed::Done),
             Err(error) if error.concerns_content() => {
                 self.block(moment.origin, moment.counter, error.to_string());
                 Ok(Flushed::Refused)
@@ -487,6 +481,18 @@ impl Moment {
 /// Returns the actor in the history here of what `actor` did in another store.
 fn actor_of(actor: &str) -> String {
     format!("{ACTOR}:{actor}")
+}
+
+/// Returns whether a payload takes effect in commits of its own, after everything that waits.
+fn has_own_commit(payload: &Payload) -> bool {
+    match payload {
+        Payload::Import(_) | Payload::Undo(_) | Payload::Erasure(_) | Payload::Recording(_) => true,
+        Payload::Edit(_)
+        | Payload::EarlierEdit(_)
+        | Payload::Evidence(..)
+        | Payload::Contribution(_)
+        | Payload::Remainder(..) => false,
+    }
 }
 
 /// Adds the context of a change to what its author had seen before.

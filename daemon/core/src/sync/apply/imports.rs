@@ -57,17 +57,10 @@ impl Applier<'_> {
             self.inner.commit_entries(done)?;
             return Ok(Flushed::Done);
         }
-        match self.merge(merged, import.sources, moment, done) {
-            Ok(()) => {
-                self.applied.imports += 1;
-                Ok(Flushed::Done)
-            }
-            Err(error) if error.concerns_content() => {
-                self.block(moment.origin, moment.counter, error.to_string());
-                Ok(Flushed::Refused)
-            }
-            Err(error) => Err(error),
-        }
+        let outcome = self.merge(merged, import.sources, moment, done);
+        let flushed = self.blocked_if_refused(outcome, moment)?;
+        self.applied.imports += u64::from(flushed == Flushed::Done);
+        Ok(flushed)
     }
 
     /// Merges what is here of an import. What is not is merged when it comes.
