@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Names that occur in data directories.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "blobs",
     "cache",
     "db",
@@ -24,6 +24,7 @@ const NAMES: [&str; 21] = [
     "journal.damaged",
     "journal.new",
     "keys",
+    PEERS,
     "plugins",
     "purging",
     "purging.new",
@@ -38,6 +39,9 @@ const NAMES: [&str; 21] = [
 const PREFIXES: [&str; 3] = ["db.broken-", "db.kept-", "satchel.sock."];
 /// The folder of installed importers.
 pub const PLUGINS: &str = "plugins";
+/// The folder with the key of the store's own series of changes, and those for the stores that it exchanges changes with. It is not part of
+/// backups.
+pub const PEERS: &str = "peers";
 /// The folder of the search index. It is derived from the store, and may be removed while no process has the store open.
 pub const SEARCH: &str = "search";
 /// The folder with the keys for paired daemons, which may exist before there is a store. It has mode 0700.

@@ -100,6 +100,8 @@ pub(crate) struct Inner {
     jobs: Mutex<JobQueue>,
     /// Notified when a job ends.
     idle: Condvar,
+    /// How many jobs have ended.
+    ended: watch::Sender<u64>,
     /// Milliseconds for which a source may fail to answer.
     patience: AtomicU64,
     /// Returns the keys that this data directory signs with now, and those it signed with earlier.
@@ -147,6 +149,7 @@ impl Imports {
             series_key,
             jobs,
             idle,
+            ended: watch::Sender::new(0),
             patience,
             signers: OnceLock::new(),
         };
@@ -279,6 +282,11 @@ impl Imports {
     /// Returns whether a job is running or waiting.
     pub fn is_active(&self) -> bool {
         self.0.jobs().all.values().any(|job| job.view.borrow().phase != Phase::Ended)
+    }
+
+    /// Returns how many jobs have ended in this process, and wakes at each further one.
+    pub fn observe_ends(&self) -> watch::Receiver<u64> {
+        self.0.ended.subscribe()
     }
 
     /// Returns the jobs that are running or waiting.
@@ -457,6 +465,7 @@ impl Drop for JobSlot {
         }
         drop(jobs);
         self.imports.0.idle.notify_all();
+        self.imports.0.ended.send_modify(|ended| *ended += 1);
         self.imports.start_next();
     }
 }

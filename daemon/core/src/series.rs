@@ -12,7 +12,7 @@ pub(crate) mod payload;
 use satchel_store::StoreError;
 use satchel_sync::{AuthorError, FrontierError, OriginId};
 
-pub(crate) use self::local::{LocalSeries, NewPlace, SeriesKey, edit_origin, vector_of};
+pub(crate) use self::local::{LocalSeries, NewPlace, SeriesKey, applied_frontier, edit_origin, vector_of};
 
 /// Why a series cannot be read or continued.
 #[derive(Debug, thiserror::Error)]

@@ -21,31 +21,35 @@
 //! - The import metadata of a conversation names the import that changed it last in this store.
 //! - If a conversation is erased, memories that only another store derived from it stay.
 //!
-//! The daemon does not use this module yet.
+//! The daemon exchanges changes with its peers through this module (`satchel-server`, `peers`).
 
 mod apply;
 mod digest;
 mod outgoing;
 mod receive;
 mod record;
+mod series_key;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
+use satchel_merge::evidence::FieldConflict;
 use satchel_store::StoreError;
 use satchel_sync::{Author, AuthorError, Frontier, FrontierError, OriginId, OriginKey, SigningKey};
 
+use self::series_key::SeriesIdentity;
 pub use self::{
     apply::{Applied, Blocked},
     digest::StateDigest,
     receive::{Received, Refused},
+    series_key::SeriesKeyError,
 };
 use crate::{
     edits::EditError,
     ingest::{Imports, IngestError, Inner},
-    provenance::ProvenanceError,
+    provenance::{ActiveEvidence, ProvenanceError, undone_imports},
     recording::{RecordingError, each_recording},
     series::{
-        LocalSeries, NewPlace, SeriesStoreError,
+        LocalSeries, NewPlace, SeriesStoreError, applied_frontier,
         entries::{self, Place},
         payload::Payload,
     },
@@ -64,6 +68,9 @@ pub enum SyncError {
     /// The store has a series already.
     #[error("this store has a series of changes already: origin {0}")]
     Begun(OriginId),
+    /// The key of the series cannot be read or written.
+    #[error(transparent)]
+    Key(#[from] SeriesKeyError),
     /// The exchange was cancelled. What is left can be done later.
     #[error("it was cancelled")]
     Cancelled,
@@ -85,6 +92,12 @@ pub enum SyncError {
 }
 
 impl SyncError {
+    /// Returns whether others have more of this store's own series than the store itself: it was restored from an earlier copy.
+    #[must_use]
+    pub fn rolled_back(&self) -> bool {
+        matches!(self, Self::Series(SeriesStoreError::Author(error)) if matches!(**error, AuthorError::RolledBack { .. }))
+    }
+
     /// Returns whether the contents of a change were refused. All other errors concern the store itself.
     fn concerns_content(&self) -> bool {
         let store = match self {
@@ -136,6 +149,14 @@ impl From<IngestError> for SyncError {
     }
 }
 
+/// Makes the key of a new series, and writes it to the data directory. If the series does not begin after all, the next start finds that
+/// the key is of no series that the store has.
+fn new_identity(data_dir: &Path) -> Result<SeriesIdentity, SeriesKeyError> {
+    let identity = SeriesIdentity::generate()?;
+    identity.save(data_dir)?;
+    Ok(identity)
+}
+
 /// The error for entries that this program wrote and cannot read.
 const UNREADABLE: SyncError = SyncError::Series(SeriesStoreError::Unreadable);
 
@@ -182,6 +203,64 @@ impl Sync {
         Ok(origin)
     }
 
+    /// Reads the key of the store's own series from the data directory, once for each start. If it is missing, or that of another series,
+    /// the store was restored or copied, and goes on with a new series. Does nothing for a store without a series.
+    ///
+    /// # Errors
+    /// When the key cannot be read or written, or an error of the store.
+    pub fn resume(&self, data_dir: &Path) -> Result<Option<OriginId>, SyncError> {
+        let Some(own) = entries::own(self.0.store())? else { return Ok(None) };
+        match SeriesIdentity::load(data_dir)? {
+            Some(identity) if identity.origin() == own => {
+                self.0.series_key().set(identity.key);
+                Ok(Some(own))
+            }
+            _ => self.renew_origin(data_dir).map(Some),
+        }
+    }
+
+    /// Begins the store's own series if it has none. The key is written to the data directory before.
+    ///
+    /// # Errors
+    /// When the key cannot be written, or an error of the store.
+    pub fn ensure_begun(&self, data_dir: &Path) -> Result<OriginId, SyncError> {
+        let _alone = self.0.lock_exchange();
+        if let Some(own) = entries::own(self.0.store())? {
+            return Ok(own);
+        }
+        let SeriesIdentity { key, salt } = new_identity(data_dir)?;
+        self.begin(key, salt)
+    }
+
+    /// Lets the store go on with a new series, signed with a new key. The earlier one stays as it is, like that of another store: a store
+    /// that was restored from a backup must not continue it, because others may have more of it.
+    ///
+    /// # Errors
+    /// [`SyncError::NotBegun`], when the key cannot be written, or an error of the store.
+    pub fn renew_origin(&self, data_dir: &Path) -> Result<OriginId, SyncError> {
+        let _alone = self.0.lock_exchange();
+        let store = self.0.store();
+        let _guard = self.0.lock_writes();
+        let earlier = entries::own(store)?.ok_or(SyncError::NotBegun)?;
+        let SeriesIdentity { key, salt } = new_identity(data_dir)?;
+        let seen = applied_frontier(store)?;
+        let (author, genesis) = Author::begin(key.clone(), salt, &seen)?;
+        let origin = author.series().origin();
+        let mut origins = entries::origins(store)?;
+        origins.push(origin);
+        let mut changes = vec![
+            entries::put_own(origin),
+            entries::put_origins(&origins),
+            entries::put_change(&genesis, &Place::Inline),
+        ];
+        let (series, applied) = LocalSeries::begun(author, seen).into_changes(store)?;
+        changes.extend(series.into_iter().chain(applied));
+        self.0.commit_entries(changes)?;
+        self.0.series_key().set(key);
+        tracing::info!(%earlier, %origin, "the store goes on with a new series of changes");
+        Ok(origin)
+    }
+
     /// Sets the key of the store's own series, so that it can be continued.
     ///
     /// # Errors
@@ -192,6 +271,16 @@ impl Sync {
         Author::resume(key.clone(), series)?;
         self.0.series_key().set(key);
         Ok(())
+    }
+
+    /// Returns the fields of memories to which edits of several stores gave different values, when none of them had seen the others. All
+    /// evidence is read: this takes about as long as an export of the memories.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn conflicts(&self) -> Result<Vec<FieldConflict>, SyncError> {
+        let store = self.0.store();
+        Ok(ActiveEvidence::load(store, &undone_imports(store)?)?.user_edits.conflicts())
     }
 
     /// Returns the store's own origin; `None` if it has no series.

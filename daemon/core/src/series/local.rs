@@ -1,6 +1,6 @@
 //! The store's own series: what happens here is appended to it, in the commit that makes it happen.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use satchel_merge::{
     causality::{self, Causality, Dot, VersionVector},
@@ -22,12 +22,16 @@ use crate::provenance::EvidenceKey;
 
 /// The key with which a store signs its series, once it is known. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct SeriesKey(Arc<OnceLock<SigningKey>>);
+pub(crate) struct SeriesKey(Arc<Mutex<Option<SigningKey>>>);
 
 impl SeriesKey {
-    /// Sets the key. A key that was set before stays.
+    /// Sets the key.
     pub(crate) fn set(&self, key: SigningKey) {
-        self.0.get_or_init(|| key);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
+    }
+
+    fn get(&self) -> Option<SigningKey> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -68,9 +72,9 @@ impl LocalSeries {
     /// [`SeriesStoreError::NoKey`] if the key of the series is not known.
     pub(crate) fn load(store: &Store, key: &SeriesKey) -> Result<Option<Self>, SeriesStoreError> {
         let Some(own) = entries::own(store)? else { return Ok(None) };
-        let key = key.0.get().ok_or(SeriesStoreError::NoKey(own))?;
+        let key = key.get().ok_or(SeriesStoreError::NoKey(own))?;
         let series = entries::series(store, own)?.ok_or(SeriesStoreError::Unreadable)?;
-        let author = Author::resume(key.clone(), series)?;
+        let author = Author::resume(key, series)?;
         let applied = entries::applied(store, own)?;
         let behind = applied.is_none_or(|applied| applied.head != author.series().head());
         let seen = seen_by(store, own)?;
@@ -189,8 +193,17 @@ fn new_salt() -> Result<[u8; SALT_BYTES], SeriesStoreError> {
 
 /// Returns the changes of all origins but `own` that have taken effect in a store.
 fn seen_by(store: &Store, own: OriginId) -> Result<Frontier, SeriesStoreError> {
+    frontier_of(store, |origin| origin != own)
+}
+
+/// Returns the changes of all origins that have taken effect in a store.
+pub(crate) fn applied_frontier(store: &Store) -> Result<Frontier, SeriesStoreError> {
+    frontier_of(store, |_| true)
+}
+
+fn frontier_of(store: &Store, counts: impl Fn(OriginId) -> bool) -> Result<Frontier, SeriesStoreError> {
     let mut seen = Frontier::new();
-    for origin in entries::origins(store)?.into_iter().filter(|origin| *origin != own) {
+    for origin in entries::origins(store)?.into_iter().filter(|origin| counts(*origin)) {
         if let Some(applied) = entries::applied(store, origin)? {
             seen.advance(origin, applied.head)?;
         }
