@@ -7,7 +7,7 @@ use protox::{
     prost_reflect::{DescriptorPool, Value},
 };
 
-const FILES: [&str; 25] = [
+const FILES: [&str; 27] = [
     "satchel/v1/options.proto",
     "satchel/v1/common.proto",
     "satchel/v1/memory.proto",
@@ -33,6 +33,8 @@ const FILES: [&str; 25] = [
     "satchel/v1/attachment_service.proto",
     "satchel/v1/embedding_service.proto",
     "satchel/v1/search_service.proto",
+    "satchel/v1/sync_service.proto",
+    "satchel/v1/peer_service.proto",
 ];
 
 /// What the names of methods that change nothing begin with.

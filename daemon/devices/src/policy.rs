@@ -23,6 +23,8 @@ pub enum Role {
     Reader,
     /// A program that acts for the person: it sees what is public or shared with its entity.
     Agent,
+    /// Another daemon of the person, which exchanges all changes.
+    Peer,
 }
 
 /// A group of calls.
@@ -49,10 +51,12 @@ pub enum Scope {
     Devices,
     /// Everything else that changes the daemon.
     Admin,
+    /// Exchanging all changes. Only for peers, which have no other scope.
+    Sync,
 }
 
 impl Scope {
-    /// All scopes.
+    /// All scopes that a device other than a peer may have.
     pub const ALL: [Self; 10] = [
         Self::MemoriesRead,
         Self::MemoriesWrite,
@@ -156,6 +160,7 @@ impl Policy {
             Role::Owner => Scope::ALL.into(),
             Role::Reader => [Scope::MemoriesRead, Scope::ConversationsRead].into(),
             Role::Agent => [Scope::MemoriesRead, Scope::MemoriesWrite, Scope::ConversationsWrite].into(),
+            Role::Peer => [Scope::Sync].into(),
         };
         let (entity, selection) = (entity.to_owned(), Selection::default());
         Self { role, scopes, entity, selection, trusted_writes: false }
@@ -164,7 +169,7 @@ impl Policy {
     /// Checks that the policy makes sense.
     ///
     /// # Errors
-    /// An agent has no entity, or another device has trusted writes.
+    /// An agent has no entity, another device has trusted writes, or a peer has other permissions or restrictions than peers have.
     pub fn check(&self) -> Result<(), DevicesError> {
         if self.role == Role::Agent && self.entity.trim().is_empty() {
             return Err(DevicesError::Policy {
@@ -173,6 +178,17 @@ impl Policy {
         }
         if self.role != Role::Agent && self.trusted_writes {
             return Err(DevicesError::Policy { problem: "has trusted writes, which are only for agents" });
+        }
+        let syncs = self.scopes.contains(&Scope::Sync);
+        if (self.role == Role::Peer) != syncs || (syncs && self.scopes.len() > 1) {
+            return Err(DevicesError::Policy {
+                problem: "has other permissions than its role allows: a peer exchanges changes, and nothing else does",
+            });
+        }
+        if syncs && !self.selection.is_empty() {
+            return Err(DevicesError::Policy {
+                problem: "restricts what a peer sees, but changes can only be exchanged with the whole store",
+            });
         }
         Ok(())
     }
@@ -209,6 +225,7 @@ impl Policy {
         let allows = |permission| match self.role {
             Role::Owner | Role::Reader => true,
             Role::Agent => memory.access.is_some_and(|access| self.agent_may(access, permission)),
+            Role::Peer => false,
         };
         MemoryAccess {
             read: self.may(Scope::MemoriesRead) && allows(Permission::Read),

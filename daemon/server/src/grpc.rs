@@ -7,6 +7,7 @@ mod access;
 mod admin;
 mod attachment;
 mod call_state;
+pub(crate) mod change_batches;
 mod change_feed;
 mod connection;
 mod contradictions;
@@ -25,6 +26,7 @@ mod memory;
 pub mod operation;
 pub mod page_token;
 mod pairing;
+mod peer;
 mod plugin;
 mod quarantine;
 mod recording;
@@ -35,6 +37,7 @@ mod search;
 pub mod short_reads;
 mod source;
 pub mod status;
+mod sync;
 mod tls;
 mod unknown_clients;
 mod unread_limit;
@@ -59,8 +62,10 @@ use satchel_proto::v1::{
     memory_service_server::{self, MemoryServiceServer},
     operation_service_server::{self, OperationServiceServer},
     pairing_service_server::{self, PairingServiceServer},
+    peer_service_server::{self, PeerServiceServer},
     plugin_service_server::{self, PluginServiceServer},
     search_service_server::{self, SearchServiceServer},
+    sync_service_server::{self, SyncServiceServer},
     upload_service_server::{self, UploadServiceServer},
     watch_service_server::{self, WatchServiceServer},
 };
@@ -90,6 +95,7 @@ use crate::{
     config::ConfidenceDecay,
     devices::Devices,
     embeddings::Embedder,
+    peers::Peers,
     socket::{Listener, SocketFiles},
 };
 
@@ -104,7 +110,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 const TOUCH_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The service names for the health service; the empty one stands for the whole daemon.
-const SERVICES: [&str; 15] = [
+const SERVICES: [&str; 17] = [
     "",
     memory_service_server::SERVICE_NAME,
     conversation_service_server::SERVICE_NAME,
@@ -120,6 +126,8 @@ const SERVICES: [&str; 15] = [
     attachment_service_server::SERVICE_NAME,
     embedding_service_server::SERVICE_NAME,
     search_service_server::SERVICE_NAME,
+    sync_service_server::SERVICE_NAME,
+    peer_service_server::SERVICE_NAME,
 ];
 
 /// The state that the services share. Clones share one.
@@ -142,6 +150,8 @@ pub struct ServerState {
     pub uploads: Uploads,
     /// The devices that may call over TLS.
     pub devices: Devices,
+    /// The daemons with which this one exchanges changes.
+    pub peers: Peers,
     pub clock: Arc<dyn Clock>,
     /// Seals page tokens; it stays the same as long as the data directory exists.
     pub page_key: PageKey,
@@ -361,8 +371,10 @@ async fn routes(
         ))
         .add_service(limited!(
             WatchServiceServer,
-            change_feed::WatchHandler(state.clone(), stopping, change_feed::SharedBatches::default())
+            change_feed::WatchHandler(state.clone(), stopping.clone(), change_feed::SharedBatches::default())
         ))
+        .add_service(limited!(SyncServiceServer, sync::SyncHandler(state.clone(), stopping)))
+        .add_service(limited!(PeerServiceServer, peer::PeerHandler(state.clone())))
         .add_service(limited!(PluginServiceServer, plugin::PluginHandler::new(state.clone())))
         .add_service(limited!(ExportServiceServer, export::ExportHandler::new(state.clone())))
         .add_service(limited!(DeviceServiceServer, device::DeviceHandler(state.clone())))

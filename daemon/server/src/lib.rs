@@ -6,6 +6,7 @@ pub mod devices;
 pub mod embeddings;
 pub mod grpc;
 pub mod log;
+pub mod peers;
 mod run;
 pub mod socket;
 pub mod supervisor;

@@ -6,7 +6,8 @@ use std::{
     net::SocketAddr,
     os::unix::net::UnixListener,
     path::{Path, PathBuf},
-    sync::Arc,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -29,7 +30,7 @@ use satchel_registry::{Plugins, PluginsOptions};
 use satchel_seal::Seal;
 use satchel_search::index::IndexLocation;
 use satchel_source::chain;
-use satchel_store::{OpenEvent, Store, StoreError};
+use satchel_store::{OpenEvent, Revision, Store, StoreError};
 use satchel_watch::{Watch, WatchError};
 use tokio::{
     net::{TcpListener, UnixStream},
@@ -37,7 +38,7 @@ use tokio::{
 };
 
 use crate::{
-    config::Config,
+    config::{Config, LoopbackAddress},
     connect::InProcessConnector,
     devices::{self, Devices},
     embeddings::Embedder,
@@ -46,6 +47,7 @@ use crate::{
         listing_cache::ListingCache, observe_revisions, operation::Operations, page_token::PageKey,
         short_reads::ShortReads,
     },
+    peers::{Peers, PeersContext, PeersError},
     socket::{Listener, SocketError},
     supervisor::{self, Supervisor},
 };
@@ -132,6 +134,9 @@ pub enum RunError {
     /// The devices cannot be read.
     #[error(transparent)]
     Devices(#[from] DevicesError),
+    /// The peers cannot be read.
+    #[error(transparent)]
+    Peers(#[from] PeersError),
     /// The port for devices cannot be opened.
     #[error("cannot listen on {address}; choose another address with --listen or [server] listen")]
     Listen { address: SocketAddr, source: io::Error },
@@ -194,74 +199,149 @@ pub async fn run_with(
     ready: impl FnOnce(Ready),
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
-    let RunContext { mut settings, inherited_socket, supervisor, watchdog, drain, stop_now, allow_read_only } =
-        context;
-    let config = settings.borrow_and_update().clone();
-    let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
-    let watch_enabled = config.watching.active;
-    let export_schedule = config.export_schedule.clone();
-    // Before the store, so that a wrong address is told at once.
-    let tcp = listen(config.listen).await?;
-    let address =
-        tcp.as_ref().map(TcpListener::local_addr).transpose().map_err(listen_error(config.listen))?;
-    let web = listen_for_web(&config).await?;
-    let web_address = web.as_ref().map(WebListener::address);
-    let opened = tokio::task::spawn_blocking(move || open(&config, allow_read_only, address, notice))
-        .await
-        .map_err(|_| RunError::Panicked)?;
-    let (state, notices) = opened?;
-    let transport = match inherited_socket {
-        Some(socket) => Transport::Socket(Listener::inherit(socket, &data_dir, &runtime_dir)?),
-        None if state.store.opened_read_only() => Transport::in_process(),
-        None => Transport::Socket(Listener::bind(&data_dir, &runtime_dir)?),
-    };
-    let tls = match (tcp, state.devices.authority()) {
-        (Some(tcp), Some(authority)) => Some(TlsListener::new(tcp, authority.server_config()?)),
-        _ => None,
-    };
-    let (in_process, devices) = (transport.connector(), state.devices.clone());
-    let socket = transport.path().to_owned();
-    ready(Ready { socket, notices, in_process, listening: address, web: web_address });
-    let (watch, imports, store) = (state.watch.clone(), state.imports.clone(), state.store.clone());
-    let (exports, operations) = (state.exports.clone(), state.operations.clone());
-    let (indexer, embedder) = (state.indexer.clone(), state.embedder.clone());
-    let (clock, uploads) = (Arc::clone(&state.clock), (state.uploads.clone(), Arc::clone(&state.clock)));
-    if watch_enabled {
-        watch.start();
-        start_indexer(indexer.clone());
-        if let Some(embedder) = &embedder {
-            embedder.start(store.clone(), imports.clone());
-        }
+    let mut daemon =
+        Daemon { context, notice: Arc::new(Mutex::new(notice)), ready: Some(ready), bound: Bound::default() };
+    let mut stop = pin!(stop);
+    while daemon.serve_store(stop.as_mut()).await? == Ended::Reopen {
+        tracing::info!("the store is opened again, to erase what a peer has erased");
     }
-    let stop = async {
-        stop.await;
-        // End the work while open calls finish.
-        imports.refuse();
-        operations.cancel_all();
-    };
-    let served = tokio::select! {
-        served = transport.serve(state, NetworkListeners { tls, web }, stop, stop_now_requested(stop_now.clone())) => served,
-        () = renew_certificate(devices.clone(), clock) => Ok(()),
-        () = remove_expired(uploads, exports.clone()) => Ok(()),
-        () = apply_reloads(&mut settings, &imports, &watch) => Ok(()),
-        () = feed_watchdog(&supervisor, watchdog, &store) => Ok(()),
-        // An export that is being written finishes by itself; the store is closed after it.
-        () = run_scheduled_exports(exports, export_schedule) => Ok(()),
-    };
-    let work = (watch.clone(), imports.clone(), operations.clone());
-    devices.flush();
-    // A search in a call that is still open keeps its snapshot.
-    let stop_followers = move || {
-        if let Some(embedder) = &embedder {
-            embedder.stop();
+    Ok(())
+}
+
+/// Why the store was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// The daemon is to stop.
+    Stop,
+    /// Something is to be erased from the disk, for which the store has to be opened again.
+    Reopen,
+}
+
+/// The addresses that were bound when the store was opened first: they stay the same.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bound {
+    address: Option<SocketAddr>,
+    web: Option<SocketAddr>,
+}
+
+/// A daemon, as long as its process lives.
+struct Daemon<N, R> {
+    context: RunContext,
+    notice: Arc<Mutex<N>>,
+    /// Called when the daemon accepts calls for the first time.
+    ready: Option<R>,
+    bound: Bound,
+}
+
+impl<N, R> Daemon<N, R>
+where
+    N: FnMut(&OpenEvent) + Send + 'static,
+    R: FnOnce(Ready),
+{
+    /// Opens the store, serves it until `stop` or until something is to be erased, and closes it.
+    async fn serve_store(
+        &mut self,
+        stop: Pin<&mut (impl Future<Output = ()> + Send)>,
+    ) -> Result<Ended, RunError> {
+        let RunContext { settings, inherited_socket, supervisor, watchdog, drain, stop_now, allow_read_only } =
+            &mut self.context;
+        let config = settings.borrow_and_update().clone();
+        let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
+        let watch_enabled = config.watching.active;
+        let export_schedule = config.export_schedule.clone();
+        // Before the store, so that a wrong address is told at once.
+        let tcp = listen(self.bound.address.or(config.listen)).await?;
+        let address =
+            tcp.as_ref().map(TcpListener::local_addr).transpose().map_err(listen_error(config.listen))?;
+        let web = listen_for_web(&config, self.bound.web).await?;
+        let web_address = web.as_ref().map(WebListener::address);
+        self.bound = Bound { address, web: web_address };
+        let (notice, read_only) = (Arc::clone(&self.notice), *allow_read_only);
+        let notice = move |event: &OpenEvent| (notice.lock().unwrap_or_else(PoisonError::into_inner))(event);
+        let opened = tokio::task::spawn_blocking(move || open(&config, read_only, address, notice))
+            .await
+            .map_err(|_| RunError::Panicked)?;
+        let (state, notices) = opened?;
+        let transport = match inherited_socket {
+            Some(socket) => {
+                let socket = socket.try_clone().map_err(|source| SocketError::Io {
+                    action: "use the inherited socket of",
+                    path: data_dir.clone(),
+                    source,
+                })?;
+                Transport::Socket(Listener::inherit(socket, &data_dir, &runtime_dir)?)
+            }
+            None if state.store.opened_read_only() => Transport::in_process(),
+            None => Transport::Socket(Listener::bind(&data_dir, &runtime_dir)?),
+        };
+        let tls = match (tcp, state.devices.authority()) {
+            (Some(tcp), Some(authority)) => Some(TlsListener::new(tcp, authority.server_config()?)),
+            _ => None,
+        };
+        let (in_process, devices) = (transport.connector(), state.devices.clone());
+        let socket = transport.path().to_owned();
+        if let Some(ready) = self.ready.take() {
+            ready(Ready { socket, notices, in_process, listening: address, web: web_address });
         }
-        indexer.stop();
-    };
-    if tokio::task::spawn_blocking(stop_followers).await.is_err() {
-        tracing::error!("stopping the search index panicked");
+        let (watch, imports, store) = (state.watch.clone(), state.imports.clone(), state.store.clone());
+        let (exports, operations) = (state.exports.clone(), state.operations.clone());
+        let (indexer, embedder) = (state.indexer.clone(), state.embedder.clone());
+        let (clock, uploads) = (Arc::clone(&state.clock), (state.uploads.clone(), Arc::clone(&state.clock)));
+        if watch_enabled {
+            watch.start();
+            start_indexer(indexer.clone());
+            if let Some(embedder) = &embedder {
+                embedder.start(store.clone(), imports.clone());
+            }
+        }
+        let (peers, revisions) = (state.peers.clone(), state.revisions.clone());
+        let mut ended = Ended::Stop;
+        let stop = async {
+            tokio::select! {
+                () = stop => {}
+                () = peers.erasure_due(), if watch_enabled => ended = Ended::Reopen,
+            }
+            // End the work while open calls finish.
+            imports.refuse();
+            operations.cancel_all();
+            peers.stop();
+        };
+        let served = tokio::select! {
+            served = transport.serve(state, NetworkListeners { tls, web }, stop, stop_now_requested(stop_now.clone())) => served,
+            () = follow_peers(peers.clone(), revisions, watch_enabled) => Ok(()),
+            () = renew_certificate(devices.clone(), clock) => Ok(()),
+            () = remove_expired(uploads, exports.clone()) => Ok(()),
+            () = apply_reloads(settings, &imports, &watch) => Ok(()),
+            () = feed_watchdog(supervisor, *watchdog, &store) => Ok(()),
+            // An export that is being written finishes by itself; the store is closed after it.
+            () = run_scheduled_exports(exports, export_schedule) => Ok(()),
+        };
+        let work = (watch.clone(), imports.clone(), operations.clone());
+        devices.flush();
+        // A search in a call that is still open keeps its snapshot.
+        let stop_followers = move || {
+            if let Some(embedder) = &embedder {
+                embedder.stop();
+            }
+            indexer.stop();
+        };
+        if tokio::task::spawn_blocking(stop_followers).await.is_err() {
+            tracing::error!("stopping the search index panicked");
+        }
+        peers.stop();
+        drain_and_close(work, store.clone(), *drain, stop_now.clone()).await?;
+        served?;
+        Ok(ended)
     }
-    drain_and_close(work, store.clone(), drain, stop_now).await?;
-    Ok(served?)
+}
+
+/// Keeps the store in step with its peers, in a daemon. Commands that serve by themselves exchange changes only when they are asked to.
+/// Never returns.
+async fn follow_peers(peers: Peers, revisions: watch::Receiver<Revision>, enabled: bool) {
+    if enabled {
+        peers.run(revisions).await;
+    }
+    future::pending::<()>().await;
 }
 
 /// Begins to follow the journal with the search index. Commands that serve by themselves do so only if somebody searches.
@@ -359,8 +439,9 @@ async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, RunE
 }
 
 /// Opens the port for gRPC-Web, if there is to be one.
-async fn listen_for_web(config: &Config) -> Result<Option<WebListener>, RunError> {
+async fn listen_for_web(config: &Config, bound: Option<SocketAddr>) -> Result<Option<WebListener>, RunError> {
     let Some(address) = config.web else { return Ok(None) };
+    let address = bound.and_then(|bound| LoopbackAddress::try_from(bound).ok()).unwrap_or(address);
     let bound = WebListener::bind(address, config.web_origins.clone()).await;
     bound.map(Some).map_err(|source| RunError::ListenWeb { address: address.get(), source })
 }
@@ -501,6 +582,13 @@ pub(crate) fn open(
     let index_location = index_location(&data_dir, &store, seal.clone());
     let uploads = Uploads::open(&data_dir, seal, config.upload_bytes, started_at);
     let devices = Devices::open(&data_dir, address, started_at)?;
+    let peers = Peers::open(PeersContext {
+        store: store.clone(),
+        imports: imports.clone(),
+        devices: devices.clone(),
+        clock: Arc::clone(&clock),
+        data_dir: data_dir.clone(),
+    })?;
     let indexer = Indexer::new(store.clone(), index_location);
     let running = imports.clone();
     indexer.yield_to_imports(move || running.is_active());
@@ -519,6 +607,7 @@ pub(crate) fn open(
             exports,
             uploads,
             devices,
+            peers,
             clock,
             page_key,
             data_dir,

@@ -28,6 +28,7 @@ mod operations;
 mod overlapping_exports;
 mod packaging;
 mod pam_import;
+mod peers;
 mod plugin_service;
 mod privacy;
 mod purge;

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 pub(super) use self::authenticate::{may_read_conversations, permits};
 use self::{
-    call_limits::{CallLimits, DOWNLOAD_METHODS, WATCH_METHOD},
+    call_limits::{CallLimits, DOWNLOAD_METHODS, WATCH_METHODS},
     limits::{CallShare, WatchPermit},
     revocation::{DeviceBody, revoked},
 };
@@ -242,7 +242,7 @@ impl GuardLayer {
         device: &Device,
         method: Option<&Method>,
     ) -> Result<Option<WatchPermit>, CallError> {
-        let watches = method.is_some_and(|method| method.path == WATCH_METHOD);
+        let watches = method.is_some_and(|method| WATCH_METHODS.contains(&method.path));
         watches.then(|| self.limits.devices.count_watch(device.id.as_str())).transpose()
     }
 

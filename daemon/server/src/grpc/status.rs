@@ -164,6 +164,15 @@ pub enum CallError {
         "this daemon accepts no connections of other devices; start it with `satchel serve --listen ADDRESS:PORT`, or set [server] listen in the configuration"
     )]
     NotListening,
+    /// The owner has paused the exchange with the calling peer.
+    #[error("the exchange of changes with {peer:?} is paused here; `satchel peers resume` resumes it")]
+    PeerPaused { peer: String },
+    /// Another daemon refuses to pair, or cannot be a peer.
+    #[error("{problem}")]
+    PeerRefused { problem: String },
+    /// Another daemon does not answer.
+    #[error("{problem}")]
+    PeerUnreachable { problem: String },
     /// The caller has no certificate to renew.
     #[error("this caller has no certificate")]
     NoCertificate,
@@ -258,6 +267,9 @@ impl CallError {
             Self::AccessDenied { .. } => ErrorReason::AccessDenied,
             Self::PairingRefused => ErrorReason::PairingRefused,
             Self::NotListening => ErrorReason::NotListening,
+            Self::PeerPaused { .. } => ErrorReason::PeerPaused,
+            Self::PeerRefused { .. } => ErrorReason::PeerRefused,
+            Self::PeerUnreachable { .. } => ErrorReason::PeerUnreachable,
             Self::NoCertificate => ErrorReason::NoCertificate,
             Self::Clock(_) => ErrorReason::ClockWrong,
             Self::Malformed => ErrorReason::RequestMalformed,

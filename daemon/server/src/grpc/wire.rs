@@ -7,11 +7,13 @@ pub mod export;
 pub mod import;
 pub mod memory;
 pub mod message;
+pub mod peer;
 pub mod plugin;
 pub mod quarantine;
 pub mod recording;
 pub mod relation;
 pub mod scalar;
+pub mod sync;
 #[cfg(test)]
 mod testing;
 

@@ -78,6 +78,7 @@ pub(crate) fn has_scope(kind: CallerKind, scope: Scope) -> bool {
         CallerKind::AgentWithConversations | CallerKind::ReaderOfPart | CallerKind::Reader => {
             reads || scope == Scope::ConversationsRead
         }
-        CallerKind::Owner => true,
+        // Only peers exchange changes.
+        CallerKind::Owner => scope != Scope::Sync,
     }
 }

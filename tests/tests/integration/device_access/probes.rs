@@ -482,6 +482,26 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             // A request that is no certificate request does not use up a try.
             vec![unary(&v1::CompletePairingRequest { token: vec![0; 5], ..Default::default() })]
         }
+        "SyncService/GetFrontier" => vec![unary(&v1::GetFrontierRequest::default())],
+        "SyncService/WatchFrontier" => {
+            vec![Probe { shape: Shape::ServerStream, ..unary(&v1::WatchFrontierRequest {}) }]
+        }
+        "SyncService/DownloadChanges" => {
+            let request = v1::DownloadChangesRequest { frontier: Some(v1::Frontier::default()) };
+            vec![Probe { shape: Shape::ServerStream, ..unary(&request) }]
+        }
+        "SyncService/UploadChanges" => {
+            vec![Probe { shape: Shape::ClientStream, ..unary(&v1::UploadChangesRequest::default()) }]
+        }
+        "PeerService/AddPeer" => vec![unary(&v1::AddPeerRequest::default())],
+        "PeerService/ListPeers" => vec![unary(&v1::ListPeersRequest::default())],
+        "PeerService/UpdatePeer" => {
+            vec![unary(&v1::UpdatePeerRequest { peer: text("x"), paused: Some(true), ..Default::default() })]
+        }
+        "PeerService/RemovePeer" => vec![unary(&v1::RemovePeerRequest { peer: text("x") })],
+        "PeerService/SyncPeers" => vec![unary(&v1::SyncPeersRequest::default())],
+        "PeerService/GetSyncStatus" => vec![unary(&v1::GetSyncStatusRequest { digest: true })],
+        "PeerService/ListConflicts" => vec![unary(&v1::ListConflictsRequest::default())],
         "WatchService/WatchChanges" => vec![Probe {
             shape: Shape::EndlessStream,
             ..unary(&v1::WatchChangesRequest {

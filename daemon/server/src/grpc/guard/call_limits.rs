@@ -18,10 +18,14 @@ const MAX_CONCURRENT_LONG_CALLS: usize = 16;
 /// Watches that the owner may hold at once, over the socket. Each costs some KiB, and a query at each change.
 pub(super) const MAX_OWNER_WATCHES: usize = 2_048;
 /// The download methods. A folder is packed before its download begins, which may take long.
-pub(super) const DOWNLOAD_METHODS: [&str; 2] =
-    ["/satchel.v1.ExportService/DownloadExport", "/satchel.v1.AttachmentService/DownloadAttachment"];
-/// The method whose responses count as watches.
-pub(super) const WATCH_METHOD: &str = "/satchel.v1.WatchService/WatchChanges";
+pub(super) const DOWNLOAD_METHODS: [&str; 3] = [
+    "/satchel.v1.ExportService/DownloadExport",
+    "/satchel.v1.AttachmentService/DownloadAttachment",
+    "/satchel.v1.SyncService/DownloadChanges",
+];
+/// The methods whose responses count as watches.
+pub(super) const WATCH_METHODS: [&str; 2] =
+    ["/satchel.v1.WatchService/WatchChanges", "/satchel.v1.SyncService/WatchFrontier"];
 
 /// The limits on all concurrent calls; clones share them.
 #[derive(Clone, Debug)]
@@ -63,7 +67,7 @@ impl CallLimits {
         let path = method.map_or("", |method| method.path);
         match share {
             Some(share) if DOWNLOAD_METHODS.contains(&path) => share.download().map(Some),
-            None if path == WATCH_METHOD => {
+            None if WATCH_METHODS.contains(&path) => {
                 let busy = || {
                     CallError::Busy(format!("{MAX_OWNER_WATCHES} watches are held already; end one of them"))
                 };

@@ -56,7 +56,7 @@ async fn respond_to(layer: GuardLayer, request: Request<Body>) -> Response<Body>
         if request.headers().contains_key("slow") {
             std::future::pending::<()>().await;
         }
-        let watch = request.uri().path() == WATCH_METHOD;
+        let watch = WATCH_METHODS.contains(&request.uri().path());
         Ok::<_, BoxError>(Response::new(if watch { Body::new(OpenBody) } else { Body::empty() }))
     });
     layer.layer(inner).oneshot(request).await.unwrap()
@@ -113,7 +113,7 @@ async fn the_owner_holds_a_limited_number_of_watches() {
     let layer = layer();
     let watch = || {
         let mut request = request(Some(OWNER));
-        *request.uri_mut() = WATCH_METHOD.parse().unwrap();
+        *request.uri_mut() = WATCH_METHODS[0].parse().unwrap();
         respond_to(layer.clone(), request)
     };
     let mut held = Vec::new();

@@ -4,8 +4,16 @@ use std::{io, path::Path};
 
 use satchel_bundle::verify::VerifyError;
 use satchel_core::{
-    backup::create::BackupError, data_dir::DataDirError, edits::EditError, embeddings::EmbeddingsError,
-    export::ExportError, export_ledger::ExportLedgerError, ingest::IngestError, recording::RecordingError,
+    backup::create::BackupError,
+    data_dir::DataDirError,
+    edits::EditError,
+    embeddings::EmbeddingsError,
+    export::ExportError,
+    export_ledger::ExportLedgerError,
+    ingest::IngestError,
+    recording::RecordingError,
+    series::SeriesStoreError,
+    sync::{SeriesKeyError, SyncError},
     uploads::UploadError,
 };
 use satchel_devices::{DevicesError, PairingError};
@@ -45,6 +53,22 @@ impl From<IngestError> for CallError {
             | IngestError::Unencodable { .. }
             | IngestError::Cancelled
             | IngestError::Panicked => Self::internal(error),
+        }
+    }
+}
+
+impl From<SyncError> for CallError {
+    fn from(error: SyncError) -> Self {
+        match error {
+            SyncError::Series(SeriesStoreError::Store(error)) => Self::Store(error),
+            SyncError::Cancelled => Self::ShuttingDown,
+            SyncError::Edit(error) => error.into(),
+            SyncError::Key(SeriesKeyError::Io { source, .. })
+                if source.kind() == io::ErrorKind::StorageFull =>
+            {
+                Self::DiskFull
+            }
+            error => Self::internal(error),
         }
     }
 }

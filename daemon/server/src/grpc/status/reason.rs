@@ -53,6 +53,7 @@ reasons! {
     PathNotFound, "PATH_NOT_FOUND", NotFound;
     DeviceNotFound, "DEVICE_NOT_FOUND", NotFound;
     PairingNotFound, "PAIRING_NOT_FOUND", NotFound;
+    PeerNotFound, "PEER_NOT_FOUND", NotFound;
     UploadNotFound, "UPLOAD_NOT_FOUND", NotFound;
     AttachmentNotFound, "ATTACHMENT_NOT_FOUND", NotFound;
     ImportState, "IMPORT_STATE", FailedPrecondition;
@@ -88,6 +89,9 @@ reasons! {
     AccessDenied, "ACCESS_DENIED", PermissionDenied;
     PairingRefused, "PAIRING_REFUSED", PermissionDenied;
     NotListening, "NOT_LISTENING", FailedPrecondition;
+    PeerPaused, "PEER_PAUSED", FailedPrecondition;
+    PeerRefused, "PEER_REFUSED", FailedPrecondition;
+    PeerUnreachable, "PEER_UNREACHABLE", Unavailable;
     NoCertificate, "NO_CERTIFICATE", FailedPrecondition;
     LimitExceeded, "LIMIT_EXCEEDED", ResourceExhausted;
     DiskFull, "DISK_FULL", ResourceExhausted;
@@ -141,6 +145,7 @@ resource_kinds! {
     Path, "path", PathNotFound;
     Device, "device", DeviceNotFound;
     Pairing, "pairing", PairingNotFound;
+    Peer, "peer", PeerNotFound;
     Upload, "upload", UploadNotFound;
     Attachment, "attachment", AttachmentNotFound;
 }

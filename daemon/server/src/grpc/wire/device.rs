@@ -16,6 +16,7 @@ enum_pair!(role_to_wire, role_from_wire, Role, v1::DeviceRole, [
     Owner => Owner,
     Reader => Reader,
     Agent => Agent,
+    Peer => Peer,
 ]);
 
 enum_pair!(scope_to_wire, scope_from_wire, Scope, v1::Scope, [
@@ -29,6 +30,7 @@ enum_pair!(scope_to_wire, scope_from_wire, Scope, v1::Scope, [
     Plugins => Plugins,
     Devices => Devices,
     Admin => Admin,
+    Sync => Sync,
 ]);
 
 /// Converts a device to the wire.

@@ -1,0 +1,225 @@
+//! `SyncService`: exchanges changes with the daemons that connect to this one.
+
+use std::{pin::Pin, time::Duration};
+
+use satchel_devices::Device;
+use satchel_proto::{
+    integers::signed,
+    v1::{self, sync_service_server::SyncService},
+};
+use satchel_sync::{Frontier, limits::VERSION};
+use tokio::sync::{mpsc, watch};
+use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
+use tonic::{Request, Response, Status, Streaming};
+use tracing::Instrument as _;
+
+use super::{
+    ServerState,
+    call_state::CallState,
+    change_batches::{BatchesEnd, send_batches},
+    status::CallError,
+    wire::sync::{changes_from_wire, frontier_from_wire, frontier_to_wire},
+};
+
+/// How long a peer may take to read or send a message. After that it counts as gone.
+const STALL_TIMEOUT: Duration = Duration::from_mins(5);
+/// Messages that wait for a slow reader.
+const BUFFERED_MESSAGES: usize = 1;
+
+/// The service, with a value that becomes true when the daemon is about to stop.
+#[derive(Clone)]
+pub(super) struct SyncHandler(pub(super) ServerState, pub(super) watch::Receiver<bool>);
+
+type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl SyncService for SyncHandler {
+    type WatchFrontierStream = Messages<v1::WatchFrontierResponse>;
+    type DownloadChangesStream = Messages<v1::DownloadChangesResponse>;
+
+    async fn get_frontier(
+        &self,
+        request: Request<v1::GetFrontierRequest>,
+    ) -> Result<Response<v1::GetFrontierResponse>, Status> {
+        let state = self.admitted(&request)?;
+        let request = request.into_inner();
+        state.respond(move |state| get_frontier(state, request)).await
+    }
+
+    async fn watch_frontier(
+        &self,
+        request: Request<v1::WatchFrontierRequest>,
+    ) -> Result<Response<Self::WatchFrontierStream>, Status> {
+        let state = self.admitted(&request)?;
+        Ok(Response::new(watch_frontier(state, self.1.clone())))
+    }
+
+    async fn download_changes(
+        &self,
+        request: Request<v1::DownloadChangesRequest>,
+    ) -> Result<Response<Self::DownloadChangesStream>, Status> {
+        let state = self.admitted(&request)?;
+        let frontier = request.into_inner().frontier;
+        let frontier = frontier.ok_or_else(|| CallError::invalid_field("frontier", "is missing"))?;
+        let theirs = frontier_from_wire(frontier).map_err(CallError::from)?;
+        Ok(Response::new(download(state, theirs)))
+    }
+
+    async fn upload_changes(
+        &self,
+        request: Request<Streaming<v1::UploadChangesRequest>>,
+    ) -> Result<Response<v1::UploadChangesResponse>, Status> {
+        let state = self.admitted(&request)?;
+        upload(&state, request.into_inner()).await
+    }
+}
+
+impl SyncHandler {
+    /// Returns the state for a call of a peer that is not paused.
+    fn admitted<T>(&self, request: &Request<T>) -> Result<CallState, Status> {
+        let state = CallState::of(&self.0, request)?;
+        match state.device() {
+            Some(device) if state.peers.is_paused(device) => {
+                Err(CallError::PeerPaused { peer: device.name.clone() }.into())
+            }
+            _ => Ok(state),
+        }
+    }
+}
+
+/// Notes that a peer has called. The owner on the socket is none.
+fn note(state: &CallState, theirs: Option<Frontier>, received: u64, sent: u64) {
+    if let Some(device) = state.device() {
+        state.peers.note_contact(device, theirs, received, sent);
+    }
+}
+
+fn get_frontier(
+    state: &CallState,
+    request: v1::GetFrontierRequest,
+) -> Result<v1::GetFrontierResponse, CallError> {
+    let theirs = request.caller_frontier.map(frontier_from_wire).transpose()?;
+    let frontier = state.peers.prepare()?;
+    note(state, theirs, 0, 0);
+    let origin = state.peers.sync().origin()?.map(|origin| origin.to_string()).unwrap_or_default();
+    Ok(v1::GetFrontierResponse {
+        frontier: Some(frontier_to_wire(&frontier)),
+        origin,
+        format_version: VERSION.into(),
+        header: Some(state.header()),
+    })
+}
+
+/// Streams the frontier until the reader is gone or the daemon stops.
+fn watch_frontier(
+    state: CallState,
+    mut stopping: watch::Receiver<bool>,
+) -> Messages<v1::WatchFrontierResponse> {
+    let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
+    let mut frontiers = state.peers.watch_frontier();
+    let watching = async move {
+        loop {
+            let frontier = frontier_to_wire(&frontiers.borrow_and_update());
+            let message =
+                v1::WatchFrontierResponse { frontier: Some(frontier), header: Some(state.header()) };
+            if sender.send(Ok(message)).await.is_err() {
+                return;
+            }
+            let changed = tokio::select! {
+                changed = frontiers.changed() => changed.is_ok(),
+                _ = stopping.wait_for(|stopping| *stopping) => false,
+                () = sender.closed() => return,
+            };
+            if !changed {
+                drop(sender.send(Err(CallError::ShuttingDown.into())).await);
+                return;
+            }
+        }
+    };
+    tokio::spawn(watching.instrument(tracing::Span::current()));
+    Box::pin(ReceiverStream::new(receiver))
+}
+
+/// Streams the changes that a store with the frontier `theirs` lacks.
+fn download(state: CallState, theirs: Frontier) -> Messages<v1::DownloadChangesResponse> {
+    let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
+    let span = tracing::Span::current();
+    let (sync, peers, device) = (state.peers.sync().clone(), state.peers.clone(), state.device().cloned());
+    tokio::task::spawn_blocking(move || {
+        let _entered = span.enter();
+        let header = state.header();
+        let outcome = send_batches(&sync, &theirs, STALL_TIMEOUT, |changes| {
+            let message = v1::DownloadChangesResponse { changes, header: Some(header.clone()) };
+            let sender = sender.clone();
+            async move { sender.send(Ok(message)).await.is_ok() }
+        });
+        let error = match outcome {
+            Ok(BatchesEnd::Done(sent)) => {
+                note_sent(&peers, device.as_ref(), sent);
+                return;
+            }
+            Ok(BatchesEnd::NotRead) => CallError::WatchTooSlow { revision: header_revision(&header) },
+            Err(error) => error.into(),
+        };
+        // Nobody may be there to read it.
+        drop(sender.try_send(Err(error.into())));
+    });
+    Box::pin(ReceiverStream::new(receiver))
+}
+
+fn note_sent(peers: &crate::peers::Peers, device: Option<&Device>, sent: u64) {
+    if let Some(device) = device {
+        peers.note_contact(device, None, 0, sent);
+    }
+}
+
+fn header_revision(header: &v1::StoreHeader) -> u64 {
+    u64::try_from(header.revision).unwrap_or_default()
+}
+
+/// Stores changes as they come, and lets them take effect at the end.
+async fn upload(
+    state: &CallState,
+    mut stream: Streaming<v1::UploadChangesRequest>,
+) -> Result<Response<v1::UploadChangesResponse>, Status> {
+    let mut response = v1::UploadChangesResponse::default();
+    let received = receive_all(state, &mut stream, &mut response).await;
+    // What has come is applied also if the stream broke.
+    let frontier = state
+        .run_blocking(|state| {
+            if let Some(problem) = state.peers.apply()? {
+                tracing::warn!(problem, "not everything that a peer sent can take effect");
+            }
+            Ok(state.peers.sync().frontier()?)
+        })
+        .await?;
+    received?;
+    response.frontier = Some(frontier_to_wire(&frontier));
+    response.header = Some(state.header());
+    note(state, None, u64::try_from(response.new_changes).unwrap_or_default(), 0);
+    Ok(Response::new(response))
+}
+
+async fn receive_all(
+    state: &CallState,
+    stream: &mut Streaming<v1::UploadChangesRequest>,
+    response: &mut v1::UploadChangesResponse,
+) -> Result<(), Status> {
+    loop {
+        let next = tokio::time::timeout(STALL_TIMEOUT, stream.next()).await;
+        let seconds = STALL_TIMEOUT.as_secs();
+        let Some(message) = next.map_err(|_| CallError::UploadStalled { seconds })?.transpose()? else {
+            return Ok(());
+        };
+        let changes = changes_from_wire(&message.changes)
+            .map_err(|error| CallError::invalid_field("changes", format!("cannot be read: {error}")))?;
+        let received = state.run_blocking(move |state| Ok(state.peers.receive(&changes)?)).await?;
+        response.new_changes += signed(received.new + received.completed);
+        response.repeated_changes += signed(received.repeated);
+        response.refused.extend(received.refused.into_iter().map(|refused| v1::RefusedChange {
+            origin: refused.origin.to_string(),
+            counter: signed(refused.counter.get()),
+            problem: refused.error.to_string(),
+        }));
+    }
+}

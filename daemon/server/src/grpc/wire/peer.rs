@@ -1,0 +1,57 @@
+//! Peers, and conflicts of edits.
+
+use satchel_merge::evidence::{ConflictingEdit, ConflictingValue, FieldConflict};
+use satchel_proto::{integers::signed, v1};
+
+use super::scalar::time_to_wire;
+use crate::peers::{Direction, PeerState, PeerView};
+
+/// Converts a peer to the wire.
+#[must_use]
+pub fn peer_to_wire(peer: PeerView) -> v1::Peer {
+    let direction = match peer.direction {
+        Direction::Outgoing => v1::PeerDirection::Outgoing,
+        Direction::Incoming => v1::PeerDirection::Incoming,
+    };
+    let state = match peer.state {
+        PeerState::Waiting => v1::PeerState::Waiting,
+        PeerState::Syncing => v1::PeerState::Syncing,
+        PeerState::Ok => v1::PeerState::Ok,
+        PeerState::Failed => v1::PeerState::Failed,
+        PeerState::Paused => v1::PeerState::Paused,
+    };
+    v1::Peer {
+        name: peer.name,
+        direction: direction.into(),
+        state: state.into(),
+        addresses: peer.addresses,
+        fingerprint: peer.fingerprint.unwrap_or_default(),
+        device_id: peer.device_id,
+        in_step: peer.in_step,
+        behind: signed(peer.behind),
+        ahead: signed(peer.ahead),
+        last_contact_at: peer.last_contact.map(time_to_wire),
+        last_error: peer.last_error.unwrap_or_default(),
+        received_changes: signed(peer.received),
+        sent_changes: signed(peer.sent),
+    }
+}
+
+/// Converts a conflict to the wire.
+#[must_use]
+pub fn conflict_to_wire(conflict: FieldConflict) -> v1::Conflict {
+    let FieldConflict { memory, field, values } = conflict;
+    let edit = |ConflictingEdit { edit_id, at }: ConflictingEdit| v1::ConflictingEdit {
+        change_id: edit_id,
+        changed_at: Some(time_to_wire(at)),
+    };
+    let value = |ConflictingValue { value, edits }: ConflictingValue| v1::ConflictingValue {
+        value_json: value.to_string(),
+        edits: edits.into_iter().map(edit).collect(),
+    };
+    v1::Conflict {
+        memory_id: memory,
+        field: field.as_str().to_owned(),
+        values: values.into_iter().map(value).collect(),
+    }
+}

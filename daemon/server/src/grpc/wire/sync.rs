@@ -1,0 +1,85 @@
+//! Frontiers and changes of the exchange between stores.
+
+use satchel_proto::{integers::signed, v1};
+use satchel_sync::{
+    ChangeError, ChangeHash, Counter, Frontier, Head, OriginId, SignedChange, limits::MAX_ORIGINS,
+};
+use uuid::Uuid;
+
+use super::WireError;
+
+/// Converts a frontier to the wire.
+#[must_use]
+pub fn frontier_to_wire(frontier: &Frontier) -> v1::Frontier {
+    let head = |(origin, head): (OriginId, Head)| v1::SeriesHead {
+        origin: origin.to_string(),
+        counter: signed(head.counter.get()),
+        change_sha256: head.hash.as_bytes().to_vec(),
+    };
+    v1::Frontier { heads: frontier.heads().map(head).collect() }
+}
+
+/// Reads a frontier.
+///
+/// # Errors
+/// Too many heads, or one that is not valid; two of one series.
+pub fn frontier_from_wire(wire: v1::Frontier) -> Result<Frontier, WireError> {
+    let invalid = |problem: &str| WireError::new("frontier.heads", problem);
+    if wire.heads.len() > MAX_ORIGINS {
+        return Err(invalid("are more than 1,024"));
+    }
+    let mut frontier = Frontier::new();
+    for v1::SeriesHead { origin, counter, change_sha256 } in wire.heads {
+        let origin = Uuid::parse_str(&origin).map_err(|_| invalid("have an origin that is no UUID"))?;
+        let origin = OriginId::from_uuid(origin);
+        let counter = u64::try_from(counter).ok().and_then(Counter::new);
+        let counter = counter.ok_or_else(|| invalid("have a counter below 1"))?;
+        let hash = change_sha256.try_into().map_err(|_| invalid("have a hash that has not 32 bytes"))?;
+        if frontier.head(origin).is_some() {
+            return Err(invalid("have a series twice"));
+        }
+        let head = Head { counter, hash: ChangeHash::from_bytes(hash) };
+        frontier.advance(origin, head).map_err(|_| invalid("contradict each other"))?;
+    }
+    Ok(frontier)
+}
+
+/// Reads changes. Only their form is checked.
+///
+/// # Errors
+/// Bytes that are no change.
+pub fn changes_from_wire(wire: &[Vec<u8>]) -> Result<Vec<SignedChange>, ChangeError> {
+    wire.iter().map(|bytes| SignedChange::decode(bytes)).collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frontier_survives_the_wire_and_a_wrong_one_is_refused() {
+        let mut frontier = Frontier::new();
+        for n in 1..4_u8 {
+            let head =
+                Head { counter: Counter::new(u64::from(n)).unwrap(), hash: ChangeHash::from_bytes([n; 32]) };
+            frontier.advance(OriginId::from_uuid(Uuid::from_u128(n.into())), head).unwrap();
+        }
+        let wire = frontier_to_wire(&frontier);
+        assert_eq!(frontier_from_wire(wire.clone()).unwrap(), frontier);
+        let wrong = |change: &dyn Fn(&mut v1::SeriesHead)| {
+            let mut wire = wire.clone();
+            change(&mut wire.heads[1]);
+            frontier_from_wire(wire).unwrap_err().to_string()
+        };
+        assert!(wrong(&|head| head.origin = "x".to_owned()).contains("UUID"));
+        assert!(wrong(&|head| head.counter = 0).contains("counter"));
+        assert!(wrong(&|head| head.counter = -1).contains("counter"));
+        assert!(wrong(&|head| drop(head.change_sha256.pop())).contains("32 bytes"));
+        let first = wire.heads[0].origin.clone();
+        assert!(wrong(&|head| head.origin.clone_from(&first)).contains("twice"));
+        let many = v1::Frontier { heads: vec![wire.heads[0].clone(); MAX_ORIGINS + 1] };
+        assert!(frontier_from_wire(many).is_err());
+        assert!(changes_from_wire(&[vec![1, 2, 3]]).is_err());
+    }
+}

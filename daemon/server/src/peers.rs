@@ -1,0 +1,429 @@
+//! The daemons with which this one exchanges changes, and the exchange.
+//!
+//! Of two peers, one connects to the other: its daemon follows the frontiers of both stores, fetches what it lacks and sends what the
+//! other one lacks (`follow`, `exchange`). The other daemon answers in `grpc::sync`. What is received is checked, stored and applied by
+//! [`satchel_core::sync`].
+
+mod exchange;
+mod follow;
+mod status;
+mod stored;
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use satchel_core::{
+    clock::Clock,
+    data_dir::PEERS,
+    ingest::Imports,
+    provenance::PurgeRecord,
+    sync::{Received, Sync, SyncError},
+};
+use satchel_devices::{Credentials, Device, DevicesError, Role};
+use satchel_source::{CancelToken, chain};
+use satchel_store::{Revision, Store};
+use satchel_sync::{Frontier, OriginId, SignedChange};
+use tokio::sync::watch;
+
+pub use self::status::{Direction, PeerState, PeerView};
+use self::{
+    exchange::Outgoing,
+    status::Contact,
+    stored::{PausedPeers, StoredError},
+};
+use crate::{connect::RemoteError, devices::Devices};
+
+/// The peers of a data directory. Clones share them.
+#[derive(Clone)]
+pub struct Peers(Arc<Shared>);
+
+struct Shared {
+    sync: Sync,
+    store: Store,
+    imports: Imports,
+    devices: Devices,
+    clock: Arc<dyn Clock>,
+    data_dir: PathBuf,
+    /// Which changes the store has.
+    frontier: watch::Sender<Frontier>,
+    /// Held while the frontier is read and published.
+    publishing: Mutex<()>,
+    /// The imports that had ended when imports were recorded last; `None` before the first time.
+    recorded: Mutex<Option<u64>>,
+    /// The daemons that this one connects to, by name.
+    outgoing: Mutex<BTreeMap<String, Arc<Outgoing>>>,
+    /// Wakes when a daemon was added.
+    added: watch::Sender<u64>,
+    /// What is known of those that connect to this one, by the id of their device.
+    incoming: Mutex<BTreeMap<String, Contact>>,
+    paused: PausedPeers,
+    /// Whether an erasure waits for the store to be closed.
+    erasing: watch::Sender<bool>,
+    /// The conflicts at a revision.
+    conflicts: Mutex<Option<(Revision, u64)>>,
+    stopped: AtomicBool,
+    cancel: CancelToken,
+}
+
+/// Why the peers cannot be read, or changes not be exchanged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeersError {
+    /// The changes cannot be stored, or cannot take effect.
+    #[error(transparent)]
+    Sync(#[from] SyncError),
+    /// The keys of the peers cannot be read or written.
+    #[error(transparent)]
+    Devices(#[from] DevicesError),
+    /// Which peers are paused cannot be read or written.
+    #[error(transparent)]
+    Stored(#[from] StoredError),
+    /// The peer cannot be reached.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// The peer refused a call.
+    #[error("the peer answered: {}", .0.message())]
+    Refused(Box<tonic::Status>),
+    /// The peer sent something that does not fit the contract.
+    #[error("the peer sent {0}")]
+    Malformed(String),
+    /// The peer uses another format of changes.
+    #[error(
+        "the peer uses format {found} of changes, and this program knows {known}; use the same version of satchel on both machines"
+    )]
+    Version { found: i32, known: u16 },
+    /// Both stores continue the same series, and each has changes that the other one does not have.
+    #[error(
+        "this store is a copy of the peer's (series {origin}), and both have changed since; restore one of them from a backup made with `satchel backup`"
+    )]
+    Copied { origin: OriginId },
+    /// Nothing came from the peer for too long.
+    #[error("the peer sent nothing for {seconds} s")]
+    Stalled { seconds: u64 },
+    /// There is no such peer.
+    #[error("there is no peer {0:?}")]
+    NotFound(String),
+    /// The daemon stops.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+impl From<tonic::Status> for PeersError {
+    fn from(status: tonic::Status) -> Self {
+        Self::Refused(Box::new(status))
+    }
+}
+
+/// What the peers need of the daemon.
+pub(crate) struct PeersContext {
+    pub(crate) store: Store,
+    pub(crate) imports: Imports,
+    pub(crate) devices: Devices,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) data_dir: PathBuf,
+}
+
+impl Peers {
+    /// Opens the peers of a data directory, and reads the key of the store's own series.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or is damaged.
+    pub(crate) fn open(context: PeersContext) -> Result<Self, PeersError> {
+        let PeersContext { store, imports, devices, clock, data_dir } = context;
+        let (sync, folder) = (Sync::new(&imports), data_dir.join(PEERS));
+        if !store.opened_read_only() {
+            sync.resume(&data_dir)?;
+        }
+        let mut outgoing = BTreeMap::new();
+        for name in Credentials::list(&folder)? {
+            match Credentials::load(&folder, &name) {
+                Ok(credentials) => drop(outgoing.insert(name, Arc::new(Outgoing::new(credentials)))),
+                Err(error) => tracing::error!(peer = name, error = chain(&error), "a peer cannot be used"),
+            }
+        }
+        let erasing = !PurgeRecord::pending(&store).unwrap_or_default().is_empty();
+        let frontier = watch::Sender::new(sync.frontier()?);
+        Ok(Self(Arc::new(Shared {
+            sync,
+            store,
+            imports,
+            devices,
+            clock,
+            frontier,
+            publishing: Mutex::default(),
+            recorded: Mutex::default(),
+            outgoing: Mutex::new(outgoing),
+            added: watch::Sender::new(0),
+            incoming: Mutex::default(),
+            paused: PausedPeers::load(&folder)?,
+            erasing: watch::Sender::new(erasing),
+            conflicts: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            cancel: CancelToken::new(),
+            data_dir,
+        })))
+    }
+
+    /// Returns the exchange of changes of the store.
+    pub(crate) fn sync(&self) -> &Sync {
+        &self.0.sync
+    }
+
+    /// Ends what runs: nothing more is received or applied.
+    pub(crate) fn stop(&self) {
+        self.0.stopped.store(true, Ordering::Relaxed);
+        self.0.cancel.cancel();
+    }
+
+    /// Wakes whenever the store has more changes.
+    pub(crate) fn watch_frontier(&self) -> watch::Receiver<Frontier> {
+        self.0.frontier.subscribe()
+    }
+
+    /// Makes sure that the store has a series, records what imports have brought, and returns which changes it has. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub(crate) fn prepare(&self) -> Result<Frontier, PeersError> {
+        self.0.sync.ensure_begun(&self.0.data_dir)?;
+        self.refresh()
+    }
+
+    /// Records what imports have brought since the last call, and returns which changes the store has. Does nothing if it has no series.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    fn refresh(&self) -> Result<Frontier, PeersError> {
+        if self.0.sync.origin()?.is_none() {
+            return Ok(Frontier::new());
+        }
+        let ended = *self.0.imports.observe_ends().borrow();
+        {
+            let mut recorded = lock(&self.0.recorded);
+            if *recorded != Some(ended) {
+                self.0.sync.record_history()?;
+                *recorded = Some(ended);
+            }
+        }
+        self.publish_frontier()
+    }
+
+    fn publish_frontier(&self) -> Result<Frontier, PeersError> {
+        // Otherwise a frontier that was read before could be published last.
+        let _alone = lock(&self.0.publishing);
+        let frontier = self.0.sync.frontier()?;
+        self.0.frontier.send_if_modified(|known| {
+            let changed = *known != frontier;
+            if changed {
+                known.clone_from(&frontier);
+            }
+            changed
+        });
+        Ok(frontier)
+    }
+
+    /// Stores changes of a peer. If they show that this store was restored from an earlier copy of itself, it goes on with a new series.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub(crate) fn receive(&self, changes: &[SignedChange]) -> Result<Received, PeersError> {
+        if self.0.stopped.load(Ordering::Relaxed) {
+            return Err(PeersError::Stopping);
+        }
+        match self.0.sync.receive(changes.iter().cloned()) {
+            Err(error) if error.rolled_back() => {
+                let origin = self.0.sync.renew_origin(&self.0.data_dir)?;
+                tracing::warn!(%origin, "this store was restored from an earlier copy; it goes on with a new series of changes");
+                Ok(self.0.sync.receive(changes.iter().cloned())?)
+            }
+            received => Ok(received?),
+        }
+    }
+
+    /// Lets what was received take effect; returns what could not, in words. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub(crate) fn apply(&self) -> Result<Option<String>, PeersError> {
+        let applied = self.0.sync.apply(&self.0.cancel);
+        self.publish_frontier()?;
+        let applied = applied?;
+        if applied.erasures > 0 {
+            self.0.erasing.send_replace(true);
+        }
+        Ok(applied.blocked.first().map(|blocked| {
+            format!(
+                "change {} of the series {} cannot take effect: {}",
+                blocked.counter.get(),
+                blocked.origin,
+                blocked.reason
+            )
+        }))
+    }
+
+    /// Completes when an erasure waits for the store to be closed, and no import is running.
+    pub(crate) async fn erasure_due(&self) {
+        let mut erasing = self.0.erasing.subscribe();
+        if erasing.wait_for(|erasing| *erasing).await.is_err() {
+            return std::future::pending().await;
+        }
+        let mut ends = self.0.imports.observe_ends();
+        while self.0.imports.is_active() {
+            if ends.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns whether the owner has paused the exchange with an incoming peer.
+    pub(crate) fn is_paused(&self, device: &Device) -> bool {
+        self.0.paused.contains(device.id.as_str())
+    }
+
+    /// Notes that an incoming peer has called, and which changes it has.
+    pub(crate) fn note_contact(&self, device: &Device, theirs: Option<Frontier>, received: u64, sent: u64) {
+        let mut incoming = lock(&self.0.incoming);
+        let contact = incoming.entry(device.id.to_string()).or_default();
+        contact.reached(self.0.clock.now_micros(), theirs);
+        contact.received += received;
+        contact.sent += sent;
+    }
+
+    /// Returns all peers, first those that this daemon connects to. Blocks.
+    pub(crate) fn list(&self) -> Vec<PeerView> {
+        let ours = self.0.frontier.borrow().clone();
+        let outgoing: Vec<Arc<Outgoing>> = lock(&self.0.outgoing).values().cloned().collect();
+        let mut views: Vec<PeerView> =
+            outgoing.iter().map(|peer| peer.view(&ours, self.0.paused.contains(&peer.name()))).collect();
+        let incoming = lock(&self.0.incoming);
+        let devices = self.0.devices.registry().list(false);
+        for device in devices.iter().filter(|device| device.policy.role == Role::Peer) {
+            let contact = incoming.get(device.id.as_str()).cloned().unwrap_or_default();
+            views.push(PeerView {
+                name: device.name.clone(),
+                direction: Direction::Incoming,
+                addresses: device.last_address.clone().into_iter().collect(),
+                fingerprint: None,
+                device_id: device.id.to_string(),
+                ..contact.view(&ours, self.0.paused.contains(device.id.as_str()))
+            });
+        }
+        views
+    }
+
+    /// Finds a peer by its name, or by the id of its device. Blocks.
+    ///
+    /// # Errors
+    /// [`PeersError::NotFound`].
+    pub(crate) fn find(&self, text: &str) -> Result<PeerView, PeersError> {
+        let mut all = self.list();
+        let at = all.iter().position(|peer| peer.name == text || peer.device_id == text);
+        at.map(|at| all.swap_remove(at)).ok_or_else(|| PeersError::NotFound(text.to_owned()))
+    }
+
+    /// Pauses or resumes the exchange with a peer. Blocks.
+    ///
+    /// # Errors
+    /// When that cannot be stored.
+    pub(crate) fn set_paused(&self, peer: &PeerView, paused: bool) -> Result<(), PeersError> {
+        self.0.paused.set(peer.key(), paused)?;
+        if let Some(outgoing) = lock(&self.0.outgoing).get(&peer.name) {
+            outgoing.wake();
+        }
+        Ok(())
+    }
+
+    /// Changes where a peer is reached. Blocks.
+    ///
+    /// # Errors
+    /// When that cannot be stored, or this daemon does not connect to the peer.
+    pub(crate) fn set_addresses(&self, peer: &PeerView, addresses: Vec<String>) -> Result<(), PeersError> {
+        let outgoing = lock(&self.0.outgoing).get(&peer.name).cloned();
+        let outgoing = outgoing.ok_or_else(|| PeersError::NotFound(peer.name.clone()))?;
+        let credentials = Credentials { addresses, ..outgoing.credentials() };
+        credentials.save(&self.folder())?;
+        outgoing.set_credentials(credentials);
+        outgoing.wake();
+        Ok(())
+    }
+
+    /// Stores the credentials of a new peer, and begins to exchange changes with it. Blocks.
+    ///
+    /// # Errors
+    /// When they cannot be stored.
+    pub(crate) fn add(&self, credentials: Credentials) -> Result<(), PeersError> {
+        credentials.save(&self.folder())?;
+        let name = credentials.name.clone();
+        self.0.paused.set(&name, false)?;
+        let earlier = lock(&self.0.outgoing).insert(name, Arc::new(Outgoing::new(credentials)));
+        if let Some(earlier) = earlier {
+            earlier.remove();
+        }
+        self.0.added.send_modify(|added| *added += 1);
+        Ok(())
+    }
+
+    /// Ends the exchange with a peer for good. Blocks.
+    ///
+    /// # Errors
+    /// When that cannot be stored.
+    pub(crate) fn remove(&self, peer: &PeerView) -> Result<(), PeersError> {
+        match peer.direction {
+            Direction::Outgoing => {
+                Credentials::remove(&self.folder(), &peer.name)?;
+                if let Some(outgoing) = lock(&self.0.outgoing).remove(&peer.name) {
+                    outgoing.remove();
+                }
+            }
+            Direction::Incoming => {
+                let registry = self.0.devices.registry();
+                let device = registry.find(&peer.device_id)?;
+                registry.revoke(&device.id, "removed as a peer", self.0.clock.now_micros())?;
+                lock(&self.0.incoming).remove(&peer.device_id);
+            }
+        }
+        Ok(self.0.paused.set(peer.key(), false)?)
+    }
+
+    /// Returns the number of conflicts. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn conflicts(&self) -> Result<u64, PeersError> {
+        let revision = self.0.store.revision();
+        if let Some((at, known)) = *lock(&self.0.conflicts)
+            && at == revision
+        {
+            return Ok(known);
+        }
+        let found = if self.0.sync.origin()?.is_some() { self.0.sync.conflicts()?.len() as u64 } else { 0 };
+        *lock(&self.0.conflicts) = Some((revision, found));
+        Ok(found)
+    }
+
+    /// Returns the number of erasures that wait for the store to be closed. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn pending_erasures(&self) -> Result<u64, PeersError> {
+        let pending = PurgeRecord::pending(&self.0.store).map_err(SyncError::from)?;
+        Ok(pending.len() as u64)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.0.data_dir.join(PEERS)
+    }
+}
+
+/// Locks a mutex. What it guards is whole also after a panic: each change of it is a single assignment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,341 @@
+//! One exchange of changes with a daemon that this one connects to.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use satchel_devices::Credentials;
+use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
+use satchel_sync::{Frontier, OriginId, SignedChange, limits::VERSION};
+use tokio::sync::{Notify, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+
+use super::{
+    Peers, PeersError, lock,
+    status::{Contact, PeerState, PeerView, forks},
+};
+use crate::{
+    connect::{connect_remote, renew},
+    grpc::{
+        change_batches::{BatchesEnd, send_batches},
+        guard::MAX_MESSAGE_BYTES,
+        wire::sync::{changes_from_wire, frontier_from_wire, frontier_to_wire},
+    },
+};
+
+/// How long the peer may take for the next message with changes.
+const STALL_TIMEOUT: Duration = Duration::from_mins(5);
+/// Messages that wait to be sent.
+const BUFFERED_MESSAGES: usize = 1;
+
+/// A daemon that this one connects to.
+pub(super) struct Outgoing {
+    credentials: Mutex<Credentials>,
+    contact: Mutex<Contact>,
+    /// Held during an exchange, so that there is only one at a time.
+    exchanging: tokio::sync::Mutex<()>,
+    pub(super) woken: Notify,
+    removed: AtomicBool,
+}
+
+impl Outgoing {
+    pub(super) fn new(credentials: Credentials) -> Self {
+        Self {
+            credentials: Mutex::new(credentials),
+            contact: Mutex::default(),
+            exchanging: tokio::sync::Mutex::default(),
+            woken: Notify::new(),
+            removed: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        lock(&self.credentials).name.clone()
+    }
+
+    pub(super) fn credentials(&self) -> Credentials {
+        lock(&self.credentials).clone()
+    }
+
+    pub(super) fn set_credentials(&self, credentials: Credentials) {
+        *lock(&self.credentials) = credentials;
+    }
+
+    /// Lets the task that follows the peer look at its settings again.
+    pub(super) fn wake(&self) {
+        self.woken.notify_one();
+    }
+
+    pub(super) fn remove(&self) {
+        self.removed.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.removed.load(Ordering::Relaxed)
+    }
+
+    /// Returns which changes the peer had at the last contact.
+    pub(super) fn theirs(&self) -> Option<Frontier> {
+        lock(&self.contact).theirs.clone()
+    }
+
+    pub(super) fn view(&self, ours: &Frontier, paused: bool) -> PeerView {
+        let credentials = self.credentials();
+        let contact = lock(&self.contact).clone();
+        PeerView {
+            name: credentials.name.clone(),
+            addresses: credentials.addresses.clone(),
+            fingerprint: credentials.fingerprint().ok().map(|fingerprint| fingerprint.to_string()),
+            device_id: credentials.device_id().map(|id| id.to_string()).unwrap_or_default(),
+            ..contact.view(ours, paused)
+        }
+    }
+
+    /// Notes how an exchange, or the attempt to connect, ended.
+    pub(super) fn note(&self, outcome: &Result<Option<String>, PeersError>) {
+        let mut contact = lock(&self.contact);
+        match outcome {
+            Ok(problem) => contact.last_error.clone_from(problem),
+            Err(error) => {
+                contact.state = PeerState::Failed;
+                contact.last_error = Some(satchel_source::chain(error));
+            }
+        }
+    }
+}
+
+/// Connects to a peer, and renews the certificate of this daemon if it is due.
+///
+/// # Errors
+/// When no address answers, or the peer does not accept the certificate.
+pub(super) async fn connect(peers: &Peers, peer: &Outgoing) -> Result<Channel, PeersError> {
+    let credentials = peer.credentials();
+    let channel = connect_remote(&credentials).await?;
+    if credentials.renewal_due(peers.0.clock.now_micros())? {
+        let renewed = renew(channel.clone(), &credentials).await?;
+        let (folder, saved) = (peers.folder(), renewed.clone());
+        blocking(move || Ok(saved.save(&folder)?)).await?;
+        peer.set_credentials(renewed);
+    }
+    Ok(channel)
+}
+
+/// Fetches what this store lacks, and sends what the peer lacks. Returns what could not take effect, or was refused, in words.
+///
+/// # Errors
+/// When the connection breaks, the peer refuses, or a store fails. What was received stays.
+pub(super) async fn exchange(
+    peers: &Peers,
+    peer: &Outgoing,
+    channel: &Channel,
+) -> Result<Option<String>, PeersError> {
+    let _alone = peer.exchanging.lock().await;
+    lock(&peer.contact).state = PeerState::Syncing;
+    let mut exchange = Exchange { peers, peer, client: client(channel), problem: None };
+    let outcome = exchange.run().await;
+    outcome.map(|()| exchange.problem)
+}
+
+/// Returns a client for the exchange over a connection.
+pub(super) fn client(channel: &Channel) -> SyncServiceClient<Channel> {
+    SyncServiceClient::new(channel.clone())
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+struct Exchange<'a> {
+    peers: &'a Peers,
+    peer: &'a Outgoing,
+    client: SyncServiceClient<Channel>,
+    /// What could not take effect, or was refused.
+    problem: Option<String>,
+}
+
+impl Exchange<'_> {
+    /// Fetches and sends until both stores have the same changes, or nothing more can be moved.
+    async fn run(&mut self) -> Result<(), PeersError> {
+        let mut before = None;
+        loop {
+            let ours = self.prepare().await?;
+            // Also tells the peer which changes this store has now.
+            let (theirs, origin) = self.frontier_of_peer(&ours).await?;
+            let (own, now) = (self.own_origin().await?, self.peers.0.clock.now_micros());
+            lock(&self.peer.contact).reached(now, Some(theirs.clone()));
+            if own == origin && ours == theirs {
+                // A copy of the peer's store, which has not changed since.
+                let shared = self.peers.clone();
+                blocking(move || Ok(shared.0.sync.renew_origin(&shared.0.data_dir)?)).await?;
+                continue;
+            }
+            let fetches = !theirs.lacked_by(&ours).ranges.is_empty();
+            let sends = !ours.lacked_by(&theirs).ranges.is_empty();
+            let state = Some((ours, theirs));
+            if !(fetches || sends) || state == before {
+                return self.check_end(state, own == origin, own);
+            }
+            if let Some((ours, theirs)) = &state {
+                if fetches {
+                    self.download(ours).await?;
+                }
+                if sends {
+                    self.upload(theirs.clone()).await?;
+                }
+            }
+            before = state;
+        }
+    }
+
+    /// Names what is left to exchange, if anything.
+    fn check_end(
+        &mut self,
+        state: Option<(Frontier, Frontier)>,
+        copied: bool,
+        own: OriginId,
+    ) -> Result<(), PeersError> {
+        if copied {
+            return Err(PeersError::Copied { origin: own });
+        }
+        let forks = state.map(|(ours, theirs)| forks(&ours, &theirs)).unwrap_or_default();
+        let told = forks.first().map(|origin| {
+            format!(
+                "this store and the peer have different histories of the series {origin}; it is not exchanged"
+            )
+        });
+        self.problem = self.problem.take().or(told);
+        Ok(())
+    }
+
+    async fn prepare(&self) -> Result<Frontier, PeersError> {
+        let peers = self.peers.clone();
+        blocking(move || peers.prepare()).await
+    }
+
+    async fn own_origin(&self) -> Result<OriginId, PeersError> {
+        let peers = self.peers.clone();
+        blocking(move || Ok(peers.0.sync.ensure_begun(&peers.0.data_dir)?)).await
+    }
+
+    /// Tells the peer which changes this store has, and asks which it has.
+    async fn frontier_of_peer(&mut self, ours: &Frontier) -> Result<(Frontier, OriginId), PeersError> {
+        let request = v1::GetFrontierRequest { caller_frontier: Some(frontier_to_wire(ours)) };
+        let v1::GetFrontierResponse { frontier, origin, format_version, header: _ } =
+            self.client.get_frontier(request).await?.into_inner();
+        if format_version != i32::from(VERSION) {
+            return Err(PeersError::Version { found: format_version, known: VERSION });
+        }
+        let malformed = |what: &str| PeersError::Malformed(what.to_owned());
+        let origin = uuid::Uuid::parse_str(&origin).map_err(|_| malformed("an id that is no UUID"))?;
+        Ok((theirs(frontier)?, OriginId::from_uuid(origin)))
+    }
+
+    /// Fetches what this store lacks, and lets it take effect.
+    async fn download(&mut self, ours: &Frontier) -> Result<(), PeersError> {
+        let request = v1::DownloadChangesRequest { frontier: Some(frontier_to_wire(ours)) };
+        let mut stream = self.client.download_changes(request).await?.into_inner();
+        let outcome = loop {
+            let message = tokio::time::timeout(STALL_TIMEOUT, stream.message()).await;
+            let seconds = STALL_TIMEOUT.as_secs();
+            let message = match message {
+                Err(_) => break Err(PeersError::Stalled { seconds }),
+                Ok(Err(status)) => break Err(status.into()),
+                Ok(Ok(None)) => break Ok(()),
+                Ok(Ok(Some(message))) => message,
+            };
+            if let Err(error) = self.receive(message.changes).await {
+                break Err(error);
+            }
+        };
+        // What has come is applied in any case.
+        let peers = self.peers.clone();
+        let blocked = blocking(move || peers.apply()).await?;
+        self.problem = self.problem.take().or(blocked);
+        outcome
+    }
+
+    async fn receive(&mut self, changes: Vec<Vec<u8>>) -> Result<(), PeersError> {
+        let changes: Vec<SignedChange> = changes_from_wire(&changes)
+            .map_err(|error| PeersError::Malformed(format!("a change that cannot be read: {error}")))?;
+        let peers = self.peers.clone();
+        let received = blocking(move || peers.receive(&changes)).await?;
+        lock(&self.peer.contact).received += received.new + received.completed;
+        let refused = received.refused.first().map(|refused| {
+            let (origin, counter) = (refused.origin, refused.counter.get());
+            format!("change {counter} of the series {origin} was refused: {}", refused.error)
+        });
+        self.problem = self.problem.take().or(refused);
+        Ok(())
+    }
+
+    /// Sends what the peer lacks.
+    async fn upload(&mut self, theirs: Frontier) -> Result<(), PeersError> {
+        let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
+        let sync = self.peers.0.sync.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            send_batches(&sync, &theirs, STALL_TIMEOUT, |changes| {
+                let sender = sender.clone();
+                async move { sender.send(v1::UploadChangesRequest { changes }).await.is_ok() }
+            })
+        });
+        let answer = self.client.upload_changes(ReceiverStream::new(receiver)).await;
+        let sent = reading.await.map_err(|_| PeersError::Stopping)?;
+        let refused = answer?.into_inner().refused;
+        match sent? {
+            BatchesEnd::Done(count) => lock(&self.peer.contact).sent += count,
+            BatchesEnd::NotRead => return Err(PeersError::Stalled { seconds: STALL_TIMEOUT.as_secs() }),
+        }
+        let refused = refused.first().map(|refused| {
+            let v1::RefusedChange { origin, counter, problem } = refused;
+            format!("the peer refused change {counter} of the series {origin}: {problem}")
+        });
+        self.problem = self.problem.take().or(refused);
+        Ok(())
+    }
+}
+
+/// Reads the frontier of a peer.
+pub(super) fn theirs(frontier: Option<v1::Frontier>) -> Result<Frontier, PeersError> {
+    frontier_from_wire(frontier.unwrap_or_default())
+        .map_err(|error| PeersError::Malformed(format!("a frontier that cannot be read: {error}")))
+}
+
+/// Runs `work` on a thread that may block on the disk.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PeersError> + Send + 'static,
+) -> Result<T, PeersError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(PeersError::Stopping))
+}
+
+impl Peers {
+    /// Exchanges changes now with the daemons that this one connects to: with the one of this name, or with all that are not paused.
+    /// Returns the names of those that were tried.
+    ///
+    /// # Errors
+    /// [`PeersError::NotFound`] if there is none of this name.
+    pub(crate) async fn exchange_now(&self, name: &str) -> Result<Vec<String>, PeersError> {
+        let all: Vec<Arc<Outgoing>> = lock(&self.0.outgoing).values().cloned().collect();
+        let chosen: Vec<Arc<Outgoing>> = if name.is_empty() {
+            all.into_iter().filter(|peer| !self.0.paused.contains(&peer.name())).collect()
+        } else {
+            all.into_iter().filter(|peer| peer.name() == name).collect()
+        };
+        if chosen.is_empty() && !name.is_empty() {
+            return Err(PeersError::NotFound(name.to_owned()));
+        }
+        let mut names = Vec::new();
+        for peer in chosen {
+            let outcome = async {
+                let channel = connect(self, &peer).await?;
+                exchange(self, &peer, &channel).await
+            };
+            peer.note(&outcome.await);
+            names.push(peer.name());
+        }
+        Ok(names)
+    }
+}

@@ -1,0 +1,153 @@
+//! What is known of the exchange with a peer.
+
+use satchel_sync::{Frontier, OriginId};
+
+/// Which of two daemons connects to the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// This daemon connects.
+    Outgoing,
+    /// The peer connects.
+    Incoming,
+}
+
+/// How the exchange with a peer is going.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PeerState {
+    /// There was none since the daemon started.
+    #[default]
+    Waiting,
+    /// Changes are being exchanged.
+    Syncing,
+    /// The last one succeeded.
+    Ok,
+    /// The last one failed.
+    Failed,
+    /// The owner has paused it.
+    Paused,
+}
+
+/// A peer, as it is shown.
+#[derive(Clone, Debug)]
+pub struct PeerView {
+    pub name: String,
+    pub direction: Direction,
+    pub state: PeerState,
+    pub addresses: Vec<String>,
+    /// Of a peer that this daemon connects to.
+    pub fingerprint: Option<String>,
+    pub device_id: String,
+    /// Whether both had the same changes at the last contact, and this store has none since.
+    pub in_step: bool,
+    /// Changes of this store that the peer lacks.
+    pub behind: u64,
+    /// Changes of the peer that this store lacks.
+    pub ahead: u64,
+    /// Microseconds since the Unix epoch.
+    pub last_contact: Option<i64>,
+    pub last_error: Option<String>,
+    /// Changes that came from it, and went to it, since the daemon started.
+    pub received: u64,
+    pub sent: u64,
+}
+
+impl PeerView {
+    /// Returns under what it is stored whether the peer is paused.
+    pub(super) fn key(&self) -> &str {
+        match self.direction {
+            Direction::Outgoing => &self.name,
+            Direction::Incoming => &self.device_id,
+        }
+    }
+}
+
+/// What happened between this daemon and a peer since this one started.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contact {
+    pub(super) state: PeerState,
+    /// Which changes the peer had at the last contact.
+    pub(super) theirs: Option<Frontier>,
+    pub(super) last_contact: Option<i64>,
+    pub(super) last_error: Option<String>,
+    pub(super) received: u64,
+    pub(super) sent: u64,
+}
+
+impl Contact {
+    /// Notes a call that succeeded.
+    pub(super) fn reached(&mut self, now: i64, theirs: Option<Frontier>) {
+        self.last_contact = Some(now);
+        self.state = PeerState::Ok;
+        if theirs.is_some() {
+            self.theirs = theirs;
+        }
+    }
+
+    /// Returns how a peer is shown, given which changes this store has. Its names and addresses are left empty.
+    pub(super) fn view(self, ours: &Frontier, paused: bool) -> PeerView {
+        let Self { state, theirs, last_contact, last_error, received, sent } = self;
+        let (behind, ahead) = match &theirs {
+            None => (0, 0),
+            Some(theirs) => (lacking(ours, theirs), lacking(theirs, ours)),
+        };
+        PeerView {
+            name: String::new(),
+            direction: Direction::Outgoing,
+            state: if paused { PeerState::Paused } else { state },
+            addresses: Vec::new(),
+            fingerprint: None,
+            device_id: String::new(),
+            in_step: theirs.is_some_and(|theirs| theirs == *ours),
+            behind,
+            ahead,
+            last_contact,
+            last_error,
+            received,
+            sent,
+        }
+    }
+}
+
+/// Returns how many changes of `one` the `other` lacks.
+fn lacking(one: &Frontier, other: &Frontier) -> u64 {
+    let count = |range: satchel_sync::CounterRange| range.last.get() - range.first.get() + 1;
+    one.lacked_by(other).ranges.into_iter().map(count).sum()
+}
+
+/// Returns the series of which two stores have different histories, as far as their frontiers tell.
+pub(super) fn forks(one: &Frontier, other: &Frontier) -> Vec<OriginId> {
+    one.lacked_by(other).forks.iter().map(|fork| fork.origin).collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use satchel_sync::{ChangeHash, Counter, Head};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn frontier(heads: &[(u128, u64)]) -> Frontier {
+        let mut frontier = Frontier::new();
+        for (origin, counter) in heads {
+            let head = Head {
+                counter: Counter::new(*counter).unwrap(),
+                hash: ChangeHash::from_bytes([u8::try_from(*counter).unwrap(); 32]),
+            };
+            frontier.advance(OriginId::from_uuid(Uuid::from_u128(*origin)), head).unwrap();
+        }
+        frontier
+    }
+
+    #[test]
+    fn a_peer_is_in_step_if_it_has_the_same_changes() {
+        let contact = |theirs| Contact { theirs, ..Contact::default() };
+        let ours = frontier(&[(1, 5), (2, 3)]);
+        let view = contact(Some(frontier(&[(1, 5), (2, 3)]))).view(&ours, false);
+        assert!(view.in_step && view.behind == 0 && view.ahead == 0);
+        let view = contact(Some(frontier(&[(1, 7), (3, 1)]))).view(&ours, true);
+        assert_eq!((view.in_step, view.behind, view.ahead, view.state), (false, 3, 3, PeerState::Paused));
+        let view = contact(None).view(&ours, false);
+        assert_eq!((view.in_step, view.behind, view.state), (false, 0, PeerState::Waiting));
+    }
+}

@@ -1,0 +1,8 @@
+//! Daemons that exchange changes over the network come to show the same.
+
+mod convergence;
+mod copies;
+mod erasures;
+mod hostile;
+mod peer_daemon;
+mod settings;

@@ -1,0 +1,98 @@
+//! A peer that lies is stopped and told so; nothing of it is stored beyond what was checked.
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_proto::v1::{
+    self, DeviceRole, memory_service_client::MemoryServiceClient, sync_service_client::SyncServiceClient,
+};
+use satchel_sync::{Author, Frontier, Kind, SigningKey};
+use satchel_tests::test_device::{TestDevice, policy};
+use tonic::Code;
+
+use super::peer_daemon::{add, digest, start_new};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_peers_exchange_changes_and_they_do_nothing_else() -> Result<()> {
+    let daemon = start_new().await?;
+    let id = add(&daemon, "Private").await?;
+    for role in [DeviceRole::Owner, DeviceRole::Reader, DeviceRole::Agent] {
+        let device = TestDevice::pair(&daemon, role.as_str_name(), policy(role)).await?;
+        let mut sync = SyncServiceClient::new(device.channel);
+        let refused = sync.get_frontier(v1::GetFrontierRequest::default()).await;
+        ensure!(refused.is_err_and(|status| status.code() == Code::PermissionDenied), "{role:?}");
+    }
+    let peer = TestDevice::pair(&daemon, "peer", policy(DeviceRole::Peer)).await?;
+    let request = v1::GetMemoryRequest { id, view: 0, as_of_revision: None };
+    let refused = MemoryServiceClient::new(peer.channel.clone()).get_memory(request).await;
+    ensure!(refused.is_err_and(|status| status.code() == Code::PermissionDenied));
+    let mut sync = SyncServiceClient::new(peer.channel);
+    ensure!(sync.get_frontier(v1::GetFrontierRequest::default()).await?.into_inner().format_version == 1);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_lies_is_refused_and_others_go_on() -> Result<()> {
+    let daemon = start_new().await?;
+    add(&daemon, "Stays").await?;
+    let peer = TestDevice::pair(&daemon, "peer", policy(DeviceRole::Peer)).await?;
+    let mut sync = SyncServiceClient::new(peer.channel.clone());
+    let known = sync.get_frontier(v1::GetFrontierRequest::default()).await?.into_inner();
+    let before = digest(&daemon).await?;
+    let upload = async |changes: Vec<Vec<u8>>| {
+        let message = v1::UploadChangesRequest { changes };
+        SyncServiceClient::new(peer.channel.clone()).upload_changes(tokio_stream::iter([message])).await
+    };
+    // Bytes that are no change.
+    for bytes in [vec![], vec![0; 10], vec![255; 300]] {
+        let status = upload(vec![bytes]).await.err().context("it is refused")?;
+        ensure!(status.code() == Code::InvalidArgument, "{status:?}");
+    }
+    // Series with a wrong signature, a gap, and another history.
+    let author = |seed: u8| Author::begin(SigningKey::from_bytes(&[seed; 32]), [seed; 16], &Frontier::new());
+    let (mut first, genesis) = author(1)?;
+    let next = first.append(Kind(77), b"one".to_vec(), &Frontier::new())?;
+    let last = first.append(Kind(77), b"two".to_vec(), &Frontier::new())?;
+    let mut forged = genesis.encode();
+    let at = forged.len() - 40;
+    forged[at] ^= 1;
+    if let Ok(answer) = upload(vec![forged]).await {
+        let answer = answer.into_inner();
+        ensure!(answer.new_changes == 0 && answer.refused.len() == 1, "{answer:?}");
+    }
+    let answer = upload(vec![genesis.encode(), last.encode(), next.encode()]).await?.into_inner();
+    ensure!(answer.new_changes == 1 && answer.refused.len() == 1, "{answer:?}");
+    ensure!(answer.refused[0].counter == i64::try_from(last.change().counter.get())?, "{answer:?}");
+    let answer = upload(vec![next.encode(), last.encode()]).await?.into_inner();
+    ensure!(answer.new_changes == 2 && answer.refused.is_empty(), "{answer:?}");
+    let (mut other, _) = author(1)?;
+    let fork = other.append(Kind(77), b"another".to_vec(), &Frontier::new())?;
+    let answer = upload(vec![fork.encode()]).await?.into_inner();
+    ensure!(answer.new_changes == 0 && answer.refused.len() == 1, "{answer:?}");
+    // Frontiers that cannot be.
+    let head = |origin: &str, counter| v1::SeriesHead {
+        origin: origin.to_owned(),
+        counter,
+        change_sha256: vec![1; 32],
+    };
+    for heads in [
+        vec![head("x", 1)],
+        vec![head(&known.origin, 0)],
+        vec![head(&known.origin, 1); 2],
+        vec![head(&known.origin, 1); 2_000],
+    ] {
+        let request = v1::DownloadChangesRequest { frontier: Some(v1::Frontier { heads }) };
+        let status = sync.download_changes(request).await.err().context("it is refused")?;
+        ensure!(status.code() == Code::InvalidArgument, "{status:?}");
+    }
+    // Of a series whose history it claims to know otherwise, it gets nothing.
+    let claimed = v1::Frontier { heads: vec![head(&known.origin, 1)] };
+    let mut stream =
+        sync.download_changes(v1::DownloadChangesRequest { frontier: Some(claimed) }).await?.into_inner();
+    while let Some(message) = stream.message().await? {
+        for change in &message.changes {
+            let change = satchel_sync::SignedChange::decode(change)?;
+            ensure!(change.change().origin.to_string() != known.origin);
+        }
+    }
+    ensure!(digest(&daemon).await? == before, "nothing of it is shown");
+    Ok(())
+}
