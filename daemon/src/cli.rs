@@ -33,6 +33,7 @@ mod pager;
 mod pagination;
 mod pairing;
 mod path;
+mod peers;
 mod plugins;
 mod prompt_context;
 mod properties;
@@ -75,7 +76,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::{
     args::{
         Cli, ColorWhen, Command, Conversations, Devices, Global, Imports, InstalledCommand, Keys, Memories,
-        Plugins,
+        Peers, Plugins,
     },
     client::{DaemonClient, DaemonLocation},
     error::CliError,
@@ -264,6 +265,7 @@ fn creates_data_dir(command: &Command) -> bool {
             | Command::Apply(_)
             | Command::Restore(_)
             | Command::Memories(Memories::Add(_))
+            | Command::Peers(Peers::Add(_))
             | Command::Plugins(Plugins::Installed(InstalledCommand::Install(_) | InstalledCommand::Trust(_)))
             | Command::Keys(Keys::Encryption(args::EncryptionCommand::Encrypt(_)))
     )
@@ -420,6 +422,9 @@ async fn dispatch(
         Command::Keys(Keys::Signing(command)) => signing::run(context, client, command).await,
         Command::Plugins(Plugins::Installed(command)) => plugins::run(context, client, command).await,
         Command::Devices(command) => devices::run(context, client, command).await,
+        Command::Peers(command) => peers::run(context, client, command).await,
+        Command::Sync(args) => peers::sync(context, client, args).await,
+        Command::Conflicts(paging) => peers::conflicts(context, client, *paging).await,
         Command::Status => status::run(context, client).await,
         Command::Backup(args) => backup::create(context, client, args).await,
         Command::Serve(_)

@@ -30,6 +30,7 @@ mod imports;
 mod keys;
 mod links;
 mod maintenance;
+mod peers;
 mod plugins;
 mod purge;
 mod records;
@@ -62,6 +63,7 @@ pub use self::{
     keys::{DataKeyArgs, EncryptionCommand, Keys, SigningCommand},
     links::{ContradictionsArgs, DuplicatesArgs, LinkArg, RelatedArgs},
     maintenance::{BackupArgs, DoctorArgs, RebuildArgs, RestoreArgs},
+    peers::{AddPeerArgs, Peers, SyncArgs, SyncCommand},
     plugins::{
         AuthorCommand, AuthorKeyArgs, BuildArgs, CompileChildArgs, InstalledCommand, KeyCommand, LanguageArg,
         NewArgs, PluginArgs, PluginInstallArgs, Plugins, RunArgs, SignArgs, TestArgs,
@@ -279,6 +281,24 @@ pub enum Command {
     /// List and change the daemons that this machine is paired with
     #[command(subcommand, after_help = examples::devices::SERVERS)]
     Servers(Servers),
+    /// Keep this store in step with those of your other machines
+    ///
+    /// Each machine imports and edits by itself, also for months without a network; in the end all hold the same, with every edit in it. No
+    /// machine is the master, and there is no cloud.
+    #[command(subcommand, after_help = examples::peers::PEERS)]
+    Peers(Peers),
+    /// Exchange changes with the peers now
+    ///
+    /// A running daemon does this by itself: after each change, when a connection is back, and every few minutes. Exits with code 4 if a peer
+    /// could not be reached or refused something.
+    #[command(after_help = examples::peers::SYNC)]
+    Sync(SyncArgs),
+    /// List what was edited in several stores at the same time, with different results
+    ///
+    /// Nothing is lost: every value is in the history of its memory. All stores show the same one, until an edit of the field settles the
+    /// conflict.
+    #[command(after_help = examples::peers::CONFLICTS)]
+    Conflicts(Paging),
     /// Print a shell completion script
     #[command(after_help = examples::COMPLETIONS)]
     Completions {

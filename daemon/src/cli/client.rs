@@ -15,7 +15,8 @@ use satchel_proto::v1::{
     conversation_service_client::ConversationServiceClient, device_service_client::DeviceServiceClient,
     export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
     memory_service_client::MemoryServiceClient, operation_service_client::OperationServiceClient,
-    plugin_service_client::PluginServiceClient, search_service_client::SearchServiceClient,
+    peer_service_client::PeerServiceClient, plugin_service_client::PluginServiceClient,
+    search_service_client::SearchServiceClient,
 };
 use satchel_server::{
     Ready, RunError,
@@ -257,6 +258,10 @@ impl DaemonClient {
 
     pub(crate) fn devices(&self) -> DeviceServiceClient<Channel> {
         DeviceServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn peers(&self) -> PeerServiceClient<Channel> {
+        PeerServiceClient::new(self.channel.clone())
     }
 
     pub(crate) fn admin(&self) -> AdminServiceClient<Channel> {

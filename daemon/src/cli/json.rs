@@ -29,6 +29,7 @@ pub(crate) mod device;
 pub(crate) mod import;
 pub(crate) mod links;
 pub(crate) mod memory;
+pub(crate) mod peer;
 pub(crate) mod plugin;
 pub(crate) mod review;
 pub(crate) mod search;

@@ -8,8 +8,9 @@ use satchel_proto::{
         AttachmentKind, ContradictionReason, DeviceKind, DeviceRole, DifferenceKind, Direction,
         DocumentStanding, DuplicateReason, ExportFormat, ExportType, ExtractionMethod, ImportStatus,
         IssueKind, MemoryLinkKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
-        OperationState, PartKind, Permission, PlatformCount, PluginState, QuarantineState, RecordKind,
-        RelationType, Role, Scope, SearchHitKind, SourceOrigin, SourceState, Visibility,
+        OperationState, PartKind, PeerDirection, PeerState, Permission, PlatformCount, PluginState,
+        QuarantineState, RecordKind, RelationType, Role, Scope, SearchHitKind, SourceOrigin, SourceState,
+        Visibility,
     },
 };
 
@@ -104,7 +105,11 @@ labels! {
     export_type: ExportType, "EXPORT_TYPE_";
     /// `new`, `changed`, `kept`.
     difference_kind: DifferenceKind, "DIFFERENCE_KIND_";
-    /// `owner`, `reader`, `agent`.
+    /// `outgoing`, `incoming`.
+    peer_direction: PeerDirection, "PEER_DIRECTION_";
+    /// `waiting`, `syncing`, `ok`, `failed`, `paused`.
+    peer_state: PeerState, "PEER_STATE_";
+    /// `owner`, `reader`, `agent`, `peer`.
     device_role: DeviceRole, "DEVICE_ROLE_";
     /// `certificate`, `token`.
     device_kind: DeviceKind, "DEVICE_KIND_";

@@ -60,7 +60,8 @@ pub(super) async fn run(context: &mut Context, args: &PairArgs) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn read_code(code: &str) -> Result<String, CliError> {
+/// Returns the code; `-` stands for standard input.
+pub(super) fn read_code(code: &str) -> Result<String, CliError> {
     if code != "-" {
         return Ok(code.to_owned());
     }
@@ -104,7 +105,7 @@ fn check_free(dir: &Path, server: &str, secret: &PairingSecret) -> Result<(), Cl
 }
 
 /// Returns a name for the daemon from the first address.
-fn server_name(addresses: &[String]) -> String {
+pub(super) fn server_name(addresses: &[String]) -> String {
     let host = addresses.first().and_then(|address| address.rsplit_once(':')).map(|(host, _)| host);
     let plain = |it: char| {
         if it.is_ascii_alphanumeric() || "-_.".contains(it) { it.to_ascii_lowercase() } else { '-' }
@@ -115,7 +116,7 @@ fn server_name(addresses: &[String]) -> String {
 }
 
 /// Returns the name of this machine.
-fn host_name() -> String {
+pub(super) fn host_name() -> String {
     // Other systems tell it through a program only.
     let asked = || Command::new("uname").arg("-n").output().ok().map(|output| output.stdout);
     let name = std::fs::read(HOST_NAME_FILE).ok().or_else(asked).unwrap_or_default();

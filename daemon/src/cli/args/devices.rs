@@ -174,6 +174,8 @@ wire_args! {
         Reader,
         /// A program: sees memories that are public or shared with it, and may add memories and record conversations
         Agent,
+        /// Another daemon of yours, which keeps its store in step with this one (`satchel peers add` there)
+        Peer,
     }
     /// The permissions, as typed.
     ScopeArg: Scope {

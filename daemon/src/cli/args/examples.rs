@@ -1,6 +1,7 @@
 //! The examples and notes at the end of each command's help. A test parses every example.
 
 pub(super) mod devices;
+pub(in crate::cli::args) mod peers;
 pub(super) mod plugins;
 
 pub(super) const SATCHEL: &str = "\

@@ -3,11 +3,13 @@
 
 /// Beginnings of field names and their replacements; the first match wins.
 const NAMES: &[(&str, &str)] = &[
+    ("addresses", "--address"),
     ("age_recipients", "--encrypt-to"),
     ("as_of_revision", "--revision"),
     ("attachments", "--attachments"),
     ("base_export_id", "--base"),
     ("base_path", "--base"),
+    ("device_name", "--name"),
     ("expected_count", "--expect"),
     ("expire_time", "--for"),
     ("filter.accounts", "--account"),

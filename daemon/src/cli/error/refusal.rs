@@ -91,6 +91,11 @@ impl Refusal {
             "NO_CREDENTIALS" | "CERTIFICATE_EXPIRED" => {
                 "run `satchel devices pair` there, and `satchel pair CODE` here"
             }
+            "PEER_NOT_FOUND" => "`satchel peers list` lists all peers",
+            "PEER_PAUSED" => "ask on the other machine; `satchel peers resume` there resumes it",
+            "PEER_UNREACHABLE" => {
+                "check that `satchel serve --listen ADDR:PORT` runs there and that no firewall is between"
+            }
             "DEVICE_REVOKED" => {
                 "ask the owner; `satchel devices pair` there and `satchel pair CODE` here pair this device anew"
             }

@@ -1,0 +1,88 @@
+//! Arguments of `peers`, `sync` and `conflicts`.
+
+use clap::{Args, Subcommand};
+
+use super::examples::peers as examples;
+
+/// `peers …`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Peers {
+    /// Pair with the daemon of another machine, and keep both stores in step
+    ///
+    /// Run `satchel devices pair --role peer` on the other machine first; it shows the code. Its daemon has to listen: `satchel serve --listen
+    /// ADDR:PORT`. This one connects to it, so only one of the two has to be reachable.
+    #[command(after_help = examples::ADD)]
+    Add(AddPeerArgs),
+    /// List the peers, and how far the exchange with each is
+    #[command(after_help = examples::LIST)]
+    List,
+    /// Show a peer
+    #[command(after_help = examples::SHOW)]
+    Show(PeerArg),
+    /// Pause the exchange with a peer until it is resumed
+    #[command(after_help = examples::PAUSE)]
+    Pause(PeerArg),
+    /// Resume the exchange with a peer
+    #[command(after_help = examples::RESUME)]
+    Resume(PeerArg),
+    /// Set the addresses at which a peer is reached
+    #[command(after_help = examples::SET_ADDRESS)]
+    SetAddress {
+        #[command(flatten)]
+        peer: PeerArg,
+        /// Addresses, the likeliest first
+        #[arg(required = true, value_name = "HOST:PORT")]
+        addresses: Vec<String>,
+    },
+    /// End the exchange with a peer for good; what it has, it keeps
+    #[command(after_help = examples::REMOVE)]
+    Remove(PeerArg),
+}
+
+/// A peer.
+#[derive(Clone, Debug, Args)]
+pub struct PeerArg {
+    /// Name, as `satchel peers list` shows it, or the id of its device
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// `peers add`.
+#[derive(Clone, Debug, Args)]
+pub struct AddPeerArgs {
+    /// Code or `satchel://` link that `satchel devices pair --role peer` shows; `-` reads it from standard input
+    pub code: String,
+    /// Address of the daemon; needed with a code, as only links contain addresses; may be repeated
+    #[arg(long = "address", value_name = "HOST:PORT")]
+    pub addresses: Vec<String>,
+    /// Name of this machine there, if `satchel devices pair` did not set one [default: the host name]
+    #[arg(long = "name", value_name = "NAME")]
+    pub device_name: Option<String>,
+    /// What to call the peer here [default: the host of --address, or home]
+    #[arg(long = "as", value_name = "PEER_NAME")]
+    pub peer_name: Option<String>,
+}
+
+/// `sync`.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct SyncArgs {
+    #[command(subcommand)]
+    pub command: Option<SyncCommand>,
+    /// Exchange changes only with this peer
+    #[arg(value_name = "PEER")]
+    pub peer: Option<String>,
+    /// End only when all of these stores hold the same, however long that takes
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// `sync status`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum SyncCommand {
+    /// Show for each peer whether it is in step, and a digest of this store
+    ///
+    /// Stores that show the same have the same digest. All records are read for it.
+    #[command(after_help = examples::SYNC_STATUS)]
+    Status,
+}

@@ -1,0 +1,134 @@
+//! JSON documents for peers, the exchange with them, and conflicts.
+
+use satchel_proto::v1;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{non_empty, timestamp};
+use crate::cli::labels;
+
+/// `peers list`, and `sync`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Peers<'a> {
+    pub peers: Vec<Peer<'a>>,
+}
+
+/// `peers add`, `show`, `pause`, `resume` and `set-address`.
+#[derive(Debug, Serialize)]
+pub(crate) struct PeerDocument<'a> {
+    pub peer: Peer<'a>,
+}
+
+/// `peers remove`.
+#[derive(Debug, Serialize)]
+pub(crate) struct RemovedPeer<'a> {
+    pub removed: &'a str,
+}
+
+document! {
+    /// A daemon with which this one exchanges changes.
+    Peer<'a> from peer: v1::Peer {
+        name: &'a str = &peer.name,
+        /// `outgoing` if this daemon connects to it, or `incoming`.
+        direction: String = labels::peer_direction(peer.direction),
+        /// `waiting`, `syncing`, `ok`, `failed` or `paused`.
+        state: String = labels::peer_state(peer.state),
+        in_step: bool = peer.in_step,
+        /// Changes of this store that the peer lacks.
+        behind: i64 = peer.behind,
+        /// Changes of the peer that this store lacks.
+        ahead: i64 = peer.ahead,
+        last_contact: Option<String> = timestamp(peer.last_contact_at.as_ref()),
+        last_error: Option<&'a str> = non_empty(&peer.last_error),
+        addresses: &'a [String] = &peer.addresses,
+        fingerprint: Option<&'a str> = non_empty(&peer.fingerprint),
+        device_id: &'a str = &peer.device_id,
+        received_changes: i64 = peer.received_changes,
+        sent_changes: i64 = peer.sent_changes,
+    }
+}
+
+/// `sync status`.
+#[derive(Debug, Serialize)]
+pub(crate) struct SyncStatus<'a> {
+    pub peers: Vec<PeerStatus<'a>>,
+    /// Of what the store shows, `sha256:…`.
+    pub digest: &'a str,
+    /// The store's own series of changes; null if it never had a peer.
+    pub origin: Option<&'a str>,
+    /// Fields of memories with several values.
+    pub conflicts: i64,
+    /// Erasures that wait for the store to be closed.
+    pub pending_erasures: i64,
+}
+
+/// A peer in `sync status`.
+#[derive(Debug, Serialize)]
+pub(crate) struct PeerStatus<'a> {
+    pub name: &'a str,
+    pub in_step: bool,
+    pub behind: i64,
+    pub ahead: i64,
+    pub last_contact: Option<String>,
+    pub last_error: Option<&'a str>,
+    pub state: String,
+    /// Fields of memories with several values in this store; with a peer that is in step, in both.
+    pub conflicts: i64,
+}
+
+impl<'a> SyncStatus<'a> {
+    pub(crate) fn new(status: &'a v1::GetSyncStatusResponse, peers: &'a [v1::Peer]) -> Self {
+        let v1::GetSyncStatusResponse { origin, digest, conflicts, pending_erasures, header: _ } = status;
+        let peer = |peer: &'a v1::Peer| {
+            let Peer { name, state, in_step, behind, ahead, last_contact, last_error, .. } = Peer::new(peer);
+            PeerStatus {
+                name,
+                in_step,
+                behind,
+                ahead,
+                last_contact,
+                last_error,
+                state,
+                conflicts: *conflicts,
+            }
+        };
+        Self {
+            peers: peers.iter().map(peer).collect(),
+            digest,
+            origin: non_empty(origin),
+            conflicts: *conflicts,
+            pending_erasures: *pending_erasures,
+        }
+    }
+}
+
+/// `conflicts`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Conflicts<'a> {
+    pub conflicts: Vec<Conflict<'a>>,
+}
+
+document! {
+    /// A field of a memory with several values.
+    Conflict<'a> from conflict: v1::Conflict {
+        memory_id: &'a str = &conflict.memory_id,
+        field: &'a str = &conflict.field,
+        values: Vec<ConflictingValue<'a>> = conflict.values.iter().map(ConflictingValue::new).collect(),
+    }
+}
+
+document! {
+    /// One of the values.
+    ConflictingValue<'a> from value: v1::ConflictingValue {
+        value: Value = serde_json::from_str(&value.value_json).unwrap_or_default(),
+        edits: Vec<ConflictingEdit<'a>> = value.edits.iter().map(ConflictingEdit::new).collect(),
+    }
+}
+
+document! {
+    /// A change that gave the field this value.
+    ConflictingEdit<'a> from edit: v1::ConflictingEdit {
+        change_id: &'a str = &edit.change_id,
+        changed_at: Option<String> = timestamp(edit.changed_at.as_ref()),
+    }
+}

@@ -1,0 +1,218 @@
+//! `peers …`: the daemons with which this one exchanges changes.
+
+mod conflicts;
+mod sync;
+
+use satchel_proto::v1::{
+    AddPeerRequest, ListPeersRequest, ListPeersResponse, Peer, PeerState, RemovePeerRequest,
+    UpdatePeerRequest,
+};
+
+use super::{
+    Context,
+    args::{AddPeerArgs, Peers},
+    client::DaemonClient,
+    error::CliError,
+    exit::Exit,
+    json::peer as json,
+    labels,
+    pagination::{self, ResultPage},
+    pairing::{self, host_name, server_name},
+    properties::Properties,
+    servers::check_address,
+    style::Paint,
+    table::{Cell, Column, Table},
+    text,
+    time::Calendar,
+};
+
+pub(super) use self::{conflicts::run as conflicts, sync::run as sync};
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// Returns the error of the daemon, and fails for a name that fits no peer.
+pub(super) async fn run(
+    context: &mut Context,
+    client: &DaemonClient,
+    command: &Peers,
+) -> Result<Exit, CliError> {
+    match command {
+        Peers::Add(args) => add(context, client, args).await?,
+        Peers::List => list(context, client).await?,
+        Peers::Show(peer) => {
+            let found = find(client, &peer.name).await?;
+            print(context, &found)?;
+        }
+        Peers::Pause(peer) => pause(context, client, &peer.name, true).await?,
+        Peers::Resume(peer) => pause(context, client, &peer.name, false).await?,
+        Peers::SetAddress { peer, addresses } => {
+            addresses.iter().try_for_each(|address| check_address(address))?;
+            let request =
+                UpdatePeerRequest { peer: peer.name.clone(), paused: None, addresses: addresses.clone() };
+            update(context, client, request).await?;
+        }
+        Peers::Remove(peer) => remove(context, client, &peer.name).await?,
+    }
+    Ok(Exit::Done)
+}
+
+async fn add(context: &mut Context, client: &DaemonClient, args: &AddPeerArgs) -> Result<(), CliError> {
+    let AddPeerArgs { code, addresses, device_name, peer_name } = args;
+    addresses.iter().try_for_each(|address| check_address(address))?;
+    let request = AddPeerRequest {
+        code: pairing::read_code(code)?,
+        addresses: addresses.clone(),
+        name: peer_name.clone().unwrap_or_else(|| server_name(addresses)),
+        device_name: device_name.clone().unwrap_or_else(host_name),
+    };
+    let peer = client.peers().add_peer(request).await?.into_inner().peer.unwrap_or_default();
+    if context.out.json {
+        return context.out.json(&json::PeerDocument { peer: json::Peer::new(&peer) });
+    }
+    let mark = context.out.style.paint(Paint::Good, "✓");
+    context.out.print(&format!("{mark} paired with the peer {:?}\n", text::one_line(&peer.name)))?;
+    context.out.note(if client.is_daemon() {
+        "both stores come in step now; `satchel sync status` shows how far they are"
+    } else {
+        "no daemon is running; `satchel serve` keeps both stores in step, `satchel sync` exchanges changes once"
+    });
+    Ok(())
+}
+
+async fn list(context: &mut Context, client: &DaemonClient) -> Result<(), CliError> {
+    let peers = all(client).await?;
+    if context.out.json {
+        return context.out.json(&json::Peers { peers: peers.iter().map(json::Peer::new).collect() });
+    }
+    if peers.is_empty() {
+        context.out.note(
+            "there are no peers; `satchel devices pair --role peer` on one machine and `satchel peers add CODE` on the other pair two",
+        );
+        return Ok(());
+    }
+    let table = table(&peers, &context.calendar);
+    context.out.print(&table.render(context.out.style))
+}
+
+/// Returns all peers.
+async fn all(client: &DaemonClient) -> Result<Vec<Peer>, CliError> {
+    let peers = pagination::collect_rows(None, async |page_size, page_token| {
+        let request = ListPeersRequest { page_size, page_token };
+        let ListPeersResponse { peers, next_page_token, .. } =
+            client.peers().list_peers(request).await?.into_inner();
+        Ok(ResultPage { rows: peers, next: next_page_token })
+    });
+    Ok(peers.await?.rows)
+}
+
+async fn find(client: &DaemonClient, given: &str) -> Result<Peer, CliError> {
+    let found = all(client).await?.into_iter().find(|peer| peer.name == given || peer.device_id == given);
+    found.ok_or_else(|| CliError::NoSuchName { kind: "peer", given: given.to_owned() })
+}
+
+async fn pause(
+    context: &mut Context,
+    client: &DaemonClient,
+    peer: &str,
+    paused: bool,
+) -> Result<(), CliError> {
+    let request = UpdatePeerRequest { peer: peer.to_owned(), paused: Some(paused), addresses: Vec::new() };
+    update(context, client, request).await
+}
+
+async fn update(
+    context: &mut Context,
+    client: &DaemonClient,
+    request: UpdatePeerRequest,
+) -> Result<(), CliError> {
+    let peer = client.peers().update_peer(request).await?.into_inner().peer.unwrap_or_default();
+    print(context, &peer)
+}
+
+async fn remove(context: &mut Context, client: &DaemonClient, name: &str) -> Result<(), CliError> {
+    let peer = find(client, name).await?;
+    client.peers().remove_peer(RemovePeerRequest { peer: peer.device_id.clone() }).await?;
+    if context.out.json {
+        return context.out.json(&json::RemovedPeer { removed: &peer.name });
+    }
+    context.out.print(&format!("{}: removed\n", text::one_line(&peer.name)))?;
+    context.out.note("what it has of this store, it keeps");
+    if peer.direction == i32::from(satchel_proto::v1::PeerDirection::Outgoing) {
+        context.out.note("that daemon lists this machine until `satchel peers remove` removes it there");
+    }
+    Ok(())
+}
+
+fn print(context: &mut Context, peer: &Peer) -> Result<(), CliError> {
+    if context.out.json {
+        return context.out.json(&json::PeerDocument { peer: json::Peer::new(peer) });
+    }
+    let properties = properties(peer, &context.calendar);
+    context.out.print(&properties.render(context.out.style))
+}
+
+/// Returns in words whether a peer is in step, and how that is painted.
+fn progress(peer: &Peer) -> (String, Paint) {
+    let state = PeerState::try_from(peer.state).unwrap_or_default();
+    match state {
+        PeerState::Paused => ("paused".to_owned(), Paint::Warn),
+        PeerState::Failed => ("failed".to_owned(), Paint::Bad),
+        PeerState::Waiting => ("waiting".to_owned(), Paint::Dim),
+        _ if peer.in_step => ("in step".to_owned(), Paint::Good),
+        _ => {
+            let mut parts = Vec::new();
+            if peer.behind > 0 {
+                parts.push(format!("{} to send", peer.behind));
+            }
+            if peer.ahead > 0 {
+                parts.push(format!("{} to fetch", peer.ahead));
+            }
+            (if parts.is_empty() { "syncing".to_owned() } else { parts.join(", ") }, Paint::Warn)
+        }
+    }
+}
+
+/// Returns the table of `peers list` and `sync`.
+fn table(peers: &[Peer], calendar: &Calendar) -> Table {
+    let mut table = Table::new([
+        Column::new("name").shrinks_to(12),
+        Column::new("direction").optional(2),
+        Column::new("state"),
+        Column::new("last contact"),
+        Column::new("address").shrinks_to(15).optional(3),
+        Column::new("problem").shrinks_to(20),
+    ]);
+    for peer in peers {
+        let (state, paint) = progress(peer);
+        table.row([
+            Cell::painted(&peer.name, Paint::Strong),
+            Cell::new(&labels::peer_direction(peer.direction)),
+            Cell::painted(&state, paint),
+            Cell::new(&calendar.short(peer.last_contact_at.as_ref())),
+            Cell::new(&peer.addresses.join(", ")),
+            Cell::painted(&peer.last_error, Paint::Bad),
+        ]);
+    }
+    table
+}
+
+fn properties(peer: &Peer, calendar: &Calendar) -> Properties {
+    let mut properties = Properties::new();
+    properties.add_painted("name", &peer.name, Paint::Strong);
+    let (state, paint) = progress(peer);
+    properties.add_painted("state", &state, paint);
+    properties.add("direction", &labels::peer_direction(peer.direction));
+    properties.add("addresses", &peer.addresses.join(", "));
+    properties.add("to send", &peer.behind.to_string());
+    properties.add("to fetch", &peer.ahead.to_string());
+    let contact = calendar.minute(peer.last_contact_at.as_ref());
+    let never = "never since the daemon started";
+    properties.add("last contact", if contact.is_empty() { never } else { &contact });
+    properties.add("received", &format!("{} changes", peer.received_changes));
+    properties.add("sent", &format!("{} changes", peer.sent_changes));
+    properties.add("fingerprint", &peer.fingerprint);
+    properties.add("device", &peer.device_id);
+    properties.add_painted("problem", &peer.last_error, Paint::Bad);
+    properties
+}
