@@ -192,7 +192,10 @@ impl Reader {
             // With `--json` the command does not wait for the device.
             let opened: Value = serde_json::from_str(&self.run(&format!("{command} --json"), None)).unwrap();
             opened["code"].as_str().unwrap().clone_into(&mut self.code);
-        } else if line.starts_with("satchel pair") {
+        } else if ["satchel pair", "satchel peers", "satchel sync", "satchel conflicts"]
+            .iter()
+            .any(|begin| line.starts_with(begin))
+        {
             let command = command.replace("CODE", &self.code).replace(EXAMPLE_ADDRESS, &self.address);
             self.run(&format!("{command} --data-dir other-machine"), None);
         } else if line.starts_with("satchel --server") || line.starts_with("satchel apply") {
@@ -259,7 +262,7 @@ fn follow(page: &str, imported: bool) {
 }
 
 /// The pages with command lines, and whether their reader has imported something already.
-const PAGES: [(&str, bool); 12] = [
+const PAGES: [(&str, bool); 13] = [
     ("README.md", false),
     ("daemon/docs/devices.md", true),
     ("daemon/docs/encryption.md", true),
@@ -271,6 +274,7 @@ const PAGES: [(&str, bool); 12] = [
     ("daemon/docs/search.md", true),
     ("daemon/docs/service.md", true),
     ("daemon/docs/signatures.md", true),
+    ("daemon/docs/sync.md", true),
     ("daemon/docs/watched-folders.md", true),
 ];
 

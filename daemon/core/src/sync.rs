@@ -15,7 +15,7 @@
 //! **Invariant:** a store that has a series has no edit without a dot: [`Sync::begin`] numbers the earlier ones.
 //! Stores that have applied the same changes show the same (`tests/tests/integration/sync`), within these limits:
 //!
-//! - Not exchanged: attachments, vectors, memories that wait for review, the ledger of exports,
+//! - Not exchanged: vectors, memories that wait for review, the ledger of exports,
 //!   withdrawals of relations by documents, and single conversations of more than 256 MiB.
 //! - Documents of strangers about one record are kept by the order of their arrival.
 //! - The import metadata of a conversation names the import that changed it last in this store.
@@ -25,6 +25,7 @@
 
 mod apply;
 mod digest;
+mod files;
 mod outgoing;
 mod receive;
 mod record;
@@ -40,6 +41,7 @@ use self::series_key::SeriesIdentity;
 pub use self::{
     apply::{Applied, Blocked},
     digest::StateDigest,
+    files::FileError,
     receive::{Received, Refused},
     series_key::SeriesKeyError,
 };

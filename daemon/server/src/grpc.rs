@@ -9,6 +9,7 @@ mod attachment;
 mod call_state;
 pub(crate) mod change_batches;
 mod change_feed;
+pub(crate) mod chunks;
 mod connection;
 mod contradictions;
 mod conversation;

@@ -23,7 +23,7 @@ use satchel_core::{
     data_dir::PEERS,
     ingest::Imports,
     provenance::PurgeRecord,
-    sync::{Received, Sync, SyncError},
+    sync::{FileError, Received, Sync, SyncError},
 };
 use satchel_devices::{Credentials, Device, DevicesError, Role};
 use satchel_source::{CancelToken, chain};
@@ -78,6 +78,12 @@ pub enum PeersError {
     /// The changes cannot be stored, or cannot take effect.
     #[error(transparent)]
     Sync(#[from] SyncError),
+    /// The file of an attachment cannot be stored.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file of this store cannot be read.
+    #[error("a file of this store cannot be read")]
+    Read(#[source] std::io::Error),
     /// The keys of the peers cannot be read or written.
     #[error(transparent)]
     Devices(#[from] DevicesError),

@@ -136,7 +136,7 @@ pub enum RunError {
     Devices(#[from] DevicesError),
     /// The peers cannot be read.
     #[error(transparent)]
-    Peers(#[from] PeersError),
+    Peers(Box<PeersError>),
     /// The port for devices cannot be opened.
     #[error("cannot listen on {address}; choose another address with --listen or [server] listen")]
     Listen { address: SocketAddr, source: io::Error },
@@ -149,6 +149,12 @@ pub enum RunError {
     /// A bug.
     #[error("a task of the daemon panicked; please report this")]
     Panicked,
+}
+
+impl From<PeersError> for RunError {
+    fn from(error: PeersError) -> Self {
+        Self::Peers(Box::new(error))
+    }
 }
 
 impl From<VaultError> for RunError {

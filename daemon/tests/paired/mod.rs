@@ -35,10 +35,19 @@ impl Listening {
     }
 
     /// Pairs a new machine, which calls this daemon `desk`.
+    #[allow(dead_code, reason = "not every test pairs a device")]
     pub(crate) fn pair(&self, options: &[&str]) -> TestHome {
         let other = TestHome::new();
         ok(&other, &["pair", &self.code(options), "--address", &self.address, "--as", "desk"]);
         other
+    }
+
+    /// Kills the daemon, as a power cut would.
+    #[allow(dead_code, reason = "not every test kills it")]
+    pub(crate) fn kill(mut self) -> TestHome {
+        self.daemon.kill().unwrap();
+        self.daemon.wait().unwrap();
+        self.home
     }
 
     pub(crate) fn stop(self) -> TestHome {

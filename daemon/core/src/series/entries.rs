@@ -14,12 +14,15 @@
 //! | `assigned <page>` | dots of earlier edits ([`crate::provenance::AssignedDots`]) |
 //! | `undo <import>` | the undos and redos of an import that none of the others had seen |
 //! | `lacking` | the imports of which pieces were not here when they took effect, each with its change |
+//! | `files` | the files of attachments that the store lacks, and up to which revision conversations were read for them |
 //! | `kinds` | the greatest kind of change that the program knew which passed over changes last |
 //! | `late <origin>`, `unknown <origin>`, `joined <origin>` | numbers of the pages of a set ([`super::counters`]); page 3 is in `late <origin> 3` |
 
+use std::collections::BTreeSet;
+
 use satchel_merge::causality::{Dot, VersionVector};
-use satchel_pam::conversation::ImportMetadata;
-use satchel_store::{Change, Ledger, LedgerWrite, Store, StoreError};
+use satchel_pam::{conversation::ImportMetadata, hash::Sha256Digest};
+use satchel_store::{Change, Ledger, LedgerWrite, Revision, Store, StoreError};
 use satchel_sync::{Counter, Frontier, Head, OriginId, OriginKey, Series, SignedChange};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -342,6 +345,32 @@ fn remainder_id(key: EvidenceKey) -> String {
 
 fn item_id(key: EvidenceKey) -> String {
     format!("item {:032x}", u128::from_be_bytes(key))
+}
+
+/// The files of attachments that a store lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MissingFiles {
+    /// The conversations were read up to this revision.
+    pub(crate) read_to: Revision,
+    pub(crate) digests: BTreeSet<Sha256Digest>,
+}
+
+/// Returns which files the store lacks; `None` before this was looked for.
+pub(crate) fn missing_files(store: &Store) -> Result<Option<MissingFiles>, SeriesStoreError> {
+    let Some(value) = get(store, "files")? else { return Ok(None) };
+    let (read_to, digests) = value.split_first_chunk::<8>().ok_or(SeriesStoreError::Unreadable)?;
+    let (digests, rest) = digests.as_chunks::<32>();
+    if !rest.is_empty() {
+        return Err(SeriesStoreError::Unreadable);
+    }
+    let digests = digests.iter().copied().map(Sha256Digest::from_bytes).collect();
+    Ok(Some(MissingFiles { read_to: Revision::new(u64::from_be_bytes(*read_to)), digests }))
+}
+
+pub(crate) fn put_missing_files(missing: &MissingFiles) -> Change {
+    let mut value = missing.read_to.get().to_be_bytes().to_vec();
+    value.extend(missing.digests.iter().flat_map(|digest| *digest.as_bytes()));
+    put("files".to_owned(), value)
 }
 
 pub(super) fn get(store: &Store, id: &str) -> Result<Option<Vec<u8>>, StoreError> {

@@ -189,3 +189,25 @@ fn unknown_roles_scopes_and_fields_are_refused() {
             && Policy::for_role(Role::Reader, "").check().is_ok()
     );
 }
+
+#[test]
+fn a_peer_exchanges_changes_and_does_nothing_else() {
+    let peer = Policy::for_role(Role::Peer, "desk");
+    assert!(peer.check().is_ok() && peer.may(Scope::Sync) && peer.scopes.len() == 1);
+    assert!(!peer.unrestricted() && !peer.reads_conversation("chatgpt", &[], true));
+    let facts = MemoryFacts { platform: "chatgpt", tags: &[], memory_type: "fact", access: None };
+    assert_eq!(peer.access_to(&facts), MemoryAccess::default());
+    let more = Policy { scopes: [Scope::Sync, Scope::MemoriesRead].into(), ..peer.clone() };
+    let less = Policy { scopes: BTreeSet::new(), ..peer.clone() };
+    let part = Selection { tags: ["work".to_owned()].into(), ..Selection::default() };
+    let restricted = Policy { selection: part, ..peer };
+    for wrong in [more, less, restricted] {
+        assert!(wrong.check().is_err(), "{wrong:?}");
+    }
+    for role in [Role::Owner, Role::Reader, Role::Agent] {
+        let policy = Policy::for_role(role, "x");
+        assert!(policy.check().is_ok() && !policy.may(Scope::Sync), "{role:?}");
+        let scopes = policy.scopes.iter().copied().chain([Scope::Sync]).collect();
+        assert!(Policy { scopes, ..policy }.check().is_err(), "{role:?}");
+    }
+}

@@ -3,10 +3,12 @@
 use std::{pin::Pin, time::Duration};
 
 use satchel_devices::Device;
+use satchel_pam::hash::Sha256Digest;
 use satchel_proto::{
     integers::signed,
     v1::{self, sync_service_server::SyncService},
 };
+use satchel_store::BlobReader;
 use satchel_sync::{Frontier, limits::VERSION};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
@@ -17,7 +19,9 @@ use super::{
     ServerState,
     call_state::CallState,
     change_batches::{BatchesEnd, send_batches},
-    status::CallError,
+    chunks::{ChunkReader, send_chunks},
+    request::page_request,
+    status::{CallError, ResourceKind},
     wire::sync::{changes_from_wire, frontier_from_wire, frontier_to_wire},
 };
 
@@ -36,6 +40,7 @@ type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 impl SyncService for SyncHandler {
     type WatchFrontierStream = Messages<v1::WatchFrontierResponse>;
     type DownloadChangesStream = Messages<v1::DownloadChangesResponse>;
+    type DownloadFileStream = Messages<v1::DownloadFileResponse>;
 
     async fn get_frontier(
         &self,
@@ -63,6 +68,34 @@ impl SyncService for SyncHandler {
         let frontier = frontier.ok_or_else(|| CallError::invalid_field("frontier", "is missing"))?;
         let theirs = frontier_from_wire(frontier).map_err(CallError::from)?;
         Ok(Response::new(download(state, theirs)))
+    }
+
+    async fn list_missing_files(
+        &self,
+        request: Request<v1::ListMissingFilesRequest>,
+    ) -> Result<Response<v1::ListMissingFilesResponse>, Status> {
+        let state = self.admitted(&request)?;
+        let request = request.into_inner();
+        state.respond(move |state| list_missing_files(state, request)).await
+    }
+
+    async fn download_file(
+        &self,
+        request: Request<v1::DownloadFileRequest>,
+    ) -> Result<Response<Self::DownloadFileStream>, Status> {
+        let state = self.admitted(&request)?;
+        let sha256 = digest_from_wire(&request.into_inner().sha256)?;
+        let file = state.run_blocking(move |state| Ok(state.store.blob_open(sha256.as_bytes())?)).await?;
+        let file = file.ok_or_else(|| CallError::not_found(ResourceKind::Attachment, sha256.to_hex()))?;
+        Ok(Response::new(download_file(&state, file)))
+    }
+
+    async fn upload_file(
+        &self,
+        request: Request<Streaming<v1::UploadFileRequest>>,
+    ) -> Result<Response<v1::UploadFileResponse>, Status> {
+        let state = self.admitted(&request)?;
+        upload_file(&state, request.into_inner()).await
     }
 
     async fn upload_changes(
@@ -222,4 +255,77 @@ async fn receive_all(
             problem: refused.error.to_string(),
         }));
     }
+}
+
+fn list_missing_files(
+    state: &CallState,
+    mut request: v1::ListMissingFilesRequest,
+) -> Result<v1::ListMissingFilesResponse, CallError> {
+    let page = page_request!(state, "ListMissingFiles", request)?;
+    let all: Vec<v1::DownloadFileRequest> = state
+        .peers
+        .sync()
+        .missing_files()?
+        .into_iter()
+        .map(|digest| v1::DownloadFileRequest { sha256: digest.to_hex() })
+        .collect();
+    let (files, next_page_token) = state.fill_from(&page, &all, Ok)?;
+    Ok(v1::ListMissingFilesResponse {
+        sha256: files.into_iter().map(|file| file.sha256).collect(),
+        next_page_token,
+        header: Some(state.header()),
+    })
+}
+
+fn digest_from_wire(hex: &str) -> Result<Sha256Digest, CallError> {
+    let digest = Sha256Digest::parse(&format!("sha256:{hex}"));
+    digest.map_err(|_| CallError::invalid_field("sha256", "must be 64 lower-case hex digits"))
+}
+
+/// Streams a file to a peer.
+fn download_file(state: &CallState, mut file: BlobReader) -> Messages<v1::DownloadFileResponse> {
+    let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
+    let header = state.header();
+    tokio::task::spawn_blocking(move || {
+        let outcome = send_chunks(&mut file, STALL_TIMEOUT, |data| {
+            let message = v1::DownloadFileResponse { data, header: Some(header.clone()) };
+            let sender = sender.clone();
+            async move { sender.send(Ok(message)).await.is_ok() }
+        });
+        if let Err(error) = outcome {
+            drop(sender.blocking_send(Err(CallError::internal(error).into())));
+        }
+    });
+    Box::pin(ReceiverStream::new(receiver))
+}
+
+/// Stores a file that a peer sends.
+async fn upload_file(
+    state: &CallState,
+    mut stream: Streaming<v1::UploadFileRequest>,
+) -> Result<Response<v1::UploadFileResponse>, Status> {
+    let seconds = STALL_TIMEOUT.as_secs();
+    let stalled = |_| CallError::UploadStalled { seconds };
+    let first = tokio::time::timeout(STALL_TIMEOUT, stream.message()).await.map_err(stalled)??;
+    let v1::UploadFileRequest { sha256, data } = first.unwrap_or_default();
+    let digest = digest_from_wire(&sha256)?;
+    let (sender, mut reader) = ChunkReader::new();
+    let storing = state.run_blocking(move |state| Ok(state.peers.sync().put_file(digest, &mut reader)?));
+    let sending = async {
+        let mut next = Some(data);
+        while let Some(data) = next {
+            // The store may have refused the file already.
+            if sender.send(data).await.is_err() {
+                break;
+            }
+            let message = tokio::time::timeout(STALL_TIMEOUT, stream.message()).await.map_err(stalled)??;
+            next = message.map(|message| message.data);
+        }
+        drop(sender);
+        Ok::<_, Status>(())
+    };
+    let (stored, sent) = tokio::join!(storing, sending);
+    sent?;
+    stored?;
+    Ok(Response::new(v1::UploadFileResponse { header: Some(state.header()) }))
 }

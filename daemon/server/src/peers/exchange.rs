@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
+use satchel_core::sync::{FileError, SyncError};
 use satchel_devices::Credentials;
+use satchel_pam::hash::Sha256Digest;
 use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
 use satchel_sync::{Frontier, OriginId, SignedChange, limits::VERSION};
 use tokio::sync::{Notify, mpsc};
@@ -23,6 +25,7 @@ use crate::{
     connect::{connect_remote, renew},
     grpc::{
         change_batches::{BatchesEnd, send_batches},
+        chunks::{ChunkReader, send_chunks},
         guard::MAX_MESSAGE_BYTES,
         wire::sync::{changes_from_wire, frontier_from_wire, frontier_to_wire},
     },
@@ -30,6 +33,8 @@ use crate::{
 
 /// How long the peer may take for the next message with changes.
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
+/// Files that the peer lacks, per page.
+const FILES: i32 = 1_000;
 /// Messages that wait to be sent.
 const BUFFERED_MESSAGES: usize = 1;
 
@@ -177,7 +182,8 @@ impl Exchange<'_> {
             let sends = !ours.lacked_by(&theirs).ranges.is_empty();
             let state = Some((ours, theirs));
             if !(fetches || sends) || state == before {
-                return self.check_end(state, own == origin, own);
+                self.check_end(state, own == origin, own)?;
+                return self.exchange_files().await;
             }
             if let Some((ours, theirs)) = &state {
                 if fetches {
@@ -189,6 +195,92 @@ impl Exchange<'_> {
             }
             before = state;
         }
+    }
+
+    /// Fetches the files of attachments that this store lacks, and sends those that the peer lacks.
+    async fn exchange_files(&mut self) -> Result<(), PeersError> {
+        let peers = self.peers.clone();
+        let missing = blocking(move || Ok(peers.0.sync.missing_files()?)).await?;
+        for digest in missing {
+            self.download_file(digest).await?;
+        }
+        let mut page_token = String::new();
+        loop {
+            let request = v1::ListMissingFilesRequest { page_size: FILES, page_token };
+            let answer = self.client.list_missing_files(request).await?.into_inner();
+            for sha256 in answer.sha256 {
+                self.upload_file(sha256).await?;
+            }
+            page_token = answer.next_page_token;
+            if page_token.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Fetches a file, if the peer has it.
+    async fn download_file(&mut self, digest: Sha256Digest) -> Result<(), PeersError> {
+        let request = v1::DownloadFileRequest { sha256: digest.to_hex() };
+        let mut stream = match self.client.download_file(request).await {
+            Err(status) if status.code() == tonic::Code::NotFound => return Ok(()),
+            stream => stream?.into_inner(),
+        };
+        let (sender, mut reader) = ChunkReader::new();
+        let peers = self.peers.clone();
+        let storing = blocking(move || Ok(peers.0.sync.put_file(digest, &mut reader)?));
+        let seconds = STALL_TIMEOUT.as_secs();
+        let receiving = async {
+            loop {
+                let message = tokio::time::timeout(STALL_TIMEOUT, stream.message()).await;
+                let Some(message) = message.map_err(|_| PeersError::Stalled { seconds })?? else { break };
+                if sender.send(message.data).await.is_err() {
+                    break;
+                }
+            }
+            drop(sender);
+            Ok::<_, PeersError>(())
+        };
+        let (stored, received) = tokio::join!(storing, receiving);
+        received?;
+        match stored {
+            Err(PeersError::File(error @ FileError::Damaged(_))) => {
+                self.problem = self.problem.take().or(Some(error.to_string()));
+                Ok(())
+            }
+            // It has come from another peer meanwhile.
+            Err(PeersError::File(FileError::NotWanted(_))) => Ok(()),
+            stored => stored.map(drop),
+        }
+    }
+
+    /// Sends a file that the peer lacks, if this store has it.
+    async fn upload_file(&mut self, sha256: String) -> Result<(), PeersError> {
+        let digest = Sha256Digest::parse(&format!("sha256:{sha256}"))
+            .map_err(|_| PeersError::Malformed("a digest that is none".to_owned()))?;
+        let store = self.peers.0.store.clone();
+        let file = blocking(move || Ok(store.blob_open(digest.as_bytes()).map_err(SyncError::from)?)).await?;
+        let Some(mut file) = file else { return Ok(()) };
+        let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
+        let reading = tokio::task::spawn_blocking(move || {
+            // A file may be empty.
+            let first = v1::UploadFileRequest { sha256, data: Vec::new() };
+            if sender.blocking_send(first).is_err() {
+                return Ok(false);
+            }
+            send_chunks(&mut file, STALL_TIMEOUT, |data| {
+                let message = v1::UploadFileRequest { sha256: String::new(), data };
+                let sender = sender.clone();
+                async move { sender.send(message).await.is_ok() }
+            })
+        });
+        let answer = self.client.upload_file(ReceiverStream::new(receiver)).await;
+        let read = reading.await.map_err(|_| PeersError::Stopping)?;
+        match answer {
+            // Another peer has sent it meanwhile.
+            Err(status) if status.code() == tonic::Code::InvalidArgument => return Ok(()),
+            answer => drop(answer?),
+        }
+        read.map(drop).map_err(PeersError::Read)
     }
 
     /// Names what is left to exchange, if anything.

@@ -4,7 +4,7 @@ use satchel_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{admin, conversation, import, links, memory, plugin, search};
+use super::{admin, conversation, import, links, memory, peer, plugin, search};
 
 /// Returns the keys of an object in the order in which they are printed.
 fn keys(value: &impl Serialize) -> Vec<String> {
@@ -428,4 +428,64 @@ fn a_context_has_its_keys() {
     let value = json(&shown.items[0]);
     assert_eq!((&value["type"], &value["status"]), (&"fact".into(), &"active".into()));
     assert!(value["role"].is_null() && value["conversation_id"].is_null() && value["date"].is_null());
+}
+
+#[test]
+fn peers_and_conflicts_have_the_keys_of_their_contract() {
+    let wire = v1::Peer {
+        name: "desk".to_owned(),
+        direction: v1::PeerDirection::Outgoing.into(),
+        state: v1::PeerState::Ok.into(),
+        in_step: true,
+        ..v1::Peer::default()
+    };
+    let shown = peer::Peer::new(&wire);
+    assert_eq!(
+        keys(&shown),
+        [
+            "name",
+            "direction",
+            "state",
+            "in_step",
+            "behind",
+            "ahead",
+            "last_contact",
+            "last_error",
+            "addresses",
+            "fingerprint",
+            "device_id",
+            "received_changes",
+            "sent_changes",
+        ]
+    );
+    let value = json(&shown);
+    assert_eq!((&value["direction"], &value["state"]), (&"outgoing".into(), &"ok".into()));
+    assert!(value["last_contact"].is_null() && value["last_error"].is_null());
+    assert_eq!(keys(&peer::Peers { peers: vec![shown] }), ["peers"]);
+    assert_eq!(keys(&peer::PeerDocument { peer: peer::Peer::new(&wire) }), ["peer"]);
+    assert_eq!(keys(&peer::RemovedPeer { removed: "desk" }), ["removed"]);
+    let status = v1::GetSyncStatusResponse { conflicts: 2, ..v1::GetSyncStatusResponse::default() };
+    let peers = [wire];
+    let status = peer::SyncStatus::new(&status, &peers);
+    assert_eq!(keys(&status), ["peers", "digest", "origin", "conflicts", "pending_erasures"]);
+    assert_eq!(
+        keys(&status.peers[0]),
+        ["name", "in_step", "behind", "ahead", "last_contact", "last_error", "state", "conflicts"]
+    );
+    assert_eq!(json(&status)["peers"][0]["conflicts"], 2);
+    let conflict = v1::Conflict {
+        memory_id: "m".to_owned(),
+        field: "content".to_owned(),
+        values: vec![v1::ConflictingValue {
+            value_json: "\"one\"".to_owned(),
+            edits: vec![v1::ConflictingEdit::default()],
+        }],
+    };
+    let conflicts = peer::Conflicts { conflicts: vec![peer::Conflict::new(&conflict)] };
+    assert_eq!(keys(&conflicts), ["conflicts"]);
+    let value = json(&conflicts);
+    let first = &value["conflicts"][0];
+    assert_eq!(first["values"][0]["value"], "one");
+    assert_eq!(keys(&conflicts.conflicts[0]), ["memory_id", "field", "values"]);
+    assert!(first["values"][0]["edits"][0]["changed_at"].is_null());
 }

@@ -490,6 +490,16 @@ pub(crate) fn probes(path: &str, records: &Records) -> Option<Vec<Probe>> {
             let request = v1::DownloadChangesRequest { frontier: Some(v1::Frontier::default()) };
             vec![Probe { shape: Shape::ServerStream, ..unary(&request) }]
         }
+        "SyncService/ListMissingFiles" => vec![unary(&v1::ListMissingFilesRequest::default())],
+        "SyncService/DownloadFile" => {
+            vec![Probe {
+                shape: Shape::ServerStream,
+                ..unary(&v1::DownloadFileRequest { sha256: text("x") })
+            }]
+        }
+        "SyncService/UploadFile" => {
+            vec![Probe { shape: Shape::ClientStream, ..unary(&v1::UploadFileRequest::default()) }]
+        }
         "SyncService/UploadChanges" => {
             vec![Probe { shape: Shape::ClientStream, ..unary(&v1::UploadChangesRequest::default()) }]
         }

@@ -7,7 +7,7 @@ use satchel_store::{OpenOptions, Store};
 use super::peer_daemon::{add, content, eventually, in_step, pair, start, start_new};
 
 /// Returns whether a file below a folder has this text.
-fn has(folder: &std::path::Path, text: &str) -> Result<bool> {
+pub(super) fn has(folder: &std::path::Path, text: &str) -> Result<bool> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {

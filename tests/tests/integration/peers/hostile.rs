@@ -1,14 +1,21 @@
 //! A peer that lies is stopped and told so; nothing of it is stored beyond what was checked.
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_pam::hash::Sha256Digest;
 use satchel_proto::v1::{
     self, DeviceRole, memory_service_client::MemoryServiceClient, sync_service_client::SyncServiceClient,
 };
 use satchel_sync::{Author, Frontier, Kind, SigningKey};
-use satchel_tests::test_device::{TestDevice, policy};
+use satchel_tests::{
+    test_daemon::TestDaemon,
+    test_device::{TestDevice, policy},
+};
 use tonic::Code;
 
-use super::peer_daemon::{add, digest, start_new};
+use super::{
+    erasures::has,
+    peer_daemon::{add, digest, eventually, pair, peers, start, start_new},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_peers_exchange_changes_and_they_do_nothing_else() -> Result<()> {
@@ -94,5 +101,77 @@ async fn a_peer_that_lies_is_refused_and_others_go_on() -> Result<()> {
         }
     }
     ensure!(digest(&daemon).await? == before, "nothing of it is shown");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_files_that_are_wanted_are_taken_and_only_whole() -> Result<()> {
+    let (desk, folder) = (start_new().await?, tempfile::tempdir()?);
+    let peer = TestDevice::pair(&desk, "peer", policy(DeviceRole::Peer)).await?;
+    let upload = async |sha256: String, chunks: Vec<Vec<u8>>| {
+        let first = v1::UploadFileRequest { sha256, data: Vec::new() };
+        let rest = chunks.into_iter().map(|data| v1::UploadFileRequest { sha256: String::new(), data });
+        let messages: Vec<_> = std::iter::once(first).chain(rest).collect();
+        SyncServiceClient::new(peer.channel.clone()).upload_file(tokio_stream::iter(messages)).await
+    };
+    let bytes = b"a picture".to_vec();
+    let digest = Sha256Digest::of(&bytes);
+    for sha256 in ["x".to_owned(), String::new(), digest.to_hex()] {
+        let status = upload(sha256, vec![bytes.clone()]).await.err().context("nobody wants it")?;
+        ensure!(status.code() == Code::InvalidArgument, "{status:?}");
+    }
+    // A file that no store has any more.
+    let (laptop, export) = (start_new().await?, folder.path().join("export"));
+    demo_with_file(&export, &bytes)?;
+    laptop.import(&export).await?;
+    let laptop = laptop.stop().await?;
+    std::fs::remove_dir_all(laptop.path().join("data/blobs"))?;
+    let laptop = start(laptop).await?;
+    pair((&laptop, "laptop"), (&desk, "desk")).await?;
+    let mut sync = SyncServiceClient::new(peer.channel.clone());
+    eventually("the file is wanted", async || {
+        let missing = sync.list_missing_files(v1::ListMissingFilesRequest::default()).await?.into_inner();
+        Ok((missing.sha256 == [digest.to_hex()]).then_some(()))
+    })
+    .await?;
+    for wrong in [vec![], vec![b"another picture".to_vec()], vec![bytes[..4].to_vec()]] {
+        let status = upload(digest.to_hex(), wrong).await.err().context("it is refused")?;
+        ensure!(status.code() == Code::DataLoss, "{status:?}");
+    }
+    upload(digest.to_hex(), vec![bytes[..4].to_vec(), bytes[4..].to_vec()]).await?;
+    let request = v1::SyncPeersRequest { peer: "desk".to_owned() };
+    peers(&laptop).sync_peers(request).await?;
+    let blob = |daemon: &TestDaemon| has(&daemon.data_dir().join("blobs"), "a picture");
+    ensure!(blob(&desk)? && blob(&laptop)?, "the file is in both stores");
+    let mut stream =
+        sync.download_file(v1::DownloadFileRequest { sha256: digest.to_hex() }).await?.into_inner();
+    let mut received = Vec::new();
+    while let Some(message) = stream.message().await? {
+        received.extend(message.data);
+    }
+    ensure!(received == bytes);
+    Ok(())
+}
+
+/// Writes a ChatGPT export with one conversation that has a file.
+fn demo_with_file(folder: &std::path::Path, bytes: &[u8]) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join("file-abc123-picture.png"), bytes)?;
+    let message = serde_json::json!({
+        "id": "m1", "author": {"role": "user"}, "create_time": 1_746_180_000,
+        "content": {"content_type": "multimodal_text", "parts": [
+            {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-abc123", "size_bytes": bytes.len(), "width": 1, "height": 1},
+            "What is this?",
+        ]},
+    });
+    let conversations = serde_json::json!([{
+        "id": "c1", "conversation_id": "c1", "title": "A picture", "create_time": 1_746_180_000, "update_time": 1_746_180_000,
+        "current_node": "m1",
+        "mapping": {
+            "root": {"id": "root", "message": null, "parent": null, "children": ["m1"]},
+            "m1": {"id": "m1", "message": message, "parent": "root", "children": []},
+        },
+    }]);
+    std::fs::write(folder.join("conversations.json"), serde_json::to_vec(&conversations)?)?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use satchel_core::{
     ingest::IngestError,
     recording::RecordingError,
     series::SeriesStoreError,
-    sync::{SeriesKeyError, SyncError},
+    sync::{FileError, SeriesKeyError, SyncError},
     uploads::UploadError,
 };
 use satchel_devices::{DevicesError, PairingError};
@@ -69,6 +69,17 @@ impl From<SyncError> for CallError {
                 Self::DiskFull
             }
             error => Self::internal(error),
+        }
+    }
+}
+
+impl From<FileError> for CallError {
+    fn from(error: FileError) -> Self {
+        let problem = error.to_string();
+        match error {
+            FileError::NotWanted(_) => Self::invalid_field("sha256", format!("is not wanted: {problem}")),
+            FileError::Damaged(_) => Self::ChecksumMismatch { problem },
+            FileError::Sync(error) => error.into(),
         }
     }
 }

@@ -75,7 +75,7 @@ mod tests {
         assert!(wrong(&|head| head.origin = "x".to_owned()).contains("UUID"));
         assert!(wrong(&|head| head.counter = 0).contains("counter"));
         assert!(wrong(&|head| head.counter = -1).contains("counter"));
-        assert!(wrong(&|head| drop(head.change_sha256.pop())).contains("32 bytes"));
+        assert!(wrong(&|head| head.change_sha256.truncate(31)).contains("32 bytes"));
         let first = wire.heads[0].origin.clone();
         assert!(wrong(&|head| head.origin.clone_from(&first)).contains("twice"));
         let many = v1::Frontier { heads: vec![wire.heads[0].clone(); MAX_ORIGINS + 1] };
