@@ -100,6 +100,10 @@ fn changes_are_exchanged_once_without_a_daemon_on_one_side() {
     let desk = Listening::start();
     let laptop = TestHome::new();
     let note = add(&laptop, "Plays the oboe");
+    let code_of_a_peer = desk.code(&["--as", "nobody", "--role", "peer"]);
+    let refused = fails(&laptop, &["pair", &code_of_a_peer, "--address", &desk.address]);
+    assert!(refused.contains("peers add"), "{refused}");
+    ok(&desk.home, &["peers", "remove", "nobody"]);
     add_peer(&laptop, "laptop", &desk);
     assert!(!memories(&desk.home).contains(&note));
     ok(&laptop, &["sync"]);

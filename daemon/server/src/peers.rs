@@ -16,6 +16,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use satchel_core::{
@@ -37,7 +38,12 @@ use self::{
     status::Contact,
     stored::{PausedPeers, StoredError},
 };
-use crate::{connect::RemoteError, devices::Devices};
+use crate::{connect::RemoteError, devices::Devices, grpc::operation::Operations};
+
+/// How long to wait before the store is opened again for an erasure that could not be completed.
+const ERASURE_RETRY: Duration = Duration::from_hours(1);
+/// How often it is looked whether running work has ended.
+const WORK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The peers of a data directory. Clones share them.
 #[derive(Clone)]
@@ -65,6 +71,8 @@ struct Shared {
     paused: PausedPeers,
     /// Whether an erasure waits for the store to be closed.
     erasing: watch::Sender<bool>,
+    /// Whether one could not be completed when the store was opened.
+    erasure_failed: bool,
     /// The conflicts at a revision.
     conflicts: Mutex<Option<(Revision, u64)>>,
     stopped: AtomicBool,
@@ -153,7 +161,8 @@ impl Peers {
                 Err(error) => tracing::error!(peer = name, error = chain(&error), "a peer cannot be used"),
             }
         }
-        let erasing = !PurgeRecord::pending(&store).unwrap_or_default().is_empty();
+        // An erasure that is still pending could not be completed when the store was opened.
+        let erasure_failed = !PurgeRecord::pending(&store).unwrap_or_default().is_empty();
         let frontier = watch::Sender::new(sync.frontier()?);
         Ok(Self(Arc::new(Shared {
             sync,
@@ -168,7 +177,8 @@ impl Peers {
             added: watch::Sender::new(0),
             incoming: Mutex::default(),
             paused: PausedPeers::load(&folder)?,
-            erasing: watch::Sender::new(erasing),
+            erasing: watch::Sender::new(erasure_failed),
+            erasure_failed,
             conflicts: Mutex::default(),
             stopped: AtomicBool::new(false),
             cancel: CancelToken::new(),
@@ -275,17 +285,17 @@ impl Peers {
         }))
     }
 
-    /// Completes when an erasure waits for the store to be closed, and no import is running.
-    pub(crate) async fn erasure_due(&self) {
+    /// Completes when an erasure waits for the store to be closed, and neither an import nor an operation of `operations` is running.
+    pub(crate) async fn erasure_due(&self, operations: &Operations) {
         let mut erasing = self.0.erasing.subscribe();
         if erasing.wait_for(|erasing| *erasing).await.is_err() {
             return std::future::pending().await;
         }
-        let mut ends = self.0.imports.observe_ends();
-        while self.0.imports.is_active() {
-            if ends.changed().await.is_err() {
-                return;
-            }
+        if self.0.erasure_failed {
+            tokio::time::sleep(ERASURE_RETRY).await;
+        }
+        while self.0.imports.is_active() || operations.open() > 0 {
+            tokio::time::sleep(WORK_CHECK_INTERVAL).await;
         }
     }
 

@@ -305,7 +305,7 @@ where
         let stop = async {
             tokio::select! {
                 () = stop => {}
-                () = peers.erasure_due(), if watch_enabled => ended = Ended::Reopen,
+                () = peers.erasure_due(&operations), if watch_enabled => ended = Ended::Reopen,
             }
             // End the work while open calls finish.
             imports.refuse();

@@ -4,6 +4,7 @@ use std::{io::Read as _, path::Path, process::Command};
 
 use satchel_core::data_dir;
 use satchel_devices::{Credentials, DevicesError, PairingSecret};
+use satchel_proto::v1::DeviceRole;
 use satchel_server::connect::{Paired, PairingAttempt, pair};
 
 use super::{
@@ -48,6 +49,12 @@ pub(super) async fn run(context: &mut Context, args: &PairArgs) -> Result<Exit, 
         PairingAttempt { secret: &secret, addresses, device_name: &device_name, server_name: &server };
     let failed = |source| CliError::Remote { server: server.clone(), source: Box::new(source) };
     let Paired { credentials, device } = pair(attempt).await.map_err(failed)?;
+    if device.policy.as_ref().is_some_and(|policy| policy.role() == DeviceRole::Peer) {
+        return Err(CliError::Declined(
+            "this code was for a peer, and is used up; run `satchel devices pair --role peer` there again, and `satchel peers add CODE` here"
+                .to_owned(),
+        ));
+    }
     credentials.save(dir).map_err(CliError::Credentials)?;
     let described = describe(&credentials).map_err(CliError::Credentials)?;
     if context.out.json {

@@ -9,6 +9,7 @@ mod follower;
 #[path = "../home/mod.rs"]
 mod home;
 mod network;
+mod peers;
 
 use std::{
     process::Stdio,

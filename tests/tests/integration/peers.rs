@@ -4,5 +4,6 @@ mod convergence;
 mod copies;
 mod erasures;
 mod hostile;
+mod network;
 mod peer_daemon;
 mod settings;

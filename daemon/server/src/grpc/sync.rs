@@ -186,16 +186,12 @@ fn download(state: CallState, theirs: Frontier) -> Messages<v1::DownloadChangesR
             let sender = sender.clone();
             async move { sender.send(Ok(message)).await.is_ok() }
         });
-        let error = match outcome {
-            Ok(BatchesEnd::Done(sent)) => {
-                note_sent(&peers, device.as_ref(), sent);
-                return;
-            }
-            Ok(BatchesEnd::NotRead) => CallError::WatchTooSlow { revision: header_revision(&header) },
-            Err(error) => error.into(),
-        };
-        // Nobody may be there to read it.
-        drop(sender.try_send(Err(error.into())));
+        match outcome {
+            Ok(BatchesEnd::Done(sent)) => note_sent(&peers, device.as_ref(), sent),
+            // The reader does not take the error either.
+            Ok(BatchesEnd::NotRead) => {}
+            Err(error) => drop(sender.blocking_send(Err(CallError::from(error).into()))),
+        }
     });
     Box::pin(ReceiverStream::new(receiver))
 }
@@ -204,10 +200,6 @@ fn note_sent(peers: &crate::peers::Peers, device: Option<&Device>, sent: u64) {
     if let Some(device) = device {
         peers.note_contact(device, None, 0, sent);
     }
-}
-
-fn header_revision(header: &v1::StoreHeader) -> u64 {
-    u64::try_from(header.revision).unwrap_or_default()
 }
 
 /// Stores changes as they come, and lets them take effect at the end.

@@ -11,8 +11,16 @@ use tokio::time::{Instant, sleep};
 
 use super::policy;
 use crate::cli::{
-    Context, args::PairDeviceArgs, client::DaemonClient, error::CliError, exit::Exit, json::device as json,
-    labels, properties::Properties, style::Paint, text,
+    Context,
+    args::{DeviceRoleArg, PairDeviceArgs},
+    client::DaemonClient,
+    error::CliError,
+    exit::Exit,
+    json::device as json,
+    labels,
+    properties::Properties,
+    style::Paint,
+    text,
 };
 
 /// Interval between two questions whether the device has paired.
@@ -79,8 +87,10 @@ fn show(
         .add("valid", &format!("for {}, until {}", args.valid_for, context.calendar.minute(expire_time)));
     context.out.print(&properties.render(context.out.style))?;
     let address = addresses.first().map_or("HOST:PORT", String::as_str);
+    let peer = args.policy.role == Some(DeviceRoleArg::Peer);
     context.out.note(&format!(
-        "enter it on the other machine with `satchel pair {} --address {}`",
+        "enter it on the other machine with `satchel {} {} --address {}`",
+        if peer { "peers add" } else { "pair" },
         text::one_line(code),
         text::one_line(address)
     ));

@@ -157,7 +157,7 @@ impl Operations {
     }
 
     /// Returns the number of operations that are running or queued.
-    pub(in crate::grpc) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.entries().iter().filter(|entry| entry.open()).count()
     }
 
