@@ -32,7 +32,7 @@ test: setup
 ROUNDS ?= 25
 fault: setup
 	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --lib \
-		--test fault --test killed_imports --test failpoints --test maintenance
+		--test fault --test killed_imports --test failpoints --test maintenance --test peers
 
 lint: setup
 	$(CARGO) fmt --all --check

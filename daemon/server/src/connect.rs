@@ -19,6 +19,8 @@ pub use remote::{
     AddressFailure, Paired, PairingAttempt, RemoteError, connect_pinned, connect_remote, pair, renew,
 };
 
+pub(crate) use remote::connect_peer;
+
 use crate::socket::{self, SocketError};
 
 /// A local socket responds at once or not at all.

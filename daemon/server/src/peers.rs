@@ -4,6 +4,7 @@
 //! other one lacks (`follow`, `exchange`). The other daemon answers in `grpc::sync`. What is received is checked, stored and applied by
 //! [`satchel_core::sync`].
 
+mod changes;
 mod exchange;
 mod follow;
 mod status;
@@ -16,7 +17,6 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use satchel_core::{
@@ -24,12 +24,12 @@ use satchel_core::{
     data_dir::PEERS,
     ingest::Imports,
     provenance::PurgeRecord,
-    sync::{FileError, Received, Sync, SyncError},
+    sync::{FileError, Sync, SyncError},
 };
 use satchel_devices::{Credentials, Device, DevicesError, Role};
 use satchel_source::{CancelToken, chain};
-use satchel_store::{Revision, Store};
-use satchel_sync::{Frontier, OriginId, SignedChange};
+use satchel_store::{Health, Revision, Store};
+use satchel_sync::{Frontier, OriginId};
 use tokio::sync::watch;
 
 pub use self::status::{Direction, PeerState, PeerView};
@@ -38,12 +38,7 @@ use self::{
     status::Contact,
     stored::{PausedPeers, StoredError},
 };
-use crate::{connect::RemoteError, devices::Devices, grpc::operation::Operations};
-
-/// How long to wait before the store is opened again for an erasure that could not be completed.
-const ERASURE_RETRY: Duration = Duration::from_hours(1);
-/// How often it is looked whether running work has ended.
-const WORK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+use crate::{connect::RemoteError, devices::Devices};
 
 /// The peers of a data directory. Clones share them.
 #[derive(Clone)]
@@ -151,7 +146,8 @@ impl Peers {
     pub(crate) fn open(context: PeersContext) -> Result<Self, PeersError> {
         let PeersContext { store, imports, devices, clock, data_dir } = context;
         let (sync, folder) = (Sync::new(&imports), data_dir.join(PEERS));
-        if !store.opened_read_only() {
+        // A store that is only read may go on with its series when it can be written again.
+        if !store.opened_read_only() && store.health() == Health::Good {
             sync.resume(&data_dir)?;
         }
         let mut outgoing = BTreeMap::new();
@@ -202,103 +198,6 @@ impl Peers {
         self.0.frontier.subscribe()
     }
 
-    /// Makes sure that the store has a series, records what imports have brought, and returns which changes it has. Blocks.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
-    pub(crate) fn prepare(&self) -> Result<Frontier, PeersError> {
-        self.0.sync.ensure_begun(&self.0.data_dir)?;
-        self.refresh()
-    }
-
-    /// Records what imports have brought since the last call, and returns which changes the store has. Does nothing if it has no series.
-    /// Blocks.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
-    fn refresh(&self) -> Result<Frontier, PeersError> {
-        if self.0.sync.origin()?.is_none() {
-            return Ok(Frontier::new());
-        }
-        let ended = *self.0.imports.observe_ends().borrow();
-        {
-            let mut recorded = lock(&self.0.recorded);
-            if *recorded != Some(ended) {
-                self.0.sync.record_history()?;
-                *recorded = Some(ended);
-            }
-        }
-        self.publish_frontier()
-    }
-
-    fn publish_frontier(&self) -> Result<Frontier, PeersError> {
-        // Otherwise a frontier that was read before could be published last.
-        let _alone = lock(&self.0.publishing);
-        let frontier = self.0.sync.frontier()?;
-        self.0.frontier.send_if_modified(|known| {
-            let changed = *known != frontier;
-            if changed {
-                known.clone_from(&frontier);
-            }
-            changed
-        });
-        Ok(frontier)
-    }
-
-    /// Stores changes of a peer. If they show that this store was restored from an earlier copy of itself, it goes on with a new series.
-    /// Blocks.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
-    pub(crate) fn receive(&self, changes: &[SignedChange]) -> Result<Received, PeersError> {
-        if self.0.stopped.load(Ordering::Relaxed) {
-            return Err(PeersError::Stopping);
-        }
-        match self.0.sync.receive(changes.iter().cloned()) {
-            Err(error) if error.rolled_back() => {
-                let origin = self.0.sync.renew_origin(&self.0.data_dir)?;
-                tracing::warn!(%origin, "this store was restored from an earlier copy; it goes on with a new series of changes");
-                Ok(self.0.sync.receive(changes.iter().cloned())?)
-            }
-            received => Ok(received?),
-        }
-    }
-
-    /// Lets what was received take effect; returns what could not, in words. Blocks.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
-    pub(crate) fn apply(&self) -> Result<Option<String>, PeersError> {
-        let applied = self.0.sync.apply(&self.0.cancel);
-        self.publish_frontier()?;
-        let applied = applied?;
-        if applied.erasures > 0 {
-            self.0.erasing.send_replace(true);
-        }
-        Ok(applied.blocked.first().map(|blocked| {
-            format!(
-                "change {} of the series {} cannot take effect: {}",
-                blocked.counter.get(),
-                blocked.origin,
-                blocked.reason
-            )
-        }))
-    }
-
-    /// Completes when an erasure waits for the store to be closed, and neither an import nor an operation of `operations` is running.
-    pub(crate) async fn erasure_due(&self, operations: &Operations) {
-        let mut erasing = self.0.erasing.subscribe();
-        if erasing.wait_for(|erasing| *erasing).await.is_err() {
-            return std::future::pending().await;
-        }
-        if self.0.erasure_failed {
-            tokio::time::sleep(ERASURE_RETRY).await;
-        }
-        while self.0.imports.is_active() || operations.open() > 0 {
-            tokio::time::sleep(WORK_CHECK_INTERVAL).await;
-        }
-    }
-
     /// Returns whether the owner has paused the exchange with an incoming peer.
     pub(crate) fn is_paused(&self, device: &Device) -> bool {
         self.0.paused.contains(device.id.as_str())
@@ -309,6 +208,7 @@ impl Peers {
         let mut incoming = lock(&self.0.incoming);
         let contact = incoming.entry(device.id.to_string()).or_default();
         contact.reached(self.0.clock.now_micros(), theirs);
+        contact.state = PeerState::Ok;
         contact.received += received;
         contact.sent += sent;
     }

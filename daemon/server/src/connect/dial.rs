@@ -20,8 +20,11 @@ use super::{AddressFailure, RemoteError};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an address is tried alone before the next one is tried as well, as in RFC 8305.
 const STAGGER: Duration = Duration::from_millis(250);
-/// Interval of pings, so that routers do not forget the connection, and a person does not wait long for a daemon that is gone.
+/// Interval of pings for commands, so that routers do not forget the connection, and a person does not wait long for a daemon that is
+/// gone.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(20);
+/// The same for connections that stay open while nothing happens, for which nobody waits.
+const IDLE_KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(40);
 /// How long the answer to a ping may take.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -33,6 +36,7 @@ pub(super) type RemoteStream = BufReader<TlsStream<TcpStream>>;
 pub(super) struct Dialer {
     addresses: Arc<[String]>,
     tls: TlsConnector,
+    keep_alive: Duration,
 }
 
 /// A connection, and the address that answered.
@@ -49,7 +53,13 @@ enum AttemptError {
 
 impl Dialer {
     pub(super) fn new(addresses: Vec<String>, tls: Arc<ClientConfig>) -> Self {
-        Self { addresses: addresses.into(), tls: TlsConnector::from(tls) }
+        let tls = TlsConnector::from(tls);
+        Self { addresses: addresses.into(), tls, keep_alive: KEEP_ALIVE_INTERVAL }
+    }
+
+    /// Prepares for a connection that stays open while nothing happens.
+    pub(super) fn for_idling(self) -> Self {
+        Self { keep_alive: IDLE_KEEP_ALIVE_INTERVAL, ..self }
     }
 
     /// Connects to the first address that answers. The next address is tried when one has failed, or has not answered
@@ -85,6 +95,7 @@ impl Dialer {
     /// The daemon does not speak HTTP/2.
     pub(super) async fn channel(self, first: Dialed) -> Result<Channel, RemoteError> {
         let Dialed { address, stream } = first;
+        let keep_alive = self.keep_alive;
         let mut first = Some(stream);
         let connector = service_fn(move |_: Uri| {
             let (dialer, first) = (self.clone(), first.take());
@@ -96,7 +107,7 @@ impl Dialer {
             }
         });
         Endpoint::from_static("http://daemon.satchel.internal")
-            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+            .http2_keep_alive_interval(keep_alive)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .keep_alive_while_idle(true)
             .connect_with_connector(connector)

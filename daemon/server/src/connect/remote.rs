@@ -77,6 +77,16 @@ pub async fn connect_remote(credentials: &Credentials) -> Result<Channel, Remote
     dialer.channel(first).await
 }
 
+/// Connects to a paired daemon as [`connect_remote`] does, for a connection that stays open while nothing happens.
+///
+/// # Errors
+/// As [`connect_remote`].
+pub(crate) async fn connect_peer(credentials: &Credentials) -> Result<Channel, RemoteError> {
+    let dialer = Dialer::new(credentials.addresses.clone(), credentials.client_config()?).for_idling();
+    let first = dialer.dial().await?;
+    dialer.channel(first).await
+}
+
 /// Connects to the daemon with this fingerprint, without a certificate of this device: for callers with a token, which
 /// they send in the header `authorization`. The channel connects again when the connection is lost.
 ///

@@ -1,5 +1,7 @@
 //! One exchange of changes with a daemon that this one connects to.
 
+mod files;
+
 use std::{
     sync::{
         Arc, Mutex,
@@ -8,9 +10,7 @@ use std::{
     time::Duration,
 };
 
-use satchel_core::sync::{FileError, SyncError};
 use satchel_devices::Credentials;
-use satchel_pam::hash::Sha256Digest;
 use satchel_proto::v1::{self, sync_service_client::SyncServiceClient};
 use satchel_sync::{Frontier, OriginId, SignedChange, limits::VERSION};
 use tokio::sync::{Notify, mpsc};
@@ -22,10 +22,9 @@ use super::{
     status::{Contact, PeerState, PeerView, forks},
 };
 use crate::{
-    connect::{connect_remote, renew},
+    connect::{connect_peer, renew},
     grpc::{
         change_batches::{BatchesEnd, send_batches},
-        chunks::{ChunkReader, send_chunks},
         guard::MAX_MESSAGE_BYTES,
         wire::sync::{changes_from_wire, frontier_from_wire, frontier_to_wire},
     },
@@ -33,8 +32,6 @@ use crate::{
 
 /// How long the peer may take for the next message with changes.
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
-/// Files that the peer lacks, per page.
-const FILES: i32 = 1_000;
 /// Messages that wait to be sent.
 const BUFFERED_MESSAGES: usize = 1;
 
@@ -106,7 +103,10 @@ impl Outgoing {
     pub(super) fn note(&self, outcome: &Result<Option<String>, PeersError>) {
         let mut contact = lock(&self.contact);
         match outcome {
-            Ok(problem) => contact.last_error.clone_from(problem),
+            Ok(problem) => {
+                contact.state = PeerState::Ok;
+                contact.last_error.clone_from(problem);
+            }
             Err(error) => {
                 contact.state = PeerState::Failed;
                 contact.last_error = Some(satchel_source::chain(error));
@@ -121,7 +121,7 @@ impl Outgoing {
 /// When no address answers, or the peer does not accept the certificate.
 pub(super) async fn connect(peers: &Peers, peer: &Outgoing) -> Result<Channel, PeersError> {
     let credentials = peer.credentials();
-    let channel = connect_remote(&credentials).await?;
+    let channel = connect_peer(&credentials).await?;
     if credentials.renewal_due(peers.0.clock.now_micros())? {
         let renewed = renew(channel.clone(), &credentials).await?;
         let (folder, saved) = (peers.folder(), renewed.clone());
@@ -195,92 +195,6 @@ impl Exchange<'_> {
             }
             before = state;
         }
-    }
-
-    /// Fetches the files of attachments that this store lacks, and sends those that the peer lacks.
-    async fn exchange_files(&mut self) -> Result<(), PeersError> {
-        let peers = self.peers.clone();
-        let missing = blocking(move || Ok(peers.0.sync.missing_files()?)).await?;
-        for digest in missing {
-            self.download_file(digest).await?;
-        }
-        let mut page_token = String::new();
-        loop {
-            let request = v1::ListMissingFilesRequest { page_size: FILES, page_token };
-            let answer = self.client.list_missing_files(request).await?.into_inner();
-            for sha256 in answer.sha256 {
-                self.upload_file(sha256).await?;
-            }
-            page_token = answer.next_page_token;
-            if page_token.is_empty() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Fetches a file, if the peer has it.
-    async fn download_file(&mut self, digest: Sha256Digest) -> Result<(), PeersError> {
-        let request = v1::DownloadFileRequest { sha256: digest.to_hex() };
-        let mut stream = match self.client.download_file(request).await {
-            Err(status) if status.code() == tonic::Code::NotFound => return Ok(()),
-            stream => stream?.into_inner(),
-        };
-        let (sender, mut reader) = ChunkReader::new();
-        let peers = self.peers.clone();
-        let storing = blocking(move || Ok(peers.0.sync.put_file(digest, &mut reader)?));
-        let seconds = STALL_TIMEOUT.as_secs();
-        let receiving = async {
-            loop {
-                let message = tokio::time::timeout(STALL_TIMEOUT, stream.message()).await;
-                let Some(message) = message.map_err(|_| PeersError::Stalled { seconds })?? else { break };
-                if sender.send(message.data).await.is_err() {
-                    break;
-                }
-            }
-            drop(sender);
-            Ok::<_, PeersError>(())
-        };
-        let (stored, received) = tokio::join!(storing, receiving);
-        received?;
-        match stored {
-            Err(PeersError::File(error @ FileError::Damaged(_))) => {
-                self.problem = self.problem.take().or(Some(error.to_string()));
-                Ok(())
-            }
-            // It has come from another peer meanwhile.
-            Err(PeersError::File(FileError::NotWanted(_))) => Ok(()),
-            stored => stored.map(drop),
-        }
-    }
-
-    /// Sends a file that the peer lacks, if this store has it.
-    async fn upload_file(&mut self, sha256: String) -> Result<(), PeersError> {
-        let digest = Sha256Digest::parse(&format!("sha256:{sha256}"))
-            .map_err(|_| PeersError::Malformed("a digest that is none".to_owned()))?;
-        let store = self.peers.0.store.clone();
-        let file = blocking(move || Ok(store.blob_open(digest.as_bytes()).map_err(SyncError::from)?)).await?;
-        let Some(mut file) = file else { return Ok(()) };
-        let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
-        let reading = tokio::task::spawn_blocking(move || {
-            // A file may be empty.
-            let first = v1::UploadFileRequest { sha256, data: Vec::new() };
-            if sender.blocking_send(first).is_err() {
-                return Ok(false);
-            }
-            send_chunks(&mut file, STALL_TIMEOUT, |data| {
-                let message = v1::UploadFileRequest { sha256: String::new(), data };
-                let sender = sender.clone();
-                async move { sender.send(message).await.is_ok() }
-            })
-        });
-        let answer = self.client.upload_file(ReceiverStream::new(receiver)).await;
-        let read = reading.await.map_err(|_| PeersError::Stopping)?;
-        match answer {
-            // Another peer has sent it meanwhile.
-            Err(status) if status.code() == tonic::Code::InvalidArgument => return Ok(()),
-            answer => drop(answer?),
-        }
-        read.map(drop).map_err(PeersError::Read)
     }
 
     /// Names what is left to exchange, if anything.
@@ -411,16 +325,18 @@ impl Peers {
     /// [`PeersError::NotFound`] if there is none of this name.
     pub(crate) async fn exchange_now(&self, name: &str) -> Result<Vec<String>, PeersError> {
         let all: Vec<Arc<Outgoing>> = lock(&self.0.outgoing).values().cloned().collect();
-        let chosen: Vec<Arc<Outgoing>> = if name.is_empty() {
-            all.into_iter().filter(|peer| !self.0.paused.contains(&peer.name())).collect()
-        } else {
-            all.into_iter().filter(|peer| peer.name() == name).collect()
-        };
+        let chosen: Vec<Arc<Outgoing>> =
+            all.into_iter().filter(|peer| name.is_empty() || peer.name() == name).collect();
         if chosen.is_empty() && !name.is_empty() {
             return Err(PeersError::NotFound(name.to_owned()));
         }
         let mut names = Vec::new();
         for peer in chosen {
+            if self.0.paused.contains(&peer.name()) {
+                // A paused one is only shown, if it was named.
+                names.extend((!name.is_empty()).then(|| peer.name()));
+                continue;
+            }
             let outcome = async {
                 let channel = connect(self, &peer).await?;
                 exchange(self, &peer, &channel).await

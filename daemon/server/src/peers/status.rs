@@ -77,7 +77,6 @@ impl Contact {
     /// Notes a call that succeeded.
     pub(super) fn reached(&mut self, now: i64, theirs: Option<Frontier>) {
         self.last_contact = Some(now);
-        self.state = PeerState::Ok;
         if theirs.is_some() {
             self.theirs = theirs;
         }

@@ -1,0 +1,113 @@
+//! The changes of this store: which it has, which it takes, and what they erase.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use satchel_core::sync::Received;
+use satchel_sync::{Frontier, SignedChange};
+
+use super::{Peers, PeersError, lock};
+use crate::grpc::operation::Operations;
+
+/// How long to wait before the store is opened again for an erasure that could not be completed.
+const ERASURE_RETRY: Duration = Duration::from_hours(1);
+/// How often it is looked whether running work has ended.
+const WORK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Peers {
+    /// Makes sure that the store has a series, records what imports have brought, and returns which changes it has. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub(crate) fn prepare(&self) -> Result<Frontier, PeersError> {
+        self.0.sync.ensure_begun(&self.0.data_dir)?;
+        self.refresh()
+    }
+
+    /// Records what imports have brought since the last call, and returns which changes the store has. Does nothing if it has no series.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub(super) fn refresh(&self) -> Result<Frontier, PeersError> {
+        if self.0.sync.origin()?.is_none() {
+            return Ok(Frontier::new());
+        }
+        let ended = *self.0.imports.observe_ends().borrow();
+        {
+            let mut recorded = lock(&self.0.recorded);
+            if *recorded != Some(ended) {
+                self.0.sync.record_history()?;
+                *recorded = Some(ended);
+            }
+        }
+        self.publish_frontier()
+    }
+
+    fn publish_frontier(&self) -> Result<Frontier, PeersError> {
+        // Otherwise a frontier that was read before could be published last.
+        let _alone = lock(&self.0.publishing);
+        let frontier = self.0.sync.frontier()?;
+        self.0.frontier.send_if_modified(|known| {
+            let changed = *known != frontier;
+            if changed {
+                known.clone_from(&frontier);
+            }
+            changed
+        });
+        Ok(frontier)
+    }
+
+    /// Stores changes of a peer. If they show that this store was restored from an earlier copy of itself, it goes on with a new series.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub(crate) fn receive(&self, changes: &[SignedChange]) -> Result<Received, PeersError> {
+        if self.0.stopped.load(Ordering::Relaxed) {
+            return Err(PeersError::Stopping);
+        }
+        match self.0.sync.receive(changes.iter().cloned()) {
+            Err(error) if error.rolled_back() => {
+                let origin = self.0.sync.renew_origin(&self.0.data_dir)?;
+                tracing::warn!(%origin, "this store was restored from an earlier copy; it goes on with a new series of changes");
+                Ok(self.0.sync.receive(changes.iter().cloned())?)
+            }
+            received => Ok(received?),
+        }
+    }
+
+    /// Lets what was received take effect; returns what could not, in words. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub(crate) fn apply(&self) -> Result<Option<String>, PeersError> {
+        let applied = self.0.sync.apply(&self.0.cancel);
+        self.publish_frontier()?;
+        let applied = applied?;
+        if applied.erasures > 0 {
+            self.0.erasing.send_replace(true);
+        }
+        Ok(applied.blocked.first().map(|blocked| {
+            format!(
+                "change {} of the series {} cannot take effect: {}",
+                blocked.counter.get(),
+                blocked.origin,
+                blocked.reason
+            )
+        }))
+    }
+
+    /// Completes when an erasure waits for the store to be closed, and neither an import nor an operation of `operations` is running.
+    pub(crate) async fn erasure_due(&self, operations: &Operations) {
+        let mut erasing = self.0.erasing.subscribe();
+        if erasing.wait_for(|erasing| *erasing).await.is_err() {
+            return std::future::pending().await;
+        }
+        if self.0.erasure_failed {
+            tokio::time::sleep(ERASURE_RETRY).await;
+        }
+        while self.0.imports.is_active() || operations.open() > 0 {
+            tokio::time::sleep(WORK_CHECK_INTERVAL).await;
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The files of attachments, which are not part of changes.
+
+use satchel_core::sync::{FileError, SyncError};
+use satchel_pam::hash::Sha256Digest;
+use satchel_proto::v1;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::{BUFFERED_MESSAGES, Exchange, STALL_TIMEOUT, blocking};
+use crate::{
+    grpc::chunks::{ChunkReader, send_chunks},
+    peers::PeersError,
+};
+
+/// Files that the peer lacks, per page.
+const FILES: i32 = 1_000;
+
+impl Exchange<'_> {
+    /// Fetches the files of attachments that this store lacks, and sends those that the peer lacks.
+    pub(super) async fn exchange_files(&mut self) -> Result<(), PeersError> {
+        let peers = self.peers.clone();
+        let missing = blocking(move || Ok(peers.0.sync.missing_files()?)).await?;
+        for digest in missing {
+            self.download_file(digest).await?;
+        }
+        let mut page_token = String::new();
+        loop {
+            let request = v1::ListMissingFilesRequest { page_size: FILES, page_token };
+            let answer = self.client.list_missing_files(request).await?.into_inner();
+            for sha256 in answer.sha256 {
+                self.upload_file(sha256).await?;
+            }
+            page_token = answer.next_page_token;
+            if page_token.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Fetches a file, if the peer has it.
+    async fn download_file(&mut self, digest: Sha256Digest) -> Result<(), PeersError> {
+        let request = v1::DownloadFileRequest { sha256: digest.to_hex() };
+        let mut stream = match self.client.download_file(request).await {
+            Err(status) if status.code() == tonic::Code::NotFound => return Ok(()),
+            stream => stream?.into_inner(),
+        };
+        let (sender, mut reader) = ChunkReader::new();
+        let peers = self.peers.clone();
+        let storing = blocking(move || Ok(peers.0.sync.put_file(digest, &mut reader)?));
+        let seconds = STALL_TIMEOUT.as_secs();
+        let receiving = async {
+            loop {
+                let message = tokio::time::timeout(STALL_TIMEOUT, stream.message()).await;
+                let Some(message) = message.map_err(|_| PeersError::Stalled { seconds })?? else { break };
+                if sender.send(message.data).await.is_err() {
+                    break;
+                }
+            }
+            drop(sender);
+            Ok::<_, PeersError>(())
+        };
+        let (stored, received) = tokio::join!(storing, receiving);
+        received?;
+        match stored {
+            Err(PeersError::File(error @ FileError::Damaged(_))) => {
+                self.problem = self.problem.take().or(Some(error.to_string()));
+                Ok(())
+            }
+            // It has come from another peer meanwhile.
+            Err(PeersError::File(FileError::NotWanted(_))) => Ok(()),
+            stored => stored.map(drop),
+        }
+    }
+
+    /// Sends a file that the peer lacks, if this store has it.
+    async fn upload_file(&mut self, sha256: String) -> Result<(), PeersError> {
+        let digest = Sha256Digest::parse(&format!("sha256:{sha256}"))
+            .map_err(|_| PeersError::Malformed("a digest that is none".to_owned()))?;
+        let store = self.peers.0.store.clone();
+        let file = blocking(move || Ok(store.blob_open(digest.as_bytes()).map_err(SyncError::from)?)).await?;
+        let Some(mut file) = file else { return Ok(()) };
+        let (sender, receiver) = mpsc::channel(BUFFERED_MESSAGES);
+        let reading = tokio::task::spawn_blocking(move || {
+            // A file may be empty.
+            let first = v1::UploadFileRequest { sha256, data: Vec::new() };
+            if sender.blocking_send(first).is_err() {
+                return Ok(false);
+            }
+            send_chunks(&mut file, STALL_TIMEOUT, |data| {
+                let message = v1::UploadFileRequest { sha256: String::new(), data };
+                let sender = sender.clone();
+                async move { sender.send(message).await.is_ok() }
+            })
+        });
+        let answer = self.client.upload_file(ReceiverStream::new(receiver)).await;
+        let read = reading.await.map_err(|_| PeersError::Stopping)?;
+        match answer {
+            // Another peer has sent it meanwhile.
+            Err(status) if status.code() == tonic::Code::InvalidArgument => return Ok(()),
+            answer => drop(answer?),
+        }
+        read.map(drop).map_err(PeersError::Read)
+    }
+}
