@@ -31,6 +31,7 @@ use satchel_source::{CancelToken, chain};
 use satchel_store::{Health, Revision, Store};
 use satchel_sync::{Frontier, OriginId};
 use tokio::sync::watch;
+use uuid::Uuid;
 
 pub use self::status::{Direction, PeerState, PeerView};
 use self::{
@@ -51,6 +52,11 @@ struct Shared {
     devices: Devices,
     clock: Arc<dyn Clock>,
     data_dir: PathBuf,
+    /// A random id of this run of the daemon.
+    instance_id: String,
+    /// Whether a peer has shown in this run that one of the two stores is a copy of the other one. A peer that lies could otherwise make
+    /// this store begin one series after the other.
+    renewed: AtomicBool,
     /// Which changes the store has.
     frontier: watch::Sender<Frontier>,
     /// Held while the frontier is read and published.
@@ -59,6 +65,8 @@ struct Shared {
     recorded: Mutex<Option<u64>>,
     /// The daemons that this one connects to, by name.
     outgoing: Mutex<BTreeMap<String, Arc<Outgoing>>>,
+    /// Those whose keys cannot be read, and why.
+    unusable: Mutex<BTreeMap<String, String>>,
     /// Wakes when a daemon was added.
     added: watch::Sender<u64>,
     /// What is known of those that connect to this one, by the id of their device.
@@ -107,6 +115,9 @@ pub enum PeersError {
         "the peer uses format {found} of changes, and this program knows {known}; use the same version of satchel on both machines"
     )]
     Version { found: i32, known: u16 },
+    /// The address leads to this daemon.
+    #[error("this peer is this daemon itself; remove it with `satchel peers remove`")]
+    Itself,
     /// Both stores continue the same series, and each has changes that the other one does not have.
     #[error(
         "this store is a copy of the peer's (series {origin}), and both have changed since; restore one of them from a backup made with `satchel backup`"
@@ -150,11 +161,15 @@ impl Peers {
         if !store.opened_read_only() && store.health() == Health::Good {
             sync.resume(&data_dir)?;
         }
-        let mut outgoing = BTreeMap::new();
+        let (mut outgoing, mut unusable) = (BTreeMap::new(), BTreeMap::new());
         for name in Credentials::list(&folder)? {
             match Credentials::load(&folder, &name) {
                 Ok(credentials) => drop(outgoing.insert(name, Arc::new(Outgoing::new(credentials)))),
-                Err(error) => tracing::error!(peer = name, error = chain(&error), "a peer cannot be used"),
+                Err(error) => {
+                    let error = chain(&error);
+                    tracing::error!(peer = name, error, "a peer cannot be used");
+                    unusable.insert(name, error);
+                }
             }
         }
         // An erasure that is still pending could not be completed when the store was opened.
@@ -166,6 +181,9 @@ impl Peers {
             imports,
             devices,
             clock,
+            instance_id: Uuid::new_v4().to_string(),
+            renewed: AtomicBool::new(false),
+            unusable: Mutex::new(unusable),
             frontier,
             publishing: Mutex::default(),
             recorded: Mutex::default(),
@@ -185,6 +203,11 @@ impl Peers {
     /// Returns the exchange of changes of the store.
     pub(crate) fn sync(&self) -> &Sync {
         &self.0.sync
+    }
+
+    /// Returns a random id of this run of the daemon.
+    pub(crate) fn instance_id(&self) -> &str {
+        &self.0.instance_id
     }
 
     /// Ends what runs: nothing more is received or applied.
@@ -219,6 +242,13 @@ impl Peers {
         let outgoing: Vec<Arc<Outgoing>> = lock(&self.0.outgoing).values().cloned().collect();
         let mut views: Vec<PeerView> =
             outgoing.iter().map(|peer| peer.view(&ours, self.0.paused.contains(&peer.name()))).collect();
+        let unusable = lock(&self.0.unusable).clone();
+        views.extend(unusable.into_iter().map(|(name, error)| PeerView {
+            name,
+            state: PeerState::Failed,
+            last_error: Some(error),
+            ..Contact::default().view(&ours, false)
+        }));
         let incoming = lock(&self.0.incoming);
         let devices = self.0.devices.registry().list(false);
         for device in devices.iter().filter(|device| device.policy.role == Role::Peer) {
@@ -295,6 +325,7 @@ impl Peers {
         match peer.direction {
             Direction::Outgoing => {
                 Credentials::remove(&self.folder(), &peer.name)?;
+                lock(&self.0.unusable).remove(&peer.name);
                 if let Some(outgoing) = lock(&self.0.outgoing).remove(&peer.name) {
                     outgoing.remove();
                 }

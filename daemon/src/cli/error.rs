@@ -333,6 +333,7 @@ fn list_command(kind: &str) -> &'static str {
         "export" => "exports list",
         "message" => "conversations show ID --tree",
         "device" => "devices list --all",
+        "peer" => "peers list",
         _ => "conversations list",
     }
 }

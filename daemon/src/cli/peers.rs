@@ -132,7 +132,9 @@ async fn update(
 
 async fn remove(context: &mut Context, client: &DaemonClient, name: &str) -> Result<(), CliError> {
     let peer = find(client, name).await?;
-    client.peers().remove_peer(RemovePeerRequest { peer: peer.device_id.clone() }).await?;
+    // The key of one that cannot be used may not be readable.
+    let id = if peer.device_id.is_empty() { &peer.name } else { &peer.device_id };
+    client.peers().remove_peer(RemovePeerRequest { peer: id.clone() }).await?;
     if context.out.json {
         return context.out.json(&json::RemovedPeer { removed: &peer.name });
     }

@@ -140,6 +140,7 @@ fn get_frontier(
         origin,
         format_version: VERSION.into(),
         header: Some(state.header()),
+        instance_id: state.peers.instance_id().to_owned(),
     })
 }
 

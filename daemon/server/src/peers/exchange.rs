@@ -172,7 +172,7 @@ impl Exchange<'_> {
             let (theirs, origin) = self.frontier_of_peer(&ours).await?;
             let (own, now) = (self.own_origin().await?, self.peers.0.clock.now_micros());
             lock(&self.peer.contact).reached(now, Some(theirs.clone()));
-            if own == origin && ours == theirs {
+            if own == origin && ours == theirs && !self.peers.0.renewed.swap(true, Ordering::Relaxed) {
                 // A copy of the peer's store, which has not changed since.
                 let shared = self.peers.clone();
                 blocking(move || Ok(shared.0.sync.renew_origin(&shared.0.data_dir)?)).await?;
@@ -230,8 +230,11 @@ impl Exchange<'_> {
     /// Tells the peer which changes this store has, and asks which it has.
     async fn frontier_of_peer(&mut self, ours: &Frontier) -> Result<(Frontier, OriginId), PeersError> {
         let request = v1::GetFrontierRequest { caller_frontier: Some(frontier_to_wire(ours)) };
-        let v1::GetFrontierResponse { frontier, origin, format_version, header: _ } =
+        let v1::GetFrontierResponse { frontier, origin, format_version, header: _, instance_id } =
             self.client.get_frontier(request).await?.into_inner();
+        if instance_id == self.peers.instance_id() {
+            return Err(PeersError::Itself);
+        }
         if format_version != i32::from(VERSION) {
             return Err(PeersError::Version { found: format_version, known: VERSION });
         }

@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{
     self, DeviceRole, PeerDirection, PeerState, device_service_client::DeviceServiceClient,
+    sync_service_client::SyncServiceClient,
 };
 use satchel_tests::test_device::{create_pairing, policy};
 use tonic::{Code, Status};
@@ -118,5 +119,43 @@ async fn wrong_requests_are_refused() -> Result<()> {
         let status = create_pairing(&desk, "x", policy.clone()).await.err().context("it is refused")?;
         ensure!(status.to_string().contains("policy"), "{policy:?}: {status}");
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_is_its_own_peer_is_told_so_and_stays_as_it_is() -> Result<()> {
+    let desk = start_new().await?;
+    add(&desk, "Alone").await?;
+    pair((&desk, "myself"), (&desk, "me")).await?;
+    let told = async || {
+        let answer = peers(&desk).sync_peers(v1::SyncPeersRequest::default()).await?.into_inner();
+        Ok::<_, anyhow::Error>(answer.peers.first().context("a peer")?.last_error.clone())
+    };
+    for _ in 0..3 {
+        let error = told().await?;
+        ensure!(error.contains("itself"), "{error}");
+    }
+    let mut sync = SyncServiceClient::new(desk.channel.clone());
+    let heads = async |sync: &mut SyncServiceClient<_>| {
+        let answer = sync.get_frontier(v1::GetFrontierRequest::default()).await?.into_inner();
+        Ok::<_, anyhow::Error>(answer.frontier.unwrap_or_default().heads)
+    };
+    ensure!(heads(&mut sync).await?.len() == 1, "one series");
+    peers(&desk).remove_peer(v1::RemovePeerRequest { peer: "me".to_owned() }).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_whose_key_is_damaged_is_listed_and_can_be_removed() -> Result<()> {
+    let (desk, laptop) = (start_new().await?, start_new().await?);
+    pair((&laptop, "laptop"), (&desk, "desk")).await?;
+    let folder = laptop.stop().await?;
+    std::fs::write(folder.path().join("data/peers/servers/desk.json"), "{")?;
+    let laptop = start(folder).await?;
+    let known = listed(&laptop).await?;
+    ensure!(known[0].name == "desk" && known[0].state == i32::from(PeerState::Failed), "{known:?}");
+    ensure!(known[0].last_error.contains("desk.json"), "{known:?}");
+    peers(&laptop).remove_peer(v1::RemovePeerRequest { peer: "desk".to_owned() }).await?;
+    ensure!(listed(&laptop).await?.is_empty());
     Ok(())
 }
